@@ -1,0 +1,1 @@
+"""Pure functions of tensors: no registry, no configuration, no hidden state."""

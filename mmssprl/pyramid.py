@@ -1,0 +1,230 @@
+"""The one place that knows which views an image is cut into.
+
+Legend: V views per image, P patches per view, B images per rank, s scale (0 is the whole image).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Area = tuple[float, float]
+Role = Literal["image", "small", "patch"]
+
+NUM_PYRAMIDS = 2
+"""V and V' of the paper: every scale has two views that predict each other."""
+
+
+def _check_area(name: str, area: Sequence[float]) -> Area:
+    if len(area) != 2 or not 0 < area[0] <= area[1] <= 1:
+        raise ValueError(
+            f"{name} must be (low, high) with 0 < low <= high <= 1, but got {tuple(area)}; "
+            "it is the share of the image's area that a crop covers."
+        )
+    return float(area[0]), float(area[1])
+
+
+def _check_px(name: str, value: int) -> None:
+    if not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name} must be a positive number of pixels, but got {value!r}.")
+
+
+@dataclass(frozen=True)
+class PyramidLevel:
+    """One patch scale: the image is resized, divided into a grid, and each cell cropped.
+
+    The cells are squares of ``resize_px // grid`` pixels laid from the top left corner; the
+    ``resize_px % grid`` pixels left over at the right and the bottom belong to no cell
+    (383 px in a 3x3 grid: cells of 127 px, 2 px left over, as in the released recipe).
+
+    Args:
+        grid: Cells per side; M_s = grid ** 2 patches. At least 2.
+        resize_px: Side of the square that the RandomResizedCrop of this level produces.
+        patch_px: Side of the random crop inside each cell, at most one cell.
+        area: Share of the image's area that the RandomResizedCrop covers. Released code: 0.6-1.
+    """
+
+    grid: int
+    resize_px: int
+    patch_px: int
+    area: Area = (0.6, 1.0)
+
+    @property
+    def num_patches(self) -> int:
+        """M_s, patches per view."""
+        return self.grid**2
+
+    @property
+    def cell_px(self) -> int:
+        """Side of one grid cell in pixels."""
+        return self.resize_px // self.grid
+
+    def validate(self, name: str) -> None:
+        """Raise ValueError, naming the level ``name``, if the sizes do not fit each other."""
+        _check_px(f"{name}: resize_px", self.resize_px)
+        _check_px(f"{name}: patch_px", self.patch_px)
+        _check_area(f"{name}: area", self.area)
+        if not isinstance(self.grid, int) or self.grid < 2:
+            raise ValueError(
+                f"{name}: grid must be at least 2 cells per side, but got {self.grid!r}; "
+                "the whole image is scale 0 already."
+            )
+        if self.cell_px < self.patch_px:
+            raise ValueError(
+                f"{name}: resize_px // grid = {self.cell_px} must be >= patch_px, "
+                f"but got patch_px={self.patch_px}; "
+                f"raise resize_px to at least {self.patch_px * self.grid}."
+            )
+
+
+@dataclass(frozen=True)
+class ViewSlot:
+    """The V x P crops of one role, lying one after the other (view-major) in one group."""
+
+    role: Role
+    scale: int
+    num_views: int
+    num_patches: int
+    start: int
+
+    @property
+    def stop(self) -> int:
+        """Index behind the slot's last crop."""
+        return self.start + self.num_views * self.num_patches
+
+
+@dataclass(frozen=True)
+class ViewGroup:
+    """All crops of one resolution: they share one packed tensor and one backbone pass."""
+
+    px: int
+    slots: tuple[ViewSlot, ...]
+
+    @property
+    def num_crops(self) -> int:
+        """Crops per image in this group."""
+        return self.slots[-1].stop
+
+
+@dataclass(frozen=True)
+class ViewLayout:
+    """The views of both pyramids: what the transform cuts and the model expects.
+
+    Args:
+        image_px: Side of the two image views (scale 0).
+        image_area: Share of the image's area an image view covers. Released code: 0.14-1.
+        num_small: Small views (multi-crop as in SwAV) per image; 0 in the paper, 6 released.
+        small_px: Side of a small view.
+        small_area: Share of the image's area a small view covers. Released code: 0.05-0.14.
+        levels: Patch scales s = 1..S; empty is the SwAV baseline.
+
+    Raises:
+        ValueError: Sizes or shares that do not fit each other.
+        TypeError: A level that is neither a ``PyramidLevel`` nor a dict of its fields.
+    """
+
+    image_px: int = 224
+    image_area: Area = (0.14, 1.0)
+    num_small: int = 0
+    small_px: int = 96
+    small_area: Area = (0.05, 0.14)
+    levels: tuple[PyramidLevel, ...] = field(
+        default=(PyramidLevel(2, 314, 112), PyramidLevel(3, 383, 96))
+    )
+
+    def __post_init__(self) -> None:
+        levels = []
+        for i, level in enumerate(self.levels):
+            if isinstance(level, Mapping):
+                level = _from_mapping(PyramidLevel, level, f"levels[{i}]")
+            if not isinstance(level, PyramidLevel):
+                raise TypeError(
+                    f"levels[{i}] must be a dict of PyramidLevel's fields, got {level!r}."
+                )
+            level.validate(f"levels[{i}]")
+            levels.append(level)
+        object.__setattr__(self, "levels", tuple(levels))
+        _check_px("image_px", self.image_px)
+        object.__setattr__(self, "image_area", _check_area("image_area", self.image_area))
+        if not isinstance(self.num_small, int) or self.num_small < 0:
+            raise ValueError(
+                f"num_small must be 0 or more small views, but got {self.num_small!r}."
+            )
+        _check_px("small_px", self.small_px)
+        object.__setattr__(self, "small_area", _check_area("small_area", self.small_area))
+
+    @classmethod
+    def build(cls, layout: "ViewLayout | Mapping") -> "ViewLayout":
+        """Return ``layout`` itself, or the layout that a config's dict describes."""
+        if isinstance(layout, cls):
+            return layout
+        if not isinstance(layout, Mapping):
+            raise TypeError(f"layout must be a ViewLayout or a dict of its fields, got {layout!r}.")
+        return _from_mapping(cls, layout, "layout")
+
+    @property
+    def num_scales(self) -> int:
+        """S + 1, the image scale included."""
+        return 1 + len(self.levels)
+
+    @property
+    def num_image_views(self) -> int:
+        """V_0: two image views plus the small views."""
+        return NUM_PYRAMIDS + self.num_small
+
+    @property
+    def patches_per_scale(self) -> tuple[int, ...]:
+        """M_s for s = 0..S; M_0 = 1."""
+        return (1, *(level.num_patches for level in self.levels))
+
+    @property
+    def num_crops(self) -> int:
+        """Crops per image over all groups."""
+        return sum(group.num_crops for group in self.groups)
+
+    @property
+    def groups(self) -> tuple[ViewGroup, ...]:
+        """The resolution groups in order of first use; equal sizes share a group."""
+        wanted: list[tuple[int, Role, int, int, int]] = [
+            (self.image_px, "image", 0, NUM_PYRAMIDS, 1)
+        ]
+        if self.num_small:
+            wanted.append((self.small_px, "small", 0, self.num_small, 1))
+        for scale, level in enumerate(self.levels, start=1):
+            wanted.append((level.patch_px, "patch", scale, NUM_PYRAMIDS, level.num_patches))
+        slots: dict[int, list[ViewSlot]] = {}
+        for px, role, scale, num_views, num_patches in wanted:
+            group = slots.setdefault(px, [])
+            start = group[-1].stop if group else 0
+            group.append(ViewSlot(role, scale, num_views, num_patches, start))
+        return tuple(ViewGroup(px, tuple(group)) for px, group in slots.items())
+
+    def split(self, packed: Sequence[Tensor]) -> list[Tensor]:
+        """Take the groups apart into scales.
+
+        Args:
+            packed: One tensor (crops of the group, B, ...) per group.
+
+        Returns:
+            One tensor per scale: (V_0, 1, B, ...) for the image and small views, then
+            (2, M_s, B, ...) per level.
+        """
+        scales: list[list[Tensor]] = [[] for _ in range(self.num_scales)]
+        for group, crops in zip(self.groups, packed, strict=True):
+            for slot in group.slots:
+                views = crops[slot.start : slot.stop]
+                scales[slot.scale].append(views.unflatten(0, (slot.num_views, slot.num_patches)))
+        return [views[0] if len(views) == 1 else torch.cat(views) for views in scales]
+
+
+def _from_mapping(cls: type, values: Mapping, name: str):  # type: ignore[no-untyped-def]
+    known = [f.name for f in fields(cls)]
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise ValueError(f"{name}: unknown field(s) {unknown}; known are {known}.")
+    try:
+        return cls(**values)
+    except TypeError as error:
+        raise ValueError(f"{name}: {error}; its fields are {known}.") from error
