@@ -1,0 +1,6 @@
+"""Optimizer and hooks."""
+
+from .hooks import PretrainCheckpointHook, PretrainHook
+from .larc import LARC
+
+__all__ = ["LARC", "PretrainCheckpointHook", "PretrainHook"]

@@ -1,0 +1,6 @@
+"""Hooks of mmengine's runner; they call methods of model and data and own no state."""
+
+from .pretrain_checkpoint_hook import PretrainCheckpointHook
+from .pretrain_hook import PretrainHook, unwrap
+
+__all__ = ["PretrainCheckpointHook", "PretrainHook", "unwrap"]

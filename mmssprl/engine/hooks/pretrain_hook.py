@@ -1,0 +1,49 @@
+"""What pre-training needs from the runner: epochs for the data and the head."""
+
+from pathlib import Path
+
+from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
+from mmengine.runner import EpochBasedTrainLoop, Runner
+from torch import nn
+
+from ...registry import HOOKS
+
+
+def unwrap(model: nn.Module) -> nn.Module:
+    """Return the model inside a DDP wrapper, or the model itself."""
+    return model.module if is_model_wrapper(model) else model
+
+
+@HOOKS.register_module()
+class PretrainHook(Hook):
+    """Tell the head the length of an epoch, and the data set the epoch and where to report.
+
+    The crops of an image depend on (seed, epoch, image) alone, so the data set has to know the
+    epoch. Unreadable images are listed in ``work_dir/bad_images.txt``.
+    """
+
+    def before_train(self, runner: Runner) -> None:
+        """Check that an epoch has a step, and tell head and data set about the run.
+
+        Raises:
+            ValueError: A loop without epochs, or fewer images than one batch.
+        """
+        if not isinstance(runner.train_loop, EpochBasedTrainLoop):
+            raise ValueError(
+                "pre-training needs train_cfg=dict(type='EpochBasedTrainLoop', max_epochs=...), "
+                f"but got {type(runner.train_loop).__name__}: each epoch draws its own crops."
+            )
+        loader = runner.train_dataloader
+        if len(loader) == 0:
+            raise ValueError(
+                f"one epoch has no step: {len(loader.dataset)} images over {runner.world_size} "
+                f"process(es) do not fill one batch of {loader.batch_size}; lower "
+                "train_dataloader.batch_size or add images."
+            )
+        unwrap(runner.model).head.set_epoch_length(len(loader))
+        loader.dataset.record_bad_images(Path(runner.work_dir) / "bad_images.txt")
+
+    def before_train_epoch(self, runner: Runner) -> None:
+        """Give this epoch its own crops."""
+        runner.train_dataloader.dataset.set_epoch(runner.epoch, runner.seed)

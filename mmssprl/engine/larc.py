@@ -1,0 +1,105 @@
+"""LARC: layer-wise adaptive rate control around momentum SGD."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from ..registry import OPTIMIZERS
+
+
+@OPTIMIZERS.register_module()
+class LARC(Optimizer):
+    """SGD with momentum whose gradients are scaled per parameter by a trust ratio.
+
+    For ||p|| > 0 and ||g|| > 0:  a = trust ||p|| / (||g|| + wd ||p|| + eps),  g <- a (g + wd p).
+    If either norm is 0 the gradient is used unchanged and without weight decay. The momentum
+    buffer holds g and lr is applied outside it: buf <- momentum buf + g, p <- p - lr buf.
+    There is no clipping and no exclusion of biases or norms (released recipe of SS-PRL). The
+    norms never leave the device.
+
+    mmpretrain's LARS is another rule: it folds lr into the momentum and waits for the device
+    twice per tensor.
+
+    Args:
+        params: Parameters or parameter groups.
+        lr: Learning rate >= 0. Released: 0.6 at batch 128.
+        momentum: In [0, 1). Released: 0.9.
+        weight_decay: wd >= 0. Released: 1e-6.
+        trust_coefficient: trust > 0. Released: 0.001.
+        eps: > 0. Released: 1e-8.
+
+    Raises:
+        ValueError: A value outside its range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor] | Iterable[dict[str, Any]],
+        lr: float = 0.6,
+        momentum: float = 0.9,
+        weight_decay: float = 1e-6,
+        trust_coefficient: float = 0.001,
+        eps: float = 1e-8,
+    ) -> None:
+        for name, value, valid, rule in (
+            ("lr", lr, lr >= 0, ">= 0"),
+            ("momentum", momentum, 0 <= momentum < 1, "in [0, 1)"),
+            ("weight_decay", weight_decay, weight_decay >= 0, ">= 0"),
+            ("trust_coefficient", trust_coefficient, trust_coefficient > 0, "> 0"),
+            ("eps", eps, eps > 0, "> 0"),
+        ):
+            if not valid:
+                raise ValueError(f"LARC: {name} must be {rule}, but got {value}.")
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "weight_decay": weight_decay,
+            "trust_coefficient": trust_coefficient,
+            "eps": eps,
+        }
+        super().__init__(params, defaults)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """Update all parameters that have a gradient.
+
+        Args:
+            closure: Recomputes the loss and returns it.
+
+        Returns:
+            What ``closure`` returns.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            if params:
+                self._update(group, params)
+        return loss
+
+    def _update(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        grads = [p.grad for p in params]
+        weight_decay = group["weight_decay"]
+        param_norms = torch.stack(torch._foreach_norm(params))
+        grad_norms = torch.stack(torch._foreach_norm(grads))
+        trust = group["trust_coefficient"] * param_norms
+        trust /= grad_norms + weight_decay * param_norms + group["eps"]
+        adapts = (param_norms > 0) & (grad_norms > 0)
+        grad_scale = torch.where(adapts, trust, 1.0)
+        decay_scale = torch.where(adapts, trust * weight_decay, 0.0)
+        scaled = torch._foreach_mul(grads, grad_scale.unbind())
+        torch._foreach_add_(scaled, torch._foreach_mul(params, decay_scale.unbind()))
+
+        buffers = []
+        for p in params:
+            if not self.state[p]:
+                self.state[p]["momentum_buffer"] = torch.zeros_like(p)
+            buffers.append(self.state[p]["momentum_buffer"])
+        torch._foreach_mul_(buffers, group["momentum"])
+        torch._foreach_add_(buffers, scaled)
+        torch._foreach_add_(params, buffers, alpha=-group["lr"])

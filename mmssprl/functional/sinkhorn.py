@@ -1,0 +1,93 @@
+"""Sinkhorn-Knopp: balanced soft assignment of embeddings to prototypes.
+
+Legend: B rows of this rank, K prototypes, W ranks.
+
+For the kernel E = exp(S / epsilon) the iteration scales prototypes (u) and rows (v) in turn,
+
+    u_k = 1 / (K sum_b E_bk v_b),    v_b = 1 / (B sum_k E_bk u_k),    v starting at 1,
+
+where the sum over b runs over the rows of all ranks. The code is E_bk u_k v_b with its rows
+scaled to sum 1, so the constant factors K and B cancel and softmax_k(S_bk / epsilon + log u_k)
+is left. u and v are kept as logarithms: at epsilon = 0.005 the kernel spans exp(-400)..1, which
+float32 cannot hold, and subtracting each row's maximum instead changes the result of a few
+iterations.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch import distributed as dist
+
+
+def sinkhorn(scores: Tensor, *, epsilon: float = 0.05, num_iters: int = 3) -> Tensor:
+    """Turn prototype scores into balanced soft codes, over the rows of all ranks.
+
+    Args:
+        scores: Cosine scores (B, K) in [-1, 1] of any floating type; no gradient flows.
+        epsilon: Entropy regularisation > 0; smaller is sharper. Paper: 0.05.
+        num_iters: Iterations >= 1, each normalising prototypes, then rows. Paper: 3.
+
+    Returns:
+        Codes (B, K), float32; rows sum to 1, and the columns of all ranks together tend to
+        equal sums.
+
+    Raises:
+        ValueError: Scores that are no floating matrix, ``epsilon <= 0`` or ``num_iters < 1``.
+    """
+    return sinkhorn_jointly([scores], epsilon=epsilon, num_iters=num_iters)[0]
+
+
+@torch.no_grad()
+def sinkhorn_jointly(
+    problems: Sequence[Tensor], *, epsilon: float = 0.05, num_iters: int = 3
+) -> list[Tensor]:
+    """Solve independent assignments with one collective per iteration for all of them.
+
+    Args:
+        problems: Scores (B_i, K_i), as in :func:`sinkhorn`; the K_i are equal on all ranks.
+        epsilon: See :func:`sinkhorn`.
+        num_iters: See :func:`sinkhorn`.
+
+    Returns:
+        The codes (B_i, K_i) of each problem, float32.
+
+    Raises:
+        ValueError: See :func:`sinkhorn`.
+    """
+    if epsilon <= 0:
+        raise ValueError(f"sinkhorn: epsilon must be > 0, but got {epsilon}; the paper uses 0.05.")
+    if num_iters < 1:
+        raise ValueError(f"sinkhorn: num_iters must be >= 1, but got {num_iters}; use 3.")
+    for scores in problems:
+        if scores.dim() != 2 or not scores.is_floating_point():
+            raise ValueError(
+                "sinkhorn: scores must be a floating matrix (B, K), "
+                f"but got {scores.dtype} of shape {tuple(scores.shape)}."
+            )
+    with torch.autocast(problems[0].device.type, enabled=False):
+        # The constant shift cancels in the result; it keeps the numbers that matter, those of
+        # scores near 1, small and therefore exact.
+        log_kernels = [(scores.float() - 1) / epsilon for scores in problems]
+        num_prototypes = [kernel.shape[1] for kernel in log_kernels]
+        weighted = log_kernels
+        for _ in range(num_iters):
+            column_sums = torch.cat([kernel.logsumexp(dim=0) for kernel in weighted])
+            log_u = -_logsumexp_over_ranks(column_sums)
+            balanced = [
+                kernel + u
+                for kernel, u in zip(log_kernels, log_u.split(num_prototypes), strict=True)
+            ]
+            weighted = [
+                kernel - rows.logsumexp(dim=1, keepdim=True)
+                for kernel, rows in zip(log_kernels, balanced, strict=True)
+            ]
+        return [rows.softmax(dim=1) for rows in balanced]
+
+
+def _logsumexp_over_ranks(values: Tensor) -> Tensor:
+    if not (dist.is_available() and dist.is_initialized()):
+        return values
+    ranks = values.new_empty(dist.get_world_size() * values.numel())
+    dist.all_gather_into_tensor(ranks, values)
+    return ranks.view(-1, values.numel()).logsumexp(dim=0)

@@ -1,0 +1,20 @@
+"""Models; importing mmpretrain's lets bare names of its backbones resolve too."""
+
+import mmpretrain.models  # noqa: F401
+
+from .feature_queue import FeatureQueue
+from .multi_head_neck import MultiHeadNeck
+from .prototypes import CorrelationLearner, Prototypes
+# from .pyramid_preprocessor import PyramidPreprocessor
+from .sinkhorn_head import SinkhornHead
+from .ssprl import SSPRL
+
+__all__ = [
+    "CorrelationLearner",
+    "FeatureQueue",
+    "MultiHeadNeck",
+    "Prototypes",
+    # "PyramidPreprocessor",
+    "SSPRL",
+    "SinkhornHead",
+]

@@ -1,0 +1,88 @@
+"""One projection head per scale.
+
+Legend: V views, P patches per view, B images per rank, C features, D embedding size.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from mmcv.cnn import build_norm_layer
+from mmengine.model import BaseModule
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..pyramid import ViewLayout
+from ..registry import MODELS
+
+
+@MODELS.register_module()
+class MultiHeadNeck(BaseModule):
+    """Independent projection heads for the image scale and each patch scale.
+
+    Args:
+        layout: The views; one head per scale.
+        in_channels: C, size of the backbone's pooled features.
+        hid_channels: Hidden size of Linear, BatchNorm, ReLU, Linear; 0 makes a linear head.
+            Paper: 2048.
+        out_channels: D, size of the embeddings. Paper: 128.
+        norm_cfg: Normalisation between the two linear layers.
+        init_cfg: Initialisation, see mmengine; by default that of the layers.
+    """
+
+    def __init__(
+        self,
+        layout: ViewLayout | Mapping,
+        in_channels: int = 2048,
+        hid_channels: int = 2048,
+        out_channels: int = 128,
+        norm_cfg: Mapping | None = None,
+        init_cfg: dict | None = None,
+    ) -> None:
+        super().__init__(init_cfg=init_cfg)
+        self.in_channels = in_channels
+        norm_cfg = dict(norm_cfg or {"type": "BN1d"})
+        self.heads = nn.ModuleList(
+            _projection_head(in_channels, hid_channels, out_channels, norm_cfg)
+            for _ in range(ViewLayout.build(layout).num_scales)
+        )
+
+    def forward(self, features: Sequence[Tensor]) -> list[Tensor]:
+        """Embed the pooled features of each scale.
+
+        Args:
+            features: One tensor (V, P, B, C) per scale.
+
+        Returns:
+            One tensor (V, P, B, D) per scale, unit norm, float32 whatever the autocast state.
+
+        Raises:
+            ValueError: Features of another size than ``in_channels``, or of other scales.
+        """
+        if len(features) != len(self.heads):
+            raise ValueError(
+                f"MultiHeadNeck: expected features of {len(self.heads)} scales, "
+                f"but got {len(features)}; the model's parts must share one layout."
+            )
+        if features[0].shape[-1] != self.in_channels:
+            raise ValueError(
+                f"MultiHeadNeck: in_channels={self.in_channels}, but the backbone gives "
+                f"{features[0].shape[-1]} features; set neck.in_channels={features[0].shape[-1]}."
+            )
+        embeddings = []
+        for head, scale in zip(self.heads, features, strict=True):
+            # BatchNorm sees all views and patches of the scale at once: (V P B, C).
+            projected = head(scale.flatten(0, 2)).float()
+            embeddings.append(F.normalize(projected, dim=-1).unflatten(0, scale.shape[:3]))
+        return embeddings
+
+
+def _projection_head(
+    in_channels: int, hid_channels: int, out_channels: int, norm_cfg: dict
+) -> nn.Module:
+    if hid_channels == 0:
+        return nn.Linear(in_channels, out_channels)
+    return nn.Sequential(
+        nn.Linear(in_channels, hid_channels),
+        build_norm_layer(norm_cfg, hid_channels)[1],
+        nn.ReLU(inplace=True),
+        nn.Linear(hid_channels, out_channels),
+    )

@@ -1,0 +1,296 @@
+"""Prototypes, balanced targets and the losses of SS-PRL (Eq. 1-4).
+
+Legend: V views, M_s patches per view, B images per rank, D embedding size, K_s prototypes.
+Index s is the scale: 0 the whole image, 1..S the patch levels.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import torch
+from mmengine import dist
+from mmengine.model import BaseModule
+from torch import Tensor, nn
+
+from ..functional import (
+    cross_scale_loss,
+    log_softmax,
+    sinkhorn_jointly,
+    swapped_prediction_loss,
+)
+from ..pyramid import NUM_PYRAMIDS, ViewLayout
+from ..registry import MODELS
+from .feature_queue import FeatureQueue
+from .prototypes import CorrelationLearner, Prototypes
+
+
+@MODELS.register_module()
+class SinkhornHead(BaseModule):
+    """Swapped prediction on every scale, and across scales from patches to the image.
+
+    The loss is Eq. 4, L = L_pyr + lambda L_cross, each term a mean over its (view, target) pairs:
+    half of the paper's sums, to which LARC is invariant. ``alpha_0 = beta_0 = 1`` are fixed.
+
+    Differs between the variants: the input of g_s is the mean of the softmax over patches
+    ('paper') or of the raw scores ('released'); a pyramid predicts its own image code ('paper')
+    or those of both pyramids ('released').
+
+    Args:
+        layout: The views.
+        in_channels: D. Paper: 128.
+        num_prototypes: K_0. Released recipe on COCO: 300.
+        num_patch_prototypes: K_s, one number for all levels or one per level. Released: 150.
+        variant: 'paper' or 'released', see above.
+        alpha: alpha_s of the levels in Eq. 2, one number or one per level, >= 0. Paper: 0.25.
+        beta: beta_s in Eq. 3, one number or one per level, >= 0. Paper: 0.25.
+        cross_weight: lambda in Eq. 4, >= 0. Paper: 1.
+        temperature: tau > 0. Paper: 0.1.
+        epsilon: Sinkhorn's regularisation > 0. Paper: 0.05.
+        num_iters: Sinkhorn's iterations >= 1. Paper: 3.
+        share_prototypes: One C for all scales; all K equal.
+        with_pyramid: Keep the patch terms of L_pyr; False sets alpha_s = 0 for s >= 1.
+        with_cross: Keep L_cross.
+        queue_length: Rows per view and rank of the image scale's queue; 0 for none. Released
+            on COCO: 1920.
+        patch_queue_length: The same for the levels, one number or one per level. Released: 5000.
+        queue_start_epoch: First epoch, from 0, whose assignments use the queues; each queue
+            is used only once full. Released: 80.
+        freeze_epochs: Epochs in which prototypes and g_s do not change. Released: 1.
+        freeze_iters: The same in iterations; give one of both.
+
+    Raises:
+        ValueError: Values outside these ranges, or that contradict each other.
+    """
+
+    num_iterations: Tensor
+
+    def __init__(
+        self,
+        layout: ViewLayout | Mapping,
+        in_channels: int = 128,
+        num_prototypes: int = 300,
+        num_patch_prototypes: int | Sequence[int] = 150,
+        variant: Literal["paper", "released"] = "paper",
+        alpha: float | Sequence[float] = 0.25,
+        beta: float | Sequence[float] = 0.25,
+        cross_weight: float = 1.0,
+        temperature: float = 0.1,
+        epsilon: float = 0.05,
+        num_iters: int = 3,
+        share_prototypes: bool = False,
+        with_pyramid: bool = True,
+        with_cross: bool = True,
+        queue_length: int = 0,
+        patch_queue_length: int | Sequence[int] = 0,
+        queue_start_epoch: int = 0,
+        freeze_epochs: int = 0,
+        freeze_iters: int = 0,
+        init_cfg: dict | None = None,
+    ) -> None:
+        super().__init__(init_cfg=init_cfg)
+        self.layout = ViewLayout.build(layout)
+        num_levels = len(self.layout.levels)
+        counts = [num_prototypes, *_per_level(num_patch_prototypes, num_levels, "prototypes", 1)]
+        lengths = [queue_length, *_per_level(patch_queue_length, num_levels, "queue_length", 0)]
+        self.alpha = [1.0, *_per_level(alpha, num_levels, "alpha", 0)]
+        self.beta = [1.0, *_per_level(beta, num_levels, "beta", 0)]
+        if variant not in ("paper", "released"):
+            raise ValueError(f"variant must be 'paper' or 'released', but got {variant!r}.")
+        for name, value, low in (
+            ("num_prototypes", num_prototypes, 1),
+            ("num_iters", num_iters, 1),
+            ("cross_weight", cross_weight, 0),
+            ("queue_length", queue_length, 0),
+            ("queue_start_epoch", queue_start_epoch, 0),
+            ("freeze_epochs", freeze_epochs, 0),
+            ("freeze_iters", freeze_iters, 0),
+        ):
+            if value < low:
+                raise ValueError(f"{name} must be >= {low}, but got {value}.")
+        for name, value in (("temperature", temperature), ("epsilon", epsilon)):
+            if value <= 0:
+                raise ValueError(f"{name} must be > 0, but got {value}.")
+        if freeze_epochs and freeze_iters:
+            raise ValueError(
+                f"give freeze_epochs or freeze_iters, but got {freeze_epochs} and {freeze_iters}."
+            )
+        if num_levels and not (with_pyramid or with_cross):
+            raise ValueError(
+                "with_pyramid=False and with_cross=False leave the patch views without a loss; "
+                "for the image scale alone set levels=[] in the layout."
+            )
+        if share_prototypes and len(set(counts)) > 1:
+            raise ValueError(
+                f"share_prototypes needs one number of prototypes on all scales, but got {counts};"
+                f" set num_patch_prototypes={num_prototypes}."
+            )
+        self.variant = variant
+        self.cross_weight = cross_weight
+        self.temperature = temperature
+        self.epsilon = epsilon
+        self.num_iters = num_iters
+        self.with_pyramid = with_pyramid
+        self.with_cross = with_cross
+        self.queue_start_epoch = queue_start_epoch
+        self.freeze_epochs = freeze_epochs
+        self.freeze_iters = freeze_iters
+
+        shared = Prototypes(in_channels, num_prototypes) if share_prototypes else None
+        self.prototypes = nn.ModuleList(shared or Prototypes(in_channels, k) for k in counts)
+        self.correlation = nn.ModuleList(
+            CorrelationLearner(k, num_prototypes) for k in (counts[1:] if with_cross else ())
+        )
+        self.queues = nn.ModuleList(
+            FeatureQueue(length, in_channels) if length and scale in self.assigned_scales else None
+            for scale, length in enumerate(lengths)
+        )
+        self.register_buffer("num_iterations", torch.zeros((), dtype=torch.long))
+        self._num_iterations = 0
+        self._iters_per_epoch: int | None = None
+        self._batch_is_checked = False
+
+    @property
+    def assigned_scales(self) -> range:
+        """The scales whose codes some loss term needs."""
+        return range(self.layout.num_scales if self.with_pyramid else 1)
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether prototypes and correlation learners stay as they are in the coming step."""
+        freeze_iters = self.freeze_iters or self._iterations("freeze_epochs")
+        return self._num_iterations < freeze_iters
+
+    @property
+    def uses_queues(self) -> bool:
+        """Whether the coming step has reached the queues' first epoch."""
+        return self._num_iterations >= self._iterations("queue_start_epoch")
+
+    def set_epoch_length(self, num_iters: int) -> None:
+        """Tell how many iterations an epoch has; needed where a setting counts epochs."""
+        self._iters_per_epoch = num_iters
+
+    def gather_queues(self) -> None:
+        """Collect all ranks' queues for the checkpoint; every rank must call it."""
+        for queue in filter(None, self.queues):
+            queue.gather_ranks()
+
+    def release_queues(self) -> None:
+        """Free what :meth:`gather_queues` collected."""
+        for queue in filter(None, self.queues):
+            queue.release_ranks()
+
+    def loss(self, embeddings: Sequence[Tensor]) -> dict[str, Tensor]:
+        """Compute the weighted loss terms, and in training mode advance queues and counters.
+
+        Args:
+            embeddings: ``[0]`` is (V_0, 1, B, D), the two image views first; ``[s]`` is
+                (2, M_s, B, D); unit norm.
+
+        Returns:
+            'loss_pyramid_s0', 'loss_pyramid_s1', ..., 'loss_cross_s1', ...: scalars whose sum is
+            the training loss.
+
+        Raises:
+            ValueError: Embeddings that do not fit the layout, or ranks with unequal batches.
+        """
+        self._check(embeddings)
+        with torch.autocast(embeddings[0].device.type, enabled=False):
+            embeddings = [z.float() for z in embeddings]
+            frozen = self.is_frozen
+            for prototypes in self.prototypes:
+                prototypes.normalize_()
+            scores = [c(z, frozen) for c, z in zip(self.prototypes, embeddings, strict=True)]
+            codes = self._assign(embeddings, scores)
+            losses = {}
+            for s in self.assigned_scales:
+                # (V, M_s, B, K_s) -> (V, M_s B, K_s): the mean over rows is sum_m 1 / M_s.
+                term = swapped_prediction_loss(
+                    scores[s].flatten(1, 2), codes[s], temperature=self.temperature
+                )
+                losses[f"loss_pyramid_s{s}"] = self.alpha[s] * term
+            for s, learner in enumerate(self.correlation, start=1):
+                learner.normalize_()
+                cross_scores = learner(self._mean_prediction(scores[s]), frozen)
+                term = cross_scale_loss(
+                    cross_scores,
+                    codes[0],
+                    temperature=self.temperature,
+                    all_pairs=self.variant == "released",
+                )
+                losses[f"loss_cross_s{s}"] = self.cross_weight * self.beta[s] * term
+        if self.training:
+            self._advance(embeddings)
+        return losses
+
+    def _mean_prediction(self, scores: Tensor) -> Tensor:
+        """mu(P_s): (2, M_s, B, K_s) -> (2, B, K_s)."""
+        if self.variant == "paper":
+            scores = log_softmax(scores, self.temperature).exp()
+        return scores.mean(dim=1)
+
+    @torch.no_grad()
+    def _assign(self, embeddings: Sequence[Tensor], scores: Sequence[Tensor]) -> list[Tensor]:
+        """Codes (2, M_s B, K_s) of the scales in ``assigned_scales``, on both pyramids."""
+        problems = []
+        for s in self.assigned_scales:
+            rows = scores[s][:NUM_PYRAMIDS].flatten(1, 2)
+            queue = self.queues[s]
+            if queue is not None and queue.is_full and self.uses_queues:
+                # Scored by today's prototypes; these rows only help to balance, see below.
+                rows = torch.cat([rows, self.prototypes[s](queue.rows())], dim=1)
+            problems += list(rows)
+        codes = sinkhorn_jointly(problems, epsilon=self.epsilon, num_iters=self.num_iters)
+        return [
+            torch.stack(codes[i : i + NUM_PYRAMIDS])[:, : embeddings[s][0].shape[:2].numel()]
+            for s, i in enumerate(range(0, len(codes), NUM_PYRAMIDS))
+        ]
+
+    def _advance(self, embeddings: Sequence[Tensor]) -> None:
+        for queue, z in zip(self.queues, embeddings, strict=True):
+            if queue is not None:
+                queue.push(z[:NUM_PYRAMIDS].flatten(1, 2))
+        self._num_iterations += 1
+        self.num_iterations += 1
+
+    def _iterations(self, setting: str) -> int:
+        epochs = getattr(self, setting)
+        if epochs and self._iters_per_epoch is None:
+            raise RuntimeError(
+                f"SinkhornHead: {setting}={epochs} counts epochs, but the length of an epoch is "
+                "unknown; add dict(type='PretrainHook') to custom_hooks."
+            )
+        return epochs * (self._iters_per_epoch or 0)
+
+    def _check(self, embeddings: Sequence[Tensor]) -> None:
+        patches = self.layout.patches_per_scale
+        views = (self.layout.num_image_views, *[NUM_PYRAMIDS] * (len(patches) - 1))
+        got = [tuple(z.shape) for z in embeddings]
+        expected = list(zip(views, patches, strict=True))
+        if [shape[:2] for shape in got] != expected:
+            raise ValueError(
+                f"SinkhornHead: (views, patches) per scale must be {expected}, "
+                f"but the embeddings are {got}; the model's parts must share one layout."
+            )
+        if self.training and not self._batch_is_checked:
+            batches = dist.all_gather(torch.tensor([got[0][2]], device=embeddings[0].device))
+            sizes = [int(size) for size in batches]
+            if len(set(sizes)) > 1:
+                raise ValueError(
+                    f"SinkhornHead: every rank must have the same batch size, but got {sizes} "
+                    "images; use mmengine's DefaultSampler and one batch_size for all ranks."
+                )
+            self._batch_is_checked = True
+
+    def _load_from_state_dict(self, *args: object) -> None:
+        super()._load_from_state_dict(*args)
+        self._num_iterations = int(self.num_iterations)
+
+
+def _per_level(value: float | Sequence, num_levels: int, name: str, low: int) -> list:
+    values = list(value) if isinstance(value, Sequence) else [value] * num_levels
+    if len(values) != num_levels or any(v < low for v in values):
+        raise ValueError(
+            f"{name} of the patch levels must be one number or {num_levels} numbers, each >= "
+            f"{low}, but got {value}."
+        )
+    return values

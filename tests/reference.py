@@ -1,0 +1,117 @@
+"""Slow float64 loops written from the paper's equations, independent of mmssprl's code."""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def sinkhorn(scores: np.ndarray, epsilon: float, num_iters: int) -> np.ndarray:
+    """Sinkhorn-Knopp on the matrix Q (K, B) itself, float64; scores and codes are (B, K)."""
+    q = np.exp(np.asarray(scores, dtype=np.float64).T / epsilon)
+    num_prototypes, num_rows = q.shape
+    q /= q.sum()
+    for _ in range(num_iters):
+        for k in range(num_prototypes):
+            q[k] /= q[k].sum() * num_prototypes
+        for b in range(num_rows):
+            q[:, b] /= q[:, b].sum() * num_rows
+    return (q * num_rows).T
+
+
+def cross_entropy(code: Tensor, cosines: Tensor, tau: float) -> Tensor:
+    """CE(q, softmax(cosines / tau)) of one row, written as a sum over prototypes."""
+    normaliser = sum(torch.exp(c / tau) for c in cosines)
+    return -sum(
+        q * torch.log(torch.exp(c / tau) / normaliser) for q, c in zip(code, cosines, strict=True)
+    )
+
+
+def unit(vector: Tensor) -> Tensor:
+    return vector / torch.sqrt((vector * vector).sum())
+
+
+class Reference:
+    """SS-PRL's loss of one step on one process.
+
+    Args:
+        prototypes: C_s as rows (K_s, D), float64, unit norm.
+        correlation: g_s as rows (K_0, K_s), float64, unit norm.
+    """
+
+    def __init__(self, prototypes, correlation, *, tau, epsilon, num_iters, variant):
+        self.prototypes = prototypes
+        self.correlation = correlation
+        self.tau = tau
+        self.epsilon = epsilon
+        self.num_iters = num_iters
+        self.variant = variant
+
+    def codes(self, z: Tensor, scale: int, queue: Tensor | None) -> list[list[Tensor]]:
+        """Codes [patch][image] of one view z (M, B, D), queue rows (L, D) joining in."""
+        num_patches, num_images = z.shape[:2]
+        rows = [z[m, b] for m in range(num_patches) for b in range(num_images)]
+        rows += [] if queue is None else list(queue)
+        scores = [
+            [float(row.detach() @ c.detach()) for c in self.prototypes[scale]] for row in rows
+        ]
+        codes = torch.from_numpy(sinkhorn(np.array(scores), self.epsilon, self.num_iters))
+        return [[codes[m * num_images + b] for b in range(num_images)] for m in range(num_patches)]
+
+    def cosines(self, z: Tensor, scale: int) -> Tensor:
+        return torch.stack([z @ c for c in self.prototypes[scale]])
+
+    def pyramid_term(self, z: Tensor, scale: int, queue: Tensor | None) -> Tensor:
+        """Eq. 2 of one scale without alpha: mean over pairs, sum over m / M_s, mean over images.
+
+        z is (V, M, B, D); targets come from the first two views.
+        """
+        num_views, num_patches, num_images = z.shape[:3]
+        queues = [None, None] if queue is None else queue
+        targets = [self.codes(z[a], scale, queues[a]) for a in (0, 1)]
+        total, pairs = 0.0, 0
+        for a in (0, 1):
+            for v in range(num_views):
+                if v == a:
+                    continue
+                pairs += 1
+                for m in range(num_patches):
+                    for b in range(num_images):
+                        cosines = self.cosines(z[v, m, b], scale)
+                        ce = cross_entropy(targets[a][m][b], cosines, self.tau)
+                        total = total + ce / num_patches / num_images
+        return total / pairs
+
+    def cross_term(self, z: list[Tensor], scale: int, queue: Tensor | None) -> Tensor:
+        """Eq. 3 of one scale without beta: mean over pairs and images."""
+        queues = [None, None] if queue is None else queue
+        targets = [self.codes(z[0][a], 0, queues[a])[0] for a in (0, 1)]
+        num_patches, num_images = z[scale].shape[1:3]
+        total, pairs = 0.0, 0
+        for v in (0, 1):
+            for a in (0, 1):
+                if self.variant == "paper" and a != v:
+                    continue
+                pairs += 1
+                for b in range(num_images):
+                    mean = 0.0
+                    for m in range(num_patches):
+                        scores = self.cosines(z[scale][v, m, b], scale)
+                        if self.variant == "paper":
+                            exps = torch.exp(scores / self.tau)
+                            scores = exps / exps.sum()
+                        mean = mean + scores / num_patches
+                    cosines = torch.stack([unit(mean) @ g for g in self.correlation[scale - 1]])
+                    total = total + cross_entropy(targets[a][b], cosines, self.tau) / num_images
+        return total / pairs
+
+
+def larc_step(p, g, buf, *, lr, momentum, weight_decay, trust, eps=1e-8):
+    """One LARC update of one parameter in float64; returns the new parameter and buffer."""
+    p, g, buf = (np.asarray(x, dtype=np.float64) for x in (p, g, buf))
+    p_norm, g_norm = math.sqrt((p**2).sum()), math.sqrt((g**2).sum())
+    if p_norm > 0 and g_norm > 0:
+        g = trust * p_norm / (g_norm + weight_decay * p_norm + eps) * (g + weight_decay * p)
+    buf = momentum * buf + g
+    return p - lr * buf, buf

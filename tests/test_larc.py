@@ -1,0 +1,143 @@
+import copy
+
+import numpy as np
+import pytest
+import reference
+import torch
+
+from mmssprl.engine import LARC
+from mmssprl.registry import OPTIMIZERS
+
+SETTINGS = {"lr": 0.6, "momentum": 0.9, "weight_decay": 1e-2, "trust_coefficient": 0.02}
+
+
+def make_params(dtype=torch.float32):
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(4, 3, 3, 3), (7,), (5, 2), (1,)]
+    params = [torch.randn(*shape, generator=generator, dtype=dtype) for shape in shapes]
+    params[1].zero_()  # a bias at its initial zero
+    return [torch.nn.Parameter(p) for p in params]
+
+
+def grads_of_step(params, step):
+    generator = torch.Generator().manual_seed(step)
+    grads = [torch.randn(p.shape, generator=generator, dtype=p.dtype) for p in params]
+    if step == 2:
+        grads[2].zero_()
+    return grads
+
+
+def test_equals_the_float64_reference_over_steps():
+    params = make_params(torch.float64)
+    optimizer = LARC(params, **SETTINGS)
+    expected = [(p.detach().numpy().copy(), np.zeros(p.shape)) for p in params]
+    for step in range(5):
+        optimizer.param_groups[0]["lr"] = lr = 0.6 / (step + 1)
+        for i, (p, g) in enumerate(zip(params, grads_of_step(params, step), strict=True)):
+            p.grad = g
+            weights, buf = expected[i]
+            expected[i] = reference.larc_step(
+                weights, g, buf, lr=lr, momentum=0.9, weight_decay=1e-2, trust=0.02
+            )
+        optimizer.step()
+        for p, (weights, _) in zip(params, expected, strict=True):
+            np.testing.assert_allclose(p.detach().numpy(), weights, rtol=1e-10, atol=1e-12)
+
+
+def test_float32_stays_within_a_millionth():
+    params, doubles = make_params(), make_params(torch.float64)
+    optimizer = LARC(params, **SETTINGS)
+    expected = [(p.detach().numpy(), np.zeros(p.shape)) for p in params]
+    for step in range(5):
+        for i, (p, g) in enumerate(zip(params, grads_of_step(doubles, step), strict=True)):
+            p.grad = g.float()
+            expected[i] = reference.larc_step(
+                *(expected[i][0], p.grad, expected[i][1]),
+                **{"lr": 0.6, "momentum": 0.9, "weight_decay": 1e-2, "trust": 0.02},
+            )
+        optimizer.step()
+    for p, (weights, _) in zip(params, expected, strict=True):
+        np.testing.assert_allclose(p.detach().numpy(), weights, rtol=1e-6, atol=1e-6)
+
+
+def test_zero_norms_leave_the_gradient_as_it_is():
+    zero_param = torch.nn.Parameter(torch.zeros(3))
+    zero_grad = torch.nn.Parameter(torch.ones(3))
+    optimizer = LARC([zero_param, zero_grad], lr=0.5, weight_decay=0.1)
+    zero_param.grad = torch.full((3,), 2.0)
+    zero_grad.grad = torch.zeros(3)
+    optimizer.step()
+    assert zero_param.tolist() == [-1.0] * 3  # - lr * g, no trust ratio
+    assert zero_grad.tolist() == [1.0] * 3  # no decay
+
+
+def test_parameters_without_gradient_and_groups():
+    trained, frozen, other = (torch.nn.Parameter(torch.ones(2)) for _ in range(3))
+    optimizer = LARC([{"params": [trained, frozen]}, {"params": [other], "lr": 0.0}], lr=1.0)
+    trained.grad = torch.ones(2)
+    other.grad = torch.ones(2)
+    optimizer.step()
+    assert not torch.equal(trained, torch.ones(2))
+    assert torch.equal(frozen, torch.ones(2))
+    assert torch.equal(other, torch.ones(2))
+    assert frozen not in optimizer.state
+
+
+def test_loss_scale_does_not_matter():
+    # Up to eps and weight decay the step depends on the gradient's direction only; the paper's
+    # sums and our means over pairs therefore train alike.
+    once, twice = (torch.nn.Parameter(torch.full((4,), 3.0)) for _ in range(2))
+    for p, factor in ((once, 1.0), (twice, 2.0)):
+        optimizer = LARC([p], lr=0.6, weight_decay=0.0)
+        p.grad = factor * torch.arange(4.0)
+        optimizer.step()
+    torch.testing.assert_close(once, twice)
+
+
+def test_state_dict_round_trip_and_registry():
+    params = make_params()
+    optimizer = OPTIMIZERS.build({"type": "LARC", "params": params, "lr": 0.3})
+    copies = [torch.nn.Parameter(p.detach().clone()) for p in params]
+    for p, g in zip(params, grads_of_step(params, 0), strict=True):
+        p.grad = g
+    start = [p.detach().clone() for p in params]
+    optimizer.step()
+    restored = LARC(copies, lr=9.0)
+    restored.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    for restored_p, p in zip(copies, params, strict=True):
+        restored_p.data.copy_(p.data)
+        restored_p.grad = p.grad.clone()
+    optimizer.step()
+    restored.step()
+    for restored_p, p, before in zip(copies, params, start, strict=True):
+        assert torch.equal(restored_p, p)
+        assert not torch.equal(p, before)
+
+
+def test_closure():
+    p = torch.nn.Parameter(torch.ones(2))
+    optimizer = LARC([p], lr=0.1)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (p**2).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure) == 2.0
+    assert (p < 1).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("lr", -1.0, ">= 0"),
+        ("momentum", 1.0, r"in \[0, 1\)"),
+        ("weight_decay", -1e-6, ">= 0"),
+        ("trust_coefficient", 0.0, "> 0"),
+        ("eps", 0.0, "> 0"),
+    ],
+)
+def test_bad_settings(name, value, rule):
+    with pytest.raises(ValueError, match=f"LARC: {name} must be {rule}, but got {value}"):
+        LARC(make_params(), **{name: value})

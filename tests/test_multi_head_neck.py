@@ -1,0 +1,73 @@
+import pytest
+import torch
+from torch.nn import functional as F
+
+from mmssprl.models import MultiHeadNeck
+from mmssprl.pyramid import PyramidLevel, ViewLayout
+
+LAYOUT = ViewLayout(image_px=8, levels=(PyramidLevel(2, 8, 4), PyramidLevel(3, 12, 4)))
+
+
+def make_neck(**kwargs):
+    torch.manual_seed(0)
+    return MultiHeadNeck(
+        LAYOUT, **{"in_channels": 6, "hid_channels": 5, "out_channels": 4, **kwargs}
+    )
+
+
+def features():
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randn(2, m, 3, 6, generator=generator) for m in (1, 4, 9)]
+
+
+def test_each_scale_has_its_own_head():
+    neck = make_neck()
+    outputs = neck(features())
+    assert [tuple(z.shape) for z in outputs] == [(2, 1, 3, 4), (2, 4, 3, 4), (2, 9, 3, 4)]
+    for z in outputs:
+        torch.testing.assert_close(z.norm(dim=-1), torch.ones(z.shape[:-1]))
+    for i, z in enumerate(outputs):
+        neck.zero_grad()
+        z.sum().backward(retain_graph=True)
+        for j, head in enumerate(neck.heads):
+            touched = [p.grad is not None and bool(p.grad.any()) for p in head.parameters()]
+            assert any(touched) == (i == j)
+
+
+def test_is_linear_bn_relu_linear_over_all_views_and_patches():
+    neck = make_neck()
+    x = features()[1]
+    linear, norm, _, last = neck.heads[1]
+    hidden = F.linear(x.reshape(-1, 6), linear.weight, linear.bias)
+    hidden = (hidden - hidden.mean(0)) / (hidden.var(0, unbiased=False) + norm.eps).sqrt()
+    z = F.linear(hidden.relu(), last.weight, last.bias)
+    expected = (z / z.norm(dim=1, keepdim=True)).reshape(2, 4, 3, 4)
+    torch.testing.assert_close(neck(features())[1], expected)
+
+
+def test_hidden_zero_is_a_linear_head():
+    neck = make_neck(hid_channels=0)
+    x = features()[0]
+    head = neck.heads[0]
+    expected = F.normalize(F.linear(x, head.weight, head.bias), dim=-1)
+    torch.testing.assert_close(neck(features())[0], expected)
+
+
+def test_norm_cfg():
+    assert isinstance(make_neck(norm_cfg={"type": "LN"}).heads[0][1], torch.nn.LayerNorm)
+    assert isinstance(make_neck().heads[0][1], torch.nn.BatchNorm1d)
+
+
+def test_embeddings_are_float32_under_autocast():
+    neck = make_neck(hid_channels=0)
+    with torch.autocast("cpu", torch.bfloat16):
+        z = neck(features())[0]
+    assert z.dtype == torch.float32
+    torch.testing.assert_close(z.norm(dim=-1), torch.ones(2, 1, 3))
+
+
+def test_features_that_do_not_fit():
+    with pytest.raises(ValueError, match="in_channels=7, but the backbone gives 6 features; set"):
+        make_neck(in_channels=7)(features())
+    with pytest.raises(ValueError, match="expected features of 3 scales, but got 2"):
+        make_neck()(features()[:2])

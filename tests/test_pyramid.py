@@ -1,0 +1,82 @@
+import pytest
+import torch
+
+from mmssprl.pyramid import PyramidLevel, ViewLayout
+
+
+def test_default_is_the_paper_with_28_views():
+    layout = ViewLayout()
+    assert layout.num_crops == 2 + 2 * 4 + 2 * 9
+    assert layout.patches_per_scale == (1, 4, 9)
+    assert [group.px for group in layout.groups] == [224, 112, 96]
+    assert [level.cell_px for level in layout.levels] == [157, 127]
+
+
+def test_released_layout_has_34_views_in_three_groups():
+    layout = ViewLayout(num_small=6)
+    assert layout.num_crops == 34
+    assert layout.num_image_views == 8
+    # Small views and the patches of level 2 are both 96 px and share a group.
+    assert [(group.px, group.num_crops) for group in layout.groups] == [
+        (224, 2),
+        (96, 24),
+        (112, 8),
+    ]
+
+
+def test_no_levels_is_swav():
+    layout = ViewLayout(levels=[])
+    assert layout.num_scales == 1
+    assert layout.num_crops == 2
+
+
+def test_split_takes_groups_apart_by_hand():
+    layout = ViewLayout(image_px=8, num_small=1, small_px=4, levels=[PyramidLevel(2, 8, 4)])
+    image, small_and_patches = torch.arange(2), 10 + torch.arange(1 + 8)
+    scales = layout.split([image[:, None], small_and_patches[:, None]])
+    assert scales[0].flatten().tolist() == [0, 1, 10]
+    assert scales[0].shape == (3, 1, 1)
+    assert scales[1][..., 0].tolist() == [[11, 12, 13, 14], [15, 16, 17, 18]]
+
+
+def test_build_from_a_dict_equals_the_objects():
+    cfg = {"image_px": 48, "levels": [{"grid": 2, "resize_px": 64, "patch_px": 24}]}
+    layout = ViewLayout.build(cfg)
+    assert layout == ViewLayout(image_px=48, levels=(PyramidLevel(2, 64, 24),))
+    assert ViewLayout.build(layout) is layout
+
+
+@pytest.mark.parametrize(
+    ("cfg", "message"),
+    [
+        (
+            {"levels": [{"grid": 2, "resize_px": 314, "patch_px": 112}, (3, 383, 128)]},
+            r"levels\[1\] must be a dict",
+        ),
+        (
+            {"levels": [{"grid": 3, "resize_px": 383, "patch_px": 128}]},
+            r"levels\[0\]: resize_px // grid = 127 must be >= patch_px, but got patch_px=128; "
+            "raise resize_px to at least 384",
+        ),
+        ({"levels": [{"grid": 1, "resize_px": 8, "patch_px": 8}]}, "grid must be at least 2"),
+        ({"levels": [{"grid": 2, "resize_px": 8}]}, r"levels\[0\]: .*patch_px"),
+        (
+            {"levels": [{"grid": 2, "resize_px": 8, "patch_px": 4, "area": (0.0, 1.0)}]},
+            r"levels\[0\]: area must be",
+        ),
+        ({"image_px": 0}, "image_px must be a positive number"),
+        ({"image_area": (0.5, 0.1)}, "image_area must be"),
+        ({"small_area": (0.5, 1.1)}, "small_area must be"),
+        ({"num_small": -1}, "num_small must be 0 or more"),
+        ({"small_px": 9.5}, "small_px must be a positive number"),
+        ({"sizes": 3}, r"layout: unknown field\(s\) \['sizes'\]"),
+    ],
+)
+def test_bad_layouts(cfg, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        ViewLayout.build(cfg)
+
+
+def test_layout_of_another_type():
+    with pytest.raises(TypeError, match="layout must be a ViewLayout or a dict"):
+        ViewLayout.build([224, 112])

@@ -1,0 +1,101 @@
+import math
+
+import pytest
+import reference
+import torch
+
+from mmssprl.functional import cross_scale_loss, swapped_prediction_loss
+
+
+def random_codes(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(*shape, generator=generator, dtype=torch.float64).softmax(dim=-1)
+
+
+def test_hand_computed_pair():
+    # tau = 1: p_0 = (1/4, 3/4), p_1 = (1/2, 1/2); codes one-hot on 0 and on 1.
+    scores = torch.tensor([[[0.0, math.log(3.0)]], [[0.0, 0.0]]])
+    codes = torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]])
+    # CE(q_0, p_1) = ln 2; CE(q_1, p_0) = ln 4/3.
+    loss = swapped_prediction_loss(scores, codes, temperature=1.0)
+    assert loss.item() == pytest.approx((math.log(2) + math.log(4 / 3)) / 2, rel=1e-6)
+
+
+@pytest.mark.parametrize("num_views", [2, 5])
+def test_equals_the_loops(num_views):
+    scores = 2 * random_codes(num_views, 3, 4, seed=1) - 1
+    codes = random_codes(2, 3, 4)
+    total, pairs = 0.0, 0
+    for a in range(2):
+        for v in range(num_views):
+            if v != a:
+                pairs += 1
+                total += sum(
+                    reference.cross_entropy(codes[a, n], scores[v, n], 0.1) for n in range(3)
+                )
+    loss = swapped_prediction_loss(scores, codes, temperature=0.1)
+    torch.testing.assert_close(loss, total / pairs / 3)
+
+
+def test_gradient():
+    scores = (2 * random_codes(3, 2, 4, seed=1) - 1).requires_grad_()
+    codes = random_codes(2, 2, 4)
+    assert torch.autograd.gradcheck(
+        lambda s: swapped_prediction_loss(s, codes, temperature=0.5), scores
+    )
+    assert torch.autograd.gradcheck(
+        lambda s: cross_scale_loss(s, codes, temperature=0.5, all_pairs=True), scores[:2]
+    )
+
+
+def test_uniform_prediction_reads_ln_k():
+    scores, codes = torch.zeros(2, 6, 30), random_codes(2, 6, 30).float()
+    for loss in (
+        swapped_prediction_loss(scores, codes, temperature=0.1),
+        cross_scale_loss(scores, codes, temperature=0.1, all_pairs=False),
+        cross_scale_loss(scores, codes, temperature=0.1, all_pairs=True),
+    ):
+        assert loss.item() == pytest.approx(math.log(30), rel=1e-6)
+
+
+def test_no_view_predicts_its_own_code():
+    # A view that would be perfect for its own code and is wrong for the other's.
+    scores = torch.tensor([[[1.0, -1.0]], [[-1.0, 1.0]]])
+    codes = torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]])
+    assert swapped_prediction_loss(scores, codes, temperature=0.1).item() == pytest.approx(20.0)
+
+
+def test_cross_scale_pairs():
+    scores, codes = 2 * random_codes(2, 3, 4, seed=1) - 1, random_codes(2, 3, 4)
+
+    def ce(v, a):
+        return sum(reference.cross_entropy(codes[a, n], scores[v, n], 0.1) for n in range(3)) / 3
+
+    paper = cross_scale_loss(scores, codes, temperature=0.1, all_pairs=False)
+    torch.testing.assert_close(paper, (ce(0, 0) + ce(1, 1)) / 2)
+    released = cross_scale_loss(scores, codes, temperature=0.1, all_pairs=True)
+    torch.testing.assert_close(released, (ce(0, 0) + ce(1, 1) + ce(0, 1) + ce(1, 0)) / 4)
+
+
+def test_half_scores_are_computed_in_float32():
+    scores, codes = (2 * random_codes(2, 3, 4) - 1).half(), random_codes(2, 3, 4).float()
+    loss = swapped_prediction_loss(scores, codes, temperature=0.05)
+    assert loss.dtype == torch.float32
+    expected = swapped_prediction_loss(scores.float(), codes, temperature=0.05)
+    torch.testing.assert_close(loss, expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("scores", "codes"),
+    [
+        (torch.zeros(2, 3, 4), torch.zeros(2, 3, 5)),
+        (torch.zeros(2, 3, 4), torch.zeros(3, 3, 4)),
+        (torch.zeros(1, 3, 4), torch.zeros(1, 3, 4)),
+    ],
+)
+def test_shapes_that_do_not_fit(scores, codes):
+    with pytest.raises(ValueError, match="swapped_prediction_loss: scores must be"):
+        swapped_prediction_loss(scores, codes, temperature=0.1)
+    if scores.shape != codes.shape:
+        with pytest.raises(ValueError, match="cross_scale_loss: scores and codes"):
+            cross_scale_loss(scores, codes, temperature=0.1, all_pairs=True)
