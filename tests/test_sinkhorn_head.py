@@ -152,7 +152,7 @@ def test_ablations_drop_their_terms_and_change_nothing_else():
 
 
 def test_shared_prototypes():
-    head = make_head(share_prototypes=True, num_patch_prototypes=5)
+    head = make_head(share_prototypes=True)
     assert head.prototypes[0] is head.prototypes[1] is head.prototypes[2]
     assert sum(p.numel() for p in head.parameters()) == 5 * 6 + 2 * 5 * 5
     losses = head.loss(embeddings_of(LAYOUT))
@@ -239,7 +239,6 @@ def test_losses_are_float32_under_autocast(dtype):
         ({"cross_weight": -1}, "cross_weight must be >= 0, but got -1"),
         ({"freeze_epochs": 1, "freeze_iters": 5}, "give freeze_epochs or freeze_iters, but got 1"),
         ({"with_pyramid": False, "with_cross": False}, r"set levels=\[\] in the layout"),
-        ({"share_prototypes": True}, r"got \[5, 4, 3\]; set num_patch_prototypes=5"),
     ],
 )
 def test_bad_settings(kwargs, message):

@@ -47,7 +47,8 @@ class SinkhornHead(BaseModule):
         temperature: tau > 0. Paper: 0.1.
         epsilon: Sinkhorn's regularisation > 0. Paper: 0.05.
         num_iters: Sinkhorn's iterations >= 1. Paper: 3.
-        share_prototypes: One C for all scales; all K equal.
+        share_prototypes: One C of K_0 prototypes for all scales; ``num_patch_prototypes`` is
+            not used then.
         with_pyramid: Keep the patch terms of L_pyr; False sets alpha_s = 0 for s >= 1.
         with_cross: Keep L_cross.
         queue_length: Rows per view and rank of the image scale's queue; 0 for none. Released
@@ -119,11 +120,6 @@ class SinkhornHead(BaseModule):
                 "with_pyramid=False and with_cross=False leave the patch views without a loss; "
                 "for the image scale alone set levels=[] in the layout."
             )
-        if share_prototypes and len(set(counts)) > 1:
-            raise ValueError(
-                f"share_prototypes needs one number of prototypes on all scales, but got {counts};"
-                f" set num_patch_prototypes={num_prototypes}."
-            )
         self.variant = variant
         self.cross_weight = cross_weight
         self.temperature = temperature
@@ -135,7 +131,10 @@ class SinkhornHead(BaseModule):
         self.freeze_epochs = freeze_epochs
         self.freeze_iters = freeze_iters
 
-        shared = Prototypes(in_channels, num_prototypes) if share_prototypes else None
+        shared = None
+        if share_prototypes:
+            shared = Prototypes(in_channels, num_prototypes)
+            counts = [num_prototypes] * (num_levels + 1)
         self.prototypes = nn.ModuleList(shared or Prototypes(in_channels, k) for k in counts)
         self.correlation = nn.ModuleList(
             CorrelationLearner(k, num_prototypes) for k in (counts[1:] if with_cross else ())
