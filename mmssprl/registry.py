@@ -1,36 +1,34 @@
-"""Registries of mmssprl, children of mmpretrain's and found lazily under the scope ``mmssprl``."""
+"""Registries of mmssprl, children of mmpretrain's and found lazily under the scope ``mmssprl``.
 
-from mmengine import registry as mmengine_registry
+One child for every registry that a runner searches, so that a config with
+``default_scope = 'mmssprl'`` finds mmssprl's, mmpretrain's and mmengine's types by bare names.
+"""
+
 from mmengine.registry import Registry
-from mmpretrain import registry as mmpretrain_registry
+from mmpretrain import registry as parents
 
-DATASETS = Registry(
-    "dataset",
-    parent=mmpretrain_registry.DATASETS,
-    scope="mmssprl",
-    locations=["mmssprl.datasets"],
-)
-TRANSFORMS = Registry(
-    "transform",
-    parent=mmpretrain_registry.TRANSFORMS,
-    scope="mmssprl",
-    locations=["mmssprl.datasets.transforms"],
-)
-MODELS = Registry(
-    "model",
-    parent=mmpretrain_registry.MODELS,
-    scope="mmssprl",
-    locations=["mmssprl.models"],
-)
-HOOKS = Registry(
-    "hook",
-    parent=mmpretrain_registry.HOOKS,
-    scope="mmssprl",
-    locations=["mmssprl.engine"],
-)
-OPTIMIZERS = Registry(
-    "optimizer",
-    parent=mmengine_registry.OPTIMIZERS,
-    scope="mmssprl",
-    locations=["mmssprl.engine"],
-)
+
+def _child(parent: Registry, *locations: str) -> Registry:
+    return Registry(parent.name, parent=parent, scope="mmssprl", locations=list(locations))
+
+
+DATASETS = _child(parents.DATASETS, "mmssprl.datasets")
+TRANSFORMS = _child(parents.TRANSFORMS, "mmssprl.datasets.transforms")
+MODELS = _child(parents.MODELS, "mmssprl.models")
+HOOKS = _child(parents.HOOKS, "mmssprl.engine")
+OPTIMIZERS = _child(parents.OPTIMIZERS, "mmssprl.engine")
+
+RUNNERS = _child(parents.RUNNERS)
+LOOPS = _child(parents.LOOPS)
+LOG_PROCESSORS = _child(parents.LOG_PROCESSORS)
+DATA_SAMPLERS = _child(parents.DATA_SAMPLERS)
+MODEL_WRAPPERS = _child(parents.MODEL_WRAPPERS)
+WEIGHT_INITIALIZERS = _child(parents.WEIGHT_INITIALIZERS)
+OPTIM_WRAPPERS = _child(parents.OPTIM_WRAPPERS)
+OPTIM_WRAPPER_CONSTRUCTORS = _child(parents.OPTIM_WRAPPER_CONSTRUCTORS)
+PARAM_SCHEDULERS = _child(parents.PARAM_SCHEDULERS)
+METRICS = _child(parents.METRICS)
+EVALUATORS = _child(parents.EVALUATORS)
+VISUALIZERS = _child(parents.VISUALIZERS)
+VISBACKENDS = _child(parents.VISBACKENDS)
+TASK_UTILS = _child(parents.TASK_UTILS)

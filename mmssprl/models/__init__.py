@@ -5,7 +5,7 @@ import mmpretrain.models  # noqa: F401
 from .feature_queue import FeatureQueue
 from .multi_head_neck import MultiHeadNeck
 from .prototypes import CorrelationLearner, Prototypes
-# from .pyramid_preprocessor import PyramidPreprocessor
+from .pyramid_preprocessor import PyramidPreprocessor
 from .sinkhorn_head import SinkhornHead
 from .ssprl import SSPRL
 
@@ -14,7 +14,7 @@ __all__ = [
     "FeatureQueue",
     "MultiHeadNeck",
     "Prototypes",
-    # "PyramidPreprocessor",
+    "PyramidPreprocessor",
     "SSPRL",
     "SinkhornHead",
 ]

@@ -1,0 +1,12 @@
+"""The image scale alone, which is SwAV, at CPU size: the baseline of `make demo`.
+
+    python tools/train.py configs/ssprl/ssprl-image-only_resnet18_scenes.py
+
+Data, network and schedule of ssprl_resnet18_scenes.py. Hardware: one CPU core.
+"""
+
+_base_ = ["./ssprl_resnet18_scenes.py"]
+
+layout = dict(_base_.layout, levels=[])
+model = dict(layout=layout)
+train_dataloader = dict(dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)]))

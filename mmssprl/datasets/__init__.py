@@ -1,0 +1,7 @@
+"""Data sets: images without labels for pre-training, COCO's labels for evaluation."""
+
+from mmssprl.datasets.coco_multi_label import CocoMultiLabel
+from mmssprl.datasets.image_reading import ImageReadError, read_image
+from mmssprl.datasets.unlabeled_images import UnlabeledImages
+
+__all__ = ["CocoMultiLabel", "ImageReadError", "UnlabeledImages", "read_image"]

@@ -1,0 +1,117 @@
+"""Remember which images of a data set cannot be read, over workers, ranks and resumed runs."""
+
+import fcntl
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TextIO
+
+import torch
+from mmengine.logging import print_log
+
+from mmssprl.datasets.image_reading import ImageReadError, read_image
+
+
+class BadImages:
+    """The images found unreadable so far, and the limit at which training must stop.
+
+    The flags lie in shared memory: what one loader worker finds, the others of the same rank do
+    not try again. Over ranks and runs the list file, kept under a lock, is what is shared.
+
+    Args:
+        num_images: Images of the data set.
+        max_share: Share of the images in [0, 1] that may be unreadable. At least one may,
+            however few images there are, unless the share is 0.
+    """
+
+    def __init__(self, num_images: int, max_share: float) -> None:
+        self.num_images = num_images
+        self.max_share = max_share
+        self._flags = torch.zeros(num_images, dtype=torch.uint8).share_memory_()
+        self._list: Path | None = None
+        self._not_counted: frozenset[str] = frozenset()
+
+    def __contains__(self, index: int) -> bool:
+        return bool(self._flags[index])
+
+    def keep_list(self, path: str | Path, image_paths: Iterable[str]) -> None:
+        """List bad images in the file ``path``, one line ``image path<TAB>reason`` each.
+
+        Images that an earlier run listed are tried once more: those still bad count from the
+        start, while repaired images and lines of other data sets no longer do.
+
+        Args:
+            path: The list; made if it is missing, with its folder.
+            image_paths: The paths of all images in the order of their indices.
+
+        Raises:
+            RuntimeError: The images that are listed and still bad exceed the limit already.
+        """
+        self._list = Path(path)
+        self._list.parent.mkdir(parents=True, exist_ok=True)
+        with _open_locked(self._list) as file:
+            listed = _image_paths(file)
+        still_bad = set()
+        if listed:
+            for index, image_path in enumerate(image_paths):
+                if image_path in listed and not _is_readable(image_path):
+                    self._flags[index] = 1
+                    still_bad.add(image_path)
+        self._not_counted = frozenset(listed - still_bad)
+        self._check_share(len(still_bad))
+
+    def add(self, index: int, image_path: str, reason: str) -> None:
+        """Flag an image, and list it and warn of it unless that was done before.
+
+        Raises:
+            RuntimeError: More images are bad than the limit allows.
+        """
+        is_new = index not in self
+        self._flags[index] = 1
+        if self._list is None:
+            num_listed = 0
+        else:
+            with _open_locked(self._list) as file:
+                listed = _image_paths(file)
+                is_new = image_path not in listed
+                if is_new:
+                    file.write(f"{image_path}\t{reason}\n")
+            num_listed = len((listed | {image_path}) - self._not_counted)
+        if is_new:
+            print_log(
+                f"{image_path}: {reason}; another image takes its place.",
+                logger="current",
+                level=logging.WARNING,
+            )
+        self._check_share(max(num_listed, int(self._flags.sum())))
+
+    def _check_share(self, num_bad: int) -> None:
+        limit = max(1, self.max_share * self.num_images) if self.max_share else 0
+        if num_bad > limit or num_bad >= self.num_images:
+            where = f"are listed in {self._list}" if self._list else "were named in warnings"
+            raise RuntimeError(
+                f"max_bad_share={self.max_share}: at most this share of the images may be "
+                f"unreadable, but {num_bad} of {self.num_images} "
+                f"({num_bad / self.num_images:.1%}) are; they {where}: replace or remove them, "
+                "or raise max_bad_share."
+            )
+
+
+def _open_locked(path: Path) -> TextIO:
+    """Open a list for reading and appending; the lock goes when it is closed, after the flush."""
+    file = path.open("a+", encoding="utf-8", errors="surrogateescape")
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return file
+
+
+def _image_paths(file: TextIO) -> set[str]:
+    file.seek(0)
+    return {line.split("\t")[0] for line in file}
+
+
+def _is_readable(path: str) -> bool:
+    try:
+        read_image(path)
+    except ImageReadError:
+        return False
+    return True

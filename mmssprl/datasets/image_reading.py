@@ -1,0 +1,117 @@
+"""Read an image file as RGB, or say why it cannot be read.
+
+Legend: H, W height and width in pixels, after the EXIF orientation is applied.
+"""
+
+import io
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+from torch import Tensor
+from torchvision.io import ImageReadMode, decode_jpeg
+
+_JPEG_START = b"\xff\xd8\xff"
+
+
+class ImageReadError(ValueError):
+    """A file that is missing, empty, truncated, or no image.
+
+    Args:
+        path: The file.
+        reason: What is wrong with it, one line.
+    """
+
+    def __init__(self, path: str | Path, reason: str) -> None:
+        super().__init__(path, reason)  # as args, so that it crosses processes
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: must be a complete image, but {self.reason}; replace or remove the file."
+        )
+
+
+def read_image(path: str | Path) -> Tensor:
+    """Decode one image file.
+
+    JPEG goes through torchvision's libjpeg, everything else through PIL. Gray becomes three
+    equal channels, CMYK and palettes become RGB, 16 bits become the upper 8, transparency is
+    dropped without compositing (as PIL's ``convert("RGB")`` does), the EXIF orientation is
+    applied, and of an animation the first frame counts.
+
+    A file that ends too early is an error; nothing is filled with gray. Damage in the middle of
+    JPEG data that libjpeg resynchronises from is only warned of by libjpeg and not seen here.
+
+    Args:
+        path: File in any format that torchvision or PIL reads; the content decides, not the name.
+
+    Returns:
+        uint8 (3, H, W), RGB in [0, 255], on the CPU. A JPEG lies in memory as H, W, channel.
+
+    Raises:
+        ImageReadError: The file cannot be opened or decoded completely; names path and reason.
+    """
+    try:
+        data = np.fromfile(path, dtype=np.uint8)
+    except OSError as error:
+        raise ImageReadError(path, f"it cannot be opened ({error.strerror})") from error
+    if not data.size:
+        raise ImageReadError(path, "it is empty")
+    try:
+        if data[: len(_JPEG_START)].tobytes() == _JPEG_START:
+            return decode_jpeg(
+                torch.from_numpy(data), mode=ImageReadMode.RGB, apply_exif_orientation=True
+            )
+        return _decode_with_pil(data.tobytes())
+    except Exception as error:  # decoders raise OSError, SyntaxError, zlib.error, struct.error, ...
+        reason = " ".join(f"it cannot be decoded ({error})".split())
+        raise ImageReadError(path, reason) from error
+
+
+def require_files(paths: Sequence[str], ann_file: str) -> None:
+    """Check that the images an annotation file names are there.
+
+    Lists each folder once instead of asking for each file, which is what makes this affordable
+    for a hundred thousand files on a network drive.
+
+    Args:
+        paths: The images, as they will be opened.
+        ann_file: The file that names them, for the message.
+
+    Raises:
+        FileNotFoundError: Some are missing; names how many and the first three.
+    """
+    listings: dict[str, frozenset[str]] = {}
+    missing = []
+    for path in paths:
+        folder, name = os.path.split(path)
+        if folder not in listings:
+            try:
+                listings[folder] = frozenset(os.listdir(folder or os.curdir))
+            except OSError:
+                listings[folder] = frozenset()
+        # A drive that ignores case, or a folder that may be entered but not listed.
+        if name not in listings[folder] and not os.path.exists(path):
+            missing.append(path)
+    if missing:
+        raise FileNotFoundError(
+            f"{ann_file}: every image that it names must exist, but {len(missing)} of "
+            f"{len(paths)} do not, for example {missing[:3]}; correct data_root or data_prefix, "
+            "or remove them from the file."
+        )
+
+
+def _decode_with_pil(data: bytes) -> Tensor:
+    with Image.open(io.BytesIO(data)) as file:
+        image = ImageOps.exif_transpose(file)
+    if image.mode.startswith("I"):  # 16-bit gray, on which convert("RGB") clips at 255
+        gray = np.clip(np.asarray(image), 0, 65535) >> 8
+        image = Image.fromarray(gray.astype(np.uint8))
+    if "transparency" in image.info:  # straight to RGB, PIL warns of what is wanted here
+        image = image.convert("RGBA")
+    return torch.from_numpy(np.array(image.convert("RGB"))).permute(2, 0, 1)

@@ -1,0 +1,10 @@
+"""``scenes``: drawn multi-object scenes in COCO and PASCAL VOC layout, the embedded sample data.
+
+A category is a shape with a texture, a scene is a background structure with typical categories;
+every colour is random, so colour tells neither.
+"""
+
+from mmssprl.datasets.scenes.categories import SCENE_CATEGORIES
+from mmssprl.datasets.scenes.generate import generate_scenes
+
+__all__ = ["SCENE_CATEGORIES", "generate_scenes"]

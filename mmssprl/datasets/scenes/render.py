@@ -1,0 +1,148 @@
+"""Compose one scene: background, objects from back to front, light and grain."""
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from mmssprl.datasets.scenes.backgrounds import STRUCTURES, draw_background
+from mmssprl.datasets.scenes.categories import SCENE_CATEGORIES, draw_category
+from mmssprl.datasets.scenes.colors import draw_color_pair
+from mmssprl.datasets.scenes.poses import Pose, clip_box, draw_pose
+from mmssprl.datasets.scenes.textures import texture_share
+
+MIN_VISIBLE = 0.25
+"""Least share of an object that stays visible; a pose that hides more of any object is redrawn."""
+COUNT_WEIGHTS = (0.12, 0.2, 0.25, 0.2, 0.13, 0.1)
+"""Probability of 1, 2, ..., 6 objects, before objects that find no place are left out."""
+
+_POSE_TRIES = 12
+
+Array = NDArray[np.float32]
+
+
+@dataclass
+class SceneObject:
+    """One object and how much of it is seen, in pixels covered by at least one half.
+
+    Args:
+        category: Index into ``SCENE_CATEGORIES``.
+        area: Pixels of the whole silhouette, beyond the image's border too.
+        inside: Pixels of the silhouette inside the image.
+        visible: Pixels neither outside the image nor hidden by an object in front.
+    """
+
+    category: int
+    area: int
+    inside: int
+    visible: int
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One rendered image with its ground truth.
+
+    Args:
+        name: Scene type, a key of ``STRUCTURES``.
+        image: RGB (H, W, 3) uint8.
+        instances: (H, W) uint8; 0 is background, k + 1 the visible pixels of ``objects[k]``.
+        objects: 1-6 objects from back to front.
+    """
+
+    name: str
+    image: NDArray[np.uint8]
+    instances: NDArray[np.uint8]
+    objects: tuple[SceneObject, ...]
+
+
+def render_scene(rng: np.random.Generator, size_px: int) -> Scene:
+    """Draw one scene.
+
+    Args:
+        rng: Source of all randomness.
+        size_px: Side of the square image in pixels, H = W.
+
+    Returns:
+        The image and its ground truth.
+    """
+    name = tuple(STRUCTURES)[int(rng.integers(len(STRUCTURES)))]
+    canvas = draw_background(rng, name, size_px)
+    direction = rng.uniform(0, 2 * np.pi)
+    light = np.array([np.cos(direction), np.sin(direction)], np.float32)
+    instances = np.zeros((size_px, size_px), np.uint8)
+    objects: list[SceneObject] = []
+    for _ in range(1 + int(rng.choice(len(COUNT_WEIGHTS), p=COUNT_WEIGHTS))):
+        category = draw_category(rng, name)
+        texture, shape = SCENE_CATEGORIES[category].split("_")
+        for _ in range(_POSE_TRIES):
+            pose = draw_pose(rng, shape, size_px)
+            if _place(pose, category, instances, objects):
+                _paint(rng, canvas, pose, texture, light)
+                break
+    return Scene(name, _expose(rng, canvas, light), instances, tuple(objects))
+
+
+def _place(
+    pose: Pose, category: int, instances: NDArray[np.uint8], objects: list[SceneObject]
+) -> bool:
+    """Add the object in front of the others, in place, unless that hides too much of one.
+
+    The first object always finds a place: a pose shows more than MIN_VISIBLE of any shape.
+    """
+    there, here = clip_box(pose.left, pose.top, len(pose.coverage), len(instances))
+    mask = pose.coverage >= 0.5
+    area, inside = int(mask.sum()), int(mask[here].sum())
+    hidden = np.bincount(instances[there][mask[here]], minlength=len(objects) + 1)[1:]
+    if inside < MIN_VISIBLE * area or any(
+        other.visible - lost < MIN_VISIBLE * other.area
+        for other, lost in zip(objects, hidden, strict=True)
+    ):
+        return False
+    for other, lost in zip(objects, hidden, strict=True):
+        other.visible -= int(lost)
+    objects.append(SceneObject(category, area, inside, inside))
+    instances[there][mask[here]] = len(objects)
+    return True
+
+
+def _paint(rng: np.random.Generator, canvas: Array, pose: Pose, texture: str, light: Array) -> None:
+    """Blend a textured and shaded object with its shadow into the canvas (H, W, 3) in place."""
+    _cast_shadow(canvas, pose, light)
+    there, here = clip_box(pose.left, pose.top, len(pose.coverage), len(canvas))
+    y, x = (
+        (np.arange(w.start, w.stop, dtype=np.float32) + np.float32(0.5 - c))
+        / np.float32(pose.radius_px)
+        for w, c in zip(there, pose.center_px[::-1], strict=True)
+    )
+    x, y = np.meshgrid(x, y)
+    m = pose.to_upright.astype(np.float32)
+    u, v = m[0, 0] * x + m[0, 1] * y, m[1, 0] * x + m[1, 1] * y
+    share = texture_share(texture, u, v, radius_px=pose.radius_px, rng=rng)
+    first, second = draw_color_pair(rng, min_gap=90, max_gap=160)
+    color = first + (second - first) * share[..., None]
+    color *= (1 + np.float32(0.18) * (light[0] * x + light[1] * y))[..., None]
+    canvas[there] += (color - canvas[there]) * pose.coverage[here][..., None]
+
+
+def _cast_shadow(canvas: Array, pose: Pose, light: Array) -> None:
+    """Darken, in place, the canvas around an object on the side away from the light."""
+    reach = max(2, round(0.35 * pose.radius_px))
+    shadow = cv2.copyMakeBorder(
+        pose.coverage, reach, reach, reach, reach, cv2.BORDER_CONSTANT, value=0
+    )
+    shadow = cv2.GaussianBlur(shadow, (0, 0), 0.3 * reach)
+    offset_x, offset_y = np.rint(-0.4 * reach * light).astype(int)
+    left, top = pose.left - reach + int(offset_x), pose.top - reach + int(offset_y)
+    there, here = clip_box(left, top, len(shadow), len(canvas))
+    canvas[there] *= 1 - np.float32(0.45) * shadow[here][..., None]
+
+
+def _expose(rng: np.random.Generator, canvas: Array, light: Array) -> NDArray[np.uint8]:
+    """Add a lighting gradient, vignetting and sensor noise to the canvas (H, W, 3)."""
+    steps = np.linspace(-1, 1, len(canvas), dtype=np.float32)
+    x, y = np.meshgrid(steps, steps)
+    gradient, vignette = np.float32(rng.uniform(0, 0.2)), np.float32(rng.uniform(0, 0.12))
+    gain = 1 + gradient * (light[0] * x + light[1] * y) - vignette * (x * x + y * y)
+    noise = rng.standard_normal(canvas.shape, dtype=np.float32) * np.float32(rng.uniform(1, 5))
+    return np.clip(np.rint(canvas * gain[..., None] + noise), 0, 255).astype(np.uint8)

@@ -1,0 +1,172 @@
+"""Cut one decoded image into the views of both pyramids.
+
+Legend: H, W height and width of the image, P patches per view, N_g crops of resolution group g.
+Arrays are (height, width, channel) in here, because that is how decoders and the resize kernel
+lay them out.
+"""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from mmcv.transforms import BaseTransform
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from mmssprl.pyramid import NUM_PYRAMIDS, Area, PyramidLevel, ViewLayout, ViewSlot
+from mmssprl.registry import TRANSFORMS
+
+_ASPECT = (3 / 4, 4 / 3)
+"""Width / height of a random crop, torchvision's RandomResizedCrop."""
+
+_NUM_TRIES = 10
+"""Draws of area and aspect before the central crop is taken, torchvision as well."""
+
+
+@TRANSFORMS.register_module()
+class PyramidCrop(BaseTransform):
+    """Cut the image, small and patch views of a layout (V and V' of Section 3).
+
+    Image and small views are independent RandomResizedCrops. Each patch level takes ONE
+    RandomResizedCrop for both views, divides it into its grid, and visits rows and columns in a
+    random order; then each view takes its own random crop inside the cell, so patch p of view 0
+    and of view 1 always show the same cell. The paper leaves the shared crop and the visiting
+    order open: they are the released recipe's.
+
+    Nothing is flipped, recoloured or blurred: the preprocessor does that on the device. Resizing
+    is bilinear and antialiased; an image smaller than a view is scaled up.
+
+    **Required Keys:**
+
+    - img (uint8 tensor (3, H, W) or array (H, W, 3), RGB)
+
+    **Optional Keys:**
+
+    - crop_seed (tuple of ints >= 0): Decides the crops. Without it they come from a generator
+      that each process seeds with ``torch.initial_seed()``, hence each loader worker its own.
+
+    **Added Keys:**
+
+    - inputs (list of uint8 tensors (N_g, 3, px, px), one per ``ViewLayout.groups``): Inside a
+      group by slot, view-major, then patch. In memory the channel comes last.
+
+    **Deleted Keys:** all others.
+
+    Args:
+        layout: The views, a ``ViewLayout`` or a dict of its fields.
+    """
+
+    def __init__(self, layout: ViewLayout | Mapping) -> None:
+        self.layout = ViewLayout.build(layout)
+        self._groups = self.layout.groups
+        self._process_seed: int | None = None
+        self._process_rng = np.random.default_rng(0)
+
+    def transform(self, results: dict) -> dict[str, list[Tensor]]:
+        """Cut all views from ``results['img']``."""
+        cropper = _Cropper(_as_array(results["img"]), self._rng(results))
+        inputs = []
+        for group in self._groups:
+            crops = np.empty((group.num_crops, group.px, group.px, 3), np.uint8)
+            for slot in group.slots:
+                self._cut(cropper, slot, crops[slot.start : slot.stop])
+            inputs.append(torch.from_numpy(crops).permute(0, 3, 1, 2))
+        return {"inputs": inputs}
+
+    def _cut(self, cropper: "_Cropper", slot: ViewSlot, out: np.ndarray) -> None:
+        """Fill ``out`` (V * P, px, px, 3) with the crops of one slot."""
+        if slot.role == "patch":
+            level = self.layout.levels[slot.scale - 1]
+            resized = cropper.random_resized_crop(level.area, level.resize_px)
+            _cut_patches(resized, level, cropper.rng, out)
+            return
+        area = self.layout.image_area if slot.role == "image" else self.layout.small_area
+        for crop in out:
+            crop[:] = cropper.random_resized_crop(area, len(crop))
+
+    def _rng(self, results: dict) -> np.random.Generator:
+        if "crop_seed" in results:
+            return np.random.default_rng(results["crop_seed"])
+        # Not made in __init__: a forked worker would inherit the state and repeat its siblings.
+        if self._process_seed != torch.initial_seed():
+            self._process_seed = torch.initial_seed()
+            self._process_rng = np.random.default_rng(self._process_seed)
+        return self._process_rng
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(layout={self.layout})"
+
+
+class _Cropper:
+    """RandomResizedCrop of one image (H, W, 3), with the buffer that all its crops share."""
+
+    def __init__(self, image: np.ndarray, rng: np.random.Generator) -> None:
+        self.image = image
+        self.rng = rng
+        self._buffer = np.empty(image.size, np.uint8)
+
+    def random_resized_crop(self, area: Area, px: int) -> np.ndarray:
+        """Return a random crop (px, px, 3)."""
+        image_height, image_width, _ = self.image.shape
+        top, left, height, width = _draw_box(image_height, image_width, area, self.rng)
+        # Contiguous with the channel last and a batch in front, the resize runs on uint8 as it
+        # lies; from a slice it takes twice the time for two conversions of the layout.
+        crop = self._buffer[: height * width * 3].reshape(1, height, width, 3)
+        crop[0] = self.image[top : top + height, left : left + width]
+        resized = interpolate(
+            torch.from_numpy(crop).permute(0, 3, 1, 2), (px, px), mode="bilinear", antialias=True
+        )
+        return resized[0].permute(1, 2, 0).numpy()
+
+
+def _as_array(image: Tensor | np.ndarray) -> np.ndarray:
+    """Return a view (H, W, 3) of the image."""
+    if not isinstance(image, Tensor | np.ndarray):
+        raise TypeError(
+            "img must be a uint8 tensor (3, H, W) or array (H, W, 3), RGB, "
+            f"but got {type(image).__name__}; read it with read_image."
+        )
+    array = np.moveaxis(image.numpy(), 0, -1) if isinstance(image, Tensor) else image
+    if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3 or not array.size:
+        raise ValueError(
+            "img must be an RGB image, a uint8 tensor (3, H, W) or array (H, W, 3), "
+            f"but got {image.dtype} of shape {tuple(image.shape)}; read it with read_image."
+        )
+    return array
+
+
+def _draw_box(
+    height: int, width: int, area: Area, rng: np.random.Generator
+) -> tuple[int, int, int, int]:
+    """Draw top, left, height and width of a RandomResizedCrop, in pixels.
+
+    The area is uniform, the aspect log-uniform, the position uniform. If no draw fits into the
+    image, take the largest central crop of a legal aspect.
+    """
+    low, high = _ASPECT
+    y, x = rng.random(2).tolist()
+    # All tries in one call: drawn one by one, the numbers cost more than the copy of the crop.
+    for u, v in rng.random((_NUM_TRIES, 2)).tolist():
+        target = height * width * (area[0] + u * (area[1] - area[0]))
+        aspect = low * (high / low) ** v
+        w = round(math.sqrt(target * aspect))
+        h = round(math.sqrt(target / aspect))
+        if 0 < w <= width and 0 < h <= height:
+            return int(y * (height - h + 1)), int(x * (width - w + 1)), h, w
+    w = min(width, max(1, round(height * high)))
+    h = min(height, max(1, round(width / low)))
+    return (height - h) // 2, (width - w) // 2, h, w
+
+
+def _cut_patches(
+    resized: np.ndarray, level: PyramidLevel, rng: np.random.Generator, out: np.ndarray
+) -> None:
+    """Fill ``out`` (2 * P, patch_px, patch_px, 3) with the patches of both views."""
+    rows, columns = rng.permutation(level.grid), rng.permutation(level.grid)
+    cells = np.stack(np.meshgrid(rows, columns, indexing="ij"), -1).reshape(-1, 2)
+    slack = level.cell_px - level.patch_px
+    inside = rng.integers(slack + 1, size=(NUM_PYRAMIDS, level.num_patches, 2))
+    corners = (cells * level.cell_px + inside).reshape(-1, 2)
+    for crop, (y, x) in zip(out, corners.tolist(), strict=True):
+        crop[:] = resized[y : y + level.patch_px, x : x + level.patch_px]

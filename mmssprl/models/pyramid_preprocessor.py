@@ -1,0 +1,178 @@
+"""Turn packed uint8 crops into augmented, normalised, view-major batches on the model's device.
+
+Legend: N_g crops per image in resolution group g, B images per rank, px the group's crop side.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from mmengine.dist import get_rank
+from mmengine.model import BaseDataPreprocessor
+from torch import Generator, Tensor
+
+from ..functional.photometric import (
+    color_jitter,
+    draw_color_jitter,
+    draw_gaussian_blur,
+    gaussian_blur,
+    horizontal_flip,
+    random_grayscale,
+)
+from ..pyramid import ViewLayout
+from ..registry import MODELS
+
+
+@MODELS.register_module()
+class PyramidPreprocessor(BaseDataPreprocessor):
+    """Augment and normalise every crop on its own; the defaults are the released recipe.
+
+    The augmentations of a step depend on the buffers ``seed`` and ``num_batches`` and on the rank
+    only: a resumed run goes on with those it would have drawn, and ranks and steps differ.
+
+    Args:
+        layout: The views of both pyramids, the same as ``PyramidCrop``'s.
+        mean: Per channel, R, G, B, in [0, 255].
+        std: As ``mean``, > 0.
+        flip_prob: Probability of a horizontal flip.
+        brightness: Strength of ``draw_color_jitter``; so are the next three.
+        contrast: At least 0.
+        saturation: At least 0.
+        hue: In [0, 0.5] turns.
+        jitter_prob: Probability of the colour jitter.
+        grayscale_prob: Probability of grayscale, drawn after the jitter and apart from it.
+        blur_prob: Probability of a Gaussian blur.
+        blur_sigma: (low, high) of its standard deviation in pixels.
+        non_blocking: Whether the copy to the device may overlap with the host's work; it does if
+            the loader pins its memory.
+
+    Raises:
+        ValueError: A number out of its range.
+    """
+
+    def __init__(
+        self,
+        layout: ViewLayout | Mapping,
+        mean: Sequence[float] = (123.675, 116.28, 103.53),
+        std: Sequence[float] = (58.395, 57.12, 57.375),
+        flip_prob: float = 0.5,
+        brightness: float = 0.8,
+        contrast: float = 0.8,
+        saturation: float = 0.8,
+        hue: float = 0.2,
+        jitter_prob: float = 0.8,
+        grayscale_prob: float = 0.2,
+        blur_prob: float = 0.5,
+        blur_sigma: tuple[float, float] = (0.1, 2.0),
+        non_blocking: bool = True,
+    ) -> None:
+        super().__init__(non_blocking=non_blocking)
+        self.layout = ViewLayout.build(layout)
+        if len(mean) != 3 or len(std) != 3 or min(std) <= 0:
+            raise ValueError(
+                "mean and std must be three numbers in [0, 255], std > 0, "
+                f"but got mean={tuple(mean)}, std={tuple(std)}; "
+                "give one number per channel R, G, B."
+            )
+        self.mean, self.std = tuple(mean), tuple(std)
+        self.flip = {"prob": flip_prob}
+        self.jitter = {
+            "brightness": brightness,
+            "contrast": contrast,
+            "saturation": saturation,
+            "hue": hue,
+            "prob": jitter_prob,
+        }
+        self.grayscale = {"prob": grayscale_prob}
+        self.blur: dict[str, Any] = {"sigma": tuple(blur_sigma), "prob": blur_prob}
+        self._check_augmentations()
+        self._seed = int(torch.randint(2**63 - 1, (), device="cpu"))
+        self._num_batches = 0
+        self.register_buffer("seed", torch.tensor(self._seed))
+        self.register_buffer("num_batches", torch.tensor(self._num_batches))
+        self.seed: Tensor
+        self.num_batches: Tensor
+
+    def forward(self, data: dict, training: bool = False) -> dict:
+        """Move a batch to the model's device, augment it if ``training``, and normalise it.
+
+        Args:
+            data: ``inputs`` is a list of uint8 tensors (B, N_g, 3, px, px), one per
+                ``layout.groups``. Other entries are ignored.
+            training: Whether to augment.
+
+        Returns:
+            ``inputs``, a list of float32 tensors (N_g, B, 3, px, px), and ``data_samples``, None.
+
+        Raises:
+            ValueError: Inputs that do not have the layout's groups.
+        """
+        packed = data["inputs"]
+        self._check_inputs(packed)
+        packed = self.cast_data(list(packed))
+        generator = self._next_generator(packed[0].device) if training else None
+        return {
+            "inputs": [self._process(crops.transpose(0, 1), generator) for crops in packed],
+            "data_samples": None,
+        }
+
+    def _process(self, views: Tensor, generator: Generator | None) -> Tensor:
+        crops = views.flatten(0, 1)
+        if generator is not None:
+            crops = horizontal_flip(crops, **self.flip, generator=generator)
+        crops = crops.to(torch.float32, memory_format=torch.contiguous_format).div_(255)
+        if generator is not None:
+            crops = color_jitter(crops, **self.jitter, generator=generator)
+            crops = random_grayscale(crops, **self.grayscale, generator=generator)
+            crops = gaussian_blur(crops, **self.blur, generator=generator)
+        for channel, mean, std in zip(crops.unbind(1), self.mean, self.std, strict=True):
+            channel.sub_(mean / 255).div_(std / 255)
+        return crops.unflatten(0, views.shape[:2])
+
+    def _next_generator(self, device: torch.device) -> Generator:
+        # From the mirrors: reading the buffers would wait for the device.
+        entropy = (self._seed, get_rank(), self._num_batches)
+        seed = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
+        self._num_batches += 1
+        self.num_batches.add_(1)
+        return Generator(device).manual_seed(seed)
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        # mmengine's checkpoint loader calls this method, not load_state_dict.
+        super()._load_from_state_dict(*args, **kwargs)
+        self._seed, self._num_batches = int(self.seed), int(self.num_batches)
+
+    def _check_augmentations(self) -> None:
+        settings = {
+            "flip": self.flip,
+            "jitter": self.jitter,
+            "grayscale": self.grayscale,
+            "blur": self.blur,
+        }
+        for name, setting in settings.items():
+            if not 0 <= setting["prob"] <= 1:
+                raise ValueError(
+                    f"{name}_prob must be a probability in [0, 1], but got {setting['prob']}."
+                )
+        draw_color_jitter(0, **self.jitter, generator=Generator())
+        draw_gaussian_blur(0, **self.blur, generator=Generator())
+
+    def _check_inputs(self, packed: Any) -> None:
+        groups = self.layout.groups
+        expected = [("B", group.num_crops, 3, group.px, group.px) for group in groups]
+        found: Any = type(packed).__name__
+        if isinstance(packed, Sequence) and all(isinstance(t, Tensor) for t in packed):
+            found = [(*t.shape, str(t.dtype)) for t in packed]
+            sizes = [tuple(t.shape[1:]) for t in packed]
+            batches = {t.shape[:1] for t in packed}
+            if (
+                sizes == [shape[1:] for shape in expected]
+                and len(batches) == 1
+                and all(t.dtype == torch.uint8 for t in packed)
+            ):
+                return
+        raise ValueError(
+            f"inputs must be one uint8 tensor per group of the layout, of shapes {expected} with "
+            f"one B, but got {found}; give the pipeline's PyramidCrop and the model one layout."
+        )

@@ -1,0 +1,264 @@
+"""Choose a pre-training recipe from the number of images and devices.
+
+The anchor is the released recipe on COCO train2014 (82,783 images, batch 128, 200 epochs, LARC at
+lr 0.6, 300 / 150 prototypes, queues of 1,920 / 5,000 rows on each of 2 GPUs); the rules below give
+it back for that input and scale it for others.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .pyramid import ViewLayout
+
+COCO_IMAGES = 82_783
+COCO_BATCH = 128
+COCO_EPOCHS = 200
+COCO_LR = 0.6
+COCO_PROTOTYPES = 300
+IN1K_PROTOTYPES = 3000
+QUEUE_START = 80 / COCO_EPOCHS
+QUEUE_ROWS_PER_PROTOTYPE = (COCO_BATCH + 2 * 1920) / COCO_PROTOTYPES
+PATCH_QUEUE_ROWS_PER_PROTOTYPE = (4 * COCO_BATCH + 2 * 5000) / (COCO_PROTOTYPES / 2)
+MIN_PROTOTYPES = 30
+LARC_MIN_STEPS = 5000
+"""Below it LARC at the published rate stays near ln K, and AdamW is used instead."""
+ADAMW_LR = 1e-3
+ADAMW_BATCH = 64
+FULL_SHORT_SIDE_PX = 256
+"""Images at least this large on their short side are cut at the paper's sizes."""
+SIZE_STEP_PX = 16
+"""View sizes are multiples of it, as patch embeddings of transformers need."""
+
+BACKBONES: dict[str, tuple[dict[str, Any], int]] = {
+    "resnet18": ({"type": "ResNet", "depth": 18}, 512),
+    "resnet50": ({"type": "ResNet", "depth": 50}, 2048),
+    "vit-small": (
+        {
+            "type": "VisionTransformer",
+            "arch": "deit-small",
+            "img_size": 224,
+            "patch_size": 16,
+            "out_type": "avg_featmap",
+        },
+        384,
+    ),
+    "swin-tiny": ({"type": "SwinTransformer", "arch": "tiny", "pad_small_map": True}, 768),
+}
+"""mmpretrain's config of each backbone, and the size of its pooled features."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to train and with which numbers.
+
+    Args:
+        backbone: Name in ``BACKBONES``.
+        variant: 'paper' or 'released'.
+        layout: The views, as a dict of ``ViewLayout``'s fields.
+        batch_size: Images per device and step.
+        accumulation: Steps whose gradients make one update.
+        num_devices: Processes.
+        epochs: Passes over the images.
+        steps_per_epoch: Batches of one process and epoch.
+        optimizer: Config of the optimizer, with its lr.
+        num_prototypes: K_0.
+        num_patch_prototypes: K_s.
+        queue_length: Rows per view and device at scale 0.
+        patch_queue_length: The same, one per level.
+        queue_start_epoch: First epoch whose assignments use the queues.
+        freeze_iters: Steps without a change of prototypes and correlation learners.
+        reasons: Why, by the name printed beside each choice.
+        warnings: What the user should know before the run.
+    """
+
+    backbone: str
+    variant: str
+    layout: dict[str, Any]
+    batch_size: int
+    accumulation: int
+    num_devices: int
+    epochs: int
+    steps_per_epoch: int
+    optimizer: dict[str, Any]
+    num_prototypes: int
+    num_patch_prototypes: int
+    queue_length: int
+    patch_queue_length: list[int]
+    queue_start_epoch: int
+    freeze_iters: int
+    reasons: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+
+def choose_recipe(
+    num_images: int,
+    short_side_px: int,
+    paper_layout: Mapping[str, Any],
+    *,
+    num_devices: int = 1,
+    on_gpu: bool = False,
+    backbone: str = "resnet50",
+    variant: str = "paper",
+    epochs: int | None = None,
+    batch_size: int | None = None,
+    accumulation: int = 1,
+) -> Recipe:
+    """Scale the released COCO recipe to other data and devices.
+
+    Args:
+        num_images: Images to train on, at least 8.
+        short_side_px: Typical shorter side of the images.
+        paper_layout: The views of the paper, dict of ``ViewLayout``'s fields.
+        num_devices: GPUs, or 1 for a CPU.
+        on_gpu: Whether the devices are GPUs; on a CPU the views are half as large.
+        backbone: Name in ``BACKBONES``.
+        variant: 'paper', or 'released' with six small views.
+        epochs: None chooses.
+        batch_size: Images per device; None chooses.
+        accumulation: Steps per update; the learning rate grows with it.
+
+    Returns:
+        The recipe, with a reason for each choice.
+
+    Raises:
+        ValueError: Too few images for one batch, or a number out of range.
+    """
+    for name, value in (
+        ("epochs", epochs),
+        ("batch_size", batch_size),
+        ("accumulate", accumulation),
+    ):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be >= 1, but got {value}.")
+    reasons, warnings = {}, []
+    layout, reasons["views"] = _choose_layout(paper_layout, short_side_px, on_gpu, variant)
+    if batch_size is None:
+        batch_size, reasons["batch"] = _choose_batch(num_images, num_devices, on_gpu)
+    else:
+        reasons["batch"] = "as asked"
+    step_images = batch_size * num_devices
+    if step_images > num_images or batch_size < 2:
+        raise ValueError(
+            f"a step needs 2 images per device and at most all {num_images} images, but got "
+            f"batch size {batch_size} on {num_devices} device(s); "
+            f"choose a batch size from 2 to {num_images // num_devices}, or add images."
+        )
+    steps_per_epoch = num_images // step_images
+    if epochs is None:
+        epochs = _round_to(COCO_EPOCHS * COCO_IMAGES / num_images, 10, low=100, high=800)
+        reasons["epochs"] = "as many images seen as in 200 epochs of COCO, from 100 to 800 epochs"
+    else:
+        reasons["epochs"] = "as asked"
+    total_steps = epochs * steps_per_epoch // accumulation
+    optimizer, reasons["optimizer"] = _choose_optimizer(
+        step_images * accumulation, total_steps, backbone
+    )
+    k_0 = _round_to(num_images * COCO_PROTOTYPES / COCO_IMAGES, 10, MIN_PROTOTYPES, IN1K_PROTOTYPES)
+    k_s = max(MIN_PROTOTYPES, k_0 // 2)
+    reasons["prototypes"] = (
+        f"one per {COCO_IMAGES // COCO_PROTOTYPES} images as on COCO, from {MIN_PROTOTYPES} to "
+        f"{IN1K_PROTOTYPES}; half of it for patches"
+    )
+    patches = ViewLayout.build(layout).patches_per_scale
+    lengths = []
+    for scale, num_patches in enumerate(patches):
+        per_prototype = PATCH_QUEUE_ROWS_PER_PROTOTYPE if scale else QUEUE_ROWS_PER_PROTOTYPE
+        k = k_s if scale else k_0
+        rows = batch_size * num_patches
+        wanted = min(per_prototype * k, num_patches * num_images / 2) / num_devices - rows
+        lengths.append(max(0, round(wanted / rows)) * rows)
+        if num_devices * (rows + lengths[-1]) < k:
+            warnings.append(
+                f"scale {scale}: batch + queue = {num_devices * (rows + lengths[-1])} embeddings "
+                f"are assigned to K = {k} prototypes; some stay without any. More images or a "
+                "larger --batch-size would help."
+            )
+    reasons["queues"] = (
+        f"{QUEUE_ROWS_PER_PROTOTYPE:.0f} embeddings per prototype for images and "
+        f"{PATCH_QUEUE_ROWS_PER_PROTOTYPE:.0f} for patches as on COCO, at most half of all; "
+        f"used after {QUEUE_START:.0%} of the epochs"
+    )
+    reasons["freezing"] = "prototypes stay for one epoch, at most 1 % of the steps"
+    return Recipe(
+        backbone=backbone,
+        variant=variant,
+        layout=layout,
+        batch_size=batch_size,
+        accumulation=accumulation,
+        num_devices=num_devices,
+        epochs=epochs,
+        steps_per_epoch=steps_per_epoch,
+        optimizer=optimizer,
+        num_prototypes=k_0,
+        num_patch_prototypes=k_s,
+        queue_length=lengths[0],
+        patch_queue_length=lengths[1:],
+        queue_start_epoch=math.ceil(QUEUE_START * epochs),
+        freeze_iters=min(steps_per_epoch, epochs * steps_per_epoch // 100),
+        reasons=reasons,
+        warnings=warnings,
+    )
+
+
+def _choose_layout(
+    paper: Mapping[str, Any], short_side_px: int, on_gpu: bool, variant: str
+) -> tuple[dict[str, Any], str]:
+    scale = min(1.0, short_side_px / FULL_SHORT_SIDE_PX) * (1.0 if on_gpu else 0.5)
+    small = 6 if variant == "released" else 0
+    reason = "the paper's sizes"
+    layout = {**paper, "num_small": small}
+    if scale < 1:
+        layout["image_px"] = _size(paper["image_px"] * scale)
+        layout["small_px"] = _size(paper["small_px"] * scale)
+        layout["levels"] = [
+            {
+                **level,
+                "patch_px": _size(level["patch_px"] * scale),
+                "resize_px": math.ceil(
+                    _size(level["patch_px"] * scale) * level["resize_px"] / level["patch_px"]
+                ),
+            }
+            for level in paper["levels"]
+        ]
+        why = [] if on_gpu else ["halved on a CPU"]
+        if short_side_px < FULL_SHORT_SIDE_PX:
+            why.append(f"scaled to images of {short_side_px} px")
+        reason = f"the paper's sizes {' and '.join(why)}, multiples of {SIZE_STEP_PX}"
+    if small:
+        reason += "; six small views as in the released code"
+    return layout, reason
+
+
+def _choose_batch(num_images: int, num_devices: int, on_gpu: bool) -> tuple[int, str]:
+    most = COCO_BATCH // 2 if on_gpu else 32
+    # At least 8 steps an epoch, so that small data gets updates too.
+    fitting = max(2, num_images // (8 * num_devices))
+    batch_size = min(most, 2 ** int(math.log2(fitting)))
+    place = "GPU" if on_gpu else "CPU"
+    return batch_size, f"at most {most} per {place}, and at least 8 steps an epoch"
+
+
+def _choose_optimizer(batch: int, total_steps: int, backbone: str) -> tuple[dict[str, Any], str]:
+    if backbone.startswith("resnet") and total_steps >= LARC_MIN_STEPS:
+        lr = COCO_LR * batch / COCO_BATCH
+        reason = f"{COCO_LR} x {batch} / {COCO_BATCH}, the linear rule over the images of an update"
+        cfg = {"type": "LARC", "momentum": 0.9, "weight_decay": 1e-6, "trust_coefficient": 0.001}
+        return {**cfg, "lr": lr}, reason
+    lr = ADAMW_LR * batch / ADAMW_BATCH if batch < ADAMW_BATCH else ADAMW_LR
+    why = (
+        f"{total_steps} updates are too few for LARC's published rate (below {LARC_MIN_STEPS})"
+        if backbone.startswith("resnet")
+        else "transformers are trained with AdamW"
+    )
+    reason = f"{why}; {ADAMW_LR} x min(1, {batch} / {ADAMW_BATCH})"
+    return {"type": "AdamW", "lr": lr, "weight_decay": 1e-4}, reason
+
+
+def _size(px: float) -> int:
+    return max(2 * SIZE_STEP_PX, SIZE_STEP_PX * round(px / SIZE_STEP_PX))
+
+
+def _round_to(value: float, step: int, low: int, high: int) -> int:
+    return min(high, max(low, step * round(value / step)))

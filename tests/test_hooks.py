@@ -1,0 +1,203 @@
+import math
+import os
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+from PIL import Image
+
+LAYOUT = {
+    "image_px": 16,
+    "levels": [{"grid": 2, "resize_px": 32, "patch_px": 16}],
+}
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("images")
+    generator = torch.Generator().manual_seed(0)
+    for i in range(10):
+        pixels = torch.randint(0, 256, (24, 32, 3), generator=generator, dtype=torch.uint8)
+        Image.fromarray(pixels.numpy()).save(folder / f"{i}.png")
+    return folder
+
+
+def make_runner(images, work_dir, max_epochs=2, **overrides):
+    cfg = Config(
+        {
+            "default_scope": "mmssprl",
+            "work_dir": str(work_dir),
+            "model": {
+                "type": "SSPRL",
+                "layout": LAYOUT,
+                "backbone": {
+                    "type": "ResNet",
+                    "depth": 18,
+                    "stem_channels": 8,
+                    "base_channels": 8,
+                    "num_stages": 1,
+                    "strides": (1,),
+                    "dilations": (1,),
+                    "out_indices": (0,),
+                },
+                "neck": {
+                    "type": "MultiHeadNeck",
+                    "in_channels": 8,
+                    "hid_channels": 8,
+                    "out_channels": 4,
+                },
+                "head": {
+                    "type": "SinkhornHead",
+                    "in_channels": 4,
+                    "num_prototypes": 6,
+                    "num_patch_prototypes": 5,
+                    "queue_length": 8,
+                    "patch_queue_length": 32,
+                    "queue_start_epoch": 1,
+                    "freeze_epochs": 1,
+                },
+            },
+            "train_dataloader": {
+                "batch_size": 4,
+                "num_workers": 0,
+                "drop_last": True,
+                "sampler": {"type": "DefaultSampler", "shuffle": True},
+                "collate_fn": {"type": "default_collate"},
+                "dataset": {
+                    "type": "UnlabeledImages",
+                    "data_root": str(images),
+                    "pipeline": [{"type": "PyramidCrop", "layout": LAYOUT}],
+                },
+            },
+            "optim_wrapper": {"type": "OptimWrapper", "optimizer": {"type": "LARC", "lr": 0.6}},
+            "param_scheduler": [
+                {
+                    "type": "CosineAnnealingLR",
+                    "T_max": 4,
+                    "eta_min": 0.0006,
+                    "convert_to_iter_based": True,
+                }
+            ],
+            "train_cfg": {"type": "EpochBasedTrainLoop", "max_epochs": max_epochs},
+            "default_hooks": {
+                "checkpoint": {"type": "PretrainCheckpointHook", "interval": 1},
+                "logger": {"type": "LoggerHook", "interval": 1},
+            },
+            "custom_hooks": [{"type": "PretrainHook"}],
+            "randomness": {"seed": 3},
+            "log_level": "WARNING",
+        },
+        cfg_text="# made by the test",
+        filename="toy_ssprl.py",
+    )
+    cfg.merge_from_dict(overrides)
+    # Two runners in one second would share mmengine's name.
+    cfg.experiment_name = f"{work_dir}{sorted(overrides)}".replace(os.sep, "_")
+    return Runner.from_cfg(cfg)
+
+
+class PowerCut(Hook):
+    """End the process's training after two epochs, with full queues."""
+
+    def after_train_epoch(self, runner):
+        if runner.epoch == 1:
+            raise KeyboardInterrupt
+
+
+def final_state(runner):
+    return {name: value.clone() for name, value in runner.model.state_dict().items()}
+
+
+@pytest.fixture(scope="module")
+def trained(images, tmp_path_factory):
+    work_dir = tmp_path_factory.mktemp("whole")
+    runner = make_runner(images, work_dir, max_epochs=4)
+    runner.train()
+    return runner, work_dir
+
+
+def test_resuming_an_epoch_checkpoint_is_bit_equal(images, trained, tmp_path):
+    whole, _ = trained
+    first = make_runner(images, tmp_path / "run", max_epochs=4)
+    first.register_hook(PowerCut(), priority="LOWEST")
+    with pytest.raises(KeyboardInterrupt):
+        first.train()
+    second = make_runner(images, tmp_path / "run", max_epochs=4, resume=True)
+    second.train()
+    assert second.model.head.queues[0].is_full
+    expected, got = final_state(whole), final_state(second)
+    assert expected.keys() == got.keys()
+    for name in expected:
+        assert torch.equal(expected[name], got[name]), name
+
+
+def test_same_seed_same_weights_other_seed_other_weights(images, trained, tmp_path):
+    whole, _ = trained
+    again = make_runner(images, tmp_path / "a", max_epochs=4)
+    again.train()
+    for name, value in final_state(whole).items():
+        assert torch.equal(value, again.model.state_dict()[name]), name
+    other = make_runner(images, tmp_path / "b", max_epochs=4, **{"randomness.seed": 4})
+    other.train()
+    name = "backbone.conv1.weight"
+    assert not torch.equal(other.model.state_dict()[name], whole.model.state_dict()[name])
+
+
+def test_backbone_weights_are_a_plain_state_dict(trained):
+    runner, work_dir = trained
+    weights = torch.load(work_dir / "toy_ssprl_backbone.pth", weights_only=True)
+    assert type(weights) is dict
+    expected = runner.model.backbone.state_dict()
+    assert weights.keys() == expected.keys()
+    for name in expected:
+        assert torch.equal(weights[name], expected[name])
+
+
+def test_hook_tells_head_and_data_set(trained):
+    runner, work_dir = trained
+    head = runner.model.head
+    head._num_iterations = 0
+    assert head.is_frozen
+    assert not head.uses_queues
+    head._num_iterations = 2  # 10 images, batch 4: two steps an epoch
+    assert not head.is_frozen
+    assert head.uses_queues
+    dataset = runner.train_dataloader.dataset
+    first = dataset[0]["inputs"][0]
+    dataset.set_epoch(0, runner.seed)
+    assert not torch.equal(first, dataset[0]["inputs"][0])
+    dataset.set_epoch(3, runner.seed)
+    assert torch.equal(first, dataset[0]["inputs"][0])
+
+
+def test_learning_rate_is_a_cosine_per_iteration(images, tmp_path):
+    runner = make_runner(images, tmp_path)
+    rates = []
+
+    class Record(Hook):
+        def before_train_iter(self, runner, batch_idx, data_batch=None):
+            rates.append(runner.optim_wrapper.get_lr()["lr"][0])
+
+    runner.register_hook(Record())
+    runner.train()
+    expected = [0.0006 + (0.6 - 0.0006) * (1 + math.cos(math.pi * t / 8)) / 2 for t in range(4)]
+    assert rates == pytest.approx(expected, rel=1e-6)
+
+
+def test_too_few_images_for_a_batch(images, tmp_path):
+    runner = make_runner(images, tmp_path, **{"train_dataloader.batch_size": 16})
+    with pytest.raises(ValueError, match="10 images over 1 process.* do not fill one batch of 16"):
+        runner.train()
+
+
+def test_only_loops_with_epochs(images, tmp_path):
+    runner = make_runner(
+        images,
+        tmp_path,
+        train_cfg={"_delete_": True, "type": "IterBasedTrainLoop", "max_iters": 2},
+        train_dataloader={"sampler": {"type": "InfiniteSampler", "_delete_": True}},
+    )
+    with pytest.raises(ValueError, match="EpochBasedTrainLoop.*but got IterBasedTrainLoop"):
+        runner.train()

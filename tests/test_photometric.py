@@ -1,0 +1,256 @@
+"""Photometric operations: samples, paths, levels, draws, errors."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from photometric_cases import RECIPE, jitter_params, levels, random_images, rng
+from scipy import stats
+from torch import Tensor
+
+from mmssprl.functional import _per_sample, photometric
+from mmssprl.functional.photometric import (
+    ColorJitterParams,
+    apply_color_jitter,
+    apply_gaussian_blur,
+    apply_grayscale,
+    apply_horizontal_flip,
+    color_jitter,
+    draw_color_jitter,
+    draw_gaussian_blur,
+    draw_mask,
+    gaussian_blur,
+    horizontal_flip,
+    random_grayscale,
+)
+
+
+@pytest.fixture
+def device_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the path of devices whose values are not read, on the CPU."""
+    for module in (photometric, _per_sample):
+        monkeypatch.setattr(module, "params_are_free", lambda images: False)
+
+
+def test_a_sample_does_not_depend_on_its_batch() -> None:
+    images = random_images(40)
+    params = draw_color_jitter(40, **RECIPE, prob=0.8, generator=rng())
+    together = apply_color_jitter(images, params)
+    apart = [
+        apply_color_jitter(images[n : n + 1], ColorJitterParams(*(p[n : n + 1] for p in params)))
+        for n in range(40)
+    ]
+    torch.testing.assert_close(together, torch.cat(apart), rtol=0, atol=1e-6)
+
+
+def test_samples_of_a_batch_get_their_own_parameters() -> None:
+    plain = torch.tensor([0.5, 0.4, 0.45])[:, None, None].expand(64, 3, 8, 8)
+    for jittered in (
+        color_jitter(plain, **RECIPE, prob=1.0, generator=rng()),
+        gaussian_blur(
+            torch.rand(1, 3, 8, 8).expand(64, -1, -1, -1), sigma=(0.5, 2), prob=1.0, generator=rng()
+        ),
+    ):
+        assert len(jittered.flatten(1).unique(dim=0)) == 64
+
+
+def test_large_runs_are_cut_into_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = random_images(30)
+    whole = color_jitter(images, **RECIPE, prob=0.9, generator=rng())
+    monkeypatch.setattr(_per_sample, "_CHUNK_FLOATS", 2 * images[0].numel())
+    in_chunks = color_jitter(images, **RECIPE, prob=0.9, generator=rng())
+    torch.testing.assert_close(in_chunks, whole, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("as_levels", [False, True])
+def test_masks_and_runs_agree(as_levels: bool, request: pytest.FixtureRequest) -> None:
+    images = levels(random_images(60)) if as_levels else random_images(60)
+
+    def chain() -> list[Tensor]:
+        generator = rng(5)
+        return [
+            horizontal_flip(images, prob=0.5, generator=generator),
+            color_jitter(images, **RECIPE, prob=0.8, generator=generator),
+            random_grayscale(images, prob=0.2, generator=generator),
+            gaussian_blur(images, sigma=(0.1, 2.0), prob=0.5, generator=generator),
+        ]
+
+    in_runs = chain()
+    request.getfixturevalue("device_path")
+    for masked, run in zip(chain(), in_runs, strict=True):
+        assert masked.dtype == run.dtype == images.dtype
+        if as_levels:
+            assert torch.equal(masked, run)
+        else:
+            torch.testing.assert_close(masked, run, rtol=0, atol=1e-6)
+
+
+@pytest.mark.usefixtures("device_path")
+def test_device_path_reads_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> None:
+        raise RuntimeError("read a value from the device")
+
+    images, generator = random_images(16), rng()
+    params = draw_color_jitter(16, **RECIPE, prob=0.8, generator=generator)
+    blur = draw_gaussian_blur(16, sigma=(0.1, 2.0), prob=0.5, generator=generator)
+    for name in ("tolist", "nonzero", "__bool__", "__int__", "__index__", "unique_consecutive"):
+        monkeypatch.setattr(Tensor, name, refuse)
+    apply_color_jitter(images, params)
+    apply_gaussian_blur(images, blur)
+    apply_grayscale(images, blur.sigma > 0)
+    apply_horizontal_flip(images, blur.sigma > 0)
+
+
+def test_gpu_agrees_with_cpu() -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+    images = random_images(60)
+    params = draw_color_jitter(60, **RECIPE, prob=0.8, generator=rng())
+    blur = draw_gaussian_blur(60, sigma=(0.1, 2.0), prob=0.5, generator=rng())
+    for function, given in ((apply_color_jitter, params), (apply_gaussian_blur, blur)):
+        on_gpu = function(images.cuda(), given).cpu()
+        torch.testing.assert_close(on_gpu, function(images, given), rtol=0, atol=1e-5)
+
+
+def test_levels_are_rounded_once_at_the_end() -> None:
+    images = levels(random_images(60))
+    params = draw_color_jitter(60, **RECIPE, prob=0.8, generator=rng())
+    blur = draw_gaussian_blur(60, sigma=(0.1, 2.0), prob=0.8, generator=rng())
+    for function, given in ((apply_color_jitter, params), (apply_gaussian_blur, blur)):
+        ours = function(images, given)
+        exact = function(images / 255, given) * 255
+        assert ours.dtype == torch.uint8
+        assert (ours - exact).abs().max() <= 0.5 + 1e-3
+
+
+@pytest.mark.parametrize("path", ["cpu", "device_path"])
+def test_probability_zero_and_the_input_are_untouched(
+    path: str, request: pytest.FixtureRequest
+) -> None:
+    if path == "device_path":
+        request.getfixturevalue(path)
+    for images in (random_images(12), levels(random_images(12))):
+        before = images.clone()
+        for prob in (0.0, 1.0):
+            results = (
+                horizontal_flip(images, prob=prob, generator=rng()),
+                color_jitter(images, **RECIPE, prob=prob, generator=rng()),
+                random_grayscale(images, prob=prob, generator=rng()),
+                gaussian_blur(images, sigma=(0.5, 2.0), prob=prob, generator=rng()),
+            )
+            assert torch.equal(images, before)
+            assert [torch.equal(result, images) for result in results] == [prob == 0] * 4
+
+
+def test_apply_probability_is_per_sample() -> None:
+    num, prob = 4000, 0.3
+    params = draw_color_jitter(num, **RECIPE, prob=prob, generator=rng())
+    identity = torch.tensor([1.0, 1.0, 1.0, 0.0])
+    jittered = (params.factors != identity).all(dim=1)
+    assert torch.equal(jittered, (params.factors != identity).any(dim=1))
+    blurred = draw_gaussian_blur(num, sigma=(0.1, 2.0), prob=prob, generator=rng(1)).sigma > 0
+    decided = draw_mask(num, prob=prob, generator=rng(2))
+    for chosen in (jittered, blurred, decided):
+        assert stats.binomtest(int(chosen.sum()), num, prob).pvalue > 1e-3
+
+
+def test_parameters_have_the_recipes_distributions() -> None:
+    num = 4000
+    params = draw_color_jitter(
+        num, brightness=0.8, contrast=0.4, saturation=1.5, hue=0.2, prob=1.0, generator=rng()
+    )
+    blur = draw_gaussian_blur(num, sigma=(0.1, 2.0), prob=1.0, generator=rng(1))
+    bounds = [(0.2, 1.8), (0.6, 1.4), (0.0, 2.5), (-0.2, 0.2), (0.1, 2.0)]
+    for drawn, (low, high) in zip((*params.factors.unbind(1), blur.sigma), bounds, strict=True):
+        assert stats.kstest(drawn.numpy(), stats.uniform(low, high - low).cdf).pvalue > 1e-3
+    orders, counts = params.order.unique(dim=0, return_counts=True)
+    assert orders.sort(dim=1).values.unique(dim=0).tolist() == [[0, 1, 2, 3]]
+    assert len(orders) == math.factorial(4)
+    assert stats.chisquare(counts.numpy()).pvalue > 1e-3
+    assert np.abs(np.corrcoef(params.factors.T.numpy()) - np.eye(4)).max() < 0.06
+
+
+def test_draws_depend_on_the_generator_and_the_number_only() -> None:
+    def everything(images: Tensor, seed: int) -> list[Tensor]:
+        generator = rng(seed)
+        torch.rand(3)  # the global generator has no say
+        return [
+            *draw_color_jitter(len(images), **RECIPE, prob=0.8, generator=generator),
+            draw_gaussian_blur(len(images), sigma=(0, 1), prob=0.5, generator=generator).sigma,
+            draw_mask(len(images), prob=0.5, generator=generator),
+        ]
+
+    first, other_sizes = (
+        everything(torch.rand(20, 3, 8, 8), 1),
+        everything(torch.rand(20, 3, 2, 2), 1),
+    )
+    other_seed = everything(torch.rand(20, 3, 8, 8), 2)
+    assert all(map(torch.equal, first, other_sizes))
+    assert not any(map(torch.equal, first, other_seed))
+
+
+def test_flip_mirrors_the_chosen_samples() -> None:
+    images = torch.arange(2 * 3 * 1 * 3, dtype=torch.uint8).view(2, 3, 1, 3)
+    flipped = apply_horizontal_flip(images, torch.tensor([False, True]))
+    assert flipped[0].flatten().tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    assert flipped[1].flatten().tolist() == [11, 10, 9, 14, 13, 12, 17, 16, 15]
+
+
+def test_autocast_does_not_coarsen() -> None:
+    images = random_images(30)
+    params = draw_color_jitter(30, **RECIPE, prob=1.0, generator=rng())
+    blur = draw_gaussian_blur(30, sigma=(0.1, 2.0), prob=1.0, generator=rng())
+    for function, given in ((apply_color_jitter, params), (apply_gaussian_blur, blur)):
+        with torch.autocast("cpu", torch.bfloat16):
+            coarse = function(images, given)
+        assert torch.equal(coarse, function(images, given))
+
+
+def test_memory_layout_does_not_matter() -> None:
+    images = random_images(20)
+    strided = images.to(memory_format=torch.channels_last)
+    for one, other in ((images, strided), (levels(images), levels(strided))):
+        for function in (
+            lambda x: color_jitter(x, **RECIPE, prob=0.8, generator=rng()),
+            lambda x: gaussian_blur(x, sigma=(0.1, 2.0), prob=0.5, generator=rng()),
+        ):
+            assert torch.equal(function(one), function(other))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"brightness": -0.1}, "brightness must be a strength >= 0, but got -0.1"),
+        ({"saturation": math.inf}, "saturation must be a strength >= 0, but got inf"),
+        ({"hue": 0.6}, r"hue must be a strength in \[0, 0.5\] turns, but got 0.6"),
+        ({"prob": 1.5}, r"prob must be a probability in \[0, 1\], but got 1.5"),
+    ],
+)
+def test_bad_jitter_is_refused(change: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        draw_color_jitter(2, **{**RECIPE, "prob": 0.5, **change}, generator=rng())
+
+
+@pytest.mark.parametrize("sigma", [(-1.0, 1.0), (2.0, 1.0), (1.0,)])
+def test_bad_sigma_is_refused(sigma: tuple) -> None:
+    with pytest.raises(ValueError, match=r"sigma must be \(low, high\) with 0 <= low <= high"):
+        draw_gaussian_blur(2, sigma=sigma, prob=0.5, generator=rng())
+
+
+def test_bad_images_are_refused() -> None:
+    mask = torch.ones(2, dtype=torch.bool)
+    with pytest.raises(ValueError, match=r"must be a batch \(N, 3, H, W\), but got \(3, 4, 4\)"):
+        apply_grayscale(torch.rand(3, 4, 4), mask)
+    with pytest.raises(ValueError, match=r"must be a batch \(N, 3, H, W\), but got \(2, 1, 4, 4\)"):
+        apply_color_jitter(torch.rand(2, 1, 4, 4), jitter_params([0, 1, 2, 3], [1, 1, 1, 0.1], 2))
+    with pytest.raises(TypeError, match="must be uint8 or float32 .* got torch.float64"):
+        apply_grayscale(torch.rand(2, 3, 4, 4).double(), mask)
+    with pytest.raises(ValueError, match=r"one parameter set per sample, 5 here, but got \(2,\)"):
+        apply_grayscale(torch.rand(5, 3, 4, 4), mask)
+
+
+def test_an_empty_batch_stays_empty() -> None:
+    images = torch.rand(0, 3, 4, 4)
+    assert color_jitter(images, **RECIPE, prob=1.0, generator=rng()).shape == images.shape
+    assert gaussian_blur(images, sigma=(1, 2), prob=1.0, generator=rng()).shape == images.shape

@@ -1,0 +1,232 @@
+import argparse
+import hashlib
+import json
+import os
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from pycocotools import mask as coco_mask
+from pycocotools.coco import COCO
+
+from mmssprl.cli import scenes as command
+from mmssprl.datasets.scenes import SCENE_CATEGORIES, generate_scenes
+from mmssprl.datasets.scenes.coco_files import encode_mask, tight_box
+from mmssprl.datasets.scenes.generate import draw_scene
+from mmssprl.datasets.scenes.render import Scene, SceneObject
+from mmssprl.datasets.scenes.voc_files import VocDevkit
+
+SIZES = {"num_train": 10, "num_val": 5, "size_px": 96, "seed": 3}
+SPLITS = {"train": 10, "val": 5}
+
+
+def digests(root):
+    return {
+        path.relative_to(root): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in root.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory):
+    return generate_scenes(tmp_path_factory.mktemp("scenes") / "a", **SIZES, progress=False)
+
+
+def test_run_lengths_are_column_major_and_start_with_zeros():
+    assert encode_mask(np.array([[1, 0], [1, 1]], bool)) == {"size": [2, 2], "counts": [0, 2, 1, 1]}
+    assert encode_mask(np.array([[0, 1, 0]], bool)) == {"size": [1, 3], "counts": [1, 1, 1]}
+    assert tight_box(np.array([[0, 0, 0], [0, 1, 1]], bool)) == (1, 1, 2, 1)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_coco_files_agree_with_the_rendered_scenes(sample, split, capsys):
+    coco = COCO(str(sample / f"coco/annotations/instances_{split}2014.json"))
+    assert [c["name"] for c in coco.loadCats(coco.getCatIds())] == list(SCENE_CATEGORIES)
+    assert len(coco.imgs) == SPLITS[split]
+    for i, (image_id, info) in enumerate(sorted(coco.imgs.items())):
+        scene = draw_scene(3, split, i, 96)
+        with Image.open(sample / f"coco/{split}2014" / info["file_name"]) as image:
+            error = np.asarray(image, float) - scene.image
+        assert np.abs(error).mean() < 6
+        assert (info["width"], info["height"], info["scene"]) == (96, 96, scene.name)
+        annotations = coco.loadAnns(coco.getAnnIds(image_id))
+        assert [a["category_id"] - 1 for a in annotations] == [o.category for o in scene.objects]
+        for k, annotation in enumerate(annotations, start=1):
+            mask = coco.annToMask(annotation)
+            np.testing.assert_array_equal(mask, scene.instances == k)
+            assert annotation["area"] == mask.sum()
+            assert annotation["bbox"] == coco_mask.toBbox(coco.annToRLE(annotation)).tolist()
+            assert annotation["iscrowd"] == 0
+
+
+def test_ids_are_unique_over_both_splits(sample):
+    files = [json.loads(p.read_text()) for p in (sample / "coco/annotations").iterdir()]
+    assert len(files) == 2
+    for key, least in (("images", 15), ("annotations", 15)):
+        ids = [entry["id"] for file in files for entry in file[key]]
+        assert len(ids) == len(set(ids)) >= least
+        assert min(ids) == 1
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_voc_files_equal_coco_files(sample, split):
+    voc = sample / "voc/VOC2007"
+    content = json.loads((sample / f"coco/annotations/instances_{split}2014.json").read_text())
+    for info in content["images"]:
+        jpeg = voc / "JPEGImages" / info["file_name"]
+        assert jpeg.read_bytes() == (sample / f"coco/{split}2014" / jpeg.name).read_bytes()
+        annotations = [a for a in content["annotations"] if a["image_id"] == info["id"]]
+        objects = ET.parse(voc / f"Annotations/{jpeg.stem}.xml").getroot().findall("object")
+        boxes = [
+            [int(o.findtext(f"bndbox/{key}")) for key in ("xmin", "ymin", "xmax", "ymax")]
+            for o in objects
+        ]
+        assert [o.findtext("name") for o in objects] == [
+            SCENE_CATEGORIES[a["category_id"] - 1] for a in annotations
+        ]
+        assert boxes == [
+            [x + 1, y + 1, x + w, y + h] for x, y, w, h in (a["bbox"] for a in annotations)
+        ]
+        instances = np.asarray(Image.open(voc / f"SegmentationObject/{jpeg.stem}.png"))
+        classes = np.asarray(Image.open(voc / f"SegmentationClass/{jpeg.stem}.png"))
+        for k, annotation in enumerate(annotations, start=1):
+            assert encode_mask(instances == k) == annotation["segmentation"]
+            assert (classes[instances == k] == annotation["category_id"]).all()
+        assert not classes[instances == 0].any()
+
+
+def test_image_sets_hold_each_split_twice(sample):
+    sets = sample / "voc/VOC2007/ImageSets"
+    for split, names in (("train", ("train", "trainval")), ("val", ("val", "test"))):
+        stems = sorted(path.stem for path in (sample / f"coco/{split}2014").iterdir())
+        for name in names:
+            for task in ("Main", "Segmentation"):
+                assert (sets / task / f"{name}.txt").read_text().split() == stems
+            assert len(list((sets / "Main").glob(f"*_*_{name}.txt"))) == 24
+
+
+def test_voc_marks_difficult_truncated_and_occluded_objects(tmp_path):
+    instances = np.zeros((4, 6), np.uint8)
+    instances[1:3, 0:2], instances[0, 3:6], instances[3, 5] = 1, 2, 3
+    objects = (SceneObject(0, 8, 6, 4), SceneObject(0, 8, 8, 3), SceneObject(23, 1, 1, 1))
+    scene = Scene("sea", np.zeros((4, 6, 3), np.uint8), instances, objects)
+    lone = Scene("sea", scene.image, instances * (instances == 2) // 2, objects[1:2])
+    voc = VocDevkit(tmp_path / "voc")
+    for name, content in (("a", scene), ("b", lone)):
+        (tmp_path / f"{name}.jpg").write_bytes(b"jpeg")
+        voc.add("train", tmp_path / f"{name}.jpg", content)
+    voc.write_image_sets()
+    root = tmp_path / "voc/VOC2007"
+    found = ET.parse(root / "Annotations/a.xml").getroot().findall("object")
+    flags = [[o.findtext(key) for key in ("truncated", "occluded", "difficult")] for o in found]
+    assert flags == [["1", "1", "0"], ["0", "1", "1"], ["0", "0", "0"]]
+    main = root / "ImageSets/Main"
+    assert (main / "striped_disc_trainval.txt").read_text() == "a  1\nb  0\n"
+    assert (main / "ringed_drop_trainval.txt").read_text() == "a  1\nb -1\n"
+    palette = Image.open(root / "SegmentationClass/a.png").getpalette()
+    known = {0: [0, 0, 0], 1: [128, 0, 0], 15: [192, 128, 128], 20: [0, 64, 128]}
+    assert {k: palette[3 * k : 3 * k + 3] for k in known} == known
+
+
+def test_same_arguments_give_the_same_bytes_whatever_the_number(sample, tmp_path):
+    again = generate_scenes(tmp_path / "b", **SIZES, progress=False)
+    assert digests(again) == digests(sample)
+    fewer = generate_scenes(tmp_path / "c", **{**SIZES, "num_train": 4}, progress=False)
+    images = {path: d for path, d in digests(fewer).items() if path.suffix in (".jpg", ".xml")}
+    assert len(images) == (4 + 5) * 3
+    assert images.items() <= digests(sample).items()
+
+
+def test_seed_split_and_index_each_change_the_image(sample):
+    images = [
+        draw_scene(*key, 64).image
+        for key in ((0, "train", 0), (1, "train", 0), (0, "val", 0), (0, "train", 1))
+    ]
+    assert len({image.tobytes() for image in images}) == 4
+    assert draw_scene(0, "train", 0, 96).image.shape == (96, 96, 3)
+
+
+def test_finished_data_is_reused_untouched(sample):
+    (sample / "coco/train2014/000000000001.jpg").touch()
+    before = {path: os.stat(path).st_mtime_ns for path in sample.rglob("*")}
+    assert generate_scenes(sample, **SIZES, progress=False) == sample
+    assert {path: os.stat(path).st_mtime_ns for path in sample.rglob("*")} == before
+
+
+def test_anything_else_is_never_overwritten(sample, tmp_path):
+    before = digests(sample)
+    with pytest.raises(FileExistsError, match=r'holds .*"seed":3.*; choose another out_dir or del'):
+        generate_scenes(sample, **{**SIZES, "seed": 4}, progress=False)
+    assert digests(sample) == before
+    (tmp_path / "voc").mkdir()
+    with pytest.raises(FileExistsError, match="holds other or unfinished files; choose another"):
+        generate_scenes(tmp_path, **SIZES, progress=False)
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError, match="holds other or unfinished files"):
+        generate_scenes(tmp_path / "file", **SIZES, progress=False)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "voc"]
+
+
+def test_interrupted_run_is_not_taken_for_finished(tmp_path, monkeypatch):
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(VocDevkit, "write_image_sets", stop)
+    with pytest.raises(KeyboardInterrupt):
+        generate_scenes(tmp_path / "out", **SIZES, progress=False)
+    with pytest.raises(FileExistsError, match="holds other or unfinished files"):
+        generate_scenes(tmp_path / "out", **SIZES, progress=False)
+
+
+def test_images_are_linked_or_else_copied(sample, tmp_path, monkeypatch):
+    def refuse(source, target):
+        raise OSError("no hard links here")
+
+    name = "000000000001.jpg"
+    linked = sample / "voc/VOC2007/JPEGImages" / name
+    assert linked.samefile(sample / "coco/train2014" / name)
+    monkeypatch.setattr(os, "link", refuse)
+    copied = generate_scenes(tmp_path / "out", **SIZES, progress=False)
+    assert digests(copied) == digests(sample)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "message"),
+    [
+        ("num_train", 0, ValueError, "num_train must be from 1 to 1000000, but got 0"),
+        ("num_val", 10**6 + 1, ValueError, "num_val must be from 1 to 1000000, but got 1000001"),
+        ("size_px", 63, ValueError, "size_px must be from 64 to 640, but got 63"),
+        ("size_px", 641, ValueError, "size_px must be from 64 to 640, but got 641"),
+        ("seed", -1, ValueError, "seed must be from 0 to"),
+        ("size_px", 128.0, TypeError, "size_px must be an int, but got 128.0"),
+        ("num_val", True, TypeError, "num_val must be an int, but got True"),
+    ],
+)
+def test_bad_numbers_are_refused_before_anything_is_written(tmp_path, name, value, error, message):
+    with pytest.raises(error, match=message):
+        generate_scenes(tmp_path / "out", **{**SIZES, name: value}, progress=False)
+    assert not (tmp_path / "out").exists()
+
+
+def test_command_writes_what_the_function_writes(sample, tmp_path, capsys):
+    parser = argparse.ArgumentParser(prog="mmssprl")
+    command.add_parser(parser.add_subparsers())
+    out = str(tmp_path / "out")
+    text = f"scenes {out} --num-train 10 --num-val 5 --size 96 --seed 3"
+    args = parser.parse_args(text.split())
+    assert args.run(args) == 0
+    assert f"10 training and 5 validation images in {out}" in capsys.readouterr().out
+    assert digests(Path(out)) == digests(sample)
+    defaults = vars(parser.parse_args(["scenes", "x"]))
+    assert {k: defaults[k] for k in ("num_train", "num_val", "size", "seed")} == {
+        "num_train": 1000,
+        "num_val": 400,
+        "size": 128,
+        "seed": 0,
+    }
+    with pytest.raises(SystemExit):
+        parser.parse_args(["scenes", "--help"])
+    assert "python -m mmssprl scenes data/scenes" in capsys.readouterr().out
