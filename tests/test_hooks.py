@@ -186,12 +186,6 @@ def test_learning_rate_is_a_cosine_per_iteration(images, tmp_path):
     assert rates == pytest.approx(expected, rel=1e-6)
 
 
-def test_too_few_images_for_a_batch(images, tmp_path):
-    runner = make_runner(images, tmp_path, **{"train_dataloader.batch_size": 16})
-    with pytest.raises(ValueError, match="10 images over 1 process.* do not fill one batch of 16"):
-        runner.train()
-
-
 def test_only_loops_with_epochs(images, tmp_path):
     runner = make_runner(
         images,

@@ -10,9 +10,9 @@ thousands of steps to leave ln K.
 
 _base_ = ["../_base_/ssprl_resnet50.py", "../_base_/default_runtime.py"]
 
-max_epochs = 12
+max_epochs = 6
 batch_size = 32
-base_lr = 1e-3
+base_lr = 3e-3
 data_root = "data/scenes/coco/train2014"
 base_channels = 16
 num_stages = 3
@@ -47,7 +47,12 @@ model = dict(
         out_indices=(num_stages - 1,),
     ),
     neck=dict(in_channels=feature_channels, hid_channels=256, out_channels=embedding_channels),
-    head=dict(in_channels=embedding_channels, num_prototypes=30, num_patch_prototypes=30),
+    head=dict(
+        in_channels=embedding_channels,
+        num_prototypes=30,
+        num_patch_prototypes=30,
+        epsilon=0.02,
+    ),
 )
 train_dataloader = dict(
     batch_size=batch_size,

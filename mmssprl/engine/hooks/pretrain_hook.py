@@ -24,10 +24,10 @@ class PretrainHook(Hook):
     """
 
     def before_train(self, runner: Runner) -> None:
-        """Check that an epoch has a step, and tell head and data set about the run.
+        """Tell head and data set about the run.
 
         Raises:
-            ValueError: A loop without epochs, or fewer images than one batch.
+            ValueError: A loop without epochs.
         """
         if not isinstance(runner.train_loop, EpochBasedTrainLoop):
             raise ValueError(
@@ -35,12 +35,6 @@ class PretrainHook(Hook):
                 f"but got {type(runner.train_loop).__name__}: each epoch draws its own crops."
             )
         loader = runner.train_dataloader
-        if len(loader) == 0:
-            raise ValueError(
-                f"one epoch has no step: {len(loader.dataset)} images over {runner.world_size} "
-                f"process(es) do not fill one batch of {loader.batch_size}; lower "
-                "train_dataloader.batch_size or add images."
-            )
         unwrap(runner.model).head.set_epoch_length(len(loader))
         loader.dataset.record_bad_images(Path(runner.work_dir) / "bad_images.txt")
 

@@ -1,0 +1,63 @@
+"""The commands of ``python -m mmssprl``.
+
+Each command is a module with ``add_parser(subparsers)``, which registers it and sets
+``parser.set_defaults(run=run)``, and ``run(args) -> int``. Whatever takes time to import is
+imported inside ``run``, so that ``--help`` answers at once.
+"""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from .errors import is_users_mistake
+
+COMMANDS = ("demo", "scenes", "pretrain", "probe", "visualize")
+
+_EXAMPLE = """\
+example, from nothing to a score:
+  python -m mmssprl scenes data/scenes
+  python -m mmssprl probe random data/scenes/coco --config configs/ssprl/ssprl_resnet18_scenes.py
+"""
+
+_EXIT_MISTAKE = 2
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="python -m mmssprl",
+        description="SS-PRL, self-supervised pyramid representation learning, for OpenMMLab.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--traceback", action="store_true", help="show where an error comes from, goes first"
+    )
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        importlib.import_module(f".{name}", __package__).add_parser(subparsers)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: Arguments without the program's name; None takes the process's own.
+
+    Returns:
+        The exit code: the command's own, or 2 after a mistake of the user, which is told in one
+        message on stderr. Everything else that goes wrong is a bug and keeps its traceback.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = build_parser()
+    args = parser.parse_args(arguments)
+    try:
+        return args.run(args)
+    except Exception as error:
+        if args.traceback or not is_users_mistake(error):
+            raise
+        command = next(name for name in arguments if name in COMMANDS)
+        print(f"mmssprl {command}: error: {error}", file=sys.stderr)
+        return _EXIT_MISTAKE

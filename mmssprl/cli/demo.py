@@ -1,0 +1,46 @@
+"""See SS-PRL learn: sample data, pre-training and probe over several seeds, on a CPU."""
+
+import argparse
+import os
+from pathlib import Path
+
+_EXAMPLE = """\
+examples:
+  python -m mmssprl demo
+  python -m mmssprl demo --work-dir work_dirs/demo --seeds 1
+
+A demo that was stopped goes on where it was when started again with the same work dir.
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction") -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "demo",
+        help="see SS-PRL learn on sample data",
+        description="Generate the sample data, pre-train a small ResNet with SS-PRL and with "
+        "SwAV (at equal epochs and at equal time), probe both and random weights, and leave "
+        "table, pictures, logs, configs and weights in the work dir.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--work-dir", default="work_dirs/demo", help="default: %(default)s")
+    parser.add_argument("--seeds", type=int, default=3, help="runs of each (default: 3)")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="trainings at once, one core each (default: the number of cores)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run what is missing, print the table, and name the files."""
+    from ..demo import run_demo
+
+    for name in ("seeds", "jobs"):
+        if getattr(args, name) < 1:
+            raise ValueError(f"--{name} must be >= 1, but got {getattr(args, name)}.")
+    run_demo(Path(args.work_dir), num_seeds=args.seeds, num_jobs=args.jobs)
+    return 0

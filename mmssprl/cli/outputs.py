@@ -1,0 +1,20 @@
+"""Files that commands write."""
+
+from pathlib import Path
+
+
+def prepare_output(path: str | Path, *, force: bool = False) -> None:
+    """Make the folder of ``path`` and refuse to replace a file, before any work is done.
+
+    Raises:
+        FileExistsError: ``path`` is there and ``force`` is not given, or it is a folder.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise FileExistsError(f"the output must be a file, but {path} is a folder.")
+    if path.exists() and not force:
+        raise FileExistsError(
+            f"the output must not exist yet, but {path} does; pass --force to replace it, "
+            "or choose another name."
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)

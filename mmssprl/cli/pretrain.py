@@ -1,0 +1,228 @@
+"""Pre-train a backbone on a folder of images with a recipe chosen for them."""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mmengine.config import Config
+
+    from ..recipe import Recipe
+
+_EXAMPLE = """\
+examples:
+  python -m mmssprl pretrain photos/
+  python -m mmssprl pretrain photos/ --backbone resnet18 --epochs 100 --work-dir work_dirs/photos
+  python -m mmssprl pretrain photos/ --work-dir work_dirs/photos --resume
+"""
+
+_BASE_CONFIG = "configs/ssprl/ssprl_resnet50_2xb64-coslr-200e_coco.py"
+_SIZED_IMAGES = 64
+"""Images whose size is looked at to choose the views' sizes."""
+_MAX_LOG_INTERVAL = 50
+
+
+def add_parser(subparsers: "argparse._SubParsersAction") -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "pretrain",
+        help="pre-train on your own images",
+        description="Pre-train a backbone on all images below a folder. Sizes, batch, learning "
+        "rate, prototypes, queues and freezing are chosen from the number of images and devices; "
+        "the recipe is printed and written as a config into the work dir.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("dir", metavar="DIR", help="folder of images, searched recursively")
+    parser.add_argument("--work-dir", help="folder of the run; default: work_dirs/pretrain_<DIR>")
+    parser.add_argument("--epochs", type=int, help="passes over the images; default: chosen")
+    parser.add_argument("--batch-size", type=int, help="images per device; default: chosen")
+    parser.add_argument(
+        "--accumulate", type=int, default=1, help="steps per update; the lr grows with it"
+    )
+    parser.add_argument(
+        "--backbone",
+        choices=["resnet18", "resnet50", "vit-small", "swin-tiny"],
+        default="resnet50",
+        help="what to pre-train (default: resnet50)",
+    )
+    parser.add_argument(
+        "--variant",
+        choices=["paper", "released"],
+        default="paper",
+        help="form of the method: of the paper, or of its released code (default: paper)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of all randomness (default: 0)")
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with the run in the work dir, with the config that it holds",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Choose the recipe, write the config, train, and say what comes next."""
+    work_dir = Path(args.work_dir or f"work_dirs/pretrain_{Path(args.dir).resolve().name}")
+    config = work_dir / f"ssprl_{args.backbone}.py"
+    if args.resume:
+        config = _config_of_run(work_dir)
+    else:
+        cfg, recipe = _make_config(args)
+        print(describe(recipe, args.dir))
+        _refuse_used(work_dir)
+        work_dir.mkdir(parents=True, exist_ok=True)
+        cfg.dump(config)
+        print(f"config: {config}")
+    _train(config, work_dir, args.resume)
+    weights = work_dir / f"{config.stem}_backbone.pth"
+    print(f"backbone weights: {weights}")
+    print(f"next: python -m mmssprl probe {weights} DATA  (DATA in COCO or VOC layout)")
+    return 0
+
+
+def describe(recipe: "Recipe", source: str) -> str:
+    """Return the recipe as lines of choice and reason, warnings last."""
+    levels = recipe.layout["levels"]
+    views = [f"2 x {recipe.layout['image_px']} px"]
+    if recipe.layout["num_small"]:
+        views.append(f"{recipe.layout['num_small']} x {recipe.layout['small_px']} px")
+    views += [f"2 x {level['grid'] ** 2} x {level['patch_px']} px" for level in levels]
+    updates = recipe.epochs * recipe.steps_per_epoch // recipe.accumulation
+    optimizer = recipe.optimizer
+    batch = f"{recipe.batch_size} images x {recipe.num_devices} device(s)"
+    if recipe.accumulation > 1:
+        batch += f" x {recipe.accumulation} accumulated"
+    queues = [recipe.queue_length, *recipe.patch_queue_length]
+    lines = {
+        "views": ", ".join(views),
+        "batch": batch,
+        "epochs": f"{recipe.epochs}, {updates} updates",
+        "optimizer": f"{optimizer['type']}, lr {optimizer['lr']:.3g}, cosine",
+        "prototypes": f"{recipe.num_prototypes} / {recipe.num_patch_prototypes}",
+        "queues": f"{' / '.join(map(str, queues))} rows from epoch {recipe.queue_start_epoch}",
+        "freezing": f"{recipe.freeze_iters} steps",
+    }
+    width = max(len(text) for text in lines.values())
+    title = f"SS-PRL ({recipe.variant} form), {recipe.backbone}, images of {source}"
+    rows = [f"  {name:<11}{text:<{width}}  {recipe.reasons[name]}" for name, text in lines.items()]
+    return "\n".join([title, *rows, *(f"warning: {text}" for text in recipe.warnings)])
+
+
+def _make_config(args: argparse.Namespace) -> "tuple[Config, Recipe]":
+    import torch
+    from mmengine.config import Config
+
+    from ..datasets import UnlabeledImages
+    from ..recipe import BACKBONES, choose_recipe
+    from ..shipped import shipped
+
+    images = UnlabeledImages(data_root=args.dir)
+    num_gpus = torch.cuda.device_count()
+    cfg = Config.fromfile(shipped(_BASE_CONFIG))
+    recipe = choose_recipe(
+        len(images),
+        _typical_short_side(images),
+        cfg.model.layout.to_dict(),
+        num_devices=max(1, num_gpus),
+        on_gpu=num_gpus > 0,
+        backbone=args.backbone,
+        variant=args.variant,
+        epochs=args.epochs,
+        batch_size=args.batch_size,
+        accumulation=args.accumulate,
+    )
+    backbone, channels = BACKBONES[recipe.backbone]
+    base_lr = recipe.optimizer["lr"]
+    workers = min(8, max(1, (os.cpu_count() or 1) // recipe.num_devices - 1))
+    cfg.layout = recipe.layout
+    cfg.model.layout = recipe.layout
+    cfg.model.backbone = backbone
+    cfg.merge_from_dict(
+        {
+            "model.neck.in_channels": channels,
+            "model.head.variant": recipe.variant,
+            "model.head.num_prototypes": recipe.num_prototypes,
+            "model.head.num_patch_prototypes": recipe.num_patch_prototypes,
+            "model.head.queue_length": recipe.queue_length,
+            "model.head.patch_queue_length": recipe.patch_queue_length,
+            "model.head.queue_start_epoch": recipe.queue_start_epoch,
+            "model.head.freeze_epochs": 0,
+            "model.head.freeze_iters": recipe.freeze_iters,
+            "train_dataloader.batch_size": recipe.batch_size,
+            "train_dataloader.num_workers": workers,
+            "train_dataloader.pin_memory": num_gpus > 0,
+            "train_dataloader.dataset.data_root": str(Path(args.dir).resolve()),
+            "train_dataloader.dataset.pipeline.0.layout": recipe.layout,
+            "optim_wrapper.accumulative_counts": recipe.accumulation,
+            "train_cfg.max_epochs": recipe.epochs,
+            "param_scheduler.0.T_max": recipe.epochs,
+            "param_scheduler.0.eta_min": base_lr / 1000,
+            "auto_scale_lr.base_batch_size": recipe.batch_size * recipe.num_devices,
+            "default_hooks.logger.interval": min(_MAX_LOG_INTERVAL, recipe.steps_per_epoch),
+            "default_hooks.checkpoint.interval": max(1, recipe.epochs // 20),
+            "randomness.seed": args.seed,
+        }
+    )
+    cfg.optim_wrapper.optimizer = recipe.optimizer
+    for knob in ("max_epochs", "batch_size", "base_lr", "data_root"):
+        cfg.pop(knob)  # copies of what was just set
+    return cfg, recipe
+
+
+def _typical_short_side(images: "object") -> int:
+    import numpy as np
+    from PIL import Image
+
+    count = len(images)  # type: ignore[arg-type]
+    sides = []
+    for index in np.linspace(0, count - 1, min(count, _SIZED_IMAGES)).astype(int):
+        try:
+            with Image.open(images.get_data_info(int(index))["img_path"]) as image:  # type: ignore[attr-defined]
+                sides.append(min(image.size))
+        except OSError:
+            continue  # training lists it in bad_images.txt
+    if not sides:
+        raise ValueError(f"none of {_SIZED_IMAGES} images looked at could be opened.")
+    return int(np.median(sides))
+
+
+def _config_of_run(work_dir: Path) -> Path:
+    configs = sorted(work_dir.glob("ssprl_*.py"))
+    if len(configs) != 1:
+        raise FileNotFoundError(
+            f"--resume needs the config of one run in {work_dir}, but found {len(configs)}; "
+            "give the run's --work-dir, or leave --resume out to start."
+        )
+    return configs[0]
+
+
+def _refuse_used(work_dir: Path) -> None:
+    if work_dir.is_dir() and any(work_dir.iterdir()):
+        raise FileExistsError(
+            f"the work dir must be new or empty, but {work_dir} holds files; go on with its run "
+            "by --resume, or give another --work-dir."
+        )
+
+
+def _train(config: Path, work_dir: Path, resume: bool) -> None:
+    import torch
+
+    from ..shipped import shipped
+
+    num_gpus = torch.cuda.device_count()
+    if num_gpus > 1:
+        command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={num_gpus}"]
+        command += ["--standalone", str(shipped("tools/train.py")), str(config)]
+        command += ["--work-dir", str(work_dir), "--launcher", "pytorch", "--amp"]
+        subprocess.run(command + ["--resume"] * resume, check=True)
+        return
+    from ..engine.launch import prepare_train_config, run
+
+    cfg = prepare_train_config(
+        config, work_dir=work_dir, resume="auto" if resume else None, amp=num_gpus > 0
+    )
+    run(cfg, "train")

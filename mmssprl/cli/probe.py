@@ -1,0 +1,113 @@
+"""``python -m mmssprl probe``: a linear classifier on frozen features."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from .outputs import prepare_output
+
+_EXAMPLE = """\
+examples:
+  python -m mmssprl probe work_dirs/demo/ssprl_resnet18_scenes_backbone.pth data/scenes/coco
+  python -m mmssprl probe random data/VOCdevkit --config configs/ssprl/ssprl_resnet18_scenes.py
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "probe",
+        help="score frozen features: linear multi-label classifier, mAP",
+        description=(
+            "Extract frozen features once (eval mode, average pool, centre crop), fit a\n"
+            "regularised linear classifier on the training images and print its mAP on the test\n"
+            "images. Quick and comparable between backbones; not the paper's SGD protocol."
+        ),
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "weights",
+        metavar="WEIGHTS",
+        help="backbone weights, a training checkpoint, or the word 'random'",
+    )
+    parser.add_argument(
+        "data",
+        metavar="DATA",
+        help="folder in COCO layout (train2014, val2014) or VOC layout (VOC2007 trainval, test)",
+    )
+    parser.add_argument(
+        "--config", help="config with model.backbone (default: the one beside WEIGHTS)"
+    )
+    parser.add_argument(
+        "--image-px",
+        type=int,
+        metavar="PX",
+        help="side of the centre crop (default: the image views of the config, or 224)",
+    )
+    parser.add_argument("--batch-size", type=int, default=64, help="default: %(default)s")
+    parser.add_argument(
+        "--num-workers", type=int, default=2, help="reading processes (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--device", default="auto", help="auto, cpu, cuda, cuda:1 (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of random weights and validation folds (default: 0)"
+    )
+    parser.add_argument("--per-class", action="store_true", help="print every class's AP too")
+    parser.add_argument("--out", metavar="JSON", help="write all numbers to this file")
+    parser.add_argument("--force", action="store_true", help="replace an existing JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print the table, and write the numbers where asked."""
+    import json
+
+    from ..evaluation import linear_probe
+
+    if args.out:
+        prepare_output(args.out, force=args.force)
+    metrics = linear_probe(
+        args.weights,
+        args.data,
+        config=args.config,
+        image_px=args.image_px,
+        batch_size=args.batch_size,
+        num_workers=args.num_workers,
+        device=args.device,
+        seed=args.seed,
+        log=print,
+    )
+    print("\n" + format_metrics(metrics, per_class=args.per_class))
+    if args.out:
+        Path(args.out).write_text(json.dumps(metrics, indent=2) + "\n")
+        print(f"\nnumbers: {args.out}")
+    return 0
+
+
+def format_metrics(metrics: dict[str, Any], *, per_class: bool = False) -> str:
+    """Lay out what ``linear_probe`` returns as a table, mAP in percent."""
+    cells = {
+        "weights": Path(metrics["weights"]).name,
+        "data": f"{metrics['layout']} {metrics['data']}",
+        "images": f"{metrics['num_train']} + {metrics['num_test']}",
+        "classes": str(metrics["num_classes"]),
+        "px": str(metrics["image_px"]),
+        "mAP %": f"{100 * metrics['mAP']:.2f}",
+        "chance %": f"{100 * metrics['chance_mAP']:.2f}",
+    }
+    widths = [max(len(name), len(value)) for name, value in cells.items()]
+    lines = [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in (cells.keys(), ["-" * width for width in widths], cells.values())
+    ]
+    if per_class:
+        width = max(len(name) for name in metrics["per_class"])
+        lines += ["", f"{'class'.ljust(width)}   AP %"]
+        lines += [
+            f"{name.ljust(width)}  {'no test image' if area is None else f'{100 * area:5.2f}'}"
+            for name, area in metrics["per_class"].items()
+        ]
+    return "\n".join(lines)

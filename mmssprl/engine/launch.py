@@ -1,0 +1,218 @@
+"""From the arguments of tools/train.py and tools/test.py to a run: config, processes, runner."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import torch.distributed
+from mmengine.config import Config
+from mmengine.device import get_device
+from mmengine.logging import print_log
+from mmengine.model import MMDistributedDataParallel, revert_sync_batchnorm
+from mmengine.registry import MODEL_WRAPPERS, RUNNERS
+from mmengine.runner import Runner
+from torch import nn
+
+Launcher = Literal["none", "pytorch", "slurm", "mpi"]
+
+
+@MODEL_WRAPPERS.register_module()
+class CPUDistributedDataParallel(MMDistributedDataParallel):
+    """mmengine's wrapper for models on the CPU.
+
+    mmengine hands every wrapper ``device_ids=[LOCAL_RANK]``, which torch refuses for CPU models,
+    and torch's SyncBatchNorm has no CPU kernel: such layers become BatchNorm, as mmengine does in
+    a single process. Each process then normalises with the statistics of its own share.
+
+    Args:
+        module: The model, on the CPU.
+        device_ids: Ignored.
+        kwargs: Of ``MMDistributedDataParallel``.
+    """
+
+    def __init__(self, module: nn.Module, device_ids: Any = None, **kwargs: Any) -> None:
+        if any(isinstance(layer, nn.SyncBatchNorm) for layer in module.modules()):
+            print_log(
+                "SyncBatchNorm has no CPU kernel: its layers are BatchNorm in this run.",
+                logger="current",
+            )
+        super().__init__(module=revert_sync_batchnorm(module), device_ids=None, **kwargs)
+
+
+def prepare_train_config(
+    config: str | Path,
+    *,
+    work_dir: str | Path | None = None,
+    resume: str | None = None,
+    amp: bool = False,
+    cfg_options: Mapping[str, Any] | None = None,
+    launcher: Launcher = "none",
+) -> Config:
+    """Read a config file and apply the command line of a training run.
+
+    Args:
+        config: Config file.
+        work_dir: Folder of the run. None: the config's, or ./work_dirs/<config name>.
+        resume: A checkpoint to go on from, "auto" for the newest one in ``work_dir`` (from the
+            start if there is none), or None for a new run.
+        amp: Use mixed precision, in bfloat16 unless the config names another dtype.
+        cfg_options: Values by dotted key that replace the config's. The other arguments win.
+        launcher: What started the processes; "none" is one process.
+
+    Returns:
+        The config for ``run``.
+
+    Raises:
+        FileNotFoundError: No such config or checkpoint.
+        FileExistsError: A new run into a folder that holds another run's checkpoints.
+        ValueError: ``amp`` without an accelerator or with an optimizer wrapper it cannot replace,
+            or a launcher that cannot start processes on the CPU.
+    """
+    cfg = _read(config, work_dir, cfg_options, launcher)
+    if amp:
+        _use_amp(cfg)
+    if resume is not None:
+        cfg.resume = True
+        cfg.load_from = None if resume == "auto" else _existing_checkpoint(resume)
+    if not cfg.get("resume"):
+        _check_unused(Path(cfg.work_dir))
+    return cfg
+
+
+def prepare_test_config(
+    config: str | Path,
+    checkpoint: str,
+    *,
+    work_dir: str | Path | None = None,
+    cfg_options: Mapping[str, Any] | None = None,
+    launcher: Launcher = "none",
+) -> Config:
+    """Read a config file and apply the command line of a test run.
+
+    Args:
+        config: Config file with a ``test_dataloader``.
+        checkpoint: Weights to test.
+        work_dir: As for ``prepare_train_config``.
+        cfg_options: As for ``prepare_train_config``.
+        launcher: As for ``prepare_train_config``.
+
+    Returns:
+        The config for ``run``.
+
+    Raises:
+        FileNotFoundError: No such config or checkpoint.
+        ValueError: The config has nothing to test, or the launcher cannot start CPU processes.
+    """
+    cfg = _read(config, work_dir, cfg_options, launcher)
+    missing = [
+        key for key in ("test_dataloader", "test_cfg", "test_evaluator") if cfg.get(key) is None
+    ]
+    if missing:
+        raise ValueError(
+            f"{config}: a test needs test_dataloader, test_cfg and test_evaluator, but "
+            f"{', '.join(missing)} is not set; pre-training has no test of its own: give a config "
+            "of configs/benchmarks, or evaluate features with `python -m mmssprl probe`."
+        )
+    cfg.resume = False
+    cfg.load_from = _existing_checkpoint(checkpoint)
+    return cfg
+
+
+def run(cfg: Config, task: Literal["train", "test"]) -> None:
+    """Build the runner of a prepared config, train or test, and leave the process group.
+
+    Args:
+        cfg: From ``prepare_train_config`` or ``prepare_test_config``.
+        task: What to run.
+    """
+    if cfg.launcher != "none" and get_device() == "cpu":
+        # mmengine selects a CUDA device before it joins the group, so the CPU group comes first.
+        torch.distributed.init_process_group("gloo")
+    runner = RUNNERS.build(cfg) if "runner_type" in cfg else Runner.from_cfg(cfg)
+    if task == "train":
+        runner.train()
+    else:
+        runner.test()
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+
+
+def _read(
+    config: str | Path,
+    work_dir: str | Path | None,
+    cfg_options: Mapping[str, Any] | None,
+    launcher: Launcher,
+) -> Config:
+    path = Path(config)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"config must be a config file, but there is none at {config}; the shipped ones are in "
+            "configs/, for example configs/ssprl/ssprl_resnet18_scenes.py."
+        )
+    cfg = Config.fromfile(path)
+    cfg.merge_from_dict(dict(cfg_options or {}))
+    if work_dir is not None:
+        cfg.work_dir = str(work_dir)
+    elif cfg.get("work_dir") is None:
+        cfg.work_dir = os.path.join("work_dirs", path.stem)
+    cfg.launcher = launcher
+    if launcher != "none" and get_device() == "cpu":
+        _use_cpu_processes(cfg)
+    return cfg
+
+
+def _use_cpu_processes(cfg: Config) -> None:
+    if cfg.launcher != "pytorch":
+        raise ValueError(
+            f"launcher must be 'pytorch' for processes on the CPU, but got {cfg.launcher!r} and no "
+            "accelerator; use tools/dist_train.sh or tools/dist_test.sh, or a node with GPUs."
+        )
+    wrapper = cfg.get("model_wrapper_cfg") or {
+        "type": "MMDistributedDataParallel",
+        "broadcast_buffers": False,
+        "find_unused_parameters": cfg.get("find_unused_parameters", False),
+    }
+    if wrapper.get("type", "MMDistributedDataParallel") == "MMDistributedDataParallel":
+        cfg.model_wrapper_cfg = {**wrapper, "type": "CPUDistributedDataParallel"}
+
+
+def _use_amp(cfg: Config) -> None:
+    if get_device() == "cpu":
+        raise ValueError(
+            "--amp needs an accelerator: mmengine's AmpOptimWrapper has no CPU path, but only a "
+            "CPU was found; leave --amp out."
+        )
+    wrapper = cfg.get("optim_wrapper")
+    kind = wrapper.get("type", "OptimWrapper") if isinstance(wrapper, Mapping) else None
+    if kind not in ("OptimWrapper", "AmpOptimWrapper"):
+        raise ValueError(
+            "--amp replaces optim_wrapper.type='OptimWrapper' by 'AmpOptimWrapper', but got "
+            f"{kind!r}; set up mixed precision in the config instead of --amp."
+        )
+    wrapper.type = "AmpOptimWrapper"
+    if wrapper.setdefault("dtype", "bfloat16") == "bfloat16":
+        # bfloat16 has float32's range: a scaler would only wait for the device in every step.
+        wrapper.setdefault("loss_scale", {"enabled": False})
+
+
+def _existing_checkpoint(checkpoint: str) -> str:
+    """Return the checkpoint if it is a URL or a file."""
+    if "://" not in checkpoint and not Path(checkpoint).is_file():
+        raise FileNotFoundError(f"checkpoint must be a file or a URL, but got {checkpoint}.")
+    return checkpoint
+
+
+def _check_unused(work_dir: Path) -> None:
+    """Refuse to write over another run.
+
+    Rank 0 cannot have saved anything when a slower rank checks: every rank does so before it
+    meets the others in the runner's constructor.
+    """
+    found = sorted(path.name for path in work_dir.glob("*.pth"))
+    if found or (work_dir / "last_checkpoint").exists():
+        raise FileExistsError(
+            f"work_dir must not hold another run, but {work_dir} has "
+            f"{found[-1] if found else 'last_checkpoint'}; go on with it by --resume, or give "
+            "another --work-dir."
+        )

@@ -1,0 +1,43 @@
+"""Mean average precision of multi-label scores."""
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import average_precision_score
+from torch import Tensor
+
+
+def mean_average_precision(scores: Tensor, labels: Tensor) -> tuple[float, NDArray[np.float64]]:
+    """Area under the precision-recall curve per class, averaged over the classes with positives.
+
+    As ``sklearn.metrics.average_precision_score``: the step-wise area, equal scores share one
+    threshold (so a constant score earns the share of positives, not the order of the files).
+
+    Args:
+        scores: (N, K), higher is more confident; any finite range.
+        labels: (N, K), 1 present, 0 absent, -1 not counted ("difficult" objects of VOC).
+
+    Returns:
+        The mean in [0, 1], and the K areas, NaN for a class without a positive image.
+
+    Raises:
+        ValueError: Shapes that differ, scores that are not finite, or no positive label at all.
+    """
+    if scores.shape != labels.shape or scores.ndim != 2:
+        raise ValueError(
+            "scores and labels must both be (images, classes), but got "
+            f"{tuple(scores.shape)} and {tuple(labels.shape)}."
+        )
+    if not scores.isfinite().all():
+        raise ValueError("scores must be finite, but got NaN or infinity; check the features.")
+    values, truth = scores.detach().cpu().double().numpy(), labels.cpu().numpy()
+    areas = np.full(truth.shape[1], np.nan)
+    for k in range(truth.shape[1]):
+        known = truth[:, k] >= 0
+        if (truth[:, k] == 1).any():
+            areas[k] = average_precision_score(truth[known, k], values[known, k])
+    if np.isnan(areas).all():
+        raise ValueError(
+            f"labels must hold at least one positive, but got none in {len(truth)} images "
+            f"of {truth.shape[1]} classes; use more images."
+        )
+    return float(np.nanmean(areas)), areas

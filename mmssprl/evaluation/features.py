@@ -1,0 +1,114 @@
+"""Frozen features of labelled images.
+
+Legend: N images, C features, K classes, px side of the square the backbone sees.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from mmengine.utils import ProgressBar
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+from torchvision.transforms.v2 import functional as transforms
+
+from ..datasets.image_reading import read_image
+from ..models.ssprl import pool
+
+RESIZE_RATIO = 256 / 224
+"""Shorter side before the centre crop / side of the crop, as in the paper's test protocol."""
+
+IMAGENET_MEAN = (123.675, 116.28, 103.53)
+IMAGENET_STD = (58.395, 57.12, 57.375)
+
+
+class LabelledImages(Dataset):
+    """Resized, centre-cropped images with their labels.
+
+    Args:
+        paths: N image files.
+        labels: (N, K), 1 present, 0 absent, -1 unknown.
+        image_px: px; the shorter side is resized to ``px * 256 / 224`` first.
+    """
+
+    def __init__(self, paths: Sequence[str | Path], labels: Tensor, image_px: int = 224) -> None:
+        if len(paths) != len(labels):
+            raise ValueError(
+                f"every image must have a row of labels, but got {len(paths)} images "
+                f"and {len(labels)} rows."
+            )
+        if image_px < 1:
+            raise ValueError(f"image_px must be a positive number of pixels, but got {image_px}.")
+        self.paths = [str(path) for path in paths]
+        self.labels = labels
+        self.image_px = image_px
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        """Return the uint8 RGB crop (3, px, px) and the labels (K,) of one image."""
+        image = read_image(self.paths[index])
+        image = transforms.resize(image, [round(self.image_px * RESIZE_RATIO)], antialias=True)
+        return transforms.center_crop(image, [self.image_px, self.image_px]), self.labels[index]
+
+
+def extract_features(
+    backbone: nn.Module,
+    dataset: Dataset,
+    *,
+    mean: Sequence[float] = IMAGENET_MEAN,
+    std: Sequence[float] = IMAGENET_STD,
+    batch_size: int = 64,
+    num_workers: int = 0,
+    device: str | torch.device = "cpu",
+    progress: bool = True,
+) -> tuple[Tensor, Tensor]:
+    """Run the frozen backbone once over a dataset: eval mode, no gradient, average pool.
+
+    Args:
+        backbone: Takes float32 (B, 3, px, px); its last output is pooled. It is moved to
+            ``device``; whether it trains is left as it was.
+        dataset: Items (uint8 RGB (3, px, px), labels (K,)), such as ``LabelledImages``.
+        mean: Per channel, in 0-255, subtracted before the division by ``std``.
+        std: Per channel, in 0-255.
+        batch_size: Images per forward pass; the features do not depend on it.
+        num_workers: Processes that read images; 0 reads in this one.
+        device: Where the backbone runs.
+        progress: Whether to draw a progress bar with the time left.
+
+    Returns:
+        Features (N, C) float32 on the CPU, and the labels (N, K).
+
+    Raises:
+        ValueError: An empty dataset, or features that are not finite.
+    """
+    loader: DataLoader = DataLoader(dataset, batch_size=batch_size, num_workers=num_workers)
+    if not len(loader):
+        raise ValueError("the dataset must hold at least one image, but it is empty.")
+    shift = torch.tensor(mean, device=device).view(3, 1, 1)
+    scale = torch.tensor(std, device=device).view(3, 1, 1)
+    backbone.to(device)
+    was_training = {module: module.training for module in backbone.modules()}
+    backbone.eval()
+    bar = ProgressBar(len(dataset), file=sys.stdout) if progress else None  # type: ignore[arg-type]
+    features, labels = [], []
+    with torch.inference_mode():
+        for images, truth in loader:
+            images = (images.to(device, non_blocking=True) - shift) / scale
+            features.append(pool(backbone(images)).float().cpu())
+            labels.append(truth)
+            if bar:
+                bar.update(len(images))
+    if bar:
+        bar.file.write("\n")
+    for module, training in was_training.items():
+        module.training = training
+    joined = torch.cat(features)
+    if not joined.isfinite().all():
+        raise ValueError(
+            f"features must be finite, but {int((~joined.isfinite()).any(dim=1).sum())} of "
+            f"{len(joined)} images gave NaN or infinity; check the weights."
+        )
+    return joined, torch.cat(labels)

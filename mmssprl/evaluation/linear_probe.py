@@ -1,0 +1,143 @@
+"""How much a frozen backbone's features tell a linear classifier: mAP on unseen images."""
+
+import time
+from collections.abc import Callable, Mapping
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.config import Config
+
+from .average_precision import mean_average_precision
+from .backbone_loading import find_config, load_backbone
+from .features import IMAGENET_MEAN, IMAGENET_STD, LabelledImages, extract_features
+from .linear_classifier import fit_linear_probe
+from .probe_data import find_probe_data
+
+DEFAULT_IMAGE_PX = 224
+
+
+def linear_probe(
+    weights: str | Path,
+    data: str | Path,
+    *,
+    config: str | Path | None = None,
+    image_px: int | None = None,
+    batch_size: int = 64,
+    num_workers: int = 0,
+    device: str = "auto",
+    seed: int = 0,
+    progress: bool = True,
+    log: Callable[[str], object] = lambda line: None,
+) -> dict[str, Any]:
+    """Score frozen features: extract them once, fit a linear classifier, measure mAP.
+
+    Features come from the centre crop, so they are computed once per image; the paper's protocol
+    (SGD on augmented images) is a training config instead. Numbers of the two are not comparable.
+
+    Args:
+        weights: Backbone weights, a training checkpoint or ``'random'``, see ``load_backbone``.
+        data: Folder in COCO or VOC layout, see ``find_probe_data``.
+        config: Config with ``model.backbone``; None takes the one beside the weights.
+        image_px: Side of the centre crop; the shorter side is resized to 256/224 of it. None takes
+            the image views' size of the config's layout, or 224 without one.
+        batch_size: Images per forward pass.
+        num_workers: Processes that read images.
+        device: 'auto' (a GPU if there is one), 'cpu', 'cuda', 'cuda:1', ...
+        seed: Seed of random weights and of the folds that choose the penalty.
+        progress: Whether to draw progress bars.
+        log: Receives a line about each step.
+
+    Returns:
+        ``mAP`` and ``chance_mAP`` (of a constant score) in [0, 1], ``per_class`` (None for a class
+        without a test image), ``strength`` and ``held_out_mAP`` of the classifier, and what was
+        measured: ``weights``, ``config``, ``data``, ``layout``, ``num_train``, ``num_test``,
+        ``num_classes``, ``num_features``, ``image_px``, ``seed``, ``seconds``.
+
+    Raises:
+        ValueError: Arguments, weights, config or data that do not fit, each named.
+        FileNotFoundError: A file or folder that does not exist.
+    """
+    start = time.perf_counter()
+    cfg = find_config(str(weights), None if config is None else str(config))
+    found = find_probe_data(data)
+    log(
+        f"{found.layout} layout in {found.root}: {len(found.train.paths)} {found.train.name} and "
+        f"{len(found.test.paths)} {found.test.name} images, {len(found.classes)} classes"
+    )
+    px = _image_px(cfg) if image_px is None else image_px
+    where = _device(device)
+    backbone = load_backbone(str(weights), cfg, seed=seed)
+    normalisation = _normalisation(cfg)
+    features = []
+    for split in (found.train, found.test):
+        log(f"features of {split.name} at {px} px on {where}")
+        dataset = LabelledImages(split.paths, split.labels, px)
+        features.append(
+            extract_features(
+                backbone,
+                dataset,
+                **normalisation,
+                batch_size=batch_size,
+                num_workers=num_workers,
+                device=where,
+                progress=progress,
+            )
+        )
+    (train_x, train_y), (test_x, test_y) = features
+    log(f"linear classifier on {train_x.shape[1]} features")
+    classifier = fit_linear_probe(train_x.to(where), train_y.to(where), seed=seed)
+    score, areas = mean_average_precision(classifier(test_x.to(where)), test_y)
+    chance, _ = mean_average_precision(torch.zeros_like(test_y, dtype=torch.float32), test_y)
+    return {
+        "mAP": score,
+        "chance_mAP": chance,
+        "per_class": {
+            name: None if isnan(area) else float(area)
+            for name, area in zip(found.classes, areas, strict=True)
+        },
+        "strength": classifier.strength,
+        "held_out_mAP": {str(key): value for key, value in classifier.held_out.items()},
+        "weights": str(weights),
+        "config": str(cfg.filename),
+        "data": str(found.root),
+        "layout": found.layout,
+        "num_train": len(train_x),
+        "num_test": len(test_x),
+        "num_classes": len(found.classes),
+        "num_features": train_x.shape[1],
+        "image_px": px,
+        "seed": seed,
+        "seconds": time.perf_counter() - start,
+    }
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f"device must be one that this machine has, but got {name!r} "
+            f"({str(error).splitlines()[0]}); use 'auto' or 'cpu'."
+        ) from error
+    return device
+
+
+def _image_px(cfg: Config) -> int:
+    layout = cfg.model.get("layout") or cfg.get("layout")
+    if isinstance(layout, Mapping) and "image_px" in layout:
+        return int(layout["image_px"])
+    return DEFAULT_IMAGE_PX
+
+
+def _normalisation(cfg: Config) -> dict[str, Any]:
+    """Mean and deviation the backbone was trained with; ImageNet's if the config has none."""
+    preprocessor = cfg.model.get("data_preprocessor") or cfg.get("data_preprocessor") or {}
+    return {
+        "mean": preprocessor.get("mean") or IMAGENET_MEAN,
+        "std": preprocessor.get("std") or IMAGENET_STD,
+    }

@@ -1,0 +1,161 @@
+"""Labelled images in COCO or PASCAL VOC layout, found in a folder."""
+
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from ..datasets.coco_multi_label import CocoMultiLabel
+
+PRESENT, ABSENT, UNKNOWN = 1, 0, -1
+
+COCO_SPLITS = ("train2014", "val2014")
+VOC_SPLITS = ("trainval", "test")
+_VOC_FOLDERS = ("VOCdevkit/VOC2007", "VOC2007", ".")
+_LAYOUTS = (
+    "annotations/instances_{train,val}2014.json with {train,val}2014/ (COCO) or "
+    "[VOCdevkit/]VOC2007/ImageSets/Main/{trainval,test}.txt (VOC)"
+)
+
+
+@dataclass(frozen=True)
+class LabelledSplit:
+    """Image files and their labels (N, K): 1 present, 0 absent, -1 unknown."""
+
+    name: str
+    paths: list[str]
+    labels: Tensor
+
+
+@dataclass(frozen=True)
+class ProbeData:
+    """What a folder holds: the classes, the images to fit on and the images to test on."""
+
+    layout: Literal["COCO", "VOC"]
+    root: Path
+    classes: list[str]
+    train: LabelledSplit
+    test: LabelledSplit
+
+
+def find_probe_data(root: str | Path) -> ProbeData:
+    """Read the labels of a folder in COCO layout or in VOC layout, whichever it holds.
+
+    COCO: train2014 against val2014, the classes of the json files. VOC: trainval against test of
+    VOC2007, the classes that the per-class lists and the annotations name, in alphabetical order as
+    in the benchmark; a class of which an image shows only "difficult" objects is unknown there.
+
+    Raises:
+        FileNotFoundError: No such folder, neither layout, or a split or an image that is missing.
+        ValueError: Both layouts, splits with different classes, or a file that cannot be read.
+    """
+    root = Path(root)
+    if not root.is_dir():
+        raise FileNotFoundError(f"data must be an existing folder, but there is no {root}.")
+    has_coco = any(_coco_json(root, split).is_file() for split in COCO_SPLITS)
+    voc = next(
+        (root / sub for sub in _VOC_FOLDERS if (root / sub / "ImageSets/Main").is_dir()), None
+    )
+    if has_coco and voc:
+        raise ValueError(
+            f"data must be a folder in one layout, but {root} holds COCO's annotations/ and "
+            f"VOC's {voc}; pass {voc} for VOC, or move one of them."
+        )
+    if has_coco:
+        return _read_coco(root)
+    if voc:
+        return _read_voc(voc)
+    inside = [sub for sub in ("coco", "voc") if (root / sub).is_dir()]
+    remedy = f"; pass {root / inside[0]}" if inside else ""
+    raise FileNotFoundError(f"data must hold {_LAYOUTS}, but {root} holds neither{remedy}.")
+
+
+def _coco_json(root: Path, split: str) -> Path:
+    return root / "annotations" / f"instances_{split}.json"
+
+
+def _read_coco(root: Path) -> ProbeData:
+    splits, names = [], []
+    for split in COCO_SPLITS:
+        path = _coco_json(root, split)
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"data in COCO layout must have both {' and '.join(COCO_SPLITS)}, but there is no "
+                f"{path}."
+            )
+        dataset = CocoMultiLabel(ann_file=str(path), data_prefix=str(root / split))
+        classes = list(dataset.metainfo["classes"])
+        labels = torch.zeros(len(dataset), len(classes), dtype=torch.int8)
+        paths = []
+        for i in range(len(dataset)):
+            info = dataset.get_data_info(i)
+            paths.append(info["img_path"])
+            labels[i, info["gt_label"]] = PRESENT
+        splits.append(LabelledSplit(split, paths, labels))
+        names.append(classes)
+    if names[0] != names[1]:
+        raise ValueError(
+            f"both splits must have the same classes, but {COCO_SPLITS[0]} has {len(names[0])} "
+            f"and {COCO_SPLITS[1]} {len(names[1])} of them (differing in "
+            f"{sorted(set(names[0]) ^ set(names[1]))[:3]}); make the json files agree."
+        )
+    return ProbeData("COCO", root, names[0], *splits)
+
+
+def _read_voc(root: Path) -> ProbeData:
+    found: list[tuple[str, list[Path], list[dict[str, int]]]] = []
+    main = root / "ImageSets/Main"
+    for split in VOC_SPLITS:
+        listing = main / f"{split}.txt"
+        if not listing.is_file():
+            raise FileNotFoundError(
+                f"data in VOC layout must have both {' and '.join(VOC_SPLITS)}, but there is no "
+                f"{listing}; the test annotations of VOC2007 are a download of their own."
+            )
+        names = [line.split()[0] for line in listing.read_text().splitlines() if line.strip()]
+        paths = [root / "JPEGImages" / f"{name}.jpg" for name in names]
+        absent = [path for path in paths if not path.is_file()]
+        if absent:
+            raise FileNotFoundError(
+                f"every image of {listing} must exist, but {len(absent)} of {len(paths)} do not "
+                f"(first {absent[0]})."
+            )
+        found.append(
+            (split, paths, [_voc_objects(root / "Annotations" / f"{name}.xml") for name in names])
+        )
+    suffix = f"_{VOC_SPLITS[0]}"
+    listed = {path.stem.removesuffix(suffix) for path in main.glob(f"*{suffix}.txt")}
+    named = {name for _, _, images in found for image in images for name in image}
+    classes = sorted(listed | named)
+    splits = []
+    for split, paths, images in found:
+        labels = torch.full((len(images), len(classes)), ABSENT, dtype=torch.int8)
+        for i, image in enumerate(images):
+            for name, label in image.items():
+                labels[i, classes.index(name)] = label
+        splits.append(LabelledSplit(split, [str(path) for path in paths], labels))
+    return ProbeData("VOC", root, classes, *splits)
+
+
+def _voc_objects(path: Path) -> dict[str, int]:
+    """Map each class with an object in the image to PRESENT, or UNKNOWN if all are difficult."""
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"every listed image must have annotations, but there is no {path}."
+        )
+    try:
+        tree = ET.parse(path)
+    except ET.ParseError as error:
+        raise ValueError(f"annotations must be XML, but {path} is not ({error}).") from error
+    labels: dict[str, int] = {}
+    for item in tree.iter("object"):
+        name = item.findtext("name", "").strip()
+        difficult = item.findtext("difficult", "0").strip() == "1"
+        if not difficult:
+            labels[name] = PRESENT
+        else:
+            labels.setdefault(name, UNKNOWN)
+    return labels

@@ -1,0 +1,190 @@
+"""The loss terms of a run against ln K, the value of a uniform prediction."""
+
+import json
+import re
+from dataclasses import dataclass
+from math import log
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+
+from ..registry import MODELS
+from .style import DPI, INK, LEARNING_RATE, MUTED, PYRAMIDS, RC
+
+_TERM = re.compile(r"loss_(pyramid|cross)_s(\d+)")
+_PANEL_INCHES = (3.3, 2.5)
+
+
+@dataclass(frozen=True)
+class LossTerm:
+    """One loss term: what the log value is divided by, and ln K of its prediction."""
+
+    kind: str
+    scale: int
+    weight: float
+    num_prototypes: int
+
+
+def draw_losses(work_dir: str | Path) -> Figure:
+    """Draw every loss term of a run, divided by its weight, in a panel of its own.
+
+    Upper row: the terms of L_pyr per scale with ln K_s. Lower row: the learning rate, then the
+    terms of L_cross per level with ln K_0. A term that stays at its line has learned nothing.
+
+    Args:
+        work_dir: Holds the dumped config (``*.py``) and ``*/vis_data/scalars.json`` of a run and
+            of its resumed parts.
+
+    Raises:
+        FileNotFoundError: No folder, no log or no config in it.
+        ValueError: A log without SS-PRL's loss terms or a damaged one, or several configs.
+    """
+    work_dir = Path(work_dir)
+    records = read_scalars(work_dir)
+    config = _dumped_config(work_dir)
+    names = {name for record in records for name in record if _TERM.fullmatch(name)}
+    terms = {name: term for name, term in _loss_terms(config).items() if name in names}
+    if not terms:
+        raise ValueError(
+            "a log must hold terms like loss_pyramid_s0, but the log in "
+            f"{work_dir} holds {sorted(set().union(*records)) or 'nothing'}; "
+            "pass the work dir of an SS-PRL pre-training."
+        )
+    num_columns = 1 + max(term.scale for term in terms.values())
+    num_rows = 2 if num_columns > 1 else 1
+    num_columns = max(num_columns, 2)
+    with matplotlib.rc_context(RC):
+        width, height = _PANEL_INCHES
+        figure = Figure(
+            figsize=(num_columns * width, num_rows * height + 0.5), dpi=DPI, layout="constrained"
+        )
+        figure.suptitle(
+            f"{Path(config.filename).stem}: loss terms divided by their weights",
+            x=0.01,
+            ha="left",
+            fontsize=11,
+        )
+        grid = figure.subplots(num_rows, num_columns, sharex=True, squeeze=False)
+        free = set(grid.flat)
+        for name, term in terms.items():
+            axes = grid[0 if term.kind == "pyramid" else 1, term.scale]
+            free.discard(axes)
+            _draw_term(axes, _series(records, name), term)
+        rate_axes = grid[1, 0] if num_rows == 2 else grid[0, 1]
+        free.discard(rate_axes)
+        _draw_rate(rate_axes, _series(records, "lr"))
+        for axes in free:
+            axes.set_visible(False)
+        for axes in grid[-1]:
+            axes.set_xlabel("step")
+    return figure
+
+
+def read_scalars(work_dir: str | Path) -> list[dict[str, Any]]:
+    """Read the scalar logs of a run, in order of their steps.
+
+    A resumed run repeats the steps after its checkpoint: what was logged last counts. The last
+    line of a run that is still writing may be cut off and is left out.
+
+    Returns:
+        One dict per logged step of training, with the key ``step``.
+
+    Raises:
+        FileNotFoundError: No folder or no log.
+        ValueError: A line that is not JSON.
+    """
+    work_dir = Path(work_dir)
+    if not work_dir.is_dir():
+        raise FileNotFoundError(f"the work dir must be a folder, but there is no {work_dir}.")
+    paths = sorted(work_dir.glob("*/vis_data/scalars.json"))
+    if not paths:
+        raise FileNotFoundError(
+            f"a work dir must hold */vis_data/scalars.json, but {work_dir} does not; "
+            "pass the folder that training was given as --work-dir."
+        )
+    by_step: dict[int, dict[str, Any]] = {}
+    for path in paths:
+        text = path.read_text()
+        lines = text.split("\n")[:-1]
+        for number, line in enumerate(lines, start=1):
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise ValueError(
+                    f"every line of a log must be JSON, but line {number} of {path} is not "
+                    f"({error}); remove that line."
+                ) from error
+            if "lr" in record:
+                by_step[record["step"]] = record
+    return [by_step[step] for step in sorted(by_step)]
+
+
+def _dumped_config(work_dir: Path) -> Config:
+    paths = sorted(work_dir.glob("*.py"))
+    if len(paths) != 1:
+        error = ValueError if paths else FileNotFoundError
+        raise error(
+            f"a work dir must hold the one config that training dumps, but {work_dir} holds "
+            f"{[path.name for path in paths] or 'none'}."
+        )
+    return Config.fromfile(paths[0])
+
+
+def _loss_terms(cfg: Config) -> dict[str, LossTerm]:
+    """Ask the config's own head for its weights, so that defaults are known in one place."""
+    if not cfg.get("model") or "head" not in cfg.model or "layout" not in cfg.model:
+        raise ValueError(
+            "the config must describe an SS-PRL model with layout and head, but "
+            f"{cfg.filename} does not; pass the work dir of an SS-PRL pre-training."
+        )
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        head = MODELS.build({"layout": cfg.model.layout, **cfg.model.head})
+    num_prototypes = [prototypes.weight.shape[0] for prototypes in head.prototypes]
+    terms = {}
+    for s, count in enumerate(num_prototypes):
+        terms[f"loss_pyramid_s{s}"] = LossTerm("pyramid", s, head.alpha[s], count)
+        weight = head.cross_weight * head.beta[s]
+        terms[f"loss_cross_s{s}"] = LossTerm("cross", s, weight, num_prototypes[0])
+    return {name: term for name, term in terms.items() if term.weight > 0}
+
+
+def _series(records: list[dict[str, Any]], name: str) -> tuple[list[int], list[float]]:
+    found = [(record["step"], record[name]) for record in records if name in record]
+    return [step for step, _ in found], [value for _, value in found]
+
+
+def _draw_term(axes: Axes, series: tuple[list[int], list[float]], term: LossTerm) -> None:
+    steps, values = series
+    uniform = log(term.num_prototypes)
+    index = term.scale if term.kind == "pyramid" else 0
+    colour = PYRAMIDS[0] if term.kind == "pyramid" else PYRAMIDS[1]
+    axes.plot(steps, [value / term.weight for value in values], color=colour, linewidth=1.6)
+    axes.axhline(uniform, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+    axes.annotate(
+        rf"$\ln K_{index}$ = ln {term.num_prototypes} = {uniform:.2f}",
+        (0.98, uniform),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, 3),
+        textcoords="offset points",
+        ha="right",
+        va="bottom",
+        color=MUTED,
+        fontsize=8,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+    )
+    place = "image" if term.scale == 0 else f"level {term.scale}"
+    title = rf"$L_{{pyr}}$, {place}" if term.kind == "pyramid" else rf"$L_{{cross}}$, {place}"
+    axes.set_title(title)
+    axes.margins(y=0.18)
+
+
+def _draw_rate(axes: Axes, series: tuple[list[int], list[float]]) -> None:
+    steps, values = series
+    axes.plot(steps, values, color=LEARNING_RATE, linewidth=1.6)
+    axes.set_title("learning rate")
+    axes.set_ylim(bottom=0)

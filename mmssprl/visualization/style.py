@@ -1,0 +1,32 @@
+"""Colours and sizes that all pictures share."""
+
+from typing import Any
+
+INK = "#222222"
+MUTED = "#6b6b6b"
+GRID = "#e4e4e4"
+PYRAMIDS = ("#1f6fb4", "#d95f02")
+"""V and V'."""
+
+LEARNING_RATE = "#7a7a7a"
+DPI = 150
+
+RC: dict[Any, Any] = {
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelcolor": MUTED,
+    "axes.edgecolor": "#bdbdbd",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "text.color": INK,
+    "axes.grid": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "axes.axisbelow": True,
+}

@@ -1,0 +1,233 @@
+"""One image's whole pyramid of views, before and after augmentation.
+
+Legend: V views, P patches per view, px side of a crop, N_g crops in resolution group g.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..datasets.image_reading import read_image
+from ..models.ssprl import SSPRL
+from ..pyramid import ViewSlot
+from ..registry import MODELS, TRANSFORMS
+from .crop_boxes import crop_boxes
+from .style import DPI, MUTED, PYRAMIDS, RC
+
+_CELL_INCHES = 2.3
+_GAP = 0.04
+_NAMES = ("V", "V'")
+_SMALL = "#1b9e77"
+
+
+@dataclass(frozen=True)
+class DrawnSlot:
+    """The crops of one role: uint8 (V, P, px, px, 3) cut and augmented, boxes (V, P, 4)."""
+
+    slot: ViewSlot
+    cut: NDArray[np.uint8]
+    augmented: NDArray[np.uint8]
+    boxes: NDArray[np.float64]
+
+
+def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figure:
+    """Draw where the views of an image lie, what is cut, and what the backbone sees.
+
+    One row per scale (and one for small views), from the config's own data pipeline and
+    preprocessor. Patches are laid out as they lie in the image; the number is their index p, which
+    is random and the same in both views.
+
+    Args:
+        config: Pre-training config with ``train_dataloader`` and an SS-PRL model.
+        image: Image file.
+        seed: Seed of crops and augmentation.
+
+    Raises:
+        FileNotFoundError: No such config or image.
+        ValueError: A config without the parts above, or an image that cannot be read.
+    """
+    if not Path(config).is_file():
+        raise FileNotFoundError(f"config must be an existing file, but there is no {config}.")
+    if not Path(image).is_file():
+        raise FileNotFoundError(f"image must be an existing file, but there is no {image}.")
+    cfg = Config.fromfile(config)
+    pixels = read_image(image)
+    slots = cut_views(cfg, pixels, seed=seed)
+    with matplotlib.rc_context({**RC, "axes.grid": False}):
+        figure = Figure(
+            figsize=(5 * _CELL_INCHES + 0.9, len(slots) * _CELL_INCHES + 0.8),
+            dpi=DPI,
+            layout="constrained",
+        )
+        figure.suptitle(
+            f"{Path(config).stem}: the views of {Path(image).name} "
+            f"({pixels.shape[2]} x {pixels.shape[1]} px)",
+            x=0.01,
+            ha="left",
+            fontsize=11,
+        )
+        grid = figure.add_gridspec(len(slots), 5)
+        for row, drawn in enumerate(slots):
+            _draw_boxes(figure.add_subplot(grid[row, 0]), pixels, drawn)
+            for first, crops in ((1, drawn.cut), (3, drawn.augmented)):
+                what = "cut" if first == 1 else "augmented"
+                if drawn.slot.role == "small":
+                    axes = figure.add_subplot(grid[row, first : first + 2])
+                    _draw_small(axes, crops[:, 0], what)
+                    continue
+                for view in range(2):
+                    axes = figure.add_subplot(grid[row, first + view])
+                    _draw_patches(axes, crops[view], drawn.boxes[view])
+                    axes.set_title(f"{_NAMES[view]}, {what}", color=PYRAMIDS[view])
+    return figure
+
+
+def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
+    """Run a config's pipeline and preprocessor on one image.
+
+    Args:
+        cfg: Pre-training config.
+        pixels: uint8 RGB (3, H, W).
+        seed: Seed of crops and augmentation.
+
+    Returns:
+        One entry per role and scale: image views, small views, then the levels.
+
+    Raises:
+        ValueError: A config without ``train_dataloader.dataset.pipeline`` or an SS-PRL model.
+    """
+    pipeline = (cfg.get("train_dataloader") or {}).get("dataset", {}).get("pipeline")
+    if not pipeline or (cfg.get("model") or {}).get("type") not in ("SSPRL", "mmssprl.SSPRL"):
+        raise ValueError(
+            "the config must have train_dataloader.dataset.pipeline and a model of type SSPRL, "
+            f"but {cfg.filename} does not; pass a pre-training config of SS-PRL."
+        )
+    with (
+        torch.random.fork_rng(devices=[]),
+        DefaultScope.overwrite_default_scope("mmssprl"),
+    ):
+        torch.manual_seed(seed)
+        transforms = [TRANSFORMS.build(spec) for spec in pipeline]
+        model: SSPRL = MODELS.build(cfg.model)
+
+    def crop(image: Tensor) -> list[Tensor]:
+        results = {"img": image, "img_path": "", "crop_seed": (seed, 0, 0)}
+        for transform in transforms:
+            results = transform(results)
+        return results["inputs"]  # type: ignore[return-value]
+
+    packed = crop(pixels)
+    boxes = crop_boxes(crop, pixels.shape[1], pixels.shape[2])
+    preprocessor = model.data_preprocessor
+    batch = {"inputs": [crops[None] for crops in packed]}
+    with torch.no_grad():
+        augmented = preprocessor(batch, training=True)["inputs"]
+    mean, std = (torch.tensor(v).view(3, 1, 1) for v in (preprocessor.mean, preprocessor.std))
+    slots = []
+    for group, cut, seen, places in zip(model.layout.groups, packed, augmented, boxes, strict=True):
+        displayed = (seen[:, 0] * std + mean).round().clamp(0, 255).to(torch.uint8)
+        for slot in group.slots:
+            part, shape = slice(slot.start, slot.stop), (slot.num_views, slot.num_patches)
+            slots.append(
+                DrawnSlot(
+                    slot,
+                    cut[part].unflatten(0, shape).permute(0, 1, 3, 4, 2).numpy(),
+                    displayed[part].unflatten(0, shape).permute(0, 1, 3, 4, 2).numpy(),
+                    places[part].reshape(*shape, 4),
+                )
+            )
+    return sorted(slots, key=lambda drawn: (drawn.slot.scale, drawn.slot.role == "small"))
+
+
+def _draw_boxes(axes: Axes, pixels: Tensor, drawn: DrawnSlot) -> None:
+    slot = drawn.slot
+    axes.imshow(pixels.permute(1, 2, 0).numpy())
+    _hide_frame(axes)
+    colours = (_SMALL,) * slot.num_views if slot.role == "small" else PYRAMIDS
+    for view, colour in enumerate(colours):
+        for left, top, right, bottom in drawn.boxes[view]:
+            axes.add_patch(
+                Rectangle(
+                    (left, top),
+                    right - left,
+                    bottom - top,
+                    fill=False,
+                    edgecolor=colour,
+                    linewidth=1.6,
+                    path_effects=[withStroke(linewidth=3, foreground="white")],
+                )
+            )
+    px = drawn.cut.shape[2]
+    side = round(slot.num_patches**0.5)
+    title, detail = {
+        "image": ("Image views", f"s = 0, {px} px"),
+        "small": ("Small views", f"s = 0, {slot.num_views} of {px} px"),
+        "patch": (f"Level {slot.scale}", f"s = {slot.scale}, {side} x {side} patches of {px} px"),
+    }[slot.role]
+    axes.set_title(title)
+    axes.set_xlabel(detail, color=MUTED, loc="left")
+
+
+def _draw_patches(axes: Axes, crops: NDArray[np.uint8], boxes: NDArray[np.float64]) -> None:
+    order = _in_place(boxes)
+    side = round(len(crops) ** 0.5)
+    _draw_mosaic(axes, crops[order], side, [str(p) for p in order] if side > 1 else None)
+
+
+def _draw_small(axes: Axes, crops: NDArray[np.uint8], what: str) -> None:
+    columns = -(-len(crops) // 2)
+    _draw_mosaic(axes, crops, columns, None)
+    axes.set_title(f"small views, {what}", color=_SMALL)
+
+
+def _in_place(boxes: NDArray[np.float64]) -> list[int]:
+    """Order patches (M, 4) as they lie in the image, row by row; M is a square."""
+    side = round(len(boxes) ** 0.5)
+    x, y = boxes[:, [0, 2]].mean(axis=1), boxes[:, [1, 3]].mean(axis=1)
+    rows = np.argsort(y).reshape(side, side)
+    return [int(p) for row in rows for p in row[np.argsort(x[row])]]
+
+
+def _draw_mosaic(
+    axes: Axes, tiles: NDArray[np.uint8], columns: int, names: list[str] | None
+) -> None:
+    """Show tiles (M, px, px, 3) with gaps between them, row by row."""
+    px = tiles.shape[1]
+    step = px + max(1, round(_GAP * px))
+    rows = -(-len(tiles) // columns)
+    canvas = np.full((rows * step - (step - px), columns * step - (step - px), 3), 255, np.uint8)
+    for i, tile in enumerate(tiles):
+        top, left = i // columns * step, i % columns * step
+        canvas[top : top + px, left : left + px] = tile
+        if names:
+            axes.text(
+                left + 0.06 * px,
+                top + 0.06 * px,
+                names[i],
+                va="top",
+                color="white",
+                fontsize=7,
+                path_effects=[withStroke(linewidth=2, foreground="black")],
+            )
+    axes.imshow(canvas)
+    _hide_frame(axes)
+
+
+def _hide_frame(axes: Axes) -> None:
+    # To the upper left of its cell, so that the titles of a row stand on one line.
+    axes.set_anchor("NW")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_visible(False)

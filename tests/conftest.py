@@ -1,0 +1,37 @@
+"""One thread per process, no state between tests, a reason for each test that cannot run here."""
+
+import importlib.util
+from collections.abc import Iterator
+
+import pytest
+import torch
+from mmengine.registry import DefaultScope
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def own_default_scope() -> Iterator[None]:
+    """Forget the registry scope that a runner of this test sets for the whole process."""
+    scopes = DefaultScope._instance_dict
+    before = scopes.copy()
+    yield
+    scopes.clear()
+    scopes.update(before)
+
+
+def missing_for_full() -> list[str]:
+    """What tests marked ``full`` lack here."""
+    missing = [name for name in ("mmdet", "mmseg") if importlib.util.find_spec(name) is None]
+    if importlib.util.find_spec("mmcv._ext") is None:
+        missing.append("mmcv's compiled operators (mmcv._ext)")
+    return missing
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    missing = missing_for_full()
+    if missing:
+        skip = pytest.mark.skip(reason=f"needs {', '.join(missing)}: `make test` installs them")
+        for item in items:
+            if item.get_closest_marker("full"):
+                item.add_marker(skip)

@@ -1,0 +1,33 @@
+"""Images and parameters that the tests of the photometric operations share."""
+
+import torch
+from torch import Tensor
+
+from mmssprl.functional.photometric import ColorJitterParams
+
+RECIPE = {"brightness": 0.8, "contrast": 0.8, "saturation": 0.8, "hue": 0.2}
+
+
+def rng(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def levels(images: Tensor) -> Tensor:
+    return images.mul(255).round().to(torch.uint8)
+
+
+def random_images(num: int, height: int = 12, width: int = 14) -> Tensor:
+    """Noise, and among it black, white, gray, the saturated colours and near-grays."""
+    images = torch.rand(num, 3, height, width, generator=rng(7))
+    corners = torch.cartesian_prod(*[torch.tensor([0.0, 1.0])] * 3)
+    images[: len(corners)] = corners[:, :, None, None]
+    images[8] = 0.5
+    images[9] = images[9].round()
+    images[10] = 0.4 + images[10] * 1e-3
+    return images
+
+
+def jitter_params(order: list[int], factors: list[float], num: int) -> ColorJitterParams:
+    return ColorJitterParams(
+        torch.tensor(order).expand(num, -1), torch.tensor(factors).expand(num, -1)
+    )

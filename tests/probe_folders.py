@@ -1,0 +1,94 @@
+"""Tiny labelled folders and a tiny config, for the tests of the probe."""
+
+import json
+
+import numpy as np
+from PIL import Image
+
+CONFIG = """
+layout = dict(image_px=32)
+model = dict(
+    type="SSPRL",
+    layout=layout,
+    backbone=dict(
+        type="ResNet", depth=18, stem_channels=8, base_channels=8, num_stages=2,
+        strides=(1, 2), dilations=(1, 1), out_indices=(1,),
+        init_cfg=dict(type="Pretrained", checkpoint="not_there.pth"),
+    ),
+    data_preprocessor=dict(mean=(100.0, 110.0, 120.0), std=(50.0, 55.0, 60.0)),
+)
+"""
+CLASSES = ("red", "green")
+COLOURS = {"red": (200, 60, 60), "green": (60, 200, 60)}
+
+
+def write_config(tmp_path):
+    path = tmp_path / "tiny.py"
+    path.write_text(CONFIG)
+    return path
+
+
+def write_image(path, names, index):
+    rng = np.random.default_rng(index)
+    pixels = rng.integers(0, 60, (40, 48, 3))
+    for half, name in zip((slice(0, 20), slice(20, 40)), names, strict=False):
+        pixels[half] += np.array(COLOURS[name]) // 2
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(path)
+
+
+def contents(index):
+    return [(), ("red",), ("green",), ("red", "green")][index % 4]
+
+
+def write_coco(tmp_path):
+    """24 + 12 images; ids of categories run against their order in the file."""
+    root = tmp_path / "coco"
+    for split, count in (("train2014", 24), ("val2014", 12)):
+        images, annotations = [], []
+        for i in range(count):
+            write_image(root / split / f"{i}.jpg", contents(i), i)
+            images.append({"id": i, "file_name": f"{i}.jpg", "height": 40, "width": 48})
+            for name in contents(i):
+                # Ids against the order of the names: the order of ids counts.
+                category = {"green": 3, "red": 7}[name]
+                annotations.append({"id": len(annotations), "image_id": i, "category_id": category})
+        (root / "annotations").mkdir(exist_ok=True)
+        (root / "annotations" / f"instances_{split}.json").write_text(
+            json.dumps(
+                {
+                    "images": images,
+                    "annotations": annotations,
+                    "categories": [{"id": 7, "name": "red"}, {"id": 3, "name": "green"}],
+                }
+            )
+        )
+    return root
+
+
+def write_voc(tmp_path):
+    """The same images, with difficult objects and a class without any."""
+    root = tmp_path / "devkit" / "VOC2007"
+    for folder in ("ImageSets/Main", "Annotations"):
+        (root / folder).mkdir(parents=True)
+    start = 0
+    for split, count in (("trainval", 24), ("test", 12)):
+        names = []
+        for i in range(start, start + count):
+            write_image(root / "JPEGImages" / f"{i:06d}.jpg", contents(i), i)
+            objects = [(name, 0) for name in contents(i)]
+            if i % 4 == 0:
+                objects.append(("red", 1))  # only difficult ones: unknown
+            if i % 4 == 1:
+                objects.append(("red", 1))  # beside an easy one: present
+            xml = "".join(
+                f"<object><name>{name}</name><difficult>{hard}</difficult>"
+                "<part><name>head</name></part></object>"
+                for name, hard in objects
+            )
+            (root / "Annotations" / f"{i:06d}.xml").write_text(f"<annotation>{xml}</annotation>")
+            names.append(f"{i:06d}")
+        start += count
+        (root / "ImageSets/Main" / f"{split}.txt").write_text("\n".join(names) + "\n")
+    (root / "ImageSets/Main/zebra_trainval.txt").write_text("")
+    return root

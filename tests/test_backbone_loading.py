@@ -1,0 +1,129 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from probe_folders import CONFIG, write_config
+
+from mmssprl.evaluation import find_config, load_backbone
+
+
+@pytest.fixture
+def config(tmp_path):
+    return write_config(tmp_path)
+
+
+class TestLoadBackbone:
+    def test_random_weights_follow_the_seed_and_leave_the_generator(self, config):
+        cfg = Config.fromfile(config)
+        before = torch.random.get_rng_state()
+        first, again, other = (
+            load_backbone("random", cfg, seed=seed).state_dict() for seed in (0, 0, 1)
+        )
+        assert torch.equal(torch.random.get_rng_state(), before)
+        assert all(torch.equal(first[key], again[key]) for key in first)
+        assert not torch.equal(first["conv1.weight"], other["conv1.weight"])
+
+    @pytest.mark.parametrize("kind", ["plain", "torchvision", "checkpoint"])
+    def test_reads_every_kind_of_file(self, tmp_path, config, kind):
+        cfg = Config.fromfile(config)
+        state = load_backbone("random", cfg, seed=5).state_dict()
+        content = {
+            "plain": state,
+            "torchvision": {**state, "fc.weight": torch.ones(2), "fc.bias": torch.ones(2)},
+            "checkpoint": {
+                "state_dict": {
+                    **{f"backbone.{key}": value for key, value in state.items()},
+                    "head.prototypes.0.weight": torch.ones(2),
+                },
+                "message_hub": {"loss": np.float64(1.0)},
+            },
+        }[kind]
+        torch.save(content, tmp_path / "w.pth")
+        loaded = load_backbone(str(tmp_path / "w.pth"), cfg, seed=0)
+        assert not loaded.training
+        for key, value in loaded.state_dict().items():
+            assert torch.equal(value, state[key]), key
+
+    def test_never_runs_code_from_a_checkpoint(self, tmp_path, config):
+        cfg = Config.fromfile(config)
+        state = load_backbone("random", cfg).state_dict()
+
+        trap = _Trap(tmp_path / "sprung")
+        torch.save({"state_dict": state, "extra": trap}, tmp_path / "w.pth")
+        load_backbone(str(tmp_path / "w.pth"), cfg)
+        assert not trap.path.exists()
+        torch.load(tmp_path / "w.pth", weights_only=False)
+        assert trap.path.exists()  # so it was armed
+
+    def test_all_weights_must_fit(self, tmp_path, config):
+        cfg = Config.fromfile(config)
+        state = load_backbone("random", cfg).state_dict()
+        weights = tmp_path / "w.pth"
+        del state["bn1.weight"]
+        state["layer9.weight"] = torch.ones(1)
+        state["conv1.weight"] = torch.ones(4, 3, 7, 7)
+        torch.save(state, weights)
+        with pytest.raises(
+            ValueError,
+            match=r"w.pth must fit the backbone of .*tiny.py, but got 1 missing \(bn1.weight\), "
+            r"1 unexpected \(layer9.weight\), 1 of another shape \(conv1.weight \(4, 3, 7, 7\) "
+            r"instead of \(8, 3, 7, 7\)\); pass --config",
+        ):
+            load_backbone(str(weights), cfg)
+
+    @pytest.mark.parametrize("value", [math.nan, math.inf])
+    def test_weights_must_be_finite(self, tmp_path, config, value):
+        cfg = Config.fromfile(config)
+        state = load_backbone("random", cfg).state_dict()
+        state["layer1.0.bn1.bias"][2] = value
+        torch.save(state, tmp_path / "w.pth")
+        with pytest.raises(ValueError, match=r"1 of \d+ tensors .* \(first layer1.0.bn1.bias\)"):
+            load_backbone(str(tmp_path / "w.pth"), cfg)
+
+    def test_other_files_are_named(self, tmp_path, config):
+        cfg = Config.fromfile(config)
+        (tmp_path / "text.pth").write_text("not weights")
+        with pytest.raises(
+            ValueError,
+            match=r"file of tensors that torch.save wrote, but .*text.pth cannot be read",
+        ):
+            load_backbone(str(tmp_path / "text.pth"), cfg)
+        torch.save([1, 2], tmp_path / "list.pth")
+        with pytest.raises(ValueError, match="holds a list without tensors"):
+            load_backbone(str(tmp_path / "list.pth"), cfg)
+
+
+class _Trap:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return _spring, (self.path,)
+
+
+def _spring(path):
+    path.touch()
+
+
+class TestFindConfig:
+    def test_takes_the_one_config_beside_the_weights(self, tmp_path, config):
+        (tmp_path / "w.pth").touch()
+        assert find_config(str(tmp_path / "w.pth"), None).filename == str(config)
+        (tmp_path / "second.py").write_text(CONFIG)
+        with pytest.raises(
+            ValueError, match=r"exactly one config, but .* holds \['second.py', 'tiny.py'\]"
+        ):
+            find_config(str(tmp_path / "w.pth"), None)
+
+    def test_says_what_is_missing(self, tmp_path, config):
+        with pytest.raises(ValueError, match="config must be given for random weights"):
+            find_config("random", None)
+        with pytest.raises(FileNotFoundError, match=r"there is no gone.pth; training writes"):
+            find_config("gone.pth", str(config))
+        with pytest.raises(FileNotFoundError, match="there is no gone.py"):
+            find_config("random", "gone.py")
+        (tmp_path / "other.py").write_text("x = 1")
+        with pytest.raises(ValueError, match="describe its backbone under model.backbone"):
+            find_config("random", str(tmp_path / "other.py"))

@@ -1,0 +1,156 @@
+import subprocess
+import sys
+
+import pytest
+
+from mmssprl.cli import COMMANDS, build_parser, main
+from mmssprl.cli.errors import is_users_mistake
+from mmssprl.cli.outputs import prepare_output
+from mmssprl.pyramid import PyramidLevel, ViewLayout
+from mmssprl.registry import TRANSFORMS
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], *([name] for name in COMMANDS), ["visualize", "views"], ["visualize", "losses"]],
+    ids=" ".join,
+)
+def test_every_help_shows_an_example_that_parses_as_its_command(words, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([*words, "--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    _, found, examples = text.partition("example")
+    assert found
+    lines = [line.split() for line in examples.splitlines() if "python -m mmssprl" in line]
+    assert lines
+    for line in lines:
+        assert line[:3] == ["python", "-m", "mmssprl"]
+        build_parser().parse_args(line[3:])
+        assert line[3 : 3 + len(words)] == words
+
+
+def test_all_commands_are_offered(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = capsys.readouterr().out
+    assert COMMANDS == ("demo", "scenes", "pretrain", "probe", "visualize")
+    assert all(f"\n    {name} " in text for name in COMMANDS)
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import runpy, sys\n"
+        "sys.argv = ['mmssprl', 'probe', '--help']\n"
+        "try:\n"
+        "    runpy.run_module('mmssprl', run_name='__main__')\n"
+        "except SystemExit as stop:\n"
+        "    assert stop.code == 0\n"
+        "heavy = {'torch', 'mmengine', 'mmpretrain', 'matplotlib', 'sklearn', 'numpy'}\n"
+        "print('loaded:', sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "usage: python -m mmssprl probe" in done.stdout
+    assert done.stdout.endswith("loaded: []\n")
+
+
+@pytest.mark.parametrize(
+    "argv", [[], ["prune"], ["probe"], ["visualize"], ["visualize", "views", "config.py"]]
+)
+def test_a_wrong_command_line_exits_with_2_and_usage(argv, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(argv)
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: python -m mmssprl")
+
+
+def test_a_users_mistake_is_one_line_and_exit_code_2(capsys, tmp_path):
+    assert main(["probe", "random", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        "mmssprl probe: error: config must be given for random weights, but got none; "
+        "pass --config with the architecture to draw them for.\n"
+    )
+
+
+def test_traceback_shows_where_a_mistake_was_found(tmp_path):
+    with pytest.raises(ValueError, match="config must be given for random weights"):
+        main(["--traceback", "probe", "random", str(tmp_path)])
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch):
+    def run(args):
+        raise ValueError("of nobody's making")
+
+    monkeypatch.setattr("mmssprl.cli.probe.run", run)
+    with pytest.raises(ValueError, match="of nobody's making"):
+        main(["probe", "random", "data"])
+
+
+def raised(call):
+    try:
+        call()
+    except Exception as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+BAD_LAYOUT = {"levels": [{"grid": 2, "resize_px": 10, "patch_px": 9}]}
+
+
+class TestIsUsersMistake:
+    def test_what_the_package_raises_on_purpose(self):
+        error = raised(lambda: ViewLayout.build(BAD_LAYOUT))
+        assert "must be >= patch_px" in str(error)
+        assert is_users_mistake(error)
+        assert is_users_mistake(raised(lambda: ViewLayout.build(3)))  # a TypeError
+
+    def test_through_a_registry(self):
+        spec = {"type": "PyramidCrop", "layout": BAD_LAYOUT}
+        assert is_users_mistake(raised(lambda: TRANSFORMS.build(spec)))
+
+    def test_wrapped_with_its_message_kept(self):
+        def wrap():
+            try:
+                ViewLayout.build(BAD_LAYOUT)
+            except ValueError as error:
+                raise ValueError(f"class `PyramidCrop`: {error}")  # noqa: B904
+
+        assert is_users_mistake(raised(wrap))
+
+    def test_what_the_operating_system_raises(self, tmp_path):
+        assert is_users_mistake(raised(lambda: (tmp_path / "gone").read_text()))
+
+    def test_an_error_inside_the_package_that_no_raise_made_is_a_bug(self):
+        # A TypeError out of "value < 1", not out of a raise statement.
+        error = raised(lambda: PyramidLevel(grid=2, resize_px=8, patch_px=4, area=7).validate("x"))
+        assert isinstance(error, TypeError)
+        assert not is_users_mistake(error)
+
+    def test_an_error_of_another_library_is_a_bug(self):
+        assert not is_users_mistake(raised(lambda: int("x")))
+
+    def test_a_bug_while_handling_a_mistake_is_a_bug(self):
+        def handle():
+            try:
+                ViewLayout.build(BAD_LAYOUT)
+            except ValueError:
+                int("x")
+
+        assert not is_users_mistake(raised(handle))
+
+
+class TestPrepareOutput:
+    def test_makes_the_folder_and_not_the_file(self, tmp_path):
+        prepare_output(tmp_path / "a" / "b.png")
+        assert (tmp_path / "a").is_dir()
+        assert not (tmp_path / "a" / "b.png").exists()
+
+    def test_replaces_only_when_forced(self, tmp_path):
+        path = tmp_path / "b.png"
+        path.write_text("old")
+        with pytest.raises(FileExistsError, match=r"but .*b.png does; pass --force to replace"):
+            prepare_output(path)
+        prepare_output(path, force=True)
+        assert path.read_text() == "old"
+        with pytest.raises(FileExistsError, match="must be a file, but .* is a folder"):
+            prepare_output(tmp_path, force=True)

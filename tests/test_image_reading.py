@@ -1,0 +1,208 @@
+import io
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from mmssprl.datasets.image_reading import ImageReadError, read_image, require_files
+
+# The corners differ, so that no orientation can pass for another.
+COLORS = np.array(
+    [[[200, 30, 40], [20, 180, 60]], [[40, 50, 220], [230, 220, 30]], [[10, 10, 10], [250] * 3]],
+    np.uint8,
+)
+BLOCKS = COLORS.repeat(16, 0).repeat(16, 1)  # (48, 32, 3)
+
+
+def encode(image, format="PNG", **options):
+    if format == "JPEG":  # at this quality blocks of one color are kept within 6 levels
+        options = {"quality": 95, "subsampling": 0, **options}
+    buffer = io.BytesIO()
+    image.save(buffer, format, **options)
+    return buffer.getvalue()
+
+
+def read(tmp_path, data, name="image"):
+    path = tmp_path / name
+    path.write_bytes(data)
+    image = read_image(path)
+    assert image.dtype == torch.uint8
+    return image.permute(1, 2, 0).numpy()
+
+
+def largest_difference(got, expected):
+    assert got.shape == expected.shape
+    return np.abs(got.astype(int) - expected).max()
+
+
+@pytest.mark.parametrize("format", ["PNG", "BMP", "WEBP"])
+def test_lossless_formats_are_read_exactly_whatever_the_name(tmp_path, format):
+    data = encode(Image.fromarray(BLOCKS), format, lossless=True)
+    assert largest_difference(read(tmp_path, data, "image.jpg"), BLOCKS) == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"keep_rgb": True}])
+def test_jpeg_is_rgb_and_channel_last_in_memory(tmp_path, options):
+    data = encode(Image.fromarray(BLOCKS), "JPEG", **options)
+    assert largest_difference(read(tmp_path, data, "image.png"), BLOCKS) <= 6
+    assert read_image(tmp_path / "image.png").stride() == (1, 96, 3)
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG"])
+def test_gray_has_three_equal_channels(tmp_path, format):
+    gray = BLOCKS[..., 1]
+    got = read(tmp_path, encode(Image.fromarray(gray), format))
+    assert largest_difference(got, np.repeat(gray[..., None], 3, 2)) <= (
+        2 if format == "JPEG" else 0
+    )
+
+
+def test_cmyk_jpeg_as_photoshop_writes_it_is_not_inverted(tmp_path):
+    data = encode(Image.fromarray(BLOCKS).convert("CMYK"), "JPEG")
+    assert b"Adobe" in data[:30]  # with this marker the four channels are stored inverted
+    assert largest_difference(read(tmp_path, data), BLOCKS) <= 6
+
+
+def test_palette_with_and_without_transparency(tmp_path, recwarn):
+    palette = Image.fromarray(BLOCKS).quantize(6)
+    assert largest_difference(read(tmp_path, encode(palette)), BLOCKS) == 0
+    data = encode(palette, transparency=b"\0\x80\xff\xff\xff\xff")
+    assert largest_difference(read(tmp_path, data), BLOCKS) == 0
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA"])
+def test_alpha_is_dropped_and_the_color_below_it_kept(tmp_path, mode):
+    color = BLOCKS if mode == "RGBA" else BLOCKS[..., :1]
+    image = np.dstack([color, np.full(BLOCKS.shape[:2], 0, np.uint8)])
+    expected = np.broadcast_to(color, BLOCKS.shape)
+    assert largest_difference(read(tmp_path, encode(Image.fromarray(image, mode))), expected) == 0
+
+
+def test_16_bit_gray_is_scaled_and_not_clipped(tmp_path):
+    values = np.array([[0, 255, 256, 300], [32768, 65279, 65280, 65535]], np.uint16)
+    got = read(tmp_path, encode(Image.fromarray(values)))
+    assert got[..., 0].tolist() == [[0, 0, 1, 1], [128, 254, 255, 255]]
+    assert (got == got[..., :1]).all()
+
+
+def test_one_bit(tmp_path):
+    bits = np.array([[True, False, True], [False, False, True]])
+    got = read(tmp_path, encode(Image.fromarray(bits)))
+    assert got[..., 2].tolist() == [[255, 0, 255], [0, 0, 255]]
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_exif_orientation_is_undone(tmp_path, format, orientation):
+    # What a camera stores so that the viewer, following the tag, shows BLOCKS (EXIF 2.3, 4.6.4 A).
+    stored = {
+        1: BLOCKS,
+        2: BLOCKS[:, ::-1],
+        3: BLOCKS[::-1, ::-1],
+        4: BLOCKS[::-1],
+        5: BLOCKS.transpose(1, 0, 2),
+        6: np.rot90(BLOCKS),
+        7: BLOCKS[::-1, ::-1].transpose(1, 0, 2),
+        8: np.rot90(BLOCKS, -1),
+    }[orientation]
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    options = {} if format == "JPEG" else {"lossless": True}
+    image = Image.fromarray(np.ascontiguousarray(stored))
+    got = read(tmp_path, encode(image, format, exif=exif, **options))
+    assert largest_difference(got, BLOCKS) <= (6 if format == "JPEG" else 0)
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "BMP"])
+@pytest.mark.parametrize("kept", [0.1, 0.5, 0.98])
+def test_truncated_files_are_errors(tmp_path, format, kept):
+    noise = np.random.default_rng(0).integers(0, 256, (90, 80, 3), dtype=np.uint8)
+    data = encode(Image.fromarray(noise), format)
+    with pytest.raises(ImageReadError, match="cut: must be a complete image, but it cannot be dec"):
+        read(tmp_path, data[: int(kept * len(data))], "cut")
+
+
+def test_jpeg_that_lost_its_end_to_zeros_is_an_error(tmp_path):
+    noise = np.random.default_rng(0).integers(0, 256, (90, 80, 3), dtype=np.uint8)
+    data = encode(Image.fromarray(noise), "JPEG")
+    half = len(data) // 2
+    with pytest.raises(ImageReadError, match="truncated"):
+        read(tmp_path, data[:half] + bytes(len(data) - half))
+
+
+def test_jpeg_without_its_last_two_bytes_is_an_error(tmp_path):
+    data = encode(Image.fromarray(BLOCKS), "JPEG")
+    with pytest.raises(ImageReadError, match="truncated"):
+        read(tmp_path, data[:-2])
+
+
+def test_bytes_behind_the_end_of_a_jpeg_do_no_harm(tmp_path):
+    data = encode(Image.fromarray(BLOCKS), "JPEG")
+    assert largest_difference(read(tmp_path, data + bytes(50) + b"camera trailer"), BLOCKS) <= 6
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "it is empty"),
+        (b"<html>404 Not Found</html>", "cannot identify image file"),
+        (b"\xff\xd8\xff\xe0 no jpeg", "it cannot be decoded"),
+        (b"\x89PNG\r\n\x1a\n no png", "it cannot be decoded"),
+    ],
+)
+def test_files_that_hold_no_image(tmp_path, data, reason):
+    with pytest.raises(ImageReadError, match=f"file.png: must be a complete .*{reason}") as caught:
+        read(tmp_path, data, "file.png")
+    error = caught.value
+    assert isinstance(error, ValueError)
+    assert error.path == tmp_path / "file.png"
+    assert reason in error.reason
+    assert "\n" not in error.reason
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)  # it comes out of a loader worker
+
+
+def test_missing_file_and_folder(tmp_path):
+    with pytest.raises(ImageReadError, match=r"it cannot be opened \(No such file or directory\)"):
+        read_image(tmp_path / "none.jpg")
+    with pytest.raises(ImageReadError, match=r"it cannot be opened \(Is a directory\)"):
+        read_image(str(tmp_path))
+
+
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
+def test_random_damage_gives_an_image_or_the_one_error(tmp_path):
+    rng = np.random.default_rng(1)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    sources = [encode(Image.fromarray(BLOCKS), f, exif=exif) for f in ("JPEG", "PNG", "WEBP")]
+    outcomes = set()
+    for _ in range(150):
+        data = bytearray(sources[rng.integers(3)])
+        for place in rng.integers(3, len(data), 4):
+            data[place] = rng.integers(256)
+        try:
+            outcomes.add(read(tmp_path, bytes(data)).shape[2])
+        except ImageReadError:
+            outcomes.add("error")
+    assert outcomes == {3, "error"}
+
+
+def test_require_files(tmp_path, monkeypatch):
+    (tmp_path / "sub").mkdir()
+    paths = [str(tmp_path / name) for name in ("a.jpg", "sub/b.jpg", "sub/c.jpg", "no/d.jpg")]
+    for path in paths[:2]:
+        open(path, "wb").close()
+    require_files(paths[:2], "list.txt")
+    with pytest.raises(
+        FileNotFoundError, match=r"list.txt: every .* but 2 of 4 .*sub/c.jpg', .*no/d"
+    ):
+        require_files(paths, "list.txt")
+    monkeypatch.chdir(tmp_path)
+    require_files(["a.jpg", "sub/../a.jpg"], "list.txt")
+    # A drive that ignores case lists another name than it opens.
+    monkeypatch.setattr("os.listdir", lambda folder: ["A.JPG"])
+    require_files(["a.jpg"], "list.txt")
+    with pytest.raises(FileNotFoundError, match="1 of 1"):
+        require_files(["none.jpg"], "list.txt")

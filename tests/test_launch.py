@@ -1,0 +1,169 @@
+import pytest
+import torch
+from torch import nn
+from toy_run import write_config
+
+from mmssprl.engine import launch
+from mmssprl.engine.launch import prepare_test_config, prepare_train_config
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return write_config(tmp_path)
+
+
+@pytest.fixture
+def on_gpu(monkeypatch):
+    monkeypatch.setattr(launch, "get_device", lambda: "cuda")
+
+
+@pytest.fixture
+def on_cpu(monkeypatch):
+    monkeypatch.setattr(launch, "get_device", lambda: "cpu")
+
+
+def test_work_dir_comes_from_the_command_line_then_the_config_then_its_name(config):
+    assert prepare_train_config(config).work_dir == "work_dirs/toy"
+    options = {"work_dir": "from_config"}
+    assert prepare_train_config(config, cfg_options=options).work_dir == "from_config"
+    cfg = prepare_train_config(config, work_dir="mine", cfg_options=options)
+    assert cfg.work_dir == "mine"
+
+
+def test_cfg_options_replace_dotted_keys(config):
+    cfg = prepare_train_config(config, cfg_options={"optim_wrapper.optimizer.lr": 0.5})
+    assert cfg.optim_wrapper.optimizer == {"type": "SGD", "lr": 0.5}
+
+
+def test_missing_config(config):
+    with pytest.raises(FileNotFoundError, match=r"none at nowhere\.py; the shipped ones are in"):
+        prepare_train_config("nowhere.py")
+
+
+@pytest.mark.parametrize("name", ["epoch_3.pth", "last_checkpoint"])
+def test_a_used_work_dir_is_refused_and_left_alone(config, tmp_path, name):
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / name).write_text("old")
+    with pytest.raises(FileExistsError, match=rf"used has {name}; go on with it by --resume, or"):
+        prepare_train_config(config, work_dir="used")
+    assert [path.name for path in (tmp_path / "used").iterdir()] == [name]
+    assert prepare_train_config(config, work_dir="used", resume="auto").resume is True
+    assert prepare_train_config(config, work_dir="used", cfg_options={"resume": True}).resume
+
+
+def test_a_work_dir_with_logs_only_is_free(config, tmp_path):
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "toy.py").write_text("")
+    assert not prepare_train_config(config, work_dir="used").get("resume")
+
+
+def test_resume_takes_the_newest_or_a_given_checkpoint(config, tmp_path):
+    options = {"load_from": "pretrained.pth"}
+    cfg = prepare_train_config(config, resume="auto", cfg_options=options)
+    assert (cfg.resume, cfg.load_from) == (True, None)
+    (tmp_path / "a.pth").write_text("")
+    cfg = prepare_train_config(config, resume="a.pth")
+    assert (cfg.resume, cfg.load_from) == (True, "a.pth")
+    with pytest.raises(FileNotFoundError, match=r"must be a file or a URL, but got b\.pth"):
+        prepare_train_config(config, resume="b.pth")
+    url = "https://example.org/b.pth"
+    assert prepare_train_config(config, resume=url).load_from == url
+
+
+def test_amp_is_bfloat16_without_a_scaler(config, on_gpu):
+    wrapper = prepare_train_config(config, amp=True).optim_wrapper
+    assert (wrapper.type, wrapper.dtype) == ("AmpOptimWrapper", "bfloat16")
+    assert wrapper.loss_scale == {"enabled": False}
+    assert wrapper.optimizer.lr == 0.01
+
+
+def test_amp_keeps_the_dtype_and_scale_of_the_config(config, on_gpu):
+    options = {"optim_wrapper.dtype": "float16"}
+    wrapper = prepare_train_config(config, amp=True, cfg_options=options).optim_wrapper
+    assert wrapper.dtype == "float16"
+    assert "loss_scale" not in wrapper
+    options = {"optim_wrapper.type": "AmpOptimWrapper", "optim_wrapper.loss_scale": 8.0}
+    wrapper = prepare_train_config(config, amp=True, cfg_options=options).optim_wrapper
+    assert (wrapper.dtype, wrapper.loss_scale) == ("bfloat16", 8.0)
+
+
+def test_amp_refuses_a_custom_wrapper_and_the_cpu(config, monkeypatch):
+    monkeypatch.setattr(launch, "get_device", lambda: "cuda")
+    options = {"optim_wrapper.type": "ApexOptimWrapper"}
+    with pytest.raises(ValueError, match=r"but got 'ApexOptimWrapper'; set up mixed precision in"):
+        prepare_train_config(config, amp=True, cfg_options=options)
+    with pytest.raises(ValueError, match="but got None"):
+        prepare_train_config(config, amp=True, cfg_options={"optim_wrapper": None})
+    monkeypatch.setattr(launch, "get_device", lambda: "cpu")
+    with pytest.raises(ValueError, match="--amp needs an accelerator.*leave --amp out"):
+        prepare_train_config(config, amp=True)
+
+
+def test_processes_on_the_cpu_get_their_wrapper(config, on_cpu):
+    cfg = prepare_train_config(config, launcher="pytorch")
+    assert cfg.launcher == "pytorch"
+    assert cfg.model_wrapper_cfg == {
+        "type": "CPUDistributedDataParallel",
+        "broadcast_buffers": False,
+        "find_unused_parameters": False,
+    }
+    options = {"find_unused_parameters": True}
+    cfg = prepare_train_config(config, launcher="pytorch", cfg_options=options)
+    assert cfg.model_wrapper_cfg.find_unused_parameters is True
+    options = {"model_wrapper_cfg": {"type": "MMDistributedDataParallel", "static_graph": True}}
+    cfg = prepare_train_config(config, launcher="pytorch", cfg_options=options)
+    assert cfg.model_wrapper_cfg == {"type": "CPUDistributedDataParallel", "static_graph": True}
+    options = {"model_wrapper_cfg": {"type": "Mine"}}
+    cfg = prepare_train_config(config, launcher="pytorch", cfg_options=options)
+    assert cfg.model_wrapper_cfg == {"type": "Mine"}
+    assert "model_wrapper_cfg" not in prepare_train_config(config)
+
+
+def test_processes_on_gpus_are_left_to_mmengine(config, on_gpu):
+    for launcher in ("pytorch", "slurm", "mpi"):
+        cfg = prepare_train_config(config, launcher=launcher)
+        assert cfg.launcher == launcher
+        assert "model_wrapper_cfg" not in cfg
+
+
+@pytest.mark.parametrize("launcher", ["slurm", "mpi"])
+def test_other_launchers_are_refused_on_the_cpu(config, on_cpu, launcher):
+    with pytest.raises(ValueError, match=f"but got '{launcher}' and no accelerator; use tools/"):
+        prepare_train_config(config, launcher=launcher)
+
+
+@pytest.mark.parametrize("key", ["test_dataloader", "test_cfg", "test_evaluator"])
+def test_a_config_without_a_test_is_refused(config, key):
+    config.with_suffix(".pth").write_text("")
+    with pytest.raises(ValueError, match=rf"but {key} is not set; pre-training has no test"):
+        prepare_test_config(config, "toy.pth", cfg_options={key: None})
+
+
+def test_test_needs_its_checkpoint_and_never_resumes(config):
+    with pytest.raises(FileNotFoundError, match=r"must be a file or a URL, but got toy\.pth"):
+        prepare_test_config(config, "toy.pth")
+    config.with_suffix(".pth").write_text("")
+    cfg = prepare_test_config(config, "toy.pth", cfg_options={"resume": True})
+    assert (cfg.resume, cfg.load_from) == (False, "toy.pth")
+
+
+def test_cpu_wrapper_reverts_sync_batch_norm_of_any_rank(monkeypatch):
+    logged = []
+    monkeypatch.setattr(launch, "print_log", lambda text, logger: logged.append(text))
+    monkeypatch.setattr(
+        launch.MMDistributedDataParallel,
+        "__init__",
+        lambda self, module, device_ids, **kwargs: self.__dict__.update(
+            seen=module, device_ids=device_ids, kwargs=kwargs
+        ),
+    )
+    sync = nn.Sequential(nn.SyncBatchNorm(3), nn.Linear(3, 3))
+    wrapper = launch.CPUDistributedDataParallel(sync, device_ids=[1], broadcast_buffers=False)
+    assert wrapper.device_ids is None
+    assert wrapper.kwargs == {"broadcast_buffers": False}
+    assert not any(isinstance(layer, nn.SyncBatchNorm) for layer in wrapper.seen.modules())
+    assert wrapper.seen(torch.eye(3)).shape == (3, 3)
+    assert logged == ["SyncBatchNorm has no CPU kernel: its layers are BatchNorm in this run."]
+    launch.CPUDistributedDataParallel(nn.Sequential(nn.BatchNorm1d(3)))
+    assert len(logged) == 1

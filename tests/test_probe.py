@@ -1,0 +1,91 @@
+import json
+
+import pytest
+import torch
+from mmengine.config import Config
+from probe_folders import write_coco, write_config, write_voc
+
+from mmssprl.cli import main
+from mmssprl.evaluation import (
+    LabelledImages,
+    extract_features,
+    find_probe_data,
+    fit_linear_probe,
+    linear_probe,
+    load_backbone,
+    mean_average_precision,
+)
+
+
+@pytest.fixture
+def config(tmp_path):
+    return write_config(tmp_path)
+
+
+@pytest.fixture
+def coco(tmp_path):
+    return write_coco(tmp_path)
+
+
+@pytest.fixture
+def voc(tmp_path):
+    return write_voc(tmp_path)
+
+
+class TestLinearProbe:
+    def test_colours_are_read_off_random_features(self, coco, config):
+        metrics = linear_probe("random", coco, config=config, seed=0, progress=False)
+        assert metrics["mAP"] == 1.0
+        assert metrics["chance_mAP"] == 0.5
+        assert metrics["per_class"] == {"green": 1.0, "red": 1.0}
+        assert (metrics["num_train"], metrics["num_test"], metrics["num_features"]) == (24, 12, 16)
+        assert metrics["image_px"] == 32  # the layout's
+
+    def test_the_parts_are_put_together(self, voc, config):
+        metrics = linear_probe("random", voc, config=config, image_px=40, seed=2, progress=False)
+        data = find_probe_data(voc)
+        backbone = load_backbone("random", Config.fromfile(config), seed=2)
+        (train, train_y), (test, test_y) = (
+            extract_features(
+                backbone,
+                LabelledImages(split.paths, split.labels, 40),
+                mean=(100.0, 110.0, 120.0),
+                std=(50.0, 55.0, 60.0),
+                progress=False,
+            )
+            for split in (data.train, data.test)
+        )
+        probe = fit_linear_probe(train, train_y, seed=2)
+        expected, areas = mean_average_precision(probe(test), test_y)
+        assert metrics["mAP"] == expected
+        assert metrics["strength"] == probe.strength
+        assert metrics["per_class"] == {"green": areas[0], "red": areas[1], "zebra": None}
+        assert metrics["layout"] == "VOC"
+
+    def test_device_must_exist(self, coco, config):
+        with pytest.raises(ValueError, match=r"got 'cuda:99' .*; use 'auto' or 'cpu'"):
+            linear_probe("random", coco, config=config, device="cuda:99", progress=False)
+
+
+class TestCommand:
+    def test_prints_a_table_and_writes_the_numbers(self, coco, config, tmp_path, capsys):
+        state = load_backbone("random", Config.fromfile(config)).state_dict()
+        torch.save(state, tmp_path / "tiny_backbone.pth")
+        out = tmp_path / "new" / "metrics.json"
+        argv = ["probe", str(tmp_path / "tiny_backbone.pth"), str(coco), "--out", str(out)]
+        argv += ["--num-workers", "0", "--device", "cpu", "--per-class"]
+        assert main(argv) == 0
+        printed = capsys.readouterr().out
+        assert "COCO layout in" in printed
+        row = next(line for line in printed.splitlines() if line.startswith("tiny_backbone.pth"))
+        assert row.split()[-7:] == ["24", "+", "12", "2", "32", "100.00", "50.00"]
+        assert "green  100.00" in printed
+        assert json.loads(out.read_text())["mAP"] == 1.0
+
+        assert main(argv) == 2
+        message = capsys.readouterr().err
+        assert message.startswith("mmssprl probe: error: the output must not exist yet")
+        assert message.count("\n") == 1
+        out.write_text("old")
+        assert main([*argv, "--force"]) == 0
+        assert json.loads(out.read_text())["num_train"] == 24

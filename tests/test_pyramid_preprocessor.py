@@ -1,0 +1,244 @@
+"""The preprocessor: order, normalisation, reproducible augmentation, messages."""
+
+import copy
+import re
+
+import pytest
+import torch
+from mmengine.model import BaseModel
+from mmengine.runner.checkpoint import _load_checkpoint_to_model
+from torch import Tensor
+
+from mmssprl.models import pyramid_preprocessor
+from mmssprl.models.pyramid_preprocessor import PyramidPreprocessor
+from mmssprl.pyramid import PyramidLevel, ViewLayout
+from mmssprl.registry import MODELS
+
+LAYOUT = ViewLayout(image_px=12, levels=(PyramidLevel(2, 16, 6), PyramidLevel(3, 27, 8)))
+OFF = {"flip_prob": 0.0, "jitter_prob": 0.0, "grayscale_prob": 0.0, "blur_prob": 0.0}
+
+
+def build(seed: int = 0, **kwargs: object) -> PyramidPreprocessor:
+    torch.manual_seed(seed)
+    return PyramidPreprocessor(LAYOUT, **kwargs)  # type: ignore[arg-type]
+
+
+def batch(num_images: int = 3, layout: ViewLayout = LAYOUT) -> dict:
+    generator = torch.Generator().manual_seed(1)
+    return {
+        "inputs": [
+            torch.randint(
+                0,
+                256,
+                (num_images, group.num_crops, 3, group.px, group.px),
+                generator=generator,
+                dtype=torch.uint8,
+            )
+            for group in layout.groups
+        ]
+    }
+
+
+def step(preprocessor: PyramidPreprocessor) -> Tensor:
+    """Everything that one training step gets."""
+    return torch.cat([t.flatten() for t in preprocessor(batch(), training=True)["inputs"]])
+
+
+def test_batches_become_view_major_and_normalised() -> None:
+    layout = {"image_px": 1, "levels": ()}
+    preprocessor = PyramidPreprocessor(layout, mean=(10, 20, 30), std=(1, 2, 4))
+    packed = torch.arange(3 * 2 * 3, dtype=torch.uint8).view(3, 2, 3, 1, 1)
+    out = preprocessor({"inputs": [packed]})
+    assert out["data_samples"] is None
+    assert out["inputs"][0].shape == (2, 3, 3, 1, 1)
+    # Crop v of image b holds 6 b + 3 v + (0, 1, 2); minus (10, 20, 30), divided by (1, 2, 4).
+    expected = [
+        [[-10, -9.5, -7], [-4, -6.5, -5.5], [2, -3.5, -4]],
+        [[-7, -8, -6.25], [-1, -5, -4.75], [5, -2, -3.25]],
+    ]
+    torch.testing.assert_close(out["inputs"][0][..., 0, 0], torch.tensor(expected))
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_default_normalisation(training: bool) -> None:
+    preprocessor = build(**OFF)
+    data = batch()
+    out = preprocessor(data, training=training)["inputs"]
+    assert len(out) == 3
+    mean, std = (torch.tensor(t)[:, None, None] for t in (preprocessor.mean, preprocessor.std))
+    for views, packed in zip(out, data["inputs"], strict=True):
+        expected = (packed.transpose(0, 1).float() - mean) / std
+        torch.testing.assert_close(views, expected, rtol=0, atol=1e-5)
+        assert views.is_contiguous()
+
+
+def test_each_crop_is_augmented_on_its_own() -> None:
+    preprocessor = build(jitter_prob=1.0)
+    data = {"inputs": [t[:1, :1].expand(t.shape).contiguous() for t in batch(8)["inputs"]]}
+    for views in preprocessor(data, training=True)["inputs"]:
+        crops = views.flatten(0, 1).flatten(1)
+        assert len(crops.unique(dim=0)) == len(crops)
+
+
+@pytest.mark.parametrize("name", [*OFF, "blur_sigma"])
+def test_each_augmentation_can_be_chosen(name: str) -> None:
+    data = batch(1)
+    plain = build(**OFF)(data, training=True)["inputs"]
+    setting = {"blur_prob": 1.0, "blur_sigma": (0, 0)} if name == "blur_sigma" else {name: 1.0}
+    changed = build(**{**OFF, **setting})(data, training=True)["inputs"]
+    for views, before in zip(changed, plain, strict=True):
+        if name == "flip_prob":
+            assert torch.equal(views, before.flip(-1))
+        elif name == "blur_sigma":
+            torch.testing.assert_close(views, before)
+        else:
+            assert not torch.isclose(views, before).all(dim=(2, 3, 4)).any()
+
+
+def test_jitter_strengths_reach_the_jitter() -> None:
+    data = batch(1)
+    plain = build(**OFF)(data, training=True)["inputs"][0]
+    zero = {"brightness": 0.0, "contrast": 0.0, "saturation": 0.0, "hue": 0.0}
+    for name in zero:
+        settings = {**OFF, **zero, "jitter_prob": 1.0}
+        assert torch.equal(build(**settings)(data, training=True)["inputs"][0], plain)
+        changed = build(**{**settings, name: 0.4})(data, training=True)["inputs"][0]
+        assert not torch.isclose(changed, plain).all()
+
+
+def test_no_augmentation_and_no_count_outside_training() -> None:
+    preprocessor = build()
+    first, second = (preprocessor(batch())["inputs"] for _ in range(2))
+    assert all(map(torch.equal, first, second))
+    assert int(preprocessor.num_batches) == 0
+    step(preprocessor)
+    assert int(preprocessor.num_batches) == 1
+
+
+def test_seed_and_step_decide() -> None:
+    one, same, other = build(0), build(0), build(1)
+    first = step(one)
+    torch.rand(5)  # the global generator has no say after the construction
+    assert torch.equal(step(same), first)
+    assert not torch.equal(step(other), first)
+    assert not torch.equal(step(one), first)
+
+
+def test_ranks_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = []
+    for rank in (0, 1, 0):
+        monkeypatch.setattr(pyramid_preprocessor, "get_rank", lambda rank=rank: rank)
+        steps.append(step(build()))
+    assert torch.equal(steps[0], steps[2])
+    assert not torch.equal(steps[0], steps[1])
+
+
+class Model(BaseModel):
+    def forward(self, inputs: list, data_samples: None = None, mode: str = "tensor") -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize("loader", ["torch", "mmengine"])
+def test_resumed_run_goes_on_identically(loader: str) -> None:
+    run = Model(data_preprocessor=build(0))
+    for _ in range(3):
+        step(run.data_preprocessor)
+    checkpoint = copy.deepcopy({"state_dict": run.state_dict()})
+    assert set(checkpoint["state_dict"]) == {
+        "data_preprocessor.seed",
+        "data_preprocessor.num_batches",
+    }
+    resumed = Model(data_preprocessor=build(5))
+    if loader == "torch":
+        resumed.load_state_dict(checkpoint["state_dict"])
+    else:
+        _load_checkpoint_to_model(resumed, checkpoint, strict=True)
+    for _ in range(2):
+        assert torch.equal(step(resumed.data_preprocessor), step(run.data_preprocessor))
+    assert int(resumed.data_preprocessor.num_batches) == 5
+
+
+def test_a_step_reads_no_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
+    preprocessor, reference = build(), build()
+    preprocessor.seed.fill_(0)  # as if the buffer lay where reading it would wait
+    assert torch.equal(step(preprocessor), step(reference))
+
+
+def test_autocast_does_not_coarsen() -> None:
+    plain = step(build())
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(step(build()), plain)
+
+
+def test_inputs_are_left_alone_and_model_dtype_does_not_matter() -> None:
+    data = batch()
+    before = copy.deepcopy(data)
+    halved = build().half()
+    out = halved(data, training=True)["inputs"]
+    assert all(map(torch.equal, data["inputs"], before["inputs"]))
+    reference = build()(data, training=True)["inputs"]
+    assert all(map(torch.equal, out, reference))
+    assert {t.dtype for t in out} == {torch.float32}
+
+
+def test_built_from_a_config() -> None:
+    layout = {"image_px": 12, "levels": [{"grid": 2, "resize_px": 16, "patch_px": 6}]}
+    preprocessor = MODELS.build(
+        {"type": "PyramidPreprocessor", "layout": layout, "blur_sigma": [0.1, 1.0]}
+    )
+    assert [group.px for group in preprocessor.layout.groups] == [12, 6]
+    assert preprocessor(batch(2, preprocessor.layout), training=True)["inputs"][1].shape == (
+        (8, 2, 3, 6, 6)
+    )
+
+
+def test_gpu_step_waits_for_nothing() -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+    model = Model(data_preprocessor=build()).cuda()
+    data = {"inputs": [t.pin_memory() for t in batch()["inputs"]]}
+    model.data_preprocessor(data, training=True)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        out = model.data_preprocessor(data, training=True)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert out["inputs"][0].is_cuda
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda packed: packed[:2], "(3, 8, 3, 6, 6, 'torch.uint8')]"),
+        (lambda packed: [packed[0][:, :1], *packed[1:]], "[(3, 1, 3, 12, 12, 'torch.uint8')"),
+        (lambda packed: [packed[0].float(), *packed[1:]], "(3, 2, 3, 12, 12, 'torch.float32')"),
+        (lambda packed: [packed[0][:2], *packed[1:]], "(2, 2, 3, 12, 12, 'torch.uint8')"),
+        (lambda packed: packed[0], "but got Tensor"),
+    ],
+)
+def test_inputs_of_another_layout_are_refused(change, found) -> None:  # type: ignore[no-untyped-def]
+    expected = "[('B', 2, 3, 12, 12), ('B', 8, 3, 6, 6), ('B', 18, 3, 8, 8)]"
+    data = {"inputs": change(batch()["inputs"])}
+    with pytest.raises(ValueError, match=re.escape(expected)) as error:
+        build()(data, training=True)
+    assert found in str(error.value)
+    assert "PyramidCrop and the model one layout" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"mean": (1, 2)}, r"mean and std must be three numbers .* got mean=\(1, 2\)"),
+        ({"std": (1, 0, 1)}, r"std > 0, but got .* std=\(1, 0, 1\)"),
+        ({"flip_prob": 2}, r"flip_prob must be a probability in \[0, 1\], but got 2"),
+        ({"jitter_prob": -1}, r"jitter_prob must be a probability in \[0, 1\], but got -1"),
+        ({"grayscale_prob": 1.1}, r"grayscale_prob must be a probability .* got 1.1"),
+        ({"blur_prob": 1.1}, r"blur_prob must be a probability .* got 1.1"),
+        ({"contrast": -1}, "contrast must be a strength >= 0, but got -1"),
+        ({"hue": 0.7}, r"hue must be a strength in \[0, 0.5\] turns, but got 0.7"),
+        ({"blur_sigma": (2, 1)}, r"sigma must be \(low, high\) .* got \(2, 1\)"),
+    ],
+)
+def test_bad_settings_are_refused_when_built(change: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build(**change)

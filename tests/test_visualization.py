@@ -1,0 +1,158 @@
+import numpy as np
+import pytest
+import torch
+from matplotlib.patches import Rectangle
+from mmengine.config import Config
+from PIL import Image
+from tiny_views import write_config
+
+from mmssprl.cli import main
+from mmssprl.visualization import draw_views
+from mmssprl.visualization.crop_boxes import crop_boxes
+from mmssprl.visualization.views import cut_views
+
+NO_AUGMENTATION = (
+    "flip_prob=0.0, jitter_prob=0.0, grayscale_prob=0.0, blur_prob=0.0, "
+    "mean=(50.0, 60.0, 70.0), std=(20.0, 30.0, 40.0)"
+)
+FLIP_ONLY = NO_AUGMENTATION.replace("flip_prob=0.0", "flip_prob=1.0")
+
+
+@pytest.fixture
+def image(tmp_path):
+    """Red tells x, green tells y."""
+    pixels = np.zeros((120, 160, 3), np.uint8)
+    pixels[..., 0] = np.linspace(0, 255, 160)[None]
+    pixels[..., 1] = np.linspace(0, 255, 120)[:, None]
+    path = tmp_path / "ramp.png"
+    Image.fromarray(pixels).save(path)
+    return path
+
+
+@pytest.fixture
+def views(tmp_path):
+    return write_config(tmp_path, "")
+
+
+class TestCropBoxes:
+    def test_finds_known_boxes(self):
+        known = [(10, 20, 110, 80), (0, 0, 64, 64), (250, 100, 320, 200)]
+
+        def crop(image):
+            pieces = [image[:, top:bottom, left:right] for left, top, right, bottom in known]
+            return [
+                torch.stack(
+                    [
+                        torch.nn.functional.interpolate(piece[None], (40, 40), mode="bilinear")[0]
+                        for piece in pieces
+                    ]
+                )
+            ]
+
+        (found,) = crop_boxes(crop, 200, 320)
+        np.testing.assert_allclose(found, known, atol=2)
+
+    def test_rejects_no_pixel_of_a_whole_image(self):
+        (found,) = crop_boxes(lambda image: [image[None]], 90, 50)
+        np.testing.assert_allclose(found, [[0, 0, 50, 90]], atol=0.3)
+
+
+class TestCutViews:
+    def test_every_scale_in_order_with_its_views_and_patches(self, views, image):
+        slots = cut_views(Config.fromfile(views), pixels_of(image))
+        assert [(s.slot.role, s.slot.scale, s.cut.shape[:3]) for s in slots] == [
+            ("image", 0, (2, 1, 32)),
+            ("small", 0, (3, 1, 16)),
+            ("patch", 1, (2, 4, 16)),
+            ("patch", 2, (2, 9, 20)),
+        ]
+
+    def test_boxes_show_what_the_crops_hold(self, views, image):
+        for drawn in cut_views(Config.fromfile(views), pixels_of(image)):
+            flat = drawn.cut.reshape(-1, *drawn.cut.shape[2:])
+            for crop, (left, top, right, bottom) in zip(
+                flat, drawn.boxes.reshape(-1, 4), strict=True
+            ):
+                assert crop[..., 0].mean() == pytest.approx(255 * (left + right) / 320, abs=3)
+                assert crop[..., 1].mean() == pytest.approx(255 * (top + bottom) / 240, abs=3)
+                assert int(crop[0, -1, 0]) - int(crop[0, 0, 0]) == pytest.approx(
+                    255 * (right - left) / 160, rel=0.2, abs=4
+                )
+
+    def test_normalisation_is_undone(self, tmp_path, image):
+        config = Config.fromfile(write_config(tmp_path, NO_AUGMENTATION))
+        for drawn in cut_views(config, pixels_of(image)):
+            np.testing.assert_allclose(drawn.augmented.astype(int), drawn.cut, atol=1)
+
+    def test_the_second_picture_is_augmented(self, tmp_path, image):
+        config = Config.fromfile(write_config(tmp_path, FLIP_ONLY))
+        for drawn in cut_views(config, pixels_of(image)):
+            flipped = drawn.cut[..., ::-1, :]
+            np.testing.assert_allclose(drawn.augmented.astype(int), flipped, atol=1)
+
+    def test_the_seed_decides_and_the_global_generator_is_left(self, views, image):
+        config, pixels = Config.fromfile(views), pixels_of(image)
+        before = torch.random.get_rng_state()
+        first, again, other = (cut_views(config, pixels, seed=seed) for seed in (0, 0, 1))
+        assert torch.equal(torch.random.get_rng_state(), before)
+        assert all(
+            np.array_equal(a.augmented, b.augmented) for a, b in zip(first, again, strict=True)
+        )
+        assert not np.array_equal(first[0].cut, other[0].cut)
+        assert not np.array_equal(first[0].augmented, other[0].augmented)
+
+
+def pixels_of(path):
+    return torch.from_numpy(np.asarray(Image.open(path)).copy()).permute(2, 0, 1)
+
+
+class TestDrawViews:
+    def test_draws_every_box_and_every_patch_where_it_lies(self, views, image):
+        figure = draw_views(views, image)
+        texts = [axes.get_title(loc="left") for axes in figure.axes]
+        assert texts.count("V, cut") == texts.count("V', augmented") == 3
+        assert [t for t in texts if t[0].isupper() and "," not in t] == [
+            "Image views",
+            "Small views",
+            "Level 1",
+            "Level 2",
+        ]
+        boxes = [
+            sum(isinstance(patch, Rectangle) for patch in axes.patches) for axes in figure.axes
+        ]
+        assert [count for count in boxes if count] == [2, 3, 8, 18]
+        for axes in figure.axes:
+            numbers = sorted(int(text.get_text()) for text in axes.texts)
+            if numbers:
+                assert numbers == list(range(len(numbers)))
+            if axes.get_title(loc="left").startswith("V") and "cut" in axes.get_title(loc="left"):
+                # A ramp stays a ramp, from left to right and from top to bottom.
+                mosaic = np.asarray(axes.images[0].get_array(), int)
+                side = max(1, round(len(numbers) ** 0.5))
+                px = mosaic.shape[0] // side
+                middles = np.arange(side) * px + px // 2
+                cells = mosaic[np.ix_(middles, middles)]
+                assert (np.diff(cells[..., 0], axis=1) > 0).all()
+                assert (np.diff(cells[..., 1], axis=0) > 0).all()
+
+    def test_other_inputs_are_named(self, tmp_path, views, image):
+        with pytest.raises(FileNotFoundError, match="config must be an existing file"):
+            draw_views("gone.py", image)
+        with pytest.raises(FileNotFoundError, match="image must be an existing file"):
+            draw_views(views, "gone.png")
+        (tmp_path / "other.py").write_text("model = dict(type='ImageClassifier')")
+        with pytest.raises(ValueError, match=r"a model of type SSPRL, but .*other.py does not"):
+            draw_views(tmp_path / "other.py", image)
+
+    def test_the_command_writes_and_does_not_replace(self, tmp_path, views, image, capsys):
+        argv = ["visualize", "views", str(views), str(image), str(tmp_path / "out.png")]
+        assert main(argv) == 0
+        with Image.open(tmp_path / "out.png") as picture:
+            colours = len(picture.convert("RGB").getcolors(2**24))
+            assert picture.width > 1000
+        assert colours > 1000
+        assert main(argv) == 2
+        assert "pass --force to replace it" in capsys.readouterr().err
+        (tmp_path / "out.png").write_text("old")
+        assert main([*argv, "--force"]) == 0
+        assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,140 @@
+import json
+import math
+
+import pytest
+from tiny_views import write_config
+
+from mmssprl.cli import main
+from mmssprl.visualization import draw_losses
+from mmssprl.visualization.losses import read_scalars
+
+WEIGHTS = {
+    "loss_pyramid_s0": 1.0,
+    "loss_pyramid_s1": 0.5,
+    "loss_pyramid_s2": 0.5,
+    "loss_cross_s1": 2.0 * 0.25,
+    "loss_cross_s2": 2.0 * 0.1,
+}
+UNIFORM = {
+    name: weight * math.log(10 if name in ("loss_pyramid_s1", "loss_pyramid_s2") else 20)
+    for name, weight in WEIGHTS.items()
+}
+
+
+def record(step, factor=1.0, names=WEIGHTS):
+    losses = {name: factor * UNIFORM[name] for name in names}
+    return {"lr": 0.1 / step, **losses, "loss": 9.0, "epoch": 1, "iter": step, "step": step}
+
+
+def write_log(work_dir, stamp, records):
+    path = work_dir / stamp / "vis_data" / "scalars.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps(item) + "\n" for item in records))
+    return path
+
+
+@pytest.fixture
+def work_dir(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    write_config(folder, "")
+    return folder
+
+
+def curves(figure):
+    """Title of each visible panel -> (x, y, y of the dashed line or None, its label)."""
+    panels = {}
+    for axes in figure.axes:
+        if axes.get_visible():
+            lines = axes.lines
+            line = lines[1].get_ydata()[0] if len(lines) > 1 else None
+            label = axes.texts[0].get_text() if axes.texts else None
+            panels[axes.get_title(loc="left")] = (*lines[0].get_data(), line, label)
+    return panels
+
+
+class TestDrawLosses:
+    def test_a_uniform_prediction_lies_on_ln_k(self, work_dir):
+        write_log(work_dir, "20260101_000000", [record(1), record(2, 0.5)])
+        panels = curves(draw_losses(work_dir))
+        assert list(panels) == [
+            "$L_{pyr}$, image",
+            "$L_{pyr}$, level 1",
+            "$L_{pyr}$, level 2",
+            "learning rate",
+            "$L_{cross}$, level 1",
+            "$L_{cross}$, level 2",
+        ]
+        for title, (x, y, line, label) in panels.items():
+            if title == "learning rate":
+                assert list(y) == [0.1, 0.05]
+                continue
+            count = 10 if title in ("$L_{pyr}$, level 1", "$L_{pyr}$, level 2") else 20
+            assert line == pytest.approx(math.log(count))
+            assert list(x) == [1, 2]
+            assert list(y) == pytest.approx([math.log(count), math.log(count) / 2])
+            assert f"ln {count} = {math.log(count):.2f}" in label
+        assert "K_2" in panels["$L_{pyr}$, level 2"][3]
+        assert "K_0" in panels["$L_{cross}$, level 2"][3]
+
+    @pytest.mark.parametrize(
+        ("names", "titles"),
+        [
+            (["loss_pyramid_s0"], ["$L_{pyr}$, image", "learning rate"]),
+            (
+                ["loss_pyramid_s0", "loss_cross_s1"],
+                ["$L_{pyr}$, image", "learning rate", "$L_{cross}$, level 1"],
+            ),
+        ],
+    )
+    def test_draws_the_terms_of_an_ablation(self, work_dir, names, titles):
+        write_log(work_dir, "20260101_000000", [record(1, names=names)])
+        assert list(curves(draw_losses(work_dir))) == titles
+
+    def test_the_command_writes_the_picture(self, work_dir, tmp_path, capsys):
+        write_log(work_dir, "20260101_000000", [record(1), record(2)])
+        out = tmp_path / "new" / "losses.png"
+        assert main(["visualize", "losses", str(work_dir), str(out)]) == 0
+        assert f"picture: {out}" in capsys.readouterr().out
+        assert out.read_bytes().startswith(b"\x89PNG")
+
+    def test_other_folders_are_named(self, work_dir):
+        write_log(work_dir, "20260101_000000", [{"lr": 0.1, "loss": 1.0, "step": 1}])
+        with pytest.raises(ValueError, match=r"holds \['loss', 'lr', 'step'\]; pass the work dir"):
+            draw_losses(work_dir)
+        (work_dir / "second.py").write_text("x = 1")
+        with pytest.raises(ValueError, match=r"holds \['second.py', 'tiny_views.py'\]"):
+            draw_losses(work_dir)
+        (work_dir / "tiny_views.py").unlink()
+        with pytest.raises(ValueError, match=r"SS-PRL model with layout and head, but .*second"):
+            draw_losses(work_dir)
+        (work_dir / "second.py").unlink()
+        with pytest.raises(FileNotFoundError, match="the one config that training dumps"):
+            draw_losses(work_dir)
+
+
+class TestReadScalars:
+    def test_a_resumed_run_replaces_the_steps_it_repeats(self, work_dir):
+        write_log(work_dir, "20260101_000000", [record(1), record(2), record(3)])
+        write_log(work_dir, "20260102_000000", [record(2, 0.5), record(3, 0.25), record(4)])
+        records = read_scalars(work_dir)
+        assert [item["step"] for item in records] == [1, 2, 3, 4]
+        factors = [item["loss_pyramid_s0"] / UNIFORM["loss_pyramid_s0"] for item in records]
+        assert factors == pytest.approx([1, 0.5, 0.25, 1])
+
+    def test_validation_lines_and_a_cut_off_last_line_are_left_out(self, work_dir):
+        path = write_log(work_dir, "20260101_000000", [record(7), {"acc": 1.0, "step": 7}])
+        with path.open("a") as file:
+            file.write('{"lr": 0.1, "lo')
+        assert read_scalars(work_dir) == [record(7)]
+
+    def test_damage_is_named(self, work_dir, tmp_path):
+        path = write_log(work_dir, "20260101_000000", [record(1), record(2)])
+        path.write_text(path.read_text().replace("}\n", "\n", 1))
+        with pytest.raises(ValueError, match=r"line 1 of .*scalars.json is not"):
+            read_scalars(work_dir)
+        (tmp_path / "empty").mkdir()
+        with pytest.raises(FileNotFoundError, match=r"must hold \*/vis_data/scalars.json"):
+            read_scalars(tmp_path / "empty")
+        with pytest.raises(FileNotFoundError, match="must be a folder, but there is no"):
+            read_scalars(tmp_path / "gone")

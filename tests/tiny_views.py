@@ -1,0 +1,36 @@
+"""A tiny pre-training config, for the tests of the pictures."""
+
+CONFIG = """
+default_scope = "mmssprl"
+layout = dict(
+    image_px=32,
+    num_small=3,
+    small_px=16,
+    levels=[
+        dict(grid=2, resize_px=64, patch_px=16),
+        dict(grid=3, resize_px=90, patch_px=20),
+    ],
+)
+model = dict(
+    type="SSPRL",
+    layout=layout,
+    data_preprocessor=dict(type="PyramidPreprocessor", AUGMENTATION),
+    backbone=dict(type="ResNet", depth=18, stem_channels=4, base_channels=4),
+    neck=dict(type="MultiHeadNeck", in_channels=32, hid_channels=8, out_channels=8),
+    head=dict(type="SinkhornHead", in_channels=8, num_prototypes=20, num_patch_prototypes=10,
+              alpha=0.5, beta=(0.25, 0.1), cross_weight=2.0),
+)
+train_dataloader = dict(
+    dataset=dict(
+        type="UnlabeledImages",
+        data_root="not_there",
+        pipeline=[dict(type="PyramidCrop", layout=layout)],
+    )
+)
+"""
+
+
+def write_config(tmp_path, augmentation):
+    path = tmp_path / "tiny_views.py"
+    path.write_text(CONFIG.replace("AUGMENTATION", augmentation))
+    return path

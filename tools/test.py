@@ -1,0 +1,63 @@
+"""Test a checkpoint with the test set and metrics of a config file."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+# A checkout works without being installed.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+EXAMPLES = """examples:
+  python tools/test.py CONFIG work_dirs/a/epoch_100.pth
+  bash tools/dist_test.sh CONFIG work_dirs/a/epoch_100.pth 8
+"""
+
+
+def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
+    """Parse the command line and set LOCAL_RANK for launchers that only pass the flag."""
+    from mmengine.config import DictAction
+
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("config", help="config file with a test_dataloader")
+    parser.add_argument("checkpoint", help="weights to test: a file or a URL")
+    parser.add_argument(
+        "--work-dir", help="folder of the logs; default: the config's, or work_dirs/<config name>"
+    )
+    parser.add_argument(
+        "--cfg-options",
+        nargs="+",
+        action=DictAction,
+        metavar="KEY=VALUE",
+        help="replace values of the config, for example test_dataloader.batch_size=1",
+    )
+    parser.add_argument(
+        "--launcher",
+        choices=["none", "pytorch", "slurm", "mpi"],
+        default="none",
+        help="what started the processes; none: a single process",
+    )
+    parser.add_argument("--local_rank", "--local-rank", type=int, default=0, help="set by launcher")
+    args = parser.parse_args(argv)
+    os.environ.setdefault("LOCAL_RANK", str(args.local_rank))
+    return args
+
+
+def main() -> None:
+    """Test, or end with one line that says which argument does not fit."""
+    args = vars(parse_args())
+    del args["local_rank"]
+
+    from mmssprl.engine.launch import prepare_test_config, run
+
+    try:
+        cfg = prepare_test_config(**args)
+    except (ValueError, FileNotFoundError) as error:
+        sys.exit(f"test.py: error: {error}")
+    run(cfg, "test")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Train a model from a config file: pre-training, transfer and baselines alike."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+# A checkout works without being installed.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+EXAMPLES = """examples:
+  python tools/train.py configs/ssprl/ssprl_resnet18_scenes.py
+  python tools/train.py CONFIG --work-dir work_dirs/a --cfg-options train_dataloader.batch_size=32
+  python tools/train.py CONFIG --work-dir work_dirs/a --resume
+  bash tools/dist_train.sh CONFIG 8 --amp
+"""
+
+
+def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
+    """Parse the command line and set LOCAL_RANK for launchers that only pass the flag."""
+    from mmengine.config import DictAction
+
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("config", help="config file")
+    parser.add_argument(
+        "--work-dir", help="folder of the run; default: the config's, or work_dirs/<config name>"
+    )
+    parser.add_argument(
+        "--resume",
+        nargs="?",
+        const="auto",
+        metavar="CHECKPOINT",
+        help="go on from CHECKPOINT, or from the newest one in the work dir",
+    )
+    parser.add_argument(
+        "--amp",
+        action="store_true",
+        help="mixed precision, in bfloat16 unless optim_wrapper.dtype says otherwise",
+    )
+    parser.add_argument(
+        "--cfg-options",
+        nargs="+",
+        action=DictAction,
+        metavar="KEY=VALUE",
+        help="replace values of the config, for example optim_wrapper.optimizer.lr=0.3",
+    )
+    parser.add_argument(
+        "--launcher",
+        choices=["none", "pytorch", "slurm", "mpi"],
+        default="none",
+        help="what started the processes; none: a single process",
+    )
+    parser.add_argument("--local_rank", "--local-rank", type=int, default=0, help="set by launcher")
+    args = parser.parse_args(argv)
+    os.environ.setdefault("LOCAL_RANK", str(args.local_rank))
+    return args
+
+
+def main() -> None:
+    """Train, or end with one line that says which argument does not fit."""
+    args = vars(parse_args())
+    del args["local_rank"]
+
+    from mmssprl.engine.launch import prepare_train_config, run
+
+    try:
+        cfg = prepare_train_config(**args)
+    except (ValueError, FileNotFoundError, FileExistsError) as error:
+        sys.exit(f"train.py: error: {error}")
+    run(cfg, "train")
+
+
+if __name__ == "__main__":
+    main()
