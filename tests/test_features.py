@@ -6,6 +6,8 @@ from PIL import Image
 from probe_folders import write_coco, write_config
 from torch import nn
 
+from mmssprl.cli.errors import is_users_mistake
+from mmssprl.datasets import ImageReadError
 from mmssprl.evaluation import LabelledImages, extract_features, find_probe_data, load_backbone
 
 
@@ -76,6 +78,14 @@ class TestExtractFeatures:
         assert capsys.readouterr().out == ""
         extract_features(nn.Identity(), items, batch_size=2)
         assert "3/3" in capsys.readouterr().out
+
+    @pytest.mark.parametrize("num_workers", [0, 2])
+    def test_an_unreadable_image_is_named(self, tmp_path, num_workers):
+        (tmp_path / "bad.jpg").write_text("no image")
+        dataset = LabelledImages([tmp_path / "bad.jpg"] * 3, torch.zeros(3, 1), 8)
+        with pytest.raises(ImageReadError, match=r"^/.*bad.jpg: must be a complete image") as info:
+            extract_features(nn.Identity(), dataset, num_workers=num_workers, progress=False)
+        assert is_users_mistake(info.value)
 
     def test_rejects_bad_data(self, tmp_path):
         with pytest.raises(ValueError, match="at least one image, but it is empty"):

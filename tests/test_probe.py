@@ -42,6 +42,13 @@ class TestLinearProbe:
         assert metrics["image_px"] == 32  # the layout's
 
     def test_the_parts_are_put_together(self, voc, config):
+        # Labels of other images: no easy mAP of 1, every digit depends on the features.
+        files = sorted((voc / "Annotations").glob("*.xml"))
+        texts = [file.read_text() for file in files]
+        for file, i in zip(
+            files, torch.randperm(36, generator=torch.Generator().manual_seed(0)), strict=True
+        ):
+            file.write_text(texts[i])
         metrics = linear_probe("random", voc, config=config, image_px=40, seed=2, progress=False)
         data = find_probe_data(voc)
         backbone = load_backbone("random", Config.fromfile(config), seed=2)
@@ -57,7 +64,7 @@ class TestLinearProbe:
         )
         probe = fit_linear_probe(train, train_y, seed=2)
         expected, areas = mean_average_precision(probe(test), test_y)
-        assert metrics["mAP"] == expected
+        assert metrics["mAP"] == expected < 1
         assert metrics["strength"] == probe.strength
         assert metrics["per_class"] == {"green": areas[0], "red": areas[1], "zebra": None}
         assert metrics["layout"] == "VOC"

@@ -248,7 +248,9 @@ def test_bad_settings(kwargs, message):
 
 def test_epochs_need_their_length():
     head = make_head(freeze_epochs=1)
-    with pytest.raises(RuntimeError, match="freeze_epochs=1 counts epochs, .*PretrainHook"):
+    with pytest.raises(
+        RuntimeError, match="freeze_epochs=1 needs the length of an epoch; .*PretrainHook"
+    ):
         head.loss(embeddings_of(LAYOUT))
 
 

@@ -12,7 +12,7 @@ _base_ = ["../_base_/ssprl_resnet50.py", "../_base_/default_runtime.py"]
 
 max_epochs = 6
 batch_size = 32
-base_lr = 3e-3
+base_lr = 4e-3
 data_root = "data/scenes/coco/train2014"
 base_channels = 16
 num_stages = 3

@@ -83,7 +83,7 @@ class LARC(Optimizer):
         return loss
 
     def _update(self, group: dict[str, Any], params: list[Tensor]) -> None:
-        grads = [p.grad for p in params]
+        grads = [p.grad for p in params if p.grad is not None]
         weight_decay = group["weight_decay"]
         param_norms = torch.stack(torch._foreach_norm(params))
         grad_norms = torch.stack(torch._foreach_norm(grads))
@@ -92,8 +92,10 @@ class LARC(Optimizer):
         adapts = (param_norms > 0) & (grad_norms > 0)
         grad_scale = torch.where(adapts, trust, 1.0)
         decay_scale = torch.where(adapts, trust * weight_decay, 0.0)
-        scaled = torch._foreach_mul(grads, grad_scale.unbind())
-        torch._foreach_add_(scaled, torch._foreach_mul(params, decay_scale.unbind()))
+        # The stubs know lists of numbers only as the second argument.
+        scaled = torch._foreach_mul(grads, grad_scale.unbind())  # type: ignore[arg-type]
+        decay = torch._foreach_mul(params, decay_scale.unbind())  # type: ignore[arg-type]
+        torch._foreach_add_(scaled, decay)
 
         buffers = []
         for p in params:

@@ -125,17 +125,32 @@ def run(cfg: Config, task: Literal["train", "test"]) -> None:
     Args:
         cfg: From ``prepare_train_config`` or ``prepare_test_config``.
         task: What to run.
+
+    Raises:
+        ValueError: Training data that do not fill one batch.
     """
     if cfg.launcher != "none" and get_device() == "cpu":
         # mmengine selects a CUDA device before it joins the group, so the CPU group comes first.
         torch.distributed.init_process_group("gloo")
     runner = RUNNERS.build(cfg) if "runner_type" in cfg else Runner.from_cfg(cfg)
     if task == "train":
+        _check_epoch(runner)
         runner.train()
     else:
         runner.test()
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
+
+
+def _check_epoch(runner: Runner) -> None:
+    """Refuse data that do not fill one batch; mmengine's schedulers would fail on them."""
+    loader = runner.train_loop.dataloader
+    if len(loader) == 0:
+        raise ValueError(
+            f"one epoch has no step: {len(loader.dataset)} samples over {runner.world_size} "
+            f"process(es) do not fill one batch of {loader.batch_size}; lower "
+            "train_dataloader.batch_size or add data."
+        )
 
 
 def _read(

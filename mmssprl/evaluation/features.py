@@ -6,11 +6,12 @@ Legend: N images, C features, K classes, px side of the square the backbone sees
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmengine.utils import ProgressBar
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, default_collate
 from torchvision.transforms.v2 import functional as transforms
 
 from ..datasets.image_reading import read_image
@@ -82,9 +83,11 @@ def extract_features(
         Features (N, C) float32 on the CPU, and the labels (N, K).
 
     Raises:
-        ValueError: An empty dataset, or features that are not finite.
+        ValueError: An empty dataset, an image that cannot be read, or features that are not finite.
     """
-    loader: DataLoader = DataLoader(dataset, batch_size=batch_size, num_workers=num_workers)
+    loader: DataLoader = DataLoader(
+        _Guarded(dataset), batch_size=batch_size, num_workers=num_workers, collate_fn=_collate
+    )
     if not len(loader):
         raise ValueError("the dataset must hold at least one image, but it is empty.")
     shift = torch.tensor(mean, device=device).view(3, 1, 1)
@@ -95,7 +98,10 @@ def extract_features(
     bar = ProgressBar(len(dataset), file=sys.stdout) if progress else None  # type: ignore[arg-type]
     features, labels = [], []
     with torch.inference_mode():
-        for images, truth in loader:
+        for batch in loader:
+            if isinstance(batch, ValueError):
+                raise batch
+            images, truth = batch
             images = (images.to(device, non_blocking=True) - shift) / scale
             features.append(pool(backbone(images)).float().cpu())
             labels.append(truth)
@@ -112,3 +118,24 @@ def extract_features(
             f"{len(joined)} images gave NaN or infinity; check the weights."
         )
     return joined, torch.cat(labels)
+
+
+class _Guarded(Dataset):
+    """Hands a ValueError on as an item: raised in a worker, a loader would bury its message."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self.dataset)  # type: ignore[arg-type]
+
+    def __getitem__(self, index: int) -> Any:
+        try:
+            return self.dataset[index]
+        except ValueError as error:
+            return error
+
+
+def _collate(items: list[Any]) -> Any:
+    errors = [item for item in items if isinstance(item, ValueError)]
+    return errors[0] if errors else default_collate(items)

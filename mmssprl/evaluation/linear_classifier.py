@@ -178,9 +178,7 @@ class _Fit:
             loss.backward()
             return loss
 
-        # The caller may be under no_grad; the fit needs gradients all the same.
-        with torch.enable_grad():
-            optimizer.step(closure)
+        optimizer.step(closure)
         self._along_axes, self.bias = (d * u).detach(), bias.detach()
 
 

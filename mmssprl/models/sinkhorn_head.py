@@ -5,7 +5,7 @@ Index s is the scale: 0 the whole image, 1..S the patch levels.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from mmengine import dist
@@ -64,6 +64,9 @@ class SinkhornHead(BaseModule):
     """
 
     num_iterations: Tensor
+    prototypes: Any  # nn.ModuleList over scales
+    correlation: Any  # nn.ModuleList over levels
+    queues: Any  # nn.ModuleList over scales, None where there is no queue
 
     def __init__(
         self,
@@ -140,7 +143,9 @@ class SinkhornHead(BaseModule):
             CorrelationLearner(k, num_prototypes) for k in (counts[1:] if with_cross else ())
         )
         self.queues = nn.ModuleList(
-            FeatureQueue(length, in_channels) if length and scale in self.assigned_scales else None
+            FeatureQueue(length, in_channels)  # type: ignore[misc]
+            if length and scale in self.assigned_scales
+            else None
             for scale, length in enumerate(lengths)
         )
         self.register_buffer("num_iterations", torch.zeros((), dtype=torch.long))
@@ -255,8 +260,8 @@ class SinkhornHead(BaseModule):
         epochs = getattr(self, setting)
         if epochs and self._iters_per_epoch is None:
             raise RuntimeError(
-                f"SinkhornHead: {setting}={epochs} counts epochs, but the length of an epoch is "
-                "unknown; add dict(type='PretrainHook') to custom_hooks."
+                f"SinkhornHead: {setting}={epochs} needs the length of an epoch; "
+                "add dict(type='PretrainHook') to custom_hooks."
             )
         return epochs * (self._iters_per_epoch or 0)
 

@@ -53,5 +53,7 @@ class PretrainCheckpointHook(CheckpointHook):
     def _save_backbone(self, runner: Runner) -> None:
         name = Path(runner.cfg.filename or "ssprl").stem
         path = Path(runner.work_dir) / f"{name}_backbone.pth"
-        torch.save(dict(weights_to_cpu(unwrap(runner.model).backbone.state_dict())), path)
+        weights = weights_to_cpu(unwrap(runner.model).backbone.state_dict())
+        # Training runs channels-last; readers expect torch's default layout.
+        torch.save({name: value.contiguous() for name, value in weights.items()}, path)
         runner.logger.info(f"Backbone weights: {path}")

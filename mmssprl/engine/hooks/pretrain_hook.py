@@ -1,6 +1,7 @@
 """What pre-training needs from the runner: epochs for the data and the head."""
 
 from pathlib import Path
+from typing import Any
 
 from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
@@ -10,7 +11,7 @@ from torch import nn
 from ...registry import HOOKS
 
 
-def unwrap(model: nn.Module) -> nn.Module:
+def unwrap(model: nn.Module) -> Any:
     """Return the model inside a DDP wrapper, or the model itself."""
     return model.module if is_model_wrapper(model) else model
 
