@@ -1,6 +1,7 @@
 """One thread per process, no state between tests, a reason for each test that cannot run here."""
 
 import importlib.util
+import logging
 from collections.abc import Iterator
 
 import pytest
@@ -35,3 +36,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("full"):
                 item.add_marker(skip)
+
+
+@pytest.fixture
+def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The warnings that the data sets give to mmengine's logger in this process."""
+    messages: list[str] = []
+
+    def log(message: str, logger: str, level: int) -> None:
+        assert (logger, level) == ("current", logging.WARNING)
+        messages.append(message)
+
+    monkeypatch.setattr("mmssprl.datasets.bad_images.print_log", log)
+    monkeypatch.setattr("mmssprl.datasets.unlabeled_images.print_log", log)
+    return messages

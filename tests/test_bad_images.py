@@ -1,0 +1,188 @@
+import os
+
+import pytest
+import torch
+from image_folders import build, folder, greens, read_list, save
+from mmengine.dataset import pseudo_collate
+from torch.utils.data import DataLoader
+
+from mmssprl.datasets.bad_images import BadImages
+
+
+def test_bad_image_is_replaced_listed_and_warned_of_once(tmp_path, warnings):
+    dataset = build(folder(tmp_path / "images", 10, bad=[4]))
+    bad_list = tmp_path / "work_dir" / "bad_images.txt"
+    dataset.record_bad_images(bad_list)
+    for epoch in range(3):
+        dataset.set_epoch(epoch, 0)
+        items = list(dataset)
+        assert greens(items)[:4] == [0, 1, 2, 3]
+        assert greens(items)[4] != 4
+        assert items[4]["sample_idx"] == greens(items)[4]
+        assert items[4]["crop_seed"] == (0, epoch, 4)
+    (path, reason), *others = read_list(bad_list)
+    assert others == []
+    assert path == str(tmp_path / "images" / "04.png")
+    assert reason.startswith("it cannot be decoded (")
+    assert len(warnings) == 1
+    assert warnings[0].startswith(f"{path}: it cannot be decoded (")
+
+
+def test_replacement_depends_on_the_crop_seed_only(tmp_path, warnings):
+    root = folder(tmp_path, 30, bad=range(10))
+    first, second = (build(root, max_bad_share=1.0) for _ in range(2))
+    drawn = set()
+    for epoch in range(5):
+        first.set_epoch(epoch, 7)
+        second.set_epoch(epoch, 7)
+        forward = [first[i]["sample_idx"] for i in range(10)]
+        backward = [second[i]["sample_idx"] for i in reversed(range(10))]  # meets others first
+        assert forward == backward[::-1]
+        drawn.update(forward)
+    assert min(drawn) >= 10
+    assert len(drawn) > 10
+
+
+def test_replacement_without_an_epoch_is_random(tmp_path, warnings):
+    dataset = build(folder(tmp_path, 20, bad=[0]))
+    assert len({dataset[0]["sample_idx"] for _ in range(30)}) > 5
+
+
+def test_known_bad_images_are_not_read_again(tmp_path, warnings, monkeypatch):
+    from mmssprl.datasets import unlabeled_images
+
+    dataset = build(folder(tmp_path, 10, bad=[4]))
+    dataset[4]
+    read, seen = unlabeled_images.read_image, []
+    monkeypatch.setattr(
+        unlabeled_images, "read_image", lambda path: seen.append(path) or read(path)
+    )
+    for _ in range(5):
+        dataset[4]
+    assert len(seen) == 5
+    assert str(tmp_path / "04.png") not in seen
+
+
+@pytest.mark.parametrize(
+    ("num_images", "num_bad", "share", "stops"),
+    [
+        (100, 1, 0.01, False),
+        (100, 2, 0.01, True),
+        (200, 2, 0.01, False),
+        (10, 1, 0.01, False),  # one is tolerated, however few images
+        (10, 2, 0.01, True),
+        (10, 1, 0.0, True),  # but not if none may be bad
+        (4, 2, 0.5, False),
+        (4, 3, 0.5, True),
+        (3, 3, 1.0, True),  # nothing is left to replace them
+        (1, 1, 0.5, True),
+    ],
+)
+def test_share_of_bad_images_at_which_training_stops(warnings, num_images, num_bad, share, stops):
+    bad_images = BadImages(num_images, share)
+    for index in range(num_bad - 1):
+        bad_images.add(index, f"{index}.jpg", "broken")
+        bad_images.add(index, f"{index}.jpg", "broken")  # counts once
+    if stops:
+        message = rf"max_bad_share={share}: .* but {num_bad} of {num_images} .* raise max_bad_share"
+        with pytest.raises(RuntimeError, match=message):
+            bad_images.add(num_bad - 1, "last.jpg", "broken")
+    else:
+        bad_images.add(num_bad - 1, "last.jpg", "broken")
+    assert len(warnings) == num_bad
+
+
+def test_error_names_the_list(tmp_path, warnings):
+    dataset = build(folder(tmp_path, 20, bad=[1, 2, 3]), max_bad_share=0.1)
+    dataset.record_bad_images(tmp_path / "bad.txt")
+    with pytest.raises(RuntimeError, match=r"3 of 20 \(15.0%\) are; they are listed in .*bad.txt"):
+        list(dataset)
+    assert len(read_list(tmp_path / "bad.txt")) == 3
+
+
+def test_resumed_run_lists_nothing_twice_and_forgets_what_was_repaired(tmp_path, warnings):
+    root, bad_list = folder(tmp_path / "images", 30, bad=[1, 2, 3]), tmp_path / "bad.txt"
+    dataset = build(root, max_bad_share=0.1)
+    dataset.record_bad_images(bad_list)
+    list(dataset)
+    save(root / "02.png", 2)  # repaired, and another one breaks
+    (root / "09.png").write_bytes(b"")
+    (root / "03.png").unlink()
+    with bad_list.open("a") as file:
+        file.write("/other/data/set.jpg\tbroken\n")
+    resumed = build(root, max_bad_share=0.1)
+    resumed.record_bad_images(bad_list)
+    assert greens(resumed)[2] == 2
+    listed = [os.path.basename(path) for path, _ in read_list(bad_list)]
+    assert listed == ["01.png", "02.png", "03.png", "set.jpg", "09.png"]
+    assert len(warnings) == 4
+    # Only 01 and 09 still count: two more and the next run stops, and the one after at its start.
+    for name in ("10.png", "11.png"):
+        (root / name).write_bytes(b"")
+    resumed = build(root, max_bad_share=0.1)
+    resumed.record_bad_images(bad_list)
+    with pytest.raises(RuntimeError, match="but 3 of 29"):
+        list(resumed)
+    with pytest.raises(RuntimeError, match="but 3 of 29"):
+        build(root, max_bad_share=0.1).record_bad_images(bad_list)
+
+
+def test_two_workers_list_a_bad_image_once(tmp_path):
+    dataset = build(folder(tmp_path / "images", 24, bad=[2, 5]), max_bad_share=0.5)
+    bad_list = tmp_path / "bad.txt"
+    dataset.record_bad_images(bad_list)
+    # Both workers meet both bad images: every index is drawn by each in turn.
+    sampler = [i for i in range(24) for _ in range(2)]
+    for epoch in range(2):
+        dataset.set_epoch(epoch, 0)
+        loader = DataLoader(dataset, 1, sampler=sampler, num_workers=2, collate_fn=pseudo_collate)
+        assert len(list(loader)) == 48
+    assert sorted(os.path.basename(path) for path, _ in read_list(bad_list)) == ["02.png", "05.png"]
+
+
+def test_workers_share_what_is_bad_and_their_error_comes_out(tmp_path):
+    dataset = build(folder(tmp_path, 60, bad=[0, 1, 2, 3]), max_bad_share=0.05)
+    loader = iter(DataLoader(dataset, 1, num_workers=2, collate_fn=pseudo_collate))
+    errors = []
+    for _ in range(60):  # to the end: workers that are left with work take 10 s to stop
+        try:
+            next(loader)
+        except RuntimeError as error:
+            errors.append(str(error))
+    # Each worker alone meets 2 bad images; together they exceed 3 of 60.
+    assert len(errors) in (1, 2)
+    assert "max_bad_share=0.05: at most this share" in errors[0]
+    assert "but 4 of 60 (6.7%) are" in errors[0]
+
+
+def run_rank(rank, root, barrier, errors):
+    """Read the images 0 to 19, and those from 20 on that are this rank's."""
+    dataset = build(root / "images", max_bad_share=12.5 / 30)
+    dataset.record_bad_images(root / "bad.txt")
+    barrier.wait(timeout=60)
+    try:
+        for index in (*range(20), *range(20 + rank, 30, 2)):
+            dataset[index]
+    except RuntimeError as error:
+        errors.put(str(error))
+    barrier.wait(timeout=60)
+
+
+def test_two_processes_keep_one_list_and_count_together(tmp_path):
+    # 10 bad images that both read, 2 more of rank 0 and 1 of rank 1: neither sees 13 alone.
+    folder(tmp_path / "images", 30, bad=[*range(0, 20, 2), 20, 22, 21])
+    context = torch.multiprocessing.get_context("fork")
+    barrier, errors = context.Barrier(2), context.Queue()
+    ranks = [
+        context.Process(target=run_rank, args=(rank, tmp_path, barrier, errors))
+        for rank in range(2)
+    ]
+    for rank in ranks:
+        rank.start()
+    message = errors.get(timeout=60)
+    for rank in ranks:
+        rank.join(timeout=60)
+    assert [rank.exitcode for rank in ranks] == [0, 0]
+    assert "but 13 of 30 (43.3%) are" in message
+    listed = [os.path.basename(path) for path, _ in read_list(tmp_path / "bad.txt")]
+    assert len(listed) == len(set(listed)) == 13
