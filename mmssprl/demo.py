@@ -41,7 +41,7 @@ class Method:
 
 RANDOM = Method("random", "random weights", SSPRL_CONFIG, False, 0.1)
 SSPRL = Method("ssprl", "SS-PRL", SSPRL_CONFIG, True, 1.0)
-SWAV_EPOCHS = Method("swav_equal_epochs", "SwAV, equal epochs", SWAV_CONFIG, True, 0.4)
+SWAV_EPOCHS = Method("swav_equal_epochs", "SwAV, equal epochs", SWAV_CONFIG, True, 0.3)
 SWAV_TIME = Method("swav_equal_time", "SwAV, equal time", SWAV_CONFIG, True, 1.0)
 METHODS = (RANDOM, SWAV_EPOCHS, SWAV_TIME, SSPRL)
 
@@ -81,8 +81,11 @@ def run_demo(
         One result per run: ``method``, ``seed``, ``mAP`` in [0, 1], ``epochs``, ``seconds``.
     """
     from .datasets.scenes import generate_scenes
+    from .datasets.scenes.generate import META_FILE
 
     start = time.perf_counter()
+    if not (work_dir / "scenes" / META_FILE).exists():
+        shutil.rmtree(work_dir / "scenes", ignore_errors=True)  # stopped half-way
     log(f"scenes: {NUM_TRAIN} + {NUM_VAL} images of {SIZE_PX} px")
     scenes = generate_scenes(
         work_dir / "scenes", num_train=NUM_TRAIN, num_val=NUM_VAL, size_px=SIZE_PX
@@ -137,10 +140,12 @@ def run_demo(
 def execute(run: Run) -> dict[str, Any]:
     """Train and probe one run, or return the result that it left before.
 
-    A run that was stopped half-way starts again: its time would not compare.
+    A run that was stopped half-way, or had another number of epochs, starts again.
     """
     if run.result_file.exists():
-        return json.loads(run.result_file.read_text())
+        result = json.loads(run.result_file.read_text())
+        if run.epochs in (None, result["epochs"]):
+            return result
     from .engine.launch import prepare_train_config
     from .engine.launch import run as launch
     from .evaluation import linear_probe
@@ -243,7 +248,8 @@ def _draw(run: Run, work_dir: Path) -> list[Path]:
 
 
 def _start_worker(log_file: Path) -> None:
-    """Send the worker's output to a file and keep it on one core."""
+    """Send the worker's output to a file and keep it on one core and off any GPU."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     import torch
 
     descriptor = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

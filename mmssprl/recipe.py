@@ -63,6 +63,8 @@ class Recipe:
         epochs: Passes over the images.
         steps_per_epoch: Batches of one process and epoch.
         optimizer: Config of the optimizer, with its lr.
+        epsilon: Sinkhorn's regularisation.
+        jitter: Strength of brightness, contrast and saturation; hue has a quarter of it.
         num_prototypes: K_0.
         num_patch_prototypes: K_s.
         queue_length: Rows per view and device at scale 0.
@@ -82,6 +84,8 @@ class Recipe:
     epochs: int
     steps_per_epoch: int
     optimizer: dict[str, Any]
+    epsilon: float
+    jitter: float
     num_prototypes: int
     num_patch_prototypes: int
     queue_length: int
@@ -143,9 +147,10 @@ def choose_recipe(
         raise ValueError(
             f"a step needs 2 images per device and at most all {num_images} images, but got "
             f"batch size {batch_size} on {num_devices} device(s); "
-            f"choose a batch size from 2 to {num_images // num_devices}, or add images."
+            f"choose a batch size from 2 to {num_images // num_devices}, use fewer devices "
+            "(CUDA_VISIBLE_DEVICES), or add images."
         )
-    steps_per_epoch = num_images // step_images
+    steps_per_epoch = math.ceil(num_images / num_devices) // batch_size  # of one process
     if epochs is None:
         epochs = _round_to(COCO_EPOCHS * COCO_IMAGES / num_images, 10, low=100, high=800)
         reasons["epochs"] = "as many images seen as in 200 epochs of COCO, from 100 to 800 epochs"
@@ -154,6 +159,12 @@ def choose_recipe(
     total_steps = epochs * steps_per_epoch // accumulation
     optimizer, reasons["optimizer"] = _choose_optimizer(
         step_images * accumulation, total_steps, backbone
+    )
+    short = optimizer["type"] != "LARC"
+    reasons["targets"] = (
+        "sharper codes and half the colour jitter: AdamW collapsed or stood still with the paper's"
+        if short
+        else "as in the paper"
     )
     k_0 = _round_to(num_images * COCO_PROTOTYPES / COCO_IMAGES, 10, MIN_PROTOTYPES, IN1K_PROTOTYPES)
     k_s = max(MIN_PROTOTYPES, k_0 // 2)
@@ -191,6 +202,8 @@ def choose_recipe(
         epochs=epochs,
         steps_per_epoch=steps_per_epoch,
         optimizer=optimizer,
+        epsilon=0.02 if short else 0.05,
+        jitter=0.4 if short else 0.8,
         num_prototypes=k_0,
         num_patch_prototypes=k_s,
         queue_length=lengths[0],

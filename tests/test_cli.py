@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from mmssprl.cli import COMMANDS, build_parser, main
-from mmssprl.cli.errors import is_users_mistake
+from mmssprl.cli.errors import message_for_user
 from mmssprl.cli.outputs import prepare_output
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 from mmssprl.registry import TRANSFORMS
@@ -101,12 +101,12 @@ class TestIsUsersMistake:
     def test_what_the_package_raises_on_purpose(self):
         error = raised(lambda: ViewLayout.build(BAD_LAYOUT))
         assert "must be >= patch_px" in str(error)
-        assert is_users_mistake(error)
-        assert is_users_mistake(raised(lambda: ViewLayout.build(3)))  # a TypeError
+        assert message_for_user(error)
+        assert message_for_user(raised(lambda: ViewLayout.build(3)))  # a TypeError
 
     def test_through_a_registry(self):
         spec = {"type": "PyramidCrop", "layout": BAD_LAYOUT}
-        assert is_users_mistake(raised(lambda: TRANSFORMS.build(spec)))
+        assert message_for_user(raised(lambda: TRANSFORMS.build(spec)))
 
     def test_wrapped_with_its_message_kept(self):
         def wrap():
@@ -115,19 +115,19 @@ class TestIsUsersMistake:
             except ValueError as error:
                 raise ValueError(f"class `PyramidCrop`: {error}")  # noqa: B904
 
-        assert is_users_mistake(raised(wrap))
+        assert message_for_user(raised(wrap))
 
     def test_what_the_operating_system_raises(self, tmp_path):
-        assert is_users_mistake(raised(lambda: (tmp_path / "gone").read_text()))
+        assert message_for_user(raised(lambda: (tmp_path / "gone").read_text()))
 
     def test_an_error_inside_the_package_that_no_raise_made_is_a_bug(self):
         # A TypeError out of "value < 1", not out of a raise statement.
         error = raised(lambda: PyramidLevel(grid=2, resize_px=8, patch_px=4, area=7).validate("x"))
         assert isinstance(error, TypeError)
-        assert not is_users_mistake(error)
+        assert not message_for_user(error)
 
     def test_an_error_of_another_library_is_a_bug(self):
-        assert not is_users_mistake(raised(lambda: int("x")))
+        assert not message_for_user(raised(lambda: int("x")))
 
     def test_a_bug_while_handling_a_mistake_is_a_bug(self):
         def handle():
@@ -136,7 +136,7 @@ class TestIsUsersMistake:
             except ValueError:
                 int("x")
 
-        assert not is_users_mistake(raised(handle))
+        assert not message_for_user(raised(handle))
 
 
 class TestPrepareOutput:

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +77,12 @@ def test_pretrain_refuses_a_used_work_dir_and_resumes_it(pretrained, scenes, cap
     assert main(["pretrain", images, "--work-dir", str(pretrained), "--resume"]) == 0
     for name, value in torch.load(pretrained / "ssprl_resnet18_backbone.pth").items():
         assert torch.equal(value, weights[name])
+    assert (pretrained / "epoch_2.pth").stat().st_mtime_ns == before
+    resume = ["pretrain", "--work-dir", str(pretrained), "--resume"]
+    assert main([*resume, str(pretrained)]) == 2
+    assert "--resume goes on with the run's own images" in capsys.readouterr().err
+    assert main([*resume, images, "--epochs", "4"]) == 2
+    assert "leave --epochs, --batch-size" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -180,3 +187,28 @@ def test_module_runs_as_a_script():
     )
     assert done.returncode == 0
     assert "python -m mmssprl pretrain photos/" in done.stdout
+
+
+def test_too_many_broken_images_stop_with_one_message(scenes, tmp_path, capsys):
+    images = tmp_path / "images"
+    shutil.copytree(scenes / "coco" / "train2014", images)
+    for path in sorted(images.iterdir())[:5]:
+        path.write_bytes(path.read_bytes()[:500])
+    arguments = ["pretrain", str(images), "--work-dir", str(tmp_path / "run")]
+    arguments += ["--backbone", "resnet18", "--epochs", "1", "--batch-size", "8"]
+    # Found by a loader's worker process, told by this one.
+    assert main(arguments) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("mmssprl pretrain: error: max_bad_share=0.01: at most this share")
+    listed = (tmp_path / "run" / "bad_images.txt").read_text().splitlines()
+    assert 2 <= len(listed) <= 5
+
+
+def test_training_without_data_ends_with_one_line(tmp_path):
+    command = [sys.executable, str(ROOT / "tools" / "train.py"), str(SCENES_CONFIG)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1
+    told = done.stderr.splitlines()[-1]
+    assert told.startswith("train.py: error: ")
+    assert "data/scenes/coco/train2014" in told
+    assert "Traceback" not in done.stderr

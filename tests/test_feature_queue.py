@@ -76,6 +76,17 @@ def test_another_batch_size_after_loading_starts_empty(caplog):
     assert "Queue starts empty: the batch size has changed" in caplog.text
 
 
+def test_another_length_after_loading_starts_empty():
+    # Both lengths round down to 4 rows: without a check the zeros of the new buffer would count.
+    queue, longer = FeatureQueue(4, 3), FeatureQueue(5, 3)
+    for value in (1, 2, 3):
+        queue.push(step_of(value))
+    longer.load_state_dict(queue.state_dict())
+    assert longer.num_filled == 0
+    longer.push(step_of(7))
+    assert not longer.is_full
+
+
 def fake_ranks(monkeypatch, rank, world_size, gathered=None):
     monkeypatch.setattr("mmssprl.models.feature_queue.dist.get_rank", lambda: rank)
     monkeypatch.setattr("mmssprl.models.feature_queue.dist.get_world_size", lambda: world_size)

@@ -6,7 +6,7 @@ from PIL import Image
 from probe_folders import write_coco, write_config
 from torch import nn
 
-from mmssprl.cli.errors import is_users_mistake
+from mmssprl.cli.errors import message_for_user
 from mmssprl.datasets import ImageReadError
 from mmssprl.evaluation import LabelledImages, extract_features, find_probe_data, load_backbone
 
@@ -85,7 +85,7 @@ class TestExtractFeatures:
         dataset = LabelledImages([tmp_path / "bad.jpg"] * 3, torch.zeros(3, 1), 8)
         with pytest.raises(ImageReadError, match=r"^/.*bad.jpg: must be a complete image") as info:
             extract_features(nn.Identity(), dataset, num_workers=num_workers, progress=False)
-        assert is_users_mistake(info.value)
+        assert message_for_user(info.value)
 
     def test_rejects_bad_data(self, tmp_path):
         with pytest.raises(ValueError, match="at least one image, but it is empty"):

@@ -4,7 +4,7 @@ from torch import nn
 from toy_run import write_config
 
 from mmssprl.engine import launch
-from mmssprl.engine.launch import prepare_test_config, prepare_train_config
+from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 
 
 @pytest.fixture
@@ -167,3 +167,13 @@ def test_cpu_wrapper_reverts_sync_batch_norm_of_any_rank(monkeypatch):
     assert logged == ["SyncBatchNorm has no CPU kernel: its layers are BatchNorm in this run."]
     launch.CPUDistributedDataParallel(nn.Sequential(nn.BatchNorm1d(3)))
     assert len(logged) == 1
+
+
+def test_data_that_fill_no_batch_are_refused(config, tmp_path):
+    cfg = prepare_train_config(
+        config,
+        work_dir=tmp_path / "run",
+        cfg_options={"train_dataloader.batch_size": 16, "train_dataloader.drop_last": True},
+    )
+    with pytest.raises(ValueError, match="8 samples over 1 process.* do not fill one batch of 16"):
+        run(cfg, "train")

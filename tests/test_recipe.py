@@ -30,6 +30,7 @@ def test_coco_on_two_gpus_gives_the_released_recipe_back():
         "weight_decay": 1e-6,
         "trust_coefficient": 0.001,
     }
+    assert (recipe.epsilon, recipe.jitter) == (0.05, 0.8)
     assert (recipe.num_prototypes, recipe.num_patch_prototypes) == (300, 150)
     # Released: 1,920 and 5,000; here the nearest multiples of 64 x 1, 4 and 9 rows.
     assert recipe.queue_length == 1920
@@ -49,6 +50,7 @@ def test_small_runs_use_adamw():
     recipe = choose(num_images=2000, epochs=20, num_devices=1)
     assert recipe.optimizer["type"] == "AdamW"
     assert "too few for LARC" in recipe.reasons["optimizer"]
+    assert (recipe.epsilon, recipe.jitter) == (0.02, 0.4)
     assert choose(backbone="swin-tiny").optimizer["type"] == "AdamW"
 
 

@@ -50,13 +50,16 @@ def main() -> None:
     args = vars(parse_args())
     del args["local_rank"]
 
+    from mmssprl.cli.errors import message_for_user
     from mmssprl.engine.launch import prepare_test_config, run
 
     try:
-        cfg = prepare_test_config(**args)
-    except (ValueError, FileNotFoundError) as error:
-        sys.exit(f"test.py: error: {error}")
-    run(cfg, "test")
+        run(prepare_test_config(**args), "test")
+    except Exception as error:
+        message = message_for_user(error)
+        if message is None:
+            raise
+        sys.exit(f"test.py: error: {message}")
 
 
 if __name__ == "__main__":

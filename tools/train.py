@@ -63,13 +63,16 @@ def main() -> None:
     args = vars(parse_args())
     del args["local_rank"]
 
+    from mmssprl.cli.errors import message_for_user
     from mmssprl.engine.launch import prepare_train_config, run
 
     try:
-        cfg = prepare_train_config(**args)
-    except (ValueError, FileNotFoundError, FileExistsError) as error:
-        sys.exit(f"train.py: error: {error}")
-    run(cfg, "train")
+        run(prepare_train_config(**args), "train")
+    except Exception as error:
+        message = message_for_user(error)
+        if message is None:
+            raise
+        sys.exit(f"train.py: error: {message}")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,9 @@ model = dict(
         blur_prob=0.5,
         blur_sigma=(0.1, 2.0),
     ),
-    backbone=dict(type="ResNet", depth=50),
+    # mmpretrain's zero initialisation of the last norms would give LARC parameters of zero norm,
+    # which it does not scale: every residual branch would start dead and stay so for long.
+    backbone=dict(type="ResNet", depth=50, zero_init_residual=False),
     neck=dict(
         type="MultiHeadNeck",
         in_channels=feature_channels,

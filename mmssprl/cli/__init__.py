@@ -10,7 +10,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from .errors import is_users_mistake
+from .errors import message_for_user
 
 COMMANDS = ("demo", "scenes", "pretrain", "probe", "visualize")
 
@@ -56,8 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return args.run(args)
     except Exception as error:
-        if args.traceback or not is_users_mistake(error):
+        message = None if args.traceback else message_for_user(error)
+        if message is None:
             raise
         command = next(name for name in arguments if name in COMMANDS)
-        print(f"mmssprl {command}: error: {error}", file=sys.stderr)
+        print(f"mmssprl {command}: error: {message}", file=sys.stderr)
         return _EXIT_MISTAKE

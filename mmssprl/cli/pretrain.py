@@ -23,6 +23,8 @@ _BASE_CONFIG = "configs/ssprl/ssprl_resnet50_2xb64-coslr-200e_coco.py"
 _SIZED_IMAGES = 64
 """Images whose size is looked at to choose the views' sizes."""
 _MAX_LOG_INTERVAL = 50
+_RECIPE_OPTIONS = ("epochs", "batch_size", "accumulate", "backbone", "variant", "seed")
+"""None unless given, so that --resume can refuse them."""
 
 
 def add_parser(subparsers: "argparse._SubParsersAction") -> None:
@@ -41,21 +43,19 @@ def add_parser(subparsers: "argparse._SubParsersAction") -> None:
     parser.add_argument("--epochs", type=int, help="passes over the images; default: chosen")
     parser.add_argument("--batch-size", type=int, help="images per device; default: chosen")
     parser.add_argument(
-        "--accumulate", type=int, default=1, help="steps per update; the lr grows with it"
+        "--accumulate", type=int, help="steps per update, default 1; the lr grows with it"
     )
     parser.add_argument(
         "--backbone",
         choices=["resnet18", "resnet50", "vit-small", "swin-tiny"],
-        default="resnet50",
         help="what to pre-train (default: resnet50)",
     )
     parser.add_argument(
         "--variant",
         choices=["paper", "released"],
-        default="paper",
         help="form of the method: of the paper, or of its released code (default: paper)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of all randomness (default: 0)")
+    parser.add_argument("--seed", type=int, help="of all randomness (default: 0)")
     parser.add_argument(
         "--resume",
         action="store_true",
@@ -67,9 +67,9 @@ def add_parser(subparsers: "argparse._SubParsersAction") -> None:
 def run(args: argparse.Namespace) -> int:
     """Choose the recipe, write the config, train, and say what comes next."""
     work_dir = Path(args.work_dir or f"work_dirs/pretrain_{Path(args.dir).resolve().name}")
-    config = work_dir / f"ssprl_{args.backbone}.py"
+    config = work_dir / f"ssprl_{args.backbone or 'resnet50'}.py"
     if args.resume:
-        config = _config_of_run(work_dir)
+        config = _config_of_run(args, work_dir)
     else:
         cfg, recipe = _make_config(args)
         print(describe(recipe, args.dir))
@@ -77,7 +77,9 @@ def run(args: argparse.Namespace) -> int:
         work_dir.mkdir(parents=True, exist_ok=True)
         cfg.dump(config)
         print(f"config: {config}")
-    _train(config, work_dir, args.resume)
+    status = _train(config, work_dir, args.resume)
+    if status:
+        return status
     weights = work_dir / f"{config.stem}_backbone.pth"
     print(f"backbone weights: {weights}")
     print(f"next: python -m mmssprl probe {weights} DATA  (DATA in COCO or VOC layout)")
@@ -102,6 +104,7 @@ def describe(recipe: "Recipe", source: str) -> str:
         "batch": batch,
         "epochs": f"{recipe.epochs}, {updates} updates",
         "optimizer": f"{optimizer['type']}, lr {optimizer['lr']:.3g}, cosine",
+        "targets": f"epsilon {recipe.epsilon}, colour jitter {recipe.jitter}",
         "prototypes": f"{recipe.num_prototypes} / {recipe.num_patch_prototypes}",
         "queues": f"{' / '.join(map(str, queues))} rows from epoch {recipe.queue_start_epoch}",
         "freezing": f"{recipe.freeze_iters} steps",
@@ -120,6 +123,9 @@ def _make_config(args: argparse.Namespace) -> "tuple[Config, Recipe]":
     from ..recipe import BACKBONES, choose_recipe
     from ..shipped import shipped
 
+    seed = args.seed or 0
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
     images = UnlabeledImages(data_root=args.dir)
     num_gpus = torch.cuda.device_count()
     cfg = Config.fromfile(shipped(_BASE_CONFIG))
@@ -129,13 +135,16 @@ def _make_config(args: argparse.Namespace) -> "tuple[Config, Recipe]":
         cfg.model.layout.to_dict(),
         num_devices=max(1, num_gpus),
         on_gpu=num_gpus > 0,
-        backbone=args.backbone,
-        variant=args.variant,
+        backbone=args.backbone or "resnet50",
+        variant=args.variant or "paper",
         epochs=args.epochs,
         batch_size=args.batch_size,
-        accumulation=args.accumulate,
+        accumulation=1 if args.accumulate is None else args.accumulate,
     )
     backbone, channels = BACKBONES[recipe.backbone]
+    if backbone["type"] == "ResNet":
+        # LARC does not scale parameters of zero norm, see the base config; AdamW gains by them.
+        backbone = {**backbone, "zero_init_residual": recipe.optimizer["type"] != "LARC"}
     base_lr = recipe.optimizer["lr"]
     workers = min(8, max(1, (os.cpu_count() or 1) // recipe.num_devices - 1))
     cfg.layout = recipe.layout
@@ -144,6 +153,11 @@ def _make_config(args: argparse.Namespace) -> "tuple[Config, Recipe]":
     cfg.merge_from_dict(
         {
             "model.neck.in_channels": channels,
+            "model.data_preprocessor.brightness": recipe.jitter,
+            "model.data_preprocessor.contrast": recipe.jitter,
+            "model.data_preprocessor.saturation": recipe.jitter,
+            "model.data_preprocessor.hue": recipe.jitter / 4,
+            "model.head.epsilon": recipe.epsilon,
             "model.head.variant": recipe.variant,
             "model.head.num_prototypes": recipe.num_prototypes,
             "model.head.num_patch_prototypes": recipe.num_patch_prototypes,
@@ -164,7 +178,7 @@ def _make_config(args: argparse.Namespace) -> "tuple[Config, Recipe]":
             "auto_scale_lr.base_batch_size": recipe.batch_size * recipe.num_devices,
             "default_hooks.logger.interval": min(_MAX_LOG_INTERVAL, recipe.steps_per_epoch),
             "default_hooks.checkpoint.interval": max(1, recipe.epochs // 20),
-            "randomness.seed": args.seed,
+            "randomness.seed": seed,
         }
     )
     cfg.optim_wrapper.optimizer = recipe.optimizer
@@ -183,19 +197,35 @@ def _typical_short_side(images: "object") -> int:
         try:
             with Image.open(images.get_data_info(int(index))["img_path"]) as image:  # type: ignore[attr-defined]
                 sides.append(min(image.size))
-        except OSError:
+        except Exception:  # PIL has many ways to fail on a damaged file
             continue  # training lists it in bad_images.txt
     if not sides:
-        raise ValueError(f"none of {_SIZED_IMAGES} images looked at could be opened.")
+        raise ValueError(
+            f"the images of a folder must be readable, but none of {min(count, _SIZED_IMAGES)} "
+            "looked at could be opened; check what they are."
+        )
     return int(np.median(sides))
 
 
-def _config_of_run(work_dir: Path) -> Path:
+def _config_of_run(args: argparse.Namespace, work_dir: Path) -> Path:
+    from mmengine.config import Config
+
     configs = sorted(work_dir.glob("ssprl_*.py"))
     if len(configs) != 1:
         raise FileNotFoundError(
             f"--resume needs the config of one run in {work_dir}, but found {len(configs)}; "
             "give the run's --work-dir, or leave --resume out to start."
+        )
+    root = Config.fromfile(configs[0]).train_dataloader.dataset.data_root
+    if Path(root) != Path(args.dir).resolve():
+        raise ValueError(
+            f"--resume goes on with the run's own images, {root}, but DIR is {args.dir}; "
+            "give that folder, or start a new run with another --work-dir."
+        )
+    if any(getattr(args, name) is not None for name in _RECIPE_OPTIONS):
+        flags = ", ".join("--" + name.replace("_", "-") for name in _RECIPE_OPTIONS)
+        raise ValueError(
+            f"--resume takes the recipe from {configs[0]}; leave {flags} out, or start a new run."
         )
     return configs[0]
 
@@ -208,7 +238,7 @@ def _refuse_used(work_dir: Path) -> None:
         )
 
 
-def _train(config: Path, work_dir: Path, resume: bool) -> None:
+def _train(config: Path, work_dir: Path, resume: bool) -> int:
     import torch
 
     from ..shipped import shipped
@@ -218,11 +248,11 @@ def _train(config: Path, work_dir: Path, resume: bool) -> None:
         command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={num_gpus}"]
         command += ["--standalone", str(shipped("tools/train.py")), str(config)]
         command += ["--work-dir", str(work_dir), "--launcher", "pytorch", "--amp"]
-        subprocess.run(command + ["--resume"] * resume, check=True)
-        return
+        return subprocess.run(command + ["--resume"] * resume).returncode
     from ..engine.launch import prepare_train_config, run
 
     cfg = prepare_train_config(
         config, work_dir=work_dir, resume="auto" if resume else None, amp=num_gpus > 0
     )
     run(cfg, "train")
+    return 0

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import torch.distributed
+import torch
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.logging import print_log
@@ -206,7 +206,9 @@ def _use_amp(cfg: Config) -> None:
             f"{kind!r}; set up mixed precision in the config instead of --amp."
         )
     wrapper.type = "AmpOptimWrapper"
-    if wrapper.setdefault("dtype", "bfloat16") == "bfloat16":
+    # V100 and T4 have no bfloat16 of their own.
+    old_gpu = torch.cuda.is_available() and not torch.cuda.is_bf16_supported(False)
+    if wrapper.setdefault("dtype", "float16" if old_gpu else "bfloat16") == "bfloat16":
         # bfloat16 has float32's range: a scaler would only wait for the device in every step.
         wrapper.setdefault("loss_scale", {"enabled": False})
 

@@ -135,8 +135,15 @@ class FeatureQueue(nn.Module):
         num_ranks = 1 if ranks is None else len(ranks)
         if ranks is not None and num_ranks == dist.get_world_size():
             state_dict[prefix + "features"] = ranks[dist.get_rank()]
+        stored = state_dict.get(prefix + "features", self.features)
+        same_length = stored.shape == self.features.shape
+        if not same_length:
+            # mmengine skips what does not fit: the rows would be zeros, the counters not.
+            state_dict[prefix + "features"] = self.features
         super()._load_from_state_dict(state_dict, prefix, *args)
         self._num_pushed, self._capacity = self.counters.tolist()
         self._rows = None
+        if self._num_pushed and not same_length:
+            self._empty(f"the length has changed from {stored.shape[1]} to {self.length}")
         if self._num_pushed and num_ranks != dist.get_world_size():
             self._empty(f"the number of ranks has changed from {num_ranks}")

@@ -29,7 +29,8 @@ class SinkhornHead(BaseModule):
     """Swapped prediction on every scale, and across scales from patches to the image.
 
     The loss is Eq. 4, L = L_pyr + lambda L_cross, each term a mean over its (view, target) pairs:
-    half of the paper's sums, to which LARC is invariant. ``alpha_0 = 1`` is fixed.
+    half of the paper's sums, to which LARC is invariant (parameters of norm > 0).
+    ``alpha_0 = 1`` is fixed.
 
     Differs between the variants: the input of g_s is the mean of the softmax over patches
     ('paper') or of the raw scores ('released'); a pyramid predicts its own image code ('paper')

@@ -8,6 +8,7 @@ from mmengine.model import is_model_wrapper
 from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch import nn
 
+from ...datasets import UnlabeledImages
 from ...registry import HOOKS
 
 
@@ -28,7 +29,7 @@ class PretrainHook(Hook):
         """Tell head and data set about the run.
 
         Raises:
-            ValueError: A loop without epochs.
+            ValueError: A loop without epochs, or another data set than ``UnlabeledImages``.
         """
         if not isinstance(runner.train_loop, EpochBasedTrainLoop):
             raise ValueError(
@@ -36,6 +37,11 @@ class PretrainHook(Hook):
                 f"but got {type(runner.train_loop).__name__}: each epoch draws its own crops."
             )
         loader = runner.train_dataloader
+        if not isinstance(loader.dataset, UnlabeledImages):
+            raise ValueError(
+                "pre-training needs train_dataloader.dataset.type='UnlabeledImages', but got "
+                f"{type(loader.dataset).__name__}; it reads folders, lists and COCO files."
+            )
         unwrap(runner.model).head.set_epoch_length(len(loader))
         loader.dataset.record_bad_images(Path(runner.work_dir) / "bad_images.txt")
 
