@@ -151,13 +151,11 @@ def test_small_and_image_views_are_independent_crops_of_their_own_areas():
     layout = ViewLayout(16, (0.3, 0.5), num_small=4, small_px=12, small_area=(0.1, 0.2), levels=())
     views, small = cut(layout, coordinates(200, 200), 0)["inputs"]
     for crops, low, high in ((views, 0.3, 0.5), (small, 0.1, 0.2)):
-        # Side of the crop: px times the step between two of its pixels, away from the border.
+        # A crop's side is the step between two of its pixels, away from the border, times px.
         middle = crops[:, :2, 4:9, 4:9].double()
-        steps = [
-            (middle[:, 0, 0, 4] - middle[:, 0, 0, 0]),
-            (middle[:, 1, 4, 0] - middle[:, 1, 0, 0]),
-        ]
-        shares = steps[0] * steps[1] * (crops.shape[-1] / 4 / 200) ** 2
+        width = (middle[:, 0, 0, 4] - middle[:, 0, 0, 0]) / 4 * crops.shape[-1]
+        height = (middle[:, 1, 4, 0] - middle[:, 1, 0, 0]) / 4 * crops.shape[-1]
+        shares = height * width / 200**2
         assert 0.9 * low < shares.min()
         assert shares.max() < 1.1 * high
     corners = [tuple(x[:2, 0, 0].tolist()) for x in (*views, *small)]

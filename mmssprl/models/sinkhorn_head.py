@@ -28,9 +28,8 @@ from .prototypes import CorrelationLearner, Prototypes
 class SinkhornHead(BaseModule):
     """Swapped prediction on every scale, and across scales from patches to the image.
 
-    The loss is Eq. 4, L = L_pyr + lambda L_cross, each term a mean over its (view, target) pairs:
-    half of the paper's sums, to which LARC is invariant (parameters of norm > 0).
-    ``alpha_0 = 1`` is fixed.
+    The loss is Eq. 4, L = L_pyr + lambda L_cross, alpha_0 = 1, each term a mean over its (view,
+    target) pairs: half of the paper's sums, to which LARC is invariant (parameters of norm > 0).
 
     Differs between the variants: the input of g_s is the mean of the softmax over patches
     ('paper') or of the raw scores ('released'); a pyramid predicts its own image code ('paper')
@@ -98,7 +97,7 @@ class SinkhornHead(BaseModule):
         counts = [num_prototypes, *_per_level(num_patch_prototypes, num_levels, "prototypes", 1)]
         lengths = [queue_length, *_per_level(patch_queue_length, num_levels, "queue_length", 0)]
         self.alpha = [1.0, *_per_level(alpha, num_levels, "alpha", 0)]
-        self.beta = [1.0, *_per_level(beta, num_levels, "beta", 0)]
+        self.beta = [1.0, *_per_level(beta, num_levels, "beta", 0)]  # beta_0 enters no term
         if variant not in ("paper", "released"):
             raise ValueError(f"variant must be 'paper' or 'released', but got {variant!r}.")
         for name, value, low in (
