@@ -176,7 +176,7 @@ def _make_config(args: argparse.Namespace) -> "tuple[Config, Recipe]":
             "param_scheduler.0.T_max": recipe.epochs,
             "param_scheduler.0.eta_min": base_lr / 1000,
             "auto_scale_lr.base_batch_size": recipe.batch_size * recipe.num_devices,
-            "default_hooks.logger.interval": min(_MAX_LOG_INTERVAL, recipe.steps_per_epoch),
+            "default_hooks.logger.interval": _log_interval(recipe, num_gpus > 0),
             "default_hooks.checkpoint.interval": max(1, recipe.epochs // 20),
             "randomness.seed": seed,
         }
@@ -185,6 +185,11 @@ def _make_config(args: argparse.Namespace) -> "tuple[Config, Recipe]":
     for knob in ("max_epochs", "batch_size", "base_lr", "data_root"):
         cfg.pop(knob)  # copies of what was just set
     return cfg, recipe
+
+
+def _log_interval(recipe: "Recipe", on_gpu: bool) -> int:
+    """Steps between two lines of progress; a step of a large network takes long on a CPU."""
+    return min(_MAX_LOG_INTERVAL, recipe.steps_per_epoch) if on_gpu else 1
 
 
 def _typical_short_side(images: "object") -> int:
