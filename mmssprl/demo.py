@@ -15,6 +15,7 @@ from typing import Any
 
 from .shipped import shipped
 
+MARKER = "made_by_mmssprl_demo.txt"
 NUM_TRAIN, NUM_VAL, SIZE_PX = 1200, 600, 96
 SSPRL_CONFIG = "configs/ssprl/ssprl_resnet18_scenes.py"
 SWAV_CONFIG = "configs/ssprl/ssprl-image-only_resnet18_scenes.py"
@@ -79,11 +80,15 @@ def run_demo(
 
     Returns:
         One result per run: ``method``, ``seed``, ``mAP`` in [0, 1], ``epochs``, ``seconds``.
+
+    Raises:
+        FileExistsError: ``work_dir`` holds files that no demo has made.
     """
     from .datasets.scenes import generate_scenes
     from .datasets.scenes.generate import META_FILE
 
     start = time.perf_counter()
+    claim(work_dir)
     if not (work_dir / "scenes" / META_FILE).exists():
         shutil.rmtree(work_dir / "scenes", ignore_errors=True)  # stopped half-way
     log(f"scenes: {NUM_TRAIN} + {NUM_VAL} images of {SIZE_PX} px")
@@ -95,7 +100,8 @@ def run_demo(
     results: list[dict[str, Any]] = []
 
     def make(method: Method, epochs: int | None = None) -> list[Run]:
-        folders = [work_dir / f"{method.key}_seed{seed}" for seed in range(num_seeds)]
+        key = method.key if epochs is None else f"{method.key}_{epochs}epochs"
+        folders = [work_dir / f"{key}_seed{seed}" for seed in range(num_seeds)]
         return [Run(method, seed, path, scenes, epochs) for seed, path in enumerate(folders)]
 
     def finish(futures: Iterable[Future]) -> list[dict[str, Any]]:
@@ -137,15 +143,31 @@ def run_demo(
     return results
 
 
+def claim(work_dir: Path) -> None:
+    """Mark a new or empty folder as the demo's own, in which it may delete what is incomplete.
+
+    Raises:
+        FileExistsError: The folder holds files and is not marked; nothing in it is touched.
+    """
+    marker = work_dir / MARKER
+    if work_dir.exists() and not marker.exists() and any(work_dir.iterdir()):
+        raise FileExistsError(
+            f"the demo needs a folder of its own, but {work_dir} holds other files; "
+            "give another --work-dir (for make: DEMO_DIR=...)."
+        )
+    work_dir.mkdir(parents=True, exist_ok=True)
+    marker.write_text(
+        "Made by `python -m mmssprl demo`, which may delete incomplete runs in here.\n"
+    )
+
+
 def execute(run: Run) -> dict[str, Any]:
     """Train and probe one run, or return the result that it left before.
 
-    A run that was stopped half-way, or had another number of epochs, starts again.
+    A run that was stopped half-way starts again: its time would not compare.
     """
     if run.result_file.exists():
-        result = json.loads(run.result_file.read_text())
-        if run.epochs in (None, result["epochs"]):
-            return result
+        return json.loads(run.result_file.read_text())
     from .engine.launch import prepare_train_config
     from .engine.launch import run as launch
     from .evaluation import linear_probe

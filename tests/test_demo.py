@@ -1,6 +1,5 @@
 import csv
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -74,11 +73,25 @@ def test_a_run_trains_probes_and_is_not_done_twice(method, scenes, tmp_path):
     assert json.loads(run.result_file.read_text()) == first
     files = sorted(path.name for path in run.work_dir.iterdir())
     assert any(name.endswith("_backbone.pth") for name in files) == method.trains
-    asked = replace(run, epochs=first["epochs"])
     run.result_file.write_text(json.dumps({**first, "mAP": 0.5}))
-    assert demo.execute(asked)["mAP"] == 0.5
-    if method.trains:
-        assert demo.execute(replace(run, epochs=2))["epochs"] == 2
+    assert demo.execute(run)["mAP"] == 0.5
+
+
+def test_a_folder_of_the_user_is_refused_and_left_as_it_was(tmp_path):
+    photo = tmp_path / "scenes" / "photo.jpg"
+    photo.parent.mkdir()
+    photo.write_bytes(b"mine")
+    with pytest.raises(FileExistsError, match="needs a folder of its own, but .* other files"):
+        demo.run_demo(tmp_path, num_seeds=1)
+    assert photo.read_bytes() == b"mine"
+    assert list(tmp_path.iterdir()) == [photo.parent]
+
+
+def test_its_own_folder_is_taken_again(tmp_path):
+    demo.claim(tmp_path / "new" / "demo")
+    (tmp_path / "new" / "demo" / "table.md").write_text("")
+    demo.claim(tmp_path / "new" / "demo")
+    assert (tmp_path / "new" / "demo" / "table.md").exists()
 
 
 def test_pictures(scenes, tmp_path):
