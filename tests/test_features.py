@@ -8,7 +8,8 @@ from torch import nn
 
 from mmssprl.cli.errors import message_for_user
 from mmssprl.datasets import ImageReadError
-from mmssprl.evaluation import LabelledImages, extract_features, find_probe_data, load_backbone
+from mmssprl.evaluation import LabelledImages, extract_features, find_probe_data
+from mmssprl.weights import load_backbone
 
 
 @pytest.fixture

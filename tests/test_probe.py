@@ -12,9 +12,9 @@ from mmssprl.evaluation import (
     find_probe_data,
     fit_linear_probe,
     linear_probe,
-    load_backbone,
     mean_average_precision,
 )
+from mmssprl.weights import load_backbone
 
 
 @pytest.fixture

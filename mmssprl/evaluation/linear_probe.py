@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from mmengine.config import Config
 
+from ..weights import find_config, load_backbone
 from .average_precision import mean_average_precision
-from .backbone_loading import find_config, load_backbone
 from .features import IMAGENET_MEAN, IMAGENET_STD, LabelledImages, extract_features
 from .linear_classifier import fit_linear_probe
 from .probe_data import find_probe_data

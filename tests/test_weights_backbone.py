@@ -5,8 +5,9 @@ import pytest
 import torch
 from mmengine.config import Config
 from probe_folders import CONFIG, write_config
+from safetensors.torch import save_file
 
-from mmssprl.evaluation import find_config, load_backbone
+from mmssprl.weights import find_config, load_backbone
 
 
 @pytest.fixture
@@ -25,12 +26,13 @@ class TestLoadBackbone:
         assert all(torch.equal(first[key], again[key]) for key in first)
         assert not torch.equal(first["conv1.weight"], other["conv1.weight"])
 
-    @pytest.mark.parametrize("kind", ["plain", "torchvision", "checkpoint"])
+    @pytest.mark.parametrize("kind", ["plain", "torchvision", "checkpoint", "safetensors"])
     def test_reads_every_kind_of_file(self, tmp_path, config, kind):
         cfg = Config.fromfile(config)
         state = load_backbone("random", cfg, seed=5).state_dict()
         content = {
             "plain": state,
+            "safetensors": state,
             "torchvision": {**state, "fc.weight": torch.ones(2), "fc.bias": torch.ones(2)},
             "checkpoint": {
                 "state_dict": {
@@ -40,8 +42,9 @@ class TestLoadBackbone:
                 "message_hub": {"loss": np.float64(1.0)},
             },
         }[kind]
-        torch.save(content, tmp_path / "w.pth")
-        loaded = load_backbone(str(tmp_path / "w.pth"), cfg, seed=0)
+        path = tmp_path / ("w.safetensors" if kind == "safetensors" else "w.pth")
+        (save_file if kind == "safetensors" else torch.save)(content, path)
+        loaded = load_backbone(str(path), cfg, seed=0)
         assert not loaded.training
         for key, value in loaded.state_dict().items():
             assert torch.equal(value, state[key]), key
@@ -87,9 +90,12 @@ class TestLoadBackbone:
         (tmp_path / "text.pth").write_text("not weights")
         with pytest.raises(
             ValueError,
-            match=r"file of tensors that torch.save wrote, but .*text.pth cannot be read",
+            match=r"that torch.save or safetensors wrote, but .*text.pth cannot be read",
         ):
             load_backbone(str(tmp_path / "text.pth"), cfg)
+        (tmp_path / "text.safetensors").write_text("not weights")
+        with pytest.raises(ValueError, match=r"text.safetensors cannot be read"):
+            load_backbone(str(tmp_path / "text.safetensors"), cfg)
         torch.save([1, 2], tmp_path / "list.pth")
         with pytest.raises(ValueError, match="holds a list without tensors"):
             load_backbone(str(tmp_path / "list.pth"), cfg)

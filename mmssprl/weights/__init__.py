@@ -1,0 +1,21 @@
+"""Files of weights: reading them safely, checking them, and building backbones from them."""
+
+from .backbone import RANDOM, find_config, load_backbone
+from .checkpoint_file import (
+    check_finite,
+    check_fit,
+    read_backbone,
+    read_checkpoint,
+    read_state,
+)
+
+__all__ = [
+    "RANDOM",
+    "check_finite",
+    "check_fit",
+    "find_config",
+    "load_backbone",
+    "read_backbone",
+    "read_checkpoint",
+    "read_state",
+]

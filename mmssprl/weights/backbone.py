@@ -1,0 +1,105 @@
+"""Backbones from configs, filled from the files that training leaves behind."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from torch import nn
+
+from ..registry import MODELS
+from .checkpoint_file import check_fit, read_backbone
+
+RANDOM = "random"
+"""Stands for a weights file: the backbone as its ``init_weights`` leaves it."""
+
+
+def find_config(weights: str, config: str | None) -> Config:
+    """Read the config that describes the backbone of ``weights``.
+
+    Args:
+        weights: Weights file, or ``'random'``.
+        config: Config file; None takes the only ``*.py`` in the folder of ``weights``, which is
+            where training dumps it.
+
+    Raises:
+        ValueError: No config given and not exactly one beside the weights, or a config without
+            ``model.backbone``.
+        FileNotFoundError: The config or the weights file does not exist.
+    """
+    if config is None and weights == RANDOM:
+        raise ValueError(
+            "config must be given for random weights, but got none; "
+            "pass --config with the architecture to draw them for."
+        )
+    if weights != RANDOM and not Path(weights).is_file():
+        raise FileNotFoundError(
+            f"weights must be an existing file or '{RANDOM}', but there is no {weights}; "
+            "training writes <work dir>/<config name>_backbone.pth."
+        )
+    if config is None:
+        folder = Path(weights).parent
+        found = sorted(folder.glob("*.py"))
+        if len(found) != 1:
+            names = [path.name for path in found]
+            raise ValueError(
+                f"the folder of the weights must hold exactly one config, but {folder} holds "
+                f"{names or 'none'}; pass --config."
+            )
+        config = str(found[0])
+    if not Path(config).is_file():
+        raise FileNotFoundError(f"config must be an existing file, but there is no {config}.")
+    cfg = Config.fromfile(config)
+    if not (cfg.get("model") or {}).get("backbone"):
+        raise ValueError(
+            f"a config must describe its backbone under model.backbone, but {config} does not."
+        )
+    return cfg
+
+
+def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
+    """Build ``cfg.model.backbone`` and fill it with weights, all of them or none.
+
+    Args:
+        weights: A plain state dict of the backbone, a training checkpoint (keys that begin with
+            ``backbone.``), or ``'random'``. The classifier of a torchvision file is left out.
+        cfg: Config with ``model.backbone``.
+        seed: Seed of random weights; the global generator is left as it was.
+
+    Returns:
+        The backbone in eval mode on the CPU.
+
+    Raises:
+        ValueError: A file that holds no weights, keys or shapes that do not fit the backbone, or
+            values that are not finite.
+    """
+    spec = cfg.model.backbone.to_dict()
+    spec.pop("init_cfg", None)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        with DefaultScope.overwrite_default_scope("mmssprl"):
+            backbone = MODELS.build(spec)
+        if weights == RANDOM:
+            with _quiet():
+                backbone.init_weights()
+    if weights != RANDOM:
+        state = read_backbone(weights)
+        check_fit(state, backbone.state_dict(), weights=weights, owner=str(cfg.filename))
+        backbone.load_state_dict(state, strict=False)
+    # mmpretrain's train() returns nothing, so eval() does not chain.
+    backbone.eval()
+    return backbone
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep mmengine from printing three lines about every tensor that it initialises."""
+    before = logging.root.manager.disable
+    logging.disable(logging.INFO)
+    try:
+        yield
+    finally:
+        logging.disable(before)
