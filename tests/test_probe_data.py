@@ -73,7 +73,7 @@ class TestFindProbeData:
         xml.write_text(text)
         image = voc / "JPEGImages" / "000002.jpg"
         image.rename(voc / "elsewhere.jpg")
-        with pytest.raises(FileNotFoundError, match=r"1 of 24 do not \(first .*000002.jpg"):
+        with pytest.raises(FileNotFoundError, match=r"1 of 24 do not, for example .*000002.jpg"):
             find_probe_data(voc)
         (voc / "elsewhere.jpg").rename(image)
         (voc / "ImageSets/Main/test.txt").unlink()

@@ -3,5 +3,6 @@
 from mmssprl.datasets.coco_multi_label import CocoMultiLabel
 from mmssprl.datasets.image_reading import ImageReadError, read_image
 from mmssprl.datasets.unlabeled_images import UnlabeledImages
+from mmssprl.datasets.voc_multi_label import VocMultiLabel
 
-__all__ = ["CocoMultiLabel", "ImageReadError", "UnlabeledImages", "read_image"]
+__all__ = ["CocoMultiLabel", "ImageReadError", "UnlabeledImages", "VocMultiLabel", "read_image"]

@@ -1,16 +1,21 @@
 """Labelled images in COCO or PASCAL VOC layout, found in a folder."""
 
-import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ..datasets.coco_multi_label import CocoMultiLabel
-
-PRESENT, ABSENT, UNKNOWN = 1, 0, -1
+from ..datasets.multi_label_target import MultiLabelTargetDataset
+from ..datasets.voc_multi_label import (
+    VocMultiLabel,
+    listed_classes,
+    read_image_set,
+    read_objects,
+)
 
 COCO_SPLITS = ("train2014", "val2014")
 VOC_SPLITS = ("trainval", "test")
@@ -88,13 +93,7 @@ def _read_coco(root: Path) -> ProbeData:
             )
         dataset = CocoMultiLabel(ann_file=str(path), data_prefix=str(root / split))
         classes = list(dataset.metainfo["classes"])
-        labels = torch.zeros(len(dataset), len(classes), dtype=torch.int8)
-        paths = []
-        for i in range(len(dataset)):
-            info = dataset.get_data_info(i)
-            paths.append(info["img_path"])
-            labels[i, info["gt_label"]] = PRESENT
-        splits.append(LabelledSplit(split, paths, labels))
+        splits.append(_labelled_split(split, dataset))
         names.append(classes)
     if names[0] != names[1]:
         raise ValueError(
@@ -106,56 +105,26 @@ def _read_coco(root: Path) -> ProbeData:
 
 
 def _read_voc(root: Path) -> ProbeData:
-    found: list[tuple[str, list[Path], list[dict[str, int]]]] = []
     main = root / "ImageSets/Main"
+    classes = set(listed_classes(main))
     for split in VOC_SPLITS:
-        listing = main / f"{split}.txt"
-        if not listing.is_file():
+        if not (main / f"{split}.txt").is_file():
             raise FileNotFoundError(
                 f"data in VOC layout must have both {' and '.join(VOC_SPLITS)}, but there is no "
-                f"{listing}; the test annotations of VOC2007 are a download of their own."
+                f"{main / split}.txt; the test annotations of VOC2007 are a download of their own."
             )
-        names = [line.split()[0] for line in listing.read_text().splitlines() if line.strip()]
-        paths = [root / "JPEGImages" / f"{name}.jpg" for name in names]
-        absent = [path for path in paths if not path.is_file()]
-        if absent:
-            raise FileNotFoundError(
-                f"every image of {listing} must exist, but {len(absent)} of {len(paths)} do not "
-                f"(first {absent[0]})."
-            )
-        found.append(
-            (split, paths, [_voc_objects(root / "Annotations" / f"{name}.xml") for name in names])
-        )
-    suffix = f"_{VOC_SPLITS[0]}"
-    listed = {path.stem.removesuffix(suffix) for path in main.glob(f"*{suffix}.txt")}
-    named = {name for _, _, images in found for image in images for name in image}
-    classes = sorted(listed | named)
-    splits = []
-    for split, paths, images in found:
-        labels = torch.full((len(images), len(classes)), ABSENT, dtype=torch.int8)
-        for i, image in enumerate(images):
-            for name, label in image.items():
-                labels[i, classes.index(name)] = label
-        splits.append(LabelledSplit(split, [str(path) for path in paths], labels))
-    return ProbeData("VOC", root, classes, *splits)
+        for name in read_image_set(main / f"{split}.txt"):
+            classes.update(read_objects(root / "Annotations" / f"{name}.xml"))
+    names = sorted(classes)
+    datasets = {
+        split: VocMultiLabel(data_root=str(root), split=split, classes=names)
+        for split in VOC_SPLITS
+    }
+    splits = [_labelled_split(name, dataset) for name, dataset in datasets.items()]
+    return ProbeData("VOC", root, names, *splits)
 
 
-def _voc_objects(path: Path) -> dict[str, int]:
-    """Map each class with an object in the image to PRESENT, or UNKNOWN if all are difficult."""
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"every listed image must have annotations, but there is no {path}."
-        )
-    try:
-        tree = ET.parse(path)
-    except ET.ParseError as error:
-        raise ValueError(f"annotations must be XML, but {path} is not ({error}).") from error
-    labels: dict[str, int] = {}
-    for item in tree.iter("object"):
-        name = item.findtext("name", "").strip()
-        difficult = item.findtext("difficult", "0").strip() == "1"
-        if not difficult:
-            labels[name] = PRESENT
-        else:
-            labels.setdefault(name, UNKNOWN)
-    return labels
+def _labelled_split(name: str, dataset: MultiLabelTargetDataset) -> LabelledSplit:
+    items = [dataset.get_data_info(i) for i in range(len(dataset))]
+    labels = torch.from_numpy(np.stack([item["gt_score"] for item in items])).to(torch.int8)
+    return LabelledSplit(name, [item["img_path"] for item in items], labels)

@@ -4,6 +4,7 @@ import mmpretrain.models  # noqa: F401
 
 from .feature_queue import FeatureQueue
 from .multi_head_neck import MultiHeadNeck
+from .multi_label import MultiLabelClassifier, MultiLabelLoss
 from .prototypes import CorrelationLearner, Prototypes
 from .pyramid_preprocessor import PyramidPreprocessor
 from .sinkhorn_head import SinkhornHead
@@ -13,6 +14,8 @@ __all__ = [
     "CorrelationLearner",
     "FeatureQueue",
     "MultiHeadNeck",
+    "MultiLabelClassifier",
+    "MultiLabelLoss",
     "Prototypes",
     "PyramidPreprocessor",
     "SSPRL",

@@ -1,0 +1,47 @@
+"""Fixed subsets of a data set, for semi-supervised training."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+
+
+def choose_subset(ids: Sequence[int], fraction: float, seed: int = 0) -> list[int]:
+    """Choose a fixed share of images, the same on every machine.
+
+    The images are ranked by the SHA-256 of "seed:id" and the first are taken, so the choice depends
+    on no random number generator and not on the order of ``ids``, and a smaller share lies within
+    each larger one of the same seed. Differs from the paper: its 1 % and 10 % of COCO train2014 are
+    other images, listed in files that carry no licence.
+
+    Args:
+        ids: Image ids, all different, in any order.
+        fraction: Share of the images, in (0, 1]; at least one image is chosen. Of the 82,783 of
+            COCO train2014, 0.01 gives 828 and 0.1 gives 8,278.
+        seed: Another seed chooses other images.
+
+    Returns:
+        The ids that were chosen, ascending.
+
+    Raises:
+        ValueError: ``fraction`` out of range, no ids, or an id that is there twice.
+    """
+    if not 0 < fraction <= 1:
+        raise ValueError(
+            f"fraction must be in (0, 1], but got {fraction}; pass 0.01 for one per cent."
+        )
+    if not ids:
+        raise ValueError(
+            "ids must hold at least one image id, but got none; pass the ids of the annotations."
+        )
+    twice = sorted(image_id for image_id, count in Counter(ids).items() if count > 1)
+    if twice:
+        raise ValueError(
+            f"ids must be all different, but {len(twice)} are there more than once (first "
+            f"{twice[0]}); pass each image once."
+        )
+    ranked = sorted(ids, key=lambda image_id: _rank(seed, image_id))
+    return sorted(ranked[: max(1, round(fraction * len(ids)))])
+
+
+def _rank(seed: int, image_id: int) -> bytes:
+    return hashlib.sha256(f"{seed}:{image_id}".encode()).digest()

@@ -1,0 +1,133 @@
+"""PASCAL VOC's objects as labels of whole images."""
+
+import os
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+from mmssprl.datasets.image_reading import require_files
+from mmssprl.datasets.multi_label_target import PRESENT, UNKNOWN, MultiLabelTargetDataset
+from mmssprl.registry import DATASETS
+
+
+@DATASETS.register_module()
+class VocMultiLabel(MultiLabelTargetDataset):
+    """The classes present in each image of a VOC image set.
+
+    An item has ``img_path`` (str), ``gt_label``, the sorted indices of the classes of which the
+    image shows an object, ``gt_unknown``, those of which it shows "difficult" objects only, and
+    ``gt_score`` (K,): 1 present, 0 absent, -1 difficult, which the protocol counts neither in loss
+    nor in metric.
+
+    Args:
+        data_root: Folder with Annotations, ImageSets and JPEGImages, such as VOCdevkit/VOC2007.
+        split: Image set, a file name of ImageSets/Main without ".txt".
+        classes: Names in the order of their indices. None takes the names of the per-class lists
+            of ImageSets/Main in alphabetical order, as in the benchmark.
+        kwargs: As mmpretrain's ``MultiLabelDataset``.
+
+    Raises:
+        FileNotFoundError: An image set, annotation file or image that does not exist.
+        ValueError: Annotations that are no XML or of an unknown class, or no per-class lists.
+    """
+
+    def __init__(
+        self,
+        data_root: str = "",
+        split: str = "trainval",
+        classes: list[str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.split = split
+        super().__init__(
+            ann_file=os.path.join("ImageSets", "Main", f"{split}.txt"),
+            data_root=data_root,
+            data_prefix=os.path.join("JPEGImages", ""),
+            classes=classes,
+            **kwargs,
+        )
+
+    def load_data_list(self) -> list[dict]:
+        """Read the image set and the annotations of its images."""
+        main = Path(self.ann_file).parent
+        names = read_image_set(main / f"{self.split}.txt")
+        if not self._metainfo.get("classes"):
+            self._metainfo["classes"] = tuple(listed_classes(main))
+        index_of = {name: index for index, name in enumerate(self._metainfo["classes"])}
+        if not index_of:
+            raise ValueError(
+                f"{main} must hold the lists <class>_<split>.txt, which name the classes, but "
+                "holds none; copy them, or give classes=[...]."
+            )
+        data_list: list[dict[str, Any]] = []
+        for name in names:
+            path = main.parents[1] / "Annotations" / f"{name}.xml"
+            found = read_objects(path)
+            strange = sorted(set(found) - set(index_of))
+            if strange:
+                raise ValueError(
+                    f"{path}: objects must be of the {len(index_of)} classes of the data set, but "
+                    f"got {strange[0]!r}; give classes=[...] with all names, or correct the file."
+                )
+            indices: dict[int, list[int]] = {PRESENT: [], UNKNOWN: []}
+            for c, state in found.items():
+                indices[state].append(index_of[c])
+            data_list.append(
+                {
+                    "img_path": os.path.join(self.data_prefix["img_path"], f"{name}.jpg"),
+                    "gt_label": sorted(indices[PRESENT]),
+                    "gt_unknown": sorted(indices[UNKNOWN]),
+                }
+            )
+        require_files([item["img_path"] for item in data_list], self.ann_file)
+        return data_list
+
+
+def read_image_set(path: Path) -> list[str]:
+    """Return the image names that a file of ImageSets lists.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"an image set must be a file of ImageSets/Main, but there is no {path}; the test "
+            "annotations of VOC2007 are a download of their own."
+        )
+    return [line.split()[0] for line in path.read_text().splitlines() if line.strip()]
+
+
+def listed_classes(main: Path) -> list[str]:
+    """Return the classes that the per-class lists of ImageSets/Main name, sorted.
+
+    Such a list is called <class>_<image set>.txt, beside <image set>.txt.
+    """
+    lists = {path.stem for path in main.glob("*.txt")}
+    suffixes = tuple(f"_{name}" for name in lists)
+    return sorted({name[: name.rindex("_")] for name in lists if name.endswith(suffixes)})
+
+
+def read_objects(path: Path) -> dict[str, int]:
+    """Map each class with an object in the image to PRESENT, or UNKNOWN if all are difficult.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is no XML.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"every listed image must have annotations, but there is no {path}."
+        )
+    try:
+        tree = ET.parse(path)
+    except ET.ParseError as error:
+        raise ValueError(f"annotations must be XML, but {path} is not ({error}).") from error
+    labels: dict[str, int] = {}
+    for item in tree.iter("object"):
+        name = item.findtext("name", "").strip()
+        difficult = item.findtext("difficult", "0").strip() == "1"
+        if not difficult:
+            labels[name] = PRESENT
+        else:
+            labels.setdefault(name, UNKNOWN)
+    return labels

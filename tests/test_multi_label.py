@@ -1,0 +1,135 @@
+import math
+
+import pytest
+import torch
+from mmengine.registry import DefaultScope
+from mmpretrain.structures import DataSample
+
+from mmssprl.models import MultiLabelLoss
+from mmssprl.registry import MODELS
+
+
+def build(frozen, **backbone):
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        model = MODELS.build(
+            {
+                "type": "MultiLabelClassifier",
+                "frozen_backbone": frozen,
+                "backbone": {
+                    "type": "ResNet",
+                    "depth": 18,
+                    "stem_channels": 8,
+                    "base_channels": 8,
+                    "num_stages": 2,
+                    "strides": (1, 2),
+                    "dilations": (1, 1),
+                    "out_indices": (1,),
+                    **backbone,
+                },
+                "head": {
+                    "type": "MultiLabelLinearClsHead",
+                    "num_classes": 3,
+                    "in_channels": 16,
+                    "loss": {"type": "MultiLabelLoss"},
+                },
+            }
+        )
+    model.init_weights()
+    return model
+
+
+def step(model):
+    """One step of plain gradient descent with rate 1 in training mode."""
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randn(4, 3, 32, 32, generator=generator)
+    samples = [DataSample().set_gt_score(torch.tensor([1.0, 0.0, -1.0])) for _ in range(4)]
+    model.train()
+    loss = model.loss(images, samples)["loss"]
+    loss.backward()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.grad is not None:
+                parameter -= parameter.grad
+    return loss
+
+
+def loss_by_hand(logits, target):
+    """Sigmoid BCE in float64: summed over the known classes, mean over images."""
+    total = 0.0
+    for row, truth in zip(logits.double().tolist(), target.tolist(), strict=True):
+        for x, y in zip(row, truth, strict=True):
+            p = 1 / (1 + math.exp(-x))
+            total -= {1: math.log(p), 0: math.log(1 - p), -1: 0.0}[int(y)]
+    return total / len(logits)
+
+
+class TestMultiLabelLoss:
+    def test_equals_the_formula_and_ignores_what_is_not_counted(self):
+        generator = torch.Generator().manual_seed(1)
+        logits = 3 * torch.randn(6, 5, generator=generator)
+        target = torch.randint(-1, 2, (6, 5), generator=generator).float()
+        assert set(target.flatten().tolist()) == {-1, 0, 1}
+        loss = MultiLabelLoss()(logits, target)
+        assert math.isclose(loss, loss_by_hand(logits, target), rel_tol=1e-6)
+        logits[target < 0] = 7.0
+        assert torch.equal(MultiLabelLoss()(logits, target), loss)
+
+    def test_equals_the_log_loss_of_scikit_learn(self):
+        from sklearn.metrics import log_loss
+
+        generator = torch.Generator().manual_seed(2)
+        logits = torch.randn(8, 4, generator=generator)
+        target = torch.randint(0, 2, (8, 4), generator=generator).float()
+        per_class = [
+            log_loss(target[:, k], logits[:, k].double().sigmoid(), labels=[0, 1]) for k in range(4)
+        ]
+        assert math.isclose(MultiLabelLoss()(logits, target), sum(per_class), rel_tol=1e-6)
+
+    def test_avg_factor_replaces_the_number_of_images(self):
+        logits, target = torch.zeros(2, 3), torch.ones(2, 3)
+        assert math.isclose(MultiLabelLoss()(logits, target), 3 * math.log(2), rel_tol=1e-6)
+        assert math.isclose(
+            MultiLabelLoss()(logits, target, avg_factor=6), math.log(2), rel_tol=1e-6
+        )
+
+    def test_is_float32_for_half_precision_logits(self):
+        loss = MultiLabelLoss()(torch.full((1, 1), 9.0, dtype=torch.bfloat16), torch.ones(1, 1))
+        assert loss.dtype == torch.float32
+        assert math.isclose(loss, math.log1p(math.exp(-9)), rel_tol=1e-3)
+
+
+class TestMultiLabelClassifier:
+    def test_a_frozen_backbone_does_not_move_at_all(self):
+        model = build(frozen=True)
+        backbone = {k: v.clone() for k, v in model.backbone.state_dict().items()}
+        head = model.head.fc.weight.clone()
+        step(model)
+        assert not any(module.training for module in model.backbone.modules())
+        for key, value in model.backbone.state_dict().items():
+            assert torch.equal(value, backbone[key]), key  # running statistics, too
+        assert not torch.equal(model.head.fc.weight, head)
+
+    def test_fine_tuning_changes_every_backbone_weight(self):
+        model = build(frozen=False, zero_init_residual=False)
+        before = {k: v.clone() for k, v in model.backbone.state_dict().items()}
+        step(model)
+        assert all(m.training for m in model.backbone.modules())
+        for key, value in model.backbone.state_dict().items():
+            assert not torch.equal(value, before[key]), key
+
+    @pytest.mark.parametrize("frozen", [True, False])
+    def test_gradients_are_computed_where_they_are_used(self, frozen):
+        model = build(frozen=frozen)
+        features = model.extract_feat(torch.zeros(2, 3, 32, 32))[-1]
+        assert features.shape == (2, 16)
+        assert features.requires_grad is not frozen
+        with torch.no_grad():
+            assert not model.extract_feat(torch.zeros(2, 3, 32, 32))[-1].requires_grad
+
+    def test_predicts_with_the_pooled_features(self):
+        model = build(frozen=True)
+        model.eval()
+        images = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(3))
+        expected = model.head.fc(model.backbone(images)[-1].mean(dim=(2, 3))).sigmoid()
+        scores = torch.stack([s.pred_score for s in model.predict(images)])
+        assert torch.allclose(scores, expected, atol=1e-6)

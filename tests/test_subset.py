@@ -1,0 +1,76 @@
+import random
+import re
+from hashlib import new
+
+import pytest
+
+from mmssprl.datasets.subset import choose_subset
+
+# COCO's ids are irregular; any 82,783 different numbers will do for the sizes.
+COCO_TRAIN_IDS = list(range(9, 9 + 7 * 82783, 7))
+
+
+# By hand: `for i in $(seq 10); do printf 0:$i | sha256sum; done | sort` begins with the hashes of
+# 7 (2bef8ffb), 4 (48f03bc9), 9 (502172c3), 10 (6ac52aeb), 3 (76d3c2ee); with 1:$i of
+# 7 (3d5f0fd8), 4 (492ab00b), 8 (546201ca).
+@pytest.mark.parametrize(
+    ("fraction", "seed", "expected"),
+    [
+        (0.001, 0, [7]),  # at least one
+        (0.1, 0, [7]),
+        (0.3, 0, [4, 7, 9]),
+        (0.5, 0, [3, 4, 7, 9, 10]),
+        (0.3, 1, [4, 7, 8]),
+        (1, 0, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
+    ],
+)
+def test_takes_the_ids_with_the_lowest_hash(fraction, seed, expected):
+    assert choose_subset(range(1, 11), fraction, seed) == expected
+
+
+def test_equals_an_independent_ranking():
+    ids = random.Random(3).sample(range(600_000), 500)
+    hashes = {i: int(new("sha256", b"%d:%d" % (12, i)).hexdigest(), 16) for i in ids}
+    limit = sorted(hashes.values())[49]
+    assert choose_subset(ids, 0.1, 12) == sorted(i for i in ids if hashes[i] <= limit)
+
+
+@pytest.mark.parametrize(("fraction", "size"), [(0.01, 828), (0.1, 8278), (1.0, 82783)])
+def test_sizes_on_coco(fraction, size):
+    chosen = choose_subset(COCO_TRAIN_IDS, fraction)
+    assert len(chosen) == len(set(chosen)) == size
+    assert chosen == sorted(chosen)
+    assert set(chosen) <= set(COCO_TRAIN_IDS)
+
+
+def test_a_smaller_share_lies_within_a_larger_one():
+    ids = COCO_TRAIN_IDS[:5000]
+    shares = [set(choose_subset(ids, fraction)) for fraction in (0.01, 0.1, 0.5, 1)]
+    assert [len(share) for share in shares] == [50, 500, 2500, 5000]
+    assert all(small < large for small, large in zip(shares, shares[1:], strict=False))
+
+
+def test_the_order_of_the_ids_does_not_count_and_the_seed_does():
+    ids = COCO_TRAIN_IDS[:1000]
+    shuffled = random.Random(0).sample(ids, len(ids))
+    assert choose_subset(shuffled, 0.1) == choose_subset(ids, 0.1)
+    assert shuffled != ids
+    common = set(choose_subset(ids, 0.1, seed=0)) & set(choose_subset(ids, 0.1, seed=1))
+    assert len(common) < 30  # 10 are expected of two independent choices of 100
+
+
+@pytest.mark.parametrize("fraction", [0, -0.1, 1.01, 10, float("nan")])
+def test_the_fraction_must_be_a_share(fraction):
+    with pytest.raises(
+        ValueError, match=rf"fraction must be in \(0, 1\], but got {re.escape(str(fraction))}; pass"
+    ):
+        choose_subset([1, 2], fraction)
+
+
+def test_there_must_be_ids_and_each_once():
+    with pytest.raises(ValueError, match="at least one image id, but got none; pass"):
+        choose_subset([], 0.1)
+    with pytest.raises(
+        ValueError, match=r"all different, but 2 are there more than once \(first 4\); pass"
+    ):
+        choose_subset([9, 4, 1, 9, 4], 0.1)
