@@ -1,8 +1,10 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from mmssprl import cli
 from mmssprl.cli import COMMANDS, build_parser, main
 from mmssprl.cli.errors import message_for_user
 from mmssprl.cli.outputs import prepare_output
@@ -34,7 +36,11 @@ def test_all_commands_are_offered(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
     text = capsys.readouterr().out
-    assert COMMANDS == ("demo", "scenes", "pretrain", "probe", "visualize")
+    assert set(COMMANDS) == {path.stem for path in Path(cli.__file__).parent.glob("*.py")} - {
+        "__init__",
+        "errors",
+        "outputs",
+    }
     assert all(f"\n    {name} " in text for name in COMMANDS)
 
 

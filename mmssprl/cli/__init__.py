@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from .errors import message_for_user
 
-COMMANDS = ("demo", "scenes", "pretrain", "probe", "visualize")
+COMMANDS = ("demo", "scenes", "prepare", "pretrain", "probe", "visualize")
 
 _EXAMPLE = """\
 example, from nothing to a score:

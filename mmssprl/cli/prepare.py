@@ -1,0 +1,67 @@
+"""``python -m mmssprl prepare``: check a data set's folder, and convert what has to be."""
+
+import argparse
+from typing import Any
+
+_DATA_SETS = ("coco", "voc07", "voc12aug", "imagenet")
+_INCOMPLETE = 1
+
+_EXAMPLE = """\
+examples:
+  python -m mmssprl prepare coco data/coco
+  python -m mmssprl prepare voc07 data
+  python -m mmssprl prepare voc12aug data
+  python -m mmssprl prepare imagenet data/imagenet
+  python -m mmssprl prepare coco data/scenes/coco --any-size
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "prepare",
+        help="check the folder of a data set, say what is missing and how to get it",
+        description=(
+            "Check lists, annotations and images of a data set and print a table: OK, MISSING or\n"
+            "WRONG for each piece. For what is missing print the shell commands that fetch it;\n"
+            "nothing is downloaded. Once all the rest is there, voc12aug converts SBD's labels to\n"
+            "label images. The exit code is 0 if everything is there and right, 1 if not."
+        ),
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("data_set", choices=_DATA_SETS, help="which data set")
+    parser.add_argument("folder", metavar="DIR", help="its folder; see docs/data.md for the trees")
+    parser.add_argument(
+        "--any-size",
+        action="store_true",
+        help="other numbers of images than the official ones are right too, as of own data",
+    )
+    parser.add_argument(
+        "--check-only", action="store_true", help="convert nothing (matters to voc12aug only)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check, convert if that is possible and wanted, and print what was found."""
+    from pathlib import Path
+
+    from ..preparation import DATA_SETS, OK, format_remedies, format_table
+
+    root = Path(args.folder)
+    if root.exists() and not root.is_dir():
+        raise FileNotFoundError(f"DIR must be a folder, but {root} is a file; pass its folder.")
+    data_set = DATA_SETS[args.data_set]
+    findings = data_set.check(root, any_size=args.any_size)
+    if args.data_set == "voc12aug" and not args.check_only and data_set.ready(findings):
+        written = data_set.convert(root, any_size=args.any_size)
+        print(f"converted: {written:,} label images written\n")
+        findings = data_set.check(root, any_size=args.any_size)
+    print(f"{args.data_set} in {root}\n\n{format_table(findings)}")
+    bad = [item for item in findings if item.status != OK]
+    if not bad:
+        print("\neverything is there")
+        return 0
+    print(f"\nexpected:\n{data_set.TREE}\nto get or mend what is not OK:\n{format_remedies(bad)}")
+    return _INCOMPLETE

@@ -1,0 +1,12 @@
+"""Checks of the data sets' folders, and what has to be converted.
+
+Each data set is a module with ``TREE``, the files that it wants, and ``check(root, any_size=...)``,
+which looks and changes nothing. ``voc12aug`` also has ``convert``.
+"""
+
+from mmssprl.preparation import coco, imagenet, voc07, voc12aug
+from mmssprl.preparation.finding import OK, Finding, format_remedies, format_table
+
+DATA_SETS = {"coco": coco, "voc07": voc07, "voc12aug": voc12aug, "imagenet": imagenet}
+
+__all__ = ["DATA_SETS", "OK", "Finding", "format_remedies", "format_table"]

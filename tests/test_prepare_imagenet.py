@@ -1,0 +1,112 @@
+import shutil
+
+import pytest
+from prepare_folders import (
+    by_name,
+    cut_off,
+    run_remedy,
+    shell,
+    statuses,
+    write_imagenet,
+    write_jpeg,
+)
+
+from mmssprl.preparation import imagenet
+from mmssprl.preparation.imagenet import check
+
+
+@pytest.fixture
+def root(tmp_path):
+    return write_imagenet(tmp_path / "image net")
+
+
+@pytest.fixture
+def archives(root, tmp_path):
+    """ILSVRC2012_img_train.tar, which holds an archive for each class."""
+    folder = tmp_path / "archives"
+    (folder / "classes").mkdir(parents=True)
+    for path in (root / "train").iterdir():
+        shell(f"tar -cf {folder}/classes/{path.name}.tar -C '{path}' .")
+    shell(f"tar -cf {folder}/ILSVRC2012_img_train.tar -C {folder}/classes .")
+    return folder
+
+
+def test_a_complete_train_folder(root):
+    (root / "train" / "n01440764" / "notes.txt").write_text("no image")
+    (root / "train" / "lists").mkdir()
+    found = check(root, any_size=True)
+    assert statuses(found) == {"OK"}
+    found = by_name(found)
+    assert found["train/: classes"].detail == "2 folders"
+    assert found["train/: images"].detail == "4 images"
+    assert found["val/"].detail == "not there; pre-training reads train/ only"
+    names = shell(f"cd '{root}/train'; ls */*.JPEG | LC_ALL=C sort | sha256sum").split()[0]
+    assert found["train: SHA-256 of the names"].detail == names
+
+
+def test_the_official_numbers_are_wanted_unless_any_size(root, monkeypatch):
+    found = by_name(check(root))
+    assert found["train/: classes"].detail == "not the official set: 2 of 1,000 folders"
+    assert found["train/: images"].detail == "not the official set: 4 of 1,281,167 images"
+    monkeypatch.setattr(imagenet, "NUM_CLASSES", 2)
+    monkeypatch.setattr(imagenet, "NUM_TRAIN", 4)
+    assert statuses(check(root)) == {"OK"}
+
+
+@pytest.mark.parametrize("layout", ["flat", "class folders"])
+def test_val_in_both_layouts(root, layout, monkeypatch):
+    for i in range(3):
+        folder = "" if layout == "flat" else "n0" if i else "n1"
+        write_jpeg(root / "val" / folder / f"{i}.JPEG", 20, 30)
+    where = "images, flat" if layout == "flat" else "images in 2 class folders"
+    found = by_name(check(root, any_size=True))
+    assert found["val/"].detail == f"3 {where}"
+    assert found["val: sample"].detail == "3 of 3 images decode"
+    assert by_name(check(root))["val/"].detail == f"not the official set: 3 of 50,000 {where}"
+    monkeypatch.setattr(imagenet, "NUM_VAL", 3)
+    assert by_name(check(root))["val/"].status == "OK"
+
+
+def test_an_empty_class_and_an_empty_val(root):
+    (root / "train" / "n03000000").mkdir()
+    (root / "val").mkdir()
+    found = by_name(check(root, any_size=True))
+    assert found["train/: empty folders"].status == "WRONG"
+    assert found["train/: empty folders"].detail == "1 folders without an image, first n03000000"
+    assert found["val/"].status == "WRONG"
+
+
+def test_without_images(tmp_path):
+    (tmp_path / "train").mkdir()
+    found = check(tmp_path, any_size=True)
+    assert [item.status for item in found] == ["WRONG", "WRONG", "OK"]
+
+
+def test_archives_that_are_not_unpacked(root, archives):
+    shutil.rmtree(root / "train")
+    shutil.copytree(archives / "classes", root / "train")
+    found = check(root, any_size=True)[0]
+    assert (found.status, found.detail) == (
+        "MISSING",
+        "2 archives n*.tar, 0 folders: not unpacked",
+    )
+    run_remedy(found.remedy, archives)
+    assert statuses(check(root, any_size=True)) == {"OK"}  # with the archives beside the folders
+
+
+def test_the_printed_commands_start_from_nothing(root, archives):
+    shutil.rmtree(root)
+    found = check(root, any_size=True)[0]
+    assert found.status == "MISSING"
+    assert "needs an account" in found.remedy
+    run_remedy(found.remedy, archives)
+    assert statuses(check(root, any_size=True)) == {"OK"}
+
+
+def test_a_damaged_image_is_replaced_by_the_printed_commands(root, archives):
+    cut_off(root / "train" / "n02102040" / "n02102040_1.JPEG")
+    found = by_name(check(root, any_size=True))["train: sample"]
+    assert found.status == "WRONG"
+    assert "first n02102040/n02102040_1.JPEG: it cannot be decoded" in found.detail
+    run_remedy(found.remedy, archives)
+    assert statuses(check(root, any_size=True)) == {"OK"}
