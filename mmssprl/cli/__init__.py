@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from .errors import message_for_user
 
-COMMANDS = ("demo", "scenes", "prepare", "pretrain", "probe", "visualize")
+COMMANDS = ("demo", "scenes", "prepare", "pretrain", "probe", "convert", "visualize")
 
 _EXAMPLE = """\
 example, from nothing to a score:

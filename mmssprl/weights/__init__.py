@@ -8,11 +8,15 @@ from .checkpoint_file import (
     read_checkpoint,
     read_state,
 )
+from .convert import ConvertReport, convert_weights
 
 __all__ = [
     "RANDOM",
+    "ConvertReport",
     "check_finite",
     "check_fit",
+    "convert_weights",
+    "default_output",
     "find_config",
     "load_backbone",
     "read_backbone",

@@ -1,6 +1,7 @@
 """Files of weights, read without running any code that they name."""
 
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor
 
 _PREFIX = "backbone."
+_UNSAFE = re.compile(r"GLOBAL (\S+) was not an allowed global")
 _TORCHVISION_CLASSIFIER = ("fc.weight", "fc.bias")
 
 
@@ -139,10 +141,13 @@ def check_finite(state: dict[str, Tensor], path: str | Path) -> None:
 
 
 def _load_tensors(path: Path) -> Any:
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError:
-        names = torch.serialization.get_unsafe_globals_in_checkpoint(path)
-        stand_ins: list[Any] = [(_Ignored, name) for name in names]
-        with torch.serialization.safe_globals(stand_ins):
-            return torch.load(path, map_location="cpu", weights_only=True)
+    stand_ins: list[Any] = []
+    while True:  # each round replaces one more kind of object, in files of any age
+        try:
+            with torch.serialization.safe_globals(stand_ins):
+                return torch.load(path, map_location="cpu", weights_only=True)
+        except pickle.UnpicklingError as error:
+            found = _UNSAFE.search(str(error))
+            if found is None or (_Ignored, found[1]) in stand_ins:
+                raise
+            stand_ins.append((_Ignored, found[1]))

@@ -1,0 +1,116 @@
+"""``python -m mmssprl convert``: published checkpoints into ours."""
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..weights import ConvertReport
+
+SOURCES = (
+    "ssprl",
+    "swav",
+    "moco",
+    "byol",
+    "densecl",
+    "detco",
+    "maskco",
+    "insloc",
+    "torchvision",
+    "detectron2",
+    "auto",
+)
+_FOLDER = Path("work_dirs/converted")
+_EXAMPLE = """\
+examples:
+  python -m mmssprl convert swav_800ep_pretrain.pth.tar --from swav
+  python -m mmssprl convert R-50.pkl --from auto --out work_dirs/converted/r50/r50.pth
+  python -m mmssprl convert checkpoint.pth.tar --from ssprl
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "convert",
+        help="turn a published checkpoint into backbone weights, or into ours to go on from",
+        description=(
+            "Rename the tensors of a published checkpoint and write them, with a config beside\n"
+            "them, for probe and the other commands. Released SS-PRL is converted with all heads,\n"
+            "so that pre-training can go on; of other projects the ResNet is taken. Nothing is\n"
+            "guessed from file names, and the file must fill the network exactly."
+        ),
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "file", metavar="FILE", help="what torch.save or safetensors wrote, or detectron2's .pkl"
+    )
+    parser.add_argument(
+        "--from",
+        dest="source",
+        choices=SOURCES,
+        required=True,
+        help="project that published the file; auto looks at the keys",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="OUT",
+        help=f"file to write (default: {_FOLDER}/NAME/NAME.pth, NAME from FILE)",
+    )
+    parser.add_argument(
+        "--config", help="for ssprl: config of the whole model (default: the released recipe)"
+    )
+    parser.add_argument("--force", action="store_true", help="replace existing outputs")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Convert, and print what was found, done and left out."""
+    from ..weights import convert_weights
+
+    report = convert_weights(
+        args.file,
+        args.source,
+        args.out or default_out(args.file),
+        config=args.config,
+        force=args.force,
+    )
+    print(format_report(report))
+    return 0
+
+
+def default_out(file: str | Path) -> Path:
+    """Name the output: a folder of its own, so that one config lies beside the weights."""
+    name = re.sub(r"(\.(tar|pth|pt|pkl|bin|safetensors))+$", "", Path(file).name)
+    stem = re.sub(r"[^\w-]", "_", name)
+    return _FOLDER / stem / f"{stem}.pth"
+
+
+def format_report(report: "ConvertReport") -> str:
+    """Lay out a conversion as a table, and name the command that comes next."""
+    layout, width = report.layout, report.backbone.get("base_channels")
+    architecture = f"ResNet-{report.backbone['depth']}" + (f", width {width}" if width else "")
+    rows = {
+        "layout": f"{layout.name}: {layout.files}",
+        "found by": ", ".join(report.evidence),
+        "read": f"{report.num_read} tensors",
+        "backbone": f"{architecture}: {report.num_backbone} tensors, all matched",
+        "set afresh": _counts(report.completed),
+        "heads kept": _counts(report.kept),
+        "left out": _counts(report.left_out),
+        "weights": str(report.weights),
+        "config": str(report.config),
+    }
+    if layout.note:
+        rows["note"] = layout.note
+    column = max(map(len, rows))
+    table = [f"{name.ljust(column)}  {text}" for name, text in rows.items()]
+    probe = f"python -m mmssprl probe {report.weights} data/VOCdevkit"
+    train = f"python tools/train.py {report.config} --cfg-options load_from={report.weights}"
+    return "\n".join([*table, "", "next:", *([f"  {train}"] if report.kept else []), f"  {probe}"])
+
+
+def _counts(groups: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in groups.items()) or "none"

@@ -1,0 +1,253 @@
+"""Published checkpoints, converted to the names and files of this package."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from torch import Tensor, nn
+
+from ..cli.outputs import prepare_output
+from ..registry import MODELS
+from ..shipped import shipped
+from .key_tables import SSPRL, Layout, find_layout, ssprl_name
+from .published_file import read_published
+
+RELEASED_CONFIG = "configs/ssprl/ssprl-released_resnet50_2xb64-coslr-200e_coco.py"
+
+_STEP_COUNTER = "num_batches_tracked"
+_DEPTHS: dict[tuple[str, tuple[int, ...]], int] = {
+    ("basic", (2, 2, 2, 2)): 18,
+    ("basic", (3, 4, 6, 3)): 34,
+    ("bottleneck", (3, 4, 6, 3)): 50,
+    ("bottleneck", (3, 4, 23, 3)): 101,
+    ("bottleneck", (3, 8, 36, 3)): 152,
+}
+_USUAL_WIDTH = 64
+
+
+@dataclass(frozen=True)
+class ConvertReport:
+    """What ``convert_weights`` found, did and left out.
+
+    Attributes:
+        layout: The layout of the file's keys.
+        evidence: The keys that gave the layout away.
+        backbone: The ResNet's config as read off keys and shapes.
+        num_read: Tensors in the file.
+        num_backbone: Tensors of the backbone that the file held.
+        completed: Tensors that the file lacks and that were set afresh, counted by part.
+        kept: Tensors of heads that were converted too, counted by part.
+        left_out: Tensors that were not converted, counted by the part of the source's network.
+        weights: The file of weights that was written.
+        config: The config that was written beside it.
+    """
+
+    layout: Layout
+    evidence: tuple[str, ...]
+    backbone: dict[str, Any]
+    num_read: int
+    num_backbone: int
+    completed: dict[str, int]
+    kept: dict[str, int]
+    left_out: dict[str, int]
+    weights: Path
+    config: Path
+
+
+def convert_weights(
+    file: str | Path,
+    source: str,
+    out: str | Path,
+    *,
+    config: str | Path | None = None,
+    force: bool = False,
+) -> ConvertReport:
+    """Convert a published checkpoint, after a strict load into the network that it is for.
+
+    A checkpoint of released SS-PRL becomes ``{'state_dict': ...}`` of the whole model, from
+    which pre-training can go on; any other becomes the backbone's plain state dict. Beside it
+    ``<out stem>.py`` describes the network, so that ``find_config`` finds it.
+
+    Args:
+        file: What ``torch.save`` or safetensors wrote, or detectron2's ``.pkl``.
+        source: Key of ``SOURCES``; ``'auto'`` decides by the keys.
+        out: The ``.pth`` file to write.
+        config: Config of the whole model, for released SS-PRL only; None takes the released
+            recipe on COCO.
+        force: Replace ``out`` and the config beside it.
+
+    Raises:
+        FileNotFoundError: There is no such file or config.
+        FileExistsError: An output is there and ``force`` is not given.
+        ValueError: An unreadable file, an unknown layout, values that are not finite, or tensors
+            that do not fill the network, all of it and nothing else.
+    """
+    file, out = Path(file), Path(out)
+    beside = out.with_suffix(".py")
+    if out.suffix != ".pth" or out.resolve() == file.resolve():
+        raise ValueError(
+            f"the output must be another file than the input and end in .pth, but got {out}; "
+            "pass --out work_dirs/converted/NAME/NAME.pth."
+        )
+    for path in (out, beside):
+        prepare_output(path, force=force)
+    state = read_published(file)
+    layout, evidence = find_layout(state, source, file=str(file))
+    trunk = {name: value for k, value in state.items() if (name := layout.trunk_name(k))}
+    backbone = read_architecture(trunk, file)
+    if layout is SSPRL:
+        cfg = _read_config(config or shipped(RELEASED_CONFIG))
+        tensors = {ssprl_name(key): value for key, value in state.items()}
+        model, owner = _build_model(cfg), str(cfg.filename)
+        remedy = "pass --config with the config of the network that was trained."
+    else:
+        if config is not None:
+            raise ValueError(
+                f"--config is for checkpoints of the layout {SSPRL.name}, but {file} has the "
+                f"layout {layout.name}, whose backbone is read off the keys; leave --config out."
+            )
+        cfg = Config({"model": {"backbone": backbone}})
+        tensors = trunk
+        model, owner = _build(backbone), f"mmpretrain's ResNet-{backbone['depth']}"
+        remedy = "download the file again, or pass one that holds a plain ResNet."
+    completed = _fill(model, tensors, f"{file} must fit {owner}", remedy)
+    # Training runs channels-last; readers expect torch's default layout.
+    filled = {key: value.contiguous() for key, value in model.state_dict().items()}
+    torch.save({"state_dict": filled} if layout is SSPRL else filled, out)
+    cfg.dump(beside)
+    heads = tensors if layout is SSPRL else {}
+    return ConvertReport(
+        layout=layout,
+        evidence=evidence,
+        backbone=backbone,
+        num_read=len(state),
+        num_backbone=len(trunk),
+        completed=completed,
+        kept=_count(_part(key) for key in heads if not key.startswith("backbone.")),
+        left_out={} if layout is SSPRL else _left_out(state, trunk, layout),
+        weights=out,
+        config=beside,
+    )
+
+
+def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str, Any]:
+    """Read mmpretrain's ResNet config off the names and shapes of its tensors.
+
+    Args:
+        trunk: Tensors under torchvision's names.
+        file: Their file, for the message.
+
+    Raises:
+        ValueError: The number of blocks is not that of a ResNet-18, 34, 50, 101 or 152.
+    """
+    found = [match for key in trunk if (match := re.match(r"layer(\d+)\.(\d+)\.", key))]
+    stages = {int(match[1]) for match in found}
+    blocks = tuple(
+        1 + max(int(match[2]) for match in found if int(match[1]) == stage)
+        for stage in sorted(stages)
+    )
+    kind = "bottleneck" if any(key.endswith(".conv3.weight") for key in trunk) else "basic"
+    if (kind, blocks) not in _DEPTHS:
+        raise ValueError(
+            "the backbone must be a ResNet of depth 18, 34, 50, 101 or 152, but the keys of "
+            f"{file} show {kind} blocks, {blocks} per stage; download the file again, or pass one "
+            "that holds a plain ResNet."
+        )
+    config: dict[str, Any] = {"type": "ResNet", "depth": _DEPTHS[kind, blocks]}
+    for setting, key in (
+        ("stem_channels", "conv1.weight"),
+        ("base_channels", "layer1.0.conv1.weight"),
+    ):
+        # A missing tensor is told by the strict load, with all others that are missing.
+        width = trunk[key].shape[:1].numel() if key in trunk else _USUAL_WIDTH
+        if width != _USUAL_WIDTH:
+            config[setting] = width
+    return config
+
+
+def _read_config(path: str | Path) -> Config:
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"config must be an existing file, but there is no {path}.")
+    cfg = Config.fromfile(path)
+    if (cfg.get("model") or {}).get("type") != "SSPRL":
+        raise ValueError(
+            f"the config of the whole model must have model.type='SSPRL', but {path} has not; "
+            f"pass one of configs/ssprl, such as {RELEASED_CONFIG}."
+        )
+    return cfg
+
+
+def _build(spec: Mapping[str, Any]) -> nn.Module:
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        return MODELS.build(dict(spec))
+
+
+def _build_model(cfg: Config) -> nn.Module:
+    """Build the whole model; what the file does not fill, such as a seed, is always the same."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return _build(cfg.model.to_dict())
+
+
+def _fill(
+    model: nn.Module, tensors: Mapping[str, Tensor], requirement: str, remedy: str
+) -> dict[str, int]:
+    """Load tensors strictly; counters, queues and seeds that they lack stay as they are.
+
+    Returns:
+        How many tensors stayed as they were, by part.
+
+    Raises:
+        ValueError: Tensors that are missing, unexpected, or of another shape.
+    """
+    expected = model.state_dict()
+    statistics = ("running_mean", "running_var")
+    fresh = {name for name, _ in model.named_buffers() if not name.endswith(statistics)}
+    absent = [key for key in expected if key not in tensors]
+    reshaped = [
+        f"{key} {tuple(tensors[key].shape)} instead of {tuple(expected[key].shape)}"
+        for key in expected
+        if key in tensors and tensors[key].shape != expected[key].shape
+    ]
+    faults = [
+        f"{len(keys)} {what} ({', '.join(keys[:3])}{', ...' if len(keys) > 3 else ''})"
+        for what, keys in (
+            ("missing", [key for key in absent if key not in fresh]),
+            ("unexpected", [key for key in tensors if key not in expected]),
+            ("of another shape", reshaped),
+        )
+        if keys
+    ]
+    if faults:
+        raise ValueError(f"every tensor of {requirement}, but got {', '.join(faults)}; {remedy}")
+    model.load_state_dict({**{key: expected[key] for key in absent}, **tensors})
+    return _count(_STEP_COUNTER if key.endswith(_STEP_COUNTER) else _part(key) for key in absent)
+
+
+def _left_out(
+    state: Mapping[str, Tensor], trunk: Mapping[str, Tensor], layout: Layout
+) -> dict[str, int]:
+    """Count the tensors outside the trunk by part; a true copy of the trunk is called one."""
+    groups = []
+    for key, value in state.items():
+        if layout.trunk_name(key) is not None:
+            continue
+        original = trunk.get(key.removeprefix(layout.copy_prefix)) if layout.copy_prefix else None
+        is_copy = original is not None and torch.equal(original, value)
+        groups.append("copies of the backbone" if is_copy else layout.group(key))
+    return _count(groups)
+
+
+def _part(key: str) -> str:
+    """The first two names of a key, such as ``head.prototypes``."""
+    return ".".join(key.split(".")[:2])
+
+
+def _count(names: Iterable[str]) -> dict[str, int]:
+    return dict(Counter(names))

@@ -1,0 +1,270 @@
+"""How published ResNets name their tensors: one explicit table per layout, none from file names.
+
+A *layout* is an arrangement of keys, a *source* the project that a file comes from. Several
+projects share a layout: MoCo's and DetCo's files can have the same keys, and keys alone cannot
+tell them apart.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+_TRUNK = re.compile(r"(conv1|bn1|layer\d+)\.")
+_DETECTRON2 = (
+    (r"^stem\.conv1\.norm\.", "bn1."),
+    (r"^stem\.conv1\.", "conv1."),
+    (r"\.shortcut\.norm\.", ".downsample.1."),
+    (r"\.shortcut\.", ".downsample.0."),
+    (r"\.conv(\d)\.norm\.", r".bn\1."),
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One arrangement of keys, the prefix ``module.`` of DistributedDataParallel taken off.
+
+    Attributes:
+        name: Short name, for reports and errors.
+        files: Which published files have it.
+        markers: Patterns, each of which matches some whole key of such a file.
+        prefixes: Ordered pairs of a prefix and what stands for it; the first that begins a key
+            gives the key's name in the trunk.
+        copy_prefix: Where the file holds the trunk's tensors a second time, or "".
+        is_detectron2: Whether the trunk has detectron2's names instead of torchvision's.
+        note: What a user should know and the keys cannot tell, or "".
+    """
+
+    name: str
+    files: str
+    markers: tuple[str, ...]
+    prefixes: tuple[tuple[str, str], ...] = (("", ""),)
+    copy_prefix: str = ""
+    is_detectron2: bool = False
+    note: str = ""
+
+    def trunk_name(self, key: str) -> str | None:
+        """Give the name of a tensor in torchvision's ResNet, or None if it is not of the trunk."""
+        for prefix, replacement in self.prefixes:
+            if key.startswith(prefix):
+                name = replacement + key.removeprefix(prefix)
+                name = _torchvision_name(name) if self.is_detectron2 else name
+                return name if _TRUNK.match(name) else None
+        return None
+
+    def group(self, key: str) -> str:
+        """Name the part of the network that a tensor outside the trunk belongs to."""
+        prefix = next((p for p, _ in self.prefixes if key.startswith(p)), "")
+        return prefix + key.removeprefix(prefix).split(".")[0]
+
+    def evidence(self, keys: Collection[str]) -> tuple[str, ...] | None:
+        """Find the keys that give the layout away, one per marker; None if one is missing."""
+        found = [next((k for k in keys if re.fullmatch(m, k)), None) for m in self.markers]
+        return None if None in found else tuple(key for key in found if key is not None)
+
+
+def _torchvision_name(name: str) -> str:
+    """Rename a tensor of detectron2's ResNet, whose stages are res2 to res5."""
+    name = re.sub(r"^res(\d+)", lambda stage: f"layer{int(stage[1]) - 1}", name)
+    for pattern, replacement in _DETECTRON2:
+        name = re.sub(pattern, replacement, name)
+    return name
+
+
+SSPRL = Layout(
+    name="ssprl",
+    files="released SS-PRL, with all heads",
+    markers=(r"ptypes\.weight", r"conv1\.weight"),
+    note="the released queues lie outside the checkpoint (queue.pth of each rank) and are not "
+    "converted: queues start empty, counters at 0",
+)
+"""The authors' training checkpoint (``state_dict`` beside ``optimizer`` and ``epoch``).
+
+The trunk pads the image by 1 before a conv1 of padding 2; ours has padding 3, which is the same,
+and no name differs from torchvision's.
+"""
+
+_SSPRL_HEADS: tuple[tuple[str, str, int], ...] = (
+    # Pattern, our name with the scale or level in braces, what is added to the number found.
+    (r"projection_head\.", "neck.heads.0.", 0),
+    (r"ptypes\.", "head.prototypes.0.", 0),
+    (r"l_pro_head(\d+)\.", "neck.heads.{}.", 1),
+    (r"local_ptypes(\d+)\.", "head.prototypes.{}.", 1),
+    (r"l2g_ptypes(\d+)\.", "head.correlation.{}.", 0),
+)
+"""Heads of ``SSPRL``; its patch levels count from 0, and level i is our scale i + 1."""
+
+
+def ssprl_name(key: str) -> str:
+    """Give the name in our model of a tensor of released SS-PRL.
+
+    A key without a place keeps its name, so that a strict load tells it.
+    """
+    name = SSPRL.trunk_name(key)
+    if name is not None:
+        return f"backbone.{name}"
+    for pattern, ours, shift in _SSPRL_HEADS:
+        found = re.match(pattern, key)
+        if found:
+            numbers = [int(number) + shift for number in found.groups()]
+            return ours.format(*numbers) + key[found.end() :]
+    return key
+
+
+SWAV = Layout(
+    name="swav",
+    files="SwAV, DeepCluster v2",
+    markers=(r"prototypes\.(prototypes\d+\.)?weight", r"conv1\.weight"),
+)
+"""``swav_*_pretrain.pth.tar``: a bare DistributedDataParallel state dict; pads as ``SSPRL``."""
+
+MOCO = Layout(
+    name="moco",
+    files="MoCo v1 and v2 (DetCo and MaskCo, if published as MoCo's code saves)",
+    markers=(r"encoder_q\.conv1\.weight",),
+    prefixes=(("encoder_q.", ""),),
+)
+"""``moco_v*_pretrain.pth.tar``: query encoder, often key encoder and queue too."""
+
+DENSECL = Layout(
+    name="densecl",
+    files="DenseCL's training checkpoints",
+    markers=(r"encoder_q\.0\.conv1\.weight", r"queue2"),
+    prefixes=(("encoder_q.0.", ""),),
+    copy_prefix="backbone.",
+)
+"""OpenSelfSup's MoCo (backbone ``encoder_q.0``, also named ``backbone``) and a second queue."""
+
+OPENSELFSUP = Layout(
+    name="openselfsup-moco",
+    files="MoCo of OpenSelfSup and what builds on it (DetCo, MaskCo)",
+    markers=(r"encoder_q\.0\.conv1\.weight",),
+    prefixes=(("encoder_q.0.", ""),),
+    copy_prefix="backbone.",
+)
+"""Training checkpoints of OpenSelfSup's MoCo: backbone ``encoder_q.0``, neck ``encoder_q.1``."""
+
+BYOL = Layout(
+    name="byol",
+    files="BYOL of OpenSelfSup",
+    markers=(r"online_net\.0\.conv1\.weight",),
+    prefixes=(("online_net.0.", ""),),
+    copy_prefix="backbone.",
+)
+"""Training checkpoints of OpenSelfSup's BYOL: the online network, not the target's average."""
+
+INSLOC = Layout(
+    name="insloc",
+    files="InsLoc (FPN and C4)",
+    markers=(r"backbone\.conv1\.weight", r"backbone_k\.conv1\.weight"),
+    prefixes=(("roi_head.shared_head.", ""), ("backbone.", "")),
+)
+"""``insloc_*.pth``, a detector of mmdet 2 with momentum copies ``*_k``.
+
+In the C4 form the last stage is the detector's shared head and not part of ``backbone``.
+"""
+
+BACKBONE = Layout(
+    name="backbone",
+    files="OpenMMLab models (mmpretrain, mmselfsup, mmdet, mmseg)",
+    markers=(r"backbone\.conv1\.weight",),
+    prefixes=(("backbone.", ""),),
+)
+"""Any checkpoint whose ResNet lies under ``backbone.``; the rest is left out."""
+
+DETECTRON2 = Layout(
+    name="detectron2",
+    files="detectron2's backbones and detectors, .pkl or .pth",
+    markers=(r"(backbone\.(bottom_up\.)?)?stem\.conv1\.weight",),
+    prefixes=(
+        ("backbone.bottom_up.", ""),
+        ("roi_heads.res5.", "res5."),
+        ("backbone.", ""),
+        ("", ""),
+    ),
+    is_detectron2=True,
+    note="keys cannot tell torchvision's form (stride in the 3x3 convolution, RGB) from Caffe's "
+    "(stride in the 1x1, BGR, pixel std 1): for Caffe's set backbone.style='caffe' and the "
+    "preprocessor's mean and std in the config",
+)
+"""``{'model': {...}}``: bare (a converted backbone), of an FPN detector, or of a C4 detector."""
+
+TORCHVISION = Layout(
+    name="torchvision",
+    files="torchvision, timm, and backbones extracted from OpenSelfSup (MoCo, BYOL, DenseCL, "
+    "DetCo)",
+    markers=(r"conv1\.weight", r"layer1\.0\.conv1\.weight"),
+)
+"""Plain ResNet names; ``densecl_r50_*.pth`` and ``detco_*.pth`` hold them under state_dict."""
+
+LAYOUTS = (
+    SSPRL,
+    SWAV,
+    MOCO,
+    DENSECL,
+    OPENSELFSUP,
+    BYOL,
+    INSLOC,
+    BACKBONE,
+    DETECTRON2,
+    TORCHVISION,
+)
+"""All layouts; a file has the first that fits, so those with more markers come first."""
+
+AUTO = "auto"
+
+SOURCES: dict[str, tuple[Layout, ...]] = {
+    "ssprl": (SSPRL,),
+    "swav": (SWAV,),
+    "moco": (MOCO, OPENSELFSUP, TORCHVISION),
+    # DeepMind's own files are pickles of JAX; converted by others, they have torchvision's names.
+    "byol": (BYOL, BACKBONE, TORCHVISION),
+    "densecl": (DENSECL, BACKBONE, TORCHVISION),
+    # Published as extracted backbones; the training code, and so its checkpoints, never was.
+    "detco": (TORCHVISION, MOCO, OPENSELFSUP, BACKBONE, DETECTRON2),
+    # No published file is known; assumed are the layouts of the usual code bases.
+    "maskco": (MOCO, OPENSELFSUP, BACKBONE, TORCHVISION),
+    "insloc": (INSLOC, BACKBONE, DETECTRON2),
+    "torchvision": (TORCHVISION,),
+    "detectron2": (DETECTRON2,),
+    AUTO: LAYOUTS,
+}
+"""The layouts that files of each source may have."""
+
+
+def find_layout(keys: Collection[str], source: str, *, file: str) -> tuple[Layout, tuple[str, ...]]:
+    """Find the layout of a file by its keys, and check that its source may have it.
+
+    Args:
+        keys: Names of the file's tensors, without ``module.``.
+        source: Key of ``SOURCES``; ``'auto'`` takes every layout.
+        file: The file, for messages.
+
+    Returns:
+        The layout and the keys that gave it away.
+
+    Raises:
+        ValueError: Unknown source, keys of no known layout, or of a layout that the source has not.
+    """
+    if source not in SOURCES:
+        raise ValueError(
+            f"the source must be one of {', '.join(SOURCES)}, but got {source!r}; "
+            "'auto' looks at the keys."
+        )
+    for layout in LAYOUTS:
+        evidence = layout.evidence(keys)
+        if evidence is None:
+            continue
+        if layout not in SOURCES[source]:
+            others = [name for name, layouts in SOURCES.items() if layout in layouts]
+            raise ValueError(
+                f"a file of {source} must have the layout "
+                f"{' or '.join(known.name for known in SOURCES[source])}, but {file} has the "
+                f"layout {layout.name} ({', '.join(evidence)}); pass --from {' or '.join(others)}."
+            )
+        return layout, evidence
+    known = "; ".join(f"{layout.name} ({', '.join(layout.markers)})" for layout in LAYOUTS)
+    raise ValueError(
+        f"the keys must have a known layout, but {file} has {len(keys)} keys that begin "
+        f"{', '.join(list(keys)[:5])}; rename them to torchvision's. Known layouts and the keys "
+        f"that mark them: {known.replace(chr(92), '')}."
+    )

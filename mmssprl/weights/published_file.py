@@ -1,0 +1,122 @@
+"""Published checkpoints of any kind, read without running any code that they name."""
+
+import collections
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .checkpoint_file import check_finite, read_checkpoint
+
+_DDP_PREFIX = "module."
+
+
+def read_published(path: str | Path) -> dict[str, Tensor]:
+    """Read all tensors of a file by name.
+
+    They lie under ``state_dict``, under ``model``, or bare. The prefix ``module.`` is taken off
+    where DistributedDataParallel put it before every name.
+
+    Args:
+        path: What ``torch.save`` (of any age) or safetensors wrote, or a ``.pkl`` of detectron2.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file cannot be read, holds no tensors by name, or values that are not
+            finite.
+    """
+    path = Path(path)
+    content = read_numpy_pickle(path) if path.suffix == ".pkl" else read_checkpoint(path)
+    tensors = _tensors(content)
+    for name in ("state_dict", "model"):
+        if not tensors and isinstance(content, dict):
+            tensors = _tensors(content.get(name))
+    if not tensors:
+        raise ValueError(
+            f"a checkpoint must hold tensors by name, but {path} holds a "
+            f"{type(content).__name__} without; pass the file that its project published."
+        )
+    if all(key.startswith(_DDP_PREFIX) for key in tensors):
+        tensors = {key.removeprefix(_DDP_PREFIX): value for key, value in tensors.items()}
+    check_finite(tensors, path)
+    return tensors
+
+
+def _tensors(content: Any) -> dict[str, Tensor]:
+    """The tensors and arrays of numbers in a dict; none of anything else."""
+    if not isinstance(content, dict):
+        return {}
+    tensors = {}
+    for key, value in content.items():
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fi":
+            # A copy, for arrays of protocol 5 can lie in read-only memory.
+            value = torch.from_numpy(value.copy())
+        if isinstance(value, Tensor):
+            tensors[key] = value
+    return tensors
+
+
+def read_numpy_pickle(path: str | Path) -> Any:
+    """Read a pickle of numpy arrays, numbers and strings in dicts, lists and tuples.
+
+    Whatever else the pickle names is refused before it could be called. Pickles of Python 2 (the
+    model zoo's older files) are read too.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The pickle asks for anything else, or is damaged.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"weights must be an existing file, but there is no {path}.")
+    try:
+        with path.open("rb") as file:
+            return _ArrayUnpickler(file, encoding="latin1").load()
+    except Exception as error:  # damaged pickles raise almost any class
+        raise ValueError(
+            f"a pickle of weights must hold numpy arrays and plain values only, but {path} cannot "
+            f"be read as that ({type(error).__name__}: {error}); download it again, or save its "
+            "arrays as a torch or safetensors file."
+        ) from error
+
+
+def _encode_latin1(text: str, encoding: str) -> bytes:
+    """Do what protocol 2 asks ``_codecs.encode`` for: bytes that are written as text."""
+    if encoding != "latin1":
+        raise pickle.UnpicklingError(f"text in the encoding {encoding!r}")
+    return text.encode("latin1")
+
+
+def _allowed_globals() -> dict[tuple[str, str], Any]:
+    """What pickles of arrays name; numpy 1 and 2 call the same functions by two module names."""
+    array = np.zeros(1, dtype=np.float32)
+    reconstruct: Any = array.__reduce__()[0]
+    from_buffer: Any = array.__reduce_ex__(5)[0]
+    scalar: Any = array[0].__reduce__()[0]
+    allowed: dict[tuple[str, str], Any] = {
+        ("numpy", "ndarray"): np.ndarray,
+        ("numpy", "dtype"): np.dtype,
+        ("_codecs", "encode"): _encode_latin1,
+        ("collections", "OrderedDict"): collections.OrderedDict,
+    }
+    for core in ("numpy.core", "numpy._core"):
+        allowed[f"{core}.multiarray", "_reconstruct"] = reconstruct
+        allowed[f"{core}.multiarray", "scalar"] = scalar
+        allowed[f"{core}.numeric", "_frombuffer"] = from_buffer
+    return allowed
+
+
+_ALLOWED = _allowed_globals()
+
+
+class _ArrayUnpickler(pickle.Unpickler):
+    """Knows the functions that build arrays and no other."""
+
+    def find_class(self, module_name: str, global_name: str) -> Any:
+        """Look a name up in the table; nothing is imported."""
+        if (module_name, global_name) not in _ALLOWED:
+            raise pickle.UnpicklingError(f"it asks for {module_name}.{global_name}")
+        return _ALLOWED[module_name, global_name]

@@ -1,0 +1,114 @@
+import published_checkpoints as published
+import pytest
+import torch
+
+from mmssprl.cli import build_parser, main
+from mmssprl.cli.convert import SOURCES, default_out, format_report
+from mmssprl.weights import ConvertReport, key_tables
+
+REPORT = """\
+layout      moco: MoCo v1 and v2 (DetCo and MaskCo, if published as MoCo's code saves)
+found by    encoder_q.conv1.weight
+read        262 tensors
+backbone    ResNet-18, width 8: 126 tensors, all matched
+set afresh  none
+heads kept  none
+left out    encoder_q.fc 4, encoder_k 130, queue 1, queue_ptr 1
+weights     work_dirs/converted/moco_1_6k/moco_1_6k.pth
+config      work_dirs/converted/moco_1_6k/moco_1_6k.py
+
+next:
+  python -m mmssprl probe work_dirs/converted/moco_1_6k/moco_1_6k.pth data/VOCdevkit
+"""
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    """A checkpoint of MoCo in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    trunk = published.trunk_of(published.Narrow())
+    return published.save(published.moco(trunk), tmp_path / "moco_1.6k.pth.tar").name
+
+
+def test_prints_what_it_found_did_and_left_out(file, tmp_path, capsys):
+    assert main(["convert", file, "--from", "auto"]) == 0
+    text = capsys.readouterr().out
+    assert text == REPORT
+    folder = tmp_path / "work_dirs" / "converted" / "moco_1_6k"
+    assert sorted(path.name for path in folder.iterdir()) == ["moco_1_6k.pth", "moco_1_6k.py"]
+    probe = text.splitlines()[-1].split()
+    assert build_parser().parse_args(probe[3:]).weights == str(folder.relative_to(tmp_path)) + (
+        "/moco_1_6k.pth"
+    )
+
+
+def test_replaces_nothing_without_force(file, tmp_path, capsys):
+    command = ["convert", file, "--from", "moco", "--out", "a/w.pth"]
+    assert main(command) == 0
+    (tmp_path / "a" / "w.py").write_text("mine")
+    (tmp_path / "a" / "w.pth").unlink()
+    assert main(command) == 2
+    assert capsys.readouterr().err == (
+        "mmssprl convert: error: the output must not exist yet, but a/w.py does; pass --force to "
+        "replace it, or choose another name.\n"
+    )
+    assert (tmp_path / "a" / "w.py").read_text() == "mine"
+    assert main([*command, "--force"]) == 0
+    assert "ResNet" in (tmp_path / "a" / "w.py").read_text()
+
+
+def test_a_wrong_source_is_one_line_and_exit_code_2(file, capsys):
+    assert main(["convert", file, "--from", "byol"]) == 2
+    assert capsys.readouterr().err == (
+        "mmssprl convert: error: a file of byol must have the layout byol or backbone or "
+        "torchvision, but moco_1.6k.pth.tar has the layout moco (encoder_q.conv1.weight); pass "
+        "--from moco or detco or maskco or auto.\n"
+    )
+
+
+def test_config_reaches_the_conversion(file, capsys):
+    assert main(["convert", file, "--from", "moco", "--config", "any.py"]) == 2
+    assert "leave --config out." in capsys.readouterr().err
+
+
+def test_offers_every_source():
+    assert set(SOURCES) == set(key_tables.SOURCES)
+    assert len(SOURCES) == len(set(SOURCES)) == 11
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("w.pth", "w"),
+        ("a/b/swav_800ep_pretrain.pth.tar", "swav_800ep_pretrain"),
+        ("R-50.pkl", "R-50"),
+        ("densecl_1.6k.safetensors", "densecl_1_6k"),
+        ("no_suffix", "no_suffix"),
+    ],
+)
+def test_names_a_folder_of_its_own(name, stem):
+    assert default_out(name).as_posix() == f"work_dirs/converted/{stem}/{stem}.pth"
+
+
+def test_the_whole_model_is_trained_next(tmp_path):
+    report = ConvertReport(
+        layout=key_tables.SSPRL,
+        evidence=("ptypes.weight", "conv1.weight"),
+        backbone={"type": "ResNet", "depth": 50},
+        num_read=352,
+        num_backbone=318,
+        completed={"head.queues": 6},
+        kept={"neck.heads": 27},
+        left_out={},
+        weights=tmp_path / "w.pth",
+        config=tmp_path / "w.py",
+    )
+    lines = format_report(report).splitlines()
+    assert "backbone    ResNet-50: 318 tensors, all matched" in lines
+    assert "heads kept  neck.heads 27" in lines
+    assert [line for line in lines if line.startswith("note        the released queues lie out")]
+    assert lines[-2:] == [
+        f"  python tools/train.py {tmp_path}/w.py --cfg-options load_from={tmp_path}/w.pth",
+        f"  python -m mmssprl probe {tmp_path}/w.pth data/VOCdevkit",
+    ]

@@ -1,0 +1,106 @@
+import pickle
+
+import numpy as np
+import published_checkpoints as published
+import pytest
+import torch
+
+from mmssprl.weights.published_file import read_numpy_pickle, read_published
+
+ARRAYS = {
+    "a.weight": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "a.num_batches_tracked": np.array(7),
+}
+
+
+def check(state):
+    assert state.keys() == ARRAYS.keys()
+    assert torch.equal(state["a.weight"], torch.tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]))
+    assert state["a.weight"].dtype == torch.float32
+    assert int(state["a.num_batches_tracked"]) == 7
+
+
+class TestReadPublished:
+    @pytest.mark.parametrize("prefix", ["", "module."])
+    @pytest.mark.parametrize("under", [None, "state_dict", "model"])
+    def test_finds_the_tensors_bare_or_under_a_name(self, under, prefix, tmp_path):
+        state = {prefix + key: torch.from_numpy(value) for key, value in ARRAYS.items()}
+        content = state if under is None else {"epoch": 3, under: state}
+        check(read_published(published.save(content, tmp_path / "w.pth")))
+
+    def test_keeps_a_prefix_that_not_all_keys_have(self, tmp_path):
+        state = {"module.a": torch.ones(1), "b": torch.ones(1)}
+        read = read_published(published.save(state, tmp_path / "w.pth"))
+        assert read.keys() == {"module.a", "b"}
+
+    @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+    def test_reads_pickles_of_every_protocol(self, protocol, tmp_path):
+        content = {"model": ARRAYS, "best": np.float64(1.5), "__author__": "somebody"}
+        file = published.save(content, tmp_path / "w.pkl", protocol=protocol)
+        check(read_published(file))
+        assert read_numpy_pickle(file)["best"] == 1.5
+
+    @pytest.mark.parametrize("core", ["numpy.core", "numpy._core"])
+    def test_reads_pickles_of_both_numpys(self, core, tmp_path):
+        data = pickle.dumps(ARRAYS, protocol=2)
+        here = np.zeros(1).__reduce__()[0].__module__.removesuffix(".multiarray")
+        assert here.encode() in data
+        (tmp_path / "w.pkl").write_bytes(data.replace(here.encode(), core.encode()))
+        check(read_published(tmp_path / "w.pkl"))
+
+    @pytest.mark.parametrize(
+        ("content", "kind"),
+        [([1, 2], "list"), ({"model": {"a": 1}}, "dict"), ({"a": np.array(["text"])}, "dict")],
+    )
+    def test_says_what_holds_no_tensors(self, content, kind, tmp_path):
+        file = published.save(content, tmp_path / "w.pkl")
+        with pytest.raises(ValueError, match=rf"but .*w.pkl holds a {kind} without; pass the file"):
+            read_published(file)
+
+    def test_values_must_be_finite(self, tmp_path):
+        file = published.save({"a": np.array([1.0, np.nan])}, tmp_path / "w.pkl")
+        with pytest.raises(ValueError, match=r"1 of 1 tensors of .*w.pkl hold NaN"):
+            read_published(file)
+
+
+class TestReadNumpyPickle:
+    def test_never_runs_code(self, tmp_path):
+        trap = _Trap(tmp_path / "sprung")
+        file = published.save({"model": ARRAYS, "extra": trap}, tmp_path / "w.pkl")
+        match = r"but .*w.pkl cannot be read as that \(UnpicklingError: it asks for .*_spring\);"
+        with pytest.raises(ValueError, match=match):
+            read_published(file)
+        assert not trap.path.exists()
+        pickle.loads(file.read_bytes())
+        assert trap.path.exists()  # so it was armed
+
+    @pytest.mark.parametrize(
+        ("data", "match"),
+        [
+            (b"no pickle", "cannot be read as that"),
+            (b"", r"\(EOFError: "),
+            (b"c_codecs\nencode\n(Vtext\nVrot13\ntR.", "text in the encoding 'rot13'"),
+            (b"cbuiltins\neval\n(V1\ntR.", "it asks for builtins.eval"),
+            (b"cnumpy\nload\n(V1\ntR.", "it asks for numpy.load"),
+        ],
+    )
+    def test_refuses_everything_else(self, data, match, tmp_path):
+        (tmp_path / "w.pkl").write_bytes(data)
+        with pytest.raises(ValueError, match=match):
+            read_numpy_pickle(tmp_path / "w.pkl")
+
+    def test_there_must_be_a_file(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"there is no .*gone.pkl"):
+            read_numpy_pickle(tmp_path / "gone.pkl")
+
+
+class _Trap:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return _spring, (self.path,)
+
+
+def _spring(path):
+    path.touch()

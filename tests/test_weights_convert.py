@@ -1,0 +1,271 @@
+import math
+import re
+
+import published_checkpoints as published
+import pytest
+import torch
+import torchvision
+
+from mmssprl.weights import convert_weights, find_config, load_backbone
+from mmssprl.weights.key_tables import LAYOUTS, SOURCES
+
+# Layout: file, what the project saves, a source, and the parts left out, counted by hand.
+CASES = {
+    "swav": ("w.pth.tar", published.swav, "swav", {"projection_head": 9, "prototypes": 1}),
+    "moco": (
+        "w.pth.tar",
+        published.moco,
+        "moco",
+        {"encoder_q.fc": 4, "encoder_k": 130, "queue": 1, "queue_ptr": 1},
+    ),
+    "densecl": (
+        "w.pth",
+        published.densecl,
+        "densecl",
+        {
+            "queue": 1,
+            "queue_ptr": 1,
+            "queue2": 1,
+            "queue2_ptr": 1,
+            "encoder_q": 8,
+            "encoder_k": 134,
+            "copies of the backbone": 126,
+        },
+    ),
+    "openselfsup-moco": (
+        "w.pth",
+        published.openselfsup_moco,
+        "detco",
+        {
+            "queue": 1,
+            "queue_ptr": 1,
+            "encoder_q": 8,
+            "encoder_k": 134,
+            "copies of the backbone": 126,
+        },
+    ),
+    "byol": (
+        "w.pth",
+        published.byol,
+        "byol",
+        {"online_net": 9, "target_net": 135, "copies of the backbone": 126, "head": 9},
+    ),
+    "insloc": (
+        "w.pth",
+        published.insloc,
+        "insloc",
+        {"backbone_k": 126, "neck": 1, "neck_k": 1, "queues": 1, "queue_ptr": 1},
+    ),
+    "insloc-c4": ("w.pth", published.insloc_c4, "insloc", {"backbone_k": 96, "roi_head_k": 30}),
+    "backbone": ("w.pth", published.openmmlab, "maskco", {"head": 1}),
+    "torchvision": ("w.pth", published.torchvision, "torchvision", {"fc": 2}),
+    "torchvision-extracted": ("w.pth", published.extracted, "densecl", {}),
+    "detectron2": ("w.pkl", published.detectron2, "detectron2", {"stem": 1}),
+    "detectron2-fpn": (
+        "w.pth",
+        published.detectron2_fpn,
+        "detectron2",
+        {"backbone.fpn_lateral2": 1},
+    ),
+    "detectron2-c4": ("w.pth", published.detectron2_c4, "insloc", {"proposal_generator": 1}),
+}
+
+
+@pytest.fixture(scope="module")
+def net():
+    torch.manual_seed(0)
+    return published.randomise(published.Narrow())
+
+
+@pytest.fixture(scope="module")
+def images():
+    return torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.fixture
+def trunk(net):
+    return published.trunk_of(net)
+
+
+def converted_features(weights, images):
+    """What other commands get: the config beside the weights, the strict load, the output."""
+    backbone = load_backbone(str(weights), find_config(str(weights), None), seed=9)
+    with torch.no_grad():
+        return backbone(images)[-1]
+
+
+class TestFeatures:
+    @pytest.mark.parametrize("case", CASES)
+    def test_are_those_of_the_source(self, case, net, trunk, images, tmp_path):
+        name, project, source, left_out = CASES[case]
+        file = published.save(project(trunk), tmp_path / name)
+        out = tmp_path / "ours" / "w.pth"
+        report = convert_weights(file, source, out)
+        expected = published.features(net, images, pads_outside=case == "swav")
+        torch.testing.assert_close(converted_features(out, images), expected)
+        layout = re.sub("-(c4|fpn|extracted)$", "", case)
+        assert report.layout.name == layout
+        assert report.left_out == left_out
+        counters = {"num_batches_tracked": 21} if layout == "detectron2" else {}
+        assert report.completed == counters
+        assert report.num_backbone == (105 if counters else 126)
+        assert report.num_read == report.num_backbone + sum(left_out.values())
+        assert report.backbone == {"type": "ResNet", "depth": 18, "base_channels": 8}
+        assert report.kept == {}
+        # The written file is plain: names and nothing else, in torchvision's network.
+        state = torch.load(out, weights_only=True)
+        assert state.keys() == trunk.keys()
+        assert int(state["bn1.num_batches_tracked"]) == (0 if counters else 7)
+
+    @pytest.mark.parametrize("case", CASES)
+    def test_auto_finds_the_same_layout_by_the_keys(self, case, trunk, tmp_path):
+        name, project, source, _ = CASES[case]
+        # A name that lies, so that only keys can tell.
+        file = published.save(project(trunk), tmp_path / name.replace("w.", "byol_moco."))
+        found = convert_weights(file, "auto", tmp_path / "a" / "w.pth")
+        told = convert_weights(file, source, tmp_path / "b" / "w.pth")
+        assert (found.layout, found.evidence) == (told.layout, told.evidence)
+        assert found.layout.name == re.sub("-(c4|fpn|extracted)$", "", case)
+
+    @pytest.mark.parametrize(
+        ("name", "depth", "project", "source"),
+        [
+            ("resnet18", 18, published.swav, "swav"),
+            ("resnet50", 50, published.detectron2, "detectron2"),
+        ],
+    )
+    def test_of_a_real_resnet(self, name, depth, project, source, images, tmp_path):
+        torch.manual_seed(1)
+        real = published.randomise(getattr(torchvision.models, name)())
+        suffix = "pkl" if source == "detectron2" else "pth"
+        file = published.save(project(published.trunk_of(real)), tmp_path / f"w.{suffix}")
+        out = tmp_path / "ours" / "w.pth"
+        report = convert_weights(file, source, out)
+        assert report.backbone == {"type": "ResNet", "depth": depth}
+        expected = published.features(real, images, pads_outside=source == "swav")
+        torch.testing.assert_close(converted_features(out, images), expected, rtol=1e-4, atol=1e-4)
+
+    def test_of_a_file_in_torchs_old_format(self, net, trunk, images, tmp_path):
+        file = tmp_path / "old.pth.tar"
+        torch.save(published.moco(trunk), file, _use_new_zipfile_serialization=False)
+        assert not file.read_bytes().startswith(b"PK")
+        convert_weights(file, "moco", tmp_path / "ours" / "w.pth")
+        torch.testing.assert_close(
+            converted_features(tmp_path / "ours" / "w.pth", images),
+            published.features(net, images),
+        )
+
+    def test_of_files_without_counters_and_in_half_precision(self, net, trunk, images, tmp_path):
+        state = {
+            key: value.half() for key, value in trunk.items() if not key.endswith("batches_tracked")
+        }
+        file = published.save(published.moco(state), tmp_path / "w.pth")
+        out = tmp_path / "ours" / "w.pth"
+        report = convert_weights(file, "moco", out)
+        assert report.completed == {"num_batches_tracked": 21}
+        assert torch.load(out)["conv1.weight"].dtype == torch.float32
+        half = published.randomise(published.Narrow())
+        half.load_state_dict(state, strict=False)
+        torch.testing.assert_close(
+            converted_features(out, images), published.features(half, images)
+        )
+
+
+class TestTables:
+    def test_every_layout_has_a_case_here_and_a_source(self):
+        cases = {re.sub("-(c4|fpn|extracted)$", "", case) for case in CASES} | {"ssprl"}
+        assert cases == {layout.name for layout in LAYOUTS}
+        named = {layout for name in SOURCES if name != "auto" for layout in SOURCES[name]}
+        assert named == set(LAYOUTS)
+
+    def test_a_copy_that_differs_is_not_called_one(self, trunk, tmp_path):
+        content = published.byol(trunk)
+        content["state_dict"]["backbone.bn1.bias"] = torch.ones(64)
+        file = published.save(content, tmp_path / "w.pth")
+        report = convert_weights(file, "byol", tmp_path / "ours" / "w.pth")
+        assert report.left_out["copies of the backbone"] == 125
+        assert report.left_out["backbone"] == 1
+
+
+class TestRefusals:
+    def refused(self, content, source, tmp_path, match, **options):
+        file = published.save(content, tmp_path / "w.pth")
+        out = tmp_path / "ours" / "w.pth"
+        with pytest.raises(ValueError, match=match):
+            convert_weights(file, source, out, **options)
+        assert not out.exists()
+        assert not out.with_suffix(".py").exists()
+
+    def test_a_missing_tensor(self, trunk, tmp_path):
+        content = published.moco(trunk)
+        del content["state_dict"]["module.encoder_q.layer1.0.conv1.weight"]
+        match = (
+            r"every tensor of .*w.pth must fit mmpretrain's ResNet-18, but got 1 missing "
+            r"\(layer1.0.conv1.weight\)"
+        )
+        self.refused(content, "moco", tmp_path, match)
+
+    def test_tensors_of_another_shape_and_without_a_place(self, trunk, tmp_path):
+        content = published.torchvision(trunk)
+        content["conv1.weight"] = torch.ones(64, 3, 3, 3)
+        content["layer4.1.bn9.bias"] = torch.ones(1)
+        match = (
+            r"but got 1 unexpected \(layer4.1.bn9.bias\), 1 of another shape \(conv1.weight "
+            r"\(64, 3, 3, 3\) instead of \(64, 3, 7, 7\)\); download the file again, or pass one"
+        )
+        self.refused(content, "torchvision", tmp_path, match)
+
+    @pytest.mark.parametrize("value", [math.nan, math.inf])
+    def test_values_that_are_not_finite(self, trunk, tmp_path, value):
+        content = published.swav({key: tensor.clone() for key, tensor in trunk.items()})
+        content["module.layer2.0.bn1.bias"][3] = value
+        match = r"1 of 136 tensors of .*w.pth hold NaN or infinity \(first layer2.0.bn1.bias\)"
+        self.refused(content, "swav", tmp_path, match)
+
+    def test_blocks_of_no_resnet(self, trunk, tmp_path):
+        content = {k: v for k, v in trunk.items() if not k.startswith("layer4.1.")}
+        match = r"the keys of .*w.pth show basic blocks, \(2, 2, 2, 1\) per stage"
+        self.refused(content, "torchvision", tmp_path, match)
+
+    def test_another_source_than_named(self, trunk, tmp_path):
+        match = (
+            r"a file of moco must have the layout moco or openselfsup-moco or torchvision, but "
+            r".*w.pth has the layout swav \(prototypes.weight, conv1.weight\); pass --from swav or "
+            r"auto\."
+        )
+        self.refused(published.swav(trunk), "moco", tmp_path, match)
+
+    def test_keys_of_no_known_layout(self, tmp_path):
+        content = {f"blocks.{i}.attn.weight": torch.ones(1) for i in range(7)}
+        match = (
+            r"but .*w.pth has 7 keys that begin blocks.0.attn.weight, .*, blocks.4.attn.weight; "
+            r"rename them to torchvision's. Known layouts and the keys that mark them: "
+            r"ssprl \(ptypes.weight, conv1.weight\); swav .* torchvision \(conv1.weight, "
+            r"layer1.0.conv1.weight\)\."
+        )
+        self.refused(content, "auto", tmp_path, match)
+
+    def test_an_unknown_source_and_a_config_where_none_belongs(self, trunk, tmp_path):
+        content = published.torchvision(trunk)
+        self.refused(content, "simclr", tmp_path, "must be one of ssprl, .*, but got 'simclr'")
+        match = r"--config is for checkpoints of the layout ssprl, but .* has the layout torchv"
+        self.refused(content, "auto", tmp_path, match, config="any.py")
+
+    def test_files_that_are_there_or_not(self, trunk, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"there is no .*gone.pkl"):
+            convert_weights(tmp_path / "gone.pkl", "auto", tmp_path / "out.pth")
+        with pytest.raises(FileNotFoundError, match=r"there is no .*gone.pth"):
+            convert_weights(tmp_path / "gone.pth", "auto", tmp_path / "out.pth")
+        file = published.save(published.torchvision(trunk), tmp_path / "w.pth")
+        for out in (file, tmp_path / "out.py"):
+            with pytest.raises(ValueError, match=r"another file than the input and end in .pth"):
+                convert_weights(file, "auto", out, force=True)
+        for existing in ("out.pth", "out.py"):
+            (tmp_path / existing).write_text("mine")
+            with pytest.raises(FileExistsError, match=rf"{existing} does; pass --force"):
+                convert_weights(file, "auto", tmp_path / "out.pth")
+            assert (tmp_path / existing).read_text() == "mine"
+            convert_weights(file, "auto", tmp_path / "out.pth", force=True)
+            assert (tmp_path / existing).read_bytes() != b"mine"
+            (tmp_path / "out.pth").unlink()
+            (tmp_path / "out.py").unlink()

@@ -1,0 +1,283 @@
+"""Released SS-PRL's checkpoints: the whole model, so that pre-training can go on."""
+
+import image_folders
+import published_checkpoints as published
+import pytest
+import reference
+import torch
+import torchvision
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from mmengine.runner import load_checkpoint
+from torch import nn
+from torch.nn import functional as F
+
+from mmssprl.engine.launch import prepare_train_config, run
+from mmssprl.registry import MODELS
+from mmssprl.shipped import shipped
+from mmssprl.weights import convert_weights, find_config, load_backbone
+from mmssprl.weights.convert import RELEASED_CONFIG
+
+CONFIG = """
+default_scope = "mmssprl"
+layout = dict(
+    image_px=64,
+    num_small=2,
+    small_px=48,
+    levels=[
+        dict(grid=2, resize_px=80, patch_px=40),
+        dict(grid=3, resize_px=96, patch_px=32),
+    ],
+)
+model = dict(
+    type="SSPRL",
+    layout=layout,
+    backbone=dict(type="ResNet", depth=18, base_channels=8),
+    neck=dict(type="MultiHeadNeck", in_channels=64, hid_channels=16, out_channels=8),
+    head=dict(
+        type="SinkhornHead", variant="released", in_channels=8, num_prototypes=6,
+        num_patch_prototypes=(5, 4), queue_length=12, patch_queue_length=(16, 36),
+        alpha=(0.5, 0.3), beta=(0.2, 0.7),
+    ),
+)
+train_dataloader = dict(
+    batch_size=2,
+    num_workers=0,
+    drop_last=True,
+    sampler=dict(type="DefaultSampler", shuffle=False),
+    collate_fn=dict(type="default_collate"),
+    dataset=dict(type="UnlabeledImages", data_root="not_there",
+                 pipeline=[dict(type="PyramidCrop", layout=layout)]),
+)
+optim_wrapper = dict(type="OptimWrapper", optimizer=dict(type="SGD", lr=0.0))
+train_cfg = dict(by_epoch=True, max_epochs=1)
+"""
+NUM_PROTOTYPES = (6, 5, 4)
+PX_OF_SCALES = ((64, 48), (40,), (32,))
+PATCHES = (1, 4, 9)
+HEADS = ("projection_head", "l_pro_head0", "l_pro_head1")
+
+
+def released_network(net, *, hid=16, dim=8, counts=NUM_PROTOTYPES):
+    """Add heads to a torchvision ResNet, under the names of the released network."""
+    features = net.fc.in_features
+    del net.fc
+    for name in HEADS:
+        head = [nn.Linear(features, hid), nn.BatchNorm1d(hid), nn.ReLU(), nn.Linear(hid, dim)]
+        net.add_module(name, nn.Sequential(*head))
+    image, *levels = counts
+    net.ptypes = nn.Linear(dim, image, bias=False)
+    for i, count in enumerate(levels):
+        net.add_module(f"local_ptypes{i}", nn.Linear(dim, count, bias=False))
+        net.add_module(f"l2g_ptypes{i}", nn.Linear(count, image, bias=False))
+    return published.randomise(net)
+
+
+@torch.no_grad()
+def embed(net, scale, groups):
+    """(V, M, B, D) of one scale from its tensors (N, B, 3, px, px)."""
+    head = net.get_submodule(HEADS[scale])
+    embeddings = []
+    for crops in groups:
+        maps = published.features(net, crops.flatten(0, 1), pads_outside=True)
+        z = F.normalize(head(maps.mean(dim=(2, 3))), dim=-1)
+        embeddings.append(z.reshape(-1, PATCHES[scale], crops.shape[1], z.shape[-1]))
+    return torch.cat(embeddings)
+
+
+@pytest.fixture
+def released():
+    torch.manual_seed(0)
+    return released_network(published.Narrow())
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "tiny_released.py"
+    path.write_text(CONFIG)
+    return path
+
+
+def save(net, path):
+    state = published.under("module.", net.state_dict())
+    content = {"epoch": 200, "state_dict": state, "optimizer": {"state": {}, "param_groups": []}}
+    return published.save(content, path)
+
+
+def build(config):
+    torch.manual_seed(5)
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        return MODELS.build(Config.fromfile(config).model.to_dict())
+
+
+def rows(layer):
+    return F.normalize(layer.weight.detach().double())
+
+
+def expected_losses(net, inputs):
+    """From the original tensors, by loops over the paper's sums in float64."""
+    of_px = {crops.shape[-1]: crops for crops in inputs}
+    z = [
+        embed(net, scale, [of_px[px] for px in sizes]).double()
+        for scale, sizes in enumerate(PX_OF_SCALES)
+    ]
+    ref = reference.Reference(
+        [rows(net.ptypes), rows(net.local_ptypes0), rows(net.local_ptypes1)],
+        [rows(net.l2g_ptypes0), rows(net.l2g_ptypes1)],
+        tau=0.1,
+        epsilon=0.05,
+        num_iters=3,
+        variant="released",
+    )
+    alpha, beta = (1, 0.5, 0.3), (None, 0.2, 0.7)
+    losses = {f"loss_pyramid_s{s}": alpha[s] * ref.pyramid_term(z[s], s, None) for s in range(3)}
+    return losses | {f"loss_cross_s{s}": beta[s] * ref.cross_term(z, s, None) for s in (1, 2)}
+
+
+class TestReleased:
+    def test_the_losses_are_those_of_the_original_tensors(self, released, config, tmp_path):
+        out = tmp_path / "ours" / "w.pth"
+        report = convert_weights(save(released, tmp_path / "w.pth"), "auto", out, config=config)
+        assert report.layout.name == "ssprl"
+        assert report.num_backbone == 126
+        assert report.kept == {"neck.heads": 27, "head.prototypes": 3, "head.correlation": 2}
+        assert report.completed == {
+            "data_preprocessor.seed": 1,
+            "data_preprocessor.num_batches": 1,
+            "head.num_iterations": 1,
+            "head.queues": 6,
+        }
+        assert report.num_read == 126 + 27 + 3 + 2
+        assert report.left_out == {}
+
+        model = build(report.config)
+        load_checkpoint(model, str(out), strict=True)
+        assert int(model.head.num_iterations) == 0
+        assert [queue.num_filled for queue in model.head.queues] == [0, 0, 0]
+        generator = torch.Generator().manual_seed(2)
+        inputs = [
+            torch.randn(n, 2, 3, px, px, generator=generator)
+            for n, px in ((2, 64), (2, 48), (8, 40), (18, 32))
+        ]
+        assert [(g.num_crops, g.px) for g in model.layout.groups] == [
+            (crops.shape[0], crops.shape[-1]) for crops in inputs
+        ]
+        model.eval()
+        with torch.no_grad():
+            losses = model.loss(inputs)
+        expected = expected_losses(released, inputs)
+        assert losses.keys() == expected.keys()
+        for name, value in expected.items():
+            torch.testing.assert_close(losses[name], value.float(), rtol=1e-4, atol=1e-5)
+
+    def test_the_backbone_is_read_by_the_other_commands(self, released, config, tmp_path):
+        out = tmp_path / "ours" / "w.pth"
+        convert_weights(save(released, tmp_path / "w.pth"), "ssprl", out, config=config)
+        backbone = load_backbone(str(out), find_config(str(out), None))
+        images = torch.randn(2, 3, 64, 64)
+        with torch.no_grad():
+            found = backbone(images)[-1]
+        expected = published.features(released, images, pads_outside=True)
+        torch.testing.assert_close(found, expected)
+
+    def test_training_goes_on_from_it(self, released, config, tmp_path):
+        out = tmp_path / "ours" / "w.pth"
+        report = convert_weights(save(released, tmp_path / "w.pth"), "ssprl", out, config=config)
+        image_folders.folder(tmp_path / "images", 4)
+        options = {
+            "load_from": str(out),
+            "train_dataloader.dataset.data_root": str(tmp_path / "images"),
+        }
+        work_dir = tmp_path / "run"
+        run(prepare_train_config(report.config, work_dir=work_dir, cfg_options=options), "train")
+        state = torch.load(work_dir / "epoch_1.pth", weights_only=False)["state_dict"]
+        assert int(state["head.num_iterations"]) == 2
+        # The learning rate is 0: two steps only normalise the rows.
+        torch.testing.assert_close(
+            state["head.prototypes.2.weight"], F.normalize(released.local_ptypes1.weight)
+        )
+        assert torch.equal(state["backbone.conv1.weight"], released.conv1.weight)
+        assert torch.equal(state["neck.heads.1.3.bias"], released.l_pro_head0[3].bias)
+
+    def test_two_conversions_are_equal_and_leave_the_generator(self, released, config, tmp_path):
+        file = save(released, tmp_path / "w.pth")
+        states = []
+        for name in "ab":
+            torch.manual_seed(ord(name))
+            before = torch.random.get_rng_state()
+            out = tmp_path / name / "w.pth"
+            convert_weights(file, "ssprl", out, config=config)
+            assert torch.equal(torch.random.get_rng_state(), before)
+            states.append(torch.load(out)["state_dict"])
+        assert states[0].keys() == states[1].keys()
+        assert all(value.is_contiguous() for value in states[0].values())
+        assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
+
+
+class TestRefusals:
+    def refused(self, net, config, tmp_path, match, error=ValueError, state=None):
+        file = save(net, tmp_path / "w.pth")
+        if state is not None:
+            torch.save({"state_dict": state}, file)
+        with pytest.raises(error, match=match):
+            convert_weights(file, "ssprl", tmp_path / "ours" / "w.pth", config=config)
+        assert not (tmp_path / "ours" / "w.pth").exists()
+
+    def test_heads_of_another_size_by_default(self, released, tmp_path):
+        # The default is the released recipe: ResNet-50, 300 and 150 prototypes.
+        match = (
+            r"w.pth must fit .*ssprl-released_resnet50_2xb64-coslr-200e_coco.py, but got \d+ "
+            r"missing .*; pass --config with the config of the network that was trained\."
+        )
+        self.refused(released, None, tmp_path, match)
+
+    def test_a_head_that_is_missing_and_one_without_a_place(self, released, config, tmp_path):
+        state = released.state_dict()
+        del state["l2g_ptypes1.weight"]
+        state["local_ptypes2.weight"] = torch.ones(4, 8)
+        match = (
+            r"but got 1 missing \(head.correlation.1.weight\), "
+            r"1 unexpected \(head.prototypes.3.weight\); pass --config"
+        )
+        self.refused(released, config, tmp_path, match, state=state)
+
+    def test_running_statistics_are_not_made_up(self, released, config, tmp_path):
+        state = released.state_dict()
+        del state["l_pro_head0.1.running_var"], state["l_pro_head0.1.num_batches_tracked"]
+        match = r"but got 1 missing \(neck.heads.1.1.running_var\); pass"
+        self.refused(released, config, tmp_path, match, state=state)
+
+    def test_unknown_keys(self, released, config, tmp_path):
+        state = {**released.state_dict(), "extra.weight": torch.ones(1)}
+        self.refused(released, config, tmp_path, r"1 unexpected \(extra.weight\)", state=state)
+
+    def test_a_config_of_something_else(self, released, tmp_path):
+        other = tmp_path / "other.py"
+        other.write_text("model = dict(type='MaskRCNN')")
+        match = r"must have model.type='SSPRL', but .*other.py has not; pass one of configs/ssprl"
+        self.refused(released, other, tmp_path, match)
+        gone = tmp_path / "gone.py"
+        self.refused(released, gone, tmp_path, "there is no .*gone.py", FileNotFoundError)
+
+
+def test_the_published_sizes_fit_the_default_config(tmp_path):
+    """ResNet-50, heads 2048-2048-128, 300 image and 150 patch prototypes: strictly, all of it."""
+    torch.manual_seed(0)
+    net = torchvision.models.resnet50()
+    net = released_network(net, hid=2048, dim=128, counts=(300, 150, 150))
+    out = tmp_path / "ours" / "w.pth"
+    report = convert_weights(save(net, tmp_path / "w.pth.tar"), "ssprl", out)
+    assert report.backbone == {"type": "ResNet", "depth": 50}
+    state = torch.load(out, weights_only=True, mmap=True)["state_dict"]
+    model = build(shipped(RELEASED_CONFIG))
+    model.load_state_dict(state, strict=True)
+    for ours, theirs in {
+        "head.prototypes.0.weight": net.ptypes.weight,
+        "head.prototypes.1.weight": net.local_ptypes0.weight,
+        "head.prototypes.2.weight": net.local_ptypes1.weight,
+        "head.correlation.0.weight": net.l2g_ptypes0.weight,
+        "head.correlation.1.weight": net.l2g_ptypes1.weight,
+        "neck.heads.2.1.running_var": net.l_pro_head1[1].running_var,
+        "backbone.layer4.2.conv3.weight": net.layer4[2].conv3.weight,
+    }.items():
+        assert torch.equal(model.state_dict()[ours], theirs), ours
