@@ -1,0 +1,1 @@
+"""The transfer benchmark: its protocols, its runs and its tables."""

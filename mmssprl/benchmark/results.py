@@ -1,0 +1,198 @@
+"""One run of the benchmark, and what the seeds say together.
+
+Every metric is in percent, and higher is better.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from statistics import fmean, stdev
+from typing import Any, Literal, get_args
+
+Profile = Literal["paper", "scenes", "coco128"]
+"""Size of the data: the paper's own, the generated scenes, or COCO128."""
+
+Status = Literal["done", "failed", "skipped"]
+
+Key = tuple[str, str, str]
+"""Weights, protocol and metric: one number of the table."""
+
+METRICS: dict[str, tuple[str, ...]] = {
+    "linear-coco": ("mAP",),
+    "linear-voc": ("mAP",),
+    "semisup-1": ("mAP",),
+    "semisup-10": ("mAP",),
+    "semisup-100": ("mAP",),
+    "detection": ("AP", "AP50", "AP75", "mask_AP", "mask_AP50", "mask_AP75"),
+    "segmentation": ("mIoU",),
+}
+"""The metrics of each protocol, both in the order of the tables."""
+
+BASELINE = "random"
+_FIRST = (BASELINE, "supervised")
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run: one protocol with one backbone and one seed.
+
+    Args:
+        protocol: A key of ``METRICS``.
+        weights: Name of the backbone in tables, such as ``random`` or ``supervised``.
+        seed: Seed of the transfer run, >= 0.
+        metrics: Percent in [0, 100] by metric; what could not be measured is left out. At least
+            one if the run is done, none if it is not.
+        seconds: Wall time, >= 0.
+        status: What became of the run.
+        reason: Why it failed or was skipped.
+
+    Raises:
+        ValueError: A value that breaks the rules above.
+    """
+
+    protocol: str
+    weights: str
+    seed: int
+    metrics: dict[str, float]
+    seconds: float
+    status: Status
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.protocol not in METRICS:
+            raise ValueError(
+                f"protocol must be one of {', '.join(METRICS)}, but got {self.protocol!r}."
+            )
+        if self.status not in get_args(Status):
+            raise ValueError(
+                f"status must be one of {', '.join(get_args(Status))}, but got {self.status!r}."
+            )
+        if not self.weights.strip():
+            raise ValueError(f"weights must be a name for tables, but got {self.weights!r}.")
+        if self.seed < 0 or not (math.isfinite(self.seconds) and self.seconds >= 0):
+            raise ValueError(
+                f"seed and seconds must be >= 0, but got seed={self.seed} and "
+                f"seconds={self.seconds}."
+            )
+        known = METRICS[self.protocol]
+        for name, value in self.metrics.items():
+            # NaN is not in any range: no missing value reaches a mean or a JSON file.
+            if name not in known or not 0 <= value <= 100:
+                raise ValueError(
+                    f"metrics of {self.protocol} must be percent in [0, 100] with the names "
+                    f"{', '.join(known)}, but got {name}={value}; leave out what is missing."
+                )
+        done = self.status == "done"
+        if done != bool(self.metrics) or done == bool(self.reason):
+            raise ValueError(
+                "a done run must have metrics and no reason, any other run a reason and no "
+                f"metrics, but got status={self.status!r}, metrics={self.metrics} and "
+                f"reason={self.reason!r}."
+            )
+        # Evaluators return NumPy scalars, of which JSON knows nothing.
+        metrics = {name: float(self.metrics[name]) for name in known if name in self.metrics}
+        object.__setattr__(self, "metrics", metrics)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "Result":
+        """Read what ``to_dict`` returned.
+
+        Raises:
+            ValueError: Other keys than the fields, or a value that is not allowed.
+        """
+        names = [field.name for field in fields(cls)]
+        if set(data) != set(names):
+            raise ValueError(
+                f"a result must have the keys {', '.join(names)}, but got "
+                f"{', '.join(data) or 'none'}; run the benchmark again."
+            )
+        return cls(**data)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and sample standard deviation over ``n`` seeds, None for one seed."""
+
+    mean: float
+    std: float | None
+    n: int
+
+
+def aggregate(results: Sequence[Result]) -> dict[Key, Spread]:
+    """Summarise the done runs over their seeds.
+
+    Raises:
+        ValueError: Two results for the same weights, protocol and seed.
+    """
+    return {key: _spread(list(by_seed.values())) for key, by_seed in _by_seed(results).items()}
+
+
+def against_baseline(results: Sequence[Result]) -> dict[Key, Spread]:
+    """Summarise the differences to ``random``, each of two runs with the same seed.
+
+    Pairs share what the seed decides (order of the images, augmentation), so that their
+    differences vary less than the two means do.
+
+    Raises:
+        ValueError: Two results for the same weights, protocol and seed.
+    """
+    values = _by_seed(results)
+    differences = {}
+    for (weights, protocol, metric), by_seed in values.items():
+        base = values.get((BASELINE, protocol, metric), {})
+        pairs = [value - base[seed] for seed, value in by_seed.items() if seed in base]
+        if pairs and weights != BASELINE:
+            differences[weights, protocol, metric] = _spread(pairs)
+    return differences
+
+
+def order_weights(results: Sequence[Result]) -> list[str]:
+    """Return the names of the rows: random, supervised, then the others as they come."""
+    names = dict.fromkeys(result.weights for result in results)
+    return [name for name in _FIRST if name in names] + [
+        name for name in names if name not in _FIRST
+    ]
+
+
+def order_protocols(results: Sequence[Result]) -> list[str]:
+    """Return the protocols that the results are about, in the order of the tables."""
+    found = {result.protocol for result in results}
+    return [protocol for protocol in METRICS if protocol in found]
+
+
+def check_report(results: Sequence[Result], profile: str) -> None:
+    """Refuse what cannot be reported.
+
+    Raises:
+        ValueError: No result, or a profile that is not known.
+    """
+    if profile not in get_args(Profile):
+        raise ValueError(
+            f"profile must be one of {', '.join(get_args(Profile))}, but got {profile!r}."
+        )
+    if not results:
+        raise ValueError("results must hold at least one run, but got none; run the benchmark.")
+
+
+def _by_seed(results: Sequence[Result]) -> dict[Key, dict[int, float]]:
+    seen = set()
+    values: dict[Key, dict[int, float]] = {}
+    for result in results:
+        run = (result.weights, result.protocol, result.seed)
+        if run in seen:
+            raise ValueError(
+                f"weights, protocol and seed must name one run, but got {run} twice; keep the "
+                "last one."
+            )
+        seen.add(run)
+        for metric, value in result.metrics.items():
+            values.setdefault((result.weights, result.protocol, metric), {})[result.seed] = value
+    return values
+
+
+def _spread(values: list[float]) -> Spread:
+    return Spread(fmean(values), stdev(values) if len(values) > 1 else None, len(values))

@@ -1,0 +1,272 @@
+import csv
+import json
+
+import pytest
+from benchmark_runs import done, failed, skipped
+
+from mmssprl.benchmark.results import Result
+from mmssprl.benchmark.tables import format_markdown, format_terminal, write_csv, write_json
+
+SCENES = [
+    done("ssprl", "linear-voc", 0, 50.0),
+    done("ssprl", "linear-voc", 1, 54.0),
+    done("random", "linear-voc", 0, 40.0),
+    done("random", "linear-voc", 1, 42.0),
+    done("random", "segmentation", 0, 30.0),
+    done("random", "segmentation", 1, 32.0),
+    failed("ssprl", "segmentation", 0, "CUDA out of\n  memory"),
+    failed("ssprl", "segmentation", 1, "CUDA out of memory"),
+    skipped("supervised", "linear-voc", 0, "no `torchvision` weights"),
+]
+
+# ssprl: (50 + 54) / 2 = 52, sqrt(2^2 + 2^2) = 2.83; random: 41 and sqrt(2) = 1.41; differences
+# 10 and 12: 11 and 1.41.
+SCENES_MARKDOWN = """\
+Profile scenes, values in %: mean ± sample standard deviation over 2 seeds. \
+Bold: the best of its column.
+
+| weights | linear-voc mAP | segmentation mIoU |
+| --- | ---: | ---: |
+| random | 41.0 ± 1.4 | 31.0 ± 1.4 |
+| supervised | skipped | – |
+| ssprl | **52.0 ± 2.8** | failed |
+
+- failed: ssprl, segmentation, seeds 0, 1: `CUDA out of memory`
+- skipped: supervised, linear-voc, seed 0: `` no `torchvision` weights ``
+
+Difference to random with the same seed, in percentage points: \
+mean ± sample standard deviation over 2 seeds.
+
+| weights | linear-voc mAP |
+| --- | ---: |
+| ssprl | +11.0 ± 1.4 |
+
+The paper's numbers (WACV 2023, arXiv:2208.14439) are for full-size data and ResNet-50; \
+they are not comparable with the measured ones above.
+
+| weights | linear-voc mAP | segmentation mIoU |
+| --- | ---: | ---: |
+| paper: Random | – | 40.7 |
+| paper: Supervised, COCO | 81.8 | – |
+| paper: Supervised, ImageNet | 86.7 | – |
+| paper: MoCo v2, COCO | 67.9 | 57.3 |
+| paper: MoCo v2, ImageNet | 82.5 | 65.7 |
+| paper: SwAV, COCO | 79.2 | 56.1 |
+| paper: SwAV, ImageNet | 83.2 | 60.7 |
+| paper: BYOL, COCO | 70.1 | – |
+| paper: BYOL, ImageNet | 80.2 | – |
+| paper: DenseCL, COCO | 75.2 | 63.2 |
+| paper: DenseCL, ImageNet | 82.9 | 69.0 |
+| paper: DetCo, COCO | 70.6 | – |
+| paper: DetCo, ImageNet | 81.3 | – |
+| paper: MaskCo, COCO | 70.2 | – |
+| paper: MaskCo, ImageNet | 75.1 | – |
+| paper: InsLoc, COCO | 61.8 | – |
+| paper: InsLoc, ImageNet | 74.8 | – |
+| paper: SS-PRL, COCO | 80.5 | 62.4 |
+| paper: SS-PRL, ImageNet | 85.4 | 60.4 |
+"""
+
+PAPER_MARKDOWN = """\
+Profile paper, values in %: one seed, so that no deviation is known. \
+Bold: the best of its column.
+
+| weights | semisup-1 mAP | detection box AP | detection box AP50 | detection box AP75 \
+| detection mask AP | detection mask AP50 | detection mask AP75 |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+| mine | 45.0 | **20.0** | **30.0** | **10.0** | **19.0** | 29.0 | **9.0** |
+| other | **45.1** | **20.0** | 29.9 | 9.0 | 18.0 | **29.1** | 8.0 |
+| paper: Random | 4.6 | 11.5 | 21.3 | 11.3 | 10.8 | 19.7 | 10.7 |
+| paper: SwAV, COCO | 43.6 | 18.1 | 33.7 | 17.6 | 17.3 | 31.5 | 17.1 |
+| paper: SwAV, ImageNet | 39.3 | – | – | – | – | – | – |
+| paper: DenseCL, COCO | 42.9 | 20.2 | 35.4 | 20.8 | 18.9 | 33.0 | 19.3 |
+| paper: DenseCL, ImageNet | 43.4 | – | – | – | – | – | – |
+| paper: SS-PRL, COCO | 45.1 | 20.2 | 36.7 | 20.2 | 19.1 | 34.3 | 19.0 |
+| paper: SS-PRL, ImageNet | 41.0 | 23.6 | 42.5 | 24.0 | 22.7 | 39.7 | 23.1 |
+
+Rows that begin with 'paper:' are the paper's numbers (WACV 2023, arXiv:2208.14439).
+"""
+
+
+class TestFormatMarkdown:
+    def test_scenes(self):
+        assert format_markdown(SCENES, "scenes") == SCENES_MARKDOWN
+
+    def test_the_papers_rows_stand_beside_full_size_runs_of_one_seed(self):
+        results = [
+            done("mine", "detection", 0, 20.0, 30.0, 10.0, 19.0, 29.0, 9.0),
+            done("mine", "semisup-1", 0, 45.04),
+            # A tie as printed: both are bold.
+            done("other", "detection", 0, 19.96, 29.9, 9.0, 18.0, 29.1, 8.0),
+            done("other", "semisup-1", 0, 45.06),
+        ]
+        assert format_markdown(results, "paper") == PAPER_MARKDOWN
+
+    def test_coco128_is_called_noise(self):
+        text = format_markdown(SCENES, "coco128")
+        first, second, table = text.split("\n\n")[:3]
+        assert first.startswith("Profile coco128, values in %")
+        assert second == (
+            "The figures are noise at this size (100 training images): no difference between rows "
+            "means anything."
+        )
+        assert table.startswith("| weights |")
+        assert "not comparable" in text
+        assert "noise" not in format_markdown(SCENES, "scenes")
+
+    def test_only_rows_with_the_most_seeds_compete_and_n_is_shown(self):
+        results = [
+            done("a", "linear-voc", 0, 50.0),
+            done("a", "linear-voc", 1, 52.0),
+            done("b", "linear-voc", 0, 40.0),
+            done("b", "linear-voc", 1, 42.0),
+            done("c", "linear-voc", 0, 90.0),
+            failed("c", "linear-voc", 1, "x"),
+            done("a", "segmentation", 0, 1.0),
+            done("a", "segmentation", 1, 1.0),
+            done("b", "segmentation", 0, 2.0),
+        ]
+        lines = format_markdown(results, "scenes").splitlines()
+        assert lines[0] == (
+            "Profile scenes, values in %: mean ± sample standard deviation over n seeds; one seed "
+            "has no deviation. Bold: the best of its column among the rows with the most seeds."
+        )
+        # Nobody competes with a's two seeds of segmentation.
+        assert lines[4:7] == [
+            "| a | **51.0 ± 1.4 (n=2)** | 1.0 ± 0.0 (n=2) |",
+            "| b | 41.0 ± 1.4 (n=2) | 2.0 (n=1) |",
+            "| c | 90.0 (n=1) | – |",
+        ]
+        assert "- failed: c, linear-voc, seed 1: `x`" in lines
+
+    def test_n_without_a_single_seed_needs_no_word_about_it(self):
+        results = [done("a", "linear-voc", seed, 50.0) for seed in range(3)]
+        results += [done("b", "linear-voc", seed, 50.0) for seed in range(2)]
+        first = format_markdown(results, "scenes").splitlines()[0]
+        assert first == (
+            "Profile scenes, values in %: mean ± sample standard deviation over n seeds."
+        )
+
+    def test_a_column_of_one_row_has_no_best(self):
+        text = format_markdown([done("a", "linear-voc", 0, 50.0)], "scenes")
+        assert "| a | 50.0 |" in text
+        assert "Bold" not in text
+        assert "Difference" not in text
+
+    def test_a_difference_has_a_sign_and_zero_is_positive(self):
+        values = {"random": 50.0, "low": 45.0, "same": 49.99, "high": 50.3}
+        results = [done(name, "linear-voc", 0, value) for name, value in values.items()]
+        text = format_markdown(results, "scenes")
+        part = text.split("percentage points: one seed, so that no deviation is known.\n\n")[1]
+        assert part.split("\n\n")[0].splitlines()[2:] == [
+            "| low | -5.0 |",
+            "| same | +0.0 |",
+            "| high | +0.3 |",
+        ]
+
+    def test_nothing_done_is_a_table_all_the_same(self):
+        results = [
+            skipped("a|b", "segmentation", 1, "mmseg is missing"),
+            failed("a|b", "segmentation", 0, "boom"),
+        ]
+        lines = format_markdown(results, "scenes").splitlines()
+        assert lines[0] == "Profile scenes, values in %: no run is done."
+        # One failed run of a cell makes it a failure.
+        assert lines[4] == r"| a\|b | failed |"
+        assert lines[6:8] == [
+            "- skipped: a|b, segmentation, seed 1: `mmseg is missing`",
+            "- failed: a|b, segmentation, seed 0: `boom`",
+        ]
+
+    def test_a_metric_that_a_done_run_lacks_is_a_dash(self):
+        results = [Result("detection", "a", 0, {"AP": 10.0}, 1.0, "done")]
+        assert "| a | 10.0 | – | – | – | – | – |" in format_markdown(results, "scenes")
+
+    @pytest.mark.parametrize("render", [format_markdown, format_terminal])
+    def test_refuses(self, render):
+        with pytest.raises(ValueError, match="one of paper, scenes, coco128, but got 'imagenet'"):
+            render(SCENES, "imagenet")
+        with pytest.raises(ValueError, match="at least one run, but got none; run the benchmark"):
+            render([], "paper")
+        with pytest.raises(ValueError, match="twice"):
+            render(SCENES + SCENES[:1], "paper")
+
+
+class TestFormatTerminal:
+    def test_columns_are_aligned(self):
+        text = format_terminal(SCENES, "scenes")
+        assert text.startswith(
+            """\
+Profile scenes, values in %: mean ± sample standard deviation over 2 seeds.
+
+weights     linear-voc  segmentation
+                   mAP          mIoU
+----------  ----------  ------------
+random      41.0 ± 1.4    31.0 ± 1.4
+supervised     skipped             –
+ssprl       52.0 ± 2.8        failed
+
+failed: ssprl, segmentation, seeds 0, 1: CUDA out of memory
+skipped: supervised, linear-voc, seed 0: no `torchvision` weights
+
+Difference to random with the same seed, in percentage points: mean ± sample standard deviation \
+over 2 seeds.
+
+weights   linear-voc
+                 mAP
+-------  -----------
+ssprl    +11.0 ± 1.4
+
+The paper's numbers"""
+        )
+        assert "paper: SS-PRL, COCO                80.5          62.4\n" in text
+
+
+class TestFiles:
+    def test_csv_has_a_line_per_run_and_metric(self, tmp_path):
+        path = tmp_path / "results.csv"
+        results = [
+            done("a, b", "detection", 1, 1.5, 2.0, 3.0, 4.0, 5.0, 100 / 3),
+            failed("ü", "linear-voc", 0, 'line "1"\nline 2'),
+        ]
+        write_csv(results, path)
+        assert b"\r" not in path.read_bytes()
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert [(row["metric"], float(row["value"])) for row in rows[:-1]] == [
+            ("AP", 1.5),
+            ("AP50", 2.0),
+            ("AP75", 3.0),
+            ("mask_AP", 4.0),
+            ("mask_AP50", 5.0),
+            ("mask_AP75", 100 / 3),
+        ]
+        assert list(rows[0].values()) == [
+            *("a, b", "detection", "1", "done", "AP", "1.5", "2.5", ""),
+        ]
+        assert rows[-1] == {
+            "weights": "ü",
+            "protocol": "linear-voc",
+            "seed": "0",
+            "status": "failed",
+            "metric": "",
+            "value": "",
+            "seconds": "1.0",
+            "reason": 'line "1"\nline 2',
+        }
+
+    def test_json_round_trip(self, tmp_path):
+        path = tmp_path / "results.json"
+        write_json(SCENES, path)
+        read = [Result.from_dict(item) for item in json.loads(path.read_text())]
+        assert read == SCENES
+
+    @pytest.mark.parametrize("write", [write_csv, write_json])
+    def test_a_file_is_replaced_only_by_force(self, tmp_path, write):
+        path = tmp_path / "results"
+        path.write_text("mine")
+        with pytest.raises(FileExistsError, match=r"results does; .* replace it with force=True\."):
+            write(SCENES, path)
+        assert path.read_text() == "mine"
+        write(SCENES, path, force=True)
+        assert "ssprl" in path.read_text()
