@@ -7,7 +7,7 @@ import pytest
 from mmssprl import cli
 from mmssprl.cli import COMMANDS, build_parser, main
 from mmssprl.cli.errors import message_for_user
-from mmssprl.cli.outputs import prepare_output
+from mmssprl.outputs import prepare_output
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 from mmssprl.registry import TRANSFORMS
 

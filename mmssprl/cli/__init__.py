@@ -12,7 +12,16 @@ from collections.abc import Sequence
 
 from .errors import message_for_user
 
-COMMANDS = ("demo", "scenes", "prepare", "pretrain", "probe", "convert", "visualize")
+COMMANDS = (
+    "demo",
+    "scenes",
+    "prepare",
+    "pretrain",
+    "probe",
+    "convert",
+    "export",
+    "visualize",
+)
 
 _EXAMPLE = """\
 example, from nothing to a score:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from .outputs import prepare_output
+from ..outputs import prepare_output
 
 _EXAMPLE = """\
 examples:

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .outputs import prepare_output
+from ..outputs import prepare_output
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,14 +9,17 @@ from .checkpoint_file import (
     read_state,
 )
 from .convert import ConvertReport, convert_weights
+from .export import ExportReport, default_output, export_weights
 
 __all__ = [
     "RANDOM",
     "ConvertReport",
+    "ExportReport",
     "check_finite",
     "check_fit",
     "convert_weights",
     "default_output",
+    "export_weights",
     "find_config",
     "load_backbone",
     "read_backbone",

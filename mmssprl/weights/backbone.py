@@ -83,7 +83,7 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
         with DefaultScope.overwrite_default_scope("mmssprl"):
             backbone = MODELS.build(spec)
         if weights == RANDOM:
-            with _quiet():
+            with quiet():
                 backbone.init_weights()
     if weights != RANDOM:
         state = read_backbone(weights)
@@ -95,7 +95,7 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep mmengine from printing three lines about every tensor that it initialises."""
     before = logging.root.manager.disable
     logging.disable(logging.INFO)

@@ -148,6 +148,10 @@ def _load_tensors(path: Path) -> Any:
                 return torch.load(path, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:
             found = _UNSAFE.search(str(error))
-            if found is None or (_Ignored, found[1]) in stand_ins:
+            if found is None:
                 raise
-            stand_ins.append((_Ignored, found[1]))
+            # torch's message leaves out the module of builtins: getattr for builtins.getattr.
+            name = found[1] if "." in found[1] else f"builtins.{found[1]}"
+            if (_Ignored, name) in stand_ins:
+                raise
+            stand_ins.append((_Ignored, name))

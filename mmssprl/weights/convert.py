@@ -12,7 +12,7 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
-from ..cli.outputs import prepare_output
+from ..outputs import prepare_output
 from ..registry import MODELS
 from ..shipped import shipped
 from .key_tables import SSPRL, Layout, find_layout, ssprl_name

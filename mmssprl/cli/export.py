@@ -1,0 +1,87 @@
+"""``python -m mmssprl export``: weights in the formats of other packages."""
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..weights import ExportReport
+
+_TARGETS = (
+    "backbone",
+    "torchvision",
+    "timm",
+    "mmdet",
+    "mmseg",
+    "detectron2",
+    "safetensors",
+    "onnx",
+)
+_EXAMPLE = """\
+examples:
+  python -m mmssprl export work_dirs/demo/epoch_6.pth --to mmdet
+  python -m mmssprl export work_dirs/r50/epoch_200.pth --to detectron2 --out ssprl_r50.pkl
+  python -m mmssprl export work_dirs/r50/epoch_200.pth --to safetensors --full
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "export",
+        help="weights for torchvision, timm, mmdet, mmseg, detectron2, safetensors or ONNX",
+        description=(
+            "Write the backbone in another package's format, load the file into that package's\n"
+            "own model and compare every tensor and the features of random images. A file that\n"
+            "fails this is not kept."
+        ),
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "checkpoint", metavar="CKPT", help="training checkpoint or backbone weights"
+    )
+    parser.add_argument("--to", required=True, choices=_TARGETS, help="who reads the file")
+    parser.add_argument(
+        "--config", help="config with model.backbone (default: the one beside CKPT)"
+    )
+    parser.add_argument(
+        "--out", metavar="FILE", help="file to write (default: CKPT's name with _TARGET, beside it)"
+    )
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="keep heads, prototypes and queues, to go on pre-training (backbone, safetensors)",
+    )
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Export, and print the report."""
+    from ..weights import default_output, export_weights
+
+    out = args.out or default_output(args.checkpoint, args.to, full=args.full)
+    report = export_weights(
+        args.checkpoint, args.to, out, config=args.config, full=args.full, force=args.force
+    )
+    print(format_report(report))
+    return 0
+
+
+def format_report(report: "ExportReport") -> str:
+    """Lay out a report as a table of two columns, with its notes below."""
+    cells = {
+        "target": report.target,
+        "file": str(report.file),
+        "size": f"{report.num_bytes / 1e6:.2f} MB",
+        "tensors matched": "in the graph" if report.matched is None else str(report.matched),
+        "missing": ", ".join(report.missing) or "none",
+        "unexpected": ", ".join(report.unexpected) or "none",
+        "proved on": report.model,
+        "feature map differs by": f"{report.map_difference:.1e}",
+        "pooled features differ by": f"{report.pooled_difference:.1e}",
+        "allowed": f"{report.tolerance:.0e} of the largest feature",
+    }
+    width = max(len(name) for name in cells)
+    lines = [f"{name.ljust(width)}  {value}" for name, value in cells.items()]
+    return "\n".join([*lines, *(f"\n{note}" for note in report.notes)])

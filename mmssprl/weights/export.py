@@ -1,0 +1,265 @@
+"""Files of weights for other packages, each proved on the package's own model before it stays.
+
+Legend: N images, C features, H, W height and width of the last feature map.
+"""
+
+import math
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ..outputs import prepare_output
+from .backbone import find_config, load_backbone
+from .checkpoint_file import read_state
+from .targets import (
+    TARGETS,
+    WHOLE_TARGETS,
+    Loaded,
+    Source,
+    Target,
+    image_px,
+    is_resnet,
+    last_and_pooled,
+)
+
+_PREFIX = "backbone."
+_SEED = 0
+_TINY = 1e-12
+"""Instead of a largest feature of zero, which nothing can be relative to."""
+
+
+@dataclass(frozen=True)
+class ExportReport:
+    """What was written, and how it was proved.
+
+    Args:
+        target: As given.
+        file: What was written.
+        num_bytes: Its size.
+        matched: Tensors that the target's model holds bit by bit; None for a graph, whose tensors
+            have no names.
+        missing: Tensors of the target's model that the file lacks, its classifier.
+        unexpected: Tensors of the file that the target's model lacks; always none.
+        model: The model that the file was loaded into.
+        map_difference: Largest difference of the last feature map, relative to the largest
+            feature, over the images of the proof.
+        pooled_difference: The same of the pooled features.
+        tolerance: What both had to stay within.
+        notes: How to use the file, one sentence each.
+    """
+
+    target: str
+    file: Path
+    num_bytes: int
+    matched: int | None
+    missing: tuple[str, ...]
+    unexpected: tuple[str, ...]
+    model: str
+    map_difference: float
+    pooled_difference: float
+    tolerance: float
+    notes: tuple[str, ...]
+
+
+def export_weights(
+    checkpoint: str,
+    target: str,
+    out: str | Path,
+    *,
+    config: str | None = None,
+    full: bool = False,
+    force: bool = False,
+) -> ExportReport:
+    """Write a backbone in another package's format and prove that its features are the same.
+
+    The file is written beside ``out`` under another name, loaded into the target's own model and
+    compared, tensor by tensor and by the features of random images. Only then it gets its name.
+
+    Args:
+        checkpoint: Training checkpoint or file of backbone weights.
+        target: A name of ``TARGETS``.
+        out: File to write; its suffix must be one of the target's.
+        config: Config with ``model.backbone``; None takes the one beside the checkpoint.
+        full: Keep the whole model, for targets ``backbone`` and ``safetensors``.
+        force: Replace an existing file.
+
+    Raises:
+        FileNotFoundError: No such checkpoint or config.
+        FileExistsError: ``out`` is there and ``force`` is not given.
+        ValueError: A backbone that the target cannot hold, a checkpoint without what is asked
+            for, or a proof that failed; then nothing is left under ``out``.
+    """
+    chosen = _choose(target, full=full)
+    out = Path(out)
+    if not Path(checkpoint).is_file():
+        raise FileNotFoundError(
+            f"the checkpoint must be an existing file, but there is no {checkpoint}; training "
+            "writes <work dir>/epoch_<N>.pth and <config name>_backbone.pth."
+        )
+    if out.suffix not in chosen.suffixes:
+        raise ValueError(
+            f"a file for {target} must end in {' or '.join(chosen.suffixes)}, but got {out.name}."
+        )
+    if out.resolve() == Path(checkpoint).resolve():
+        raise ValueError(f"the output must be another file than the checkpoint, but got {out}.")
+    prepare_output(out, force=force)
+    source = _read(checkpoint, config, full=full)
+    chosen.check(source)
+    # In a folder of its own, and not under a changed name: readers go by the suffix.
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".export-") as folder:
+        draft = Path(folder) / out.name
+        chosen.write(source, draft)
+        loaded = _load(chosen, draft, source)
+        matched, missing = _check_tensors(chosen, source, loaded)
+        map_difference, pooled_difference = _check_features(chosen, source, loaded)
+        draft.replace(out)
+    return ExportReport(
+        target=target,
+        file=out,
+        num_bytes=out.stat().st_size,
+        matched=matched,
+        missing=missing,
+        unexpected=(),
+        model=loaded.model,
+        map_difference=map_difference,
+        pooled_difference=pooled_difference,
+        tolerance=chosen.tolerance,
+        notes=loaded.notes,
+    )
+
+
+def default_output(checkpoint: str, target: str, *, full: bool = False) -> Path:
+    """Name the export: ``epoch_2_timm.safetensors`` or, of a whole model, ``epoch_2_full.pth``.
+
+    Raises:
+        ValueError: A target that does not exist, or cannot hold a whole model.
+    """
+    path = Path(checkpoint)
+    kind = "full" if full else target
+    return path.with_name(f"{path.stem}_{kind}{_choose(target, full=full).suffixes[0]}")
+
+
+def _choose(target: str, *, full: bool) -> Target:
+    if target not in TARGETS:
+        raise ValueError(f"the target must be one of {', '.join(TARGETS)}, but got {target!r}.")
+    if full and target not in WHOLE_TARGETS:
+        raise ValueError(
+            f"a whole model must go to {' or '.join(WHOLE_TARGETS)}, but got {target}; "
+            "drop --full to export the backbone."
+        )
+    return (WHOLE_TARGETS if full else TARGETS)[target]
+
+
+def _read(checkpoint: str, config: str | None, *, full: bool) -> Source:
+    cfg = find_config(checkpoint, config)
+    backbone = load_backbone(checkpoint, cfg)
+    if not full:
+        return Source(backbone, cfg, backbone.state_dict())
+    state = read_state(checkpoint)
+    of_backbone = [name for name in state if name.startswith(_PREFIX)]
+    if not of_backbone or len(of_backbone) == len(state):
+        raise ValueError(
+            f"--full must get a training checkpoint, with '{_PREFIX}' and heads, but {checkpoint} "
+            "holds a backbone alone; pass <work dir>/epoch_<N>.pth, or drop --full."
+        )
+    return Source(backbone, cfg, state)
+
+
+def _load(target: Target, draft: Path, source: Source) -> Loaded:
+    try:
+        return target.load(draft, source)
+    except (RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(
+            f"the file for {target.name} must load into its model, but it does not ({reason}); "
+            "nothing was written, export to another target."
+        ) from error
+
+
+def _check_tensors(
+    target: Target, source: Source, loaded: Loaded
+) -> tuple[int | None, tuple[str, ...]]:
+    """Compare names and values; return how many matched, and what only the model has.
+
+    Raises:
+        ValueError: A tensor that was lost, changed, left over, or is missing in the model.
+    """
+    if loaded.file is None or loaded.state is None:
+        return None, ()
+    names = {name: target.rename(name) for name in source.state}
+    wanted = {new: source.state[old] for old, new in names.items() if new is not None}
+    missing = tuple(name for name in loaded.state if name not in loaded.file)
+    faults = {
+        "lost": [name for name in wanted if name not in loaded.file],
+        "left over": [name for name in loaded.file if name not in loaded.state],
+        "missing": [name for name in missing if name not in target.own_keys],
+        "changed": [
+            name
+            for name, value in wanted.items()
+            if not (_holds(loaded.file, name, value) and _holds(loaded.state, name, value))
+        ],
+    }
+    found = [
+        f"{len(names)} {what} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
+        for what, names in faults.items()
+        if names
+    ]
+    if found:
+        raise ValueError(
+            f"every tensor must arrive in {loaded.model}, but got {', '.join(found)}; "
+            "nothing was written, export to another target."
+        )
+    return len(wanted), missing
+
+
+def _holds(state: Mapping[str, Tensor], name: str, value: Tensor) -> bool:
+    """Whether the tensor, where there is one of that name, has these values."""
+    other = state.get(name)
+    return other is None or (other.dtype == value.dtype and torch.equal(other, value))
+
+
+def _check_features(target: Target, source: Source, loaded: Loaded) -> tuple[float, float]:
+    """Compare features of random images; return the largest differences.
+
+    Raises:
+        ValueError: A difference above the target's tolerance.
+    """
+    ours = last_and_pooled(source.backbone)
+    differences = []
+    with torch.no_grad():
+        for images in _batches(source):
+            pairs = zip(loaded.run(images), ours(images), strict=True)
+            differences.append([_difference(got, want) for got, want in pairs])
+    of_map, pooled = (max(column) for column in zip(*differences, strict=True))
+    if max(of_map, pooled) > target.tolerance:
+        raise ValueError(
+            f"features of {loaded.model} must equal the backbone's within {target.tolerance:g} of "
+            f"the largest, but the feature map differs by {of_map:.3g}, pooled features by "
+            f"{pooled:.3g}; nothing was written, export to another target."
+        )
+    return of_map, pooled
+
+
+def _batches(source: Source) -> Iterable[Tensor]:
+    """Two sizes of batches, because a traced graph can hold the first as a constant.
+
+    Images (2, C, H, W) of the backbone's own size, then (3, C, H, W), for ResNets of other sides.
+    """
+    height, width = image_px(source)
+    generator = torch.Generator().manual_seed(_SEED)
+    yield torch.randn(2, source.in_channels, height, width, generator=generator)
+    if is_resnet(source):
+        height, width = 160, 192
+    yield torch.randn(3, source.in_channels, height, width, generator=generator)
+
+
+def _difference(got: Tensor, want: Tensor) -> float:
+    """Largest difference relative to the largest value; infinite for other shapes and NaN."""
+    if got.shape != want.shape:
+        return math.inf
+    difference = float((got - want).abs().max() / want.abs().max().clamp(min=_TINY))
+    return difference if math.isfinite(difference) else math.inf

@@ -1,0 +1,105 @@
+"""Which backbones a target can hold, told from the built backbone, not from its config."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from mmpretrain.models import ResNet
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from .target import Source
+
+_ANY = "backbone, safetensors or onnx"
+_ANY_RESNET = "backbone, safetensors, onnx, mmdet or mmseg"
+_BASIC_BLOCK_DEPTHS = (18, 34)
+_BOTTLENECK_EXPANSION = 4
+
+PLAIN: Mapping[str, Any] = {"deep_stem": False}
+"""What tensors are named alike for in mmpretrain, mmdet and mmseg."""
+
+STRAIGHT: Mapping[str, Any] = {
+    **PLAIN,
+    "avg_down": False,
+    "in_channels": 3,
+    "style": "pytorch",
+    "dilations": (1, 1, 1, 1),
+    "strides": (1, 2, 2, 2),
+    "norm": "BatchNorm with eps=1e-05",
+}
+"""What detectron2 builds, at any width; up to four stages."""
+
+STANDARD: Mapping[str, Any] = {
+    "stem_channels": 64,
+    "base_channels": 64,
+    "num_stages": 4,
+    **STRAIGHT,
+}
+"""What torchvision and timm build."""
+
+
+def accept_any(source: Source) -> None:
+    """Every backbone will do."""
+
+
+def accept_resnet(target: str, wanted: Mapping[str, Any]) -> Callable[[Source], None]:
+    """Make the check for ResNets that have the values of ``wanted``.
+
+    Args:
+        target: Name of the target, for the message.
+        wanted: Values of the backbone's fields; those per stage are cut to its stages.
+    """
+
+    def check(source: Source) -> None:
+        backbone = source.backbone
+        # Its subclasses have the same fields and other blocks, stems or names.
+        if type(backbone) is not ResNet:
+            raise ValueError(
+                f"target {target} must get a ResNet, but the backbone of {source.cfg.filename} is "
+                f"a {type(backbone).__name__}; export it to {_ANY}."
+            )
+        found = _fields(source)
+        wrong = []
+        for name, value in wanted.items():
+            if isinstance(value, tuple):
+                value = value[: backbone.num_stages]
+            if found[name] != value:
+                wrong.append((name, found[name], value))
+        expansion = 1 if backbone.depth in _BASIC_BLOCK_DEPTHS else _BOTTLENECK_EXPANSION
+        if backbone.expansion != expansion:
+            wrong.append(("expansion", backbone.expansion, expansion))
+        if wrong:
+            others = _ANY if {"deep_stem", "expansion"} & {row[0] for row in wrong} else _ANY_RESNET
+            raise ValueError(
+                f"target {target} must get a ResNet with {_listed((n, v) for n, _, v in wrong)}, "
+                f"but the backbone of {source.cfg.filename} has "
+                f"{_listed((n, v) for n, v, _ in wrong)}; export it to {others}."
+            )
+
+    return check
+
+
+def is_resnet(source: Source) -> bool:
+    """Whether the backbone is convolutional through and through, so that image sizes are free."""
+    return isinstance(source.backbone, ResNet)
+
+
+def _fields(source: Source) -> dict[str, Any]:
+    backbone = source.backbone
+    names = ("stem_channels", "base_channels", "num_stages", "style", "deep_stem", "avg_down")
+    return {
+        **{name: getattr(backbone, name) for name in names},
+        "strides": tuple(backbone.strides),
+        "dilations": tuple(backbone.dilations),
+        "in_channels": source.in_channels,
+        "norm": _norm(source),
+    }
+
+
+def _norm(source: Source) -> str:
+    last = list(source.backbone.layer1[-1].children())
+    norm = next(m for m in last if "Norm" in type(m).__name__)
+    kind = "BatchNorm" if isinstance(norm, _BatchNorm) else type(norm).__name__
+    return f"{kind} with eps={norm.eps}"
+
+
+def _listed(fields: Iterable[tuple[str, Any]]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in fields)

@@ -1,0 +1,90 @@
+"""Files with mmpretrain's own names, the backbone's or those of the whole model."""
+
+import json
+from pathlib import Path
+
+import torch
+from mmengine.registry import DefaultScope
+from safetensors.torch import save_file
+from torch import Tensor
+
+from ...models import FeatureQueue
+from ...registry import MODELS
+from ..backbone import load_backbone
+from ..checkpoint_file import read_state
+from .target import Loaded, Source, last_and_pooled
+
+_ALGORITHM = "SSPRL"
+_HOW_TO_GO_ON = (
+    "Go on pre-training with it: load_from='FILE' in the config.",
+    "Go on pre-training with it: model.load_state_dict(safetensors.torch.load_file('FILE')); "
+    "mmengine's load_from takes a .pth.",
+)
+"""From a file of torch.save, from safetensors."""
+
+
+def write_pth(source: Source, path: Path) -> None:
+    """Write a state dict as ``torch.save`` does."""
+    torch.save(_contiguous(source), path)
+
+
+def write_safetensors(source: Source, path: Path) -> None:
+    """Write a state dict as safetensors; the metadata hold the backbone's config as JSON."""
+    architecture = json.dumps(source.cfg.model.backbone.to_dict(), default=str)
+    save_file(_contiguous(source), path, {"format": "pt", "architecture": architecture})
+
+
+def load_own(path: Path, source: Source, *notes: str) -> Loaded:
+    """Read a file of backbone weights into the mmpretrain backbone, all of it."""
+    backbone = load_backbone(str(path), source.cfg)
+    return Loaded(
+        model=f"mmpretrain {source.architecture}",
+        run=last_and_pooled(backbone),
+        file=read_state(path),
+        state=backbone.state_dict(),
+        notes=notes,
+    )
+
+
+def load_whole(path: Path, source: Source) -> Loaded:
+    """Read a file of all weights into the algorithm of the config, strictly.
+
+    Queues come back in the shape of this process: their module drops the rows of other ranks, so
+    they are compared in the file alone.
+    """
+    file = read_state(path)
+    spec = source.cfg.model
+    if str(spec.get("type")).split(".")[-1] != _ALGORITHM:
+        prefix = "backbone."
+        own = {k.removeprefix(prefix): v for k, v in file.items() if k.startswith(prefix)}
+        backbone = load_backbone("random", source.cfg)
+        backbone.load_state_dict(own)
+        note = (
+            f"The config describes no {_ALGORITHM} model: heads were compared tensor by tensor, "
+            "and not loaded into a model."
+        )
+        model = f"mmpretrain {source.architecture}"
+        return Loaded(model, last_and_pooled(backbone), file, file, (note,))
+    with torch.random.fork_rng(devices=[]), DefaultScope.overwrite_default_scope("mmssprl"):
+        algorithm = MODELS.build(spec.to_dict())
+    algorithm.load_state_dict(dict(file), strict=True)
+    algorithm.eval()
+    queues = tuple(
+        f"{name}." for name, part in algorithm.named_modules() if isinstance(part, FeatureQueue)
+    )
+    of_queues = {name: value for name, value in file.items() if name.startswith(queues)}
+    return Loaded(
+        model=f"mmssprl {_ALGORITHM} with {source.architecture}",
+        run=last_and_pooled(algorithm.backbone),
+        file=file,
+        state={**algorithm.state_dict(), **of_queues},
+        notes=(_HOW_TO_GO_ON[path.suffix == ".safetensors"],),
+    )
+
+
+def _contiguous(source: Source) -> dict[str, Tensor]:
+    """Copies in plain memory order: safetensors takes no shared and no channels-last tensors."""
+    return {
+        name: value.detach().clone(memory_format=torch.contiguous_format)
+        for name, value in source.state.items()
+    }

@@ -1,0 +1,223 @@
+from dataclasses import replace
+from pathlib import Path
+
+import onnxruntime
+import pytest
+import timm
+import torch
+import torchvision
+from export_backbones import write_weights
+from mmengine.config import Config
+from safetensors import safe_open
+from safetensors.torch import load_file
+
+from mmssprl.weights import export_weights
+from mmssprl.weights.targets import TARGETS
+from mmssprl.weights.targets.architecture import accept_any
+
+IMAGES = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(3))
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory):
+    return write_weights(tmp_path_factory.mktemp("narrow"), "narrow")
+
+
+@pytest.fixture(scope="module")
+def resnet18(tmp_path_factory):
+    return write_weights(tmp_path_factory.mktemp("resnet18"), "resnet18")
+
+
+def features(backbone, images=IMAGES):
+    with torch.no_grad():
+        return backbone(images)[-1]
+
+
+def check(got, want):
+    assert got.shape == want.shape
+    assert torch.allclose(got, want, rtol=0, atol=1e-5 * float(want.abs().max()))
+
+
+class TestRoundTrips:
+    """Each file is loaded once more here, by its package's documented call."""
+
+    def test_backbone(self, narrow, tmp_path):
+        backbone, weights = narrow
+        report = export_weights(weights, "backbone", tmp_path / "b.pth")
+        state = torch.load(tmp_path / "b.pth", weights_only=True)
+        assert list(state) == list(backbone.state_dict())
+        assert all(torch.equal(state[k], v) for k, v in backbone.state_dict().items())
+        assert (report.matched, report.missing, report.unexpected) == (90, (), ())
+        assert report.model == "mmpretrain ResNet-18"
+        assert report.num_bytes == (tmp_path / "b.pth").stat().st_size
+        assert report.map_difference <= report.tolerance == 1e-5
+
+    def test_a_training_checkpoint_gives_its_backbone(self, narrow, tmp_path):
+        backbone, weights = narrow
+        state = {f"backbone.{k}": v for k, v in backbone.state_dict().items()}
+        state["head.weight"] = torch.ones(2)
+        torch.save({"state_dict": state}, tmp_path / "epoch_2.pth")
+        config = str(Path(weights).with_suffix(".py"))
+        export_weights(str(tmp_path / "epoch_2.pth"), "backbone", tmp_path / "b.pth", config=config)
+        written = torch.load(tmp_path / "b.pth", weights_only=True)
+        assert list(written) == list(backbone.state_dict())
+
+    def test_torchvision(self, resnet18, tmp_path):
+        backbone, weights = resnet18
+        report = export_weights(weights, "torchvision", tmp_path / "t.pth")
+        model = torchvision.models.resnet18().eval()
+        result = model.load_state_dict(torch.load(tmp_path / "t.pth"), strict=False)
+        assert report.missing == tuple(result.missing_keys) == ("fc.weight", "fc.bias")
+        assert result.unexpected_keys == []
+        assert (report.matched, report.model) == (120, "torchvision resnet18")
+        model.fc = torch.nn.Identity()
+        check(features_of(model), features(backbone).mean(dim=(2, 3)))
+
+    @pytest.mark.parametrize("suffix", [".safetensors", ".pth"])
+    def test_timm(self, resnet18, tmp_path, suffix):
+        backbone, weights = resnet18
+        path = tmp_path / f"t{suffix}"
+        report = export_weights(weights, "timm", path)
+        assert (report.matched, report.missing, report.model) == (120, (), "timm resnet18")
+        model = timm.create_model("resnet18", num_classes=0, checkpoint_path=str(path)).eval()
+        check(features_of(model), features(backbone).mean(dim=(2, 3)))
+
+    @pytest.mark.full
+    @pytest.mark.parametrize("package", ["mmdet", "mmseg"])
+    @pytest.mark.parametrize("name", ["narrow", "caffe"])
+    def test_openmmlab(self, name, tmp_path, package):
+        backbone, weights = write_weights(tmp_path, name)
+        path = tmp_path / "m.pth"
+        report = export_weights(weights, package, path)
+        assert report.model == f"{package} ResNet-{backbone.depth}"
+        assert (report.matched, report.missing) == (len(backbone.state_dict()), ())
+        spec = Config.fromfile(tmp_path / f"{name}.py").model.backbone
+        registry = __import__(f"{package}.registry", fromlist=["MODELS"]).MODELS
+        init_cfg = {"type": "Pretrained", "checkpoint": str(path)}
+        model = registry.build({**spec, "type": f"{package}.ResNet", "init_cfg": init_cfg})
+        model.init_weights()
+        model.eval()
+        check(features(model), features(backbone))
+
+    def test_safetensors(self, narrow, tmp_path):
+        backbone, weights = narrow
+        export_weights(weights, "safetensors", tmp_path / "s.safetensors")
+        state = load_file(tmp_path / "s.safetensors")
+        assert all(torch.equal(state[k], v) for k, v in backbone.state_dict().items())
+        with safe_open(tmp_path / "s.safetensors", framework="pt") as file:
+            assert file.metadata()["format"] == "pt"
+            assert '"base_channels": 16' in file.metadata()["architecture"]
+
+    @pytest.mark.parametrize("name", ["narrow", "vit"])
+    def test_onnx(self, tmp_path, name):
+        backbone, weights = write_weights(tmp_path, name)
+        report = export_weights(weights, "onnx", tmp_path / "o.onnx")
+        assert (report.matched, report.tolerance, report.model) == (None, 1e-4, "onnxruntime")
+        assert [path.name for path in tmp_path.glob("o*")] == ["o.onnx"]  # no weights beside it
+        session = onnxruntime.InferenceSession(tmp_path / "o.onnx")
+        sizes = [(1, 32, 32), (5, 32, 32)] if name == "vit" else [(1, 64, 96), (5, 32, 64)]
+        for batch, height, width in sizes:
+            images = torch.randn(batch, 3, height, width)
+            last, pooled = session.run(["feature_map", "pooled"], {"images": images.numpy()})
+            want = features(backbone, images)
+            assert torch.allclose(torch.from_numpy(last), want, atol=1e-4 * float(want.max()))
+            want = want if name == "vit" else want.mean(dim=(2, 3))
+            assert torch.allclose(torch.from_numpy(pooled), want, atol=1e-4 * float(want.max()))
+
+
+def features_of(model):
+    with torch.no_grad():
+        return model(IMAGES)
+
+
+class TestProof:
+    """A file that is wrong is found, named and not kept."""
+
+    @staticmethod
+    def tamper(monkeypatch, name, change):
+        target = TARGETS[name]
+
+        def write(source, path):
+            state = dict(source.state)
+            change(state)
+            target.write(replace(source, state=state), path)
+
+        monkeypatch.setitem(TARGETS, name, replace(target, write=write))
+
+    @pytest.mark.parametrize(
+        ("target", "name"),
+        [
+            ("backbone", "narrow"),
+            ("safetensors", "narrow"),
+            ("detectron2", "narrow"),
+            ("torchvision", "resnet18"),
+            ("timm", "resnet18"),
+            pytest.param("mmdet", "narrow", marks=pytest.mark.full),
+            pytest.param("mmseg", "narrow", marks=pytest.mark.full),
+        ],
+    )
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (
+                lambda s: s.pop("layer2.0.bn1.running_var"),
+                r"layer2\.0\.bn1\.running_var|res3\.0\.conv1\.norm\.running_var",
+            ),
+            (
+                lambda s: s.update(
+                    {"bn1.bias": s["bn1.running_mean"], "bn1.running_mean": s["bn1.bias"]}
+                ),
+                r"2 changed \((bn1.bias, bn1.running_mean|stem.conv1.norm.bias, .*)\)",
+            ),
+            (lambda s: s.update({"bn9.bias": torch.ones(1)}), r"bn9\.bias|stem\.conv9\.norm\.bias"),
+            (
+                lambda s: s.update({"conv1.weight": s["conv1.weight"] * 1.0001}),
+                r"1 changed \((stem.)?conv1.weight\)",
+            ),
+        ],
+        ids=["drop", "swap", "extra", "scale"],
+    )
+    def test_a_wrong_file_is_not_kept(
+        self, target, name, change, message, request, tmp_path, monkeypatch
+    ):
+        _, weights = request.getfixturevalue(name)
+        self.tamper(monkeypatch, target, change)
+        out = tmp_path / f"w{TARGETS[target].suffixes[0]}"
+        with pytest.raises(ValueError, match=message):
+            export_weights(weights, target, out)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_the_old_file_outlives_a_failed_export(self, narrow, tmp_path, monkeypatch):
+        self.tamper(monkeypatch, "backbone", lambda s: s.pop("bn1.bias"))
+        (tmp_path / "b.pth").write_text("old")
+        with pytest.raises(ValueError, match=r"must load into its model, .*1 missing \(bn1.bias\)"):
+            export_weights(narrow[1], "backbone", tmp_path / "b.pth", force=True)
+        assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+    def test_equal_tensors_in_another_network_are_not_enough(self, tmp_path, monkeypatch):
+        _, weights = write_weights(tmp_path, "eps")
+        monkeypatch.setitem(
+            TARGETS, "torchvision", replace(TARGETS["torchvision"], check=accept_any)
+        )
+        with pytest.raises(
+            ValueError,
+            match=r"torchvision resnet18 must equal the backbone's within 1e-05 .* pooled features",
+        ):
+            export_weights(weights, "torchvision", tmp_path / "out.pth")
+        assert not (tmp_path / "out.pth").exists()
+
+    @pytest.mark.parametrize("value", [float("nan"), 1.0])
+    def test_graphs_are_compared_by_features(self, narrow, tmp_path, monkeypatch, value):
+        def load(path, source):
+            loaded = TARGETS["backbone"].load(path, source)
+
+            def run(images):
+                last, pooled = loaded.run(images)
+                return last, pooled if len(images) == 2 else pooled + value
+
+            return replace(loaded, run=run, file=None, state=None)
+
+        target = replace(TARGETS["safetensors"], load=load)
+        monkeypatch.setitem(TARGETS, "safetensors", target)
+        with pytest.raises(ValueError, match=r"the feature map differs by 0, pooled features by"):
+            export_weights(narrow[1], "safetensors", tmp_path / "o.safetensors")
