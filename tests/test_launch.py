@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from toy_run import write_config
 
-from mmssprl.engine import launch
+from mmssprl.engine import checks, launch
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 
 
@@ -16,6 +16,7 @@ def config(tmp_path, monkeypatch):
 @pytest.fixture
 def on_gpu(monkeypatch):
     monkeypatch.setattr(launch, "get_device", lambda: "cuda")
+    monkeypatch.setattr(checks, "get_device", lambda: "cuda")
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def test_missing_config(config):
 def test_a_used_work_dir_is_refused_and_left_alone(config, tmp_path, name):
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / name).write_text("old")
-    with pytest.raises(FileExistsError, match=rf"used has {name}; go on with it by --resume, or"):
+    with pytest.raises(FileExistsError, match=rf"used has {name}; go on .* --resume, delete"):
         prepare_train_config(config, work_dir="used")
     assert [path.name for path in (tmp_path / "used").iterdir()] == [name]
     assert prepare_train_config(config, work_dir="used", resume="auto").resume is True
@@ -90,6 +91,7 @@ def test_amp_keeps_the_dtype_and_scale_of_the_config(config, on_gpu):
 
 def test_amp_refuses_a_custom_wrapper_and_the_cpu(config, monkeypatch):
     monkeypatch.setattr(launch, "get_device", lambda: "cuda")
+    monkeypatch.setattr(checks, "get_device", lambda: "cuda")
     options = {"optim_wrapper.type": "ApexOptimWrapper"}
     with pytest.raises(ValueError, match=r"but got 'ApexOptimWrapper'; set up mixed precision in"):
         prepare_train_config(config, amp=True, cfg_options=options)

@@ -22,10 +22,15 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
         description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("config", help="config file with a test_dataloader")
-    parser.add_argument("checkpoint", help="weights to test: a file or a URL")
+    parser.add_argument(
+        "checkpoint",
+        help="weights to test: a file, a URL, or the folder of a run for its newest ones",
+    )
     parser.add_argument(
         "--work-dir", help="folder of the logs; default: the config's, or work_dirs/<config name>"
     )
+    parser.add_argument("--out", metavar="JSON", help="write the metrics to this file, too")
+    parser.add_argument("--force", action="store_true", help="replace an existing JSON")
     parser.add_argument(
         "--cfg-options",
         nargs="+",
@@ -49,12 +54,16 @@ def main() -> None:
     """Test, or end with one line that says which argument does not fit."""
     args = vars(parse_args())
     del args["local_rank"]
+    out, force = args.pop("out"), args.pop("force")
 
     from mmssprl.cli.errors import message_for_user
     from mmssprl.engine.launch import prepare_test_config, run
+    from mmssprl.outputs import prepare_output
 
     try:
-        run(prepare_test_config(**args), "test")
+        if out:
+            prepare_output(out, force=force)
+        run(prepare_test_config(**args), "test", out)
     except Exception as error:
         message = message_for_user(error)
         if message is None:

@@ -12,6 +12,7 @@ EXAMPLES = """examples:
   python tools/train.py configs/ssprl/ssprl_resnet18_scenes.py
   python tools/train.py CONFIG --work-dir work_dirs/a --cfg-options train_dataloader.batch_size=32
   python tools/train.py CONFIG --work-dir work_dirs/a --resume
+  python tools/train.py configs/benchmarks/detection/CONFIG --weights BACKBONE.pth
   bash tools/dist_train.sh CONFIG 8 --amp
 """
 
@@ -28,11 +29,21 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
         "--work-dir", help="folder of the run; default: the config's, or work_dirs/<config name>"
     )
     parser.add_argument(
+        "--weights",
+        help="backbone weights to start from, for configs of configs/benchmarks: a file, random, "
+        "or supervised (torchvision's, trained on ImageNet)",
+    )
+    parser.add_argument(
         "--resume",
         nargs="?",
         const="auto",
         metavar="CHECKPOINT",
         help="go on from CHECKPOINT, or from the newest one in the work dir",
+    )
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="start anew in a work dir that holds another run; deletes its checkpoints",
     )
     parser.add_argument(
         "--amp",

@@ -1,6 +1,6 @@
 """Optimizer and hooks."""
 
-from .hooks import PretrainCheckpointHook, PretrainHook
+from .hooks import InitialWeightsHook, PretrainCheckpointHook, PretrainHook
 from .larc import LARC
 
-__all__ = ["LARC", "PretrainCheckpointHook", "PretrainHook"]
+__all__ = ["InitialWeightsHook", "LARC", "PretrainCheckpointHook", "PretrainHook"]

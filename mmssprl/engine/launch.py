@@ -1,5 +1,6 @@
 """From the arguments of tools/train.py and tools/test.py to a run: config, processes, runner."""
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,11 +9,15 @@ from typing import Any, Literal
 import torch
 from mmengine.config import Config
 from mmengine.device import get_device
+from mmengine.dist import is_main_process
 from mmengine.logging import print_log
 from mmengine.model import MMDistributedDataParallel, revert_sync_batchnorm
 from mmengine.registry import MODEL_WRAPPERS, RUNNERS
-from mmengine.runner import Runner
+from mmengine.runner import Runner, find_latest_checkpoint
 from torch import nn
+
+from .checks import check_config, check_data, clear_work_dir
+from .initial_weights import apply_weights
 
 Launcher = Literal["none", "pytorch", "slurm", "mpi"]
 
@@ -44,7 +49,9 @@ def prepare_train_config(
     config: str | Path,
     *,
     work_dir: str | Path | None = None,
+    weights: str | None = None,
     resume: str | None = None,
+    overwrite: bool = False,
     amp: bool = False,
     cfg_options: Mapping[str, Any] | None = None,
     launcher: Launcher = "none",
@@ -54,8 +61,11 @@ def prepare_train_config(
     Args:
         config: Config file.
         work_dir: Folder of the run. None: the config's, or ./work_dirs/<config name>.
+        weights: Backbone weights to start from, see ``apply_weights``; None: the config's.
         resume: A checkpoint to go on from, "auto" for the newest one in ``work_dir`` (from the
             start if there is none), or None for a new run.
+        overwrite: Start anew in a ``work_dir`` that holds another run, whose checkpoints are
+            deleted.
         amp: Use mixed precision, in bfloat16 unless the config names another dtype.
         cfg_options: Values by dotted key that replace the config's. The other arguments win.
         launcher: What started the processes; "none" is one process.
@@ -64,19 +74,24 @@ def prepare_train_config(
         The config for ``run``.
 
     Raises:
-        FileNotFoundError: No such config or checkpoint.
+        FileNotFoundError: No such config, checkpoint, weights or data.
         FileExistsError: A new run into a folder that holds another run's checkpoints.
+        RuntimeError: A package that the config needs is not installed.
         ValueError: ``amp`` without an accelerator or with an optimizer wrapper it cannot replace,
-            or a launcher that cannot start processes on the CPU.
+            a launcher that cannot start processes on the CPU, or weights that do not fit.
     """
     cfg = _read(config, work_dir, cfg_options, launcher)
     if amp:
         _use_amp(cfg)
     if resume is not None:
+        if overwrite:
+            raise ValueError("--resume goes on with a run and --overwrite deletes it; give one.")
         cfg.resume = True
         cfg.load_from = None if resume == "auto" else _existing_checkpoint(resume)
+    check_config(cfg, ("train", "val"))
+    apply_weights(cfg, weights)
     if not cfg.get("resume"):
-        _check_unused(Path(cfg.work_dir))
+        clear_work_dir(Path(cfg.work_dir), overwrite=overwrite)
     return cfg
 
 
@@ -92,7 +107,7 @@ def prepare_test_config(
 
     Args:
         config: Config file with a ``test_dataloader``.
-        checkpoint: Weights to test.
+        checkpoint: Weights to test: a file, a URL, or the folder of a run for its newest ones.
         work_dir: As for ``prepare_train_config``.
         cfg_options: As for ``prepare_train_config``.
         launcher: As for ``prepare_train_config``.
@@ -114,43 +129,36 @@ def prepare_test_config(
             f"{', '.join(missing)} is not set; pre-training has no test of its own: give a config "
             "of configs/benchmarks, or evaluate features with `python -m mmssprl probe`."
         )
+    check_config(cfg, ("test",))
     cfg.resume = False
     cfg.load_from = _existing_checkpoint(checkpoint)
     return cfg
 
 
-def run(cfg: Config, task: Literal["train", "test"]) -> None:
+def run(cfg: Config, task: Literal["train", "test"], out: str | Path | None = None) -> None:
     """Build the runner of a prepared config, train or test, and leave the process group.
 
     Args:
         cfg: From ``prepare_train_config`` or ``prepare_test_config``.
         task: What to run.
+        out: File for the metrics of a test, as JSON; one that is there is replaced.
 
     Raises:
-        ValueError: Training data that do not fill one batch.
+        FileNotFoundError, ValueError: As ``check_data``, before the first step.
     """
     if cfg.launcher != "none" and get_device() == "cpu":
         # mmengine selects a CUDA device before it joins the group, so the CPU group comes first.
         torch.distributed.init_process_group("gloo")
     runner = RUNNERS.build(cfg) if "runner_type" in cfg else Runner.from_cfg(cfg)
+    check_data(runner, task)
     if task == "train":
-        _check_epoch(runner)
         runner.train()
     else:
-        runner.test()
+        metrics = runner.test()
+        if out is not None and is_main_process():
+            Path(out).write_text(json.dumps(metrics, indent=2) + "\n")
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
-
-
-def _check_epoch(runner: Runner) -> None:
-    """Refuse data that do not fill one batch; mmengine's schedulers would fail on them."""
-    loader = runner.train_loop.dataloader
-    if len(loader) == 0:
-        raise ValueError(
-            f"one epoch has no step: {len(loader.dataset)} samples over {runner.world_size} "
-            f"process(es) do not fill one batch of {loader.batch_size}; lower "
-            "train_dataloader.batch_size or add data."
-        )
 
 
 def _read(
@@ -214,22 +222,15 @@ def _use_amp(cfg: Config) -> None:
 
 
 def _existing_checkpoint(checkpoint: str) -> str:
-    """Return the checkpoint if it is a URL or a file."""
+    """Return the checkpoint if it is a URL or a file, or the newest one of a run's folder."""
+    if Path(checkpoint).is_dir():
+        newest = find_latest_checkpoint(checkpoint)
+        if newest is None:
+            raise FileNotFoundError(
+                f"the folder of a run must hold a checkpoint, but {checkpoint} holds none; train "
+                "first, or give the file."
+            )
+        checkpoint = newest
     if "://" not in checkpoint and not Path(checkpoint).is_file():
         raise FileNotFoundError(f"checkpoint must be a file or a URL, but got {checkpoint}.")
     return checkpoint
-
-
-def _check_unused(work_dir: Path) -> None:
-    """Refuse to write over another run.
-
-    Rank 0 cannot have saved anything when a slower rank checks: every rank does so before it
-    meets the others in the runner's constructor.
-    """
-    found = sorted(path.name for path in work_dir.glob("*.pth"))
-    if found or (work_dir / "last_checkpoint").exists():
-        raise FileExistsError(
-            f"work_dir must not hold another run, but {work_dir} has "
-            f"{found[-1] if found else 'last_checkpoint'}; go on with it by --resume, or give "
-            "another --work-dir."
-        )

@@ -1,6 +1,7 @@
 """Hooks of mmengine's runner; they call methods of model and data and own no state."""
 
+from .initial_weights_hook import InitialWeightsHook
 from .pretrain_checkpoint_hook import PretrainCheckpointHook
 from .pretrain_hook import PretrainHook, unwrap
 
-__all__ = ["PretrainCheckpointHook", "PretrainHook", "unwrap"]
+__all__ = ["InitialWeightsHook", "PretrainCheckpointHook", "PretrainHook", "unwrap"]

@@ -1,0 +1,220 @@
+"""What is found wrong with a run before its first step: packages, files, data, classes."""
+
+import importlib.util
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.dataset import BaseDataset
+from mmengine.device import get_device
+from mmengine.runner import Runner
+from torch import nn
+
+from ..datasets.image_reading import require_files
+
+_COMPILED_SCOPES = {"mmdet": "mmdet", "mmseg": "mmsegmentation"}
+_HEADS = (
+    "head",
+    "bbox_head",
+    "roi_head.bbox_head",
+    "roi_head.mask_head",
+    "decode_head",
+    "auxiliary_head",
+)
+_RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
+
+
+def check_config(cfg: Config, splits: Sequence[str]) -> None:
+    """Check what a config alone tells.
+
+    Args:
+        cfg: Config of a training or a test.
+        splits: Whose data are needed, of 'train', 'val', 'test'.
+
+    Raises:
+        RuntimeError: A package that the config's models come from is not installed.
+        FileNotFoundError: An annotation file or an image folder does not exist.
+        ValueError: Mixed precision without an accelerator.
+    """
+    missing = missing_packages(cfg.get("default_scope", "mmssprl"))
+    if missing:
+        raise RuntimeError(
+            f"{cfg.filename} needs {' and '.join(missing)}, but they are not installed; "
+            "`make test` installs everything, requirements/transfer.txt lists it."
+        )
+    wrapper = cfg.get("optim_wrapper")
+    kind = wrapper.get("type") if isinstance(wrapper, Mapping) else None
+    if "train" in splits and kind == "AmpOptimWrapper" and get_device() == "cpu":
+        raise ValueError(
+            "mixed precision needs an accelerator, but optim_wrapper.type='AmpOptimWrapper' and "
+            "only a CPU was found; set it to 'OptimWrapper'."
+        )
+    for split in splits:
+        loader = cfg.get(f"{split}_dataloader")
+        if loader:
+            for dataset in _leaves(loader.get("dataset")):
+                _check_paths(dataset, f"{split}_dataloader")
+            _check_evaluator(cfg.get(f"{split}_evaluator"), f"{split}_evaluator")
+
+
+def missing_packages(scope: str) -> list[str]:
+    """Return what the models of a registry scope ('mmdet', 'mmseg', ...) lack here."""
+    missing = []
+    if scope in _COMPILED_SCOPES:
+        if importlib.util.find_spec(scope) is None:
+            missing.append(_COMPILED_SCOPES[scope])
+        if importlib.util.find_spec("mmcv._ext") is None:
+            missing.append("mmcv with compiled operators")
+    return missing
+
+
+def check_data(runner: Runner, task: str) -> None:
+    """Check the data sets of a runner against the files and against the model.
+
+    Args:
+        runner: Its loops and data sets are built by this.
+        task: 'train' or 'test'.
+
+    Raises:
+        FileNotFoundError: An image or label image that is listed and does not exist.
+        ValueError: An empty split, data that do not fill one batch, or classes of which the model,
+            the annotations and the data set count different numbers.
+    """
+    model = runner.model.module if hasattr(runner.model, "module") else runner.model
+    for split in ("train", "val") if task == "train" else ("test",):
+        loader = _build_loader(runner, split)
+        if loader is None:
+            continue
+        if split == "train" and len(loader) == 0:
+            raise ValueError(
+                f"one epoch has no step: {len(loader.dataset)} samples over {runner.world_size} "
+                f"process(es) do not fill one batch of {loader.batch_size}; lower "
+                "train_dataloader.batch_size or add data."
+            )
+        for dataset in _leaves(loader.dataset):
+            _check_classes(model, dataset, split)
+            _check_listed_files(dataset)
+
+
+def clear_work_dir(work_dir: Path, *, overwrite: bool) -> None:
+    """Refuse to write over another run, or delete its checkpoints where that is wanted.
+
+    Rank 0 cannot have saved anything when a slower rank comes here: every rank does so before it
+    meets the others in the runner's constructor.
+
+    Raises:
+        FileExistsError: The folder holds another run, and ``overwrite`` is not given.
+    """
+    found = sorted(work_dir.glob("*.pth"))
+    pointer = work_dir / "last_checkpoint"
+    if not found and not pointer.exists():
+        return
+    if not overwrite:
+        raise FileExistsError(
+            f"work_dir must not hold another run, but {work_dir} has "
+            f"{found[-1].name if found else pointer.name}; go on with it by --resume, delete its "
+            "checkpoints by --overwrite, or give another --work-dir."
+        )
+    ranks = [os.environ[name] for name in _RANK_VARIABLES if name in os.environ]
+    if not ranks or ranks[0] == "0":
+        for path in [*found, pointer]:
+            path.unlink(missing_ok=True)
+
+
+def _leaves(dataset: Any) -> Iterator[Any]:
+    """Yield the data sets (or their configs) inside wrappers such as RepeatDataset."""
+
+    def get(key: str) -> Any:
+        return dataset.get(key) if isinstance(dataset, Mapping) else getattr(dataset, key, None)
+
+    inner = get("datasets") or ([get("dataset")] if get("dataset") is not None else None)
+    if inner is None:
+        yield dataset
+    else:
+        for part in inner:
+            yield from _leaves(part)
+
+
+def _build_loader(runner: Runner, split: str) -> Any:
+    try:
+        loop = getattr(runner, f"{split}_loop")
+        loader = None if loop is None else loop.dataloader
+        empty = loader is not None and len(loader.dataset) == 0
+    except ValueError as error:
+        # What numpy says when mmengine joins the items of a data set that has none.
+        if "need at least one array" not in str(error):
+            raise
+        empty = True
+    if empty:
+        raise ValueError(
+            f"{split}_dataloader must have at least one image, but its data set is empty, perhaps "
+            "after filtering; check ann_file, split and filter_cfg."
+        )
+    return loader
+
+
+def _check_paths(dataset: Mapping, name: str) -> None:
+    if str(dataset.get("type", "")).endswith("UnlabeledImages"):
+        return  # finds and checks its own files
+    root = dataset.get("data_root") or ""
+    ann_file = dataset.get("ann_file")
+    if isinstance(ann_file, str) and ann_file and not os.path.isfile(os.path.join(root, ann_file)):
+        raise FileNotFoundError(
+            f"{name}: ann_file must be a file, but there is no {os.path.join(root, ann_file)}; "
+            "correct data_root or ann_file (docs/data.md shows the expected folders)."
+        )
+    prefix = dataset.get("data_prefix")
+    folders = prefix.values() if isinstance(prefix, Mapping) else [prefix]
+    for folder in folders:
+        if isinstance(folder, str) and not os.path.isdir(os.path.join(root, folder)):
+            raise FileNotFoundError(
+                f"{name}: data_prefix must be a folder, but there is no "
+                f"{os.path.join(root, folder)}; correct data_root or data_prefix (docs/data.md "
+                "shows the expected folders)."
+            )
+
+
+def _check_evaluator(evaluator: Any, name: str) -> None:
+    for metric in evaluator if isinstance(evaluator, Sequence) else [evaluator]:
+        ann_file = metric.get("ann_file") if isinstance(metric, Mapping) else None
+        if ann_file and not os.path.isfile(ann_file):
+            raise FileNotFoundError(
+                f"{name}: ann_file must be a file, but there is no {ann_file}; give the one of "
+                "the data loader."
+            )
+
+
+def _check_classes(model: nn.Module, dataset: Any, split: str) -> None:
+    classes = getattr(dataset, "metainfo", {}).get("classes")
+    if not classes:
+        return
+    for path in _HEADS:
+        try:
+            num_classes = attrgetter(f"{path}.num_classes")(model)
+        except AttributeError:
+            continue
+        if isinstance(num_classes, int) and num_classes != len(classes):
+            raise ValueError(
+                f"model.{path}.num_classes must be the number of classes of the {split} data, but "
+                f"got {num_classes} and {len(classes)} ({', '.join(classes[:3])}, ...); set "
+                f"num_classes={len(classes)}, or metainfo=dict(classes=...) of the data set."
+            )
+    found = getattr(dataset, "cat_ids", None)
+    if found is not None and len(found) != len(classes):
+        raise ValueError(
+            f"every class of the {split} data set must be a category of {dataset.ann_file}, but "
+            f"only {len(found)} of {len(classes)} are; set metainfo=dict(classes=...) to its names."
+        )
+
+
+def _check_listed_files(dataset: Any) -> None:
+    # mmssprl's own data sets have checked their files while they read the list.
+    if not isinstance(dataset, BaseDataset) or type(dataset).__module__.startswith("mmssprl."):
+        return
+    infos = [dataset.get_data_info(i) for i in range(len(dataset))]
+    for key in ("img_path", "seg_map_path"):
+        paths = [info[key] for info in infos if info.get(key)]
+        require_files(paths, str(dataset.ann_file))

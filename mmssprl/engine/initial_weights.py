@@ -1,0 +1,78 @@
+"""The one field by which a transfer config takes its backbone: ``weights``."""
+
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.registry import MODELS, DefaultScope
+from torch import nn
+
+from ..weights import RANDOM, check_fit, read_backbone
+from ..weights.backbone import quiet
+from .hooks.initial_weights_hook import SUPERVISED
+
+_TORCHVISION_FIELDS = ("stem_channels", "base_channels", "num_stages", "deep_stem", "avg_down")
+
+
+def apply_weights(cfg: Config, weights: str | None) -> None:
+    """Make a training start from the weights that ``cfg.weights`` names, checked beforehand.
+
+    Args:
+        cfg: Config; if it has a field ``weights`` or ``weights`` is given, ``model.backbone`` is
+            filled before the first step.
+        weights: Replaces ``cfg.weights``: 'random', 'supervised' or a file, see
+            ``InitialWeightsHook``.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: A config without the field, weights that do not fit the backbone, or a backbone
+            of its own initialisation beside them.
+    """
+    if weights is not None:
+        if "weights" not in cfg:
+            raise ValueError(
+                f"--weights is for configs with a field `weights` (configs/benchmarks), but "
+                f"{cfg.filename} has none; leave it out, or set load_from for a whole checkpoint."
+            )
+        cfg.weights = str(weights)
+    chosen = cfg.get("weights")
+    if chosen in (None, RANDOM):
+        return
+    if cfg.model.backbone.get("init_cfg"):
+        raise ValueError(
+            f"a config must name its backbone weights once, but got weights={chosen!r} and "
+            "model.backbone.init_cfg; remove the latter."
+        )
+    hook: dict[str, Any] = {"type": "mmssprl.InitialWeightsHook", "weights": chosen}
+    if chosen == SUPERVISED:
+        hook["depth"] = _torchvision_depth(cfg)
+    else:
+        hook["weights"] = str(Path(chosen).resolve())
+        backbone = build_backbone(cfg)
+        check_fit(
+            read_backbone(chosen),
+            backbone.state_dict(),
+            weights=str(chosen),
+            owner=str(cfg.filename),
+        )
+    # A config dumped by an earlier run has the hook already.
+    others = [own for own in cfg.get("custom_hooks") or [] if own["type"] != hook["type"]]
+    cfg.custom_hooks = [*others, hook]
+
+
+def build_backbone(cfg: Config) -> nn.Module:
+    """Build ``cfg.model.backbone`` in the scope of the config, with arbitrary weights."""
+    with quiet(), DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmssprl")):
+        return MODELS.build(cfg.model.backbone.to_dict())
+
+
+def _torchvision_depth(cfg: Config) -> int:
+    backbone = cfg.model.backbone
+    own = [key for key in _TORCHVISION_FIELDS if key in backbone]
+    if backbone.type != "ResNet" or own:
+        got = ", ".join([str(backbone.type), *(f"{key}={backbone[key]}" for key in own)])
+        raise ValueError(
+            "weights='supervised' are torchvision's, for a ResNet of standard width and depth, but "
+            f"the backbone of {cfg.filename} is {got}; give a file or 'random'."
+        )
+    return int(backbone.depth)
