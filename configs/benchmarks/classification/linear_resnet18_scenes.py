@@ -1,0 +1,47 @@
+"""Linear multi-label classification on the embedded sample data.
+
+    python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --size 96
+    python tools/train.py configs/benchmarks/classification/linear_resnet18_scenes.py \
+        --weights BACKBONE.pth
+
+CPU size, one core. About 45 s.
+The narrow network and the generated images say nothing about photographs.
+"""
+
+_base_ = [
+    "../../_base_/multi_label_resnet18.py",
+    "../../_base_/multi_label_coco.py",
+    "../../_base_/classification_runtime.py",
+]
+
+data_root = "data/scenes/coco"
+max_epochs = 15
+batch_size = 32
+lr = 1.0
+
+model = dict(head=dict(num_classes=24))
+in_process = dict(num_workers=0, persistent_workers=False)
+train_dataloader = dict(
+    batch_size=batch_size,
+    dataset=dict(data_root=data_root, pipeline=_base_.train_pipeline),
+    **in_process,
+)
+val_dataloader = dict(
+    dataset=dict(data_root=data_root, pipeline=_base_.test_pipeline), **in_process
+)
+test_dataloader = val_dataloader
+optim_wrapper = dict(
+    type="OptimWrapper",
+    optimizer=dict(type="SGD", lr=lr, momentum=0.9, weight_decay=1e-6),
+    clip_grad=dict(max_norm=10),
+)
+param_scheduler = [
+    dict(
+        type="CosineAnnealingLR",
+        T_max=max_epochs,
+        eta_min=0,
+        by_epoch=True,
+        convert_to_iter_based=True,
+    ),
+]
+train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs, val_interval=max_epochs)
