@@ -2,6 +2,7 @@
 
 One child for every registry that a runner searches, so that a config with
 ``default_scope = 'mmssprl'`` finds mmssprl's, mmpretrain's and mmengine's types by bare names.
+Configs of other scopes, such as mmdet's, name mmssprl's types as ``mmssprl.X``.
 """
 
 from mmengine.registry import Registry
@@ -9,7 +10,14 @@ from mmpretrain import registry as parents
 
 
 def _child(parent: Registry, *locations: str) -> Registry:
-    return Registry(parent.name, parent=parent, scope="mmssprl", locations=list(locations))
+    child = Registry(parent.name, parent=parent, scope="mmssprl", locations=list(locations))
+    root = parent
+    while root.parent is not None:
+        root = root.parent
+    # From mmdet's or mmseg's scope mmengine looks for `mmssprl.X` among the root's own children
+    # only, not among their children.
+    root._add_child(child)
+    return child
 
 
 DATASETS = _child(parents.DATASETS, "mmssprl.datasets")

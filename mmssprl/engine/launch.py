@@ -156,7 +156,8 @@ def run(cfg: Config, task: Literal["train", "test"], out: str | Path | None = No
     else:
         metrics = runner.test()
         if out is not None and is_main_process():
-            Path(out).write_text(json.dumps(metrics, indent=2) + "\n")
+            # Metrics of mmseg are numpy scalars.
+            Path(out).write_text(json.dumps(metrics, indent=2, default=float) + "\n")
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
 

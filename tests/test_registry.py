@@ -1,0 +1,33 @@
+import mmengine.registry as root
+import pytest
+from mmengine.registry import DefaultScope
+
+from mmssprl import registry
+from mmssprl.engine import InitialWeightsHook
+from mmssprl.models import SSPRL
+
+
+@pytest.mark.parametrize("scope", ["mmengine", "mmpretrain"])
+def test_other_scopes_reach_our_types_by_the_prefix(scope):
+    with DefaultScope.overwrite_default_scope(scope):
+        assert root.HOOKS.get("mmssprl.InitialWeightsHook") is InitialWeightsHook
+        assert root.MODELS.get("mmssprl.SSPRL") is SSPRL
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("package", ["mmdet", "mmseg"])
+def test_detection_and_segmentation_configs_reach_our_types_by_the_prefix(package):
+    found = root.HOOKS.build(
+        {"type": "mmssprl.InitialWeightsHook", "weights": "x.pth", "_scope_": package}
+    )
+    assert isinstance(found, InitialWeightsHook)
+    with DefaultScope.overwrite_default_scope(package):
+        hook = root.HOOKS.build({"type": "mmssprl.InitialWeightsHook", "weights": "x.pth"})
+    assert isinstance(hook, InitialWeightsHook)
+
+
+def test_our_scope_finds_the_types_of_all_three_by_bare_names():
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        assert registry.MODELS.get("SSPRL") is SSPRL
+        assert registry.MODELS.get("ImageClassifier").__module__.startswith("mmpretrain.")
+        assert registry.HOOKS.get("CheckpointHook").__module__.startswith("mmengine.")
