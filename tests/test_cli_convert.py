@@ -18,7 +18,8 @@ weights     work_dirs/converted/moco_1_6k/moco_1_6k.pth
 config      work_dirs/converted/moco_1_6k/moco_1_6k.py
 
 next:
-  python -m mmssprl probe work_dirs/converted/moco_1_6k/moco_1_6k.pth data/VOCdevkit
+  python -m mmssprl probe work_dirs/converted/moco_1_6k/moco_1_6k.pth data/VOCdevkit \
+--config work_dirs/converted/moco_1_6k/moco_1_6k.py
 """
 
 
@@ -63,7 +64,7 @@ def test_a_wrong_source_is_one_line_and_exit_code_2(file, capsys):
     assert capsys.readouterr().err == (
         "mmssprl convert: error: a file of byol must have the layout byol or backbone or "
         "torchvision, but moco_1.6k.pth.tar has the layout moco (encoder_q.conv1.weight); pass "
-        "--from moco or detco or maskco or auto.\n"
+        "--from auto.\n"
     )
 
 
@@ -110,5 +111,5 @@ def test_the_whole_model_is_trained_next(tmp_path):
     assert [line for line in lines if line.startswith("note        the released queues lie out")]
     assert lines[-2:] == [
         f"  python tools/train.py {tmp_path}/w.py --cfg-options load_from={tmp_path}/w.pth",
-        f"  python -m mmssprl probe {tmp_path}/w.pth data/VOCdevkit",
+        f"  python -m mmssprl probe {tmp_path}/w.pth data/VOCdevkit --config {tmp_path}/w.py",
     ]

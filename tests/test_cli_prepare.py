@@ -53,7 +53,7 @@ def test_another_size_and_damage_exit_with_1(tmp_path, capsys):
     [
         (
             "coco",
-            "curl -L -C - -o {root}/train2014.zip "
+            "curl -fL -C - -o {root}/train2014.zip "
             "http://images.cocodataset.org/zips/train2014.zip  # 13 GB\n"
             "unzip -q -n {root}/train2014.zip -d {root}\n",
         ),

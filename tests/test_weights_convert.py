@@ -230,7 +230,7 @@ class TestRefusals:
     def test_another_source_than_named(self, trunk, tmp_path):
         match = (
             r"a file of moco must have the layout moco or openselfsup-moco or torchvision, but "
-            r".*w.pth has the layout swav \(prototypes.weight, conv1.weight\); pass --from swav or "
+            r".*w.pth has the layout swav \(prototypes.weight, conv1.weight\); pass --from "
             r"auto\."
         )
         self.refused(published.swav(trunk), "moco", tmp_path, match)
@@ -239,9 +239,8 @@ class TestRefusals:
         content = {f"blocks.{i}.attn.weight": torch.ones(1) for i in range(7)}
         match = (
             r"but .*w.pth has 7 keys that begin blocks.0.attn.weight, .*, blocks.4.attn.weight; "
-            r"rename them to torchvision's. Known layouts and the keys that mark them: "
-            r"ssprl \(ptypes.weight, conv1.weight\); swav .* torchvision \(conv1.weight, "
-            r"layer1.0.conv1.weight\)\."
+            r"rename them to torchvision's. Known layouts: "
+            r"ssprl \(released SS-PRL, with all heads\); swav .* torchvision \(torchvision, timm, "
         )
         self.refused(content, "auto", tmp_path, match)
 

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,8 +108,9 @@ def format_report(report: "ConvertReport") -> str:
         rows["note"] = layout.note
     column = max(map(len, rows))
     table = [f"{name.ljust(column)}  {text}" for name, text in rows.items()]
-    probe = f"python -m mmssprl probe {report.weights} data/VOCdevkit"
-    train = f"python tools/train.py {report.config} --cfg-options load_from={report.weights}"
+    weights, config = shlex.quote(str(report.weights)), shlex.quote(str(report.config))
+    probe = f"python -m mmssprl probe {weights} data/VOCdevkit --config {config}"
+    train = f"python tools/train.py {config} --cfg-options load_from={weights}"
     return "\n".join([*table, "", "next:", *([f"  {train}"] if report.kept else []), f"  {probe}"])
 
 

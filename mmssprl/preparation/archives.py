@@ -39,7 +39,7 @@ class Archive:
         file = shlex.quote(str((keep_in or folder) / self.file_name))
         lines = [f"mkdir -p {target}"]
         if "://" in self.url:
-            lines.append(f"curl -L -C - -o {file} {self.url}  # {self.size}")
+            lines.append(f"curl -fL -C - -o {file} {self.url}  # {self.size}")
         else:
             lines.append(f"# put {self.file_name} ({self.size}) here: {file}")
         if self.md5:

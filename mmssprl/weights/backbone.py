@@ -80,14 +80,27 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
     spec.pop("init_cfg", None)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        with DefaultScope.overwrite_default_scope("mmssprl"):
-            backbone = MODELS.build(spec)
+        try:
+            with DefaultScope.overwrite_default_scope("mmssprl"):
+                backbone = MODELS.build(spec)
+        except TypeError as error:
+            raise ValueError(
+                f"model.backbone must be one of mmpretrain's, but that of {cfg.filename} has "
+                f"fields that it does not know ({error}); pass --config with the config of the "
+                "pre-training."
+            ) from error
         if weights == RANDOM:
             with quiet():
                 backbone.init_weights()
     if weights != RANDOM:
         state = read_backbone(weights)
-        check_fit(state, backbone.state_dict(), weights=weights, owner=str(cfg.filename))
+        check_fit(
+            state,
+            backbone.state_dict(),
+            weights=weights,
+            owner=str(cfg.filename),
+            remedy="pass --config with the architecture they were trained with.",
+        )
         backbone.load_state_dict(state, strict=False)
     # mmpretrain's train() returns nothing, so eval() does not chain.
     backbone.eval()

@@ -1,33 +1,24 @@
 """Files of weights, read without running any code that they name."""
 
 import pickle
-import re
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from . import restricted_pickle
+
 _PREFIX = "backbone."
-_UNSAFE = re.compile(r"GLOBAL (\S+) was not an allowed global")
 _TORCHVISION_CLASSIFIER = ("fc.weight", "fc.bias")
-
-
-class _Ignored:
-    """Takes the place of every object in a checkpoint that is not a tensor or a plain value."""
-
-    def __init__(self, *args: object) -> None:
-        pass
-
-    def __setstate__(self, state: object) -> None:
-        pass
 
 
 def read_checkpoint(path: str | Path) -> Any:
     """Read what ``torch.save`` wrote, or a ``.safetensors`` file, on the CPU.
 
-    A training checkpoint also carries log buffers and numpy scalars, which ``weights_only``
-    refuses; each is replaced by an empty object instead of being trusted.
+    A training checkpoint also carries log buffers and numpy scalars; each is replaced by an empty
+    object instead of being trusted, see ``restricted_pickle``.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -88,7 +79,12 @@ def read_backbone(path: str | Path) -> dict[str, Tensor]:
 
 
 def check_fit(
-    state: dict[str, Tensor], expected: dict[str, Tensor], *, weights: str, owner: str
+    state: Mapping[str, Tensor],
+    expected: Mapping[str, Tensor],
+    *,
+    weights: str,
+    owner: str,
+    remedy: str,
 ) -> None:
     """Refuse weights that do not fill a model, all of it and nothing else.
 
@@ -97,32 +93,52 @@ def check_fit(
         expected: State dict of the model.
         weights: Their file, for the message.
         owner: Config or name of the model, for the message.
+        remedy: What to do, for the message.
 
     Raises:
         ValueError: Keys or shapes that differ. BatchNorm's step counter may be missing, as in old
             files; frozen features do not depend on it.
     """
-    missing = [k for k in expected if k not in state and not k.endswith("num_batches_tracked")]
-    unexpected = [key for key in state if key not in expected]
+    optional = {key for key in expected if key.endswith("num_batches_tracked")}
+    faults = list_faults(state, expected, optional)
+    if faults:
+        raise ValueError(
+            f"every weight of {weights} must fit the backbone of {owner}, but got {faults}; "
+            f"{remedy}"
+        )
+
+
+def list_faults(
+    state: Mapping[str, Tensor], expected: Mapping[str, Tensor], optional: Container[str]
+) -> str:
+    """Say how tensors differ from those that a model expects, in names and shapes; '' if not.
+
+    Args:
+        state: The tensors.
+        expected: State dict of the model.
+        optional: Names that may be missing.
+    """
     reshaped = [
         f"{key} {tuple(state[key].shape)} instead of {tuple(expected[key].shape)}"
         for key in expected
         if key in state and state[key].shape != expected[key].shape
     ]
-    faults = [
-        f"{len(keys)} {what} ({', '.join(keys[:3])}{', ...' if len(keys) > 3 else ''})"
-        for what, keys in (
-            ("missing", missing),
-            ("unexpected", unexpected),
-            ("of another shape", reshaped),
-        )
-        if keys
-    ]
-    if faults:
-        raise ValueError(
-            f"every weight of {weights} must fit the backbone of {owner}, but got "
-            f"{', '.join(faults)}; pass --config with the architecture they were trained with."
-        )
+    return describe_faults(
+        {
+            "missing": [key for key in expected if key not in state and key not in optional],
+            "unexpected": [key for key in state if key not in expected],
+            "of another shape": reshaped,
+        }
+    )
+
+
+def describe_faults(faults: Mapping[str, Sequence[str]]) -> str:
+    """Count the names of each fault and give the first three."""
+    return ", ".join(
+        f"{len(names)} {what} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
+        for what, names in faults.items()
+        if names
+    )
 
 
 def check_finite(state: dict[str, Tensor], path: str | Path) -> None:
@@ -141,17 +157,9 @@ def check_finite(state: dict[str, Tensor], path: str | Path) -> None:
 
 
 def _load_tensors(path: Path) -> Any:
-    stand_ins: list[Any] = []
-    while True:  # each round replaces one more kind of object, in files of any age
-        try:
-            with torch.serialization.safe_globals(stand_ins):
-                return torch.load(path, map_location="cpu", weights_only=True)
-        except pickle.UnpicklingError as error:
-            found = _UNSAFE.search(str(error))
-            if found is None:
-                raise
-            # torch's message leaves out the module of builtins: getattr for builtins.getattr.
-            name = found[1] if "." in found[1] else f"builtins.{found[1]}"
-            if (_Ignored, name) in stand_ins:
-                raise
-            stand_ins.append((_Ignored, name))
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError:
+        return torch.load(
+            path, map_location="cpu", pickle_module=restricted_pickle, weights_only=False
+        )

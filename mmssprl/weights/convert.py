@@ -1,6 +1,7 @@
 """Published checkpoints, converted to the names and files of this package."""
 
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from ..outputs import prepare_output
 from ..registry import MODELS
 from ..shipped import shipped
+from .checkpoint_file import list_faults
 from .key_tables import SSPRL, Layout, find_layout, ssprl_name
 from .published_file import read_published
 
@@ -119,8 +121,13 @@ def convert_weights(
     completed = _fill(model, tensors, f"{file} must fit {owner}", remedy)
     # Training runs channels-last; readers expect torch's default layout.
     filled = {key: value.contiguous() for key, value in model.state_dict().items()}
-    torch.save({"state_dict": filled} if layout is SSPRL else filled, out)
-    cfg.dump(beside)
+    # Written elsewhere first: a full disk or a stop must not leave one half, or destroy old files.
+    with tempfile.TemporaryDirectory(dir=out.parent) as folder:
+        weights, described = Path(folder) / out.name, Path(folder) / beside.name
+        torch.save({"state_dict": filled} if layout is SSPRL else filled, weights)
+        cfg.dump(described)
+        weights.replace(out)
+        described.replace(beside)
     heads = tensors if layout is SSPRL else {}
     return ConvertReport(
         layout=layout,
@@ -210,22 +217,9 @@ def _fill(
     statistics = ("running_mean", "running_var")
     fresh = {name for name, _ in model.named_buffers() if not name.endswith(statistics)}
     absent = [key for key in expected if key not in tensors]
-    reshaped = [
-        f"{key} {tuple(tensors[key].shape)} instead of {tuple(expected[key].shape)}"
-        for key in expected
-        if key in tensors and tensors[key].shape != expected[key].shape
-    ]
-    faults = [
-        f"{len(keys)} {what} ({', '.join(keys[:3])}{', ...' if len(keys) > 3 else ''})"
-        for what, keys in (
-            ("missing", [key for key in absent if key not in fresh]),
-            ("unexpected", [key for key in tensors if key not in expected]),
-            ("of another shape", reshaped),
-        )
-        if keys
-    ]
+    faults = list_faults(tensors, expected, fresh)
     if faults:
-        raise ValueError(f"every tensor of {requirement}, but got {', '.join(faults)}; {remedy}")
+        raise ValueError(f"every tensor of {requirement}, but got {faults}; {remedy}")
     model.load_state_dict({**{key: expected[key] for key in absent}, **tensors})
     return _count(_STEP_COUNTER if key.endswith(_STEP_COUNTER) else _part(key) for key in absent)
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..outputs import prepare_output
 from .backbone import find_config, load_backbone
-from .checkpoint_file import read_state
+from .checkpoint_file import describe_faults, read_state
 from .targets import (
     TARGETS,
     WHOLE_TARGETS,
@@ -43,7 +43,6 @@ class ExportReport:
         matched: Tensors that the target's model holds bit by bit; None for a graph, whose tensors
             have no names.
         missing: Tensors of the target's model that the file lacks, its classifier.
-        unexpected: Tensors of the file that the target's model lacks; always none.
         model: The model that the file was loaded into.
         map_difference: Largest difference of the last feature map, relative to the largest
             feature, over the images of the proof.
@@ -57,7 +56,6 @@ class ExportReport:
     num_bytes: int
     matched: int | None
     missing: tuple[str, ...]
-    unexpected: tuple[str, ...]
     model: str
     map_difference: float
     pooled_difference: float
@@ -123,7 +121,6 @@ def export_weights(
         num_bytes=out.stat().st_size,
         matched=matched,
         missing=missing,
-        unexpected=(),
         model=loaded.model,
         map_difference=map_difference,
         pooled_difference=pooled_difference,
@@ -203,14 +200,10 @@ def _check_tensors(
             if not (_holds(loaded.file, name, value) and _holds(loaded.state, name, value))
         ],
     }
-    found = [
-        f"{len(names)} {what} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
-        for what, names in faults.items()
-        if names
-    ]
+    found = describe_faults(faults)
     if found:
         raise ValueError(
-            f"every tensor must arrive in {loaded.model}, but got {', '.join(found)}; "
+            f"every tensor must arrive in {loaded.model}, but got {found}; "
             "nothing was written, export to another target."
         )
     return len(wanted), missing

@@ -255,16 +255,14 @@ def find_layout(keys: Collection[str], source: str, *, file: str) -> tuple[Layou
         if evidence is None:
             continue
         if layout not in SOURCES[source]:
-            others = [name for name, layouts in SOURCES.items() if layout in layouts]
             raise ValueError(
                 f"a file of {source} must have the layout "
                 f"{' or '.join(known.name for known in SOURCES[source])}, but {file} has the "
-                f"layout {layout.name} ({', '.join(evidence)}); pass --from {' or '.join(others)}."
+                f"layout {layout.name} ({', '.join(evidence)}); pass --from auto."
             )
         return layout, evidence
-    known = "; ".join(f"{layout.name} ({', '.join(layout.markers)})" for layout in LAYOUTS)
+    known = "; ".join(f"{layout.name} ({layout.files})" for layout in LAYOUTS)
     raise ValueError(
         f"the keys must have a known layout, but {file} has {len(keys)} keys that begin "
-        f"{', '.join(list(keys)[:5])}; rename them to torchvision's. Known layouts and the keys "
-        f"that mark them: {known.replace(chr(92), '')}."
+        f"{', '.join(list(keys)[:5])}; rename them to torchvision's. Known layouts: {known}."
     )

@@ -30,10 +30,11 @@ def read_published(path: str | Path) -> dict[str, Tensor]:
     """
     path = Path(path)
     content = read_numpy_pickle(path) if path.suffix == ".pkl" else read_checkpoint(path)
-    tensors = _tensors(content)
-    for name in ("state_dict", "model"):
-        if not tensors and isinstance(content, dict):
-            tensors = _tensors(content.get(name))
+    # A state dict may lie beside single tensors, such as the best accuracy.
+    inner = (
+        [content.get(name) for name in ("state_dict", "model")] if isinstance(content, dict) else []
+    )
+    tensors = next((found for part in (*inner, content) if (found := _tensors(part))), {})
     if not tensors:
         raise ValueError(
             f"a checkpoint must hold tensors by name, but {path} holds a "
