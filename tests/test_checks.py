@@ -11,8 +11,17 @@ from PIL import Image
 from probe_folders import write_coco
 
 from mmssprl.engine import checks
-from mmssprl.engine.checks import check_config, check_data, clear_work_dir, missing_packages
-from mmssprl.engine.launch import prepare_test_config, prepare_train_config
+from mmssprl.engine.checks import (
+    check_config,
+    check_data,
+    check_work_dir,
+    files_of_run,
+    missing_packages,
+)
+from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
+
+RUN_FILES = ("epoch_1.pth", "epoch_3.pth", "iter_9.pth", "best_mAP_epoch_1.pth", "last_checkpoint")
+OTHER_FILES = ("mine.pth", "epoch_3_mmdet.pth", "notes.txt")
 
 CONFIG = """
 default_scope = "mmssprl"
@@ -100,6 +109,11 @@ class TestConfig:
         torch.save({}, weights)
         with pytest.raises(FileNotFoundError, match=r"test_dataloader: data_prefix .*/val2014/"):
             prepare_test_config(config, str(weights))
+
+    def test_data_behind_a_file_client_are_left_to_it(self, config):
+        cfg = Config.fromfile(config)
+        cfg.train_dataloader.dataset.data_root = "s3://bucket/coco"
+        check_config(cfg, ("train",))
 
     def test_a_missing_annotation_file_of_a_metric(self, config):
         cfg = Config.fromfile(config)
@@ -228,34 +242,41 @@ class TestDetectionAndSegmentation:
 
 
 class TestWorkDir:
-    @pytest.mark.parametrize("name", ["epoch_3.pth", "last_checkpoint"])
-    def test_another_run_is_refused_or_deleted_when_told(self, tmp_path, name):
-        for file in (name, "log.txt"):
-            (tmp_path / file).write_text("old")
-        with pytest.raises(FileExistsError, match=rf"has {name}; go on .* --resume, delete"):
-            clear_work_dir(tmp_path, overwrite=False)
-        assert (tmp_path / name).exists()
-        clear_work_dir(tmp_path, overwrite=True)
-        assert [path.name for path in tmp_path.iterdir()] == ["log.txt"]
+    @pytest.fixture
+    def used(self, tmp_path, config):
+        """A folder with everything that a run and its user may leave there."""
+        folder = tmp_path / "run"
+        folder.mkdir()
+        for name in (*RUN_FILES, *OTHER_FILES):
+            (folder / name).write_text("old")
+        return folder
 
-    @pytest.mark.parametrize("variable", ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"])
-    def test_only_rank_0_deletes(self, tmp_path, monkeypatch, variable):
-        (tmp_path / "epoch_3.pth").write_text("old")
-        monkeypatch.setenv(variable, "1")
-        clear_work_dir(tmp_path, overwrite=True)
-        assert (tmp_path / "epoch_3.pth").exists()
-        monkeypatch.setenv(variable, "0")
-        clear_work_dir(tmp_path, overwrite=True)
-        assert not (tmp_path / "epoch_3.pth").exists()
+    def test_another_run_is_refused(self, config, used):
+        with pytest.raises(FileExistsError, match=r"has mine.pth; go on with it by --resume, del"):
+            prepare_train_config(config)
 
-    def test_nothing_is_deleted_before_everything_else_is_right(self, config, tmp_path):
-        (tmp_path / "run").mkdir()
-        (tmp_path / "run/epoch_1.pth").write_text("old")
-        with pytest.raises(FileNotFoundError, match="no gone.pth"):
-            prepare_train_config(config, weights="gone.pth", overwrite=True)
-        assert (tmp_path / "run/epoch_1.pth").exists()
-        prepare_train_config(config, overwrite=True)
-        assert not (tmp_path / "run/epoch_1.pth").exists()
+    def test_overwrite_deletes_the_checkpoints_of_the_run_and_nothing_else(self, config, used):
+        assert {path.name for path in files_of_run(used)} == set(RUN_FILES)
+        cfg = prepare_train_config(config, overwrite=True)
+        assert {path.name for path in used.iterdir()} == {*RUN_FILES, *OTHER_FILES}
+        run(cfg, "train", overwrite=True)
+        assert all((used / name).read_text() == "old" for name in OTHER_FILES)
+        assert not (used / "epoch_3.pth").exists()
+        assert (used / "epoch_1.pth").stat().st_size > len("old")
+
+    def test_nothing_is_deleted_before_everything_else_is_right(self, config, used):
+        options = {"model.head.num_classes": 5}
+        cfg = prepare_train_config(config, overwrite=True, cfg_options=options)
+        with pytest.raises(ValueError, match="got 5 and 2"):
+            run(cfg, "train", overwrite=True)
+        assert {*RUN_FILES, *OTHER_FILES} <= {path.name for path in used.iterdir()}
+
+    @pytest.mark.parametrize("key", ["weights", "load_from"])
+    def test_what_the_training_starts_from_is_not_deleted(self, config, used, key):
+        cfg = Config.fromfile(config)
+        cfg[key] = "run/epoch_3.pth"
+        with pytest.raises(ValueError, match=rf"but {key}='run/epoch_3.pth' is one of them; copy"):
+            check_work_dir(cfg, overwrite=True)
 
     def test_resume_and_overwrite_contradict_each_other(self, config):
         with pytest.raises(ValueError, match="--resume goes on with a run and --overwrite deletes"):

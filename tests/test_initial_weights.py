@@ -7,6 +7,7 @@ from probe_folders import write_coco
 from test_checks import CONFIG
 from torchvision.models import resnet18
 
+from mmssprl.engine import initial_weights
 from mmssprl.engine.hooks import initial_weights_hook
 from mmssprl.engine.hooks.initial_weights_hook import supervised_state
 from mmssprl.engine.initial_weights import apply_weights
@@ -76,9 +77,15 @@ class TestTraining:
         self, config, monkeypatch
     ):
         state = read_backbone_of_resnet18()
-        monkeypatch.setattr(initial_weights_hook, "supervised_state", lambda depth: state)
+        for module in (initial_weights_hook, initial_weights):
+            monkeypatch.setattr(module, "supervised_state", lambda depth: state)
         options = {
-            "model.backbone": {"_delete_": True, "type": "ResNet", "depth": 18},
+            "model.backbone": {
+                "_delete_": True,
+                "type": "mmpretrain.ResNet",
+                "depth": 18,
+                "num_stages": 4,  # as torchvision's, though written out
+            },
             "model.head.in_channels": 512,
         }
         cfg = prepare_train_config(config, weights="supervised", cfg_options=options)
@@ -130,13 +137,14 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("backbone", "named"),
         [
-            ({"base_channels": 16}, "ResNet, stem_channels=8, base_channels=16"),
-            ({"type": "SwinTransformer"}, "SwinTransformer, stem_channels=8"),
+            ({"base_channels": 16}, "ResNet, base_channels=16"),
+            ({"style": "caffe", "avg_down": True}, "ResNet, avg_down=True, style=caffe"),
+            ({"type": "SwinTransformer"}, "SwinTransformer"),
         ],
     )
     def test_supervised_weights_for_what_torchvision_does_not_have(self, config, backbone, named):
         cfg = Config.fromfile(config)
-        cfg.model.backbone.update(backbone)
+        cfg.model.backbone = {"type": "ResNet", "depth": 18, **backbone}
         with pytest.raises(ValueError, match=rf"of standard width .* is {named}"):
             apply_weights(cfg, "supervised")
 
@@ -156,7 +164,24 @@ class TestRefused:
             supervised_state(18)
 
 
-def test_the_hook_is_added_once(config, weights):
-    cfg = prepare_train_config(config, weights=str(weights))
-    apply_weights(cfg, str(weights))
-    assert [hook.type for hook in cfg.custom_hooks] == ["mmssprl.InitialWeightsHook"]
+class TestDumpedConfig:
+    """The config that a run leaves in its folder names the weights and has the hook."""
+
+    def test_the_hook_is_there_once(self, config, weights):
+        cfg = prepare_train_config(config, weights=str(weights))
+        apply_weights(cfg, str(weights))
+        assert [hook.type for hook in cfg.custom_hooks] == ["mmssprl.InitialWeightsHook"]
+
+    def test_random_weights_are_random_again(self, config, weights):
+        cfg = prepare_train_config(config, weights=str(weights))
+        cfg.custom_hooks.append({"type": "EMAHook"})
+        apply_weights(cfg, "random")
+        assert [hook["type"] for hook in cfg.custom_hooks] == ["EMAHook"]
+
+    @pytest.mark.parametrize("resume", ["auto", "a/epoch_1.pth"])
+    def test_a_resumed_training_does_not_ask_for_the_first_weights(self, config, weights, resume):
+        run(prepare_train_config(config, weights=str(weights), work_dir="a"), "train")
+        weights.unlink()
+        prepare_train_config("a/linear.py", work_dir="a", resume=resume)
+        with pytest.raises(FileNotFoundError, match="no .*ssprl.pth"):
+            prepare_train_config("a/linear.py", work_dir="b", resume="auto")

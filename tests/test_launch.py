@@ -179,3 +179,15 @@ def test_data_that_fill_no_batch_are_refused(config, tmp_path):
     )
     with pytest.raises(ValueError, match="8 samples over 1 process.* do not fill one batch of 16"):
         run(cfg, "train")
+
+
+def test_the_folder_of_a_run_stands_for_its_newest_checkpoint_even_after_a_move(config, tmp_path):
+    (tmp_path / "a").mkdir()
+    for name in ("epoch_1.pth", "epoch_2.pth"):
+        (tmp_path / "a" / name).write_text("weights")
+    with pytest.raises(FileNotFoundError, match="must hold last_checkpoint, .* but a holds none"):
+        prepare_test_config(config, "a")
+    (tmp_path / "a/last_checkpoint").write_text(str(tmp_path / "a/epoch_2.pth"))
+    assert prepare_test_config(config, "a").load_from == "a/epoch_2.pth"
+    (tmp_path / "a").rename(tmp_path / "b")
+    assert prepare_test_config(config, "b").load_from == "b/epoch_2.pth"

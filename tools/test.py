@@ -63,7 +63,7 @@ def main() -> None:
     try:
         if out:
             prepare_output(out, force=force)
-        run(prepare_test_config(**args), "test", out)
+        run(prepare_test_config(**args), "test", out=out)
     except Exception as error:
         message = message_for_user(error)
         if message is None:

@@ -78,7 +78,7 @@ def main() -> None:
     from mmssprl.engine.launch import prepare_train_config, run
 
     try:
-        run(prepare_train_config(**args), "train")
+        run(prepare_train_config(**args), "train", overwrite=args["overwrite"])
     except Exception as error:
         message = message_for_user(error)
         if message is None:

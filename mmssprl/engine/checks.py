@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -24,7 +25,8 @@ _HEADS = (
     "decode_head",
     "auxiliary_head",
 )
-_RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
+# What mmengine's CheckpointHook and PretrainCheckpointHook write; exports have other names.
+_RUN_FILES = re.compile(r"((epoch|iter)_\d+|best_.+|.+_backbone)\.pth|last_checkpoint")
 
 
 def check_config(cfg: Config, splits: Sequence[str]) -> None:
@@ -54,8 +56,8 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
         )
     for split in splits:
         loader = cfg.get(f"{split}_dataloader")
-        if loader:
-            for dataset in _leaves(loader.get("dataset")):
+        if isinstance(loader, Mapping) and loader.get("dataset"):
+            for dataset in _leaves(loader["dataset"]):
                 _check_paths(dataset, f"{split}_dataloader")
             _check_evaluator(cfg.get(f"{split}_evaluator"), f"{split}_evaluator")
 
@@ -99,29 +101,40 @@ def check_data(runner: Runner, task: str) -> None:
             _check_listed_files(dataset)
 
 
-def clear_work_dir(work_dir: Path, *, overwrite: bool) -> None:
-    """Refuse to write over another run, or delete its checkpoints where that is wanted.
+def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
+    """Refuse to write over another run, or to delete what the new one starts from.
 
     Rank 0 cannot have saved anything when a slower rank comes here: every rank does so before it
     meets the others in the runner's constructor.
 
+    Args:
+        cfg: Config of a new training, with ``work_dir``.
+        overwrite: Whether the checkpoints of another run are going to be deleted.
+
     Raises:
         FileExistsError: The folder holds another run, and ``overwrite`` is not given.
+        ValueError: ``overwrite`` would delete the weights that the training starts from.
     """
-    found = sorted(work_dir.glob("*.pth"))
+    work_dir = Path(cfg.work_dir)
     pointer = work_dir / "last_checkpoint"
-    if not found and not pointer.exists():
-        return
-    if not overwrite:
+    found = sorted(work_dir.glob("*.pth")) or ([pointer] if pointer.exists() else [])
+    if found and not overwrite:
         raise FileExistsError(
-            f"work_dir must not hold another run, but {work_dir} has "
-            f"{found[-1].name if found else pointer.name}; go on with it by --resume, delete its "
-            "checkpoints by --overwrite, or give another --work-dir."
+            f"work_dir must not hold another run, but {work_dir} has {found[-1].name}; go on with "
+            "it by --resume, delete its checkpoints by --overwrite, or give another --work-dir."
         )
-    ranks = [os.environ[name] for name in _RANK_VARIABLES if name in os.environ]
-    if not ranks or ranks[0] == "0":
-        for path in [*found, pointer]:
-            path.unlink(missing_ok=True)
+    doomed = {path.resolve() for path in files_of_run(work_dir)}
+    for key in ("weights", "load_from"):
+        if cfg.get(key) and Path(cfg[key]).resolve() in doomed:
+            raise ValueError(
+                f"--overwrite deletes the checkpoints in {work_dir}, but {key}={cfg[key]!r} is one "
+                "of them; copy it elsewhere, or give another --work-dir."
+            )
+
+
+def files_of_run(work_dir: Path) -> list[Path]:
+    """Return the checkpoints that a training has written into a folder, and their pointer."""
+    return [path for path in work_dir.glob("*") if _RUN_FILES.fullmatch(path.name)]
 
 
 def _leaves(dataset: Any) -> Iterator[Any]:
@@ -160,6 +173,8 @@ def _check_paths(dataset: Mapping, name: str) -> None:
     if str(dataset.get("type", "")).endswith("UnlabeledImages"):
         return  # finds and checks its own files
     root = dataset.get("data_root") or ""
+    if "://" in root:
+        return  # mmengine's file clients find it
     ann_file = dataset.get("ann_file")
     if isinstance(ann_file, str) and ann_file and not os.path.isfile(os.path.join(root, ann_file)):
         raise FileNotFoundError(

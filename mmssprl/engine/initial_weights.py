@@ -9,9 +9,18 @@ from torch import nn
 
 from ..weights import RANDOM, check_fit, read_backbone
 from ..weights.backbone import quiet
-from .hooks.initial_weights_hook import SUPERVISED
+from .hooks.initial_weights_hook import SUPERVISED, supervised_state
 
-_TORCHVISION_FIELDS = ("stem_channels", "base_channels", "num_stages", "deep_stem", "avg_down")
+_HOOK = "mmssprl.InitialWeightsHook"
+_REMEDY = "train with a config whose backbone is that of the weights, or give other weights."
+_TORCHVISION = {
+    "stem_channels": 64,
+    "base_channels": 64,
+    "num_stages": 4,
+    "deep_stem": False,
+    "avg_down": False,
+    "style": "pytorch",
+}
 
 
 def apply_weights(cfg: Config, weights: str | None) -> None:
@@ -25,8 +34,9 @@ def apply_weights(cfg: Config, weights: str | None) -> None:
 
     Raises:
         FileNotFoundError: There is no such file.
+        OSError: Supervised weights that cannot be downloaded.
         ValueError: A config without the field, weights that do not fit the backbone, or a backbone
-            of its own initialisation beside them.
+            with an initialisation of its own beside them.
     """
     if weights is not None:
         if "weights" not in cfg:
@@ -35,6 +45,10 @@ def apply_weights(cfg: Config, weights: str | None) -> None:
                 f"{cfg.filename} has none; leave it out, or set load_from for a whole checkpoint."
             )
         cfg.weights = str(weights)
+    # A config dumped by an earlier run has the hook already.
+    others = [own for own in cfg.get("custom_hooks") or [] if own["type"] != _HOOK]
+    if others or cfg.get("custom_hooks"):
+        cfg.custom_hooks = others
     chosen = cfg.get("weights")
     if chosen in (None, RANDOM):
         return
@@ -43,20 +57,19 @@ def apply_weights(cfg: Config, weights: str | None) -> None:
             f"a config must name its backbone weights once, but got weights={chosen!r} and "
             "model.backbone.init_cfg; remove the latter."
         )
-    hook: dict[str, Any] = {"type": "mmssprl.InitialWeightsHook", "weights": chosen}
+    hook: dict[str, Any] = {"type": _HOOK, "weights": chosen}
     if chosen == SUPERVISED:
         hook["depth"] = _torchvision_depth(cfg)
+        supervised_state(hook["depth"])
     else:
         hook["weights"] = str(Path(chosen).resolve())
-        backbone = build_backbone(cfg)
         check_fit(
             read_backbone(chosen),
-            backbone.state_dict(),
+            build_backbone(cfg).state_dict(),
             weights=str(chosen),
             owner=str(cfg.filename),
+            remedy=_REMEDY,
         )
-    # A config dumped by an earlier run has the hook already.
-    others = [own for own in cfg.get("custom_hooks") or [] if own["type"] != hook["type"]]
     cfg.custom_hooks = [*others, hook]
 
 
@@ -68,8 +81,8 @@ def build_backbone(cfg: Config) -> nn.Module:
 
 def _torchvision_depth(cfg: Config) -> int:
     backbone = cfg.model.backbone
-    own = [key for key in _TORCHVISION_FIELDS if key in backbone]
-    if backbone.type != "ResNet" or own:
+    own = [key for key, value in _TORCHVISION.items() if backbone.get(key, value) != value]
+    if str(backbone.type).split(".")[-1] != "ResNet" or own:
         got = ", ".join([str(backbone.type), *(f"{key}={backbone[key]}" for key in own)])
         raise ValueError(
             "weights='supervised' are torchvision's, for a ResNet of standard width and depth, but "

@@ -16,7 +16,7 @@ from mmengine.registry import MODEL_WRAPPERS, RUNNERS
 from mmengine.runner import Runner, find_latest_checkpoint
 from torch import nn
 
-from .checks import check_config, check_data, clear_work_dir
+from .checks import check_config, check_data, check_work_dir, files_of_run
 from .initial_weights import apply_weights
 
 Launcher = Literal["none", "pytorch", "slurm", "mpi"]
@@ -64,8 +64,7 @@ def prepare_train_config(
         weights: Backbone weights to start from, see ``apply_weights``; None: the config's.
         resume: A checkpoint to go on from, "auto" for the newest one in ``work_dir`` (from the
             start if there is none), or None for a new run.
-        overwrite: Start anew in a ``work_dir`` that holds another run, whose checkpoints are
-            deleted.
+        overwrite: Allow a ``work_dir`` that holds another run; give ``run`` the same.
         amp: Use mixed precision, in bfloat16 unless the config names another dtype.
         cfg_options: Values by dotted key that replace the config's. The other arguments win.
         launcher: What started the processes; "none" is one process.
@@ -89,9 +88,11 @@ def prepare_train_config(
         cfg.resume = True
         cfg.load_from = None if resume == "auto" else _existing_checkpoint(resume)
     check_config(cfg, ("train", "val"))
+    if cfg.get("resume") and (resume != "auto" or find_latest_checkpoint(cfg.work_dir)):
+        return cfg  # goes on with weights of its own
     apply_weights(cfg, weights)
     if not cfg.get("resume"):
-        clear_work_dir(Path(cfg.work_dir), overwrite=overwrite)
+        check_work_dir(cfg, overwrite=overwrite)
     return cfg
 
 
@@ -135,13 +136,21 @@ def prepare_test_config(
     return cfg
 
 
-def run(cfg: Config, task: Literal["train", "test"], out: str | Path | None = None) -> None:
+def run(
+    cfg: Config,
+    task: Literal["train", "test"],
+    *,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+) -> None:
     """Build the runner of a prepared config, train or test, and leave the process group.
 
     Args:
         cfg: From ``prepare_train_config`` or ``prepare_test_config``.
         task: What to run.
         out: File for the metrics of a test, as JSON; one that is there is replaced.
+        overwrite: Delete the checkpoints of another training in ``work_dir``, once everything
+            else is right.
 
     Raises:
         FileNotFoundError, ValueError: As ``check_data``, before the first step.
@@ -152,6 +161,9 @@ def run(cfg: Config, task: Literal["train", "test"], out: str | Path | None = No
     runner = RUNNERS.build(cfg) if "runner_type" in cfg else Runner.from_cfg(cfg)
     check_data(runner, task)
     if task == "train":
+        if overwrite and is_main_process():
+            for path in files_of_run(Path(cfg.work_dir)):
+                path.unlink()
         runner.train()
     else:
         metrics = runner.test()
@@ -228,10 +240,11 @@ def _existing_checkpoint(checkpoint: str) -> str:
         newest = find_latest_checkpoint(checkpoint)
         if newest is None:
             raise FileNotFoundError(
-                f"the folder of a run must hold a checkpoint, but {checkpoint} holds none; train "
-                "first, or give the file."
+                "the folder of a run must hold last_checkpoint, which names its newest one, but "
+                f"{checkpoint} holds none; give the .pth file."
             )
-        checkpoint = newest
+        # The name counts: mmengine writes the whole path, and a folder may have been moved.
+        checkpoint = str(Path(checkpoint) / Path(newest).name)
     if "://" not in checkpoint and not Path(checkpoint).is_file():
         raise FileNotFoundError(f"checkpoint must be a file or a URL, but got {checkpoint}.")
     return checkpoint

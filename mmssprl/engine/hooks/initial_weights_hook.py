@@ -39,7 +39,11 @@ class InitialWeightsHook(Hook):
         state = supervised_state(self.depth) if supervised else read_backbone(self.weights)
         backbone = unwrap(runner.model).backbone
         check_fit(
-            state, backbone.state_dict(), weights=self.weights, owner=str(runner.cfg.filename)
+            state,
+            backbone.state_dict(),
+            weights=self.weights,
+            owner=str(runner.cfg.filename),
+            remedy="give weights of this backbone.",
         )
         # Only BatchNorm's step counters may be missing.
         backbone.load_state_dict(state, strict=False)
