@@ -4,7 +4,8 @@
     python tools/train.py configs/benchmarks/classification/linear_resnet18_scenes.py \
         --weights BACKBONE.pth
 
-CPU size, one core. About 45 s.
+CPU size. Hardware: one core. About 45 s. With random weights about 16 % mAP, with those of
+`make demo` about 22 %.
 The narrow network and the generated images say nothing about photographs.
 """
 

@@ -3,7 +3,7 @@
     python tools/train.py configs/benchmarks/classification/linear_resnet18_voc128.py \
         --weights BACKBONE.pth
 
-CPU size, one core. 
+CPU size. Hardware: one core. About 25 s.
 Shows that the protocol runs on real images; with 100 of them its figures are noise.
 """
 

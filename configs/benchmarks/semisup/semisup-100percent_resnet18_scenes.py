@@ -4,7 +4,8 @@
     python tools/train.py configs/benchmarks/semisup/semisup-100percent_resnet18_scenes.py \
         --weights BACKBONE.pth
 
-CPU size, one core. About 95 s.
+CPU size. Hardware: one core. About 95 s. In one trial 30.9 % mAP with random weights, 34.3 % with
+those of the shipped recipe.
 The narrow network and the generated images say nothing about photographs.
 """
 

@@ -4,7 +4,8 @@
     python tools/train.py configs/benchmarks/semisup/semisup-10percent_resnet18_scenes.py \
         --weights BACKBONE.pth
 
-CPU size, one core. About 40 s.
+CPU size. Hardware: one core. About 40 s. In one trial 15.3 % mAP with random weights, 17.3 % with
+those of the shipped recipe.
 The narrow network and the generated images say nothing about photographs.
 """
 
