@@ -87,6 +87,7 @@ def test_linear_values(path, batch, lr, num_classes, dataset):
     assert cfg.model.frozen_backbone
     assert cfg.model.head.num_classes == num_classes
     assert cfg.train_dataloader.dataset.type == cfg.test_dataloader.dataset.type == dataset
+    torch.manual_seed(0)
     head = build(cfg).head
     head.init_weights()
     assert torch.equal(head.fc.bias, torch.full((num_classes,), 0.1))
