@@ -20,6 +20,7 @@ COMMANDS = (
     "probe",
     "convert",
     "export",
+    "benchmark",
     "visualize",
 )
 

@@ -1,0 +1,122 @@
+"""Run what a plan asks for, several runs at a time, and keep what is complete."""
+
+import json
+import os
+import subprocess
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from statistics import fmean
+
+from .plan import Plan, Run
+from .results import METRICS, Result
+
+_MAX_REASON = 200
+
+
+def execute_plan(
+    plan: Plan, *, num_jobs: int, threads: int, log: Callable[[str], object] = print
+) -> list[Result]:
+    """Run everything that is not complete yet.
+
+    Args:
+        plan: From ``make_plan``.
+        num_jobs: Runs at a time.
+        threads: CPU threads of each.
+        log: Receives a line about each finished run, with an estimate of the time left.
+
+    Returns:
+        One result per run, the skipped ones included. A run that fails is reported and tried again
+        by the next call.
+
+    Raises:
+        RuntimeError: The training that the 'supervised' weights come from failed.
+    """
+    tested = [run.result_file.exists() or run.metrics_file.exists() for run in plan.runs]
+    needed = {run.weights for run, done in zip(plan.runs, tested, strict=True) if not done}
+    for run in plan.pretraining:
+        if run.weights not in needed:
+            continue
+        log(f"supervised pre-training, output in {run.folder / 'run.log'}")
+        reason = _run_commands(run, threads)
+        if reason:
+            raise RuntimeError(
+                f"the supervised weights must be trained first, but that failed: {reason}; see "
+                f"{run.folder / 'run.log'}."
+            )
+    results = []
+    seconds: defaultdict[str, list[float]] = defaultdict(list)
+    pool = ThreadPoolExecutor(num_jobs)
+    try:
+        futures = {pool.submit(_execute, run, threads): run for run in plan.runs}
+        for future in as_completed(futures):
+            result = future.result()
+            results.append(result)
+            seconds[result.protocol].append(result.seconds)
+            waiting = [run.protocol.name for f, run in futures.items() if not f.done()]
+            left = _time_left(waiting, seconds) / num_jobs
+            log(
+                f"[{len(results):{len(str(len(plan.runs)))}}/{len(plan.runs)}] "
+                f"{result.protocol}, {result.weights}, seed {result.seed}: {_summary(result)}, "
+                f"{result.seconds:.0f} s; about {left / 60:.0f} min left"
+            )
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return [*results, *plan.skipped]
+
+
+def _execute(run: Run, threads: int) -> Result:
+    if run.result_file.exists():
+        return Result.from_dict(json.loads(run.result_file.read_text()))
+    start = time.perf_counter()
+    reason = "" if run.metrics_file.exists() else _run_commands(run, threads)
+    metrics: dict[str, float] = {}
+    if not reason:
+        metrics = run.protocol.read_metrics(json.loads(run.metrics_file.read_text()))
+        reason = "" if metrics else "the test gave none of the protocol's metrics"
+    result = Result(
+        run.protocol.name,
+        run.weights,
+        run.seed,
+        metrics,
+        time.perf_counter() - start,
+        "failed" if reason else "done",
+        reason,
+    )
+    if not reason:
+        run.result_file.write_text(json.dumps(result.to_dict(), indent=2) + "\n")
+    return result
+
+
+def _run_commands(run: Run, threads: int) -> str:
+    """Return why a command failed, or nothing."""
+    run.folder.mkdir(parents=True, exist_ok=True)
+    path = run.folder / "run.log"
+    env = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    for command in run.commands:
+        with path.open("a") as file:
+            status = subprocess.run(
+                command, env=env, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+            ).returncode
+        if status:
+            return f"{_last_line(path)[:_MAX_REASON]} (exit code {status}, {path})"
+    return ""
+
+
+def _last_line(path: Path) -> str:
+    lines = [line.strip() for line in path.read_text(errors="replace").splitlines()]
+    return next((line for line in reversed(lines) if line), "no output")
+
+
+def _summary(result: Result) -> str:
+    if result.status != "done":
+        return f"{result.status}, {result.reason}"
+    main = METRICS[result.protocol][0]
+    return f"{main} {result.metrics[main]:.1f} %" if main in result.metrics else "done"
+
+
+def _time_left(waiting: Sequence[str], seconds: dict[str, list[float]]) -> float:
+    known = [value for values in seconds.values() for value in values]
+    return sum(fmean(seconds.get(name) or known) for name in waiting)

@@ -1,0 +1,186 @@
+import copy
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.model import revert_sync_batchnorm
+from mmengine.registry import MODELS, DefaultScope
+from mmengine.structures import InstanceData
+from tiny_benchmark import NARROW, RESNET50, protocol
+
+from mmssprl.benchmark.backbone import adapt_backbone
+from mmssprl.recipe import BACKBONES
+from mmssprl.shipped import shipped
+
+NARROW_CHANNELS = [8, 16, 32]
+RESNET50_CHANNELS = [256, 512, 1024, 2048]
+
+
+def adapted(profile, name, backbone):
+    cfg = Config.fromfile(shipped(protocol(name, profile).config))
+    adapt_backbone(cfg, backbone)
+    return cfg
+
+
+def build(cfg):
+    torch.manual_seed(0)
+    with DefaultScope.overwrite_default_scope(cfg.default_scope):
+        return revert_sync_batchnorm(MODELS.build(cfg.model))
+
+
+class TestClassification:
+    @pytest.mark.parametrize(
+        ("name", "num_features"),
+        [("resnet18", 512), ("resnet50", 2048), ("vit-small", 384), ("swin-tiny", 768)],
+    )
+    def test_takes_any_backbone(self, name, num_features):
+        cfg = adapted("scenes", "linear-coco", BACKBONES[name][0])
+        assert cfg.model.backbone == BACKBONES[name][0]
+        assert cfg.model.head.in_channels == num_features
+        model = build(cfg)
+        assert cfg.image_px == 84  # not a multiple of a transformer's patch
+        with torch.no_grad():
+            scores = model(torch.rand(2, 3, cfg.image_px, cfg.image_px))
+        assert scores.shape == (2, 24)
+        # A frozen backbone stays frozen.
+        assert not any(parameter.requires_grad for parameter in model.backbone.parameters())
+
+    def test_fine_tuning_reaches_the_new_backbone(self):
+        cfg = adapted("paper", "semisup-10", NARROW)
+        assert cfg.model.head.in_channels == 32
+        model = build(cfg)
+        logits = model.head(model.extract_feat(torch.rand(2, 3, 64, 64)))
+        assert logits.shape == (2, 80)
+        logits.square().sum().backward()
+        assert all(p.grad is not None for p in model.backbone.parameters())
+
+    def test_own_initialisation_is_left_out(self):
+        backbone = {**NARROW, "init_cfg": {"type": "Pretrained", "checkpoint": "not_there.pth"}}
+        before = copy.deepcopy(backbone)
+        cfg = adapted("scenes", "linear-coco", backbone)
+        assert cfg.model.backbone == NARROW
+        assert backbone == before
+
+    def test_tokens_are_refused(self):
+        backbone = {**BACKBONES["vit-small"][0], "out_type": "raw"}
+        with pytest.raises(ValueError, match=r"got \(1, 197, 384\); for a ViT set out_type="):
+            adapted("scenes", "linear-coco", backbone)
+
+
+@pytest.mark.parametrize("name", ["detection", "segmentation"])
+def test_dense_protocols_refuse_other_backbones(name):
+    scope = {"detection": "mmdet", "segmentation": "mmseg"}[name]
+    message = (
+        rf"^the configs of {scope} are for ResNets, but the backbone is SwinTransformer; write a "
+        r"config of your own for it, or leave the protocol out\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        adapted("paper", name, BACKBONES["swin-tiny"][0])
+
+
+def instance_sample(side):
+    from mmdet.structures import DetDataSample
+    from mmdet.structures.mask import BitmapMasks
+
+    box = [8, 8, 40, 40]
+    mask = torch.zeros(1, side, side, dtype=torch.uint8)
+    mask[:, box[1] : box[3], box[0] : box[2]] = 1
+    shape = (side, side)
+    sample = DetDataSample(
+        metainfo={"img_shape": shape, "batch_input_shape": shape, "pad_shape": shape}
+    )
+    sample.gt_instances = InstanceData(
+        bboxes=torch.tensor([box], dtype=torch.float32),
+        labels=torch.tensor([3]),
+        masks=BitmapMasks(mask.numpy(), side, side),
+    )
+    sample.ignored_instances = InstanceData(bboxes=torch.zeros(0, 4))
+    return sample
+
+
+@pytest.mark.full
+class TestDetection:
+    # The paper's config has one level more than the backbone has stages, the small ones none.
+    @pytest.mark.parametrize(
+        ("profile", "backbone", "channels", "strides"),
+        [
+            ("paper", NARROW, NARROW_CHANNELS, [4, 8, 16, 32]),
+            ("paper", RESNET50, RESNET50_CHANNELS, [4, 8, 16, 32, 64]),
+            ("scenes", NARROW, NARROW_CHANNELS, [4, 8, 16]),
+            ("scenes", RESNET50, RESNET50_CHANNELS, [4, 8, 16, 32]),
+        ],
+    )
+    def test_pyramid_anchors_and_regions_fit_the_stages(self, profile, backbone, channels, strides):
+        cfg = adapted(profile, "detection", backbone)
+        model = build(cfg)
+        assert model.neck.in_channels == channels
+        side = 64
+        with torch.no_grad():
+            stages = model.backbone(torch.rand(2, 3, side, side))
+            levels = model.neck(stages)
+        assert [stage.shape[1] for stage in stages] == channels
+        # The level of stride s has one place for every s pixels: what anchors and regions assume.
+        assert [side // level.shape[-1] for level in levels] == strides
+        assert model.rpn_head.prior_generator.strides == [(s, s) for s in strides]
+        for extractor in (
+            model.roi_head.bbox_roi_extractor,
+            model.roi_head.mask_roi_extractor,
+        ):
+            assert extractor.featmap_strides == strides[: len(channels)]
+
+    @pytest.mark.parametrize(("profile", "backbone"), [("paper", NARROW), ("scenes", RESNET50)])
+    def test_one_step_reaches_the_whole_backbone(self, profile, backbone):
+        cfg = adapted(profile, "detection", backbone)
+        cfg.model.train_cfg.rcnn.sampler.num = 8  # the paper's 512 take seconds
+        model = build(cfg)
+        model.train()
+        losses = model.loss(torch.rand(2, 3, 64, 64), [instance_sample(64) for _ in range(2)])
+        assert {"loss_rpn_cls", "loss_bbox", "loss_mask"} <= set(losses)
+        total, _ = model.parse_losses(losses)
+        total.backward()
+        assert torch.isfinite(total)
+        assert [n for n, p in model.backbone.named_parameters() if p.grad is None] == []
+
+    def test_the_protocol_keeps_its_form(self):
+        cfg = adapted("paper", "detection", {**NARROW, "norm_cfg": {"type": "GN"}})
+        own = cfg.model.backbone
+        assert (own.frozen_stages, own.norm_eval, own.norm_cfg.type) == (-1, False, "SyncBN")
+        fields = ("depth", "stem_channels", "base_channels", "num_stages", "strides", "dilations")
+        assert {key: own[key] for key in fields} == {key: NARROW[key] for key in fields}
+
+    def test_fields_of_the_configs_own_backbone_do_not_stay(self):
+        own = adapted("scenes", "detection", RESNET50).model.backbone
+        assert own.depth == 50
+        assert {"stem_channels", "base_channels", "num_stages", "strides"} & set(own) == set()
+
+
+@pytest.mark.full
+class TestSegmentation:
+    @pytest.mark.parametrize("profile", ["paper", "scenes"])
+    @pytest.mark.parametrize(
+        ("backbone", "channels"), [(NARROW, NARROW_CHANNELS), (RESNET50, RESNET50_CHANNELS)]
+    )
+    def test_output_stride_is_8(self, profile, backbone, channels):
+        cfg = adapted(profile, "segmentation", backbone)
+        model = build(cfg)
+        model.eval()
+        with torch.no_grad():
+            stages = model.backbone(torch.rand(1, 3, 64, 64))
+            heads = [model.decode_head]
+            if profile == "paper":
+                heads.append(model.auxiliary_head)
+            scores = [head(stages) for head in heads]
+        assert [stage.shape[1] for stage in stages] == channels
+        assert [stage.shape[-1] for stage in stages] == [16, 8, 8, 8][: len(channels)]
+        num_classes = {"paper": 21, "scenes": 25}[profile]
+        assert [tuple(s.shape) for s in scores] == [(1, num_classes, 8, 8)] * len(heads)
+        # The last stage and the one before it.
+        assert [head.in_channels for head in heads] == channels[: -len(heads) - 1 : -1]
+        assert model.with_auxiliary_head == (profile == "paper")
+
+    def test_dilations_replace_the_strides_of_pre_training(self):
+        three = adapted("paper", "segmentation", NARROW).model.backbone
+        assert (three.strides, three.dilations) == ((1, 2, 1), (1, 1, 2))
+        four = adapted("scenes", "segmentation", RESNET50).model.backbone
+        assert (four.strides, four.dilations) == ((1, 2, 1, 1), (1, 1, 2, 4))
+        assert four.out_indices == (0, 1, 2, 3)

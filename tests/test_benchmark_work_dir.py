@@ -1,0 +1,156 @@
+import hashlib
+import json
+
+import pytest
+
+from mmssprl.benchmark.work_dir import claim, start_anew
+
+SETTINGS = {"profile": "scenes", "data": None}
+
+
+def take(folder, weights=None, *, resume=False, overwrite=False, **settings):
+    weights = {"random": "random"} if weights is None else weights
+    claim(folder, {**SETTINGS, **settings}, weights, resume=resume, overwrite=overwrite)
+
+
+def content(folder):
+    """Every file below a folder with what is in it."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def marker(folder):
+    return json.loads((folder / "benchmark.json").read_text())
+
+
+@pytest.fixture
+def used(tmp_path):
+    """A work dir after a call: configs, runs, scenes, a table."""
+    folder = tmp_path / "work"
+    take(folder)
+    for name in ("configs/a.py", "runs/random/epoch_1.pth", "scenes/coco/a.jpg", "table.md"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    return folder
+
+
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize("how", [{}, {"resume": True}, {"overwrite": True}])
+def test_a_new_or_empty_folder_is_taken(exists, how, tmp_path):
+    folder = tmp_path / "a" / "b"
+    if exists:
+        folder.mkdir(parents=True)
+    take(folder, data="/data", **how)
+    assert marker(folder) == {"profile": "scenes", "data": "/data", "weights": {"random": None}}
+
+
+def test_files_are_told_apart_by_their_sha256(tmp_path):
+    file = tmp_path / "w.pth"
+    file.write_bytes(bytes(3 << 20))  # more than one block
+    take(tmp_path / "work", {"w": str(file), "supervised": "supervised"})
+    digest = hashlib.sha256(bytes(3 << 20)).hexdigest()
+    assert marker(tmp_path / "work")["weights"] == {"w": digest, "supervised": None}
+
+
+@pytest.mark.parametrize("how", [{}, {"resume": True}, {"overwrite": True}])
+@pytest.mark.parametrize("names", [["notes.txt"], ["benchmark.json", "runs/1.txt", "configs/1.py"]])
+def test_a_foreign_folder_is_refused_and_untouched(names, how, tmp_path):
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text('{"date": "2024"}')
+    before = content(tmp_path)
+    with pytest.raises(
+        FileExistsError, match=rf"but {tmp_path} holds other files; give another --work-dir\."
+    ):
+        take(tmp_path, **how)
+    assert content(tmp_path) == before
+
+
+def test_own_runs_are_not_touched_without_being_told(used):
+    before = content(used)
+    with pytest.raises(FileExistsError, match=r"holds a benchmark; go on with it by --resume, "):
+        take(used)
+    assert content(used) == before
+
+
+def test_a_call_that_ended_before_its_first_run_leaves_the_folder_free(tmp_path):
+    take(tmp_path, data="/wrong")
+    (tmp_path / "configs").mkdir()
+    take(tmp_path, data="/right")
+    assert marker(tmp_path)["data"] == "/right"
+
+
+def test_resume_keeps_everything(used):
+    before = content(used)
+    take(used, resume=True)
+    assert content(used) == before
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"data": "/other"}, r"^--resume needs the data of the runs in .*, None, but got /other; "),
+        ({"profile": "paper"}, r"needs the profile of the runs in .*, scenes, but got paper; give"),
+    ],
+)
+def test_resume_with_other_settings(setting, message, used):
+    before = content(used)
+    with pytest.raises(ValueError, match=message):
+        take(used, resume=True, **setting)
+    assert content(used) == before
+
+
+def test_resume_with_another_file_of_the_same_name(tmp_path):
+    file, folder = tmp_path / "w.pth", tmp_path / "work"
+    file.write_bytes(b"one")
+    take(folder, {"w": str(file)})
+    (folder / "runs").mkdir()
+    take(folder, {"w": str(file)}, resume=True)
+    file.write_bytes(b"two")
+    before = content(folder)
+    message = (
+        "weights that the runs began with, but w is another file now; rename it, or start anew "
+        r"by --overwrite\."
+    )
+    with pytest.raises(ValueError, match=message):
+        take(folder, {"w": str(file)}, resume=True)
+    assert content(folder) == before
+    # The same file at another place is the same row.
+    moved = tmp_path / "elsewhere.pth"
+    moved.write_bytes(b"one")
+    take(folder, {"w": str(moved)}, resume=True)
+
+
+def test_rows_may_be_added_and_none_is_forgotten(used, tmp_path):
+    file = tmp_path / "w.pth"
+    file.write_bytes(b"one")
+    take(used, {"w": str(file)}, resume=True)
+    assert marker(used)["weights"] == {
+        "random": None,
+        "w": hashlib.sha256(b"one").hexdigest(),
+    }
+    file.write_bytes(b"two")
+    with pytest.raises(ValueError, match="but w is another file now"):
+        take(used, {"w": str(file)}, resume=True)
+
+
+def test_overwrite_does_not_delete_the_weights_it_starts_from(used, monkeypatch):
+    before = content(used)
+    monkeypatch.chdir(used)
+    message = r"--overwrite deletes the runs in .*, but runs/random/epoch_1.pth is of one of them; "
+    with pytest.raises(ValueError, match=message):
+        take(used, {"random": "random", "w": "runs/random/epoch_1.pth"}, overwrite=True)
+    assert content(used) == before
+
+
+def test_overwrite_changes_nothing_before_the_plan_is_made(used):
+    before = content(used)
+    take(used, {"other": "random"}, overwrite=True, data="/other")
+    assert content(used) == before
+
+
+def test_starting_anew_deletes_the_runs_and_nothing_else(used):
+    start_anew(used, {**SETTINGS, "data": "/other"}, {"other": "random"})
+    left = {"benchmark.json", "configs/a.py", "scenes/coco/a.jpg", "table.md"}
+    assert set(content(used)) == left
+    assert not (used / "runs").exists()
+    assert marker(used) == {"profile": "scenes", "data": "/other", "weights": {"other": None}}

@@ -1,0 +1,76 @@
+"""Small backbones, data folders and runs for the tests of the benchmark's runner."""
+
+import sys
+from pathlib import Path
+
+import torch
+from mmengine.registry import DefaultScope
+
+from mmssprl.benchmark.plan import Run
+from mmssprl.benchmark.protocols import PROTOCOLS
+from mmssprl.registry import MODELS
+
+NARROW = {
+    "type": "ResNet",
+    "depth": 18,
+    "stem_channels": 8,
+    "base_channels": 8,
+    "num_stages": 3,
+    "strides": (1, 2, 2),
+    "dilations": (1, 1, 1),
+    "out_indices": (2,),
+}
+"""Not the width of the configs, which is 16."""
+RESNET50 = {"type": "ResNet", "depth": 50}
+
+PAPER_FILES = [
+    "coco/annotations/instances_train2014.json",
+    "coco/annotations/instances_val2014.json",
+    "VOCdevkit/VOC2007/ImageSets/Main/trainval.txt",
+    "VOCdevkit/VOC2007/ImageSets/Main/test.txt",
+    "VOCdevkit/VOC2012/ImageSets/Segmentation/train_aug.txt",
+    "VOCdevkit/VOC2012/ImageSets/Segmentation/val.txt",
+]
+PAPER_FOLDERS = [
+    "coco/train2014",
+    "coco/val2014",
+    "VOCdevkit/VOC2012/JPEGImages",
+    "VOCdevkit/VOC2012/SegmentationClass",
+    "VOCdevkit/VOC2012/SegmentationClassAug",
+]
+
+
+def protocol(name, profile="scenes"):
+    return next(p for p in PROTOCOLS[profile] if p.name == name)
+
+
+def write_paper_data(root):
+    """The names of the paper's data, with nothing in them."""
+    for name in PAPER_FOLDERS:
+        (root / name).mkdir(parents=True)
+    for name in PAPER_FILES:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    return root
+
+
+def save_backbone(path, spec=NARROW, *, with_config=True):
+    """A backbone of arbitrary weights, with a config beside it as training leaves it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        torch.save(MODELS.build(spec).state_dict(), path)
+    if with_config:
+        (path.parent / "run.py").write_text(f"model = dict(type='SSPRL', backbone={spec!r})\n")
+    return path
+
+
+def script_run(folder, *scripts, name="linear-coco", weights="w", seed=0):
+    """A run whose commands are Python scripts instead of training and test."""
+    commands = tuple((sys.executable, "-S", "-c", script) for script in scripts)
+    folder = Path(folder) / f"{weights}_{name}_{seed}"
+    return Run(protocol(name), weights, seed, folder / "config.py", folder, commands)
+
+
+def gives(run, metrics):
+    """The script of a test that ends with these metrics, as JSON."""
+    return f"open({str(run.metrics_file)!r}, 'w').write({metrics!r})"
