@@ -1,0 +1,99 @@
+"""The chain on the sample data: pre-train, then all four protocols by the benchmark's runs."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from mmengine.config import Config
+
+from mmssprl.benchmark.execute import execute_plan
+from mmssprl.benchmark.plan import Weights, make_plan
+from mmssprl.benchmark.protocols import choose_protocols
+from mmssprl.datasets.scenes import generate_scenes
+
+ROOT = Path(__file__).parents[1]
+PRETRAINING = ROOT / "configs/ssprl/ssprl_resnet18_scenes.py"
+# In a few steps on a few images the figures mean nothing, but every part is used.
+SHORT = """
+_base_ = {base!r}
+train_cfg = dict(max_iters=10, val_interval=10)
+test_dataloader = dict(dataset=dict(indices=12))
+"""
+
+pytestmark = pytest.mark.full
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("transfer")
+
+
+@pytest.fixture(scope="module")
+def scenes(folder):
+    return generate_scenes(
+        folder / "scenes", num_train=1200, num_val=600, size_px=96, progress=False
+    )
+
+
+@pytest.fixture(scope="module")
+def rows(folder, scenes):
+    """The backbone of the shipped recipe, and random weights of the same architecture."""
+    work_dir = folder / "pretrain"
+    images = f"train_dataloader.dataset.data_root={scenes}/coco/train2014"
+    done = subprocess.run(
+        [sys.executable, "tools/train.py", str(PRETRAINING), "--work-dir", str(work_dir)]
+        + ["--cfg-options", images],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    backbone = Config.fromfile(PRETRAINING).model.backbone.to_dict()
+    weights = work_dir / "ssprl_resnet18_scenes_backbone.pth"
+    return [Weights("ssprl", str(weights), backbone), Weights("random", "random", backbone)]
+
+
+def run(rows, protocols, folder, scenes, name, num_gpus=1):
+    plan = make_plan(
+        rows,
+        protocols,
+        profile="scenes",
+        data=scenes,
+        work_dir=folder / name,
+        num_seeds=1,
+        num_gpus=num_gpus,
+    )
+    results = execute_plan(plan, num_jobs=2, threads=1, log=lambda line: None)
+    assert [(r.status, r.reason) for r in results] == [("done", "")] * len(results)
+    return {(r.protocol, r.weights): r.metrics for r in results}
+
+
+def test_pretrained_weights_beat_random_ones_with_few_labels_and_frozen(rows, folder, scenes):
+    protocols = choose_protocols("scenes", ["linear", "semisup-10"])
+    found = run(rows, protocols, folder, scenes, "multi_label")
+    for protocol in ("linear-coco", "semisup-10"):
+        assert found[protocol, "ssprl"]["mAP"] > found[protocol, "random"]["mAP"]
+
+
+def test_detection_and_segmentation_run_unmodified_packages(rows, folder, scenes):
+    """Detection in two processes on the CPU, segmentation in one."""
+    protocols = []
+    for protocol in choose_protocols("scenes", ["detection", "segmentation"]):
+        config = folder / f"short_{protocol.name}.py"
+        config.write_text(SHORT.format(base=str(ROOT / protocol.config)))
+        images_per_step = 8 if protocol.name == "detection" else 0
+        protocols.append(replace(protocol, config=str(config), images_per_step=images_per_step))
+    found = run(rows[:1], protocols, folder, scenes, "dense", num_gpus=2)
+    assert list(found["detection", "ssprl"]) == [
+        *("AP", "AP50", "AP75"),
+        *("mask_AP", "mask_AP50", "mask_AP75"),
+    ]
+    assert list(found["segmentation", "ssprl"]) == ["mIoU"]
+    logs = [path.read_text() for path in (folder / "dense/runs").rglob("run.log")]
+    assert len(logs) == 2
+    assert all("ssprl_resnet18_scenes_backbone.pth" in log for log in logs)
+    assert sum("SyncBatchNorm has no CPU kernel" in log for log in logs) == 1
