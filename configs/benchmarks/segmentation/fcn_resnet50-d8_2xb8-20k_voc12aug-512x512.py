@@ -1,6 +1,6 @@
 """FCN, ResNet-50 with output stride 8, VOC12 train_aug -> val, 20k iterations.
 
-    python -m mmssprl prepare voc12aug
+    python -m mmssprl prepare voc12aug data
     bash tools/dist_train.sh \
         configs/benchmarks/segmentation/fcn_resnet50-d8_2xb8-20k_voc12aug-512x512.py 2 \
         --weights backbone.pth
