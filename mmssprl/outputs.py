@@ -18,3 +18,10 @@ def prepare_output(path: str | Path, *, force: bool = False) -> None:
             "or choose another name."
         )
     path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is there completely or not at all, whatever stops the process."""
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(text)
+    part.replace(path)

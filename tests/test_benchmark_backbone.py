@@ -151,6 +151,8 @@ class TestDetection:
     def test_fields_of_the_configs_own_backbone_do_not_stay(self):
         own = adapted("scenes", "detection", RESNET50).model.backbone
         assert own.depth == 50
+        assert "style" not in own
+        assert adapted("scenes", "detection", {**RESNET50, "style": "caffe"}).model.backbone.style
         assert {"stem_channels", "base_channels", "num_stages", "strides"} & set(own) == set()
 
 

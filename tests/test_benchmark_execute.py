@@ -6,7 +6,7 @@ import pytest
 from tiny_benchmark import gives, script_run
 
 from mmssprl.benchmark import execute
-from mmssprl.benchmark.execute import execute_plan
+from mmssprl.benchmark.execute import execute_plan, find_results
 from mmssprl.benchmark.plan import Plan
 from mmssprl.benchmark.results import Result
 
@@ -134,6 +134,34 @@ class TestFailures:
         assert result.status == "failed"
         assert result.reason == "the test gave none of the protocol's metrics"
         assert not run.result_file.exists()
+        assert not run.metrics_file.exists()  # so that the next call tests again
+
+    def test_results_come_in_the_order_of_the_plan(self, tmp_path):
+        slow = measuring(tmp_path / "a", "import time; time.sleep(0.5)")
+        fast = measuring(tmp_path / "b", seed=1)
+        results = execute_plan(Plan([], [slow, fast], []), num_jobs=2, threads=1, log=print)
+        assert [result.seed for result in results] == [0, 1]
+
+    def test_the_reason_is_of_this_attempt_and_of_the_process_itself(self, tmp_path):
+        silent = measuring(tmp_path / "a", "raise SystemExit(3)")
+        silent.folder.mkdir(parents=True)
+        (silent.folder / "run.log").write_text("an earlier attempt\n")
+        torchrun = (
+            "print('ValueError: the cause')\n"
+            "print('E1121 torch.distributed.elastic.multiprocessing failed')\n"
+            "raise SystemExit('=====')\n"
+        )
+        launched = measuring(tmp_path / "b", torchrun, seed=1)
+        (first, second), _ = execute_runs(silent, launched)
+        assert first.reason.startswith("no output (exit code 3, ")
+        assert second.reason.startswith("ValueError: the cause")
+
+    def test_results_of_earlier_calls_are_found_beside_the_planned_ones(self, tmp_path):
+        folder = tmp_path / "runs/w/linear-coco"
+        runs = [replace(script_run(tmp_path, seed=i), folder=folder / f"seed{i}") for i in (0, 1)]
+        results = [keep(run, 1.0) for run in runs]
+        (folder / "seed2").mkdir()
+        assert find_results(tmp_path, results[:1]) == results[1:]
 
 
 class TestPretraining:

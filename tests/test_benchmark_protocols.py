@@ -115,6 +115,12 @@ def test_detection_metrics_are_in_percent_without_what_is_not_known():
     assert list(found) == ["AP", "mask_AP", "mask_AP50"]
 
 
+def test_nothing_detected_is_an_ap_of_zero():
+    detection = next(p for p in PROTOCOLS["scenes"] if p.name == "detection")
+    names = ("AP", "AP50", "AP75", "mask_AP", "mask_AP50", "mask_AP75")
+    assert detection.read_metrics({}) == dict.fromkeys(names, 0.0)
+
+
 def test_percent_stay_percent():
     # mmpretrain's and mmseg's metrics are percent already.
     metrics = {p.name: p for p in PROTOCOLS["paper"]}

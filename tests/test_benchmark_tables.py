@@ -65,6 +65,9 @@ they are not comparable with the measured ones above.
 | paper: InsLoc, ImageNet | 74.8 | – |
 | paper: SS-PRL, COCO | 80.5 | 62.4 |
 | paper: SS-PRL, ImageNet | 85.4 | 60.4 |
+
+Row 'supervised' was trained on the labels of all training images beforehand: \
+its semisup-10 is not semi-supervised.
 """
 
 PAPER_MARKDOWN = """\

@@ -3,14 +3,22 @@ import json
 
 import pytest
 
-from mmssprl.benchmark.work_dir import claim, start_anew
+from mmssprl.benchmark.work_dir import claim, digest, start_anew
 
 SETTINGS = {"profile": "scenes", "data": None}
 
 
-def take(folder, weights=None, *, resume=False, overwrite=False, **settings):
+CONFIGS = {"linear-coco": "c1"}
+
+
+def take(folder, weights=None, configs=None, *, resume=False, overwrite=False, **settings):
     weights = {"random": "random"} if weights is None else weights
-    claim(folder, {**SETTINGS, **settings}, weights, resume=resume, overwrite=overwrite)
+    digests = {
+        "weights": {name: digest(name, start) for name, start in weights.items()},
+        "configs": CONFIGS if configs is None else configs,
+    }
+    all_settings = {**SETTINGS, **settings}
+    claim(folder, all_settings, digests, weights, resume=resume, overwrite=overwrite)
 
 
 def content(folder):
@@ -40,15 +48,21 @@ def test_a_new_or_empty_folder_is_taken(exists, how, tmp_path):
     if exists:
         folder.mkdir(parents=True)
     take(folder, data="/data", **how)
-    assert marker(folder) == {"profile": "scenes", "data": "/data", "weights": {"random": None}}
+    assert marker(folder) == {
+        "profile": "scenes",
+        "data": "/data",
+        "weights": {"random": digest("random")},
+        "configs": CONFIGS,
+    }
 
 
-def test_files_are_told_apart_by_their_sha256(tmp_path):
+def test_digests_are_the_sha256_of_the_description_and_the_file(tmp_path):
     file = tmp_path / "w.pth"
     file.write_bytes(bytes(3 << 20))  # more than one block
-    take(tmp_path / "work", {"w": str(file), "supervised": "supervised"})
-    digest = hashlib.sha256(bytes(3 << 20)).hexdigest()
-    assert marker(tmp_path / "work")["weights"] == {"w": digest, "supervised": None}
+    description = {"depth": 50, "type": "ResNet"}
+    text = b'{"depth": 50, "type": "ResNet"}'
+    assert digest(description, str(file)) == hashlib.sha256(text + bytes(3 << 20)).hexdigest()
+    assert digest(dict(reversed(description.items()))) == hashlib.sha256(text).hexdigest()
 
 
 @pytest.mark.parametrize("how", [{}, {"resume": True}, {"overwrite": True}])
@@ -108,8 +122,8 @@ def test_resume_with_another_file_of_the_same_name(tmp_path):
     file.write_bytes(b"two")
     before = content(folder)
     message = (
-        "weights that the runs began with, but w is another file now; rename it, or start anew "
-        r"by --overwrite\."
+        "weights that the runs began with, but w is another file or has another backbone now; "
+        r"rename it, or start anew by --overwrite\."
     )
     with pytest.raises(ValueError, match=message):
         take(folder, {"w": str(file)}, resume=True)
@@ -124,13 +138,26 @@ def test_rows_may_be_added_and_none_is_forgotten(used, tmp_path):
     file = tmp_path / "w.pth"
     file.write_bytes(b"one")
     take(used, {"w": str(file)}, resume=True)
-    assert marker(used)["weights"] == {
-        "random": None,
-        "w": hashlib.sha256(b"one").hexdigest(),
-    }
+    assert marker(used)["weights"] == {"random": digest("random"), "w": digest("w", str(file))}
     file.write_bytes(b"two")
-    with pytest.raises(ValueError, match="but w is another file now"):
+    with pytest.raises(ValueError, match="but w is another file or"):
         take(used, {"w": str(file)}, resume=True)
+
+
+def test_resume_with_another_config_of_a_protocol(used):
+    take(used, configs={"detection": "d1"}, resume=True)
+    assert marker(used)["configs"] == {"linear-coco": "c1", "detection": "d1"}
+    with pytest.raises(ValueError, match="but the config of detection has changed; give another"):
+        take(used, configs={"detection": "d2"}, resume=True)
+
+
+def test_resume_with_another_name_for_known_weights(used, tmp_path):
+    digests = {"weights": {"w": "1"}, "configs": CONFIGS}
+    claim(used, SETTINGS, digests, {"w": "w.pth"}, resume=True, overwrite=False)
+    digests["weights"] = {"a_w": "1", "b_w": "2"}
+    starts = {"a_w": "a/w.pth", "b_w": "b/w.pth"}
+    with pytest.raises(ValueError, match=r"knows the weights a_w as w, .*; rename the other file"):
+        claim(used, SETTINGS, digests, starts, resume=True, overwrite=False)
 
 
 def test_overwrite_does_not_delete_the_weights_it_starts_from(used, monkeypatch):
@@ -149,8 +176,9 @@ def test_overwrite_changes_nothing_before_the_plan_is_made(used):
 
 
 def test_starting_anew_deletes_the_runs_and_nothing_else(used):
-    start_anew(used, {**SETTINGS, "data": "/other"}, {"other": "random"})
+    digests = {"weights": {"other": "1"}, "configs": {}}
+    start_anew(used, {**SETTINGS, "data": "/other"}, digests)
     left = {"benchmark.json", "configs/a.py", "scenes/coco/a.jpg", "table.md"}
     assert set(content(used)) == left
     assert not (used / "runs").exists()
-    assert marker(used) == {"profile": "scenes", "data": "/other", "weights": {"other": None}}
+    assert marker(used) == {**SETTINGS, "data": "/other", **digests}

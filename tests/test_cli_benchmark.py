@@ -55,11 +55,25 @@ class TestFindWeights:
             Weights("supervised", "supervised", None),
         ]
 
-    def test_architecture_beside_the_file_and_words_like_the_first_file(self, tmp_path):
+    def test_architecture_beside_the_file(self, tmp_path):
         narrow = save_backbone(tmp_path / "a" / "narrow.pth")
         wide = save_backbone(tmp_path / "b" / "wide.pth", RESNET50)
-        rows = find_weights(["random", str(narrow), str(wide)], None)
-        assert [row.backbone for row in rows] == [NARROW, NARROW, RESNET50]
+        rows = find_weights([str(narrow), str(wide)], None)
+        assert [row.backbone for row in rows] == [NARROW, RESNET50]
+        rows = find_weights(["random", str(narrow)], None)
+        assert [row.backbone for row in rows] == [NARROW, NARROW]
+
+    @pytest.mark.parametrize("word", ["random", "supervised"])
+    def test_words_stand_for_one_architecture(self, word, tmp_path):
+        narrow = save_backbone(tmp_path / "a" / "narrow.pth")
+        wide = save_backbone(tmp_path / "b" / "wide.pth", RESNET50)
+        with pytest.raises(ValueError, match="need one backbone for all files, but the files have"):
+            find_weights([word, str(narrow), str(wide)], None)
+
+    def test_the_words_are_no_file_names(self, tmp_path):
+        file = save_backbone(tmp_path / "random.pth")
+        with pytest.raises(ValueError, match="but random.pth has that of the words"):
+            find_weights([str(file)], None)
 
     def test_of_several_configs_none_is_taken(self, tmp_path):
         file = save_backbone(tmp_path / "narrow.pth")
@@ -94,7 +108,6 @@ class TestFindWeights:
             (["a/x.pth", "./a/x.pth"], "but a_x is there twice; rename one"),
             (["a/x.pth", "b/a/x.pth"], "names of file or folder, but a_x is there twice"),
             (["a/x.pth", "b/x.pth", "a_x.pth"], "but a_x is there twice"),
-            (["random", "random.pth"], "but random is there twice"),
         ],
     )
     def test_refuses_equal_names(self, values, message, tmp_path, monkeypatch):

@@ -9,7 +9,10 @@ from mmengine.config import Config
 from ..engine.initial_weights import build_backbone
 from ..models.ssprl import pool
 
-_RESNET_FIELDS = ("depth", "stem_channels", "base_channels", "num_stages", "strides", "dilations")
+_RESNET_FIELDS = (
+    *("depth", "stem_channels", "base_channels", "num_stages", "strides", "dilations"),
+    *("style", "deep_stem", "avg_down"),
+)
 _EXPANSIONS = {18: 1, 34: 1}
 _BOTTLENECK_EXPANSION = 4
 _PROBE_PX = 224

@@ -7,13 +7,17 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import takewhile
 from pathlib import Path
 from statistics import fmean
 
+from ..outputs import write_whole
 from .plan import Plan, Run
 from .results import METRICS, Result
 
 _MAX_REASON = 200
+_TORCHRUN = "torch.distributed.elastic"
+"""Begins what torchrun prints after the traceback of a process that failed."""
 
 
 def execute_plan(
@@ -46,25 +50,35 @@ def execute_plan(
                 f"the supervised weights must be trained first, but that failed: {reason}; see "
                 f"{run.folder / 'run.log'}."
             )
-    results = []
+    num_done = 0
     seconds: defaultdict[str, list[float]] = defaultdict(list)
     pool = ThreadPoolExecutor(num_jobs)
     try:
         futures = {pool.submit(_execute, run, threads): run for run in plan.runs}
         for future in as_completed(futures):
             result = future.result()
-            results.append(result)
+            num_done += 1
             seconds[result.protocol].append(result.seconds)
             waiting = [run.protocol.name for f, run in futures.items() if not f.done()]
             left = _time_left(waiting, seconds) / num_jobs
             log(
-                f"[{len(results):{len(str(len(plan.runs)))}}/{len(plan.runs)}] "
+                f"[{num_done:{len(str(len(plan.runs)))}}/{len(plan.runs)}] "
                 f"{result.protocol}, {result.weights}, seed {result.seed}: {_summary(result)}, "
                 f"{result.seconds:.0f} s; about {left / 60:.0f} min left"
             )
     finally:
         pool.shutdown(cancel_futures=True)
-    return [*results, *plan.skipped]
+    return [*(future.result() for future in futures), *plan.skipped]
+
+
+def find_results(work_dir: Path, planned: Sequence[Result]) -> list[Result]:
+    """Return what earlier calls have completed in a work dir beside the runs of this one."""
+    known = {(result.protocol, result.weights, result.seed) for result in planned}
+    found = [
+        Result.from_dict(json.loads(path.read_text()))
+        for path in sorted(work_dir.glob("runs/*/*/seed*/result.json"))
+    ]
+    return [r for r in found if (r.protocol, r.weights, r.seed) not in known]
 
 
 def _execute(run: Run, threads: int) -> Result:
@@ -75,7 +89,9 @@ def _execute(run: Run, threads: int) -> Result:
     metrics: dict[str, float] = {}
     if not reason:
         metrics = run.protocol.read_metrics(json.loads(run.metrics_file.read_text()))
-        reason = "" if metrics else "the test gave none of the protocol's metrics"
+        if not metrics:
+            reason = "the test gave none of the protocol's metrics"
+            run.metrics_file.unlink()  # the next call tests again
     result = Result(
         run.protocol.name,
         run.weights,
@@ -86,7 +102,7 @@ def _execute(run: Run, threads: int) -> Result:
         reason,
     )
     if not reason:
-        run.result_file.write_text(json.dumps(result.to_dict(), indent=2) + "\n")
+        write_whole(run.result_file, json.dumps(result.to_dict(), indent=2) + "\n")
     return result
 
 
@@ -96,18 +112,23 @@ def _run_commands(run: Run, threads: int) -> str:
     path = run.folder / "run.log"
     env = {**os.environ, "OMP_NUM_THREADS": str(threads)}
     for command in run.commands:
+        start = path.stat().st_size if path.exists() else 0
         with path.open("a") as file:
             status = subprocess.run(
                 command, env=env, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
             ).returncode
         if status:
-            return f"{_last_line(path)[:_MAX_REASON]} (exit code {status}, {path})"
+            return f"{_last_line(path, start)[:_MAX_REASON]} (exit code {status}, {path})"
     return ""
 
 
-def _last_line(path: Path) -> str:
-    lines = [line.strip() for line in path.read_text(errors="replace").splitlines()]
-    return next((line for line in reversed(lines) if line), "no output")
+def _last_line(path: Path, start: int) -> str:
+    """Return the last line that a command has written to a log, torchrun's own report aside."""
+    with path.open("rb") as file:
+        file.seek(start)
+        text = file.read().decode(errors="replace")
+    lines = takewhile(lambda line: _TORCHRUN not in line, text.splitlines())
+    return next((line.strip() for line in reversed(list(lines)) if line.strip()), "no output")
 
 
 def _summary(result: Result) -> str:

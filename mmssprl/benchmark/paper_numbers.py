@@ -112,15 +112,6 @@ PAPER: dict[str, dict[PretrainingData | None, Numbers]] = {
 }
 """Method -> what it was pre-trained on -> its numbers. A number that is not reported is absent."""
 
-ABLATION: dict[str, float] = {
-    "baseline": 79.2,
-    "shared prototypes": 79.4,
-    "L_pyr only": 79.5,
-    "L_cross only": 79.8,
-    "full": 80.5,
-}
-"""mAP of ``linear-voc`` after pre-training on COCO, from SwAV (baseline) to SS-PRL (full)."""
-
 
 def paper_rows() -> dict[str, Numbers]:
     """Return the numbers by row label, such as ``paper: SS-PRL, COCO``."""

@@ -39,8 +39,11 @@ class Protocol:
     def read_metrics(self, found: Mapping[str, float]) -> dict[str, float]:
         """Turn the runner's metrics into those of the tables, in percent.
 
-        mmdet's -1 for "no such object" and what is missing are left out.
+        mmdet's -1 for "no such object" and what is missing are left out. mmdet gives no metric at
+        all where nothing is detected in any image: an AP of 0.
         """
+        if self.name == "detection" and not found:
+            return dict.fromkeys(self.metrics, 0.0)
         return {
             ours: factor * found[theirs]
             for ours, (theirs, factor) in self.metrics.items()

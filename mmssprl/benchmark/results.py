@@ -42,7 +42,7 @@ class Result:
         seed: Seed of the transfer run, >= 0.
         metrics: Percent in [0, 100] by metric; what could not be measured is left out. At least
             one if the run is done, none if it is not.
-        seconds: Wall time, >= 0.
+        seconds: Wall time of the call that finished it, >= 0; about 0 if it only collected it.
         status: What became of the run.
         reason: Why it failed or was skipped.
 

@@ -31,6 +31,10 @@ _NOT_COMPARABLE = (
     f"The paper's numbers ({SOURCE}) are for full-size data and ResNet-50; they are not "
     "comparable with the measured ones above."
 )
+_SUPERVISED_HERE = (
+    "Row 'supervised' was trained on the labels of all training images beforehand: its semisup-10 "
+    "is not semi-supervised."
+)
 _SIDE_BY_SIDE = f"Rows that begin with 'paper:' are the paper's numbers ({SOURCE})."
 
 _TERMINAL_COLUMNS = 120
@@ -159,6 +163,8 @@ def _report(results: Sequence[Result], profile: Profile, *, bold: bool) -> list[
         ]
     if profile != "paper":
         parts += [_NOT_COMPARABLE, _table(columns, paper)]
+        if any(result.weights == "supervised" for result in results):
+            parts.append(_SUPERVISED_HERE)
     return parts
 
 

@@ -7,14 +7,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..outputs import write_whole
+
 MARKER = "benchmark.json"
 _DIGEST_BYTES = 1 << 20
+_CHANGED = {
+    "weights": "{} is another file or has another backbone now; rename it",
+    "configs": "the config of {} has changed; give another --work-dir",
+}
+
+Digests = Mapping[str, Mapping[str, str]]
+"""SHA-256 by name of the rows (``weights``) and of the protocols (``configs``)."""
 
 
 def claim(
     work_dir: Path,
     settings: Mapping[str, Any],
-    weights: Mapping[str, str],
+    digests: Digests,
+    starts: Mapping[str, str],
     *,
     resume: bool,
     overwrite: bool,
@@ -26,85 +36,86 @@ def claim(
     Args:
         work_dir: Folder; what belongs to it is kept in its ``benchmark.json``.
         settings: What must not change between calls, as JSON holds it.
-        weights: Where each row of the table starts; files are told apart by their SHA-256. Rows
-            may be added by later calls.
+        digests: What each row and each protocol is; new ones may be added by later calls.
+        starts: Where each row starts.
         resume: Keep the runs in the folder.
         overwrite: The runs in the folder are going to be deleted.
 
     Raises:
         FileExistsError: The folder holds something else, or runs of a benchmark and neither of
             both is given.
-        ValueError: ``resume`` with other settings or another file of the same name, or
+        ValueError: ``resume`` with other settings, weights, backbones or configs than before, or
             ``overwrite`` of the weights themselves.
     """
     marker = work_dir / MARKER
-    digests = {name: _digest(start) for name, start in weights.items()}
     if work_dir.exists() and any(work_dir.iterdir()):
         before = json.loads(marker.read_text()) if marker.exists() else {}
-        if not before.keys() >= {*settings, "weights"}:
+        if not before.keys() >= {*settings, *digests}:
             raise FileExistsError(
                 f"the work dir must be new or that of a benchmark, but {work_dir} holds other "
                 "files; give another --work-dir."
             )
         if overwrite:
-            for start in weights.values():
+            for start in starts.values():
                 if Path(start).resolve().is_relative_to((work_dir / "runs").resolve()):
                     raise ValueError(
                         f"--overwrite deletes the runs in {work_dir}, but {start} is of one of "
                         "them; copy it elsewhere, or give another --work-dir."
                     )
             return  # nothing is lost until the new plan is found right
-        if not (work_dir / "runs").exists():
-            pass  # planned at most: a call that ended with an error leaves its folder free
-        elif resume:
+        if (work_dir / "runs").exists():
+            if not resume:
+                raise FileExistsError(
+                    f"{work_dir} holds a benchmark; go on with it by --resume, delete its runs by "
+                    "--overwrite, or give another --work-dir."
+                )
             digests = _merge(before, settings, digests, work_dir)
-        else:
-            raise FileExistsError(
-                f"{work_dir} holds a benchmark; go on with it by --resume, delete its runs by "
-                "--overwrite, or give another --work-dir."
-            )
+        # Planned at most otherwise: a call that ended with an error leaves its folder free.
     _write(work_dir, settings, digests)
 
 
-def start_anew(work_dir: Path, settings: Mapping[str, Any], weights: Mapping[str, str]) -> None:
+def start_anew(work_dir: Path, settings: Mapping[str, Any], digests: Digests) -> None:
     """Delete the runs in a folder that ``claim`` has let pass; the arguments are those of it."""
     shutil.rmtree(work_dir / "runs", ignore_errors=True)
-    _write(work_dir, settings, {name: _digest(start) for name, start in weights.items()})
+    _write(work_dir, settings, digests)
 
 
-def _write(work_dir: Path, settings: Mapping[str, Any], digests: Mapping[str, str | None]) -> None:
+def digest(content: Any, file: str = "") -> str:
+    """Return the SHA-256 of what JSON makes of ``content``, and of a file if there is one."""
+    found = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode())
+    if Path(file).is_file():
+        with open(file, "rb") as stream:
+            while block := stream.read(_DIGEST_BYTES):
+                found.update(block)
+    return found.hexdigest()
+
+
+def _write(work_dir: Path, settings: Mapping[str, Any], digests: Digests) -> None:
     work_dir.mkdir(parents=True, exist_ok=True)
-    content = json.dumps({**settings, "weights": digests}, indent=2)
-    (work_dir / MARKER).write_text(content + "\n")
+    write_whole(work_dir / MARKER, json.dumps({**settings, **digests}, indent=2) + "\n")
 
 
 def _merge(
-    before: dict[str, Any],
-    settings: Mapping[str, Any],
-    digests: dict[str, str | None],
-    work_dir: Path,
-) -> dict[str, str | None]:
+    before: dict[str, Any], settings: Mapping[str, Any], digests: Digests, work_dir: Path
+) -> Digests:
     for key, value in settings.items():
         if before[key] != value:
             raise ValueError(
                 f"--resume needs the {key} of the runs in {work_dir}, {before[key]}, but got "
                 f"{value}; give another --work-dir."
             )
-    known: dict[str, str | None] = before["weights"]
-    for name, digest in digests.items():
-        if known.setdefault(name, digest) != digest:
+    for kind, new in digests.items():
+        for name, value in new.items():
+            if before[kind].get(name, value) != value:
+                raise ValueError(
+                    f"--resume needs the {kind} that the runs began with, but "
+                    f"{_CHANGED[kind].format(name)}, or start anew by --overwrite."
+                )
+    known = {value: name for name, value in before["weights"].items()}
+    for name, value in digests["weights"].items():
+        if known.get(value, name) != name:
             raise ValueError(
-                f"--resume needs the weights that the runs began with, but {name} is another "
-                "file now; rename it, or start anew by --overwrite."
+                f"--resume knows the weights {name} as {known[value]}, but files of one name are "
+                "named by their folders, too; rename the other file."
             )
-    return known
-
-
-def _digest(start: str) -> str | None:
-    if not Path(start).is_file():
-        return None
-    digest = hashlib.sha256()
-    with open(start, "rb") as file:
-        while block := file.read(_DIGEST_BYTES):
-            digest.update(block)
-    return digest.hexdigest()
+    return {kind: {**before[kind], **new} for kind, new in digests.items()}

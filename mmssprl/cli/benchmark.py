@@ -21,7 +21,8 @@ examples:
   python -m mmssprl benchmark backbone.pth random --seeds 3 --dry-run
 
 Each line that --dry-run prints is one task of a Slurm array; afterwards the same command with
---resume instead of --dry-run collects the results. Where 'supervised' is trained here, that is the
+--resume instead of --dry-run, once all tasks have ended, collects the results and runs what is
+missing. Where 'supervised' is trained here, that is the
 first line, which must end before the others begin.
 """
 
@@ -79,13 +80,16 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
     )
     parser.add_argument("--work-dir", help="default: work_dirs/benchmark_<profile>")
     parser.add_argument(
-        "--jobs", type=int, help="runs at a time (default: 1 with a GPU, else one per core)"
+        "--jobs",
+        type=int,
+        help="runs at a time, all on the first GPU if there is one (default: 1 with a GPU, else "
+        "one per core)",
     )
     parser.add_argument(
         "--gpus",
         type=int,
         default=1,
-        help="GPUs of each detection and segmentation run (default: %(default)s)",
+        help="GPUs of each detection and segmentation run of profile paper (default: %(default)s)",
     )
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--resume", action="store_true", help="go on with what the work dir holds")
@@ -114,32 +118,41 @@ def run(args: argparse.Namespace) -> int:
         for planned in [*plan.pretraining, *plan.runs]:
             print(planned.shell_line())
         return 0
-    from ..benchmark.execute import execute_plan
+    from ..benchmark.execute import execute_plan, find_results
 
     jobs = args.jobs or _default_jobs()
     threads = max(1, (os.cpu_count() or 1) // jobs)
     results = execute_plan(plan, num_jobs=jobs, threads=threads)
+    failed = any(result.status == "failed" for result in results)
+    results += find_results(work_dir, results)
     _report(results, args.profile, work_dir)
     print(f"{(time.perf_counter() - start) / 60:.1f} min in all")
-    return int(any(result.status == "failed" for result in results))
+    return int(failed)
 
 
 def _plan(args: argparse.Namespace) -> "tuple[Plan, Path]":
+    from mmengine.config import Config
+
     from ..benchmark.plan import make_plan
     from ..benchmark.protocols import DATA, choose_protocols
-    from ..benchmark.work_dir import claim, start_anew
+    from ..benchmark.work_dir import claim, digest, start_anew
+    from ..shipped import shipped
 
     protocols = choose_protocols(args.profile, args.protocols)
     weights = find_weights(args.weights, args.config)
     work_dir = Path(args.work_dir or f"work_dirs/benchmark_{args.profile}")
-    settings = {
-        "profile": args.profile,
-        "data": str(Path(args.data).resolve()) if args.data else None,
+    generated = args.profile == "scenes" and not args.data
+    data = Path(args.data or "data")
+    settings = {"profile": args.profile, "data": None if generated else str(data.resolve())}
+    digests = {
+        "weights": {row.name: digest([row.backbone, _word(row)], row.start) for row in weights},
+        "configs": {
+            p.name: digest(Config.fromfile(shipped(p.config)).to_dict()) for p in protocols
+        },
     }
     starts = {row.name: row.start for row in weights}
-    claim(work_dir, settings, starts, resume=args.resume, overwrite=args.overwrite)
-    data = Path(args.data) if args.data else Path("data")
-    if args.profile == "scenes" and not args.data:
+    claim(work_dir, settings, digests, starts, resume=args.resume, overwrite=args.overwrite)
+    if generated:
         data = _generate_scenes(work_dir)
     plan = make_plan(
         weights,
@@ -151,7 +164,7 @@ def _plan(args: argparse.Namespace) -> "tuple[Plan, Path]":
         num_gpus=args.gpus,
     )
     if args.overwrite:
-        start_anew(work_dir, settings, starts)
+        start_anew(work_dir, settings, digests)
     print("\n".join(_describe(plan, DATA[args.profile].prefix, data)))
     return plan, work_dir
 
@@ -169,6 +182,12 @@ def find_weights(values: list[str], config: str | None) -> "list[Weights]":
     if len(set(values)) != len(values):
         raise ValueError(f"weights must be different, but got {' '.join(values)}.")
     files = [Path(value).resolve() for value in values if value not in (RANDOM, SUPERVISED)]
+    for path in files:
+        if path.stem in (RANDOM, SUPERVISED):
+            raise ValueError(
+                f"the name of a file is that of its row, but {path.name} has that of the words "
+                f"'{RANDOM}' and '{SUPERVISED}'; rename it."
+            )
     backbones: dict[Path, Any] = {}
     for path in files:
         # A file alone, such as torchvision's, is taken for the protocols' own architecture.
@@ -176,6 +195,12 @@ def find_weights(values: list[str], config: str | None) -> "list[Weights]":
             backbones[path] = find_config(str(path), config).model.backbone.to_dict()
     if config and not files:
         backbones[Path()] = find_config(RANDOM, config).model.backbone.to_dict()
+    kinds = [backbones.get(path) for path in files]
+    if any(kind != kinds[0] for kind in kinds) and {RANDOM, SUPERVISED} & set(values):
+        raise ValueError(
+            f"'{RANDOM}' and '{SUPERVISED}' need one backbone for all files, but the files have "
+            "several; benchmark each backbone in a --work-dir of its own."
+        )
     first = next(iter(backbones.values()), None)
     rows = []
     for value in values:
@@ -195,6 +220,11 @@ def find_weights(values: list[str], config: str | None) -> "list[Weights]":
             "rename one."
         )
     return rows
+
+
+def _word(row: "Weights") -> str:
+    """The word that a row without a file starts from."""
+    return "" if Path(row.start).is_file() else row.start
 
 
 def _generate_scenes(work_dir: Path) -> Path:

@@ -16,6 +16,7 @@ from mmengine.registry import MODEL_WRAPPERS, RUNNERS
 from mmengine.runner import Runner, find_latest_checkpoint
 from torch import nn
 
+from ..outputs import write_whole
 from .checks import check_config, check_data, check_work_dir, files_of_run
 from .initial_weights import apply_weights
 
@@ -169,7 +170,7 @@ def run(
         metrics = runner.test()
         if out is not None and is_main_process():
             # Metrics of mmseg are numpy scalars.
-            Path(out).write_text(json.dumps(metrics, indent=2, default=float) + "\n")
+            write_whole(Path(out), json.dumps(metrics, indent=2, default=float) + "\n")
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
 
