@@ -6,9 +6,8 @@
 
 The backbone is that of ssprl_resnet18_scenes.py with its last stage dilated. Hardware: one CPU
 core, 1.5 minutes of CPU time. Measured with random weights, one seed: mIoU 9.2; everything called
-background scores 3.3. Over three seeds: random weights 9.8 +- 1.2, those of
-`make demo` 11.3 +- 0.5. AdamW, as in the pre-training
-at this size, replaces SGD.
+background scores 3.3. Over three seeds: random weights 9.8 +- 1.2, those of `make demo`
+11.3 +- 0.5. AdamW, as in the pre-training at this size, replaces SGD.
 """
 
 _base_ = [
