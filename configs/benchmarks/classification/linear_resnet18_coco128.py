@@ -10,6 +10,7 @@ Shows that the protocol runs on real images; with 100 of them its figures are no
 _base_ = [
     "../../_base_/multi_label_resnet18.py",
     "../../_base_/multi_label_coco.py",
+    "../../_base_/linear_schedule.py",
     "../../_base_/classification_runtime.py",
 ]
 
@@ -29,18 +30,6 @@ val_dataloader = dict(
     dataset=dict(data_root=data_root, pipeline=_base_.test_pipeline), **in_process
 )
 test_dataloader = val_dataloader
-optim_wrapper = dict(
-    type="OptimWrapper",
-    optimizer=dict(type="SGD", lr=lr, momentum=0.9, weight_decay=1e-6),
-    clip_grad=dict(max_norm=10),
-)
-param_scheduler = [
-    dict(
-        type="CosineAnnealingLR",
-        T_max=max_epochs,
-        eta_min=0,
-        by_epoch=True,
-        convert_to_iter_based=True,
-    ),
-]
-train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs, val_interval=max_epochs)
+optim_wrapper = dict(optimizer=dict(lr=lr))
+param_scheduler = [dict(_base_.param_scheduler[0], T_max=max_epochs)]
+train_cfg = dict(max_epochs=max_epochs, val_interval=max_epochs)

@@ -12,6 +12,7 @@ The narrow network and the generated images say nothing about photographs.
 _base_ = [
     "../../_base_/multi_label_resnet18.py",
     "../../_base_/multi_label_coco.py",
+    "../../_base_/linear_schedule.py",
     "../../_base_/classification_runtime.py",
 ]
 
@@ -31,18 +32,6 @@ val_dataloader = dict(
     dataset=dict(data_root=data_root, pipeline=_base_.test_pipeline), **in_process
 )
 test_dataloader = val_dataloader
-optim_wrapper = dict(
-    type="OptimWrapper",
-    optimizer=dict(type="SGD", lr=lr, momentum=0.9, weight_decay=1e-6),
-    clip_grad=dict(max_norm=10),
-)
-param_scheduler = [
-    dict(
-        type="CosineAnnealingLR",
-        T_max=max_epochs,
-        eta_min=0,
-        by_epoch=True,
-        convert_to_iter_based=True,
-    ),
-]
-train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs, val_interval=max_epochs)
+optim_wrapper = dict(optimizer=dict(lr=lr))
+param_scheduler = [dict(_base_.param_scheduler[0], T_max=max_epochs)]
+train_cfg = dict(max_epochs=max_epochs, val_interval=max_epochs)

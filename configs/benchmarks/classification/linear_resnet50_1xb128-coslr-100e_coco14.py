@@ -11,10 +11,10 @@ Hardware: one GPU. With n GPUs set batch_size to 128 / n. Not run at full scale 
 _base_ = [
     "../../_base_/multi_label_resnet50.py",
     "../../_base_/multi_label_coco.py",
+    "../../_base_/linear_schedule.py",
     "../../_base_/classification_runtime.py",
 ]
 
-max_epochs = 100
 batch_size = 128
 lr = 0.1
 
@@ -22,18 +22,4 @@ model = dict(head=dict(num_classes=80))
 train_dataloader = dict(batch_size=batch_size, dataset=dict(pipeline=_base_.train_pipeline))
 val_dataloader = dict(dataset=dict(pipeline=_base_.test_pipeline))
 test_dataloader = val_dataloader
-optim_wrapper = dict(
-    type="OptimWrapper",
-    optimizer=dict(type="SGD", lr=lr, momentum=0.9, weight_decay=1e-6),
-    clip_grad=dict(max_norm=10),
-)
-param_scheduler = [
-    dict(
-        type="CosineAnnealingLR",
-        T_max=max_epochs,
-        eta_min=0,
-        by_epoch=True,
-        convert_to_iter_based=True,
-    ),
-]
-train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs, val_interval=10)
+optim_wrapper = dict(optimizer=dict(lr=lr))

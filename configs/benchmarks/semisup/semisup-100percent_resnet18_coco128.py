@@ -10,6 +10,7 @@ Shows that the protocol runs on real images; with 100 of them its figures are no
 _base_ = [
     "../../_base_/multi_label_resnet18.py",
     "../../_base_/multi_label_coco.py",
+    "../../_base_/finetune_schedule.py",
     "../../_base_/classification_runtime.py",
 ]
 
@@ -19,7 +20,6 @@ batch_size = 16
 backbone_lr = 0.01
 head_lr = 0.1
 lr_steps = [12, 16]
-lr_factor = 0.2
 
 model = dict(frozen_backbone=False, head=dict(num_classes=80))
 in_process = dict(num_workers=0, persistent_workers=False)
@@ -33,9 +33,8 @@ val_dataloader = dict(
 )
 test_dataloader = val_dataloader
 optim_wrapper = dict(
-    type="OptimWrapper",
-    optimizer=dict(type="SGD", lr=backbone_lr, momentum=0.9, weight_decay=0),
+    optimizer=dict(lr=backbone_lr),
     paramwise_cfg=dict(custom_keys={"head": dict(lr_mult=head_lr / backbone_lr)}),
 )
-param_scheduler = [dict(type="MultiStepLR", milestones=lr_steps, gamma=lr_factor, by_epoch=True)]
-train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs, val_interval=max_epochs)
+param_scheduler = [dict(_base_.param_scheduler[0], milestones=lr_steps)]
+train_cfg = dict(max_epochs=max_epochs, val_interval=max_epochs)

@@ -13,24 +13,13 @@ Hardware: one GPU. Not run at full scale by us.
 _base_ = [
     "../../_base_/multi_label_resnet50.py",
     "../../_base_/multi_label_coco.py",
+    "../../_base_/finetune_schedule.py",
     "../../_base_/classification_runtime.py",
 ]
 
-max_epochs = 20
 batch_size = 32
-backbone_lr = 0.001
-head_lr = 0.1
-lr_steps = [12, 16]
-lr_factor = 0.2
 
 model = dict(frozen_backbone=False, head=dict(num_classes=80))
 train_dataloader = dict(batch_size=batch_size, dataset=dict(pipeline=_base_.train_pipeline))
 val_dataloader = dict(dataset=dict(pipeline=_base_.test_pipeline))
 test_dataloader = val_dataloader
-optim_wrapper = dict(
-    type="OptimWrapper",
-    optimizer=dict(type="SGD", lr=backbone_lr, momentum=0.9, weight_decay=0),
-    paramwise_cfg=dict(custom_keys={"head": dict(lr_mult=head_lr / backbone_lr)}),
-)
-param_scheduler = [dict(type="MultiStepLR", milestones=lr_steps, gamma=lr_factor, by_epoch=True)]
-train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs, val_interval=4)

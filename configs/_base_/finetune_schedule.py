@@ -1,0 +1,13 @@
+"""Semi-supervised protocol: SGD with one rate for the backbone and one for the head, two steps."""
+
+max_epochs = 20
+backbone_lr = 0.001
+head_lr = 0.1
+
+optim_wrapper = dict(
+    type="OptimWrapper",
+    optimizer=dict(type="SGD", lr=backbone_lr, momentum=0.9, weight_decay=0),
+    paramwise_cfg=dict(custom_keys={"head": dict(lr_mult=head_lr / backbone_lr)}),
+)
+param_scheduler = [dict(type="MultiStepLR", milestones=[12, 16], gamma=0.2, by_epoch=True)]
+train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs, val_interval=4)
