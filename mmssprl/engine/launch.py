@@ -172,6 +172,8 @@ def run(
             # Metrics of mmseg are numpy scalars.
             write_whole(Path(out), json.dumps(metrics, indent=2, default=float) + "\n")
     if torch.distributed.is_initialized():
+        # Together: a rank that leaves while another still saves can abort in gloo's threads.
+        torch.distributed.barrier()
         torch.distributed.destroy_process_group()
 
 
