@@ -203,26 +203,12 @@ def _relocate(cfg: Config, prefix: str, folder: str) -> None:
 def _find_missing(cfg: Config, profile: Profile, data: Path, missing: dict[str, str]) -> None:
     try:
         check_config(cfg, ("train", "test"))
-        _check_image_sets(cfg)
     except FileNotFoundError as error:
         for part, remedy in DATA[profile].remedies.items():
             if str(data.resolve() / part) in str(error):
                 missing[str(error)] = remedy.format(data)
                 return
         missing[str(error)] = "see docs/data.md"
-
-
-def _check_image_sets(cfg: Config) -> None:
-    """Look for the lists of VOC's images, whose paths the config does not spell out."""
-    for split in ("train", "test"):
-        dataset = cfg[f"{split}_dataloader"].dataset
-        if dataset.type == "VocMultiLabel":
-            path = Path(dataset.data_root, "ImageSets", "Main", f"{dataset.split}.txt")
-            if not path.is_file():
-                raise FileNotFoundError(
-                    f"{split}_dataloader: split must name an image set, but there is no {path}; "
-                    "correct data_root or split."
-                )
 
 
 def _write_run(

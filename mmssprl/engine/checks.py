@@ -176,6 +176,13 @@ def _check_paths(dataset: Mapping, name: str) -> None:
     if "://" in root:
         return  # mmengine's file clients find it
     ann_file = dataset.get("ann_file")
+    if str(dataset.get("type", "")).endswith("VocMultiLabel"):
+        path = os.path.join(root, "ImageSets", "Main", f"{dataset.get('split', 'trainval')}.txt")
+        if not os.path.isfile(path):
+            raise FileNotFoundError(
+                f"{name}: split must name an image set, but there is no {path}; correct data_root "
+                "or split."
+            )
     if isinstance(ann_file, str) and ann_file and not os.path.isfile(os.path.join(root, ann_file)):
         raise FileNotFoundError(
             f"{name}: ann_file must be a file, but there is no {os.path.join(root, ann_file)}; "

@@ -89,7 +89,7 @@ def prepare_train_config(
         cfg.resume = True
         cfg.load_from = None if resume == "auto" else _existing_checkpoint(resume)
     check_config(cfg, ("train", "val"))
-    if cfg.get("resume") and (resume != "auto" or find_latest_checkpoint(cfg.work_dir)):
+    if cfg.get("resume") and (cfg.get("load_from") or find_latest_checkpoint(cfg.work_dir)):
         return cfg  # goes on with weights of its own
     apply_weights(cfg, weights)
     if not cfg.get("resume"):
