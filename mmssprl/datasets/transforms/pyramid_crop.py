@@ -163,10 +163,12 @@ def _cut_patches(
     resized: np.ndarray, level: PyramidLevel, rng: np.random.Generator, out: np.ndarray
 ) -> None:
     """Fill ``out`` (2 * P, patch_px, patch_px, 3) with the patches of both views."""
-    rows, columns = rng.permutation(level.grid), rng.permutation(level.grid)
-    cells = np.stack(np.meshgrid(rows, columns, indexing="ij"), -1).reshape(-1, 2)
+    # Lists: for so few numbers numpy's own loops take longer than the copies of the pixels.
+    rows, columns = (rng.permutation(level.grid).tolist() for _ in range(2))
+    cells = [(level.cell_px * row, level.cell_px * column) for row in rows for column in columns]
+    cells *= NUM_PYRAMIDS
     slack = level.cell_px - level.patch_px
-    inside = rng.integers(slack + 1, size=(NUM_PYRAMIDS, level.num_patches, 2))
-    corners = (cells * level.cell_px + inside).reshape(-1, 2)
-    for crop, (y, x) in zip(out, corners.tolist(), strict=True):
+    inside = rng.integers(slack + 1, size=(len(cells), 2)).tolist()
+    for crop, (top, left), (down, right) in zip(out, cells, inside, strict=True):
+        y, x = top + down, left + right
         crop[:] = resized[y : y + level.patch_px, x : x + level.patch_px]
