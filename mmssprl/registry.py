@@ -5,6 +5,7 @@ One child for every registry that a runner searches, so that a config with
 Configs of other scopes, such as mmdet's, name mmssprl's types as ``mmssprl.X``.
 """
 
+from mmengine.registry import FUNCTIONS as ROOT_FUNCTIONS
 from mmengine.registry import Registry
 from mmpretrain import registry as parents
 
@@ -40,3 +41,7 @@ EVALUATORS = _child(parents.EVALUATORS)
 VISUALIZERS = _child(parents.VISUALIZERS)
 VISBACKENDS = _child(parents.VISBACKENDS)
 TASK_UTILS = _child(parents.TASK_UTILS)
+# mmpretrain has none of its own; mmengine takes collate functions from here.
+FUNCTIONS = Registry(
+    ROOT_FUNCTIONS.name, parent=ROOT_FUNCTIONS, scope="mmssprl", locations=["mmssprl.datasets"]
+)

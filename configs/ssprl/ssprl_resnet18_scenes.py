@@ -62,7 +62,7 @@ train_dataloader = dict(
     num_workers=0,
     drop_last=True,
     sampler=dict(type="DefaultSampler", shuffle=True),
-    collate_fn=dict(type="default_collate"),
+    collate_fn=dict(type="mmssprl.stack_views"),
     dataset=dict(
         type="UnlabeledImages",
         data_root=data_root,

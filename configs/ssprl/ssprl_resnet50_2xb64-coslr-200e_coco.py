@@ -21,7 +21,7 @@ train_dataloader = dict(
     pin_memory=True,
     drop_last=True,
     sampler=dict(type="DefaultSampler", shuffle=True),
-    collate_fn=dict(type="default_collate"),
+    collate_fn=dict(type="mmssprl.stack_views"),
     dataset=dict(
         type="UnlabeledImages",
         data_root=data_root,

@@ -2,7 +2,15 @@
 
 from mmssprl.datasets.coco_multi_label import CocoMultiLabel
 from mmssprl.datasets.image_reading import ImageReadError, read_image
+from mmssprl.datasets.stack_views import stack_views
 from mmssprl.datasets.unlabeled_images import UnlabeledImages
 from mmssprl.datasets.voc_multi_label import VocMultiLabel
 
-__all__ = ["CocoMultiLabel", "ImageReadError", "UnlabeledImages", "VocMultiLabel", "read_image"]
+__all__ = [
+    "CocoMultiLabel",
+    "ImageReadError",
+    "UnlabeledImages",
+    "VocMultiLabel",
+    "read_image",
+    "stack_views",
+]
