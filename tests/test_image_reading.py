@@ -6,7 +6,12 @@ import pytest
 import torch
 from PIL import Image
 
-from mmssprl.datasets.image_reading import ImageReadError, read_image, require_files
+from mmssprl.datasets.image_reading import (
+    ImageReadError,
+    decode_image,
+    read_image,
+    require_files,
+)
 
 # The corners differ, so that no orientation can pass for another.
 COLORS = np.array(
@@ -164,6 +169,18 @@ def test_files_that_hold_no_image(tmp_path, data, reason):
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # it comes out of a loader worker
 
 
+@pytest.mark.parametrize("format", ["JPEG", "PNG"])
+def test_bytes_are_decoded_as_the_file_is(tmp_path, format):
+    data = encode(Image.fromarray(BLOCKS), format)
+    from_file = read(tmp_path, data)
+    image = decode_image(np.frombuffer(data, np.uint8).copy(), "no file")
+    assert (image.permute(1, 2, 0).numpy() == from_file).all()
+    with pytest.raises(ImageReadError, match="no file: must be a complete image, but it is empty"):
+        decode_image(np.empty(0, np.uint8), "no file")
+    with pytest.raises(ImageReadError, match=r"no file: .* it cannot be decoded \("):
+        decode_image(np.frombuffer(data, np.uint8)[:60].copy(), "no file")
+
+
 def test_missing_file_and_folder(tmp_path):
     with pytest.raises(ImageReadError, match=r"it cannot be opened \(No such file or directory\)"):
         read_image(tmp_path / "none.jpg")
@@ -201,6 +218,8 @@ def test_require_files(tmp_path, monkeypatch):
         require_files(paths, "list.txt")
     monkeypatch.chdir(tmp_path)
     require_files(["a.jpg", "sub/../a.jpg"], "list.txt")
+    with pytest.raises(FileNotFoundError, match="1 of 2"):  # the root is not the folder we are in
+        require_files(["a.jpg", "/a.jpg"], "list.txt")
     # A drive that ignores case lists another name than it opens.
     monkeypatch.setattr("os.listdir", lambda folder: ["A.JPG"])
     require_files(["a.jpg"], "list.txt")

@@ -8,6 +8,8 @@ import torch
 from image_folders import CROP, build, folder, greens, names, save
 from torch.utils.data import DataLoader
 
+from mmssprl.datasets import image_index
+from mmssprl.datasets.image_reading import ImageReadError
 from mmssprl.datasets.unlabeled_images import UnlabeledImages
 
 # Sources
@@ -170,7 +172,65 @@ def test_subset_has_its_own_state(tmp_path, warnings):
     assert greens(dataset) == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize(
+    ("indices", "wanted"),
+    [
+        (0, []),
+        (2, [0, 1]),
+        (6, [0, 1, 2, 3, 4, 5]),
+        (-1, [5]),
+        (-6, [0, 1, 2, 3, 4, 5]),
+        ([], []),
+        ([5, -6, 5], [5, 0, 5]),
+        (range(1, 6, 2), [1, 3, 5]),
+    ],
+)
+def test_subsets_by_number_and_by_list(tmp_path, indices, wanted):
+    dataset = build(folder(tmp_path, 6))
+    assert greens(dataset.get_subset(indices)) == wanted
+    dataset.get_subset_(indices)
+    assert greens(dataset) == wanted
+    with pytest.raises(IndexError):
+        dataset.get_subset([6])
+
+
+def test_load_image_has_no_pipeline_and_no_replacement(tmp_path, warnings):
+    dataset = build(folder(tmp_path, 4, bad=[2]), pipeline=[CROP])
+    image = dataset.load_image(-1)
+    assert (image.dtype, image.shape) == (torch.uint8, (3, 20, 16))
+    assert image[1:].unique().tolist() == [3]
+    with pytest.raises(ImageReadError, match="02.png: must be a complete image"):
+        dataset.load_image(2)
+    with pytest.raises(IndexError):
+        dataset.load_image(4)
+    assert warnings == []  # it is the caller's to tell
+
+
+def test_a_long_list_comes_from_the_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(image_index, "_MIN_CACHED_IMAGES", 3)
+    monkeypatch.setattr(image_index, "_SETTLED_NS", -(10**10))
+    first = build(folder(tmp_path / "images", 4))
+    monkeypatch.setattr(image_index, "_search", None)
+    second = build(tmp_path / "images")
+    assert names(second, tmp_path) == names(first, tmp_path)
+    assert greens(second) == [0, 1, 2, 3]
+    assert second.data_list == []
+
+
 # Bad images
+
+
+def test_list_of_bad_images_may_be_begun_anew_meanwhile(tmp_path, warnings):
+    dataset = build(folder(tmp_path / "images", 9, bad=[1, 4, 7]), max_bad_share=1.0)
+    dataset.record_bad_images(tmp_path / "bad.txt")
+    dataset.set_epoch(0, 0)
+    for index in (1, 4):
+        dataset[index]
+    another = f"{tmp_path}/images/07.png\tfound by another process\n"
+    (tmp_path / "bad.txt").write_text(another)
+    dataset[7]
+    assert (tmp_path / "bad.txt").read_text() == another
 
 
 def test_pickled_data_set_reads_the_same_images(tmp_path):

@@ -16,6 +16,7 @@ COMMANDS = (
     "demo",
     "scenes",
     "prepare",
+    "pack",
     "pretrain",
     "probe",
     "convert",

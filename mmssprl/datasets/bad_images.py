@@ -2,7 +2,8 @@
 
 import fcntl
 import logging
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TextIO
 
@@ -30,11 +31,18 @@ class BadImages:
         self._flags = torch.zeros(num_images, dtype=torch.uint8).share_memory_()
         self._list: Path | None = None
         self._not_counted: frozenset[str] = frozenset()
+        self._listed: set[str] = set()
+        self._end = 0  # how far this process has read the list
 
     def __contains__(self, index: int) -> bool:
         return bool(self._flags[index])
 
-    def keep_list(self, path: str | Path, image_paths: Iterable[str]) -> None:
+    def keep_list(
+        self,
+        path: str | Path,
+        image_paths: Iterable[str],
+        load_image: Callable[[int], object] | None = None,
+    ) -> None:
         """List bad images in the file ``path``, one line ``image path<TAB>reason`` each.
 
         Images that an earlier run listed are tried once more: those still bad count from the
@@ -43,6 +51,8 @@ class BadImages:
         Args:
             path: The list; made if it is missing, with its folder.
             image_paths: The paths of all images in the order of their indices.
+            load_image: Reads the image of an index or raises ``ImageReadError``, for images that
+                are no files; None reads the files at ``image_paths``.
 
         Raises:
             RuntimeError: The images that are listed and still bad exceed the limit already.
@@ -50,11 +60,15 @@ class BadImages:
         self._list = Path(path)
         self._list.parent.mkdir(parents=True, exist_ok=True)
         with _open_locked(self._list) as file:
-            listed = _image_paths(file)
+            listed = set(self._read_on(file))
         still_bad = set()
         if listed:
             for index, image_path in enumerate(image_paths):
-                if image_path in listed and not _is_readable(image_path):
+                if image_path not in listed:
+                    continue
+                try:
+                    load_image(index) if load_image else read_image(image_path)
+                except ImageReadError:
                     self._flags[index] = 1
                     still_bad.add(image_path)
         self._not_counted = frozenset(listed - still_bad)
@@ -72,18 +86,27 @@ class BadImages:
             num_listed = 0
         else:
             with _open_locked(self._list) as file:
-                listed = _image_paths(file)
-                is_new = image_path not in listed
+                is_new = image_path not in self._read_on(file)
                 if is_new:
                     file.write(f"{image_path}\t{reason}\n")
-            num_listed = len((listed | {image_path}) - self._not_counted)
+                    self._listed.add(image_path)
+            num_listed = len(self._listed - self._not_counted)
         if is_new:
             print_log(
                 f"{image_path}: {reason}; another image takes its place.",
                 logger="current",
                 level=logging.WARNING,
             )
-        self._check_share(max(num_listed, int(self._flags.sum())))
+        self._check_share(max(num_listed, int(self._flags.count_nonzero())))
+
+    def _read_on(self, file: TextIO) -> set[str]:
+        """Return all images that are listed; reads only what others added since the last time."""
+        if file.seek(0, os.SEEK_END) < self._end:  # somebody has shortened it
+            self._listed, self._end = set(), 0
+        file.seek(self._end)
+        self._listed.update(line.split("\t")[0] for line in iter(file.readline, ""))
+        self._end = file.tell()
+        return self._listed
 
     def _check_share(self, num_bad: int) -> None:
         limit = max(1, self.max_share * self.num_images) if self.max_share else 0
@@ -102,16 +125,3 @@ def _open_locked(path: Path) -> TextIO:
     file = path.open("a+", encoding="utf-8", errors="surrogateescape")
     fcntl.flock(file, fcntl.LOCK_EX)
     return file
-
-
-def _image_paths(file: TextIO) -> set[str]:
-    file.seek(0)
-    return {line.split("\t")[0] for line in file}
-
-
-def _is_readable(path: str) -> bool:
-    try:
-        read_image(path)
-    except ImageReadError:
-        return False
-    return True

@@ -37,15 +37,7 @@ class ImageReadError(ValueError):
 
 
 def read_image(path: str | Path) -> Tensor:
-    """Decode one image file.
-
-    JPEG goes through torchvision's libjpeg, everything else through PIL. Gray becomes three
-    equal channels, CMYK and palettes become RGB, 16 bits become the upper 8, transparency is
-    dropped without compositing (as PIL's ``convert("RGB")`` does), the EXIF orientation is
-    applied, and of an animation the first frame counts.
-
-    A file that ends too early is an error; nothing is filled with gray. Damage in the middle of
-    JPEG data that libjpeg resynchronises from is only warned of by libjpeg and not seen here.
+    """Read and decode one image file, see ``decode_image``.
 
     Args:
         path: File in any format that torchvision or PIL reads; the content decides, not the name.
@@ -60,6 +52,30 @@ def read_image(path: str | Path) -> Tensor:
         data = np.fromfile(path, dtype=np.uint8)
     except OSError as error:
         raise ImageReadError(path, f"it cannot be opened ({error.strerror})") from error
+    return decode_image(data, path)
+
+
+def decode_image(data: np.ndarray, path: str | Path) -> Tensor:
+    """Decode the bytes of one image file.
+
+    JPEG goes through torchvision's libjpeg, everything else through PIL. Gray becomes three
+    equal channels, CMYK and palettes become RGB, 16 bits become the upper 8, transparency is
+    dropped without compositing (as PIL's ``convert("RGB")`` does), the EXIF orientation is
+    applied, and of an animation the first frame counts.
+
+    A file that ends too early is an error; nothing is filled with gray. Damage in the middle of
+    JPEG data that libjpeg resynchronises from is only warned of by libjpeg and not seen here.
+
+    Args:
+        data: uint8 (N,), writable, the whole file; its content decides the format.
+        path: What to call the image in an error.
+
+    Returns:
+        uint8 (3, H, W), RGB in [0, 255], on the CPU. A JPEG lies in memory as H, W, channel.
+
+    Raises:
+        ImageReadError: The data are empty or cannot be decoded completely; names path and reason.
+    """
     if not data.size:
         raise ImageReadError(path, "it is empty")
     try:
@@ -89,7 +105,8 @@ def require_files(paths: Sequence[str], ann_file: str) -> None:
     listings: dict[str, frozenset[str]] = {}
     missing = []
     for path in paths:
-        folder, name = os.path.split(path)
+        folder, slash, name = path.rpartition("/")
+        folder += slash
         if folder not in listings:
             try:
                 listings[folder] = frozenset(os.listdir(folder or os.curdir))

@@ -1,4 +1,4 @@
-"""Images without labels: a folder, a list, or the images of a COCO annotation file."""
+"""Images without labels: a folder, a packed file, a list, or the images of a COCO file."""
 
 import logging
 import os
@@ -10,25 +10,33 @@ import numpy as np
 import torch
 from mmengine.dataset import BaseDataset
 from mmengine.logging import print_log
+from torch import Tensor
 
 from mmssprl.datasets.bad_images import BadImages
 from mmssprl.datasets.coco_multi_label import read_coco, require_ann_file
-from mmssprl.datasets.image_reading import ImageReadError, read_image, require_files
+from mmssprl.datasets.image_index import IMAGE_SUFFIXES, index_images
+from mmssprl.datasets.image_names import ImageNames
+from mmssprl.datasets.image_reading import (
+    ImageReadError,
+    decode_image,
+    read_image,
+    require_files,
+)
+from mmssprl.datasets.packed_images import PackedImages, is_packed
 from mmssprl.registry import DATASETS, TRANSFORMS
-
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
-"""What a folder is searched for, in upper, lower or mixed case."""
 
 
 @DATASETS.register_module()
 class UnlabeledImages(BaseDataset):
     """Decoded images for self-supervised training.
 
-    The images come from one of three sources:
+    The images come from one of four sources:
 
+    * ``data_root`` is a file of ``python -m mmssprl pack``: the images in it, which are the same
+      samples in the same order as those of the folder or list that was packed;
     * no ``ann_file``: every image below ``data_root/data_prefix``, in the order of the paths,
       through symbolic links too; hidden files and folders are left out, and a folder that cannot
-      be listed is warned of;
+      be listed is warned of. A long list is kept in the user's cache, see ``image_index``;
     * ``ann_file`` ending in ``.txt``: one path a line, relative to ``data_root/data_prefix`` or
       absolute; empty lines are skipped;
     * ``ann_file`` ending in ``.json``: ``images[].file_name`` of a COCO file, likewise relative.
@@ -41,7 +49,8 @@ class UnlabeledImages(BaseDataset):
     if there is one. Images of any size are accepted: crops of small ones are scaled up.
 
     Args:
-        data_root: Folder that ``data_prefix`` and ``ann_file`` are relative to.
+        data_root: Folder that ``data_prefix`` and ``ann_file`` are relative to, or a packed file,
+            with which both must be empty.
         ann_file: List or COCO file; empty means the folder itself.
         data_prefix: Folder of the images below ``data_root``.
         pipeline: Transforms, or their configs.
@@ -50,7 +59,8 @@ class UnlabeledImages(BaseDataset):
 
     Raises:
         FileNotFoundError: The folder, ``ann_file`` or an image that it names does not exist.
-        ValueError: No image found, a file of another kind, or a share outside [0, 1].
+        ValueError: No image found, a file of another kind, a packed file that is not complete or
+            cut off, or a share outside [0, 1].
     """
 
     def __init__(
@@ -66,6 +76,15 @@ class UnlabeledImages(BaseDataset):
                 f"max_bad_share must be a share of the images in [0, 1], but got {max_bad_share}."
             )
         self.max_bad_share = max_bad_share
+        self._packed: PackedImages | None = None
+        if is_packed(data_root):
+            if ann_file or data_prefix:
+                raise ValueError(
+                    "ann_file and data_prefix must be empty with a packed data_root, but got "
+                    f"{ann_file!r} and {data_prefix!r} with {data_root}; leave them out, or pack "
+                    "the images of a list: python -m mmssprl pack DIR OUT --ann-file FILE."
+                )
+            self._packed = PackedImages(data_root)
         super().__init__(
             ann_file=ann_file,
             data_root=data_root,
@@ -74,27 +93,50 @@ class UnlabeledImages(BaseDataset):
         )
         self._share_state()
 
-    def load_data_list(self) -> list[str]:
+    @property
+    def names(self) -> ImageNames:
+        """The paths of the images, relative to their folder or absolute, in their order."""
+        return ImageNames(self.data_bytes, self.data_address)
+
+    def load_data_list(self) -> ImageNames:
         """Return the paths of the images relative to their folder, as the source gives them."""
+        if self._packed is not None:
+            return self._packed.names()
         folder = self.data_prefix["img_path"]
         if not os.path.isdir(folder):
+            is_file = os.path.exists(folder.rstrip(os.sep))
             raise FileNotFoundError(
-                f"data_root/data_prefix must be a folder of images, but {folder!r} is "
-                f"{'a file' if os.path.exists(folder) else 'missing'}; correct the path."
+                "data_root/data_prefix must be a folder of images, or data_root a file of "
+                f"`python -m mmssprl pack`, but {folder!r} is "
+                f"{'a file' if is_file else 'missing'}; correct the path."
             )
         if not self.ann_file:
-            return _walk(folder)
+            return _find_images(folder)
         require_ann_file(self.ann_file)
         names = _read_names(self.ann_file)
-        require_files([os.path.join(folder, name) for name in names], self.ann_file)
-        return names
+        start = os.path.join(folder, "")
+        require_files([n if os.path.isabs(n) else start + n for n in names], self.ann_file)
+        return ImageNames.of(names)
 
     def get_data_info(self, idx: int) -> dict:
         """Return ``img_path`` and ``sample_idx`` of one image."""
         idx = range(len(self))[idx]  # counts from the end and raises IndexError as lists do
-        start = self.data_address[idx - 1] if idx else 0
-        name = os.fsdecode(self.data_bytes[start : self.data_address[idx]].tobytes())
-        return {"img_path": os.path.join(self.data_prefix["img_path"], name), "sample_idx": idx}
+        return {"img_path": self._path(self.names[idx]), "sample_idx": idx}
+
+    def load_image(self, idx: int) -> Tensor:
+        """Read and decode one image, without the pipeline.
+
+        Returns:
+            uint8 (3, H, W), RGB in [0, 255].
+
+        Raises:
+            ImageReadError: The image is unreadable; nothing takes its place here.
+        """
+        info = self.get_data_info(idx)
+        path = info["img_path"]
+        if self._packed is None:
+            return read_image(path)
+        return decode_image(self._packed.read(info["sample_idx"], path), path)
 
     def __getitem__(self, idx: int) -> Any:
         """Read an image, or its replacement, and return what the pipeline makes of it."""
@@ -106,7 +148,7 @@ class UnlabeledImages(BaseDataset):
             info = self.get_data_info(idx)
             if idx not in self._bad_images:
                 try:
-                    info["img"] = read_image(info["img_path"])
+                    info["img"] = self.load_image(idx)
                     break
                 except ImageReadError as error:
                     self._bad_images.add(idx, info["img_path"], error.reason)
@@ -147,62 +189,64 @@ class UnlabeledImages(BaseDataset):
         Raises:
             RuntimeError: The images listed by an earlier run already exceed ``max_bad_share``.
         """
-        paths = (self.get_data_info(i)["img_path"] for i in range(len(self)))
-        self._bad_images.keep_list(path, paths)
+        paths = (self._path(name) for name in self.names)
+        self._bad_images.keep_list(path, paths, None if self._packed is None else self.load_image)
 
     def get_subset_(self, indices: Sequence[int] | int) -> None:
         """Keep only some images; bad images and the epoch are forgotten."""
-        super().get_subset_(indices)
+        chosen = self._choose(indices)
+        names = self.names.subset(chosen)
+        self.data_bytes, self.data_address = names.blob, names.ends
+        if self._packed is not None:
+            self._packed = self._packed.subset(chosen)
         self._share_state()
 
     def get_subset(self, indices: Sequence[int] | int) -> "UnlabeledImages":
         """Return a data set of some of the images, with its own bad images and epoch."""
-        subset = super().get_subset(indices)
-        subset._share_state()
+        subset = self._copy_without_annotation()
+        subset.data_bytes, subset.data_address = self.data_bytes, self.data_address
+        subset.get_subset_(indices)
         return subset
+
+    def _choose(self, indices: Sequence[int] | int) -> np.ndarray:
+        """Return the numbers of the images; an int takes so many, the last ones if negative."""
+        everything = np.arange(len(self))
+        if isinstance(indices, int):
+            return everything[:indices] if indices >= 0 else everything[indices:]
+        return everything[np.asarray(indices, np.int64)]
+
+    def _path(self, name: str) -> str:
+        if self._packed is not None:
+            return f"{self.data_root}/{name}"
+        return os.path.join(self.data_prefix["img_path"], name)
 
     def _share_state(self) -> None:
         self._clock = torch.tensor([0, -1]).share_memory_()  # seed, epoch (-1: not set)
         self._bad_images = BadImages(len(self), self.max_bad_share)
 
     def _serialize_data(self) -> tuple[np.ndarray, np.ndarray]:
-        names = [os.fsencode(name) for name in self.data_list]
-        self.data_list.clear()
-        return np.frombuffer(b"".join(names), np.uint8), np.cumsum([len(name) for name in names])
+        names: ImageNames = self.data_list
+        self.data_list: Any = []
+        return names.blob, names.ends
 
 
-def _walk(folder: str) -> list[str]:
-    """Find the images below a folder; the result is sorted and relative to it."""
-    found: list[str] = []
-    unreadable: list[str] = []
-    seen: set[tuple[int, int]] = set()
-    num_others = 0
-    walk = os.walk(folder, onerror=lambda error: unreadable.append(str(error)), followlinks=True)
-    for parent, folders, files in walk:
-        status = os.stat(parent)
-        if (status.st_dev, status.st_ino) in seen:  # a link back up would never end
-            folders.clear()
-            continue
-        seen.add((status.st_dev, status.st_ino))
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        names = [name for name in files if not name.startswith(".")]
-        images = [name for name in names if name.lower().endswith(IMAGE_SUFFIXES)]
-        num_others += len(names) - len(images)
-        found += [os.path.relpath(os.path.join(parent, name), folder) for name in images]
-    if unreadable:
+def _find_images(folder: str) -> ImageNames:
+    """Return the images below a folder."""
+    index = index_images(folder)
+    if index.unlisted:
         print_log(
-            f"{len(unreadable)} folder(s) below {folder} cannot be listed, their images are left "
-            f"out: {unreadable[:3]}",
+            f"{len(index.unlisted)} folder(s) below {folder} cannot be listed, their images are "
+            f"left out: {index.unlisted[:3]}",
             logger="current",
             level=logging.WARNING,
         )
-    if not found:
+    if not len(index.names):
         raise ValueError(
             f"data_root/data_prefix: {folder!r} must hold images ({', '.join(IMAGE_SUFFIXES)}), "
-            f"but got {num_others} other files, {len(unreadable)} folders that cannot be listed "
-            "and no image; correct the path."
+            f"but got {index.num_others} other files, {len(index.unlisted)} folders that cannot "
+            "be listed and no image; correct the path."
         )
-    return sorted(found)
+    return index.names
 
 
 def _read_names(ann_file: str) -> list[str]:
