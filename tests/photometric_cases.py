@@ -3,9 +3,14 @@
 import torch
 from torch import Tensor
 
-from mmssprl.functional.photometric import ColorJitterParams
+from mmssprl.functional.photometric import (
+    ColorJitterParams,
+    PhotometricParams,
+    draw_photometric,
+)
 
 RECIPE = {"brightness": 0.8, "contrast": 0.8, "saturation": 0.8, "hue": 0.2}
+PLAIN = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}
 
 
 def rng(seed: int = 0) -> torch.Generator:
@@ -30,4 +35,16 @@ def random_images(num: int, height: int = 12, width: int = 14) -> Tensor:
 def jitter_params(order: list[int], factors: list[float], num: int) -> ColorJitterParams:
     return ColorJitterParams(
         torch.tensor(order).expand(num, -1), torch.tensor(factors).expand(num, -1)
+    )
+
+
+def draw(num: int, sigma: tuple[float, float] = (0.1, 2.0), seed: int = 3) -> PhotometricParams:
+    """Everything but the normalisation, with probabilities that meet all combinations."""
+    return draw_photometric(
+        num,
+        flip={"prob": 0.5},
+        jitter={**RECIPE, "hue": 0.5, "prob": 0.8},
+        grayscale={"prob": 0.2},
+        blur={"sigma": sigma, "prob": 0.7},
+        generator=rng(seed),
     )

@@ -9,7 +9,7 @@ from photometric_cases import RECIPE, jitter_params, levels, random_images, rng
 from scipy import stats
 from torch import Tensor
 
-from mmssprl.functional import _per_sample, photometric
+from mmssprl.functional import photometric
 from mmssprl.functional.photometric import (
     ColorJitterParams,
     apply_color_jitter,
@@ -29,8 +29,7 @@ from mmssprl.functional.photometric import (
 @pytest.fixture
 def device_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the path of devices whose values are not read, on the CPU."""
-    for module in (photometric, _per_sample):
-        monkeypatch.setattr(module, "params_are_free", lambda images: False)
+    monkeypatch.setattr(photometric, "params_are_free", lambda images: False)
 
 
 def test_a_sample_does_not_depend_on_its_batch() -> None:
@@ -55,16 +54,8 @@ def test_samples_of_a_batch_get_their_own_parameters() -> None:
         assert len(jittered.flatten(1).unique(dim=0)) == 64
 
 
-def test_large_runs_are_cut_into_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    images = random_images(30)
-    whole = color_jitter(images, **RECIPE, prob=0.9, generator=rng())
-    monkeypatch.setattr(_per_sample, "_CHUNK_FLOATS", 2 * images[0].numel())
-    in_chunks = color_jitter(images, **RECIPE, prob=0.9, generator=rng())
-    torch.testing.assert_close(in_chunks, whole, rtol=0, atol=1e-6)
-
-
 @pytest.mark.parametrize("as_levels", [False, True])
-def test_masks_and_runs_agree(as_levels: bool, request: pytest.FixtureRequest) -> None:
+def test_masks_and_kernels_agree(as_levels: bool, request: pytest.FixtureRequest) -> None:
     images = levels(random_images(60)) if as_levels else random_images(60)
 
     def chain() -> list[Tensor]:
@@ -76,14 +67,17 @@ def test_masks_and_runs_agree(as_levels: bool, request: pytest.FixtureRequest) -
             gaussian_blur(images, sigma=(0.1, 2.0), prob=0.5, generator=generator),
         ]
 
-    in_runs = chain()
+    in_kernels = chain()
     request.getfixturevalue("device_path")
-    for masked, run in zip(chain(), in_runs, strict=True):
-        assert masked.dtype == run.dtype == images.dtype
+    for masked, kernel in zip(chain(), in_kernels, strict=True):
+        assert masked.dtype == kernel.dtype == images.dtype
         if as_levels:
-            assert torch.equal(masked, run)
+            # A last bit of difference decides how a value half-way between levels is rounded.
+            difference = (masked.int() - kernel.int()).abs()
+            assert difference.max() <= 1
+            assert difference.float().mean() < 1e-3
         else:
-            torch.testing.assert_close(masked, run, rtol=0, atol=1e-6)
+            torch.testing.assert_close(masked, kernel, rtol=0, atol=1e-5)
 
 
 @pytest.mark.usefixtures("device_path")

@@ -9,6 +9,7 @@ from mmengine.model import BaseModel
 from mmengine.runner.checkpoint import _load_checkpoint_to_model
 from torch import Tensor
 
+from mmssprl.functional import _masked, photometric
 from mmssprl.models import pyramid_preprocessor
 from mmssprl.models.pyramid_preprocessor import PyramidPreprocessor
 from mmssprl.pyramid import PyramidLevel, ViewLayout
@@ -69,7 +70,39 @@ def test_default_normalisation(training: bool) -> None:
     for views, packed in zip(out, data["inputs"], strict=True):
         expected = (packed.transpose(0, 1).float() - mean) / std
         torch.testing.assert_close(views, expected, rtol=0, atol=1e-5)
-        assert views.is_contiguous()
+        assert views.flatten(0, 1).is_contiguous(memory_format=torch.channels_last)
+
+
+def test_memory_of_the_batch_does_not_matter() -> None:
+    data = batch()
+    reference = build()(data, training=True)["inputs"]
+    # As the pipeline cuts them: the channel last within each crop.
+    cut = [t.movedim(2, -1).contiguous().movedim(-1, 2) for t in data["inputs"]]
+    assert not cut[0].is_contiguous()
+    out = build()({"inputs": cut}, training=True)["inputs"]
+    assert all(map(torch.equal, out, reference))
+
+
+def test_compile_has_no_say_on_the_cpu() -> None:
+    assert torch.equal(step(build(compile=True)), step(build()))
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_compile_reaches_the_devices_path(compile: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, compiled = [], []
+    monkeypatch.setattr(photometric, "params_are_free", lambda images: False)
+    monkeypatch.setattr(
+        _masked, "compiled_augment", lambda: lambda *args: compiled.append(1) or augment(*args)
+    )
+    augment = _masked.augment
+    monkeypatch.setattr(_masked, "augment", lambda *args: plain.append(1) or augment(*args))
+    reference = build()
+    step(build(compile=compile))
+    assert (len(compiled), len(plain)) == ((3, 0) if compile else (0, 3))
+    monkeypatch.undo()
+    kernels = step(reference)
+    monkeypatch.setattr(photometric, "params_are_free", lambda images: False)
+    torch.testing.assert_close(step(build()), kernels, rtol=0, atol=5e-5)
 
 
 def test_each_crop_is_augmented_on_its_own() -> None:

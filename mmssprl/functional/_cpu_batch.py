@@ -1,0 +1,172 @@
+"""Hand batches to the compiled kernels, on as many threads as torch has.
+
+Legend: images (*, 3, H, W), N the product of the leading dimensions.
+"""
+
+import functools
+import os
+import pickle
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ._blur import box_radius
+from ._photometric_params import PhotometricParams
+
+_PARTS_PER_THREAD = 4  # samples differ in cost; more parts even that out
+_IDENTITY_FACTORS = (1.0, 1.0, 1.0, 0.0)
+# Numba raises them for a cache that is unreadable or damaged, and for a full disk.
+_BAD_CACHE = (OSError, EOFError, pickle.UnpicklingError)
+
+
+def augment(
+    images: Tensor,
+    params: PhotometricParams,
+    scale: Sequence[float],
+    shift: Sequence[float],
+    *,
+    channels_last: bool,
+) -> Tensor:
+    """Flip, jitter, gray, blur, and ``* scale + shift`` per channel, in one pass over the batch.
+
+    The result does not depend on the number of threads.
+
+    Args:
+        images: uint8, or float32 in [0, 1], on the CPU. Copied first if the values of neither a
+            row nor a pixel lie side by side.
+        params: N parameter sets, on any device.
+        scale: Three numbers.
+        shift: As ``scale``.
+        channels_last: Whether the result lies in memory as (*, H, W, 3) or as (*, 3, H, W).
+
+    Returns:
+        (*, 3, H, W) float32.
+
+    Raises:
+        ValueError: A standard deviation of a blur that is not finite.
+    """
+    *leading, _, height, width = images.shape
+    shape = (*leading, height, width, 3) if channels_last else tuple(images.shape)
+    result = torch.empty(shape, dtype=torch.float32)
+    if result.numel():
+        memory, starts, strides = _memory(images)
+        none = np.empty(0, np.float32 if images.dtype == torch.uint8 else np.uint8)
+        _run(
+            len(starts),
+            *((memory, none) if images.dtype == torch.uint8 else (none, memory)),
+            starts,
+            strides,
+            (height, width),
+            *_arrays(params, len(starts), height, width),
+            np.array(scale, np.float32),
+            np.array(shift, np.float32),
+            channels_last,
+            result.view(-1).numpy(),
+        )
+    return result.movedim(-1, -3) if channels_last else result
+
+
+def _memory(images: Tensor) -> tuple[np.ndarray, np.ndarray, tuple[int, int, int]]:
+    """The values as they lie, each sample's begin, the steps to the next row, channel and pixel."""
+    channel, row, pixel = images.stride()[-3:]
+    # The step along a single pixel may be any number.
+    pixel = 1 if images.shape[-1] == 1 else pixel
+    if pixel != 1 and (pixel, channel) != (3, 1):
+        images = images.clone(memory_format=torch.contiguous_format)
+        channel, row, pixel = (*images.stride()[-3:-1], 1)
+    starts = torch.zeros((), dtype=torch.int64)
+    for size, step in zip(images.shape[:-3], images.stride()[:-3], strict=True):
+        starts = starts[..., None] + torch.arange(size) * step
+    span = 1 + sum(
+        (size - 1) * step for size, step in zip(images.shape, images.stride(), strict=True)
+    )
+    memory = images.as_strided((span,), (1,)).numpy()
+    return memory, starts.flatten().numpy(), (row, channel, pixel)
+
+
+def _arrays(params: PhotometricParams, num: int, height: int, width: int) -> list[np.ndarray]:
+    """What the kernel wants to know about each sample, from ``flip`` to ``column_weights``.
+
+    In numpy: torch's own threads, unlike numpy's, hang in a forked child.
+    """
+    flip, jitter, grayscale, blur = params
+    nothing = torch.zeros(num, dtype=torch.bool)
+    if jitter is None:
+        order = torch.arange(4).expand(num, 4)
+        factors = torch.tensor(_IDENTITY_FACTORS).expand(num, 4)
+    else:
+        order, factors = jitter
+    typed = (
+        (nothing if flip is None else flip, np.bool_),
+        (order, np.int64),
+        (factors, np.float32),
+        (nothing if grayscale is None else grayscale, np.bool_),
+        (torch.zeros(num) if blur is None else blur.sigma, np.float64),
+    )
+    *arrays, sigma = (np.ascontiguousarray(t.cpu().numpy(), dtype) for t, dtype in typed)
+    if not np.isfinite(sigma).all():
+        raise ValueError(f"sigma must be finite, but got {sigma.tolist()}; draw it anew.")
+    radius = box_radius(sigma)
+    reach = np.ceil(radius).astype(np.int64)
+    row_weights = _line_weights(width, radius, reach)
+    columns = row_weights if width == height else _line_weights(height, radius, reach)
+    return [*arrays, reach, row_weights, columns]
+
+
+def _line_weights(size: int, radius: np.ndarray, reach: np.ndarray) -> np.ndarray:
+    """Weights (N, n, T) float32 of a line's first T pixels in its first n blurred ones.
+
+    With R the reach, T = 6 R + 1 and n = 3 R + 1: from the last of them on, all have the same
+    weights, up to the line's other end, which is the mirror image. On a line of no more than
+    6 R + 1 pixels, n = T = ``size``. What a smaller R than the largest leaves over is not used.
+    """
+
+    def shape(r: int) -> tuple[int, int]:
+        return (size, size) if size <= 6 * r + 1 else (3 * r + 1, 6 * r + 1)
+
+    weights = np.zeros((len(radius), *shape(reach.max())), np.float32)
+    for r in range(1, reach.max() + 1):
+        of_r, (num, taps) = reach == r, shape(r)
+        line, wide = np.arange(taps), radius[of_r, None]
+        box = np.zeros((len(wide), taps, taps))
+        for d in range(-r, r + 1):
+            weight = np.clip(wide + 1 - abs(d), 0, 1) / (2 * wide + 1)
+            box[:, line, np.clip(line + d, 0, taps - 1)] += weight
+        weights[of_r, :num, :taps] = (box @ box @ box)[:, :num]
+    return weights
+
+
+def _run(num: int, *arguments: object) -> None:
+    num_threads = min(torch.get_num_threads(), num)
+    if num_threads == 1:
+        _call(*arguments, 0, num)
+        return
+    num_parts = min(num, num_threads * _PARTS_PER_THREAD)
+    bounds = [num * i // num_parts for i in range(num_parts + 1)]
+    parts = zip(bounds, bounds[1:], strict=False)
+    jobs = [_pool(num_threads).submit(_call, *arguments, *part) for part in parts]
+    for job in jobs:
+        job.result()
+
+
+def _call(*arguments: object) -> None:
+    # Not at the top: the import takes half a second, which only augmenting is worth.
+    from ._cpu_kernels import augment, augment_uncached
+
+    try:
+        augment(*arguments)
+    except _BAD_CACHE:
+        augment_uncached(*arguments)
+
+
+@functools.lru_cache(maxsize=1)
+def _pool(num_threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(num_threads, thread_name_prefix="photometric")
+
+
+# Threads do not survive a fork: a worker makes its own.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)

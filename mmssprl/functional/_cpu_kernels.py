@@ -1,0 +1,299 @@
+"""Photometric augmentation of samples on the CPU, compiled by numba.
+
+Legend: H, W image size, L = H * W pixels; a block is a run of whole rows that stays in the L1
+cache; rgb its three planes, float32; R pixels that a box of the blur reaches to each side.
+
+`augment` is the only entry. All that it calls lies in this file, as numba's cache on the disk
+notices changes of the entry's own file only. Loops are written for LLVM's vectoriser:
+float32 constants (a float literal is float64), unsigned indices where they are computed (signed
+ones are tested for counting from the end), ``min`` and ``max`` instead of conditions.
+"""
+
+import contextlib
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy import ndarray as Array
+
+from ._color import BRIGHTNESS, CONTRAST, GRAY_WEIGHTS, HUE, SATURATION
+
+_BLOCK_PIXELS = 1024  # 12 KiB
+_GROUP = 7  # taps added at a time: as many as a blur up to sigma 1.41 has
+_ZERO, _ONE, _THREE, _LEVEL = np.float32(0), np.float32(1), np.float32(3), np.float32(1 / 255)
+_RED, _GREEN, _BLUE = (np.float32(weight) for weight in GRAY_WEIGHTS)
+
+_RGB = tuple[Array, Array, Array]
+_MATH = {"contract", "nsz", "nnan", "ninf"}
+_fast: Any = njit(nogil=True, error_model="numpy", fastmath=_MATH)
+_fast_sum: Any = njit(nogil=True, error_model="numpy", fastmath=_MATH | {"reassoc"})
+
+
+@_fast
+def _load(
+    source: Array, start: int, strides: tuple[int, int, int], unit: np.float32, flip: bool,
+    line: Array, rgb: _RGB,
+) -> None:  # fmt: skip
+    """Fill ``rgb`` with ``source * unit``, mirrored if ``flip``; ``line`` is scratch for a row."""
+    width, (row, channel, pixel) = line.size, strides
+    for y in range(rgb[0].size // width):
+        here = slice(y * width, (y + 1) * width)
+        r, g, b = rgb[0][here], rgb[1][here], rgb[2][here]
+        first = start + y * row
+        if pixel == 1:
+            for plane, begin in ((r, first), (g, first + channel), (b, first + 2 * channel)):
+                values = source[begin : begin + width]
+                for x in range(width):
+                    plane[x] = np.float32(values[x]) * unit
+        else:
+            values = source[first : first + 3 * width]
+            for x in range(width):
+                i = np.uintp(3 * x)
+                r[x] = np.float32(values[i]) * unit
+                g[x] = np.float32(values[i + np.uintp(1)]) * unit
+                b[x] = np.float32(values[i + np.uintp(2)]) * unit
+        if flip:
+            for plane in (r, g, b):
+                for x in range(width):
+                    line[x] = plane[x]
+                for x in range(width):
+                    plane[np.uintp(width - 1 - x)] = line[x]
+
+
+@_fast
+def _store(rgb: _RGB, scale: Array, shift: Array, interleaved: bool, area: int, out: Array) -> None:
+    """Write ``rgb * scale + shift`` to ``out``, which begins where the block does."""
+    if interleaved:
+        r, g, b = rgb
+        s0, s1, s2 = scale[0], scale[1], scale[2]
+        t0, t1, t2 = shift[0], shift[1], shift[2]
+        for x in range(r.size):
+            i = np.uintp(3 * x)
+            out[i] = r[x] * s0 + t0
+            out[i + np.uintp(1)] = g[x] * s1 + t1
+            out[i + np.uintp(2)] = b[x] * s2 + t2
+    else:
+        for c in range(3):
+            plane, times, plus = rgb[c], scale[c], shift[c]
+            target = out[c * area : c * area + plane.size]
+            for x in range(plane.size):
+                target[x] = plane[x] * times + plus
+
+
+@_fast
+def _brighten_(rgb: _RGB, factor: np.float32) -> None:
+    for plane in rgb:
+        for i in range(plane.size):
+            plane[i] = min(plane[i] * factor, _ONE)
+
+
+@_fast
+def _contrast(source: Array, factor: np.float32, lift: np.float32, out: Array) -> None:
+    for i in range(out.size):
+        out[i] = min(max(source[i] * factor + lift, _ZERO), _ONE)
+
+
+@_fast
+def _saturate_(rgb: _RGB, factor: np.float32) -> None:
+    red, green, blue = rgb
+    rest = _ONE - factor
+    wr, wg, wb = rest * _RED, rest * _GREEN, rest * _BLUE
+    for i in range(red.size):
+        r, g, b = red[i], green[i], blue[i]
+        gray = wr * r + wg * g + wb * b
+        red[i] = min(max(r * factor + gray, _ZERO), _ONE)
+        green[i] = min(max(g * factor + gray, _ZERO), _ONE)
+        blue[i] = min(max(b * factor + gray, _ZERO), _ONE)
+
+
+@_fast
+def _shift_hue_(rgb: _RGB, turns: float) -> None:
+    """As `_color._hue`, where the formula is explained."""
+    red, green, blue = rgb
+    o0 = np.float32((6 * turns + 3) % 6 - 3)
+    o1 = np.float32((6 * turns + 1) % 6 - 3)
+    o2 = np.float32((6 * turns - 1) % 6 - 3)
+    for i in range(red.size):
+        r, g, b = red[i], green[i], blue[i]
+        low, high = min(min(r, g), b), max(max(r, g), b)
+        chroma = high - low
+        triple, excess = _THREE * chroma, chroma - low
+        hue = excess + g + b - r
+        hue = hue if g >= b else -hue
+        red[i] = min(max(abs(abs(hue + chroma * o0) - triple) - excess, low), high)
+        green[i] = min(max(abs(abs(hue + chroma * o1) - triple) - excess, low), high)
+        blue[i] = min(max(abs(abs(hue + chroma * o2) - triple) - excess, low), high)
+
+
+@_fast
+def _gray_(rgb: _RGB) -> None:
+    r, g, b = rgb
+    for i in range(r.size):
+        r[i] = g[i] = b[i] = _RED * r[i] + _GREEN * g[i] + _BLUE * b[i]
+
+
+@_fast_sum
+def _gray_sum(rgb: _RGB) -> np.float32:
+    (r, g, b), total = rgb, _ZERO
+    for i in range(r.size):
+        total += _RED * r[i] + _GREEN * g[i] + _BLUE * b[i]
+    return total
+
+
+@_fast
+def _jitter_(rgb: _RGB, order: Array, factors: Array, first: int, last: int) -> None:
+    """Apply the steps ``first`` to ``last - 1`` of a sample, except for contrast."""
+    for k in range(first, last):
+        step = order[k]
+        if step == BRIGHTNESS and factors[BRIGHTNESS] != _ONE:
+            _brighten_(rgb, factors[BRIGHTNESS])
+        elif step == SATURATION and factors[SATURATION] != _ONE:
+            _saturate_(rgb, factors[SATURATION])
+        elif step == HUE and factors[HUE] != _ZERO:
+            _shift_hue_(rgb, np.float64(factors[HUE]))
+
+
+@_fast
+def _weigh(source: Array, start: int, step: int, weights: Array, out: Array) -> None:
+    """Set ``out[i]`` to the sum of ``weights[j] * source[start + i + j * step]``."""
+    w, at = np.empty(_GROUP, np.float32), np.empty(_GROUP, np.int64)
+    last, n = weights.size - 1, out.size
+    for j in range(0, weights.size, _GROUP):
+        for k in range(_GROUP):
+            # A tap that is missing in the last group reads what another one reads, times zero.
+            w[k] = weights[j + k] if j + k <= last else _ZERO
+            at[k] = start + min(j + k, last) * step
+        a, b, c = source[at[0] : at[0] + n], source[at[1] : at[1] + n], source[at[2] : at[2] + n]
+        d, e, f = source[at[3] : at[3] + n], source[at[4] : at[4] + n], source[at[5] : at[5] + n]
+        g = source[at[6] : at[6] + n]
+        w0, w1, w2, w3, w4, w5, w6 = w[0], w[1], w[2], w[3], w[4], w[5], w[6]
+        for i in range(n):
+            total = (out[i] if j > 0 else _ZERO) + w6 * g[i]
+            total += (w0 * a[i] + w1 * b[i]) + (w2 * c[i] + w3 * d[i]) + (w4 * e[i] + w5 * f[i])
+            out[i] = total
+
+
+@_fast
+def _blur_rows(source: Array, pad: int, weights: Array, reach: int, width: int, out: Array) -> None:
+    """Blur the rows of a block into ``out``; ``source`` has ``pad`` more pixels at both ends."""
+    taps = min(width, 6 * reach + 1)
+    edge = 3 * reach if taps < width else width
+    if taps < width:
+        # Over the whole block at once: only what lies next to a row's ends is mixed with others.
+        _weigh(source, pad - edge, np.int64(1), weights[edge, :taps], out)
+    for y in range(0, out.size, width):
+        line, target = source[pad + y : pad + y + width], out[y : y + width]
+        for x in range(edge):
+            total, mirrored = _ZERO, _ZERO
+            for j in range(taps):
+                total += weights[x, j] * line[np.uintp(j)]
+                mirrored += weights[x, j] * line[np.uintp(width - 1 - j)]
+            target[x] = total
+            target[np.uintp(width - 1 - x)] = mirrored
+
+
+@_fast
+def _blur_columns(
+    source: Array, weights: Array, reach: int, first: int, width: int, out: Array
+) -> None:
+    """Blur the columns of a plane, and fill ``out`` with its rows from ``first`` on."""
+    height, last, y = source.size // width, first + out.size // width, first
+    taps = min(height, 6 * reach + 1)
+    edge = 3 * reach if taps < height else height
+    while y < last:
+        stop, row, begin, step = y + 1, y, 0, width
+        if edge <= y < height - edge:
+            stop, row, begin = min(last, height - edge), edge, (y - edge) * width
+        elif y >= edge:
+            row, begin, step = height - 1 - y, (height - 1) * width, -width
+        target = out[(y - first) * width : (stop - first) * width]
+        _weigh(source, begin, step, weights[row, :taps], target)
+        y = stop
+
+
+def _augment(
+    levels: Array, values: Array, starts: Array, strides: tuple[int, int, int],
+    size: tuple[int, int], flip: Array, order: Array, factors: Array, gray: Array, reach: Array,
+    row_weights: Array, column_weights: Array, scale: Array, shift: Array, interleaved: bool,
+    out: Array, first: int, last: int,
+) -> None:  # fmt: skip
+    """Augment the samples ``first`` to ``last - 1`` of N.
+
+    Mirror, jitter, gray, blur, ``* scale + shift``, in this order. What a sample's parameters leave
+    out costs nothing and changes no bit.
+
+    Args:
+        levels: uint8, the memory that holds the samples, or empty.
+        values: float32, as ``levels``; one of them is empty, so that both types share one kernel.
+        starts: (N,) int64, index of each sample's first value in there.
+        strides: Steps in there to the next row, channel and pixel: the pixel's is 1, or it is 3 and
+            the channel's is 1.
+        size: H and W, at least 1.
+        flip: (N,) bool.
+        order: (N, 4) int64, as in ``ColorJitterParams``.
+        factors: (N, 4) float32, as ``order``.
+        gray: (N,) bool.
+        reach: (N,) int64, R of each sample's blur; 0 is no blur.
+        row_weights: (N, n, T) float32, weights of the pixels of a row, as `_cpu_batch` has them.
+        column_weights: As ``row_weights``.
+        scale, shift: (3,) float32, per channel.
+        interleaved: Whether ``out`` holds (N, H, W, 3) or (N, 3, H, W).
+        out: (N * 3 * L,) float32, written.
+        first, last: Indices of samples.
+    """
+    height, width = size
+    area, rows = height * width, max(1, _BLOCK_PIXELS // width)
+    slack = 3 * reach[first:last].max()
+    block = np.zeros((3, slack + rows * width + slack), np.float32)
+    # For what needs a whole image at once; all else is done within the block.
+    plane, line = np.empty((3, area), np.float32), np.empty(width, np.float32)
+    for n in range(first, last):
+        contrast, lift, total, contrast_at = factors[n, CONTRAST], _ZERO, 0.0, 4
+        for k in range(4):
+            if order[n, k] == CONTRAST and contrast != _ONE:
+                contrast_at = k
+        has_contrast, blurred = contrast_at < 4, reach[n] > 0
+        # Phase 0: up to contrast, which blends with the mean of the whole image; 1: from there up
+        # to the blur of the rows; 2: the blur of the columns, which needs all rows.
+        for phase in range(0 if has_contrast else 1, 3 if blurred else 2):
+            resume = phase == 1 and has_contrast
+            if resume:
+                lift = np.float32((1.0 - np.float64(contrast)) * total / area)
+            for y in range(0, height, rows):
+                begin, end = y * width, min(y + rows, height) * width
+                here, there = slice(begin, end), slice(slack, slack + end - begin)
+                at, store = (here, plane) if phase == 0 else (there, block)
+                rgb = (store[0, at], store[1, at], store[2, at])
+                if phase == 2:
+                    for c in range(3):
+                        _blur_columns(plane[c], column_weights[n], reach[n], y, width, rgb[c])
+                else:
+                    start = starts[n] + y * strides[0]
+                    if resume:
+                        for c in range(3):
+                            _contrast(plane[c, here], contrast, lift, rgb[c])
+                    elif levels.size > 0:
+                        _load(levels, start, strides, _LEVEL, flip[n], line, rgb)
+                    else:
+                        _load(values, start, strides, _ONE, flip[n], line, rgb)
+                    step, stop = (contrast_at + 1, 4) if resume else (0, contrast_at)
+                    _jitter_(rgb, order[n], factors[n], step, stop)
+                    if phase == 0:
+                        total += np.float64(_gray_sum(rgb))
+                        continue
+                    if gray[n]:
+                        _gray_(rgb)
+                    if blurred:
+                        for c in range(3):
+                            target, weights = plane[c, here], row_weights[n]
+                            _blur_rows(block[c], slack, weights, reach[n], width, target)
+                        continue
+                place = 3 * n * area + (3 if interleaved else 1) * begin
+                _store(rgb, scale, shift, interleaved, area, out[place:])
+
+
+augment: Any = _fast(_augment)
+augment_uncached: Any = _fast(_augment)
+# Fails if neither the package's folder nor the user's cache nor NUMBA_CACHE_DIR can be written.
+with contextlib.suppress(RuntimeError):
+    augment.enable_caching()

@@ -1,0 +1,176 @@
+"""Parameters of the photometric operations, and how they are drawn.
+
+Legend: N samples. A sample that the apply-probability leaves out carries the identity's parameters.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Generator, Tensor
+
+_IDENTITY = (1.0, 1.0, 1.0, 0.0)
+
+
+class ColorJitterParams(NamedTuple):
+    """Parameters of N colour jitters.
+
+    Attributes:
+        order: (N, 4) int64, each row a permutation: ``order[n, k]`` is the operation applied as
+            k-th, one of BRIGHTNESS, CONTRAST, SATURATION, HUE.
+        factors: (N, 4) float32, columns in the order of these constants. The first three are
+            blend factors >= 0 (1 changes nothing), the last a hue shift in turns, in [-0.5, 0.5].
+    """
+
+    order: Tensor
+    factors: Tensor
+
+
+class GaussianBlurParams(NamedTuple):
+    """Parameters of N blurs.
+
+    Attributes:
+        sigma: (N,) float32, standard deviation in pixels; 0 changes nothing.
+        max_sigma: Upper bound of ``sigma`` that is known without reading it from its device.
+    """
+
+    sigma: Tensor
+    max_sigma: float
+
+
+class PhotometricParams(NamedTuple):
+    """Parameters of everything that is done to N samples; None leaves an operation out.
+
+    Attributes:
+        flip: (N,) bool, which samples to mirror left to right.
+        jitter: Colour jitters.
+        grayscale: (N,) bool, which samples to make gray after the jitter.
+        blur: Blurs, which come last.
+    """
+
+    flip: Tensor | None = None
+    jitter: ColorJitterParams | None = None
+    grayscale: Tensor | None = None
+    blur: GaussianBlurParams | None = None
+
+
+def draw_mask(num: int, *, prob: float, generator: Generator) -> Tensor:
+    """Draw N independent decisions.
+
+    Args:
+        num: N.
+        prob: Probability of True, in [0, 1].
+        generator: Source of the draw; its device is the result's.
+
+    Returns:
+        (N,) bool.
+
+    Raises:
+        ValueError: ``prob`` is no probability.
+    """
+    if not 0 <= prob <= 1:
+        raise ValueError(f"prob must be a probability in [0, 1], but got {prob}.")
+    return torch.rand(num, generator=generator, device=generator.device) < prob
+
+
+def draw_color_jitter(
+    num: int,
+    *,
+    brightness: float,
+    contrast: float,
+    saturation: float,
+    hue: float,
+    prob: float,
+    generator: Generator,
+) -> ColorJitterParams:
+    """Draw N parameter sets with the distributions of torchvision's ColorJitter.
+
+    Args:
+        num: N.
+        brightness: Strength x >= 0; the factor is uniform in [max(0, 1 - x), 1 + x].
+        contrast: As ``brightness``.
+        saturation: As ``brightness``.
+        hue: Strength x in [0, 0.5]; the shift is uniform in [-x, x] turns.
+        prob: Probability in [0, 1] that a sample is jittered at all.
+        generator: Source of the draw; its device is the result's.
+
+    Returns:
+        N parameter sets.
+
+    Raises:
+        ValueError: A strength or the probability is out of its range.
+    """
+    strengths = {"brightness": brightness, "contrast": contrast, "saturation": saturation}
+    for name, strength in strengths.items():
+        if not 0 <= strength < math.inf:
+            raise ValueError(f"{name} must be a strength >= 0, but got {strength}.")
+    if not 0 <= hue <= 0.5:
+        raise ValueError(f"hue must be a strength in [0, 0.5] turns, but got {hue}.")
+    bounds = [(max(0.0, 1 - x), 1 + x) for x in strengths.values()] + [(-hue, hue)]
+    applied = draw_mask(num, prob=prob, generator=generator)
+    order = torch.rand(num, 4, generator=generator, device=generator.device).argsort(dim=1)
+    uniform = torch.rand(num, 4, generator=generator, device=generator.device)
+    columns = [
+        torch.where(applied, column * (high - low) + low, identity)
+        for column, (low, high), identity in zip(uniform.unbind(1), bounds, _IDENTITY, strict=True)
+    ]
+    return ColorJitterParams(order, torch.stack(columns, dim=1))
+
+
+def draw_gaussian_blur(
+    num: int, *, sigma: tuple[float, float], prob: float, generator: Generator
+) -> GaussianBlurParams:
+    """Draw N standard deviations.
+
+    Args:
+        num: N.
+        sigma: (low, high) in pixels, 0 <= low <= high; the draw is uniform in between.
+        prob: Probability in [0, 1] that a sample is blurred at all.
+        generator: Source of the draw; its device is the result's.
+
+    Returns:
+        N parameter sets.
+
+    Raises:
+        ValueError: ``sigma`` or ``prob`` is out of its range.
+    """
+    if len(sigma) != 2 or not 0 <= sigma[0] <= sigma[1] < math.inf:
+        raise ValueError(f"sigma must be (low, high) with 0 <= low <= high, but got {sigma}.")
+    low, high = sigma
+    applied = draw_mask(num, prob=prob, generator=generator)
+    drawn = torch.rand(num, generator=generator, device=generator.device) * (high - low) + low
+    return GaussianBlurParams(torch.where(applied, drawn, 0.0), high)
+
+
+def draw_photometric(
+    num: int,
+    *,
+    flip: Mapping[str, Any],
+    jitter: Mapping[str, Any],
+    grayscale: Mapping[str, Any],
+    blur: Mapping[str, Any],
+    generator: Generator,
+) -> PhotometricParams:
+    """Draw everything for N samples, in the order in which it is applied.
+
+    Args:
+        num: N.
+        flip: Arguments of `draw_mask`.
+        jitter: Arguments of `draw_color_jitter`.
+        grayscale: As ``flip``.
+        blur: Arguments of `draw_gaussian_blur`.
+        generator: Source of all draws; its device is the result's.
+
+    Returns:
+        N parameter sets.
+
+    Raises:
+        ValueError: An argument out of its range.
+    """
+    return PhotometricParams(
+        flip=draw_mask(num, **flip, generator=generator),
+        jitter=draw_color_jitter(num, **jitter, generator=generator),
+        grayscale=draw_mask(num, **grayscale, generator=generator),
+        blur=draw_gaussian_blur(num, **blur, generator=generator),
+    )

@@ -1,0 +1,201 @@
+"""The fused augmentation: compiled kernels against masks, memory layouts, errors."""
+
+import itertools
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+import torch
+from photometric_cases import (
+    PLAIN,
+    RECIPE,
+    draw,
+    jitter_params,
+    levels,
+    random_images,
+    rng,
+)
+from torch import Tensor
+
+from mmssprl.functional import _masked, photometric
+from mmssprl.functional.photometric import (
+    ColorJitterParams,
+    GaussianBlurParams,
+    PhotometricParams,
+    apply_color_jitter,
+    apply_gaussian_blur,
+    apply_grayscale,
+    apply_horizontal_flip,
+    apply_photometric,
+    draw_color_jitter,
+    draw_gaussian_blur,
+    draw_mask,
+)
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+SIZES = [(12, 14), (31, 9), (1, 40), (33, 1), (7, 13), (13, 13), (14, 13), (40, 96)]
+
+
+def on_a_device(images: Tensor, params: PhotometricParams) -> Tensor:
+    return _masked.augment(images, params, (1.0, 1.0, 1.0), (0.0, 0.0, 0.0))
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+@pytest.mark.parametrize("sigma", [(0.1, 2.0), (2.0, 7.0)])
+def test_kernels_do_what_masks_do(height: int, width: int, sigma: tuple[float, float]) -> None:
+    images = random_images(60, height, width)
+    for given in (images, levels(images)):
+        params = draw(60, sigma)
+        fused = apply_photometric(given, params, **PLAIN)
+        assert fused.dtype == torch.float32
+        torch.testing.assert_close(fused, on_a_device(given, params), rtol=0, atol=1e-5)
+
+
+def test_rows_longer_than_a_block() -> None:
+    images, params = torch.rand(4, 3, 3, 1300, generator=rng()), draw(4, seed=1)
+    assert (params.blur.sigma > 0).any()
+    fused = apply_photometric(images, params, **PLAIN)
+    torch.testing.assert_close(fused, on_a_device(images, params), rtol=0, atol=1e-5)
+
+
+def test_kernels_do_any_order_of_jitter() -> None:
+    orders = torch.tensor(list(itertools.permutations(range(4))))
+    images = torch.rand(len(orders), 3, 9, 10, generator=rng())
+    for factors in ([1.7, 0.4, 1.6, 0.3], [0.5, 1.8, 0.3, -0.4], [1.0, 1.5, 1.0, 0.0]):
+        jitter = ColorJitterParams(orders, torch.tensor(factors).expand(24, -1))
+        params = PhotometricParams(jitter=jitter)
+        fused = apply_photometric(images, params, **PLAIN)
+        torch.testing.assert_close(fused, on_a_device(images, params), rtol=0, atol=1e-5)
+
+
+def test_all_at_once_is_one_after_the_other() -> None:
+    images, params = random_images(60), draw(60)
+    expected = apply_horizontal_flip(images, params.flip)
+    expected = apply_color_jitter(expected, params.jitter)
+    expected = apply_gaussian_blur(apply_grayscale(expected, params.grayscale), params.blur)
+    mean, std = (torch.tensor(t)[:, None, None] for t in (MEAN, STD))
+    fused = apply_photometric(images, params, mean=MEAN, std=STD)
+    torch.testing.assert_close(fused, (expected - mean) / std, rtol=0, atol=1e-5)
+
+
+def test_drawing_all_at_once_is_drawing_one_after_the_other() -> None:
+    together, generator = draw(50), rng(3)
+    assert torch.equal(together.flip, draw_mask(50, prob=0.5, generator=generator))
+    jitter = draw_color_jitter(50, **{**RECIPE, "hue": 0.5}, prob=0.8, generator=generator)
+    assert all(map(torch.equal, together.jitter, jitter))
+    assert torch.equal(together.grayscale, draw_mask(50, prob=0.2, generator=generator))
+    blur = draw_gaussian_blur(50, sigma=(0.1, 2.0), prob=0.7, generator=generator)
+    assert torch.equal(together.blur.sigma, blur.sigma)
+    assert together.blur.max_sigma == 2.0
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_what_is_left_out_changes_no_bit(free: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(photometric, "params_are_free", lambda images: free)
+    images = random_images(12, 9, 8)
+    nothing = torch.zeros(12, dtype=torch.bool)
+    jitter = jitter_params([3, 2, 1, 0], [1.0, 1.0, 1.0, 0.0], 12)
+    blur = GaussianBlurParams(torch.zeros(12), 2.0)
+    identity = PhotometricParams(nothing, jitter, nothing, blur)
+    for params in (PhotometricParams(), identity):
+        assert torch.equal(apply_photometric(images, params, **PLAIN), images)
+        exact = levels(images).double() / 255
+        fused = apply_photometric(levels(images), params, mean=MEAN, std=STD)
+        mean, std = (torch.tensor(t).double()[:, None, None] for t in (MEAN, STD))
+        torch.testing.assert_close(fused.double(), (exact - mean) / std, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("width", [1, 2, 7, 32, 33])
+def test_flip_moves_values_and_changes_none(width: int) -> None:
+    images = torch.rand(5, 3, 4, width, generator=rng())
+    mask = torch.tensor([True, False, True, True, False])
+    for given in (images, images.to(memory_format=torch.channels_last)):
+        expected = torch.where(mask[:, None, None, None], images.flip(-1), images)
+        assert torch.equal(
+            apply_photometric(given, PhotometricParams(flip=mask), **PLAIN), expected
+        )
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_result_lies_with_the_channel_last(free: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(photometric, "params_are_free", lambda images: free)
+    views = levels(random_images(12, 6, 5)).unflatten(0, (3, 4))
+    result = apply_photometric(views, draw(12), **PLAIN)
+    assert result.shape == (3, 4, 3, 6, 5)
+    assert result.flatten(0, 1).is_contiguous(memory_format=torch.channels_last)
+
+
+def layouts(images: Tensor) -> Iterator[Tensor]:
+    """The values of (N, 3, H, W) ``images`` as they may lie in memory."""
+    num, _, height, width = images.shape
+    yield images.to(memory_format=torch.channels_last)
+    yield images.transpose(2, 3).contiguous().transpose(2, 3)
+    yield torch.nn.functional.pad(images, (2, 3, 1, 4))[:, :, 1 : 1 + height, 2 : 2 + width]
+    padded = torch.nn.functional.pad(images, (2, 3, 1, 4)).to(memory_format=torch.channels_last)
+    yield padded[:, :, 1 : 1 + height, 2 : 2 + width]
+    yield images.repeat_interleave(2, dim=3)[..., ::2]
+    yield images.flip(1).contiguous()[:, [2, 1, 0]]
+    yield torch.cat([images, images], dim=1)[:, 3:]
+    yield images.view(num // 4, 4, 3, height, width).transpose(0, 1).contiguous().transpose(0, 1)
+
+
+@pytest.mark.parametrize("as_levels", [True, False])
+def test_input_may_lie_in_any_way_and_is_left_alone(as_levels: bool) -> None:
+    images = random_images(12, 9, 7)
+    images = levels(images) if as_levels else images
+    expected = apply_photometric(images, draw(12), **PLAIN)
+    count = 0
+    for given in layouts(images):
+        before = given.clone()
+        assert torch.equal(before.flatten(0, -4), images)
+        result = apply_photometric(given, draw(12), **PLAIN)
+        assert torch.equal(result.flatten(0, -4), expected)
+        assert torch.equal(given, before)
+        count += 1
+    assert count == 8
+    one = images[:1]
+    same = apply_photometric(one.expand(12, -1, -1, -1), draw(12), **PLAIN)
+    assert torch.equal(same, apply_photometric(one.repeat(12, 1, 1, 1), draw(12), **PLAIN))
+
+
+@pytest.mark.parametrize(
+    ("params", "found"),
+    [
+        (PhotometricParams(flip=torch.ones(5, dtype=torch.bool)), r"\(5,\)"),
+        (PhotometricParams(grayscale=torch.ones(6, 1, dtype=torch.bool)), r"\(6, 1\)"),
+        (
+            PhotometricParams(
+                jitter=ColorJitterParams(torch.zeros(6, 3, dtype=torch.long), torch.ones(6, 4))
+            ),
+            r"\(6, 3\)",
+        ),
+        (PhotometricParams(blur=GaussianBlurParams(torch.zeros(7), 2.0)), r"\(7,\)"),
+    ],
+)
+def test_parameters_of_another_number_are_refused(params: PhotometricParams, found: str) -> None:
+    with pytest.raises(ValueError, match=f"one parameter set per sample, 6 here, but got {found}"):
+        apply_photometric(torch.rand(2, 3, 3, 4, 4), params, **PLAIN)
+
+
+def test_sigma_that_is_no_number_is_refused() -> None:
+    params = GaussianBlurParams(torch.tensor([1.0, float("nan")]), 2.0)
+    with pytest.raises(ValueError, match=r"sigma must be finite, but got \[1.0, nan\]"):
+        apply_gaussian_blur(torch.rand(2, 3, 4, 4), params)
+
+
+# The full chain takes half a minute to compile.
+@pytest.mark.parametrize("full", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_compiled_masks_do_what_masks_do(full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = os.environ.get("CXX", "g++")
+    if shutil.which(compiler) is None:
+        pytest.skip(f"torch.compile needs a C++ compiler; {compiler} is not here")
+    monkeypatch.setattr(photometric, "params_are_free", lambda images: False)
+    images, params = levels(random_images(12, 8, 10)), draw(12)
+    params = params if full else PhotometricParams(flip=params.flip, grayscale=params.grayscale)
+    eager, compiled = (
+        apply_photometric(images, params, mean=MEAN, std=STD, compile=compile)
+        for compile in (False, True)
+    )
+    torch.testing.assert_close(compiled, eager, rtol=0, atol=1e-4)
+    assert compiled.is_contiguous(memory_format=torch.channels_last)

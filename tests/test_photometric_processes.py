@@ -1,0 +1,110 @@
+"""Threads, forks and the compiler's cache behind the fused augmentation."""
+
+import multiprocessing
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from photometric_cases import PLAIN, draw, levels, random_images
+from torch import Tensor
+
+from mmssprl.functional import _cpu_batch, _cpu_kernels
+from mmssprl.functional.photometric import PhotometricParams, apply_photometric
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def send_fused(
+    images: Tensor, params: PhotometricParams, sender: multiprocessing.connection.Connection
+) -> None:
+    sender.send(apply_photometric(images, params, **PLAIN).numpy().tobytes())
+
+
+@pytest.mark.usefixtures("threads")
+def test_threads_and_forks_change_no_bit() -> None:
+    images, params = levels(random_images(61)), draw(61)
+    alone = apply_photometric(images, params, **PLAIN)
+    torch.set_num_threads(3)
+    assert torch.equal(apply_photometric(images, params, **PLAIN), alone)
+    assert _cpu_batch._pool.cache_info().currsize == 1  # the child is forked beside its threads
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    fork = multiprocessing.get_context("fork")
+    child = fork.Process(target=send_fused, args=(images, params, sender))
+    child.start()
+    arrived = receiver.poll(60)
+    if not arrived:
+        child.kill()
+    assert arrived
+    assert receiver.recv() == alone.numpy().tobytes()
+    child.join(60)
+    assert child.exitcode == 0
+
+
+@pytest.mark.usefixtures("threads")
+def test_error_in_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object) -> None:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(_cpu_batch, "_call", fail)
+    torch.set_num_threads(3)
+    with pytest.raises(MemoryError, match="no room"):
+        apply_photometric(random_images(12), draw(12), **PLAIN)
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_numba_is_not_imported_before_it_is_used() -> None:
+    done = python("import sys, mmssprl.functional.photometric; print('numba' in sys.modules)")
+    assert done.stdout.strip() == "False", done.stderr
+
+
+def test_nowhere_to_write_a_cache_is_no_error(tmp_path: Path) -> None:
+    functional = Path(_cpu_batch.__file__).parent
+    (tmp_path / "kernels").mkdir()
+    for name in ("_color.py", "_cpu_kernels.py"):
+        shutil.copy(functional / name, tmp_path / "kernels")
+    # No folders, which stops root too.
+    (tmp_path / "kernels" / "__pycache__").touch()
+    (tmp_path / "file").touch()
+    blocked = str(tmp_path / "file")
+    done = python(
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.dont_write_bytecode = True\n"
+        "from kernels._cpu_kernels import augment; print(augment.stats.cache_path)",
+        NUMBA_CACHE_DIR=blocked,
+        XDG_CACHE_HOME=blocked,
+        HOME=blocked,
+    )
+    assert done.stdout.strip() == "None", done.stderr
+
+
+@pytest.mark.parametrize("error", [OSError, EOFError, pickle.UnpicklingError])
+def test_a_cache_that_fails_is_done_without(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise error("full disk or damaged file")
+
+    images, params = random_images(12), draw(12)
+    expected = apply_photometric(images, params, **PLAIN)
+    monkeypatch.setattr(_cpu_kernels, "augment_uncached", _cpu_kernels.augment)
+    monkeypatch.setattr(_cpu_kernels, "augment", fail)
+    assert torch.equal(apply_photometric(images, params, **PLAIN), expected)
