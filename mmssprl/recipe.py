@@ -57,8 +57,8 @@ class Recipe:
         backbone: Name in ``BACKBONES``.
         variant: 'paper' or 'released'.
         layout: The views, as a dict of ``ViewLayout``'s fields.
-        batch_size: Images per device and step.
-        accumulation: Steps whose gradients make one update.
+        batch_size: Images per device and step, which is one update.
+        num_chunks: Parts in which the backbone sees them, see ``SSPRL``.
         num_devices: Processes.
         epochs: Passes over the images.
         steps_per_epoch: Batches of one process and epoch.
@@ -79,7 +79,7 @@ class Recipe:
     variant: str
     layout: dict[str, Any]
     batch_size: int
-    accumulation: int
+    num_chunks: int
     num_devices: int
     epochs: int
     steps_per_epoch: int
@@ -120,8 +120,8 @@ def choose_recipe(
         backbone: Name in ``BACKBONES``.
         variant: 'paper', or 'released' with six small views.
         epochs: None chooses.
-        batch_size: Images per device; None chooses.
-        accumulation: Steps per update; the learning rate grows with it.
+        batch_size: Images per device that the backbone sees at once; None chooses.
+        accumulation: How many of them make one step; the learning rate grows with it.
 
     Returns:
         The recipe, with a reason for each choice.
@@ -142,23 +142,27 @@ def choose_recipe(
         batch_size, reasons["batch"] = _choose_batch(num_images, num_devices, on_gpu)
     else:
         reasons["batch"] = "as asked"
-    step_images = batch_size * num_devices
-    if step_images > num_images or batch_size < 2:
+    if accumulation > 1:
+        reasons["batch"] += f", times {accumulation} as asked"
+    if accumulation * batch_size * num_devices > num_images or batch_size < 2:
+        times = f" {accumulation} times" if accumulation > 1 else ""
         raise ValueError(
             f"a step needs 2 images per device and at most all {num_images} images, but got "
-            f"batch size {batch_size} on {num_devices} device(s); "
-            f"choose a batch size from 2 to {num_images // num_devices}, use fewer devices "
+            f"batch size {batch_size}{times} on {num_devices} device(s); choose a batch size "
+            f"from 2 to {num_images // (accumulation * num_devices)}, "
+            f"{'lower --accumulate, ' if times else ''}use fewer devices "
             "(CUDA_VISIBLE_DEVICES), or add images."
         )
+    batch_size *= accumulation
+    step_images = batch_size * num_devices
     steps_per_epoch = math.ceil(num_images / num_devices) // batch_size  # of one process
     if epochs is None:
         epochs = _round_to(COCO_EPOCHS * COCO_IMAGES / num_images, 10, low=100, high=800)
         reasons["epochs"] = "as many images seen as in 200 epochs of COCO, from 100 to 800 epochs"
     else:
         reasons["epochs"] = "as asked"
-    total_steps = epochs * steps_per_epoch // accumulation
     optimizer, reasons["optimizer"] = _choose_optimizer(
-        step_images * accumulation, total_steps, backbone
+        step_images, epochs * steps_per_epoch, backbone
     )
     short = optimizer["type"] != "LARC"
     reasons["targets"] = (
@@ -197,7 +201,7 @@ def choose_recipe(
         variant=variant,
         layout=layout,
         batch_size=batch_size,
-        accumulation=accumulation,
+        num_chunks=accumulation,
         num_devices=num_devices,
         epochs=epochs,
         steps_per_epoch=steps_per_epoch,

@@ -55,11 +55,21 @@ def test_bfloat16_through_mmengine_s_wrapper(monkeypatch):
         dtype="bfloat16",
         loss_scale={"enabled": False},
     )
-    seen = []
-    model.backbone.conv1.register_forward_hook(lambda *args: seen.append(args[-1].dtype))
+    seen = {"backbone": set(), "neck": set(), "scores": set()}
+
+    def watch(module, name):
+        module.register_forward_hook(lambda *args: seen[name].add(args[-1].dtype))
+
+    watch(model.backbone.conv1, "backbone")
+    for layers in model.neck.heads:
+        watch(layers[0], "neck")
+        watch(layers[-1], "neck")
+    for scorer in (*model.head.prototypes, *model.head.correlation):
+        watch(scorer, "scores")
     log = model.train_step(packed_batch(LAYOUT, batch=8), wrapper)
     expected, loss = float32_step()
-    assert set(seen) == {torch.bfloat16}
+    assert seen["backbone"] == seen["neck"] == {torch.bfloat16}
+    assert seen["scores"] == {torch.float32}
     assert all(value.dtype == torch.float32 for value in log.values())
     torch.testing.assert_close(log["loss"], loss, rtol=0.02, atol=0)
     start = make_model()

@@ -195,3 +195,19 @@ def test_only_loops_with_epochs(images, tmp_path):
     )
     with pytest.raises(ValueError, match="EpochBasedTrainLoop.*but got IterBasedTrainLoop"):
         runner.train()
+
+
+def test_what_only_whole_updates_can_count_is_refused(images, tmp_path):
+    runner = make_runner(images, tmp_path, **{"optim_wrapper.accumulative_counts": 2})
+    with pytest.raises(ValueError, match=r"and set model\.num_chunks=2\.$"):
+        runner.train()
+
+
+def test_a_run_in_chunks_counts_whole_steps(images, trained, tmp_path):
+    runner = make_runner(images, tmp_path, max_epochs=4, **{"model.num_chunks": 2})
+    runner.train()
+    head, expected = runner.model.head, trained[0].model.head
+    assert head.num_iterations == expected.num_iterations == 8
+    for queue, other in zip(head.queues, expected.queues, strict=True):
+        assert torch.equal(queue.counters, other.counters)
+    assert runner.model.backbone.bn1.num_batches_tracked == 2 * 8

@@ -102,6 +102,23 @@ def test_amp_refuses_a_custom_wrapper_and_the_cpu(config, monkeypatch):
         prepare_train_config(config, amp=True)
 
 
+def test_compile_needs_a_pre_training(config, tmp_path):
+    with pytest.raises(ValueError, match=r"pre-training .*toy\.py trains ToyModel"):
+        prepare_train_config(config, compile=True)
+    path = tmp_path / "ssprl.py"
+    path.write_text(config.read_text() + 'model = dict(type="SSPRL")\n')
+    assert "compile_backbone" not in prepare_train_config(path).model
+    model = prepare_train_config(path, compile=True).model
+    assert (model.compile_backbone, model.data_preprocessor) == (True, {"compile": True})
+
+
+def test_pre_training_is_checked_before_anything_is_built(config, tmp_path):
+    path = tmp_path / "ssprl.py"
+    path.write_text(config.read_text() + 'model = dict(type="SSPRL", num_chunks=3)\n')
+    with pytest.raises(ValueError, match="multiple of model.num_chunks, but got 2 and 3"):
+        prepare_train_config(path)
+
+
 def test_processes_on_the_cpu_get_their_wrapper(config, on_cpu):
     cfg = prepare_train_config(config, launcher="pytorch")
     assert cfg.launcher == "pytorch"

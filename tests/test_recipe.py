@@ -41,9 +41,27 @@ def test_coco_on_two_gpus_gives_the_released_recipe_back():
 
 
 @pytest.mark.parametrize(("accumulation", "num_devices"), [(1, 4), (2, 2), (4, 1)])
-def test_linear_rule_counts_devices_and_accumulation(accumulation, num_devices):
+def test_accumulation_and_devices_make_one_batch(accumulation, num_devices):
     recipe = choose(accumulation=accumulation, num_devices=num_devices)
-    assert recipe.optimizer["lr"] == pytest.approx(0.6 * 64 * accumulation * num_devices / 128)
+    assert recipe.optimizer["lr"] == pytest.approx(0.6 * 256 / 128)
+    assert (recipe.batch_size, recipe.num_chunks) == (64 * accumulation, accumulation)
+    assert recipe.steps_per_epoch == 323  # 82,783 // 256
+    assert recipe.freeze_iters == 323
+    # As many rows on all devices: (64 + 1920) x 2 of COCO, and the same for the patches.
+    for length, patches, rows in zip(
+        [recipe.queue_length, *recipe.patch_queue_length],
+        (1, 4, 9),
+        (3968, 10512, 10512),
+        strict=True,
+    ):
+        step = recipe.batch_size * patches
+        assert length % step == 0
+        assert abs(num_devices * (length + step) - rows) <= num_devices * step / 2
+
+
+def test_accumulation_is_explained():
+    assert choose(accumulation=4).reasons["batch"].endswith("8 steps an epoch, times 4 as asked")
+    assert choose(accumulation=2, batch_size=16).reasons["batch"] == "as asked, times 2 as asked"
 
 
 def test_small_runs_use_adamw():
@@ -95,6 +113,10 @@ def test_warns_when_batch_and_queue_are_fewer_than_prototypes():
         ({"epochs": 0}, "epochs must be >= 1, but got 0"),
         ({"accumulation": 0}, "accumulate must be >= 1, but got 0"),
         ({"num_images": 100, "batch_size": 64}, "choose a batch size from 2 to 50"),
+        (
+            {"num_images": 100, "batch_size": 16, "accumulation": 4},
+            r"batch size 16 4 times on 2 .* from 2 to 12, lower --accumulate, use fewer devices",
+        ),
         ({"num_images": 100, "batch_size": 1}, "a step needs 2 images per device"),
     ],
 )

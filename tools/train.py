@@ -13,7 +13,7 @@ EXAMPLES = """examples:
   python tools/train.py CONFIG --work-dir work_dirs/a --cfg-options train_dataloader.batch_size=32
   python tools/train.py CONFIG --work-dir work_dirs/a --resume
   python tools/train.py configs/benchmarks/detection/CONFIG --weights BACKBONE.pth
-  bash tools/dist_train.sh CONFIG 8 --amp
+  bash tools/dist_train.sh CONFIG 8 --amp --compile
 """
 
 
@@ -49,6 +49,12 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
         "--amp",
         action="store_true",
         help="mixed precision, in bfloat16 unless optim_wrapper.dtype says otherwise",
+    )
+    parser.add_argument(
+        "--compile",
+        action="store_true",
+        help="pre-training: run the backbone, and on a GPU the augmentation, through "
+        "torch.compile; the first steps take minutes",
     )
     parser.add_argument(
         "--cfg-options",

@@ -9,6 +9,7 @@ env_cfg = dict(
     dist_cfg=dict(backend="nccl"),
 )
 default_hooks = dict(
+    runtime_info=dict(type="PretrainRuntimeInfoHook"),
     timer=dict(type="IterTimerHook"),
     logger=dict(type="LoggerHook", interval=50),
     param_scheduler=dict(type="ParamSchedulerHook"),
@@ -16,7 +17,7 @@ default_hooks = dict(
     sampler_seed=dict(type="DistSamplerSeedHook"),
 )
 custom_hooks = [dict(type="PretrainHook")]
-log_processor = dict(window_size=10)
+log_processor = dict(type="PretrainLogProcessor", window_size=10)
 vis_backends = [dict(type="LocalVisBackend")]
 visualizer = dict(type="Visualizer", vis_backends=vis_backends)
 log_level = "INFO"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mmengine.config import Config
 
+    from ..datasets import UnlabeledImages
     from ..recipe import Recipe
 
 _EXAMPLE = """\
@@ -38,12 +39,21 @@ def add_parser(subparsers: "argparse._SubParsersAction") -> None:
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("dir", metavar="DIR", help="folder of images, searched recursively")
+    parser.add_argument(
+        "dir",
+        metavar="DIR",
+        help="folder of images, searched recursively, or a file that `pack` made",
+    )
     parser.add_argument("--work-dir", help="folder of the run; default: work_dirs/pretrain_<DIR>")
     parser.add_argument("--epochs", type=int, help="passes over the images; default: chosen")
-    parser.add_argument("--batch-size", type=int, help="images per device; default: chosen")
     parser.add_argument(
-        "--accumulate", type=int, help="steps per update, default 1; the lr grows with it"
+        "--batch-size", type=int, help="images per device and backbone pass; default: chosen"
+    )
+    parser.add_argument(
+        "--accumulate",
+        type=int,
+        help="multiply the batch by this without its memory: the backbone sees a step's images in "
+        "so many parts; the lr grows with it (default: 1)",
     )
     parser.add_argument(
         "--backbone",
@@ -93,16 +103,15 @@ def describe(recipe: "Recipe", source: str) -> str:
     if recipe.layout["num_small"]:
         views.append(f"{recipe.layout['num_small']} x {recipe.layout['small_px']} px")
     views += [f"2 x {level['grid'] ** 2} x {level['patch_px']} px" for level in levels]
-    updates = recipe.epochs * recipe.steps_per_epoch // recipe.accumulation
     optimizer = recipe.optimizer
     batch = f"{recipe.batch_size} images x {recipe.num_devices} device(s)"
-    if recipe.accumulation > 1:
-        batch += f" x {recipe.accumulation} accumulated"
+    if recipe.num_chunks > 1:
+        batch += f", in {recipe.num_chunks} parts"
     queues = [recipe.queue_length, *recipe.patch_queue_length]
     lines = {
         "views": ", ".join(views),
         "batch": batch,
-        "epochs": f"{recipe.epochs}, {updates} updates",
+        "epochs": f"{recipe.epochs}, {recipe.epochs * recipe.steps_per_epoch} updates",
         "optimizer": f"{optimizer['type']}, lr {optimizer['lr']:.3g}, cosine",
         "targets": f"epsilon {recipe.epsilon}, colour jitter {recipe.jitter}",
         "prototypes": f"{recipe.num_prototypes} / {recipe.num_patch_prototypes}",
@@ -157,6 +166,7 @@ def _make_config(args: argparse.Namespace) -> "tuple[Config, Recipe]":
             "model.data_preprocessor.contrast": recipe.jitter,
             "model.data_preprocessor.saturation": recipe.jitter,
             "model.data_preprocessor.hue": recipe.jitter / 4,
+            "model.num_chunks": recipe.num_chunks,
             "model.head.epsilon": recipe.epsilon,
             "model.head.variant": recipe.variant,
             "model.head.num_prototypes": recipe.num_prototypes,
@@ -171,7 +181,6 @@ def _make_config(args: argparse.Namespace) -> "tuple[Config, Recipe]":
             "train_dataloader.pin_memory": num_gpus > 0,
             "train_dataloader.dataset.data_root": str(Path(args.dir).resolve()),
             "train_dataloader.dataset.pipeline.0.layout": recipe.layout,
-            "optim_wrapper.accumulative_counts": recipe.accumulation,
             "train_cfg.max_epochs": recipe.epochs,
             "param_scheduler.0.T_max": recipe.epochs,
             "param_scheduler.0.eta_min": base_lr / 1000,
@@ -192,17 +201,17 @@ def _log_interval(recipe: "Recipe", on_gpu: bool) -> int:
     return min(_MAX_LOG_INTERVAL, recipe.steps_per_epoch) if on_gpu else 1
 
 
-def _typical_short_side(images: "object") -> int:
+def _typical_short_side(images: "UnlabeledImages") -> int:
     import numpy as np
-    from PIL import Image
 
-    count = len(images)  # type: ignore[arg-type]
+    from ..datasets import ImageReadError
+
+    count = len(images)
     sides = []
     for index in np.linspace(0, count - 1, min(count, _SIZED_IMAGES)).astype(int):
         try:
-            with Image.open(images.get_data_info(int(index))["img_path"]) as image:  # type: ignore[attr-defined]
-                sides.append(min(image.size))
-        except Exception:  # PIL has many ways to fail on a damaged file
+            sides.append(min(images.load_image(int(index)).shape[1:]))
+        except ImageReadError:
             continue  # training lists it in bad_images.txt
     if not sides:
         raise ValueError(

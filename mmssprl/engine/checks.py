@@ -15,6 +15,7 @@ from mmengine.runner import Runner
 from torch import nn
 
 from ..datasets.image_reading import require_files
+from .pretrain_checks import check_pretraining
 
 _COMPILED_SCOPES = {"mmdet": "mmdet", "mmseg": "mmsegmentation"}
 _HEADS = (
@@ -37,9 +38,10 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
         splits: Whose data are needed, of 'train', 'val', 'test'.
 
     Raises:
-        RuntimeError: A package that the config's models come from is not installed.
+        RuntimeError: A package that the config's models come from, or a compiler that they are to
+            be compiled with, is not installed.
         FileNotFoundError: An annotation file or an image folder does not exist.
-        ValueError: Mixed precision without an accelerator.
+        ValueError: Mixed precision without an accelerator, or as ``check_pretraining``.
     """
     missing = missing_packages(cfg.get("default_scope", "mmssprl"))
     if missing:
@@ -54,6 +56,8 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
             "mixed precision needs an accelerator, but optim_wrapper.type='AmpOptimWrapper' and "
             "only a CPU was found; set it to 'OptimWrapper'."
         )
+    if "train" in splits:
+        check_pretraining(cfg)
     for split in splits:
         loader = cfg.get(f"{split}_dataloader")
         if isinstance(loader, Mapping) and loader.get("dataset"):

@@ -19,6 +19,7 @@ from torch import nn
 from ..outputs import write_whole
 from .checks import check_config, check_data, check_work_dir, files_of_run
 from .initial_weights import apply_weights
+from .pretrain_checks import use_compile
 
 Launcher = Literal["none", "pytorch", "slurm", "mpi"]
 
@@ -54,6 +55,7 @@ def prepare_train_config(
     resume: str | None = None,
     overwrite: bool = False,
     amp: bool = False,
+    compile: bool = False,
     cfg_options: Mapping[str, Any] | None = None,
     launcher: Launcher = "none",
 ) -> Config:
@@ -67,6 +69,7 @@ def prepare_train_config(
             start if there is none), or None for a new run.
         overwrite: Allow a ``work_dir`` that holds another run; give ``run`` the same.
         amp: Use mixed precision, in bfloat16 unless the config names another dtype.
+        compile: Compile the backbone, and on a GPU the augmentation, of a pre-training.
         cfg_options: Values by dotted key that replace the config's. The other arguments win.
         launcher: What started the processes; "none" is one process.
 
@@ -83,6 +86,8 @@ def prepare_train_config(
     cfg = _read(config, work_dir, cfg_options, launcher)
     if amp:
         _use_amp(cfg)
+    if compile:
+        use_compile(cfg)
     if resume is not None:
         if overwrite:
             raise ValueError("--resume goes on with a run and --overwrite deletes it; give one.")

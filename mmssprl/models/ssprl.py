@@ -4,15 +4,21 @@ Legend: N_g crops per image in resolution group g, B images per rank, V views, P
 view, C features.
 """
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from mmpretrain.models import BaseSelfSupervisor
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..pyramid import ViewLayout
 from ..registry import MODELS
+from .recomputation import recomputed_in_chunks
+
+_COMPILED_VARIANTS = 64
+"""One for each view size and mode. Four sizes in training and evaluation reach torch's own limit of
+8, beyond which a network runs uncompiled."""
 
 
 @MODELS.register_module()
@@ -27,7 +33,18 @@ class SSPRL(BaseSelfSupervisor):
         neck: ``MultiHeadNeck``.
         head: ``SinkhornHead``.
         data_preprocessor: ``PyramidPreprocessor``.
+        num_chunks: Parts in which a training step runs a batch through the backbone, a divisor of
+            B. Only one part's activations are in memory at a time, for one more forward pass of
+            the backbone. Neck, head, assignment, queues and update see the whole batch. Losses
+            and gradients are those of one part but for BatchNorm in the backbone: all crops of an
+            image are in one part, and each part has the statistics of its B / ``num_chunks``
+            images, as in a process of that batch size.
+        compile_backbone: Run the backbone through torch.compile, which compiles it once per view
+            size and mode, in minutes. Weights and their names do not change.
         init_cfg: Initialisation of the whole model, see mmengine.
+
+    Raises:
+        ValueError: ``num_chunks < 1``.
     """
 
     def __init__(
@@ -37,8 +54,12 @@ class SSPRL(BaseSelfSupervisor):
         neck: Mapping,
         head: Mapping,
         data_preprocessor: Mapping | None = None,
+        num_chunks: int = 1,
+        compile_backbone: bool = False,
         init_cfg: dict | None = None,
     ) -> None:
+        if num_chunks < 1:
+            raise ValueError(f"SSPRL: num_chunks must be >= 1, but got {num_chunks}.")
         views = ViewLayout.build(layout)
 
         def build(cfg: Mapping) -> Any:
@@ -52,27 +73,59 @@ class SSPRL(BaseSelfSupervisor):
             init_cfg=init_cfg,
         )
         self.layout = views
+        self.num_chunks = num_chunks
+        self.compile_backbone = compile_backbone
         # A quarter faster on a CPU, and what tensor cores want on a GPU; values do not change.
         self.backbone.to(memory_format=torch.channels_last)
 
     def extract_feat(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Run the backbone once per resolution group.
+        """Run the backbone once per resolution group, or ``num_chunks`` times with gradients.
 
         Args:
             inputs: One tensor (N_g, B, 3, px, px) per group of the layout.
 
         Returns:
             Pooled features, one tensor per scale: (V_0, 1, B, C), then (2, M_s, B, C).
+
+        Raises:
+            ValueError: B is no multiple of ``num_chunks``.
         """
-        features = []
-        for crops in inputs:
-            images = crops.flatten(0, 1).contiguous(memory_format=torch.channels_last)
-            features.append(pool(self.backbone(images)).unflatten(0, crops.shape[:2]))
-        return self.layout.split(features)
+        run = _compiled_features() if self.compile_backbone else crop_features
+        if self.num_chunks == 1 or not torch.is_grad_enabled():
+            return self.layout.split([run(self.backbone, crops) for crops in inputs])
+        batch = inputs[0].shape[1]
+        if batch % self.num_chunks:
+            raise ValueError(
+                f"SSPRL: the images per process must be a multiple of num_chunks="
+                f"{self.num_chunks}, but got {batch}; change train_dataloader.batch_size."
+            )
+        return self.layout.split(
+            [
+                recomputed_in_chunks(run, self.backbone, crops, self.num_chunks, dim=1)
+                for crops in inputs
+            ]
+        )
 
     def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
         """Compute the weighted loss terms of ``SinkhornHead.loss``; their sum is Eq. 4."""
         return self.head.loss(self.neck(self.extract_feat(inputs)))
+
+
+def crop_features(backbone: nn.Module, crops: Tensor) -> Tensor:
+    """Run a backbone on crops (N_g, B, 3, px, px) and pool: features (N_g, B, C)."""
+    # Flattened with the channel last: no copy of what the preprocessor has laid out like this, and
+    # one of a part of it.
+    images = crops.movedim(2, -1).flatten(0, 1).movedim(-1, 1)
+    images = images.contiguous(memory_format=torch.channels_last)
+    return pool(backbone(images)).unflatten(0, crops.shape[:2])
+
+
+@functools.cache
+def _compiled_features() -> Callable[[nn.Module, Tensor], Tensor]:
+    # A function, not a module: it is no part of any model, its state dict or its copies.
+    config = torch._dynamo.config
+    config.cache_size_limit = max(config.cache_size_limit, _COMPILED_VARIANTS)
+    return torch.compile(crop_features, dynamic=False)
 
 
 def pool(outputs: Sequence[Tensor] | Tensor) -> Tensor:

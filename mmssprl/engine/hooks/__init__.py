@@ -3,5 +3,12 @@
 from .initial_weights_hook import InitialWeightsHook
 from .pretrain_checkpoint_hook import PretrainCheckpointHook
 from .pretrain_hook import PretrainHook, unwrap
+from .pretrain_runtime_info_hook import PretrainRuntimeInfoHook
 
-__all__ = ["InitialWeightsHook", "PretrainCheckpointHook", "PretrainHook", "unwrap"]
+__all__ = [
+    "InitialWeightsHook",
+    "PretrainCheckpointHook",
+    "PretrainHook",
+    "PretrainRuntimeInfoHook",
+    "unwrap",
+]

@@ -1,4 +1,4 @@
-"""What pre-training needs from the runner: epochs for the data and the head."""
+"""What pre-training needs from the runner: epochs for data and head, batches on the device."""
 
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ from torch import nn
 
 from ...datasets import UnlabeledImages
 from ...registry import HOOKS
+from ..device_prefetcher import Prefetcher, SideStreamCopy
+from ..pretrain_checks import check_pretraining
 
 
 def unwrap(model: nn.Module) -> Any:
@@ -22,15 +24,18 @@ class PretrainHook(Hook):
     """Tell the head the length of an epoch, and the data set the epoch and where to report.
 
     The crops of an image depend on (seed, epoch, image) alone, so the data set has to know the
-    epoch. Unreadable images are listed in ``work_dir/bad_images.txt``.
+    epoch. Unreadable images are listed in ``work_dir/bad_images.txt``. On a CUDA device the
+    batches are copied beside the step that runs.
     """
 
     def before_train(self, runner: Runner) -> None:
         """Tell head and data set about the run.
 
         Raises:
-            ValueError: A loop without epochs, or another data set than ``UnlabeledImages``.
+            ValueError: A loop without epochs, another data set than ``UnlabeledImages``, or as
+                ``check_pretraining``.
         """
+        check_pretraining(runner.cfg)
         if not isinstance(runner.train_loop, EpochBasedTrainLoop):
             raise ValueError(
                 "pre-training needs train_cfg=dict(type='EpochBasedTrainLoop', max_epochs=...), "
@@ -42,8 +47,19 @@ class PretrainHook(Hook):
                 "pre-training needs train_dataloader.dataset.type='UnlabeledImages', but got "
                 f"{type(loader.dataset).__name__}; it reads folders, lists and COCO files."
             )
-        unwrap(runner.model).head.set_epoch_length(len(loader))
+        model = unwrap(runner.model)
+        model.head.set_epoch_length(len(loader))
         loader.dataset.record_bad_images(Path(runner.work_dir) / "bad_images.txt")
+        device = next(model.parameters()).device
+        if device.type == "cuda":
+            copy = SideStreamCopy(model.data_preprocessor.cast_data, device)
+            runner.train_loop.dataloader = Prefetcher(loader, copy)
+
+    def after_train(self, runner: Runner) -> None:
+        """Give the runner its own loader back."""
+        loader = runner.train_dataloader
+        if isinstance(loader, Prefetcher):
+            runner.train_loop.dataloader = loader.loader
 
     def before_train_epoch(self, runner: Runner) -> None:
         """Give this epoch its own crops."""

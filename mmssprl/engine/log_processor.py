@@ -1,0 +1,66 @@
+"""What the log of a pre-training says about its pace and its memory."""
+
+import sys
+from collections import OrderedDict
+
+from mmengine.device import get_device
+from mmengine.runner import LogProcessor, Runner
+
+from ..registry import LOG_PROCESSORS
+
+
+@LOG_PROCESSORS.register_module()
+class PretrainLogProcessor(LogProcessor):
+    """mmengine's LogProcessor, with additions to the lines of a training.
+
+    * ``time`` and ``data_time`` are means over the steps since the last line. On a GPU the host
+      runs ahead of the device and waits for it only where a line is written: a shorter window
+      would count the wait of many steps in a few.
+    * ``images_per_second`` are the images of a step on all ranks divided by that ``time``.
+    * ``memory`` is also there without a GPU: the highest resident size of this process in MiB,
+      without its data workers.
+    * ``eta`` in seconds is among the scalars, too.
+    """
+
+    _num_steps = 0
+    """Steps since the last line, this line's included."""
+    _last_step: int | None = None
+
+    def get_log_after_iter(self, runner: Runner, batch_idx: int, mode: str) -> tuple[dict, str]:
+        """Return the scalars and the text of one line."""
+        if mode == "train":
+            step = runner.iter + 1
+            # The first line of a process: it began with this epoch.
+            self._num_steps = batch_idx + 1 if self._last_step is None else step - self._last_step
+            self._last_step = step
+        tag, text = super().get_log_after_iter(runner, batch_idx, mode)
+        if mode == "train" and runner.message_hub.get_info("eta") is not None:
+            tag["eta"] = runner.message_hub.get_info("eta")
+        return tag, text
+
+    def _collect_scalars(
+        self, custom_cfg: list[dict], runner: Runner, mode: str, reserve_prefix: bool = False
+    ) -> OrderedDict:
+        tag = super()._collect_scalars(custom_cfg, runner, mode, reserve_prefix)
+        if mode != "train":
+            return tag
+        prefix = "train/" if reserve_prefix else ""
+        for name in ("time", "data_time"):
+            if f"{prefix}{name}" in tag:
+                history = runner.message_hub.get_scalar(f"train/{name}")
+                tag[f"{prefix}{name}"] = history.mean(self._num_steps)
+        batch_size = runner.train_dataloader.batch_size  # None with a batch sampler of its own
+        if tag.get(f"{prefix}time") and batch_size:
+            images = batch_size * runner.world_size
+            tag[f"{prefix}images_per_second"] = images / tag[f"{prefix}time"]
+        if get_device() == "cpu":
+            tag[f"{prefix}memory"] = peak_resident_mib()
+        return tag
+
+
+def peak_resident_mib() -> int:
+    """The highest resident size that this process has had so far, in MiB."""
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux KiB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit // 2**20

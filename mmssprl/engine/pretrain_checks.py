@@ -1,0 +1,88 @@
+"""What a pre-training config must not ask for, found before anything is built."""
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+
+from mmengine.config import Config
+from mmengine.device import get_device
+
+
+def is_pretraining(cfg: Config) -> bool:
+    """Whether the config trains ``SSPRL``."""
+    model = cfg.get("model")
+    kind = model.get("type") if isinstance(model, Mapping) else None
+    return str(kind).split(".")[-1] == "SSPRL"
+
+
+def check_pretraining(cfg: Config) -> None:
+    """Check how a pre-training divides and compiles its steps; other configs pass.
+
+    Args:
+        cfg: Config of a training.
+
+    Raises:
+        ValueError: Gradients accumulated by the optimizer's wrapper, or a batch that
+            ``model.num_chunks`` does not divide.
+        RuntimeError: Something is to be compiled, and torch.compile cannot work here.
+    """
+    if not is_pretraining(cfg):
+        return
+    wrapper = cfg.get("optim_wrapper")
+    counts = wrapper.get("accumulative_counts", 1) if isinstance(wrapper, Mapping) else 1
+    if counts > 1:
+        raise ValueError(
+            "optim_wrapper.accumulative_counts must be 1 for SSPRL, whose assignment, queues and "
+            f"freezing count whole updates, but got {counts}; leave it out, multiply "
+            f"train_dataloader.batch_size by {counts} and set model.num_chunks={counts}."
+        )
+    num_chunks = cfg.model.get("num_chunks", 1)
+    loader = cfg.get("train_dataloader")
+    batch_size = loader.get("batch_size") if isinstance(loader, Mapping) else None
+    if batch_size and num_chunks > 0 and batch_size % num_chunks:
+        raise ValueError(
+            "train_dataloader.batch_size must be a multiple of model.num_chunks, "
+            f"but got {batch_size} and {num_chunks}; change one of them."
+        )
+    preprocessor = cfg.model.get("data_preprocessor") or {}
+    # On a CPU the preprocessor has kernels of its own, which need no compilation here.
+    if cfg.model.get("compile_backbone") or (preprocessor.get("compile") and get_device() != "cpu"):
+        _check_compiler()
+
+
+def _check_compiler() -> None:
+    import torch
+
+    if not torch._dynamo.is_dynamo_supported():
+        missing = f"which does not support Python {sys.version.split()[0]}"
+    elif get_device() != "cpu":
+        if importlib.util.find_spec("triton") is not None:
+            return
+        missing = "which needs the package triton for a GPU, and it is not installed"
+    else:
+        # torch tries this one alone.
+        default = "clang++" if sys.platform == "darwin" else "g++"
+        compiler = os.environ.get("CXX", default)
+        if shutil.which(compiler):
+            return
+        missing = f"which needs a C++ compiler on a CPU, and there is no {compiler}"
+    raise RuntimeError(
+        "model.compile_backbone and model.data_preprocessor.compile use torch.compile, "
+        f"{missing}; install it, or leave --compile out."
+    )
+
+
+def use_compile(cfg: Config) -> None:
+    """Turn on what a pre-training can compile.
+
+    Raises:
+        ValueError: Another model than ``SSPRL``.
+    """
+    if not is_pretraining(cfg):
+        raise ValueError(
+            f"--compile is for pre-training (model.type='SSPRL'), but {cfg.filename} trains "
+            f"{(cfg.get('model') or {}).get('type')}; leave it out."
+        )
+    cfg.merge_from_dict({"model.compile_backbone": True, "model.data_preprocessor.compile": True})

@@ -1,0 +1,78 @@
+"""Activations that are computed again in the backward pass instead of being kept.
+
+Legend: B images per rank, n chunks.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+
+
+def recomputed_in_chunks(
+    function: Callable[[nn.Module, Tensor], Tensor],
+    network: nn.Module,
+    inputs: Tensor,
+    num_chunks: int,
+    dim: int,
+) -> Tensor:
+    """Apply a function to equal parts of the inputs, keeping the activations of none of them.
+
+    The backward pass computes those of one part at a time. Values and gradients are those of the
+    parts run one after the other; running statistics of norm layers move once per part.
+
+    Args:
+        function: Called as ``function(network, part)``; its result has ``dim``, too.
+        network: What ``function`` runs.
+        inputs: Size B in dimension ``dim``.
+        num_chunks: n >= 1, a divisor of B.
+        dim: The dimension to divide, and to join the results in.
+
+    Returns:
+        The results, joined.
+    """
+    parts = [
+        checkpoint(
+            function,
+            network,
+            part,
+            use_reentrant=False,
+            context_fn=lambda: (contextlib.nullcontext(), _SpareStatistics(network)),
+        )
+        for part in inputs.chunk(num_chunks, dim)
+    ]
+    return torch.cat(parts, dim)
+
+
+class _SpareStatistics:
+    """Lets norm layers in training mode write their running statistics elsewhere while entered.
+
+    ``track_running_stats=False`` would leave them alone, too, but then a layer saves other tensors
+    for its backward pass than it did before, which the checkpoint refuses, and a compiled network
+    would be compiled once more.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        self._network = network
+        self._own: list[tuple[nn.Module, str, Tensor]] = []
+
+    def __enter__(self) -> None:
+        self._own = list(_statistics(self._network))
+        for layer, name, buffer in self._own:
+            setattr(layer, name, torch.zeros_like(buffer))
+
+    def __exit__(self, *error: object) -> None:
+        for layer, name, buffer in self._own:
+            setattr(layer, name, buffer)
+
+
+def _statistics(network: nn.Module) -> Iterator[tuple[nn.Module, str, Tensor]]:
+    # In evaluation mode the values are read, and nothing is written.
+    for layer in filter(lambda module: module.training, network.modules()):
+        for name, buffer in layer.named_buffers(recurse=False):
+            if name in _STATISTICS:
+                yield layer, name, buffer

@@ -1,0 +1,104 @@
+"""What a pre-training config must not ask for, each with one message."""
+
+import importlib.util
+
+import pytest
+import torch
+from mmengine.config import Config
+
+from mmssprl.engine import pretrain_checks
+from mmssprl.engine.pretrain_checks import check_pretraining, use_compile
+
+
+def config(**overrides):
+    cfg = Config(
+        {
+            "model": {"type": "SSPRL"},
+            "train_dataloader": {"batch_size": 8},
+            "optim_wrapper": {"type": "OptimWrapper"},
+        },
+        filename="own.py",
+        cfg_text="# made by the test",
+    )
+    cfg.merge_from_dict(overrides)
+    return cfg
+
+
+def test_good_configs_pass():
+    check_pretraining(config())
+    check_pretraining(config(**{"model.num_chunks": 4, "optim_wrapper.accumulative_counts": 1}))
+    other = {"model.type": "MultiLabelClassifier", "optim_wrapper.accumulative_counts": 4}
+    check_pretraining(config(**other))
+    check_pretraining(Config({}))
+
+
+@pytest.mark.parametrize("kind", ["SSPRL", "mmssprl.SSPRL"])
+def test_accumulated_gradients_are_refused(kind):
+    message = (
+        r"accumulative_counts must be 1 for SSPRL, .* but got 4; leave it out, multiply "
+        r"train_dataloader.batch_size by 4 and set model.num_chunks=4\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        check_pretraining(config(**{"model.type": kind, "optim_wrapper.accumulative_counts": 4}))
+
+
+def test_chunks_divide_the_batch():
+    message = "batch_size must be a multiple of model.num_chunks, but got 8 and 3; change one"
+    with pytest.raises(ValueError, match=message):
+        check_pretraining(config(**{"model.num_chunks": 3}))
+
+
+COMPILED = {"model.compile_backbone": True}
+
+
+@pytest.fixture
+def cpu(monkeypatch):
+    monkeypatch.setattr(pretrain_checks, "get_device", lambda: "cpu")
+
+
+def test_a_cpu_needs_a_compiler(cpu, monkeypatch, tmp_path):
+    compiler = tmp_path / "mine"
+    monkeypatch.setenv("CXX", str(compiler))
+    message = r"needs a C\+\+ compiler on a CPU, and there is no .*mine; install it, or leave"
+    with pytest.raises(RuntimeError, match=message):
+        check_pretraining(config(**COMPILED))
+    compiler.touch(mode=0o755)
+    check_pretraining(config(**COMPILED))
+    monkeypatch.delenv("CXX")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(pretrain_checks.sys, "platform", "linux")
+    with pytest.raises(RuntimeError, match=r"there is no g\+\+;"):
+        check_pretraining(config(**COMPILED))
+    # The preprocessor's kernels for the CPU are not torch.compile's.
+    check_pretraining(config(**{"model.data_preprocessor.compile": True}))
+    check_pretraining(config())
+
+
+def test_a_gpu_needs_triton(monkeypatch):
+    monkeypatch.setattr(pretrain_checks, "get_device", lambda: "cuda")
+    monkeypatch.setenv("CXX", "nowhere")
+    found = {"triton": None}
+    monkeypatch.setattr(importlib.util, "find_spec", found.get)
+    for key in ("model.compile_backbone", "model.data_preprocessor.compile"):
+        with pytest.raises(RuntimeError, match="needs the package triton for a GPU"):
+            check_pretraining(config(**{key: True}))
+    found["triton"] = object()
+    check_pretraining(config(**COMPILED))
+
+
+def test_python_must_be_one_that_torch_compiles(cpu, monkeypatch):
+    monkeypatch.setattr(torch._dynamo, "is_dynamo_supported", lambda: False)
+    with pytest.raises(RuntimeError, match=r"which does not support Python 3\.\d+\.\d+"):
+        check_pretraining(config(**COMPILED))
+
+
+def test_compile_is_for_pretraining():
+    cfg = config()
+    use_compile(cfg)
+    assert cfg.model == {
+        "type": "SSPRL",
+        "compile_backbone": True,
+        "data_preprocessor": {"compile": True},
+    }
+    with pytest.raises(ValueError, match="but own.py trains MultiLabelClassifier; leave it out"):
+        use_compile(config(**{"model.type": "MultiLabelClassifier"}))
