@@ -17,6 +17,7 @@ COMMANDS = (
     "scenes",
     "prepare",
     "pack",
+    "profile",
     "pretrain",
     "probe",
     "convert",

@@ -1,0 +1,114 @@
+"""``python -m mmssprl profile``: where the time of a pre-training step goes."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..outputs import prepare_output, write_whole
+
+_EXAMPLE = """\
+examples:
+  python -m mmssprl profile configs/ssprl/ssprl_resnet18_scenes.py --data photos/
+  python -m mmssprl profile CONFIG --data photos/ --amp --compile --figure profile.png
+  python -m mmssprl profile CONFIG --cfg-options train_dataloader.num_workers=16 --out profile.json
+With several GPUs: torchrun --nproc_per_node 2 -m mmssprl profile CONFIG --launcher pytorch
+"""
+
+_SUFFIXES = {"--out": (".json", ".csv"), "--figure": (".png", ".pdf")}
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "profile",
+        help="where the time of a pre-training step goes, and whether the loader keeps up",
+        description=(
+            "Run some training steps from random weights and print the time of every part:\n"
+            "loading (CPU time of one core), copy, augmentation, backbone, heads, Sinkhorn,\n"
+            "optimizer, communication; images/s, memory, and the cores that the loader needs.\n"
+            "No work dir, no checkpoint: nothing is written but --out and --figure."
+        ),
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("config", metavar="CONFIG", help="pre-training config")
+    parser.add_argument("--data", metavar="DIR", help="images (default: the config's data_root)")
+    parser.add_argument(
+        "--steps", type=int, default=30, metavar="N", help="steps to measure (default: 30)"
+    )
+    parser.add_argument(
+        "--batch-size",
+        type=int,
+        metavar="N",
+        help="images per step and process (default: the config's; on a CPU 2)",
+    )
+    parser.add_argument("--amp", action="store_true", help="mixed precision, as in training")
+    parser.add_argument(
+        "--compile", action="store_true", help="compile backbone and augmentation, as in training"
+    )
+    parser.add_argument(
+        "--cfg-options", nargs="+", metavar="KEY=VALUE", help="replace values of the config"
+    )
+    parser.add_argument("--out", metavar="FILE", help="write the numbers, .json or .csv")
+    parser.add_argument("--figure", metavar="FILE", help="draw the parts, .png or .pdf")
+    parser.add_argument("--force", action="store_true", help="replace existing files")
+    parser.add_argument(
+        "--launcher",
+        choices=["none", "pytorch"],
+        default="none",
+        help="what started the processes; none: a single process",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print the table, and write what was asked for."""
+    import json
+
+    is_main = int(os.environ.get("RANK", 0)) == 0 or args.launcher == "none"
+    for option, path in (("--out", args.out), ("--figure", args.figure)):
+        if path and Path(path).suffix not in _SUFFIXES[option]:
+            suffixes = " or ".join(_SUFFIXES[option])
+            raise ValueError(f"{option} must end in {suffixes}, but got {path!r}.")
+        if path and is_main:
+            prepare_output(path, force=args.force)
+
+    from ..profiling import draw_profile, format_csv, format_profile, profile_training
+
+    profile = profile_training(
+        args.config,
+        data=args.data,
+        steps=args.steps,
+        batch_size=args.batch_size,
+        amp=args.amp,
+        compile=args.compile,
+        cfg_options=_parse_options(args.cfg_options),
+        launcher=args.launcher,
+        log=(lambda line: print(line, flush=True)) if is_main else (lambda line: None),
+    )
+    if not is_main:
+        return 0
+    print("\n" + format_profile(profile))
+    if args.out:
+        is_csv = Path(args.out).suffix == ".csv"
+        text = format_csv(profile) if is_csv else json.dumps(profile.to_dict(), indent=2) + "\n"
+        write_whole(Path(args.out), text)
+        print(f"\nnumbers: {args.out}")
+    if args.figure:
+        draw_profile(profile).savefig(args.figure)
+        print(f"picture: {args.figure}")
+    return 0
+
+
+def _parse_options(words: Sequence[str] | None) -> dict[str, Any]:
+    """Read KEY=VALUE as mmengine's tools do."""
+    from mmengine.config import DictAction
+
+    for word in words or ():
+        if "=" not in word:
+            raise ValueError(f"--cfg-options takes KEY=VALUE, but got {word!r}.")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--options", nargs="+", action=DictAction)
+    return parser.parse_args(["--options", *words] if words else []).options or {}

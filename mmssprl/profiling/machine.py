@@ -1,0 +1,48 @@
+"""What a measurement ran on, and how much memory it took."""
+
+import os
+import platform
+from pathlib import Path
+
+import torch
+
+from ..engine.log_processor import peak_resident_mib
+
+
+def usable_cores() -> int:
+    """Return the number of CPU cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def describe_machine(device: str) -> str:
+    """Return processor, cores, torch and, if there is one, the accelerator, in one line."""
+    words = [f"{_processor()}, {usable_cores()} core(s)", f"torch {torch.__version__}"]
+    if device.startswith("cuda"):
+        words.append(torch.cuda.get_device_name())
+    return ", ".join(words)
+
+
+def reset_peak_bytes(device: str) -> None:
+    """Begin to measure the peak anew where the device can; a process's resident peak stays."""
+    module = torch.get_device_module(device)
+    if hasattr(module, "reset_peak_memory_stats"):
+        module.reset_peak_memory_stats()
+
+
+def peak_bytes(device: str) -> int:
+    """Return the most memory that was allocated on the device, or resident on a CPU."""
+    module = torch.get_device_module(device)
+    if hasattr(module, "max_memory_allocated"):
+        return module.max_memory_allocated()
+    return peak_resident_mib() * 2**20
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,152 @@
+"""Lay out a profile for a terminal, a CSV file, and in a line of advice."""
+
+import csv
+import io
+from collections.abc import Sequence
+from math import ceil
+from pathlib import Path
+
+from .loader_phases import DECODE
+from .result import BACKBONE, HEADS, Profile, Row, dominant
+from .step_phases import AUGMENT, COMMUNICATION, COPY, OPTIMIZER, SINKHORN
+
+_NOTICEABLE = 0.05
+"""Share of a step from which something is worth an advice."""
+
+_DISK_BOUND = 1.5
+"""Wall time over CPU time of loading, from which reading itself is slow."""
+
+_HINTS = {
+    BACKBONE: "that is the work itself; on a GPU --amp and --compile make it faster",
+    AUGMENT: "--compile fuses it on a GPU",
+    HEADS: "fewer prototypes or a smaller neck.hid_channels make it faster",
+    SINKHORN: "fewer prototypes or shorter queues make it faster",
+    COPY: "set train_dataloader.pin_memory=True",
+    OPTIMIZER: "a larger batch shares it among more images",
+    COMMUNICATION: "a larger batch per process shares it among more images",
+}
+
+
+def format_profile(profile: Profile) -> str:
+    """Return the table, the figures below it, how they were measured, and the advice."""
+    lines = [f"{'':<24}{'ms/image':>12}{'ms/step':>12}{'% of step':>11}"]
+    for part, title in (
+        ("loader", "loader, CPU time of a core"),
+        ("step", "step, wall time"),
+    ):
+        rows = [row for row in profile.rows if row.part == part]
+        lines += [title, *(_line(row, profile) for row in rows)]
+        lines.append(_line(_sum(rows), profile))
+    figures = {
+        "step": f"{profile.images_per_s:.3g} images/s{_over_processes(profile)}",
+        "loader": f"{profile.loader_images_per_s:.3g} images/s per core",
+        "loader cores": f"{profile.cores_needed:.2g} keep up with the step"
+        f"{' of each process' if profile.setting.num_processes > 1 else ''}",
+        "peak memory": f"{_mib(profile.peak_bytes)} "
+        f"{'resident' if profile.setting.device == 'cpu' else 'allocated'}",
+        "activations": f"{_mib(profile.activation_bytes / profile.setting.batch_size)} per image "
+        "kept for the backward",
+        "measured": _how(profile),
+        "advice": advise(profile),
+    }
+    return "\n".join([*lines, "", *(f"{name:<14}{text}" for name, text in figures.items())])
+
+
+def format_csv(profile: Profile) -> str:
+    """Return the rows of the table as CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["part", "phase", "ms_per_image", "ms_per_step", "percent_of_step"])
+    for row in profile.rows:
+        numbers = (row.ms_per_image, row.ms_per_step, row.percent)
+        writer.writerow([row.part, row.name, *(f"{number:.6g}" for number in numbers)])
+    return text.getvalue()
+
+
+def advise(profile: Profile) -> str:
+    """Say in one line what to do if the loader holds the step up, or else what dominates it."""
+    setting, needed = profile.setting, profile.cores_needed
+    if setting.num_workers == 0 and needed > _NOTICEABLE:
+        return (
+            f"the loader adds {100 * needed:.0f} % to every step, because "
+            f"train_dataloader.num_workers=0; set it to {ceil(needed)}{_disk(profile)}."
+        )
+    if needed > max(1, setting.num_workers):
+        there = f"train_dataloader.num_workers={setting.num_workers}"
+    elif needed > setting.cores:
+        there = f"each process has {setting.cores:g} cores"
+    else:
+        name, percent = dominant(profile)
+        hint = f": {_HINTS[name]}" if name in _HINTS else ""
+        return f"the step, not its loader, sets the pace; {name} takes {percent:.0f} %{hint}."
+    ways = [f"give it {ceil(needed)} cores and as many workers"]
+    if Path(setting.data).is_dir():
+        ways.append("pack the data with `python -m mmssprl pack`")
+    if setting.num_small:
+        ways.append(f"fewer than {setting.num_small} small views")
+    decoding = 100 * profile.loader.ms[DECODE] / profile.loader.worker_ms
+    return (
+        f"the loader is the bottleneck: it needs {needed:.1f} cores to keep up, but {there}; "
+        f"{', '.join(ways)} (reading and decoding is {decoding:.0f} % of it){_disk(profile)}."
+    )
+
+
+def _sum(rows: Sequence[Row]) -> Row:
+    return Row(
+        part=rows[0].part,
+        name="sum",
+        ms_per_image=sum(row.ms_per_image for row in rows),
+        ms_per_step=sum(row.ms_per_step for row in rows),
+        percent=sum(row.percent for row in rows),
+    )
+
+
+def _line(row: Row, profile: Profile) -> str:
+    start = f"  {row.name:<22}"
+    if row.name == COMMUNICATION and profile.setting.num_processes == 1:
+        return f"{start}{0:>12}{0:>12}{0:>11}  one process"
+    return f"{start}{row.ms_per_image:>12.2f}{row.ms_per_step:>12.2f}{row.percent:>11.1f}"
+
+
+def _how(profile: Profile) -> str:
+    """Machine, batch and circumstances, in one line."""
+    setting = profile.setting
+    words = [
+        setting.machine,
+        f"{setting.threads} thread(s)",
+        f"{setting.device}, {setting.precision}",
+        f"{setting.batch_size} images a step and process x {setting.num_processes}",
+        f"{profile.num_steps} of {profile.asked_steps} steps",
+        f"{profile.loader.num_images} of {setting.num_images} images",
+    ]
+    if setting.batch_size != setting.config_batch_size:
+        words.append(f"the config's batch is {setting.config_batch_size}")
+    if setting.device != "cpu":
+        bordered = sum(profile.step_ms.values())
+        words.append(
+            f"phases wait for the device ({bordered:.1f} ms a step, {profile.free_step_ms:.1f} "
+            "without), and training overlaps the copy"
+        )
+    if setting.num_chunks > 1:
+        words.append(f"backbone backward computes the forward of {setting.num_chunks} chunks again")
+    if setting.is_frozen:
+        words.append("prototypes still frozen")
+    if setting.queues_wait:
+        words.append("queues not in use yet")
+    return "; ".join(words)
+
+
+def _over_processes(profile: Profile) -> str:
+    count = profile.setting.num_processes
+    return f" of {count} processes" if count > 1 else ""
+
+
+def _disk(profile: Profile) -> str:
+    ratio = profile.loader.wall_over_cpu
+    if ratio < _DISK_BOUND:
+        return ""
+    return f"; loading took {ratio:.1f} x its CPU time: the disk is slow or the cores are busy"
+
+
+def _mib(num_bytes: float) -> str:
+    return f"{num_bytes / 2**20:,.1f} MiB"

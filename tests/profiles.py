@@ -1,0 +1,58 @@
+"""A profile of round numbers, for the tests of its table, advice and picture."""
+
+from dataclasses import replace
+
+from mmssprl.profiling.loader_phases import LoaderCost
+from mmssprl.profiling.result import Profile, Setting
+
+SETTING = Setting(
+    config="configs/ssprl/mine.py",
+    data="photos.lmdb",
+    num_images=1000,
+    batch_size=4,
+    config_batch_size=4,
+    num_processes=1,
+    num_workers=8,
+    num_small=0,
+    num_chunks=1,
+    is_frozen=False,
+    queues_wait=False,
+    precision="float32",
+    device="cpu",
+    threads=2,
+    cores=16.0,
+    machine="a machine",
+)
+PROFILE = Profile(
+    setting=SETTING,
+    num_steps=30,
+    asked_steps=30,
+    loader=LoaderCost(
+        ms={"read and decode": 3.0, "crop": 6.0, "collate": 1.0, "between processes": 2.0},
+        num_images=64,
+        wall_over_cpu=1.0,
+    ),
+    # 200 ms: 20 images a second, whose loading takes 40 of 200 ms of a core.
+    step_ms={
+        "copy to the device": 1.0,
+        "augment": 19.0,
+        "backbone forward": 40.0,
+        "backbone backward": 60.0,
+        "heads forward": 20.0,
+        "heads backward": 30.0,
+        "Sinkhorn": 8.0,
+        "optimizer": 20.0,
+        "communication": 0.0,
+        "rest": 2.0,
+    },
+    free_step_ms=200.0,
+    activation_bytes=4 * 3 * 2**20,
+    peak_bytes=2**30,
+)
+
+
+def profile_with(*, free_step_ms=200.0, loader=None, **setting):
+    cost = replace(PROFILE.loader, **(loader or {}))
+    return replace(
+        PROFILE, setting=replace(SETTING, **setting), loader=cost, free_step_ms=free_step_ms
+    )
