@@ -5,17 +5,18 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 DEMO_DIR ?= work_dirs/demo
+BENCH_DIR ?= work_dirs/bench
 MMCV := $(shell sed -n 's/^\(onedl-mmcv==[^ ]*\).*/\1/p' requirements/pretrain.txt)
 # No cache: pip keeps the pure and the compiled build of mmcv under one key.
 MMCV_INSTALL := $(PIP) install --no-cache-dir $(MMCV) -c requirements/pretrain.txt
 COMPILED := $(PY) -c 'import torch, mmcv._ext' 2>/dev/null
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint clean
+.PHONY: help demo test lint bench clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
-	@echo "variables: PYTHON=$(PYTHON) (3.10 or newer), DEMO_DIR=$(DEMO_DIR), PIP_FIND_LINKS for wheels of mmcv"
+	@echo "variables: PYTHON=$(PYTHON) (3.10 or newer), DEMO_DIR=$(DEMO_DIR), BENCH_DIR=$(BENCH_DIR), PIP_FIND_LINKS for wheels of mmcv"
 
 demo: $(VENV)/.pretrain  ## pre-train and probe on the embedded scenes, on a CPU
 	@echo "== demo: results go to $(DEMO_DIR)"
@@ -25,6 +26,10 @@ test: $(VENV)/.full  ## everything: compiled mmcv, mmdet, mmseg; then lint, type
 	@$(MAKE) --no-print-directory lint
 	@echo "== tests"
 	@$(PY) -m pytest
+
+bench: $(VENV)/.pretrain  ## measure speed against the gates, under 15 minutes; results go to $(BENCH_DIR)
+	@echo "== bench"
+	$(PY) tools/benchmarks/run.py --out $(BENCH_DIR)
 
 lint: $(VENV)/.full  ## ruff and mypy
 	@echo "== ruff"

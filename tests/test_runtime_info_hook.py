@@ -47,7 +47,7 @@ def history(runner):
 def logged(runner):
     (path,) = Path(runner.work_dir).glob("*/vis_data/scalars.json")
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return [[(key, value) for key, value in line.items() if key not in TIMES] for line in lines]
+    return [[(key, None if key in TIMES else line[key]) for key in line] for line in lines]
 
 
 @pytest.mark.parametrize("interval", [2, 3, 50])

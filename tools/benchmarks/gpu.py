@@ -1,0 +1,114 @@
+"""Measure the gates of a GPU in less than 8 minutes, on synthetic batches and generated JPEGs.
+
+Where there is no CUDA device it says so in one line and ends with exit code 2.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+# A checkout works without being installed.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import torch
+
+EXAMPLES = """examples:
+  python tools/benchmarks/gpu.py
+  python tools/benchmarks/gpu.py --out work_dirs/gpu --batch 32 --quick
+"""
+RESULTS = Path(__file__).with_name("results")
+TOTAL_S = 440
+"""For all parts; imports, the counts of FLOPs and the report come on top."""
+
+_MAX_WORKERS = 16
+_PREFETCHED = 2  # batches per worker, torch's default
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, print and write the report; return the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the report")
+    parser.add_argument("--batch", type=int, default=64, help="images per step")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, nothing compiled")
+    args = parser.parse_args(argv)
+    if args.batch < 1:
+        parser.error(f"--batch must be at least 1, but got {args.batch}.")
+    if not torch.cuda.is_available():
+        print("gpu.py: error: no CUDA device: it measures GPUs only.", file=sys.stderr)
+        return 2
+
+    from gpu_meter import CudaMeter, Stopwatch, describe_gpu
+    from gpu_parts import Session, all_parts, run_parts
+    from measure import machine
+    from report import summary, terminal_table, write
+
+    clock = Stopwatch()
+
+    def log(line: str) -> None:
+        print(f"[{clock.seconds:5.0f} s] {line}", flush=True)
+
+    torch.backends.cudnn.benchmark = True  # as env_cfg of the shipped configs
+    here = {**describe_gpu(), **machine()}
+    with tempfile.TemporaryDirectory() as folder:
+        setting = shipped_setting(args.batch, args.quick, Path(folder))
+        session = Session(CudaMeter(), setting, log)
+        log(f"{here['gpu']}: {setting.equivalent(28):.2f} and {setting.equivalent(34):.2f} crops")
+        rows = run_parts(session, all_parts(args.quick), TOTAL_S)
+    files = write(
+        rows,
+        args.out,
+        "gpu-quick" if args.quick else "gpu",
+        title="mmssprl on a GPU",
+        machine=here,
+        notes=["bfloat16 autocast, channels last, LARC; synthetic batches lie on the GPU."],
+    )
+    print(f"\n{terminal_table(rows)}\n\n{summary(rows)}")
+    print(f"written: {', '.join(str(path) for path in files)}")
+    return 0
+
+
+def shipped_setting(batch: int, quick: bool, folder: Path) -> Any:
+    """Return what is measured on the shipped configs."""
+    from counts import CONFIGS, SHIPPED
+    from gpu_loop import LoopSizes
+    from gpu_measures import Sizes
+    from gpu_parts import Setting
+    from step_events import equivalent_crops
+
+    from mmssprl.engine.launch import prepare_train_config
+
+    workers = min(_MAX_WORKERS, os.cpu_count() or 1)
+    return Setting(
+        batch=batch,
+        sizes=Sizes(3, 2, 3) if quick else Sizes(7, 5, 5),
+        loop=LoopSizes(
+            batch=batch,
+            warmup=5,
+            guarded=10,
+            drained=_PREFETCHED * workers,
+            timed=20 if quick else 50,
+            synthetic=10,
+            workers=workers,
+        ),
+        num_files=32 if quick else 128,
+        config=lambda crops, compiled: prepare_train_config(
+            CONFIGS / SHIPPED[crops],
+            work_dir=folder,
+            amp=True,
+            compile=compiled,
+            cfg_options={"train_dataloader.dataset.data_root": str(folder)},  # must be there
+        ),
+        equivalent=cache(equivalent_crops),
+        gate_2="H200" in torch.cuda.get_device_name(),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

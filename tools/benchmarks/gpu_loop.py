@@ -1,0 +1,221 @@
+"""The real loop on a GPU: runner, hooks, loader and prefetcher, from JPEG files (G7, G9)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpu_meter import Meter, Stopwatch, seconds_per_call
+from mmengine.config import Config
+from mmengine.hooks import Hook
+from mmengine.registry import DefaultScope
+from mmengine.runner import Runner
+from torch.utils.data import DataLoader
+
+
+@dataclass(frozen=True)
+class LoopSizes:
+    """Steps of one training epoch, in this order.
+
+    Args:
+        batch: Images per step.
+        warmup: Steps in which kernels are chosen.
+        guarded: Steps in which the host must not wait for the device; none of them is logged.
+        drained: Steps in which batches are used up that the loader had made before.
+        timed: Steps that are timed.
+        synthetic: Steps on one batch that stays on the device, before and after.
+        workers: Processes of the loader.
+    """
+
+    batch: int
+    warmup: int
+    guarded: int
+    drained: int
+    timed: int
+    synthetic: int
+    workers: int
+
+    @property
+    def num_steps(self) -> int:
+        """Of the epoch."""
+        return self.warmup + self.guarded + self.drained + self.timed
+
+
+@dataclass
+class LoopResult:
+    """What one training has shown.
+
+    Args:
+        waits: The error of the first wait in a guarded step; empty if there was none.
+        guarded: Guarded steps that passed.
+        jpeg_rate: Images per second from JPEG files.
+        synthetic_rates: Images per second on the device, before and after the epoch.
+    """
+
+    waits: str = ""
+    guarded: int = 0
+    jpeg_rate: float = float("nan")
+    synthetic_rates: list[float] = field(default_factory=list)
+
+
+class WatchHook(Hook):
+    """Guards and times the steps of an epoch; runs after all other hooks.
+
+    Args:
+        meter: The device.
+        sizes: Which steps.
+        result: Filled.
+        synthetic: Returns the seconds of a synthetic step.
+        guard: False leaves out the guard, where it has stopped a run before.
+    """
+
+    priority = "LOWEST"
+
+    def __init__(
+        self,
+        meter: Meter,
+        sizes: LoopSizes,
+        result: LoopResult,
+        synthetic: Callable[[Runner], float],
+        guard: bool = True,
+    ) -> None:
+        self.meter = meter
+        self.sizes = sizes
+        self.result = result
+        self.synthetic = synthetic
+        self.first_guarded = sizes.warmup if guard else None
+        self._start: Any = None
+
+    def before_train(self, runner: Runner) -> None:
+        """Time synthetic steps before the loader has started."""
+        self._time_synthetic(runner)
+
+    def after_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
+    ) -> None:
+        """Change between the kinds of steps."""
+        done = batch_idx + 1
+        sizes = self.sizes
+        if self.first_guarded is not None:
+            if self.first_guarded < done <= self.first_guarded + sizes.guarded:
+                self.result.guarded += 1
+            if done == self.first_guarded:
+                self.meter.forbid_waiting(True)
+            if done == self.first_guarded + sizes.guarded:
+                self.meter.forbid_waiting(False)
+        if done == sizes.num_steps - sizes.timed:
+            self._start = self.meter.mark()
+        if done == sizes.num_steps:
+            seconds = self.meter.seconds_between(self._start, self.meter.mark())
+            self.result.jpeg_rate = sizes.timed * sizes.batch / seconds
+
+    def after_train(self, runner: Runner) -> None:
+        """Time synthetic steps again."""
+        self._time_synthetic(runner)
+
+    def _time_synthetic(self, runner: Runner) -> None:
+        self.result.synthetic_rates.append(self.sizes.batch / self.synthetic(runner))
+
+
+def train_from_jpeg(
+    meter: Meter, cfg: Config, sizes: LoopSizes, work_dir: Path, data: dict[str, Any]
+) -> LoopResult:
+    """Train one epoch with the shipped hooks; see ``LoopSizes`` and ``LoopResult``.
+
+    Args:
+        meter: The device.
+        cfg: Prepared by ``mmssprl.engine.launch``; it is copied and cut down to one epoch.
+        sizes: Steps of the epoch.
+        work_dir: Folder for the run, empty.
+        data: A synthetic batch on the device.
+    """
+
+    def synthetic(runner: Runner) -> float:
+        def step() -> None:
+            runner.model.train_step(data, runner.optim_wrapper)
+
+        for _ in range(sizes.warmup):
+            step()
+        return seconds_per_call(meter, step, sizes.synthetic)
+
+    result = LoopResult()
+    try:
+        _train(meter, cfg, sizes, work_dir / "guarded", synthetic, result, guard=True)
+    except RuntimeError as error:
+        if "synchroniz" not in str(error):
+            raise
+        meter.forbid_waiting(False)
+        result = LoopResult(waits=_where(error))
+        _train(meter, cfg, sizes, work_dir / "unguarded", synthetic, result, guard=False)
+    finally:
+        meter.forbid_waiting(False)
+    return result
+
+
+def _train(
+    meter: Meter,
+    cfg: Config,
+    sizes: LoopSizes,
+    work_dir: Path,
+    synthetic: Callable[[Runner], float],
+    result: LoopResult,
+    *,
+    guard: bool,
+) -> None:
+    cfg = Config(cfg.to_dict())
+    cfg.work_dir = str(work_dir)
+    cfg.experiment_name = work_dir.name  # the logger of another run of this process is not reused
+    cfg.train_cfg.max_epochs = 1
+    cfg.train_dataloader.update(
+        batch_size=sizes.batch,
+        num_workers=sizes.workers,
+        persistent_workers=sizes.workers > 0,
+    )
+    # Nothing is kept, and the end of the epoch is not timed.
+    cfg.default_hooks.checkpoint.update(interval=-1, save_last=False)
+    runner = Runner.from_cfg(cfg)
+    num_steps = len(runner.build_dataloader(cfg.train_dataloader))
+    if num_steps != sizes.num_steps:
+        raise ValueError(
+            f"the epoch must have {sizes.num_steps} steps, but the data set gives {num_steps}; "
+            f"list {sizes.num_steps * sizes.batch} images."
+        )
+    interval = cfg.default_hooks.logger.interval
+    guarded = range(sizes.warmup + 1, sizes.warmup + sizes.guarded + 1)
+    if any(step % interval == 0 or step == num_steps for step in guarded):
+        raise ValueError(f"no guarded step may be logged, but one of {guarded} is.")
+    runner.register_hook(WatchHook(meter, sizes, result, synthetic, guard))
+    runner.train()
+
+
+def loader_rate(cfg: Config, sizes: LoopSizes) -> float:
+    """Images per second of the loader alone, after what it had made before."""
+    settings = Config(cfg.to_dict()).train_dataloader
+    settings.update(batch_size=sizes.batch, num_workers=sizes.workers, persistent_workers=False)
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        loader: DataLoader = Runner.build_dataloader(settings, seed=0)
+    clock: Stopwatch | None = None
+    for done, _ in enumerate(loader, start=1):
+        if clock and done == sizes.drained + sizes.timed:
+            return sizes.timed * sizes.batch / clock.seconds
+        if done == sizes.drained:
+            clock = Stopwatch()
+    raise ValueError(f"the loader ended before {sizes.drained + sizes.timed} batches.")
+
+
+def write_list(path: Path, names: Sequence[str], num_images: int) -> Path:
+    """Write a list of images that names few files as often as an epoch needs."""
+    lines = [names[i % len(names)] for i in range(num_images)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def _where(error: RuntimeError) -> str:
+    """Say which line of ours or mmengine's waited."""
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        file = Path(trace.tb_frame.f_code.co_filename)
+        if {"mmssprl", "mmengine", "mmpretrain"} & set(file.parts):
+            place = f"{'/'.join(file.parts[-3:])}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return f"{str(error).splitlines()[0]} ({place})"

@@ -1,0 +1,190 @@
+"""One function per measurement of a GPU; each works on any device, which the tests use.
+
+Legend: B images, V crops of an image.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from counts import build_model, random_batch
+from gpu_meter import Meter, alternate
+from measure import ratio, spread
+from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import DefaultScope
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mmssprl.models.ssprl import pool
+from mmssprl.pyramid import ViewLayout
+
+_NUM_CLASSES = 1000
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured.
+
+    Args:
+        rounds: Timed rounds, each of all sides.
+        repeats: Steps per round and side.
+        warmup: Steps before, in which kernels are chosen or compiled.
+    """
+
+    rounds: int
+    repeats: int
+    warmup: int
+
+
+Spread = tuple[float, float, float]
+"""Median, lower and upper quartile over the rounds."""
+
+
+class Pretraining:
+    """A config's model with its optimizer and one synthetic batch on the device.
+
+    Args:
+        cfg: Prepared by ``mmssprl.engine.launch``, which sets mixed precision and compilation.
+        device: Where it trains.
+        batch: B.
+    """
+
+    def __init__(self, cfg: Config, device: torch.device, batch: int) -> None:
+        self.batch = batch
+        self.model = build_model(cfg).to(device)
+        with DefaultScope.overwrite_default_scope("mmssprl"):
+            self.optim_wrapper = build_optim_wrapper(self.model, cfg.optim_wrapper)
+        self.data = synthetic_batch(self.model.layout, batch, device)
+        self.losses: dict[str, Tensor] = {}
+
+    def step(self) -> None:
+        """Augment, forward, backward, update: the step of the runner's loop."""
+        self.losses = self.model.train_step(self.data, self.optim_wrapper)
+
+
+def synthetic_batch(layout: ViewLayout, batch: int, device: torch.device) -> dict[str, Any]:
+    """Return noise in the loader's form, on the device."""
+    return {"inputs": [crops.to(device) for crops in random_batch(layout, batch)["inputs"]]}
+
+
+class PlainResNet:
+    """The same backbone with a classifier, SGD and finished crops: what the hardware can do.
+
+    Args:
+        cfg: The pre-training whose backbone it is.
+        device: Where it trains.
+        batch: Crops per step.
+
+    Mixed precision, compilation and the side of the crops are those of the config.
+    """
+
+    def __init__(self, cfg: Config, device: torch.device, batch: int) -> None:
+        whole = build_model(cfg)
+        backbone, px = whole.backbone, whole.layout.image_px
+        channels = cfg.model.neck.in_channels
+        self.batch = batch
+        self.mixed = cfg.optim_wrapper.type == "AmpOptimWrapper"
+        self.model = _Classifier(backbone, channels).to(device, memory_format=torch.channels_last)
+        self.forward = (
+            torch.compile(self.model, dynamic=False) if whole.compile_backbone else self.model
+        )
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
+        crops = torch.randn(batch, 3, px, px, device=device)
+        self.crops = crops.contiguous(memory_format=torch.channels_last)
+        self.labels = torch.randint(_NUM_CLASSES, (batch,), device=device)
+
+    def step(self) -> None:
+        """Forward, backward, update."""
+        with torch.autocast(self.crops.device.type, torch.bfloat16, enabled=self.mixed):
+            loss = F.cross_entropy(self.forward(self.crops), self.labels)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+
+
+class _Classifier(nn.Module):
+    def __init__(self, backbone: nn.Module, channels: int) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.linear = nn.Linear(channels, _NUM_CLASSES)
+
+    def forward(self, crops: Tensor) -> Tensor:
+        return self.linear(pool(self.backbone(crops)))
+
+
+def warm_up(meter: Meter, work: Callable[[], object], steps: int) -> float:
+    """Run some steps and return their seconds."""
+    start = meter.mark()
+    for _ in range(steps):
+        work()
+    return meter.seconds_between(start, meter.mark())
+
+
+def against_plain(
+    meter: Meter, ours: Any, plain: Any, sizes: Sizes, equivalent: float
+) -> tuple[Spread, Spread]:
+    """G1: our images per second in crops of 224 px against those of a plain ResNet.
+
+    Args:
+        meter: The device.
+        ours: ``Pretraining``, warm.
+        plain: ``PlainResNet``, warm.
+        sizes: Rounds and repeats.
+        equivalent: Crops of 224 px with the FLOPs of one image's crops.
+
+    Returns:
+        The ratio, and the crops per second of the plain ResNet.
+    """
+    sides = {"ours": ours.step, "plain": plain.step}
+    seconds = alternate(meter, sides, sizes.rounds, sizes.repeats)
+    per_crop = [s / plain.batch for s in seconds["plain"]]
+    own = [s / (ours.batch * equivalent) for s in seconds["ours"]]
+    return ratio(per_crop, own), spread([1 / s for s in per_crop])
+
+
+def images_per_second(meter: Meter, ours: Any, sizes: Sizes) -> Spread:
+    """G2: synthetic batches on the device."""
+    seconds = alternate(meter, {"ours": ours.step}, sizes.rounds, sizes.repeats)["ours"]
+    return spread([ours.batch / s for s in seconds])
+
+
+def augmentation_share(meter: Meter, ours: Any, sizes: Sizes) -> tuple[Spread, Spread]:
+    """G6: the preprocessor's share of the device's time, inside of running steps.
+
+    Timed alone it would also be charged with the gaps in which it waits for the host, which the
+    rest of a step covers.
+
+    Returns:
+        The share in [0, 1], and milliseconds per step.
+    """
+    marks: list[Any] = []
+    preprocessor = ours.model.data_preprocessor
+    hooks = [
+        preprocessor.register_forward_pre_hook(lambda *_: marks.append(meter.mark())),
+        preprocessor.register_forward_hook(lambda *_: marks.append(meter.mark())),
+    ]
+    shares, milliseconds = [], []
+    try:
+        for _ in range(sizes.rounds):
+            marks.clear()
+            start = meter.mark()
+            for _ in range(sizes.repeats):
+                ours.step()
+            whole = meter.seconds_between(start, meter.mark())
+            parts = zip(marks[::2], marks[1::2], strict=True)
+            augment = sum(meter.seconds_between(begin, end) for begin, end in parts)
+            shares.append(augment / whole)
+            milliseconds.append(1e3 * augment / sizes.repeats)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return spread(shares), spread(milliseconds)
+
+
+def peak_bytes_per_image(meter: Meter, ours: Any) -> float:
+    """G10: highest amount of memory in tensors during a step, weights and all, per image."""
+    meter.reset_peak()
+    ours.step()
+    return meter.peak_bytes() / ours.batch

@@ -1,0 +1,171 @@
+"""What only a GPU can tell, behind one small interface, and limits of time and of memory."""
+
+import gc
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
+
+import torch
+
+T = TypeVar("T")
+
+
+class Meter(Protocol):
+    """Clock, memory and alarm of a device."""
+
+    device: torch.device
+
+    def mark(self) -> Any:
+        """Put a mark into the device's stream of work."""
+
+    def seconds_between(self, start: Any, end: Any) -> float:
+        """Wait for two marks and return the device's time between them."""
+
+    def reset_peak(self) -> None:
+        """Forget the highest amount of memory so far."""
+
+    def peak_bytes(self) -> int:
+        """Highest amount of memory in tensors since the reset."""
+
+    def free(self) -> None:
+        """Give back memory that nothing uses."""
+
+    def forbid_waiting(self, forbidden: bool) -> None:
+        """Make every wait of the host for the device an error, or allow them again."""
+
+
+class CudaMeter:
+    """The current CUDA device."""
+
+    def __init__(self) -> None:
+        self.device = torch.device("cuda", torch.cuda.current_device())
+
+    def mark(self) -> torch.cuda.Event:
+        """Record an event."""
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def seconds_between(self, start: torch.cuda.Event, end: torch.cuda.Event) -> float:
+        """Wait for both events and return the time between them."""
+        end.synchronize()
+        return start.elapsed_time(end) * 1e-3
+
+    def reset_peak(self) -> None:
+        """Reset torch's counter."""
+        torch.cuda.reset_peak_memory_stats(self.device)
+
+    def peak_bytes(self) -> int:
+        """Read torch's counter."""
+        return torch.cuda.max_memory_allocated(self.device)
+
+    def free(self) -> None:
+        """Collect cycles, which hold whole models, and empty torch's cache."""
+        gc.collect()
+        torch.cuda.empty_cache()
+
+    def forbid_waiting(self, forbidden: bool) -> None:
+        """Set torch's debug mode."""
+        torch.cuda.set_sync_debug_mode("error" if forbidden else "default")
+
+
+def seconds_per_call(meter: Meter, work: Callable[[], object], repeats: int) -> float:
+    """Time calls in a row on the device, without a wait in between."""
+    start = meter.mark()
+    for _ in range(repeats):
+        work()
+    return meter.seconds_between(start, meter.mark()) / repeats
+
+
+def alternate(
+    meter: Meter, sides: dict[str, Callable[[], object]], rounds: int, repeats: int
+) -> dict[str, list[float]]:
+    """Time sides in turn: A B, B A, A B, ..., so that a slow second meets all of them.
+
+    Args:
+        meter: The device.
+        sides: Name -> the work, warm already.
+        rounds: Timed rounds of each side, at least 1.
+        repeats: Calls per round and side.
+
+    Returns:
+        Name -> seconds per call, one per round.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    order = list(sides)
+    for _ in range(rounds):
+        for name in order:
+            seconds[name].append(seconds_per_call(meter, sides[name], repeats))
+        order.reverse()
+    return seconds
+
+
+def with_room(
+    measure: Callable[[int], T], batch: int, meter: Meter, log: Callable[[str], None]
+) -> tuple[T, int]:
+    """Measure with a batch, or with half of it, ..., until it fits into the memory.
+
+    Returns:
+        The measurement and its batch.
+
+    Raises:
+        torch.cuda.OutOfMemoryError: Not even one image fits.
+    """
+    while True:
+        try:
+            return measure(batch), batch
+        except torch.cuda.OutOfMemoryError:
+            if batch == 1:
+                raise
+        # Out here the error is gone, and with it the frames that held the tensors.
+        meter.free()
+        log(f"out of memory with {batch} images: trying {batch // 2}")
+        batch //= 2
+
+
+class OutOfTimeError(BaseException):
+    """A part took too long. No ``Exception``: compilers catch those and go on."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Stop what runs in here after some seconds, at the next line of Python.
+
+    Raises:
+        OutOfTimeError: The time is over.
+    """
+
+    def stop(number: int, frame: object) -> None:
+        raise OutOfTimeError(f"stopped after {seconds:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class Stopwatch:
+    """Seconds since it was made, by the clock."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Since it was made."""
+        return time.monotonic() - self._start
+
+
+def describe_gpu() -> dict[str, Any]:
+    """Describe the CUDA device for the report."""
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return {
+        "gpu": f"{properties.name}, {properties.total_memory / 2**30:.0f} GiB, "
+        f"{properties.multi_processor_count} multiprocessors",
+        "cuda": f"{torch.version.cuda}, cudnn {torch.backends.cudnn.version()}",
+    }

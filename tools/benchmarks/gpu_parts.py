@@ -1,0 +1,302 @@
+"""The parts of gpu.py: what is measured together, and which gates the numbers are judged by."""
+
+import math
+import os
+import tempfile
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import torch
+from gpu_loop import LoopSizes, loader_rate, train_from_jpeg, write_list
+from gpu_measures import (
+    PlainResNet,
+    Pretraining,
+    Sizes,
+    against_plain,
+    augmentation_share,
+    images_per_second,
+    peak_bytes_per_image,
+    synthetic_batch,
+    warm_up,
+)
+from gpu_meter import Meter, OutOfTimeError, Stopwatch, time_limit, with_room
+from measure import Row
+from mmengine.config import Config
+from sample_images import write_images
+
+from mmssprl.pyramid import ViewLayout
+
+_ACTIVATION_BYTES = 318e6
+"""Of one image with 28 crops, derived from the layers; G10 allows 1.35 of it."""
+
+_MIN_PART_S = 5.0
+_PLAIN_MULTIPLE = 8  # of the plain batch
+
+
+class Gate(NamedTuple):
+    """What a row is, beside its value; see ``measure.Row``."""
+
+    what: str
+    unit: str
+    gate: float | None = None
+    stretch: float | None = None
+    better: Literal["higher", "lower"] = "higher"
+
+
+_AGAINST_PLAIN = "in crops of 224 px of equal FLOPs, against a plain ResNet"
+_SHARE = "augmentation's share of a step"
+GATES = {
+    "G1": Gate(f"28 crops, eager: images/s {_AGAINST_PLAIN}", "x", 0.90),
+    "G1-34": Gate(f"34 crops, eager: images/s {_AGAINST_PLAIN}", "x", 0.90),
+    "G1-compiled": Gate(f"28 crops, compiled: images/s {_AGAINST_PLAIN}", "x", 0.90),
+    "G1-34-compiled": Gate(f"34 crops, compiled: images/s {_AGAINST_PLAIN}", "x", 0.90),
+    "G2": Gate("28 crops, synthetic batch, eager", "images/s", 550, 800),
+    "G2-compiled": Gate("28 crops, synthetic batch, compiled", "images/s", 550, 800),
+    "G6": Gate(f"{_SHARE}, 28 crops, eager", "", 0.10, better="lower"),
+    "G6-compiled": Gate(f"{_SHARE}, 28 crops, compiled", "", 0.04, better="lower"),
+    "G7": Gate(
+        "28 crops, eager, from JPEG with loader and prefetcher, against synthetic", "x", 0.95
+    ),
+    "G9": Gate(
+        "steps between log steps in which the host waits for the GPU", "", 0, better="lower"
+    ),
+    "G10": Gate(
+        "peak memory per image, weights and all, 28 crops, eager",
+        "MB",
+        1.35 * _ACTIVATION_BYTES / 1e6,
+        better="lower",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """Measurements that share a model.
+
+    Args:
+        name: For the log.
+        limit_s: After which it is stopped.
+        ids: Its gates, which count as missed if it does not get to them.
+        run: Measures and adds rows.
+    """
+
+    name: str
+    limit_s: float
+    ids: tuple[str, ...]
+    run: Callable[["Session"], None]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is measured, apart from the device.
+
+    Args:
+        batch: Images per step asked for.
+        sizes: Rounds of the synthetic measurements.
+        loop: Steps of the training from JPEG; ``batch`` replaces its own.
+        num_files: Different JPEG files.
+        config: (crops, compiled) -> a prepared config.
+        equivalent: Crops -> crops of 224 px of equal FLOPs.
+        gate_2: Whether G2 judges this GPU; it is for an H200.
+    """
+
+    batch: int
+    sizes: Sizes
+    loop: LoopSizes
+    num_files: int
+    config: Callable[[int, bool], Config]
+    equivalent: Callable[[int], float]
+    gate_2: bool
+
+
+class Session:
+    """One run: the device, the rows so far, and the log.
+
+    Args:
+        meter: The device.
+        setting: What is measured.
+        log: Takes lines of progress.
+    """
+
+    def __init__(self, meter: Meter, setting: Setting, log: Callable[[str], None]) -> None:
+        self.meter = meter
+        self.setting = setting
+        self.log = log
+        self.rows: dict[str, Row] = {}
+
+    def add(
+        self,
+        row_id: str,
+        value: float,
+        *,
+        spread: tuple[float, float] | None = None,
+        note: str = "",
+        info: Gate | None = None,
+    ) -> None:
+        """Add a row, or replace it; it is printed at once, so that no crash can take it back."""
+        gate = info or GATES[row_id]
+        if row_id.startswith("G2") and not self.setting.gate_2:
+            gate = gate._replace(gate=None, stretch=None)
+            note = f"{note} The gate is for an H200.".strip()
+        self.rows[row_id] = Row(row_id, gate.what, value, *gate[1:], spread=spread, note=note)
+        self.log(f"{row_id}: {value:.4g} {gate.unit} ({gate.what}) {note}".rstrip())
+
+    def note(self, batch: int) -> str:
+        """Say with how many images a number was taken, and whether fewer than asked for."""
+        asked = self.setting.batch
+        return f"B = {batch}" + (f", not {asked}: out of memory." if batch < asked else ".")
+
+
+def run_parts(session: Session, parts: Sequence[Part], total_s: float) -> list[Row]:
+    """Run the parts, each within its own time and what is left of the whole; return all rows.
+
+    A part that fails or takes too long costs its own rows only: they say why and are missed.
+    """
+    clock = Stopwatch()
+    for i, part in enumerate(parts, start=1):
+        left = total_s - clock.seconds
+        limit = min(part.limit_s, left)
+        session.log(f"part {i} of {len(parts)}: {part.name}, at most {max(limit, 0):.0f} s")
+        reason = f"no time left: {total_s:.0f} s are over" if limit < _MIN_PART_S else ""
+        if not reason:
+            reason = _run_part(session, part, limit)
+        for row_id in part.ids:
+            if row_id not in session.rows:
+                session.add(row_id, math.nan, note=f"Not measured: {reason or 'left out'}.")
+        session.meter.free()
+        torch._dynamo.reset()
+    return list(session.rows.values())
+
+
+def _run_part(session: Session, part: Part, limit: float) -> str:
+    try:
+        with time_limit(limit):
+            part.run(session)
+    except OutOfTimeError as error:
+        session.log(f"{part.name}: {error}")
+        return str(error)
+    except Exception as error:
+        session.log(traceback.format_exc())
+        return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+    return ""
+
+
+def synthetic_part(num_crops: int, compiled: bool) -> Callable[[Session], None]:
+    """Return the part that measures a synthetic batch: G10, G2, G6 with 28 crops, and G1."""
+    suffix = ("-34" if num_crops == 34 else "") + ("-compiled" if compiled else "")
+    name = f"{num_crops} crops, {'compiled' if compiled else 'eager'}"
+
+    def measure(session: Session, batch: int) -> None:
+        meter, sizes, note = session.meter, session.setting.sizes, session.note(batch)
+        cfg = session.setting.config(num_crops, compiled)
+        ours = Pretraining(cfg, meter.device, batch)
+        seconds = warm_up(meter, ours.step, sizes.warmup)
+        session.add(
+            f"first_steps{suffix}",
+            seconds,
+            info=Gate(f"{name}: first {sizes.warmup} steps, compilers and cudnn's choice", "s"),
+        )
+        if num_crops == 28:
+            if not compiled:
+                peak = peak_bytes_per_image(meter, ours) / 1e6
+                session.add("G10", peak, note=note)
+            rate, low, high = images_per_second(meter, ours, sizes)
+            session.add(f"G2{suffix}", rate, spread=(low, high), note=note)
+            share, (middle, *_) = augmentation_share(meter, ours, sizes)
+            session.add(
+                f"G6{suffix}", share[0], spread=share[1:], note=f"{middle:.2f} ms a step, {note}"
+            )
+        equivalent = session.setting.equivalent(num_crops)
+        crops = max(1, round(batch * equivalent / _PLAIN_MULTIPLE)) * _PLAIN_MULTIPLE
+        plain = PlainResNet(cfg, meter.device, crops)
+        warm_up(meter, plain.step, sizes.warmup)
+        against, per_second = against_plain(meter, ours, plain, sizes, equivalent)
+        plain_note = f"{note} {equivalent:.2f} crops an image; the plain one has {crops} a step."
+        session.add(f"G1{suffix}", against[0], spread=against[1:], note=plain_note)
+        session.add(
+            f"plain{suffix}",
+            per_second[0],
+            spread=per_second[1:],
+            info=Gate(f"beside {name}: plain ResNet, crops of 224 px", "crops/s"),
+        )
+        session.add(
+            f"images{suffix}",
+            against[0] * per_second[0] / equivalent,
+            note=note,
+            info=Gate(f"{name}: synthetic batch, from the ratio above", "images/s"),
+        )
+
+    def run(session: Session) -> None:
+        with_room(
+            lambda batch: measure(session, batch), session.setting.batch, session.meter, session.log
+        )
+
+    return run
+
+
+def loop_part(session: Session) -> None:
+    """Measure the real loop from JPEG files: G9, G7 and what the loader needs."""
+
+    def measure(batch: int) -> None:
+        sizes = replace(session.setting.loop, batch=batch)
+        with tempfile.TemporaryDirectory() as folder:
+            _measure_loop(session, sizes, Path(folder))
+
+    with_room(measure, session.setting.batch, session.meter, session.log)
+
+
+def _measure_loop(session: Session, sizes: LoopSizes, folder: Path) -> None:
+    note = session.note(sizes.batch)
+    images = write_images(folder / "images", session.setting.num_files)
+    files = sorted(images.iterdir())
+    kilobytes = sum(path.stat().st_size for path in files) / len(files) / 1e3
+    names = [path.name for path in files]
+    list_file = write_list(folder / "list.txt", names, sizes.num_steps * sizes.batch)
+    cfg = session.setting.config(28, False)
+    cfg.train_dataloader.dataset.update(
+        data_root=str(folder), data_prefix="images", ann_file=list_file.name
+    )
+    loader = loader_rate(cfg, sizes)
+    layout = ViewLayout.build(cfg.model.layout)
+    data = synthetic_batch(layout, sizes.batch, session.meter.device)
+    found = train_from_jpeg(session.meter, cfg, sizes, folder / "runs", data)
+    session.add(
+        "G9",
+        1 if found.waits else 0,
+        note=found.waits or f"{found.guarded} steps of the runner's loop passed.",
+    )
+    rates = found.synthetic_rates
+    synthetic = sum(rates) / len(rates)
+    cores = min(sizes.workers, os.cpu_count() or 1) or 1
+    source = f"{len(files)} generated JPEGs of {kilobytes:.0f} kB, {sizes.workers} workers"
+    session.add(
+        "G7",
+        found.jpeg_rate / synthetic,
+        spread=(found.jpeg_rate / max(rates), found.jpeg_rate / min(rates)),
+        note=f"{note} {found.jpeg_rate:.0f} against {synthetic:.0f} images/s; {source}, "
+        f"{os.cpu_count()} cores.",
+    )
+    session.add("loader", loader, note=source, info=Gate("28 crops: loader alone", "images/s"))
+    session.add(
+        "loader_cores",
+        synthetic / (loader / cores),
+        info=Gate("28 crops: cores whose loader keeps up with the synthetic rate", "cores"),
+    )
+
+
+def all_parts(quick: bool) -> list[Part]:
+    """Return the parts in the order of their worth; ``quick`` leaves out what is compiled."""
+    eager = [
+        Part("28 crops, eager", 100, ("G10", "G2", "G6", "G1"), synthetic_part(28, False)),
+        Part("28 crops from JPEG", 100, ("G9", "G7"), loop_part),
+        Part("34 crops, eager", 60, ("G1-34",), synthetic_part(34, False)),
+    ]
+    ids = ("G2-compiled", "G6-compiled", "G1-compiled")
+    compiled = [
+        Part("28 crops, compiled", 200, ids, synthetic_part(28, True)),
+        Part("34 crops, compiled", 150, ("G1-34-compiled",), synthetic_part(34, True)),
+    ]
+    return eager if quick else eager + compiled
