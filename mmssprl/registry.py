@@ -29,7 +29,7 @@ OPTIMIZERS = _child(parents.OPTIMIZERS, "mmssprl.engine")
 
 RUNNERS = _child(parents.RUNNERS)
 LOOPS = _child(parents.LOOPS)
-LOG_PROCESSORS = _child(parents.LOG_PROCESSORS)
+LOG_PROCESSORS = _child(parents.LOG_PROCESSORS, "mmssprl.engine")
 DATA_SAMPLERS = _child(parents.DATA_SAMPLERS)
 MODEL_WRAPPERS = _child(parents.MODEL_WRAPPERS)
 WEIGHT_INITIALIZERS = _child(parents.WEIGHT_INITIALIZERS)
