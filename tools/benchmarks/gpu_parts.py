@@ -144,6 +144,10 @@ class Session:
         self.rows[row_id] = Row(row_id, gate.what, value, *gate[1:], spread=spread, note=note)
         self.log(f"{row_id}: {value:.4g} {gate.unit} ({gate.what}) {note}".rstrip())
 
+    def with_room(self, measure: Callable[[int], None]) -> None:
+        """Measure with the batch asked for, or with less where the memory is short."""
+        with_room(measure, self.setting.batch, self.meter, self.log)
+
     def note(self, batch: int) -> str:
         """Say with how many images a number was taken, and whether fewer than asked for."""
         asked = self.setting.batch
@@ -229,12 +233,7 @@ def synthetic_part(num_crops: int, compiled: bool) -> Callable[[Session], None]:
             info=Gate(f"{name}: synthetic batch, from the ratio above", "images/s"),
         )
 
-    def run(session: Session) -> None:
-        with_room(
-            lambda batch: measure(session, batch), session.setting.batch, session.meter, session.log
-        )
-
-    return run
+    return lambda session: session.with_room(lambda batch: measure(session, batch))
 
 
 def loop_part(session: Session) -> None:
@@ -245,7 +244,7 @@ def loop_part(session: Session) -> None:
         with tempfile.TemporaryDirectory() as folder:
             _measure_loop(session, sizes, Path(folder))
 
-    with_room(measure, session.setting.batch, session.meter, session.log)
+    session.with_room(measure)
 
 
 def _measure_loop(session: Session, sizes: LoopSizes, folder: Path) -> None:

@@ -37,15 +37,15 @@ def rows(images: Path, quick: bool, log: Log) -> list[Row]:
     """
     batch_size, rounds = (2, 2) if quick else (4, 4)
     with _quiet_mmengine(), one_thread():
-        log("step: operators, FLOPs, activation memory (exact)")
+        log("operators, FLOPs, activation memory (exact)")
         found = _count_rows()
-        log("step: host syncs and collectives in real runs (exact)")
+        log("host syncs and collectives in real runs (exact)")
         found += [sync_row(), *_collective_rows()]
-        log("step: LARC against float64")
+        log("LARC against float64")
         found += _larc_rows(quick)
-        log(f"step: {rounds + 1} rounds of {batch_size} images x 28 crops, ResNet-50")
+        log(f"{rounds + 1} rounds of {batch_size} images x 28 crops, ResNet-50")
         found += time_rows(images, batch_size, rounds)
-        log(f"step: SwAV, {rounds + 1} rounds of {batch_size} images x 8 crops, ResNet-50")
+        log(f"SwAV, {rounds + 1} rounds of {batch_size} images x 8 crops, ResNet-50")
         found += swav_step.rows(partial(loader_batch, images), batch_size, rounds)
     return found
 
