@@ -1,9 +1,19 @@
-"""A profile of round numbers, for the tests of its table, advice and picture."""
+"""For the tests of profiling: a clock moved by hand, a small training, and a profile of round
+numbers."""
 
 from dataclasses import replace
 
+import numpy as np
+import torch
+from mmengine.registry import DefaultScope
+from PIL import Image
+
 from mmssprl.profiling.loader_phases import LoaderCost
+from mmssprl.profiling.parts import build_parts, read_config
 from mmssprl.profiling.result import Profile, Setting
+from mmssprl.shipped import shipped
+
+CONFIG = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
 
 SETTING = Setting(
     config="configs/ssprl/mine.py",
@@ -56,3 +66,38 @@ def profile_with(*, free_step_ms=200.0, loader=None, **setting):
     return replace(
         PROFILE, setting=replace(SETTING, **setting), loader=cost, free_step_ms=free_step_ms
     )
+
+
+class Time:
+    """A clock that moves only when told to."""
+
+    def __init__(self):
+        self.ns = 0
+
+    def now(self):
+        return self.ns
+
+    def after(self, ns, result=None):
+        self.ns += ns
+        return result
+
+
+def save_images(folder):
+    """Twelve JPEGs of noise, 00.jpg to 11.jpg."""
+    draw = np.random.default_rng(0)
+    for i in range(12):
+        pixels = draw.integers(0, 256, (60, 80, 3), np.uint8)
+        Image.fromarray(pixels).save(folder / f"{i:02}.jpg")
+    return folder
+
+
+def parts_of(images, **options):
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        cfg = read_config(
+            CONFIG, data=images, amp=False, compile=False, cfg_options=options, launcher="none"
+        )
+        cfg.train_dataloader.batch_size = 4
+        torch.manual_seed(0)
+        parts = build_parts(cfg)
+    batch = parts.collate([parts.dataset[i] for i in range(4)])
+    return parts, batch

@@ -47,29 +47,17 @@ def train(model, step=0):
     return losses, grads
 
 
-class KeptActivations:
-    """``extract_feat`` of the parts one after the other, without recomputation."""
-
-    def __init__(self, model, num_chunks):
-        self.model, self.num_chunks = model, num_chunks
-
-    def __call__(self, inputs):
-        return self.model.layout.split(
-            [
-                torch.cat(
-                    [
-                        crop_features(self.model.backbone, part)
-                        for part in crops.chunk(self.num_chunks, dim=1)
-                    ],
-                    dim=1,
-                )
-                for crops in inputs
-            ]
-        )
-
-
 def with_kept_activations(model, num_chunks):
-    model.extract_feat = KeptActivations(model, num_chunks)
+    """The model, running the parts one after the other without recomputation."""
+
+    def extract_feat(inputs):
+        features = [
+            [crop_features(model.backbone, part) for part in crops.chunk(num_chunks, dim=1)]
+            for crops in inputs
+        ]
+        return model.layout.split([torch.cat(parts, dim=1) for parts in features])
+
+    model.extract_feat = extract_feat
     return model
 
 

@@ -1,0 +1,162 @@
+"""What an image costs: CPU time of its loader, bytes kept for the backward."""
+
+from types import SimpleNamespace
+
+import image_folders
+import pytest
+import torch
+from profiles import Time, parts_of, save_images
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from mmssprl.profiling import (
+    loader_phases,
+)
+from mmssprl.profiling.loader_phases import measure_loader
+from mmssprl.profiling.saved_bytes import count_saved_bytes
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    return save_images(tmp_path_factory.mktemp("images"))
+
+
+class TestSavedBytes:
+    def test_by_hand(self):
+        module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU())
+        x = torch.randn(5, 3)
+        result, count = count_saved_bytes(module, lambda: module(x))
+        assert result.shape == (5, 4)
+        # x, the normalisation's input, its mean and deviation, and what ReLU gives; neither the
+        # weights nor the running statistics.
+        assert count == 4 * (5 * 3 + 5 * 4 + 2 * 4 + 5 * 4)
+        result.sum().backward()
+        assert module[0].weight.grad is not None
+
+    def test_a_storage_counts_once_and_whole(self):
+        module = nn.Linear(1, 1)
+        whole = torch.randn(100, 4, requires_grad=True)
+        part = whole[:2]
+        _, count = count_saved_bytes(module, lambda: part.square() + part.square() * 2)
+        assert count == 100 * 4 * 4
+
+    def test_freed_storages_are_not_taken_for_others(self):
+        module = nn.Linear(1, 1)
+        x = torch.randn(100_000, requires_grad=True)
+
+        def forward():
+            for _ in range(10):
+                (x * 2).square()  # dropped at once, so that the next one can get its memory
+            return x.square()
+
+        _, count = count_saved_bytes(module, forward)
+        assert count == 4 * 100_000 * 11
+
+    def test_of_a_checkpointed_part_the_inputs(self):
+        module = nn.Sequential(nn.Linear(3, 4), nn.Sigmoid(), nn.Linear(4, 2))
+        x = torch.randn(5, 3, requires_grad=True)
+        _, count = count_saved_bytes(module, lambda: checkpoint(module, x, use_reentrant=False))
+        assert count == 4 * 5 * 3
+
+    def test_doubles_with_the_batch(self, images):
+        parts, batch = parts_of(images)
+
+        def count(num_images):
+            data = parts.core.data_preprocessor(
+                {"inputs": [crops[:num_images] for crops in batch["inputs"]]}, True
+            )
+            return count_saved_bytes(parts.core, lambda: parts.model(**data, mode="loss"))[1]
+
+        two, three, four = count(2), count(3), count(4)
+        assert four - three == three - two
+        # Batch statistics and normalised prototypes do not grow.
+        assert 0 < two - 2 * (four - three) < 0.05 * two
+
+
+class SlowImages:
+    """A data set whose items only let time pass: 3 ms to decode, 5 ms to crop."""
+
+    def __init__(self, time, wall_ns=0):
+        self.time, self.wall_ns, self.taken = time, wall_ns, []
+
+    def load_image(self, idx):
+        self.time.wall_ns += self.wall_ns
+        return self.time.after(3_000_000, idx)
+
+    def __getitem__(self, idx):
+        self.taken.append(idx)
+        return self.time.after(5_000_000, self.load_image(idx))
+
+
+@pytest.fixture
+def cpu_time(monkeypatch):
+    cpu = Time()
+    cpu.wall_ns = 0
+    fake = SimpleNamespace(
+        process_time_ns=cpu.now, perf_counter=lambda: (cpu.ns + cpu.wall_ns) / 1e9
+    )
+    monkeypatch.setattr(loader_phases, "time", fake)
+    return cpu
+
+
+class TestMeasureLoader:
+    def measure(self, dataset, indices, batch_size):
+        return measure_loader(
+            dataset,
+            indices,
+            lambda part: dataset.time.after(8_000_000, list(part)),
+            batch_size=batch_size,
+            use_workers=False,
+        )
+
+    def test_splits_the_cpu_time_of_an_image(self, cpu_time):
+        dataset = SlowImages(cpu_time)
+        cost, batches = self.measure(dataset, list(range(500, 600)), batch_size=2)
+        assert cost.ms == {"read and decode": 3, "crop": 5, "collate": 8 / 2}
+        assert cost.worker_ms == 12
+        assert cost.num_images == 64
+        assert cost.wall_over_cpu == 1
+        assert batches == [[500, 501], [502, 503], [504, 505], [506, 507]]
+        assert dataset.taken == [500, *range(500, 564)]
+        assert "load_image" not in vars(dataset)
+
+    def test_takes_what_few_images_give(self, cpu_time):
+        cost, batches = self.measure(SlowImages(cpu_time), [4, 5, 6, 7, 8], batch_size=2)
+        assert cost.num_images == 5
+        assert batches == [[4, 5], [6, 7]]
+
+    def test_a_slow_disk_ends_it_after_one_batch_and_is_seen(self, cpu_time):
+        dataset = SlowImages(cpu_time, wall_ns=21 * 10**9)
+        cost, batches = self.measure(dataset, list(range(100)), batch_size=3)
+        assert cost.num_images == 3
+        assert batches == [[0, 1, 2]]
+        assert cost.wall_over_cpu == pytest.approx((21_000 * 3 + 24) / 24)
+
+    def test_loads_on_one_thread(self, cpu_time, monkeypatch):
+        threads = []
+        dataset = SlowImages(cpu_time)
+        monkeypatch.setattr(
+            dataset, "load_image", lambda idx: threads.append(torch.get_num_threads())
+        )
+        torch.set_num_threads(3)
+        try:
+            self.measure(dataset, [0, 1], batch_size=1)
+            threads.append(torch.get_num_threads())
+        finally:
+            torch.set_num_threads(1)
+        assert threads == [1, 1, 1, 3]
+
+    def test_real_images_through_a_worker(self, tmp_path):
+        root = image_folders.folder(tmp_path, 8)
+        dataset = image_folders.build(root, pipeline=[image_folders.CROP])
+        dataset.set_epoch(0, 0)
+        collate = torch.utils.data.default_collate
+        cost, batches = measure_loader(
+            dataset, [7, 0, 3, 2, 5], collate, batch_size=2, use_workers=True
+        )
+        assert list(cost.ms) == ["read and decode", "crop", "collate", "between processes"]
+        assert min(cost.ms.values()) > 0
+        assert cost.worker_ms < sum(cost.ms.values())
+        assert len(batches) == 2
+        expected = collate([dataset[3], dataset[2]])["inputs"]
+        assert torch.equal(batches[1]["inputs"][0], expected[0])

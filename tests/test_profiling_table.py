@@ -1,0 +1,151 @@
+"""What is said and drawn about a profile."""
+
+import csv
+import io
+from dataclasses import replace
+
+import pytest
+from profiles import PROFILE, profile_with
+
+from mmssprl.profiling import (
+    advise,
+    draw_profile,
+    format_csv,
+    format_profile,
+)
+from mmssprl.profiling import step_phases as phases
+from mmssprl.profiling.result import dominant
+
+
+class TestProfile:
+    def test_rows_by_hand(self):
+        rows = {row.name: row for row in PROFILE.rows}
+        assert list(rows)[:4] == ["read and decode", "crop", "collate", "between processes"]
+        assert "heads forward" not in rows
+        heads = rows["heads"]
+        assert (heads.part, heads.ms_per_step, heads.ms_per_image) == ("step", 50, 12.5)
+        assert heads.percent == pytest.approx(25)
+        crop = rows["crop"]
+        assert (crop.part, crop.ms_per_step, crop.percent) == ("loader", 24, pytest.approx(12))
+        steps = [row for row in PROFILE.rows if row.part == "step"]
+        assert sum(row.percent for row in steps) == pytest.approx(100)
+        assert sum(row.ms_per_step for row in steps) == pytest.approx(200)
+
+    def test_rates_by_hand(self):
+        assert PROFILE.images_per_s == pytest.approx(20)
+        assert PROFILE.loader_images_per_s == pytest.approx(100)
+        assert PROFILE.cores_needed == pytest.approx(20 / 100)
+        several = profile_with(num_processes=3, free_step_ms=100.0)
+        assert several.images_per_s == pytest.approx(120)
+        assert several.cores_needed == pytest.approx(0.4)  # of each process
+
+    def test_the_backbone_is_one_part_when_it_dominates(self):
+        assert dominant(PROFILE) == ("backbone", pytest.approx(50))
+
+    def test_table(self):
+        text = format_profile(PROFILE)
+        lines = text.splitlines()
+        cells = {line[:24].strip(): line.split()[-3:] for line in lines if line.startswith("  ")}
+        assert cells["augment"] == ["4.75", "19.00", "9.5"]
+        assert cells["heads"] == ["12.50", "50.00", "25.0"]
+        assert [line.split() for line in lines if line.startswith("  sum")] == [
+            ["sum", "12.00", "48.00", "24.0"],
+            ["sum", "50.00", "200.00", "100.0"],
+        ]
+        assert "  communication                    0           0          0  one process" in lines
+        figures = {line[:14].strip(): line[14:] for line in lines[lines.index("") + 1 :]}
+        assert figures["step"] == "20 images/s"
+        assert figures["loader"] == "100 images/s per core"
+        assert figures["loader cores"] == "0.2 keep up with the step"
+        assert figures["peak memory"] == "1,024.0 MiB resident"
+        assert figures["activations"] == "3.0 MiB per image kept for the backward"
+        assert figures["measured"] == (
+            "a machine; 2 thread(s); cpu, float32; 4 images a step and process x 1; "
+            "30 of 30 steps; 64 of 1000 images"
+        )
+        assert figures["advice"] == advise(PROFILE)
+
+    def test_table_of_several_gpus_and_special_steps(self):
+        text = format_profile(
+            profile_with(
+                num_processes=2,
+                device="cuda",
+                free_step_ms=160.0,
+                num_chunks=4,
+                is_frozen=True,
+                queues_wait=True,
+                config_batch_size=64,
+            )
+        )
+        assert "one process" not in text
+        assert "50 images/s of 2 processes" in text
+        assert "0.25 keep up with the step of each process" in text
+        assert "1,024.0 MiB allocated" in text
+        assert text.splitlines()[-2].endswith(
+            "; the config's batch is 64; phases wait for the device (200.0 ms a step, 160.0 "
+            "without), and training overlaps the copy; backbone backward computes the forward of "
+            "4 chunks again; prototypes still frozen; queues not in use yet"
+        )
+
+    def test_csv_holds_the_rows(self):
+        rows = list(csv.DictReader(io.StringIO(format_csv(PROFILE))))
+        assert len(rows) == len(PROFILE.rows) == 13
+        assert rows[1] == {
+            "part": "loader",
+            "phase": "crop",
+            "ms_per_image": "6",
+            "ms_per_step": "24",
+            "percent_of_step": "12",
+        }
+
+    def test_picture_has_the_lengths_of_the_rows(self):
+        axes = draw_profile(PROFILE).axes[0]
+        bars = {bar.get_label(): bar.patches[0] for bar in axes.containers}
+        assert {name: bar.get_width() for name, bar in bars.items()} == {
+            row.name: row.ms_per_step for row in PROFILE.rows
+        }
+        ends = [bars["rest"], bars["between processes"]]
+        assert [bar.get_x() + bar.get_width() for bar in ends] == pytest.approx([200, 48])
+        assert len({bar.get_facecolor() for bar in bars.values()}) == len(bars)
+
+
+class TestAdvice:
+    def test_what_dominates(self):
+        assert advise(PROFILE) == (
+            "the step, not its loader, sets the pace; backbone takes 50 %: that is the work "
+            "itself; on a GPU --amp and --compile make it faster."
+        )
+        step_ms = PROFILE.step_ms | {phases.COMMUNICATION: 900.0}
+        assert "communication takes 82 %: a larger batch" in advise(
+            replace(PROFILE, step_ms=step_ms)
+        )
+
+    def test_a_loader_in_the_training_process(self):
+        assert advise(profile_with(num_workers=0)) == (
+            "the loader adds 20 % to every step, because train_dataloader.num_workers=0; set it "
+            "to 1."
+        )
+        assert "sets the pace" in advise(profile_with(num_workers=0, free_step_ms=1000.0))
+
+    def test_too_few_workers(self, tmp_path):
+        text = advise(
+            profile_with(num_workers=4, num_small=6, data=str(tmp_path), free_step_ms=8.0)
+        )
+        assert text == (
+            "the loader is the bottleneck: it needs 5.0 cores to keep up, but "
+            "train_dataloader.num_workers=4; give it 5 cores and as many workers, pack the data "
+            "with `python -m mmssprl pack`, fewer than 6 small views (reading and decoding is "
+            "30 % of it)."
+        )
+
+    def test_too_few_cores_and_packed_already(self):
+        text = advise(profile_with(cores=2.0, free_step_ms=10.0))
+        assert "needs 4.0 cores to keep up, but each process has 2 cores" in text
+        assert "pack" not in text
+        assert "small views" not in text
+
+    def test_a_slow_disk(self):
+        text = advise(profile_with(num_workers=1, free_step_ms=8.0, loader={"wall_over_cpu": 3}))
+        assert text.endswith(
+            "; loading took 3.0 x its CPU time: the disk is slow or the cores are busy."
+        )
