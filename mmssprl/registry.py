@@ -11,7 +11,10 @@ from mmpretrain import registry as parents
 
 
 def _child(parent: Registry, *locations: str) -> Registry:
-    child = Registry(parent.name, parent=parent, scope="mmssprl", locations=list(locations))
+    # mmengine imports a registry's own locations only: with the parent's among them, a bare name
+    # such as LARS is found however the process began.
+    everywhere = [*parent._locations, *locations]
+    child = Registry(parent.name, parent=parent, scope="mmssprl", locations=everywhere)
     root = parent
     while root.parent is not None:
         root = root.parent

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import mmengine.registry as root
 import pytest
 from mmengine.registry import DefaultScope
@@ -31,3 +34,15 @@ def test_our_scope_finds_the_types_of_all_three_by_bare_names():
         assert registry.MODELS.get("SSPRL") is SSPRL
         assert registry.MODELS.get("ImageClassifier").__module__.startswith("mmpretrain.")
         assert registry.HOOKS.get("CheckpointHook").__module__.startswith("mmengine.")
+
+
+def test_bare_names_of_mmpretrain_are_found_in_a_process_that_imported_nothing_of_it():
+    code = """
+from mmssprl.registry import OPTIMIZERS, VISUALIZERS
+
+print(OPTIMIZERS.get("LARS").__module__, VISUALIZERS.get("UniversalVisualizer").__module__)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    first, second = done.stdout.split()[-2:]
+    assert first.startswith("mmpretrain.")
+    assert second.startswith("mmpretrain.")
