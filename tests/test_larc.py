@@ -60,6 +60,16 @@ def test_float32_stays_within_a_millionth():
         np.testing.assert_allclose(p.detach().numpy(), weights, rtol=1e-6, atol=1e-6)
 
 
+def test_norms_of_millions_of_weights_are_exact():
+    generator = torch.Generator().manual_seed(0)
+    param = torch.nn.Parameter(torch.randn(2_400_000, generator=generator))
+    param.grad = torch.randn(param.shape, generator=generator)
+    before, grad = param.detach().double(), param.grad.double()
+    LARC([param], lr=1.0, weight_decay=0.0, trust_coefficient=1.0).step()
+    expected = before - before.norm() / grad.norm() * grad
+    assert (param.double() - expected).abs().max() < 1e-6 * expected.abs().max()
+
+
 def test_zero_norms_leave_the_gradient_as_it_is():
     zero_param = torch.nn.Parameter(torch.zeros(3))
     zero_grad = torch.nn.Parameter(torch.ones(3))

@@ -12,12 +12,13 @@ from counts import build_model, build_optimizer, random_batch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from mmssprl.engine import larc
 from mmssprl.models import sinkhorn_head
 
 
 @contextmanager
 def device_path() -> Iterator[None]:
-    """Take the photometric path of devices whose values are not read, on the CPU.
+    """Take the paths of a device, in augmentation and LARC, on the CPU.
 
     Raises:
         RuntimeError: The functions have no such switch any more.
@@ -35,6 +36,7 @@ def device_path() -> Iterator[None]:
     with ExitStack() as stack:
         for module in modules:
             stack.enter_context(mock.patch.object(module, "params_are_free", return_value=False))
+        stack.enter_context(mock.patch.object(larc, "_on_cpu", return_value=False))
         yield
 
 
