@@ -11,7 +11,7 @@ from image_folders import build, folder, greens
 from test_packing import flip
 
 from mmssprl.cli import main, pack
-from mmssprl.datasets import packed_images, packing
+from mmssprl.datasets import pack_sources, packed_images, packing
 
 
 def test_pack_again_and_check(tmp_path, capsys):
@@ -103,7 +103,7 @@ def test_mistakes_are_one_line(tmp_path, capsys, monkeypatch, argv, message):
 
 def test_control_c_is_no_traceback_and_the_next_run_goes_on(tmp_path, monkeypatch, capsys):
     root, out = folder(tmp_path / "images", 40), str(tmp_path / "out.lmdb")
-    read = packing._value
+    read = pack_sources._value
 
     def slow(path):
         time.sleep(0.05)
@@ -112,9 +112,9 @@ def test_control_c_is_no_traceback_and_the_next_run_goes_on(tmp_path, monkeypatc
         return read(path)
 
     monkeypatch.setattr(packing, "_COMMIT_IMAGES", 4)
-    monkeypatch.setattr(packing, "_BLOCK_IMAGES", 4)
+    monkeypatch.setattr(pack_sources, "_BLOCK_IMAGES", 4)
     with monkeypatch.context() as patch:
-        patch.setattr(packing, "_value", slow)
+        patch.setattr(pack_sources, "_value", slow)
         assert main(["pack", str(root), out]) == 130
     assert capsys.readouterr().out.endswith(
         "stopped; run the same command again, packing goes on where it was\n"

@@ -235,6 +235,20 @@ def test_an_image_that_is_gone_is_a_bad_image(tmp_path, warnings):
     assert build(out)[2]["sample_idx"] != 2
 
 
+def test_a_flipped_bit_is_a_bad_image(tmp_path, warnings):
+    root = folder(tmp_path / "images", 5)
+    out = pack_folder(root, tmp_path / "images.lmdb")
+    data = (root / "02.png").read_bytes()
+    content = out.read_bytes()
+    assert data in content
+    out.write_bytes(content.replace(data, data[:-20] + bytes([data[-20] ^ 1]) + data[-19:]))
+    with pytest.raises(
+        ImageReadError, match="02.png: .* its bytes in .* not those that were packed"
+    ):
+        build(out).load_image(2)
+    assert build(out)[2]["sample_idx"] != 2
+
+
 def test_names_lie_in_two_arrays(tmp_path):
     out = pack_folder(folder(tmp_path / "images", 3), tmp_path / "images.lmdb")
     dataset = build(out)

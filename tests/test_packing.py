@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from image_folders import build, folder
 
-from mmssprl.datasets import pack_progress, packed_images, packing
+from mmssprl.datasets import pack_progress, pack_sources, packed_images, packing
 from mmssprl.datasets.image_names import ImageNames
 from mmssprl.datasets.packed_images import PackedImages, num_stored
 from mmssprl.datasets.packing import pack, verify
@@ -18,7 +18,7 @@ from mmssprl.datasets.packing import pack, verify
 @pytest.fixture(autouse=True)
 def small_commits(monkeypatch):
     monkeypatch.setattr(packing, "_COMMIT_IMAGES", 4)
-    monkeypatch.setattr(packing, "_BLOCK_IMAGES", 3)
+    monkeypatch.setattr(pack_sources, "_BLOCK_IMAGES", 3)
 
 
 def write_files(root, num_files, num_bytes=2000):
@@ -147,9 +147,9 @@ def fork(work):
 @pytest.fixture
 def reads(monkeypatch):
     """The files that packing reads."""
-    seen, read = [], packing._value
+    seen, read = [], pack_sources._value
     monkeypatch.setattr(
-        packing, "_value", lambda path: seen.append(os.path.basename(path)) or read(path)
+        pack_sources, "_value", lambda path: seen.append(os.path.basename(path)) or read(path)
     )
     return seen
 
@@ -180,7 +180,7 @@ def test_a_killed_pack_goes_on(tmp_path, monkeypatch, reads):
 
 def test_control_c_leaves_a_file_that_goes_on(tmp_path, monkeypatch):
     root, out = write_files(tmp_path / "images", 20), tmp_path / "out.lmdb"
-    read = packing._value
+    read = pack_sources._value
 
     def interrupt(path):
         if path.endswith("10.jpg"):
@@ -188,7 +188,7 @@ def test_control_c_leaves_a_file_that_goes_on(tmp_path, monkeypatch):
         return read(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(packing, "_value", interrupt)
+        patch.setattr(pack_sources, "_value", interrupt)
         with pytest.raises(KeyboardInterrupt):
             pack_folder(root, out)
     assert stored(out) == 8
@@ -228,10 +228,25 @@ def test_full_disk_is_one_error_and_goes_on(tmp_path):
     assert same_bytes(root, out)
 
 
-def test_image_that_cannot_be_read_stops_packing_until_it_is_mended(tmp_path):
+def test_unreadable_images_are_refused_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(pack_sources, "_BLOCK_NAMES", 3)
+    root, out = write_files(tmp_path / "images", 10), tmp_path / "out.lmdb"
+    for name in ("03.jpg", "08.jpg"):
+        (root / name).unlink()
+        (root / name).symlink_to(tmp_path / "nowhere")
+    with pytest.raises(PermissionError, match="2 of 10 are not, .* for example .*03.jpg; mend or"):
+        pack_folder(root, out)
+    for name in ("03.jpg", "08.jpg"):
+        (root / name).unlink()
+    pack_folder(root, out)  # another list by now
+    assert stored(out) == 8
+
+
+def test_image_that_goes_away_stops_packing_until_it_is_back(tmp_path, monkeypatch):
     root, out = write_files(tmp_path / "images", 10), tmp_path / "out.lmdb"
     names = build(root).names
     (root / "06.jpg").rename(root / "away")
+    monkeypatch.setattr(pack_sources, "_unreadable", lambda paths: [])
     with pytest.raises(OSError, match="06.jpg: must be readable, but No such file .* it goes on"):
         pack(str(root), names, str(out), log=lambda line: None)
     (root / "away").rename(root / "06.jpg")
@@ -345,7 +360,7 @@ def test_only_the_first_bad_images_are_named(tmp_path, monkeypatch):
     root, out = write_files(tmp_path / "images", 5), tmp_path / "out.lmdb"
     pack_folder(root, out)
     monkeypatch.setattr(packing, "_MAX_NAMED", 2)
-    monkeypatch.setattr(packing.zlib, "crc32", lambda data: -1)
+    monkeypatch.setattr(packed_images.zlib, "crc32", lambda data: -1)
     report = verify(str(out), log=lambda line: None)
     assert (report.num_bad, report.bad) == (5, ["00.jpg", "01.jpg"])
 
@@ -360,13 +375,13 @@ def test_damaged_names_are_found(tmp_path):
 
 def test_what_reads_back_otherwise_is_not_marked_as_complete(tmp_path, monkeypatch):
     root, out = write_files(tmp_path / "images", 5), tmp_path / "out.lmdb"
-    read = packing._value
+    read = pack_sources._value
 
     def garble(path):
         value = read(path)
         return value[:-1] + b"x" if path.endswith("01.jpg") else value
 
-    monkeypatch.setattr(packing, "_value", garble)
+    monkeypatch.setattr(pack_sources, "_value", garble)
     with pytest.raises(RuntimeError, match=r"but 1 of 5 images do not, .*\['01.jpg'\]; delete it"):
         pack_folder(root, out)
     with pytest.raises(ValueError, match="holds 5 of 5 images or was not checked"):

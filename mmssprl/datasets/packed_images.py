@@ -10,6 +10,7 @@ The file holds the bytes of the original image files, unchanged, by their number
 import json
 import os
 import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,6 +53,14 @@ class Header:
 def image_key(index: int) -> bytes:
     """Return the key of image ``index``."""
     return b"image%010d" % index
+
+
+def checked_image(value: bytes | memoryview) -> bytes | memoryview | None:
+    """Return the image file in a stored value, or None if its checksum tells of damage."""
+    if len(value) < CHECKSUM.size:
+        return None
+    data = value[CHECKSUM.size :]
+    return data if zlib.crc32(data) == CHECKSUM.unpack_from(value)[0] else None
 
 
 def is_packed(path: str) -> bool:
@@ -108,9 +117,13 @@ class PackedImages:
         try:
             with _environment(self.path).begin(buffers=True) as txn:
                 value = txn.get(image_key(number))
-                if value is not None:
-                    return np.frombuffer(value, np.uint8)[CHECKSUM.size :].copy()
-            reason = f"{self.path} does not hold it"
+                if value is None:
+                    reason = f"{self.path} does not hold it"
+                else:
+                    data = checked_image(value)
+                    if data is not None:
+                        return np.frombuffer(data, np.uint8).copy()
+                    reason = f"its bytes in {self.path} are not those that were packed"
         except lmdb.Error as error:
             reason = f"it cannot be read from {self.path} ({error})"
         raise ImageReadError(path, reason)

@@ -5,9 +5,7 @@ import hashlib
 import itertools
 import json
 import os
-import zlib
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 
@@ -15,6 +13,7 @@ import lmdb
 
 from mmssprl.datasets.image_names import ImageNames
 from mmssprl.datasets.pack_progress import Log, Progress
+from mmssprl.datasets.pack_sources import read_values, refuse_unreadable
 from mmssprl.datasets.packed_images import (
     CHECKSUM,
     COMPLETE,
@@ -22,6 +21,7 @@ from mmssprl.datasets.packed_images import (
     HEADER,
     NAMES,
     Header,
+    checked_image,
     image_key,
     is_packed,
     num_stored,
@@ -30,10 +30,6 @@ from mmssprl.datasets.packed_images import (
     read_names,
 )
 
-_READERS = 8
-"""Threads that read image files: on a network drive the time goes into waiting for each."""
-
-_BLOCK_IMAGES = 64
 _COMMIT_IMAGES = 1024
 _COMMIT_BYTES = 64 * 2**20
 """How much is written at a time; what was not is lost when packing is stopped."""
@@ -84,6 +80,7 @@ def pack(folder: str, names: ImageNames, out: str, *, log: Log) -> PackReport | 
     Raises:
         ValueError: ``out`` is a file of other images, or no packed file.
         BlockingIOError: Another process packs into ``out``.
+        PermissionError: Images may not be read, or are links to nothing; nothing was written.
         OSError: An image cannot be read, or the disk is full. What was written stays.
         RuntimeError: What was written reads back as something else.
     """
@@ -96,6 +93,7 @@ def pack(folder: str, names: ImageNames, out: str, *, log: Log) -> PackReport | 
                     return None
                 start = num_stored(txn) if txn.get(HEADER) else None
             if start is None:
+                refuse_unreadable(folder, names)
                 values = [(HEADER, json.dumps(asdict(header)).encode())]
                 values += [(NAMES, names.blob.tobytes())]
                 values += [(ENDS, names.ends.astype("<i8").tobytes())]
@@ -156,11 +154,8 @@ def _verified_size(txn: lmdb.Transaction, index: int) -> int | None:
         value = txn.get(image_key(index))
     except lmdb.Error:
         return None
-    if value is None or len(value) < CHECKSUM.size:
-        return None
-    (expected,) = CHECKSUM.unpack_from(value)
-    data = value[CHECKSUM.size :]
-    return len(data) if zlib.crc32(data) == expected else None
+    data = None if value is None else checked_image(value)
+    return None if data is None else len(data)
 
 
 def _note(names: list[str], name: str) -> None:
@@ -259,7 +254,7 @@ def _pack_from(
     paths = (os.path.join(folder, name) for name in itertools.islice(names, start, None))
     values: list[tuple[bytes, bytes]] = []
     num_bytes = 0
-    for index, value in enumerate(_values(paths), start):
+    for index, value in enumerate(read_values(paths), start):
         values.append((image_key(index), value))
         num_bytes += len(value)
         last = index == len(names) - 1
@@ -267,22 +262,3 @@ def _pack_from(
             _commit(env, values, out)
             values, num_bytes = [], 0
         progress.step(len(value) - CHECKSUM.size)
-
-
-def _values(paths: Iterable[str]) -> Iterator[bytes]:
-    """Read files in their order, a few at once, and put their checksums in front."""
-    with ThreadPoolExecutor(_READERS) as readers:
-        while block := list(itertools.islice(paths, _BLOCK_IMAGES)):
-            yield from readers.map(_value, block)
-
-
-def _value(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except OSError as error:
-        raise OSError(
-            f"{path}: must be readable, but {error.strerror}; mend it and run the same command "
-            "again, it goes on."
-        ) from error
-    return CHECKSUM.pack(zlib.crc32(data)) + data
