@@ -16,8 +16,19 @@ from mmssprl.datasets.scenes import generate_scenes
 
 ROOT = Path(__file__).parents[1]
 PRETRAINING = ROOT / "configs/ssprl/ssprl_resnet18_scenes.py"
+# The schedules of the profile, shortened: their form and learning rates stay.
+LINEAR = """
+_base_ = {base!r}
+train_cfg = dict(max_epochs=6, val_interval=6)
+param_scheduler = [dict(_base_.param_scheduler[0], T_max=6)]
+"""
+SEMISUP = """
+_base_ = {base!r}
+train_cfg = dict(max_epochs=25, val_interval=25)
+param_scheduler = [dict(_base_.param_scheduler[0], milestones=[15, 20])]
+"""
 # In a few steps on a few images the figures mean nothing, but every part is used.
-SHORT = """
+DENSE = """
 _base_ = {base!r}
 train_cfg = dict(max_iters=10, val_interval=10)
 test_dataloader = dict(dataset=dict(indices=12))
@@ -57,6 +68,14 @@ def rows(folder, scenes):
     return [Weights("ssprl", str(weights), backbone), Weights("random", "random", backbone)]
 
 
+def shortened(name, change, folder, **others):
+    """Return a protocol of the profile with a changed config."""
+    (protocol,) = choose_protocols("scenes", [name])
+    config = folder / f"short_{name}.py"
+    config.write_text(change.format(base=str(ROOT / protocol.config)))
+    return replace(protocol, config=str(config), **others)
+
+
 def run(rows, protocols, folder, scenes, name, num_gpus=1):
     plan = make_plan(
         rows,
@@ -73,7 +92,10 @@ def run(rows, protocols, folder, scenes, name, num_gpus=1):
 
 
 def test_pretrained_weights_beat_random_ones_with_few_labels_and_frozen(rows, folder, scenes):
-    protocols = choose_protocols("scenes", ["linear", "semisup-10"])
+    protocols = [
+        shortened("linear", LINEAR, folder),
+        shortened("semisup-10", SEMISUP, folder),
+    ]
     found = run(rows, protocols, folder, scenes, "multi_label")
     for protocol in ("linear-coco", "semisup-10"):
         assert found[protocol, "ssprl"]["mAP"] > found[protocol, "random"]["mAP"]
@@ -81,12 +103,10 @@ def test_pretrained_weights_beat_random_ones_with_few_labels_and_frozen(rows, fo
 
 def test_detection_and_segmentation_run_unmodified_packages(rows, folder, scenes):
     """Detection in two processes on the CPU, segmentation in one."""
-    protocols = []
-    for protocol in choose_protocols("scenes", ["detection", "segmentation"]):
-        config = folder / f"short_{protocol.name}.py"
-        config.write_text(SHORT.format(base=str(ROOT / protocol.config)))
-        images_per_step = 8 if protocol.name == "detection" else 0
-        protocols.append(replace(protocol, config=str(config), images_per_step=images_per_step))
+    protocols = [
+        shortened("detection", DENSE, folder, images_per_step=8),
+        shortened("segmentation", DENSE, folder, images_per_step=0),
+    ]
     found = run(rows[:1], protocols, folder, scenes, "dense", num_gpus=2)
     assert list(found["detection", "ssprl"]) == [
         *("AP", "AP50", "AP75"),
