@@ -146,10 +146,11 @@ def choose_recipe(
         reasons["batch"] += f", times {accumulation} as asked"
     if accumulation * batch_size * num_devices > num_images or batch_size < 2:
         times = f" {accumulation} times" if accumulation > 1 else ""
+        largest = num_images // (accumulation * num_devices)
+        fitting = f"choose a batch size from 2 to {largest}, " if largest >= 2 else ""
         raise ValueError(
             f"a step needs 2 images per device and at most all {num_images} images, but got "
-            f"batch size {batch_size}{times} on {num_devices} device(s); choose a batch size "
-            f"from 2 to {num_images // (accumulation * num_devices)}, "
+            f"batch size {batch_size}{times} on {num_devices} device(s); {fitting}"
             f"{'lower --accumulate, ' if times else ''}use fewer devices "
             "(CUDA_VISIBLE_DEVICES), or add images."
         )

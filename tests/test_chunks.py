@@ -283,8 +283,10 @@ def test_the_preprocessor_s_output_is_what_the_backbone_wants():
 
 
 def test_bad_chunks():
-    with pytest.raises(ValueError, match="num_chunks must be >= 1, but got 0"):
-        make_model(0)
+    for value in (0, 2.0):
+        message = f"num_chunks must be an integer >= 1, but got {value}"
+        with pytest.raises(ValueError, match=message):
+            make_model(value)
     message = "multiple of num_chunks=3, but got 4; change train_dataloader.batch_size"
     with pytest.raises(ValueError, match=message):
         make_model(3)(crops_of(), mode="loss")

@@ -35,8 +35,8 @@ def test_good_configs_pass():
 @pytest.mark.parametrize("kind", ["SSPRL", "mmssprl.SSPRL"])
 def test_accumulated_gradients_are_refused(kind):
     message = (
-        r"accumulative_counts must be 1 for SSPRL, .* but got 4; leave it out, multiply "
-        r"train_dataloader.batch_size by 4 and set model.num_chunks=4\.$"
+        r"accumulative_counts must be 1 for SSPRL, .* but got 4; leave it out\. For a batch N "
+        r"times as large multiply train_dataloader.batch_size by N and set model.num_chunks=N\.$"
     )
     with pytest.raises(ValueError, match=message):
         check_pretraining(config(**{"model.type": kind, "optim_wrapper.accumulative_counts": 4}))
@@ -46,6 +46,12 @@ def test_chunks_divide_the_batch():
     message = "batch_size must be a multiple of model.num_chunks, but got 8 and 3; change one"
     with pytest.raises(ValueError, match=message):
         check_pretraining(config(**{"model.num_chunks": 3}))
+
+
+@pytest.mark.parametrize("value", [0, 2.0, "2", None])
+def test_chunks_are_a_number(value):
+    with pytest.raises(ValueError, match=f"num_chunks must be an integer >= 1, but got {value!r}"):
+        check_pretraining(config(**{"model.num_chunks": value}))
 
 
 COMPILED = {"model.compile_backbone": True}
@@ -92,8 +98,9 @@ def test_python_must_be_one_that_torch_compiles(cpu, monkeypatch):
         check_pretraining(config(**COMPILED))
 
 
-def test_compile_is_for_pretraining():
-    cfg = config()
+@pytest.mark.parametrize("without", [{}, {"model.data_preprocessor": None}])
+def test_compile_is_for_pretraining(without):
+    cfg = config(**without)
     use_compile(cfg)
     assert cfg.model == {
         "type": "SSPRL",

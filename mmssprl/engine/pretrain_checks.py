@@ -32,16 +32,18 @@ def check_pretraining(cfg: Config) -> None:
         return
     wrapper = cfg.get("optim_wrapper")
     counts = wrapper.get("accumulative_counts", 1) if isinstance(wrapper, Mapping) else 1
-    if counts > 1:
+    if counts != 1:
         raise ValueError(
             "optim_wrapper.accumulative_counts must be 1 for SSPRL, whose assignment, queues and "
-            f"freezing count whole updates, but got {counts}; leave it out, multiply "
-            f"train_dataloader.batch_size by {counts} and set model.num_chunks={counts}."
+            f"freezing count whole updates, but got {counts!r}; leave it out. For a batch N times "
+            "as large multiply train_dataloader.batch_size by N and set model.num_chunks=N."
         )
     num_chunks = cfg.model.get("num_chunks", 1)
+    if not isinstance(num_chunks, int) or num_chunks < 1:
+        raise ValueError(f"model.num_chunks must be an integer >= 1, but got {num_chunks!r}.")
     loader = cfg.get("train_dataloader")
     batch_size = loader.get("batch_size") if isinstance(loader, Mapping) else None
-    if batch_size and num_chunks > 0 and batch_size % num_chunks:
+    if isinstance(batch_size, int) and batch_size % num_chunks:
         raise ValueError(
             "train_dataloader.batch_size must be a multiple of model.num_chunks, "
             f"but got {batch_size} and {num_chunks}; change one of them."
@@ -85,4 +87,5 @@ def use_compile(cfg: Config) -> None:
             f"--compile is for pre-training (model.type='SSPRL'), but {cfg.filename} trains "
             f"{(cfg.get('model') or {}).get('type')}; leave it out."
         )
-    cfg.merge_from_dict({"model.compile_backbone": True, "model.data_preprocessor.compile": True})
+    cfg.model.compile_backbone = True
+    cfg.model.data_preprocessor = {**(cfg.model.get("data_preprocessor") or {}), "compile": True}

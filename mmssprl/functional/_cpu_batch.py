@@ -147,7 +147,8 @@ def _run(num: int, *arguments: object) -> None:
     num_parts = min(num, num_threads * _PARTS_PER_THREAD)
     bounds = [num * i // num_parts for i in range(num_parts + 1)]
     parts = zip(bounds, bounds[1:], strict=False)
-    jobs = [_pool(num_threads).submit(_call, *arguments, *part) for part in parts]
+    pool = _pool(torch.get_num_threads())  # of one size, whatever the number of samples
+    jobs = [pool.submit(_call, *arguments, *part) for part in parts]
     for job in jobs:
         job.result()
 

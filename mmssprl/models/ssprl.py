@@ -58,8 +58,8 @@ class SSPRL(BaseSelfSupervisor):
         compile_backbone: bool = False,
         init_cfg: dict | None = None,
     ) -> None:
-        if num_chunks < 1:
-            raise ValueError(f"SSPRL: num_chunks must be >= 1, but got {num_chunks}.")
+        if not isinstance(num_chunks, int) or num_chunks < 1:
+            raise ValueError(f"SSPRL: num_chunks must be an integer >= 1, but got {num_chunks!r}.")
         views = ViewLayout.build(layout)
 
         def build(cfg: Mapping) -> Any:
@@ -125,6 +125,9 @@ def _compiled_features() -> Callable[[nn.Module, Tensor], Tensor]:
     # A function, not a module: it is no part of any model, its state dict or its copies.
     config = torch._dynamo.config
     config.cache_size_limit = max(config.cache_size_limit, _COMPILED_VARIANTS)
+    # Otherwise a graph keeps the buffers it was made with, and recomputed chunks would move the
+    # running statistics twice. False in torch 2.4, and other packages may set it so.
+    config.inline_inbuilt_nn_modules = True
     return torch.compile(crop_features, dynamic=False)
 
 
