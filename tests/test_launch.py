@@ -119,7 +119,18 @@ def test_pre_training_is_checked_before_anything_is_built(config, tmp_path):
         prepare_train_config(path)
 
 
-def test_processes_on_the_cpu_get_their_wrapper(config, on_cpu):
+def test_torchrun_must_have_started_the_processes(config, monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(ValueError, match="RANK is not set; start the command with `torchrun --np"):
+        prepare_train_config(config, launcher="pytorch")
+
+
+@pytest.fixture
+def by_torchrun(monkeypatch):
+    monkeypatch.setenv("RANK", "0")
+
+
+def test_processes_on_the_cpu_get_their_wrapper(config, on_cpu, by_torchrun):
     cfg = prepare_train_config(config, launcher="pytorch")
     assert cfg.launcher == "pytorch"
     assert cfg.model_wrapper_cfg == {
@@ -139,7 +150,7 @@ def test_processes_on_the_cpu_get_their_wrapper(config, on_cpu):
     assert "model_wrapper_cfg" not in prepare_train_config(config)
 
 
-def test_processes_on_gpus_are_left_to_mmengine(config, on_gpu):
+def test_processes_on_gpus_are_left_to_mmengine(config, on_gpu, by_torchrun):
     for launcher in ("pytorch", "slurm", "mpi"):
         cfg = prepare_train_config(config, launcher=launcher)
         assert cfg.launcher == launcher

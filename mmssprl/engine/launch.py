@@ -200,6 +200,11 @@ def _read(
         cfg.work_dir = str(work_dir)
     elif cfg.get("work_dir") is None:
         cfg.work_dir = os.path.join("work_dirs", path.stem)
+    if launcher == "pytorch" and "RANK" not in os.environ:
+        raise ValueError(
+            "launcher 'pytorch' needs what torchrun sets, but the variable RANK is not set; start "
+            "the command with `torchrun --nproc_per_node N`, or leave --launcher out."
+        )
     cfg.launcher = launcher
     if launcher != "none" and get_device() == "cpu":
         _use_cpu_processes(cfg)
