@@ -8,24 +8,29 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import gpu
+import gpu_measures
 import pytest
 import torch
+from gpu_gates import GATES, Gate
 from gpu_loop import LoopResult, LoopSizes, WatchHook, train_from_jpeg, write_list
 from gpu_measures import (
     PlainResNet,
     Pretraining,
     Sizes,
     against_plain,
+    augmentation_difference,
     augmentation_share,
     images_per_second,
     peak_bytes_per_image,
     synthetic_batch,
 )
 from gpu_meter import OutOfTimeError, alternate, time_limit, with_room
-from gpu_parts import GATES, Gate, Part, Session, Setting, all_parts, run_parts
+from gpu_parts import Part, Session, Setting, all_parts, run_parts
 from image_folders import folder
 from mmengine.config import Config
+from operator_counts import device_path
 
+from mmssprl.functional.photometric import apply_photometric
 from mmssprl.pyramid import ViewLayout
 
 SIZES = Sizes(rounds=3, repeats=4, warmup=1)
@@ -162,6 +167,37 @@ def test_g6_counts_the_preprocessor_inside_the_step(meter, tiny):
     assert not model.data_preprocessor._forward_pre_hooks
 
 
+def test_c14_is_the_greatest_difference_in_levels(tiny, monkeypatch):
+    ours, device = Pretraining(tiny, torch.device("cpu"), 2), []
+    with device_path():
+        assert augmentation_difference(ours) == 0  # one path on both sides
+
+    def off_by_three_levels(images, params, **settings):
+        result = apply_photometric(images, params, **settings)
+        device.append("compile" in settings)
+        if device == [True, False, True]:  # the second size on the device
+            result[0, 0, 1, 5, 7] += 3 / 255 / settings["std"][1]
+        return result
+
+    monkeypatch.setattr(gpu_measures, "apply_photometric", off_by_three_levels)
+    assert augmentation_difference(ours) == pytest.approx(3, abs=0.01)
+    assert device == [True, False] * 2
+
+
+def test_losses_that_are_not_finite_are_no_measurement(tiny, meter, monkeypatch):
+    step = Pretraining.step
+
+    def spoilt(self) -> None:
+        step(self)
+        self.losses["loss"] = torch.tensor(float("nan"))
+
+    monkeypatch.setattr(Pretraining, "step", spoilt)
+    parts = all_parts(quick=True)[:1]
+    rows = run_parts(Session(meter, setting(tiny), lambda line: None), parts, 300)
+    assert [row.passed for row in rows] == [False] * len(parts[0].ids)
+    assert all("RuntimeError: all losses must be finite" in row.note for row in rows)
+
+
 def test_g10_is_the_peak_of_a_step_after_a_reset():
     meter = FakeMeter(peak=600)
     ours = SimpleNamespace(step=lambda: meter.log.append("step"), batch=4)
@@ -243,6 +279,10 @@ def run_loop(tiny, tmp_path, meter, sizes=LOOP, spare=0):
 class SteppedMeter(FakeMeter):
     """Its clock moves by one second whenever a model's step has ended."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.states = []
+
     def step_ended(self) -> None:
         self.now += 1.0
         self.log.append("step")
@@ -256,6 +296,7 @@ def stepped(monkeypatch):
     train_step = SSPRL.train_step
 
     def counted(self, *args, **options):
+        meter.states.append((self.head.is_frozen, self.head.uses_queues))
         losses = train_step(self, *args, **options)
         meter.step_ended()
         return losses
@@ -270,6 +311,7 @@ def test_the_real_loop_is_guarded_and_timed_where_it_should_be(tiny, tmp_path, s
     # Every step takes one second of this clock: two images per second.
     assert found.jpeg_rate == pytest.approx(2)
     assert found.synthetic_rates == pytest.approx([2, 2])
+    assert stepped.states == [(False, True)] * len(stepped.states)  # free, with queues
     synthetic = ["step"] * (LOOP.warmup + LOOP.synthetic)
     epoch = ["step"] * 2 + ["forbid True"] + ["step"] * 3 + ["forbid False"] + ["step"] * 3
     assert stepped.log == [*synthetic, *epoch, *synthetic, "forbid False"]
@@ -396,7 +438,7 @@ def test_a_halved_batch_is_in_the_note(tiny, meter):
 def test_every_gate_belongs_to_one_part():
     ids = [row_id for part in all_parts(quick=False) for row_id in part.ids]
     assert sorted(ids) == sorted(GATES)
-    assert {row_id.split("-")[0] for row_id in ids} == {"G1", "G2", "G6", "G7", "G9", "G10"}
+    assert {row_id.split("-")[0] for row_id in ids} == {"C14", "G1", "G2", "G6", "G7", "G9", "G10"}
     assert not [i for part in all_parts(quick=True) for i in part.ids if "compiled" in i]
     bounds = {name: (g.gate, g.stretch, g.better) for name, g in GATES.items()}
     assert bounds["G1"] == bounds["G1-34-compiled"] == (0.90, None, "higher")

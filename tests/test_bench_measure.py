@@ -236,6 +236,18 @@ def test_run_writes_all_parts(tmp_path, parts, images, capsys):
     assert run.main([*options, "--strict"]) == 1
 
 
+def test_a_part_that_fails_costs_its_own_rows_only(tmp_path, parts, images, monkeypatch, capsys):
+    def full(images, quick, log):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(sys.modules["fake_large"], "rows", full)
+    assert run.main(["--out", str(tmp_path / "out"), "--images", str(images)]) == 1
+    text = (tmp_path / "out" / "cpu.md").read_text()
+    assert "**The part large failed: OSError: no space left**" in text
+    assert [row.id for row in report.read_csv(tmp_path / "out" / "cpu.csv")] == ["C2", "speed"]
+    assert "no space left" in capsys.readouterr().err
+
+
 def test_part_of_a_run_has_a_name_of_its_own(tmp_path, parts, images):
     options = ["--out", str(tmp_path / "out"), "--images", str(images), "--quick", "--strict"]
     assert run.main([*options, "--only", "step,data"]) == 0

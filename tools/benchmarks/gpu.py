@@ -4,7 +4,8 @@ Where there is no CUDA device it says so in one line and ends with exit code 2.
 """
 
 import argparse
-import os
+import math
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ TOTAL_S = 440
 """For all parts; imports, the counts of FLOPs and the report come on top."""
 
 _MAX_WORKERS = 16
+_IMAGE_BYTES = 1.2e6  # of the crops of an image
 _PREFETCHED = 2  # batches per worker, torch's default
 
 
@@ -67,11 +69,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         "gpu-quick" if args.quick else "gpu",
         title="mmssprl on a GPU",
         machine=here,
-        notes=["bfloat16 autocast, channels last, LARC; synthetic batches lie on the GPU."],
+        notes=[
+            "bfloat16 autocast, channels last, LARC; synthetic batches lie on the GPU. G1, G2, G6 "
+            "and G10 are steps without queues; in those of G7 and G9 queues are full."
+        ],
     )
     print(f"\n{terminal_table(rows)}\n\n{summary(rows)}")
     print(f"written: {', '.join(str(path) for path in files)}")
     return 0
+
+
+def _shared_memory() -> int:
+    """Images whose crops fit into half of what workers hand batches over in."""
+    folder = Path("/dev/shm")
+    free = shutil.disk_usage(folder).free if folder.is_dir() else math.inf
+    return int(min(free / 2 / _IMAGE_BYTES, 2**31))
 
 
 def shipped_setting(batch: int, quick: bool, folder: Path) -> Any:
@@ -80,11 +92,12 @@ def shipped_setting(batch: int, quick: bool, folder: Path) -> Any:
     from gpu_loop import LoopSizes
     from gpu_measures import Sizes
     from gpu_parts import Setting
+    from measure import num_cores
     from step_events import equivalent_crops
 
     from mmssprl.engine.launch import prepare_train_config
 
-    workers = min(_MAX_WORKERS, os.cpu_count() or 1)
+    workers = max(1, min(_MAX_WORKERS, num_cores(), _shared_memory() // (_PREFETCHED * batch)))
     return Setting(
         batch=batch,
         sizes=Sizes(3, 2, 3) if quick else Sizes(7, 5, 5),

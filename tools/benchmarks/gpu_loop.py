@@ -12,6 +12,8 @@ from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 from torch.utils.data import DataLoader
 
+from mmssprl.pyramid import ViewLayout
+
 
 @dataclass(frozen=True)
 class LoopSizes:
@@ -21,7 +23,7 @@ class LoopSizes:
         batch: Images per step.
         warmup: Steps in which kernels are chosen.
         guarded: Steps in which the host must not wait for the device; none of them is logged.
-        drained: Steps in which batches are used up that the loader had made before.
+        drained: Steps in which most batches are used up that the loader had made before.
         timed: Steps that are timed.
         synthetic: Steps on one batch that stays on the device, before and after.
         workers: Processes of the loader.
@@ -141,14 +143,15 @@ def train_from_jpeg(
     result = LoopResult()
     try:
         _train(meter, cfg, sizes, work_dir / "guarded", synthetic, result, guard=True)
+        return result
     except RuntimeError as error:
         if "synchroniz" not in str(error):
             raise
-        meter.forbid_waiting(False)
         result = LoopResult(waits=_where(error))
-        _train(meter, cfg, sizes, work_dir / "unguarded", synthetic, result, guard=False)
     finally:
         meter.forbid_waiting(False)
+    meter.free()  # of the run that was stopped, which the error kept
+    _train(meter, cfg, sizes, work_dir / "unguarded", synthetic, result, guard=False)
     return result
 
 
@@ -166,6 +169,14 @@ def _train(
     cfg.work_dir = str(work_dir)
     cfg.experiment_name = work_dir.name  # the logger of another run of this process is not reused
     cfg.train_cfg.max_epochs = 1
+    # The state of most epochs: nothing is frozen, and the queues are full before the guard begins.
+    levels = ViewLayout.build(cfg.model.layout).levels
+    cfg.model.head.update(
+        freeze_epochs=0,
+        queue_start_epoch=0,
+        queue_length=2 * sizes.batch,
+        patch_queue_length=[2 * sizes.batch * level.grid**2 for level in levels],
+    )
     cfg.train_dataloader.update(
         batch_size=sizes.batch,
         num_workers=sizes.workers,

@@ -14,9 +14,10 @@ from measure import ratio, spread
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
+from mmssprl.functional.photometric import apply_photometric, draw_photometric
 from mmssprl.models.ssprl import pool
 from mmssprl.pyramid import ViewLayout
 
@@ -181,6 +182,29 @@ def augmentation_share(meter: Meter, ours: Any, sizes: Sizes) -> tuple[Spread, S
         for hook in hooks:
             hook.remove()
     return spread(shares), spread(milliseconds)
+
+
+def augmentation_difference(ours: Pretraining) -> float:
+    """C14: the same crops and draws on the device and by the CPU's kernels.
+
+    Returns:
+        The greatest difference of a channel of a pixel, in levels of 255.
+    """
+    preprocessor = ours.model.data_preprocessor
+    std = torch.tensor(preprocessor.std)[:, None, None]  # levels per unit of the result
+    greatest = 0.0
+    for packed in ours.data["inputs"]:
+        crops = packed.transpose(0, 1)
+        params = draw_photometric(
+            crops.shape[:2].numel(), **preprocessor.augmentations, generator=Generator()
+        )
+        settings = {"mean": preprocessor.mean, "std": preprocessor.std}
+        settings = {name: [v / 255 for v in values] for name, values in settings.items()}
+        compiled = preprocessor._compile
+        found = apply_photometric(crops, params, **settings, compile=compiled).cpu()
+        difference = (found - apply_photometric(crops.cpu(), params, **settings)).abs() * std
+        greatest = max(greatest, float(difference.max()))
+    return greatest
 
 
 def peak_bytes_per_image(meter: Meter, ours: Any) -> float:

@@ -175,6 +175,7 @@ def _growth_bytes(look_up: Callable[[int], object], num_images: int) -> int:
 
     worker = context.Process(target=work)
     worker.start()
+    sender.close()  # so that a worker that dies ends the waiting
     growth = receiver.recv()
     worker.join()
     return growth

@@ -147,6 +147,13 @@ def ratio(slow: Sequence[float], fast: Sequence[float]) -> tuple[float, float, f
     return spread([a / b for a, b in zip(slow, fast, strict=True)])
 
 
+def num_cores() -> int:
+    """Return the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def machine() -> dict[str, str]:
     """Describe what the numbers were measured on; no names of hosts, users or folders."""
     info = _cpu_info()
@@ -160,7 +167,7 @@ def machine() -> dict[str, str]:
         "commit": _commit(),
         "cpu": f"{info.get('model name') or platform.processor() or platform.machine()}"
         f" (family {info.get('cpu family', '?')}, model {info.get('model', '?')})",
-        "cores": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else "?"),
+        "cores": str(num_cores()),
         "load before": f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "?",
         "vector instructions": " ".join(vectors) or "unknown",
         "python": platform.python_version(),

@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--loader-ms",
         type=float,
-        help="CPU ms of one core per image; default: what `make bench` measured, if it has run",
+        help="CPU ms of one core per image; default: what results/cpu.csv says, if it is there",
     )
     parser.add_argument("--write", action="store_true", help=f"into {DOCUMENT.name}")
     args = parser.parse_args(argv)

@@ -1,6 +1,5 @@
 """Times of a training step: its FLOP rate (C7), and what it takes beside the backbone (C8)."""
 
-import os
 import time
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +8,7 @@ from typing import Any
 
 import torch
 from counts import build_model, build_optimizer, flops_per_image, shipped_config
-from measure import Row, interleave, ratio, spread
+from measure import Row, interleave, num_cores, ratio, spread
 from torch import Tensor
 from torch.utils.data import default_collate
 
@@ -135,7 +134,7 @@ def _gemm(clock: Callable[[], float]) -> tuple[Callable[[], None], list[float]]:
 
 def _all_cores_row(step: Callable[[], Any], flops: int) -> Row:
     """The rate of C7 with a thread per core, by the clock on the wall."""
-    cores = len(os.sched_getaffinity(0))
+    cores = num_cores()
     gemm, peaks = _gemm(time.perf_counter)
     torch.set_num_threads(cores)
     try:
