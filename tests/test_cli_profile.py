@@ -162,6 +162,7 @@ def test_mistakes_of_the_measurement_are_one_message(config, words, message, ima
     assert error.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.dist
 def test_two_processes(images, tmp_path):
     out = tmp_path / "numbers.json"
