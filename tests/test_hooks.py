@@ -199,7 +199,7 @@ def test_only_loops_with_epochs(images, tmp_path):
 
 def test_what_only_whole_updates_can_count_is_refused(images, tmp_path):
     runner = make_runner(images, tmp_path, **{"optim_wrapper.accumulative_counts": 2})
-    with pytest.raises(ValueError, match=r"and set model\.num_chunks=2\.$"):
+    with pytest.raises(ValueError, match=r"must be 1 for SSPRL, .* but got 2; leave it out"):
         runner.train()
 
 
