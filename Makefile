@@ -6,6 +6,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 DEMO_DIR ?= work_dirs/demo
 BENCH_DIR ?= work_dirs/bench
+TEST_JOBS ?= 2
 MMCV := $(shell sed -n 's/^\(onedl-mmcv==[^ ]*\).*/\1/p' requirements/pretrain.txt)
 # No cache: pip keeps the pure and the compiled build of mmcv under one key.
 MMCV_INSTALL := $(PIP) install --no-cache-dir $(MMCV) -c requirements/pretrain.txt
@@ -16,7 +17,7 @@ COMPILED := $(PY) -c 'import torch, mmcv._ext' 2>/dev/null
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
-	@echo "variables: PYTHON=$(PYTHON) (3.10 or newer), DEMO_DIR=$(DEMO_DIR), BENCH_DIR=$(BENCH_DIR), PIP_FIND_LINKS for wheels of mmcv"
+	@echo "variables: PYTHON=$(PYTHON) (3.10 or newer), DEMO_DIR=$(DEMO_DIR), BENCH_DIR=$(BENCH_DIR), TEST_JOBS=$(TEST_JOBS), PIP_FIND_LINKS for wheels of mmcv"
 
 demo: $(VENV)/.pretrain  ## pre-train and probe on the embedded scenes, on a CPU
 	@echo "== demo: results go to $(DEMO_DIR)"
@@ -25,7 +26,7 @@ demo: $(VENV)/.pretrain  ## pre-train and probe on the embedded scenes, on a CPU
 test: $(VENV)/.full  ## everything: compiled mmcv, mmdet, mmseg; then lint, types and tests
 	@$(MAKE) --no-print-directory lint
 	@echo "== tests"
-	@$(PY) -m pytest
+	@$(PY) -m pytest -n $(TEST_JOBS) --dist loadfile
 
 bench: $(VENV)/.pretrain  ## measure speed against the gates, under 15 minutes; results go to $(BENCH_DIR)
 	@echo "== bench"
