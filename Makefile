@@ -26,7 +26,7 @@ demo: $(VENV)/.pretrain  ## pre-train and probe on the embedded scenes, on a CPU
 test: $(VENV)/.full  ## everything: compiled mmcv, mmdet, mmseg; then lint, types and tests
 	@$(MAKE) --no-print-directory lint
 	@echo "== tests"
-	@$(PY) -m pytest -n $(TEST_JOBS) --dist loadfile
+	@$(PY) -m pytest -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
 
 bench: $(VENV)/.pretrain  ## measure speed against the gates, under 15 minutes; results go to $(BENCH_DIR)
 	@echo "== bench"

@@ -1,5 +1,6 @@
 """What runs the commands of a benchmark in tests, in place of ``subprocess``."""
 
+import multiprocessing
 import os
 import runpy
 import subprocess
@@ -7,26 +8,29 @@ import sys
 import traceback
 from types import SimpleNamespace
 
-import mmpretrain.models  # noqa: F401  imported once, for all the processes below
-
 
 class Forked:
-    """Runs the real command lines of tools/ in copies of this process, without their imports."""
+    """Runs the real command lines of tools/ in copies of a process that has done their imports.
+
+    Copies of the test's own process could not train where autograd has worked in it before.
+    """
 
     STDOUT, DEVNULL = subprocess.STDOUT, subprocess.DEVNULL
 
     def run(self, command, *, env, stdout, **_):
-        child = os.fork()
-        if child == 0:
-            run_script(command, env, stdout.fileno())
-        _, status = os.waitpid(child, 0)
-        return SimpleNamespace(returncode=os.waitstatus_to_exitcode(status))
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["mmpretrain.models"])
+        process = context.Process(target=run_script, args=(command, env, stdout.name))
+        process.start()
+        process.join()
+        return SimpleNamespace(returncode=process.exitcode)
 
 
 def run_script(command, env, output):
     """Be the Python process of a command line, to its end."""
+    file = os.open(output, os.O_WRONLY | os.O_APPEND)
     for stream in (1, 2):
-        os.dup2(output, stream)
+        os.dup2(file, stream)
     sys.stdout = sys.stderr = open(1, "w", closefd=False)  # noqa: SIM115
     status = 1
     try:

@@ -239,7 +239,7 @@ def test_make_lists_its_targets_and_tests_come_last(tmp_path):
     assert listed == ["help", "demo", "test", "bench", "lint", "clean"]
     venv = tmp_path / "venv"
     lines = make("-n", "--no-print-directory", "test", f"VENV={venv}")
-    assert lines[-1] == f"{venv}/bin/python -m pytest -n 2 --dist loadfile"
+    assert lines[-1] == f"{venv}/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder"
     installs = [line for line in lines if "install" in line and "onedl-mmcv==" in line]
     assert installs
     assert all("--no-cache-dir" in line for line in installs)
