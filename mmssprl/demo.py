@@ -13,6 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from .errors import UserFileExistsError
 from .shipped import shipped
 
 MARKER = "made_by_mmssprl_demo.txt"
@@ -151,7 +152,7 @@ def claim(work_dir: Path) -> None:
     """
     marker = work_dir / MARKER
     if work_dir.exists() and not marker.exists() and any(work_dir.iterdir()):
-        raise FileExistsError(
+        raise UserFileExistsError(
             f"the demo needs a folder of its own, but {work_dir} holds other files; "
             "give another --work-dir (for make: DEMO_DIR=...)."
         )

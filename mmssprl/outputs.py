@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from .errors import UserFileExistsError
+
 
 def prepare_output(path: str | Path, *, force: bool = False) -> None:
     """Make the folder of ``path`` and refuse to replace a file, before any work is done.
@@ -11,9 +13,9 @@ def prepare_output(path: str | Path, *, force: bool = False) -> None:
     """
     path = Path(path)
     if path.is_dir():
-        raise FileExistsError(f"the output must be a file, but {path} is a folder.")
+        raise UserFileExistsError(f"the output must be a file, but {path} is a folder.")
     if path.exists() and not force:
-        raise FileExistsError(
+        raise UserFileExistsError(
             f"the output must not exist yet, but {path} does; pass --force to replace it, "
             "or choose another name."
         )

@@ -10,6 +10,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from .errors import UserTypeError, UserValueError
+
 Area = tuple[float, float]
 Role = Literal["image", "small", "patch"]
 
@@ -19,7 +21,7 @@ NUM_PYRAMIDS = 2
 
 def _check_area(name: str, area: Sequence[float]) -> Area:
     if len(area) != 2 or not 0 < area[0] <= area[1] <= 1:
-        raise ValueError(
+        raise UserValueError(
             f"{name} must be (low, high) with 0 < low <= high <= 1, but got {tuple(area)}; "
             "it is the share of the image's area that a crop covers."
         )
@@ -28,7 +30,7 @@ def _check_area(name: str, area: Sequence[float]) -> Area:
 
 def _check_px(name: str, value: int) -> None:
     if not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} must be a positive number of pixels, but got {value!r}.")
+        raise UserValueError(f"{name} must be a positive number of pixels, but got {value!r}.")
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,12 @@ class PyramidLevel:
         _check_px(f"{name}: patch_px", self.patch_px)
         _check_area(f"{name}: area", self.area)
         if not isinstance(self.grid, int) or self.grid < 2:
-            raise ValueError(
+            raise UserValueError(
                 f"{name}: grid must be at least 2 cells per side, but got {self.grid!r}; "
                 "the whole image is scale 0 already."
             )
         if self.cell_px < self.patch_px:
-            raise ValueError(
+            raise UserValueError(
                 f"{name}: resize_px // grid = {self.cell_px} must be >= patch_px, "
                 f"but got patch_px={self.patch_px}; "
                 f"raise resize_px to at least {self.patch_px * self.grid}."
@@ -140,7 +142,7 @@ class ViewLayout:
             if isinstance(level, Mapping):
                 level = _from_mapping(PyramidLevel, level, f"levels[{i}]")
             if not isinstance(level, PyramidLevel):
-                raise TypeError(
+                raise UserTypeError(
                     f"levels[{i}] must be a dict of PyramidLevel's fields, got {level!r}."
                 )
             level.validate(f"levels[{i}]")
@@ -149,7 +151,7 @@ class ViewLayout:
         _check_px("image_px", self.image_px)
         object.__setattr__(self, "image_area", _check_area("image_area", self.image_area))
         if not isinstance(self.num_small, int) or self.num_small < 0:
-            raise ValueError(
+            raise UserValueError(
                 f"num_small must be 0 or more small views, but got {self.num_small!r}."
             )
         _check_px("small_px", self.small_px)
@@ -161,7 +163,9 @@ class ViewLayout:
         if isinstance(layout, cls):
             return layout
         if not isinstance(layout, Mapping):
-            raise TypeError(f"layout must be a ViewLayout or a dict of its fields, got {layout!r}.")
+            raise UserTypeError(
+                f"layout must be a ViewLayout or a dict of its fields, got {layout!r}."
+            )
         return _from_mapping(cls, layout, "layout")
 
     @property
@@ -223,8 +227,8 @@ def _from_mapping(cls: type, values: Mapping, name: str):  # type: ignore[no-unt
     known = [f.name for f in fields(cls)]
     unknown = sorted(set(values) - set(known))
     if unknown:
-        raise ValueError(f"{name}: unknown field(s) {unknown}; known are {known}.")
+        raise UserValueError(f"{name}: unknown field(s) {unknown}; known are {known}.")
     try:
         return cls(**values)
     except TypeError as error:
-        raise ValueError(f"{name}: {error}; its fields are {known}.") from error
+        raise UserValueError(f"{name}: {error}; its fields are {known}.") from error

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .errors import UserValueError
 from .pyramid import ViewLayout
 
 COCO_IMAGES = 82_783
@@ -135,7 +136,7 @@ def choose_recipe(
         ("accumulate", accumulation),
     ):
         if value is not None and value < 1:
-            raise ValueError(f"{name} must be >= 1, but got {value}.")
+            raise UserValueError(f"{name} must be >= 1, but got {value}.")
     reasons, warnings = {}, []
     layout, reasons["views"] = _choose_layout(paper_layout, short_side_px, on_gpu, variant)
     if batch_size is None:
@@ -148,7 +149,7 @@ def choose_recipe(
         times = f" {accumulation} times" if accumulation > 1 else ""
         largest = num_images // (accumulation * num_devices)
         fitting = f"choose a batch size from 2 to {largest}, " if largest >= 2 else ""
-        raise ValueError(
+        raise UserValueError(
             f"a step needs 2 images per device and at most all {num_images} images, but got "
             f"batch size {batch_size}{times} on {num_devices} device(s); {fitting}"
             f"{'lower --accumulate, ' if times else ''}use fewer devices "

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from .errors import UserFileNotFoundError
+
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -21,7 +23,7 @@ def shipped(name: str) -> Path:
     for place in places:
         if place.exists():
             return place
-    raise FileNotFoundError(
+    raise UserFileNotFoundError(
         f"{name} is neither in {places[0].parent} nor in {places[1].parent}; "
         "install mmssprl again, from a wheel or with `pip install -e .`."
     )

@@ -1,12 +1,14 @@
+import builtins
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from torch._utils import ExceptionWrapper
 
-from mmssprl import cli
+from mmssprl import cli, errors
 from mmssprl.cli import COMMANDS, build_parser, main
-from mmssprl.cli.errors import message_for_user
+from mmssprl.errors import UserError, message_for_user
 from mmssprl.outputs import prepare_output
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 from mmssprl.registry import TRANSFORMS
@@ -38,7 +40,6 @@ def test_all_commands_are_offered(capsys):
     text = capsys.readouterr().out
     assert set(COMMANDS) == {path.stem for path in Path(cli.__file__).parent.glob("*.py")} - {
         "__init__",
-        "errors",
         "outputs",
     }
     assert all(f"\n    {name} " in text for name in COMMANDS)
@@ -119,21 +120,48 @@ class TestIsUsersMistake:
             try:
                 ViewLayout.build(BAD_LAYOUT)
             except ValueError as error:
-                raise ValueError(f"class `PyramidCrop`: {error}")  # noqa: B904
+                raise type(error)(f"class `PyramidCrop`: {error}")  # noqa: B904
 
         assert message_for_user(raised(wrap))
 
     def test_what_the_operating_system_raises(self, tmp_path):
         assert message_for_user(raised(lambda: (tmp_path / "gone").read_text()))
 
-    def test_an_error_inside_the_package_that_no_raise_made_is_a_bug(self):
-        # A TypeError out of "value < 1", not out of a raise statement.
+    def test_an_error_inside_the_package_that_is_not_of_its_classes_is_a_bug(self):
+        # A TypeError out of "value < 1".
         error = raised(lambda: PyramidLevel(grid=2, resize_px=8, patch_px=4, area=7).validate("x"))
         assert isinstance(error, TypeError)
         assert not message_for_user(error)
 
     def test_an_error_of_another_library_is_a_bug(self):
         assert not message_for_user(raised(lambda: int("x")))
+
+    def test_it_does_not_depend_on_how_a_source_line_begins(self):
+        # Raised by a variable, as from a table of errors, and in a file that is not here.
+        code = compile("error = UserValueError('lower it.')\nraise error", "gone.py", "exec")
+        assert message_for_user(raised(lambda: exec(code, vars(errors).copy()))) == "lower it."
+        code = compile("raise ValueError('of nobody')", errors.__file__, "exec")
+        assert message_for_user(raised(lambda: exec(code, {}))) is None
+
+    def test_a_workers_traceback_is_left_out(self):
+        def work():
+            try:
+                ViewLayout.build(BAD_LAYOUT)
+            except ValueError:
+                ExceptionWrapper(where="in worker 0").reraise()
+
+        error = raised(work)
+        assert str(error).startswith("Caught UserValueError in worker 0")
+        message = message_for_user(error)
+        assert message.startswith("levels[0]: resize_px // grid = 5 must be >= patch_px")
+        assert "Traceback" not in message
+
+    def test_every_class_is_also_the_usual_one(self):
+        classes = [c for c in vars(errors).values() if isinstance(c, type)]
+        assert len(classes) == 8
+        for cls in set(classes) - {UserError}:
+            assert issubclass(cls, UserError)
+            assert issubclass(cls, vars(builtins)[cls.__name__.removeprefix("User")])
 
     def test_a_bug_while_handling_a_mistake_is_a_bug(self):
         def handle():

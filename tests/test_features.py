@@ -6,8 +6,8 @@ from PIL import Image
 from probe_folders import write_coco, write_config
 from torch import nn
 
-from mmssprl.cli.errors import message_for_user
 from mmssprl.datasets import ImageReadError
+from mmssprl.errors import message_for_user
 from mmssprl.evaluation import LabelledImages, extract_features, find_probe_data
 from mmssprl.weights import load_backbone
 

@@ -56,8 +56,8 @@ def main() -> None:
     del args["local_rank"]
     out, force = args.pop("out"), args.pop("force")
 
-    from mmssprl.cli.errors import message_for_user
     from mmssprl.engine.launch import prepare_test_config, run
+    from mmssprl.errors import message_for_user
     from mmssprl.outputs import prepare_output
 
     try:

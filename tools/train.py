@@ -80,8 +80,8 @@ def main() -> None:
     args = vars(parse_args())
     del args["local_rank"]
 
-    from mmssprl.cli.errors import message_for_user
     from mmssprl.engine.launch import prepare_train_config, run
+    from mmssprl.errors import message_for_user
 
     try:
         run(prepare_train_config(**args), "train", overwrite=args["overwrite"])

@@ -7,6 +7,7 @@ import torch
 from mmengine.config import Config
 
 from ..engine.initial_weights import build_backbone
+from ..errors import UserValueError
 from ..models.ssprl import pool
 
 _RESNET_FIELDS = (
@@ -38,7 +39,7 @@ def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
         cfg.model.head.in_channels = _num_features(cfg)
         return
     if backbone["type"].split(".")[-1] != "ResNet":
-        raise ValueError(
+        raise UserValueError(
             f"the configs of {scope} are for ResNets, but the backbone is {backbone['type']}; "
             "write a config of your own for it, or leave the protocol out."
         )

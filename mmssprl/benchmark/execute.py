@@ -11,6 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from statistics import fmean
 
+from ..errors import UserRuntimeError
 from ..outputs import write_whole
 from .plan import Plan, Run
 from .results import METRICS, Result
@@ -46,7 +47,7 @@ def execute_plan(
         log(f"supervised pre-training, output in {run.folder / 'run.log'}")
         reason = _run_commands(run, threads)
         if reason:
-            raise RuntimeError(
+            raise UserRuntimeError(
                 f"the supervised weights must be trained first, but that failed: {reason}; see "
                 f"{run.folder / 'run.log'}."
             )

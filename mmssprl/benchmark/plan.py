@@ -12,6 +12,7 @@ from mmengine.config import Config
 
 from ..engine.checks import check_config, missing_packages
 from ..engine.initial_weights import apply_weights
+from ..errors import UserFileNotFoundError, UserValueError
 from ..shipped import shipped
 from .backbone import adapt_backbone
 from .protocols import DATA, PROTOCOLS, Protocol
@@ -145,7 +146,7 @@ def make_plan(
                 plan.runs.append(run)
     if missing:
         lines = "\n".join(f"  {problem}\n    {remedy}" for problem, remedy in missing.items())
-        raise FileNotFoundError(
+        raise UserFileNotFoundError(
             f"the data of all protocols must be there, but some are not:\n{lines}\n"
             "give their folder by --data, or choose other --protocols."
         )
@@ -175,7 +176,7 @@ def _make_config(
     _relocate(cfg, DATA[profile].prefix, str(data.resolve()))
     if protocol.images_per_step:
         if protocol.images_per_step % num_gpus:
-            raise ValueError(
+            raise UserValueError(
                 f"--gpus must divide the {protocol.images_per_step} images of a step of "
                 f"{protocol.name}, but got {num_gpus}."
             )

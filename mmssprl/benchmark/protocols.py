@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..errors import UserValueError
 from .results import Profile
 
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -161,7 +162,7 @@ def choose_protocols(profile: Profile, names: Sequence[str] | None) -> list[Prot
         members = [member for member in GROUPS.get(name, (name,)) if member in known]
         if not members:
             groups = [group for group, parts in GROUPS.items() if set(parts) & set(known)]
-            raise ValueError(
+            raise UserValueError(
                 f"protocols of profile {profile!r} are {', '.join([*groups, *known])}, but got "
                 f"{name!r}."
             )

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, fields
 from statistics import fmean, stdev
 from typing import Any, Literal, get_args
 
+from ..errors import UserValueError
+
 Profile = Literal["paper", "scenes", "coco128"]
 """Size of the data: the paper's own, the generated scenes, or COCO128."""
 
@@ -60,17 +62,17 @@ class Result:
 
     def __post_init__(self) -> None:
         if self.protocol not in METRICS:
-            raise ValueError(
+            raise UserValueError(
                 f"protocol must be one of {', '.join(METRICS)}, but got {self.protocol!r}."
             )
         if self.status not in get_args(Status):
-            raise ValueError(
+            raise UserValueError(
                 f"status must be one of {', '.join(get_args(Status))}, but got {self.status!r}."
             )
         if not self.weights.strip():
-            raise ValueError(f"weights must be a name for tables, but got {self.weights!r}.")
+            raise UserValueError(f"weights must be a name for tables, but got {self.weights!r}.")
         if self.seed < 0 or not (math.isfinite(self.seconds) and self.seconds >= 0):
-            raise ValueError(
+            raise UserValueError(
                 f"seed and seconds must be >= 0, but got seed={self.seed} and "
                 f"seconds={self.seconds}."
             )
@@ -78,13 +80,13 @@ class Result:
         for name, value in self.metrics.items():
             # NaN is not in any range: no missing value reaches a mean or a JSON file.
             if name not in known or not 0 <= value <= 100:
-                raise ValueError(
+                raise UserValueError(
                     f"metrics of {self.protocol} must be percent in [0, 100] with the names "
                     f"{', '.join(known)}, but got {name}={value}; leave out what is missing."
                 )
         done = self.status == "done"
         if done != bool(self.metrics) or done == bool(self.reason):
-            raise ValueError(
+            raise UserValueError(
                 "a done run must have metrics and no reason, any other run a reason and no "
                 f"metrics, but got status={self.status!r}, metrics={self.metrics} and "
                 f"reason={self.reason!r}."
@@ -106,7 +108,7 @@ class Result:
         """
         names = [field.name for field in fields(cls)]
         if set(data) != set(names):
-            raise ValueError(
+            raise UserValueError(
                 f"a result must have the keys {', '.join(names)}, but got "
                 f"{', '.join(data) or 'none'}; run the benchmark again."
             )
@@ -171,11 +173,11 @@ def check_report(results: Sequence[Result], profile: str) -> None:
         ValueError: No result, or a profile that is not known.
     """
     if profile not in get_args(Profile):
-        raise ValueError(
+        raise UserValueError(
             f"profile must be one of {', '.join(get_args(Profile))}, but got {profile!r}."
         )
     if not results:
-        raise ValueError("results must hold at least one run, but got none; run the benchmark.")
+        raise UserValueError("results must hold at least one run, but got none; run the benchmark.")
 
 
 def _by_seed(results: Sequence[Result]) -> dict[Key, dict[int, float]]:
@@ -184,7 +186,7 @@ def _by_seed(results: Sequence[Result]) -> dict[Key, dict[int, float]]:
     for result in results:
         run = (result.weights, result.protocol, result.seed)
         if run in seen:
-            raise ValueError(
+            raise UserValueError(
                 f"weights, protocol and seed must name one run, but got {run} twice; keep the "
                 "last one."
             )

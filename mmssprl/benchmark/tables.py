@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..errors import UserFileExistsError
 from .layout import ABSENT, Row, Table, markdown_table, terminal_table
 from .paper_numbers import SOURCE, paper_rows
 from .results import (
@@ -127,7 +128,7 @@ def write_json(results: Sequence[Result], path: str | Path, *, force: bool = Fal
 def _write(text: str, path: str | Path, *, force: bool) -> None:
     path = Path(path)
     if path.exists() and not force:
-        raise FileExistsError(
+        raise UserFileExistsError(
             f"the output must not exist yet, but {path} does; choose another name or replace it "
             "with force=True."
         )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..errors import UserFileExistsError, UserValueError
 from ..outputs import write_whole
 
 MARKER = "benchmark.json"
@@ -51,21 +52,21 @@ def claim(
     if work_dir.exists() and any(work_dir.iterdir()):
         before = json.loads(marker.read_text()) if marker.exists() else {}
         if not before.keys() >= {*settings, *digests}:
-            raise FileExistsError(
+            raise UserFileExistsError(
                 f"the work dir must be new or that of a benchmark, but {work_dir} holds other "
                 "files; give another --work-dir."
             )
         if overwrite:
             for start in starts.values():
                 if Path(start).resolve().is_relative_to((work_dir / "runs").resolve()):
-                    raise ValueError(
+                    raise UserValueError(
                         f"--overwrite deletes the runs in {work_dir}, but {start} is of one of "
                         "them; copy it elsewhere, or give another --work-dir."
                     )
             return  # nothing is lost until the new plan is found right
         if (work_dir / "runs").exists():
             if not resume:
-                raise FileExistsError(
+                raise UserFileExistsError(
                     f"{work_dir} holds a benchmark; go on with it by --resume, delete its runs by "
                     "--overwrite, or give another --work-dir."
                 )
@@ -100,21 +101,21 @@ def _merge(
 ) -> Digests:
     for key, value in settings.items():
         if before[key] != value:
-            raise ValueError(
+            raise UserValueError(
                 f"--resume needs the {key} of the runs in {work_dir}, {before[key]}, but got "
                 f"{value}; give another --work-dir."
             )
     for kind, new in digests.items():
         for name, value in new.items():
             if before[kind].get(name, value) != value:
-                raise ValueError(
+                raise UserValueError(
                     f"--resume needs the {kind} that the runs began with, but "
                     f"{_CHANGED[kind].format(name)}, or start anew by --overwrite."
                 )
     known = {value: name for name, value in before["weights"].items()}
     for name, value in digests["weights"].items():
         if known.get(value, name) != name:
-            raise ValueError(
+            raise UserValueError(
                 f"--resume knows the weights {name} as {known[value]}, but files of one name are "
                 "named by their folders, too; rename the other file."
             )

@@ -10,7 +10,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from .errors import message_for_user
+from ..errors import message_for_user
 
 COMMANDS = (
     "demo",

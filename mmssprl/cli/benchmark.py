@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import UserValueError
+
 if TYPE_CHECKING:
     from ..benchmark.plan import Plan, Weights
     from ..benchmark.results import Result
@@ -110,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
     for name in ("seeds", "gpus", "jobs"):
         value = getattr(args, name)
         if value is not None and value < 1:
-            raise ValueError(f"--{name} must be at least 1, but got {value}.")
+            raise UserValueError(f"--{name} must be at least 1, but got {value}.")
     # mmpretrain prints while it is imported; the commands of a dry run stand alone on stdout.
     with contextlib.redirect_stdout(sys.stderr if args.dry_run else sys.stdout):
         plan, work_dir = _plan(args)
@@ -180,11 +182,11 @@ def find_weights(values: list[str], config: str | None) -> "list[Weights]":
     from ..weights import RANDOM, find_config
 
     if len(set(values)) != len(values):
-        raise ValueError(f"weights must be different, but got {' '.join(values)}.")
+        raise UserValueError(f"weights must be different, but got {' '.join(values)}.")
     files = [Path(value).resolve() for value in values if value not in (RANDOM, SUPERVISED)]
     for path in files:
         if path.stem in (RANDOM, SUPERVISED):
-            raise ValueError(
+            raise UserValueError(
                 f"the name of a file is that of its row, but {path.name} has that of the words "
                 f"'{RANDOM}' and '{SUPERVISED}'; rename it."
             )
@@ -197,7 +199,7 @@ def find_weights(values: list[str], config: str | None) -> "list[Weights]":
         backbones[Path()] = find_config(RANDOM, config).model.backbone.to_dict()
     kinds = [backbones.get(path) for path in files]
     if any(kind != kinds[0] for kind in kinds) and {RANDOM, SUPERVISED} & set(values):
-        raise ValueError(
+        raise UserValueError(
             f"'{RANDOM}' and '{SUPERVISED}' need one backbone for all files, but the files have "
             "several; benchmark each backbone in a --work-dir of its own."
         )
@@ -215,7 +217,7 @@ def find_weights(values: list[str], config: str | None) -> "list[Weights]":
     names = [row.name for row in rows]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
-        raise ValueError(
+        raise UserValueError(
             f"weights must differ in the names of file or folder, but {twice} is there twice; "
             "rename one."
         )

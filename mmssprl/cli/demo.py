@@ -4,6 +4,8 @@ import argparse
 import os
 from pathlib import Path
 
+from ..errors import UserValueError
+
 _EXAMPLE = """\
 examples:
   python -m mmssprl demo
@@ -41,6 +43,6 @@ def run(args: argparse.Namespace) -> int:
 
     for name in ("seeds", "jobs"):
         if getattr(args, name) < 1:
-            raise ValueError(f"--{name} must be >= 1, but got {getattr(args, name)}.")
+            raise UserValueError(f"--{name} must be >= 1, but got {getattr(args, name)}.")
     run_demo(Path(args.work_dir), num_seeds=args.seeds, num_jobs=args.jobs)
     return 0

@@ -3,6 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from ..errors import UserFileNotFoundError, UserValueError
+
 if TYPE_CHECKING:
     from ..datasets.packing import PackReport
 
@@ -54,9 +56,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _check_arguments(args: argparse.Namespace) -> None:
     if args.check and (args.dir or args.ann_file):
-        raise ValueError("--check FILE verifies a packed file alone; leave DIR, OUT and --ann-file")
+        raise UserValueError(
+            "--check FILE verifies a packed file alone; leave DIR, OUT and --ann-file"
+        )
     if not args.check and not args.out:
-        raise ValueError("pack needs DIR and OUT, or --check FILE; see pack --help.")
+        raise UserValueError("pack needs DIR and OUT, or --check FILE; see pack --help.")
 
 
 def _pack(args: argparse.Namespace) -> int:
@@ -67,7 +71,7 @@ def _pack(args: argparse.Namespace) -> int:
     from ..datasets.packing import pack
 
     if is_packed(args.dir):
-        raise ValueError(f"DIR must be a folder of images, but {args.dir} is packed already.")
+        raise UserValueError(f"DIR must be a folder of images, but {args.dir} is packed already.")
     ann_file = os.path.abspath(args.ann_file) if args.ann_file else ""
     images = UnlabeledImages(data_root=args.dir, ann_file=ann_file)
     report = pack(args.dir, images.names, args.out, log=_print)
@@ -85,7 +89,9 @@ def _check(path: str) -> int:
     from ..datasets.packing import verify
 
     if not os.path.isfile(path):
-        raise FileNotFoundError(f"--check needs a packed file, but {path} is missing; correct it.")
+        raise UserFileNotFoundError(
+            f"--check needs a packed file, but {path} is missing; correct it."
+        )
     report = verify(path, log=_print)
     _print_report(report)
     if report.num_bad:

@@ -3,6 +3,8 @@
 import argparse
 from typing import Any
 
+from ..errors import UserFileNotFoundError
+
 _DATA_SETS = ("coco", "voc07", "voc12aug", "imagenet")
 _INCOMPLETE = 1
 
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
     root = Path(args.folder)
     if root.exists() and not root.is_dir():
-        raise FileNotFoundError(f"DIR must be a folder, but {root} is a file; pass its folder.")
+        raise UserFileNotFoundError(f"DIR must be a folder, but {root} is a file; pass its folder.")
     data_set = DATA_SETS[args.data_set]
     findings = data_set.check(root, any_size=args.any_size)
     if args.data_set == "voc12aug" and not args.check_only and data_set.ready(findings):

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
+
 if TYPE_CHECKING:
     from mmengine.config import Config
 
@@ -134,7 +136,7 @@ def _make_config(args: argparse.Namespace) -> "tuple[Config, Recipe]":
 
     seed = args.seed or 0
     if not 0 <= seed < 2**32:
-        raise ValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
+        raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
     images = UnlabeledImages(data_root=args.dir)
     num_gpus = torch.cuda.device_count()
     cfg = Config.fromfile(shipped(_BASE_CONFIG))
@@ -214,7 +216,7 @@ def _typical_short_side(images: "UnlabeledImages") -> int:
         except ImageReadError:
             continue  # training lists it in bad_images.txt
     if not sides:
-        raise ValueError(
+        raise UserValueError(
             f"the images of a folder must be readable, but none of {min(count, _SIZED_IMAGES)} "
             "looked at could be opened; check what they are."
         )
@@ -226,19 +228,19 @@ def _config_of_run(args: argparse.Namespace, work_dir: Path) -> Path:
 
     configs = sorted(work_dir.glob("ssprl_*.py"))
     if len(configs) != 1:
-        raise FileNotFoundError(
+        raise UserFileNotFoundError(
             f"--resume needs the config of one run in {work_dir}, but found {len(configs)}; "
             "give the run's --work-dir, or leave --resume out to start."
         )
     root = Config.fromfile(configs[0]).train_dataloader.dataset.data_root
     if Path(root) != Path(args.dir).resolve():
-        raise ValueError(
+        raise UserValueError(
             f"--resume goes on with the run's own images, {root}, but DIR is {args.dir}; "
             "give that folder, or start a new run with another --work-dir."
         )
     if any(getattr(args, name) is not None for name in _RECIPE_OPTIONS):
         flags = ", ".join("--" + name.replace("_", "-") for name in _RECIPE_OPTIONS)
-        raise ValueError(
+        raise UserValueError(
             f"--resume takes the recipe from {configs[0]}; leave {flags} out, or start a new run."
         )
     return configs[0]
@@ -246,7 +248,7 @@ def _config_of_run(args: argparse.Namespace, work_dir: Path) -> Path:
 
 def _refuse_used(work_dir: Path) -> None:
     if work_dir.is_dir() and any(work_dir.iterdir()):
-        raise FileExistsError(
+        raise UserFileExistsError(
             f"the work dir must be new or empty, but {work_dir} holds files; go on with its run "
             "by --resume, or give another --work-dir."
         )

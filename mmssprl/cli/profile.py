@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..errors import UserValueError
 from ..outputs import prepare_output, write_whole
 
 _EXAMPLE = """\
@@ -71,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     for option, path in (("--out", args.out), ("--figure", args.figure)):
         if path and Path(path).suffix not in _SUFFIXES[option]:
             suffixes = " or ".join(_SUFFIXES[option])
-            raise ValueError(f"{option} must end in {suffixes}, but got {path!r}.")
+            raise UserValueError(f"{option} must end in {suffixes}, but got {path!r}.")
         if path and is_main:
             prepare_output(path, force=args.force)
 
@@ -108,7 +109,7 @@ def _parse_options(words: Sequence[str] | None) -> dict[str, Any]:
 
     for word in words or ():
         if "=" not in word:
-            raise ValueError(f"--cfg-options takes KEY=VALUE, but got {word!r}.")
+            raise UserValueError(f"--cfg-options takes KEY=VALUE, but got {word!r}.")
     parser = argparse.ArgumentParser()
     parser.add_argument("--options", nargs="+", action=DictAction)
     return parser.parse_args(["--options", *words] if words else []).options or {}

@@ -12,6 +12,8 @@ from mmengine.logging import print_log
 
 from mmssprl.datasets.image_reading import ImageReadError, read_image
 
+from ..errors import UserRuntimeError
+
 
 class BadImages:
     """The images found unreadable so far, and the limit at which training must stop.
@@ -112,7 +114,7 @@ class BadImages:
         limit = max(1, self.max_share * self.num_images) if self.max_share else 0
         if num_bad > limit or num_bad >= self.num_images:
             where = f"are listed in {self._list}" if self._list else "were named in warnings"
-            raise RuntimeError(
+            raise UserRuntimeError(
                 f"max_bad_share={self.max_share}: at most this share of the images may be "
                 f"unreadable, but {num_bad} of {self.num_images} "
                 f"({num_bad / self.num_images:.1%}) are; they {where}: replace or remove them, "

@@ -9,6 +9,8 @@ from mmssprl.datasets.multi_label_target import MultiLabelTargetDataset
 from mmssprl.datasets.subset import choose_subset
 from mmssprl.registry import DATASETS
 
+from ..errors import UserFileNotFoundError, UserValueError
+
 
 @DATASETS.register_module()
 class CocoMultiLabel(MultiLabelTargetDataset):
@@ -51,7 +53,7 @@ class CocoMultiLabel(MultiLabelTargetDataset):
             image_id, category_id = annotation.get("image_id"), annotation.get("category_id")
             if image_id not in labels or category_id not in index_of:
                 unknown = "image_id" if image_id not in labels else "category_id"
-                raise ValueError(
+                raise UserValueError(
                     f"{self.ann_file}: annotation {annotation.get('id')} must name an image and a "
                     f"category of the same file, but got {unknown}={annotation.get(unknown)}; "
                     "repair the file."
@@ -78,7 +80,7 @@ class CocoMultiLabel(MultiLabelTargetDataset):
 def require_ann_file(ann_file: str) -> None:
     """Raise FileNotFoundError if there is no such annotation file."""
     if not os.path.isfile(ann_file):
-        raise FileNotFoundError(
+        raise UserFileNotFoundError(
             f"ann_file must be a file, but there is none at {ann_file!r}; correct the path "
             "(relative to data_root, or absolute)."
         )
@@ -100,17 +102,17 @@ def read_coco(ann_file: str, *keys: str) -> dict[str, list[dict]]:
         try:
             content = json.load(file)
         except ValueError as error:
-            raise ValueError(
+            raise UserValueError(
                 f"{ann_file}: must be JSON, but {error}; download or write it again."
             ) from error
     for key in keys:
         if not isinstance(content, dict) or not isinstance(content.get(key), list):
-            raise ValueError(
+            raise UserValueError(
                 f"{ann_file}: must hold the list(s) {', '.join(keys)} of a COCO file, but has no "
                 f"list {key!r}; take an instances_*.json."
             )
     if not all("file_name" in image for image in content["images"]):
-        raise ValueError(
+        raise UserValueError(
             f"{ann_file}: each entry of images must have a file_name, but some have none; "
             "take an instances_*.json."
         )

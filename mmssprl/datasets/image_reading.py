@@ -14,10 +14,12 @@ from PIL import Image, ImageOps
 from torch import Tensor
 from torchvision.io import ImageReadMode, decode_jpeg
 
+from ..errors import UserFileNotFoundError, UserValueError
+
 _JPEG_START = b"\xff\xd8\xff"
 
 
-class ImageReadError(ValueError):
+class ImageReadError(UserValueError):
     """A file that is missing, empty, truncated, or no image.
 
     Args:
@@ -116,7 +118,7 @@ def require_files(paths: Sequence[str], ann_file: str) -> None:
         if name not in listings[folder] and not os.path.exists(path):
             missing.append(path)
     if missing:
-        raise FileNotFoundError(
+        raise UserFileNotFoundError(
             f"{ann_file}: every image that it names must exist, but {len(missing)} of "
             f"{len(paths)} do not, for example {missing[:3]}; correct data_root or data_prefix, "
             "or remove them from the file."

@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from mmssprl.datasets.image_names import ImageNames
 from mmssprl.datasets.packed_images import CHECKSUM
 
+from ..errors import UserOSError, UserPermissionError
+
 _READERS = 8
 """Threads that read image files: on a network drive the time goes into waiting for each."""
 
@@ -33,7 +35,7 @@ def refuse_unreadable(folder: str, names: ImageNames) -> None:
         while some := list(itertools.islice(blocks, _READERS)):
             unreadable += itertools.chain.from_iterable(readers.map(_unreadable, some))
     if unreadable:
-        raise PermissionError(
+        raise UserPermissionError(
             f"{folder}: all images must be readable, but {len(unreadable):,} of {len(names):,} "
             f"are not, or are links to nothing, for example {unreadable[0]}; mend or remove them."
         )
@@ -60,7 +62,7 @@ def _value(path: str) -> bytes:
         with open(path, "rb") as file:
             data = file.read()
     except OSError as error:
-        raise OSError(
+        raise UserOSError(
             f"{path}: must be readable, but {error.strerror}; mend it and run the same command "
             "again, it goes on."
         ) from error

@@ -21,6 +21,8 @@ import numpy as np
 from mmssprl.datasets.image_names import ImageNames
 from mmssprl.datasets.image_reading import ImageReadError
 
+from ..errors import UserValueError
+
 FORMAT = "mmssprl packed images 1"
 HEADER, NAMES, ENDS, COMPLETE = b"HEADER", b"NAMES", b"ENDS", b"COMPLETE"
 """Keys beside the images; all sort before theirs, so that images are appended."""
@@ -144,7 +146,7 @@ def open_packed(path: str) -> Iterator[lmdb.Environment]:
     try:
         env = lmdb.open(path, subdir=False, readonly=True, lock=False)
     except lmdb.Error as error:
-        raise ValueError(
+        raise UserValueError(
             f"{path}: must be a file of `python -m mmssprl pack`, but it cannot be opened "
             f"({error}); pack the images again."
         ) from error
@@ -152,7 +154,7 @@ def open_packed(path: str) -> Iterator[lmdb.Environment]:
         # Beyond the end of the file the mapped memory cannot be read: the process would be killed.
         size, expected = os.path.getsize(path), (env.info()["last_pgno"] + 1) * env.stat()["psize"]
         if size < expected:
-            raise ValueError(
+            raise UserValueError(
                 f"{path}: must have {expected:,} bytes, but has {size:,}: it is cut off; copy it "
                 "again, or pack the images again."
             )
@@ -175,7 +177,7 @@ def read_header(txn: lmdb.Transaction, path: str) -> Header:
         found = f"format {header.format!r}"
     except (ValueError, TypeError):
         found = "something else"
-    raise ValueError(
+    raise UserValueError(
         f"{path}: must be a file of `python -m mmssprl pack`, format {FORMAT!r}, but holds "
         f"{found}; give another file."
     )
@@ -204,7 +206,7 @@ def require_complete(path: str) -> None:
     """
     with open_packed(path) as env, env.begin() as txn:
         if txn.get(COMPLETE) is None:
-            raise ValueError(
+            raise UserValueError(
                 f"{path}: must be packed completely, but holds {num_stored(txn):,} of "
                 f"{read_header(txn, path).num_images:,} images or was not checked yet; run "
                 "`python -m mmssprl pack` again as before, it goes on."

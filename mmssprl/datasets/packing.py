@@ -30,6 +30,8 @@ from mmssprl.datasets.packed_images import (
     read_names,
 )
 
+from ..errors import UserOSError, UserRuntimeError, UserValueError
+
 _COMMIT_IMAGES = 1024
 _COMMIT_BYTES = 64 * 2**20
 """How much is written at a time; what was not is lost when packing is stopped."""
@@ -79,7 +81,7 @@ def pack(folder: str, names: ImageNames, out: str, *, log: Log) -> PackReport | 
 
     Raises:
         ValueError: ``out`` is a file of other images, or no packed file.
-        BlockingIOError: Another process packs into ``out``.
+        OSError: Another process packs into ``out``.
         PermissionError: Images may not be read, or are links to nothing; nothing was written.
         OSError: An image cannot be read, or the disk is full. What was written stays.
         RuntimeError: What was written reads back as something else.
@@ -103,7 +105,7 @@ def pack(folder: str, names: ImageNames, out: str, *, log: Log) -> PackReport | 
             _pack_from(start or 0, folder, names, env, out, log)
         report = verify(out, log=log)
         if report.num_bad or report.num_stored != report.num_images:
-            raise RuntimeError(
+            raise UserRuntimeError(
                 f"{out}: what was written must read back the same, but {report.num_bad:,} of "
                 f"{report.num_images:,} images do not, for example {report.bad[:3]}; delete it, "
                 "check the disk, and pack again."
@@ -129,7 +131,7 @@ def verify(path: str, *, log: Log) -> PackReport:
         names = read_names(txn)
         report = PackReport(header.num_images, is_complete=txn.get(COMPLETE) is not None)
         if len(names) != header.num_images or _digest(names) != header.names_digest:
-            raise ValueError(
+            raise UserValueError(
                 f"{path}: must hold the names it was begun with, but they are damaged; pack the "
                 "images again."
             )
@@ -178,7 +180,7 @@ def _refuse_others(out: str, header: Header) -> None:
     if not os.path.lexists(out) or _is_unused(out):
         return
     if not is_packed(out):
-        raise ValueError(
+        raise UserValueError(
             f"{out}: must be missing or a file of `python -m mmssprl pack`, but is something "
             "else; choose another name."
         )
@@ -186,7 +188,7 @@ def _refuse_others(out: str, header: Header) -> None:
         found = read_header(txn, out)
     if found != header:
         same_names = found.names_digest == header.names_digest
-        raise ValueError(
+        raise UserValueError(
             f"{out}: must be missing or packed from the same list of the same folder, but was "
             f"begun with another {'folder' if same_names else 'list'} of {found.num_images:,} "
             f"images, now they are {header.num_images:,}; choose another name, or delete it."
@@ -214,7 +216,7 @@ def _alone(out: str) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise BlockingIOError(
+            raise UserOSError(
                 f"{out}: must be packed by one process, but another one packs into it; wait for "
                 "it, or choose another name."
             ) from error
@@ -240,7 +242,7 @@ def _commit(env: lmdb.Environment, values: list[tuple[bytes, bytes]], out: str) 
         except lmdb.Error as error:
             with env.begin() as txn:
                 count = num_stored(txn)
-            raise OSError(
+            raise UserOSError(
                 f"{out}: cannot be written ({error}), after {count:,} images; free space on the "
                 "disk and run the same command again, it goes on."
             ) from error

@@ -4,6 +4,8 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 
+from ..errors import UserValueError
+
 
 def choose_subset(ids: Sequence[int], fraction: float, seed: int = 0) -> list[int]:
     """Choose a fixed share of images, the same on every machine.
@@ -26,16 +28,16 @@ def choose_subset(ids: Sequence[int], fraction: float, seed: int = 0) -> list[in
         ValueError: ``fraction`` out of range, no ids, or an id that is there twice.
     """
     if not 0 < fraction <= 1:
-        raise ValueError(
+        raise UserValueError(
             f"fraction must be in (0, 1], but got {fraction}; pass 0.01 for one per cent."
         )
     if not ids:
-        raise ValueError(
+        raise UserValueError(
             "ids must hold at least one image id, but got none; pass the ids of the annotations."
         )
     twice = sorted(image_id for image_id, count in Counter(ids).items() if count > 1)
     if twice:
-        raise ValueError(
+        raise UserValueError(
             f"ids must be all different, but {len(twice)} are there more than once (first "
             f"{twice[0]}); pass each image once."
         )

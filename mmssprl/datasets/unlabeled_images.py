@@ -25,6 +25,8 @@ from mmssprl.datasets.image_reading import (
 from mmssprl.datasets.packed_images import PackedImages, is_packed
 from mmssprl.registry import DATASETS, TRANSFORMS
 
+from ..errors import UserFileNotFoundError, UserValueError
+
 
 @DATASETS.register_module()
 class UnlabeledImages(BaseDataset):
@@ -72,14 +74,14 @@ class UnlabeledImages(BaseDataset):
         max_bad_share: float = 0.01,
     ) -> None:
         if not 0 <= max_bad_share <= 1:
-            raise ValueError(
+            raise UserValueError(
                 f"max_bad_share must be a share of the images in [0, 1], but got {max_bad_share}."
             )
         self.max_bad_share = max_bad_share
         self._packed: PackedImages | None = None
         if is_packed(data_root):
             if ann_file or data_prefix:
-                raise ValueError(
+                raise UserValueError(
                     "ann_file and data_prefix must be empty with a packed data_root, but got "
                     f"{ann_file!r} and {data_prefix!r} with {data_root}; leave them out, or pack "
                     "the images of a list: python -m mmssprl pack DIR OUT --ann-file FILE."
@@ -105,7 +107,7 @@ class UnlabeledImages(BaseDataset):
         folder = self.data_prefix["img_path"]
         if not os.path.isdir(folder):
             is_file = os.path.exists(folder.rstrip(os.sep))
-            raise FileNotFoundError(
+            raise UserFileNotFoundError(
                 "data_root/data_prefix must be a folder of images, or data_root a file of "
                 f"`python -m mmssprl pack`, but {folder!r} is "
                 f"{'a file' if is_file else 'missing'}; correct the path."
@@ -174,7 +176,7 @@ class UnlabeledImages(BaseDataset):
             ValueError: A negative number, which no generator takes as a seed.
         """
         if epoch < 0 or seed < 0:
-            raise ValueError(f"epoch and seed must be >= 0, but got {epoch} and {seed}.")
+            raise UserValueError(f"epoch and seed must be >= 0, but got {epoch} and {seed}.")
         self._clock.copy_(torch.tensor([seed, epoch]))
 
     def record_bad_images(self, path: str | Path) -> None:
@@ -241,7 +243,7 @@ def _find_images(folder: str) -> ImageNames:
             level=logging.WARNING,
         )
     if not len(index.names):
-        raise ValueError(
+        raise UserValueError(
             f"data_root/data_prefix: {folder!r} must hold images ({', '.join(IMAGE_SUFFIXES)}), "
             f"but got {index.num_others} other files, {len(index.unlisted)} folders that cannot "
             "be listed and no image; correct the path."
@@ -258,11 +260,11 @@ def _read_names(ann_file: str) -> list[str]:
     elif suffix == ".json":
         names = [image["file_name"] for image in read_coco(ann_file, "images")["images"]]
     else:
-        raise ValueError(
+        raise UserValueError(
             f"ann_file must end in .txt (a list) or .json (COCO), but got {ann_file!r}; rename it."
         )
     if not names:
-        raise ValueError(
+        raise UserValueError(
             f"{ann_file}: must name at least one image, but names none; write one path per line, "
             "or images[].file_name."
         )

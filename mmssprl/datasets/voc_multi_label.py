@@ -9,6 +9,8 @@ from mmssprl.datasets.image_reading import require_files
 from mmssprl.datasets.multi_label_target import PRESENT, UNKNOWN, MultiLabelTargetDataset
 from mmssprl.registry import DATASETS
 
+from ..errors import UserFileNotFoundError, UserValueError
+
 
 @DATASETS.register_module()
 class VocMultiLabel(MultiLabelTargetDataset):
@@ -55,7 +57,7 @@ class VocMultiLabel(MultiLabelTargetDataset):
             self._metainfo["classes"] = tuple(listed_classes(main))
         index_of = {name: index for index, name in enumerate(self._metainfo["classes"])}
         if not index_of:
-            raise ValueError(
+            raise UserValueError(
                 f"{main} must hold the lists <class>_<split>.txt, which name the classes, but "
                 "holds none; copy them, or give classes=[...]."
             )
@@ -65,7 +67,7 @@ class VocMultiLabel(MultiLabelTargetDataset):
             found = read_objects(path)
             strange = sorted(set(found) - set(index_of))
             if strange:
-                raise ValueError(
+                raise UserValueError(
                     f"{path}: objects must be of the {len(index_of)} classes of the data set, but "
                     f"got {strange[0]!r}; give classes=[...] with all names, or correct the file."
                 )
@@ -90,7 +92,7 @@ def read_image_set(path: Path) -> list[str]:
         FileNotFoundError: There is no such file.
     """
     if not path.is_file():
-        raise FileNotFoundError(
+        raise UserFileNotFoundError(
             f"an image set must be a file of ImageSets/Main, but there is no {path}; the test "
             "annotations of VOC2007 are a download of their own."
         )
@@ -115,13 +117,13 @@ def read_objects(path: Path) -> dict[str, int]:
         ValueError: It is no XML.
     """
     if not path.is_file():
-        raise FileNotFoundError(
+        raise UserFileNotFoundError(
             f"every listed image must have annotations, but there is no {path}."
         )
     try:
         tree = ET.parse(path)
     except ET.ParseError as error:
-        raise ValueError(f"annotations must be XML, but {path} is not ({error}).") from error
+        raise UserValueError(f"annotations must be XML, but {path} is not ({error}).") from error
     labels: dict[str, int] = {}
     for item in tree.iter("object"):
         name = item.findtext("name", "").strip()

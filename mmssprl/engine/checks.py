@@ -15,6 +15,7 @@ from mmengine.runner import Runner
 from torch import nn
 
 from ..datasets.image_reading import require_files
+from ..errors import UserFileExistsError, UserFileNotFoundError, UserRuntimeError, UserValueError
 from .pretrain_checks import check_pretraining
 
 _COMPILED_SCOPES = {"mmdet": "mmdet", "mmseg": "mmsegmentation"}
@@ -45,14 +46,14 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
     """
     missing = missing_packages(cfg.get("default_scope", "mmssprl"))
     if missing:
-        raise RuntimeError(
+        raise UserRuntimeError(
             f"{cfg.filename} needs {' and '.join(missing)}, but they are not installed; "
             "`make test` installs everything, requirements/transfer.txt lists it."
         )
     wrapper = cfg.get("optim_wrapper")
     kind = wrapper.get("type") if isinstance(wrapper, Mapping) else None
     if "train" in splits and kind == "AmpOptimWrapper" and get_device() == "cpu":
-        raise ValueError(
+        raise UserValueError(
             "mixed precision needs an accelerator, but optim_wrapper.type='AmpOptimWrapper' and "
             "only a CPU was found; set it to 'OptimWrapper'."
         )
@@ -95,7 +96,7 @@ def check_data(runner: Runner, task: str) -> None:
         if loader is None:
             continue
         if split == "train" and len(loader) == 0:
-            raise ValueError(
+            raise UserValueError(
                 f"one epoch has no step: {len(loader.dataset)} samples over {runner.world_size} "
                 f"process(es) do not fill one batch of {loader.batch_size}; lower "
                 "train_dataloader.batch_size or add data."
@@ -123,14 +124,14 @@ def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
     pointer = work_dir / "last_checkpoint"
     found = sorted(work_dir.glob("*.pth")) or ([pointer] if pointer.exists() else [])
     if found and not overwrite:
-        raise FileExistsError(
+        raise UserFileExistsError(
             f"work_dir must not hold another run, but {work_dir} has {found[-1].name}; go on with "
             "it by --resume, delete its checkpoints by --overwrite, or give another --work-dir."
         )
     doomed = {path.resolve() for path in files_of_run(work_dir)}
     for key in ("weights", "load_from"):
         if cfg.get(key) and Path(cfg[key]).resolve() in doomed:
-            raise ValueError(
+            raise UserValueError(
                 f"--overwrite deletes the checkpoints in {work_dir}, but {key}={cfg[key]!r} is one "
                 "of them; copy it elsewhere, or give another --work-dir."
             )
@@ -166,7 +167,7 @@ def _build_loader(runner: Runner, split: str) -> Any:
             raise
         empty = True
     if empty:
-        raise ValueError(
+        raise UserValueError(
             f"{split}_dataloader must have at least one image, but its data set is empty, perhaps "
             "after filtering; check ann_file, split and filter_cfg."
         )
@@ -183,12 +184,12 @@ def _check_paths(dataset: Mapping, name: str) -> None:
     if str(dataset.get("type", "")).endswith("VocMultiLabel"):
         path = os.path.join(root, "ImageSets", "Main", f"{dataset.get('split', 'trainval')}.txt")
         if not os.path.isfile(path):
-            raise FileNotFoundError(
+            raise UserFileNotFoundError(
                 f"{name}: split must name an image set, but there is no {path}; correct data_root "
                 "or split."
             )
     if isinstance(ann_file, str) and ann_file and not os.path.isfile(os.path.join(root, ann_file)):
-        raise FileNotFoundError(
+        raise UserFileNotFoundError(
             f"{name}: ann_file must be a file, but there is no {os.path.join(root, ann_file)}; "
             "correct data_root or ann_file (docs/data.md shows the expected folders)."
         )
@@ -196,7 +197,7 @@ def _check_paths(dataset: Mapping, name: str) -> None:
     folders = prefix.values() if isinstance(prefix, Mapping) else [prefix]
     for folder in folders:
         if isinstance(folder, str) and not os.path.isdir(os.path.join(root, folder)):
-            raise FileNotFoundError(
+            raise UserFileNotFoundError(
                 f"{name}: data_prefix must be a folder, but there is no "
                 f"{os.path.join(root, folder)}; correct data_root or data_prefix (docs/data.md "
                 "shows the expected folders)."
@@ -207,7 +208,7 @@ def _check_evaluator(evaluator: Any, name: str) -> None:
     for metric in evaluator if isinstance(evaluator, Sequence) else [evaluator]:
         ann_file = metric.get("ann_file") if isinstance(metric, Mapping) else None
         if ann_file and not os.path.isfile(ann_file):
-            raise FileNotFoundError(
+            raise UserFileNotFoundError(
                 f"{name}: ann_file must be a file, but there is no {ann_file}; give the one of "
                 "the data loader."
             )
@@ -223,14 +224,14 @@ def _check_classes(model: nn.Module, dataset: Any, split: str) -> None:
         except AttributeError:
             continue
         if isinstance(num_classes, int) and num_classes != len(classes):
-            raise ValueError(
+            raise UserValueError(
                 f"model.{path}.num_classes must be the number of classes of the {split} data, but "
                 f"got {num_classes} and {len(classes)} ({', '.join(classes[:3])}, ...); set "
                 f"num_classes={len(classes)}, or metainfo=dict(classes=...) of the data set."
             )
     found = getattr(dataset, "cat_ids", None)
     if found is not None and len(found) != len(classes):
-        raise ValueError(
+        raise UserValueError(
             f"every class of the {split} data set must be a category of {dataset.ann_file}, but "
             f"only {len(found)} of {len(classes)} are; set metainfo=dict(classes=...) to its names."
         )

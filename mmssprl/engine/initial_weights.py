@@ -7,6 +7,7 @@ from mmengine.config import Config
 from mmengine.registry import MODELS, DefaultScope
 from torch import nn
 
+from ..errors import UserValueError
 from ..weights import RANDOM, check_fit, read_backbone
 from ..weights.backbone import quiet
 from .hooks.initial_weights_hook import SUPERVISED, supervised_state
@@ -40,7 +41,7 @@ def apply_weights(cfg: Config, weights: str | None) -> None:
     """
     if weights is not None:
         if "weights" not in cfg:
-            raise ValueError(
+            raise UserValueError(
                 f"--weights is for configs with a field `weights` (configs/benchmarks), but "
                 f"{cfg.filename} has none; leave it out, or set load_from for a whole checkpoint."
             )
@@ -53,7 +54,7 @@ def apply_weights(cfg: Config, weights: str | None) -> None:
     if chosen in (None, RANDOM):
         return
     if cfg.model.backbone.get("init_cfg"):
-        raise ValueError(
+        raise UserValueError(
             f"a config must name its backbone weights once, but got weights={chosen!r} and "
             "model.backbone.init_cfg; remove the latter."
         )
@@ -84,7 +85,7 @@ def _torchvision_depth(cfg: Config) -> int:
     own = [key for key, value in _TORCHVISION.items() if backbone.get(key, value) != value]
     if str(backbone.type).split(".")[-1] != "ResNet" or own:
         got = ", ".join([str(backbone.type), *(f"{key}={backbone[key]}" for key in own)])
-        raise ValueError(
+        raise UserValueError(
             "weights='supervised' are torchvision's, for a ResNet of standard width and depth, but "
             f"the backbone of {cfg.filename} is {got}; give a file or 'random'."
         )

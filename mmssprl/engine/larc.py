@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from ..errors import UserValueError
 from ..registry import OPTIMIZERS
 
 
@@ -52,7 +53,7 @@ class LARC(Optimizer):
             ("eps", eps, eps > 0, "> 0"),
         ):
             if not valid:
-                raise ValueError(f"LARC: {name} must be {rule}, but got {value}.")
+                raise UserValueError(f"LARC: {name} must be {rule}, but got {value}.")
         defaults = {
             "lr": lr,
             "momentum": momentum,

@@ -16,6 +16,7 @@ from mmengine.registry import MODEL_WRAPPERS, RUNNERS
 from mmengine.runner import Runner, find_latest_checkpoint
 from torch import nn
 
+from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import write_whole
 from .checks import check_config, check_data, check_work_dir, files_of_run
 from .initial_weights import apply_weights
@@ -90,7 +91,9 @@ def prepare_train_config(
         use_compile(cfg)
     if resume is not None:
         if overwrite:
-            raise ValueError("--resume goes on with a run and --overwrite deletes it; give one.")
+            raise UserValueError(
+                "--resume goes on with a run and --overwrite deletes it; give one."
+            )
         cfg.resume = True
         cfg.load_from = None if resume == "auto" else _existing_checkpoint(resume)
     check_config(cfg, ("train", "val"))
@@ -131,7 +134,7 @@ def prepare_test_config(
         key for key in ("test_dataloader", "test_cfg", "test_evaluator") if cfg.get(key) is None
     ]
     if missing:
-        raise ValueError(
+        raise UserValueError(
             f"{config}: a test needs test_dataloader, test_cfg and test_evaluator, but "
             f"{', '.join(missing)} is not set; pre-training has no test of its own: give a config "
             "of configs/benchmarks, or evaluate features with `python -m mmssprl probe`."
@@ -190,7 +193,7 @@ def _read(
 ) -> Config:
     path = Path(config)
     if not path.is_file():
-        raise FileNotFoundError(
+        raise UserFileNotFoundError(
             f"config must be a config file, but there is none at {config}; the shipped ones are in "
             "configs/, for example configs/ssprl/ssprl_resnet18_scenes.py."
         )
@@ -201,7 +204,7 @@ def _read(
     elif cfg.get("work_dir") is None:
         cfg.work_dir = os.path.join("work_dirs", path.stem)
     if launcher == "pytorch" and "RANK" not in os.environ:
-        raise ValueError(
+        raise UserValueError(
             "launcher 'pytorch' needs what torchrun sets, but the variable RANK is not set; start "
             "the command with `torchrun --nproc_per_node N`, or leave --launcher out."
         )
@@ -213,7 +216,7 @@ def _read(
 
 def _use_cpu_processes(cfg: Config) -> None:
     if cfg.launcher != "pytorch":
-        raise ValueError(
+        raise UserValueError(
             f"launcher must be 'pytorch' for processes on the CPU, but got {cfg.launcher!r} and no "
             "accelerator; use tools/dist_train.sh or tools/dist_test.sh, or a node with GPUs."
         )
@@ -228,14 +231,14 @@ def _use_cpu_processes(cfg: Config) -> None:
 
 def _use_amp(cfg: Config) -> None:
     if get_device() == "cpu":
-        raise ValueError(
+        raise UserValueError(
             "--amp needs an accelerator: mmengine's AmpOptimWrapper has no CPU path, but only a "
             "CPU was found; leave --amp out."
         )
     wrapper = cfg.get("optim_wrapper")
     kind = wrapper.get("type", "OptimWrapper") if isinstance(wrapper, Mapping) else None
     if kind not in ("OptimWrapper", "AmpOptimWrapper"):
-        raise ValueError(
+        raise UserValueError(
             "--amp replaces optim_wrapper.type='OptimWrapper' by 'AmpOptimWrapper', but got "
             f"{kind!r}; set up mixed precision in the config instead of --amp."
         )
@@ -252,12 +255,12 @@ def _existing_checkpoint(checkpoint: str) -> str:
     if Path(checkpoint).is_dir():
         newest = find_latest_checkpoint(checkpoint)
         if newest is None:
-            raise FileNotFoundError(
+            raise UserFileNotFoundError(
                 "the folder of a run must hold last_checkpoint, which names its newest one, but "
                 f"{checkpoint} holds none; give the .pth file."
             )
         # The name counts: mmengine writes the whole path, and a folder may have been moved.
         checkpoint = str(Path(checkpoint) / Path(newest).name)
     if "://" not in checkpoint and not Path(checkpoint).is_file():
-        raise FileNotFoundError(f"checkpoint must be a file or a URL, but got {checkpoint}.")
+        raise UserFileNotFoundError(f"checkpoint must be a file or a URL, but got {checkpoint}.")
     return checkpoint

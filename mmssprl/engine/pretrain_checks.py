@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from mmengine.config import Config
 from mmengine.device import get_device
 
+from ..errors import UserRuntimeError, UserValueError
+
 
 def is_pretraining(cfg: Config) -> bool:
     """Whether the config trains ``SSPRL``."""
@@ -33,18 +35,18 @@ def check_pretraining(cfg: Config) -> None:
     wrapper = cfg.get("optim_wrapper")
     counts = wrapper.get("accumulative_counts", 1) if isinstance(wrapper, Mapping) else 1
     if counts != 1:
-        raise ValueError(
+        raise UserValueError(
             "optim_wrapper.accumulative_counts must be 1 for SSPRL, whose assignment, queues and "
             f"freezing count whole updates, but got {counts!r}; leave it out. For a batch N times "
             "as large multiply train_dataloader.batch_size by N and set model.num_chunks=N."
         )
     num_chunks = cfg.model.get("num_chunks", 1)
     if not isinstance(num_chunks, int) or num_chunks < 1:
-        raise ValueError(f"model.num_chunks must be an integer >= 1, but got {num_chunks!r}.")
+        raise UserValueError(f"model.num_chunks must be an integer >= 1, but got {num_chunks!r}.")
     loader = cfg.get("train_dataloader")
     batch_size = loader.get("batch_size") if isinstance(loader, Mapping) else None
     if isinstance(batch_size, int) and batch_size % num_chunks:
-        raise ValueError(
+        raise UserValueError(
             "train_dataloader.batch_size must be a multiple of model.num_chunks, "
             f"but got {batch_size} and {num_chunks}; change one of them."
         )
@@ -70,7 +72,7 @@ def _check_compiler() -> None:
         if shutil.which(compiler):
             return
         missing = f"which needs a C++ compiler on a CPU, and there is no {compiler}"
-    raise RuntimeError(
+    raise UserRuntimeError(
         "model.compile_backbone and model.data_preprocessor.compile use torch.compile, "
         f"{missing}; install it, or leave --compile out."
     )
@@ -83,7 +85,7 @@ def use_compile(cfg: Config) -> None:
         ValueError: Another model than ``SSPRL``.
     """
     if not is_pretraining(cfg):
-        raise ValueError(
+        raise UserValueError(
             f"--compile is for pre-training (model.type='SSPRL'), but {cfg.filename} trains "
             f"{(cfg.get('model') or {}).get('type')}; leave it out."
         )

@@ -5,6 +5,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 from torch import Tensor
 
+from ..errors import UserValueError
+
 
 def mean_average_precision(scores: Tensor, labels: Tensor) -> tuple[float, NDArray[np.float64]]:
     """Area under the precision-recall curve per class, averaged over the classes with positives.
@@ -23,12 +25,12 @@ def mean_average_precision(scores: Tensor, labels: Tensor) -> tuple[float, NDArr
         ValueError: Shapes that differ, scores that are not finite, or no positive label at all.
     """
     if scores.shape != labels.shape or scores.ndim != 2:
-        raise ValueError(
+        raise UserValueError(
             "scores and labels must both be (images, classes), but got "
             f"{tuple(scores.shape)} and {tuple(labels.shape)}."
         )
     if not scores.isfinite().all():
-        raise ValueError("scores must be finite, but got NaN or infinity; check the features.")
+        raise UserValueError("scores must be finite, but got NaN or infinity; check the features.")
     values, truth = scores.detach().cpu().double().numpy(), labels.cpu().numpy()
     areas = np.full(truth.shape[1], np.nan)
     for k in range(truth.shape[1]):
@@ -36,7 +38,7 @@ def mean_average_precision(scores: Tensor, labels: Tensor) -> tuple[float, NDArr
         if (truth[:, k] == 1).any():
             areas[k] = average_precision_score(truth[known, k], values[known, k])
     if np.isnan(areas).all():
-        raise ValueError(
+        raise UserValueError(
             f"labels must hold at least one positive, but got none in {len(truth)} images "
             f"of {truth.shape[1]} classes; use more images."
         )

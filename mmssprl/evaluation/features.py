@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, Dataset, default_collate
 from torchvision.transforms.v2 import functional as transforms
 
 from ..datasets.image_reading import read_image
+from ..errors import UserValueError
 from ..models.ssprl import pool
 
 RESIZE_RATIO = 256 / 224
@@ -35,12 +36,14 @@ class LabelledImages(Dataset):
 
     def __init__(self, paths: Sequence[str | Path], labels: Tensor, image_px: int = 224) -> None:
         if len(paths) != len(labels):
-            raise ValueError(
+            raise UserValueError(
                 f"every image must have a row of labels, but got {len(paths)} images "
                 f"and {len(labels)} rows."
             )
         if image_px < 1:
-            raise ValueError(f"image_px must be a positive number of pixels, but got {image_px}.")
+            raise UserValueError(
+                f"image_px must be a positive number of pixels, but got {image_px}."
+            )
         self.paths = [str(path) for path in paths]
         self.labels = labels
         self.image_px = image_px
@@ -89,7 +92,7 @@ def extract_features(
         _Guarded(dataset), batch_size=batch_size, num_workers=num_workers, collate_fn=_collate
     )
     if not len(loader):
-        raise ValueError("the dataset must hold at least one image, but it is empty.")
+        raise UserValueError("the dataset must hold at least one image, but it is empty.")
     shift = torch.tensor(mean, device=device).view(3, 1, 1)
     scale = torch.tensor(std, device=device).view(3, 1, 1)
     backbone.to(device)
@@ -113,7 +116,7 @@ def extract_features(
         module.training = training
     joined = torch.cat(features)
     if not joined.isfinite().all():
-        raise ValueError(
+        raise UserValueError(
             f"features must be finite, but {int((~joined.isfinite()).any(dim=1).sum())} of "
             f"{len(joined)} images gave NaN or infinity; check the weights."
         )

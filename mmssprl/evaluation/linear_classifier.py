@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ..errors import UserValueError
 from .average_precision import mean_average_precision
 
 STRENGTHS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
@@ -80,7 +81,7 @@ def fit_linear_probe(
     rows = (labels >= 0).any(dim=1)
     features, labels = features[rows].float(), labels[rows]
     if len(features) < _MIN_IMAGES:
-        raise ValueError(
+        raise UserValueError(
             f"a linear probe needs at least {_MIN_IMAGES} labelled images, "
             f"but got {len(features)}; use more training images."
         )
@@ -184,11 +185,11 @@ class _Fit:
 
 def _check(features: Tensor, labels: Tensor, strengths: Sequence[float]) -> None:
     if features.ndim != 2 or labels.ndim != 2 or len(features) != len(labels):
-        raise ValueError(
+        raise UserValueError(
             "features and labels must be (N, C) and (N, K) of the same images, but got "
             f"{tuple(features.shape)} and {tuple(labels.shape)}."
         )
     if not features.isfinite().all():
-        raise ValueError("features must be finite, but got NaN or infinity; check the weights.")
+        raise UserValueError("features must be finite, but got NaN or infinity; check the weights.")
     if not strengths or min(strengths) <= 0:
-        raise ValueError(f"strengths must be penalties > 0, but got {tuple(strengths)}.")
+        raise UserValueError(f"strengths must be penalties > 0, but got {tuple(strengths)}.")

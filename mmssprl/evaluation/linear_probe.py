@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from mmengine.config import Config
 
+from ..errors import UserValueError
 from ..weights import find_config, load_backbone
 from .average_precision import mean_average_precision
 from .features import IMAGENET_MEAN, IMAGENET_STD, LabelledImages, extract_features
@@ -120,7 +121,7 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise ValueError(
+        raise UserValueError(
             f"device must be one that this machine has, but got {name!r} "
             f"({str(error).splitlines()[0]}); use 'auto' or 'cpu'."
         ) from error

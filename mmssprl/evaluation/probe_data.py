@@ -16,6 +16,7 @@ from ..datasets.voc_multi_label import (
     read_image_set,
     read_objects,
 )
+from ..errors import UserFileNotFoundError, UserValueError
 
 COCO_SPLITS = ("train2014", "val2014")
 VOC_SPLITS = ("trainval", "test")
@@ -59,13 +60,13 @@ def find_probe_data(root: str | Path) -> ProbeData:
     """
     root = Path(root)
     if not root.is_dir():
-        raise FileNotFoundError(f"data must be an existing folder, but there is no {root}.")
+        raise UserFileNotFoundError(f"data must be an existing folder, but there is no {root}.")
     has_coco = any(_coco_json(root, split).is_file() for split in COCO_SPLITS)
     voc = next(
         (root / sub for sub in _VOC_FOLDERS if (root / sub / "ImageSets/Main").is_dir()), None
     )
     if has_coco and voc:
-        raise ValueError(
+        raise UserValueError(
             f"data must be a folder in one layout, but {root} holds COCO's annotations/ and "
             f"VOC's {voc}; pass {voc} for VOC, or move one of them."
         )
@@ -75,7 +76,7 @@ def find_probe_data(root: str | Path) -> ProbeData:
         return _read_voc(voc)
     inside = [sub for sub in ("coco", "voc") if (root / sub).is_dir()]
     remedy = f"; pass {root / inside[0]}" if inside else ""
-    raise FileNotFoundError(f"data must hold {_LAYOUTS}, but {root} holds neither{remedy}.")
+    raise UserFileNotFoundError(f"data must hold {_LAYOUTS}, but {root} holds neither{remedy}.")
 
 
 def _coco_json(root: Path, split: str) -> Path:
@@ -87,7 +88,7 @@ def _read_coco(root: Path) -> ProbeData:
     for split in COCO_SPLITS:
         path = _coco_json(root, split)
         if not path.is_file():
-            raise FileNotFoundError(
+            raise UserFileNotFoundError(
                 f"data in COCO layout must have both {' and '.join(COCO_SPLITS)}, but there is no "
                 f"{path}."
             )
@@ -96,7 +97,7 @@ def _read_coco(root: Path) -> ProbeData:
         splits.append(_labelled_split(split, dataset))
         names.append(classes)
     if names[0] != names[1]:
-        raise ValueError(
+        raise UserValueError(
             f"both splits must have the same classes, but {COCO_SPLITS[0]} has {len(names[0])} "
             f"and {COCO_SPLITS[1]} {len(names[1])} of them (differing in "
             f"{sorted(set(names[0]) ^ set(names[1]))[:3]}); make the json files agree."
@@ -109,7 +110,7 @@ def _read_voc(root: Path) -> ProbeData:
     classes = set(listed_classes(main))
     for split in VOC_SPLITS:
         if not (main / f"{split}.txt").is_file():
-            raise FileNotFoundError(
+            raise UserFileNotFoundError(
                 f"data in VOC layout must have both {' and '.join(VOC_SPLITS)}, but there is no "
                 f"{main / split}.txt; the test annotations of VOC2007 are a download of their own."
             )

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..errors import UserValueError
 from ._blur import box_radius
 from ._photometric_params import PhotometricParams
 
@@ -108,7 +109,7 @@ def _arrays(params: PhotometricParams, num: int, height: int, width: int) -> lis
     )
     *arrays, sigma = (np.ascontiguousarray(t.cpu().numpy(), dtype) for t, dtype in typed)
     if not np.isfinite(sigma).all():
-        raise ValueError(f"sigma must be finite, but got {sigma.tolist()}; draw it anew.")
+        raise UserValueError(f"sigma must be finite, but got {sigma.tolist()}; draw it anew.")
     radius = box_radius(sigma)
     reach = np.ceil(radius).astype(np.int64)
     row_weights = _line_weights(width, radius, reach)

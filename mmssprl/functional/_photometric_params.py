@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Generator, Tensor
 
+from ..errors import UserValueError
+
 _IDENTITY = (1.0, 1.0, 1.0, 0.0)
 
 
@@ -70,7 +72,7 @@ def draw_mask(num: int, *, prob: float, generator: Generator) -> Tensor:
         ValueError: ``prob`` is no probability.
     """
     if not 0 <= prob <= 1:
-        raise ValueError(f"prob must be a probability in [0, 1], but got {prob}.")
+        raise UserValueError(f"prob must be a probability in [0, 1], but got {prob}.")
     return torch.rand(num, generator=generator, device=generator.device) < prob
 
 
@@ -104,9 +106,9 @@ def draw_color_jitter(
     strengths = {"brightness": brightness, "contrast": contrast, "saturation": saturation}
     for name, strength in strengths.items():
         if not 0 <= strength < math.inf:
-            raise ValueError(f"{name} must be a strength >= 0, but got {strength}.")
+            raise UserValueError(f"{name} must be a strength >= 0, but got {strength}.")
     if not 0 <= hue <= 0.5:
-        raise ValueError(f"hue must be a strength in [0, 0.5] turns, but got {hue}.")
+        raise UserValueError(f"hue must be a strength in [0, 0.5] turns, but got {hue}.")
     bounds = [(max(0.0, 1 - x), 1 + x) for x in strengths.values()] + [(-hue, hue)]
     applied = draw_mask(num, prob=prob, generator=generator)
     order = torch.rand(num, 4, generator=generator, device=generator.device).argsort(dim=1)
@@ -136,7 +138,7 @@ def draw_gaussian_blur(
         ValueError: ``sigma`` or ``prob`` is out of its range.
     """
     if len(sigma) != 2 or not 0 <= sigma[0] <= sigma[1] < math.inf:
-        raise ValueError(f"sigma must be (low, high) with 0 <= low <= high, but got {sigma}.")
+        raise UserValueError(f"sigma must be (low, high) with 0 <= low <= high, but got {sigma}.")
     low, high = sigma
     applied = draw_mask(num, prob=prob, generator=generator)
     drawn = torch.rand(num, generator=generator, device=generator.device) * (high - low) + low

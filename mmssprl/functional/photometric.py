@@ -20,6 +20,7 @@ from collections.abc import Sequence
 import torch
 from torch import Generator, Tensor
 
+from ..errors import UserTypeError, UserValueError
 from . import _cpu_batch, _masked
 from ._color import BRIGHTNESS, CONTRAST, HUE, SATURATION
 from ._photometric_params import (
@@ -169,7 +170,7 @@ def params_are_free(images: Tensor) -> bool:
 
 def _apply(images: Tensor, params: PhotometricParams) -> Tensor:
     if images.ndim != 4:
-        raise ValueError(
+        raise UserValueError(
             f"images must be a batch (N, 3, H, W), but got {tuple(images.shape)}; "
             "add the batch dimension, or convert to RGB."
         )
@@ -199,12 +200,12 @@ def _moved(params: PhotometricParams, device: torch.device) -> PhotometricParams
 
 def _check(images: Tensor, params: PhotometricParams) -> None:
     if images.ndim < 4 or images.shape[-3] != 3:
-        raise ValueError(
+        raise UserValueError(
             f"images must be a batch (N, 3, H, W), but got {tuple(images.shape)}; "
             "add the batch dimension, or convert to RGB."
         )
     if images.dtype not in (torch.uint8, torch.float32):
-        raise TypeError(
+        raise UserTypeError(
             f"images must be uint8 or float32 in [0, 1], but got {images.dtype}; convert them."
         )
     num = math.prod(images.shape[:-3])
@@ -215,7 +216,7 @@ def _check(images: Tensor, params: PhotometricParams) -> None:
     found += [] if blur is None else [(blur.sigma, (num,))]
     for tensor, shape in found:
         if tensor.shape != shape:
-            raise ValueError(
+            raise UserValueError(
                 f"there must be one parameter set per sample, {num} here, "
                 f"but got {tuple(tensor.shape)}; draw them for as many."
             )

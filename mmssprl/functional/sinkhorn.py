@@ -19,6 +19,8 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
+from ..errors import UserValueError
+
 
 def sinkhorn(scores: Tensor, *, epsilon: float = 0.05, num_iters: int = 3) -> Tensor:
     """Turn prototype scores into balanced soft codes, over the rows of all ranks.
@@ -56,12 +58,14 @@ def sinkhorn_jointly(
         ValueError: See :func:`sinkhorn`.
     """
     if epsilon <= 0:
-        raise ValueError(f"sinkhorn: epsilon must be > 0, but got {epsilon}; the paper uses 0.05.")
+        raise UserValueError(
+            f"sinkhorn: epsilon must be > 0, but got {epsilon}; the paper uses 0.05."
+        )
     if num_iters < 1:
-        raise ValueError(f"sinkhorn: num_iters must be >= 1, but got {num_iters}; use 3.")
+        raise UserValueError(f"sinkhorn: num_iters must be >= 1, but got {num_iters}; use 3.")
     for scores in problems:
         if scores.dim() != 2 or not scores.is_floating_point():
-            raise ValueError(
+            raise UserValueError(
                 "sinkhorn: scores must be a floating matrix (B, K), "
                 f"but got {scores.dtype} of shape {tuple(scores.shape)}."
             )

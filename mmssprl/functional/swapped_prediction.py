@@ -9,6 +9,8 @@ its Eq. 2 and Eq. 3 are exactly twice these values; LARC is invariant to such a 
 import torch
 from torch import Tensor
 
+from ..errors import UserValueError
+
 
 def swapped_prediction_loss(scores: Tensor, codes: Tensor, *, temperature: float) -> Tensor:
     """Predict the code of each target view from every other view (Eq. 1 and 2).
@@ -28,7 +30,7 @@ def swapped_prediction_loss(scores: Tensor, codes: Tensor, *, temperature: float
     """
     num_views, num_targets = scores.shape[0], codes.shape[0]
     if scores.shape[1:] != codes.shape[1:] or not 1 <= num_targets <= num_views or num_views < 2:
-        raise ValueError(
+        raise UserValueError(
             "swapped_prediction_loss: scores must be (V, N, K) with V >= 2 and codes (A, N, K) "
             f"with A <= V, but got {tuple(scores.shape)} and {tuple(codes.shape)}."
         )
@@ -56,7 +58,7 @@ def cross_scale_loss(
         ValueError: Shapes that do not fit each other.
     """
     if scores.shape != codes.shape:
-        raise ValueError(
+        raise UserValueError(
             "cross_scale_loss: scores and codes must have one shape (V, B, K_0), "
             f"but got {tuple(scores.shape)} and {tuple(codes.shape)}."
         )

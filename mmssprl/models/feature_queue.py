@@ -11,6 +11,8 @@ from mmengine import dist
 from mmengine.logging import print_log
 from torch import Tensor, nn
 
+from ..errors import UserValueError
+
 
 class FeatureQueue(nn.Module):
     """Ring buffer of the two views' embeddings of one scale, kept per rank.
@@ -34,7 +36,9 @@ class FeatureQueue(nn.Module):
     def __init__(self, length: int, in_channels: int) -> None:
         super().__init__()
         if length < 1:
-            raise ValueError(f"FeatureQueue: length must be >= 1, but got {length}; use no queue.")
+            raise UserValueError(
+                f"FeatureQueue: length must be >= 1, but got {length}; use no queue."
+            )
         self.length = length
         self.register_buffer("features", torch.zeros(2, length, in_channels))
         self.register_buffer("counters", torch.zeros(2, dtype=torch.long))
@@ -82,13 +86,13 @@ class FeatureQueue(nn.Module):
 
     def _set_rows(self, rows: int) -> None:
         if self._rows is not None:
-            raise ValueError(
+            raise UserValueError(
                 f"FeatureQueue: each step must push {self._rows} rows, but got {rows}; "
                 "set drop_last=True in train_dataloader."
             )
         capacity = self.length // rows * rows
         if capacity == 0:
-            raise ValueError(
+            raise UserValueError(
                 f"FeatureQueue: length must be at least the {rows} rows that one step pushes "
                 f"(patches x images per rank), but got {self.length}; raise it, or set 0."
             )

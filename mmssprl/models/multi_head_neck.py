@@ -10,6 +10,7 @@ from mmengine.model import BaseModule
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..errors import UserValueError
 from ..pyramid import ViewLayout
 from ..registry import MODELS
 
@@ -58,12 +59,12 @@ class MultiHeadNeck(BaseModule):
             ValueError: Features of another size than ``in_channels``, or of other scales.
         """
         if len(features) != len(self.heads):
-            raise ValueError(
+            raise UserValueError(
                 f"MultiHeadNeck: expected features of {len(self.heads)} scales, "
                 f"but got {len(features)}; the model's parts must share one layout."
             )
         if features[0].shape[-1] != self.in_channels:
-            raise ValueError(
+            raise UserValueError(
                 f"MultiHeadNeck: in_channels={self.in_channels}, but the backbone gives "
                 f"{features[0].shape[-1]} features; set neck.in_channels={features[0].shape[-1]}."
             )

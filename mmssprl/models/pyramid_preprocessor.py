@@ -12,6 +12,7 @@ from mmengine.dist import get_rank
 from mmengine.model import BaseDataPreprocessor
 from torch import Generator, Tensor
 
+from ..errors import UserValueError
 from ..functional.photometric import (
     PhotometricParams,
     apply_photometric,
@@ -70,7 +71,7 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         super().__init__(non_blocking=non_blocking)
         self.layout = ViewLayout.build(layout)
         if len(mean) != 3 or len(std) != 3 or min(std) <= 0:
-            raise ValueError(
+            raise UserValueError(
                 "mean and std must be three numbers in [0, 255], std > 0, "
                 f"but got mean={tuple(mean)}, std={tuple(std)}; "
                 "give one number per channel R, G, B."
@@ -150,7 +151,7 @@ class PyramidPreprocessor(BaseDataPreprocessor):
     def _check_augmentations(self) -> None:
         for name, setting in self.augmentations.items():
             if not 0 <= setting["prob"] <= 1:
-                raise ValueError(
+                raise UserValueError(
                     f"{name}_prob must be a probability in [0, 1], but got {setting['prob']}."
                 )
         draw_photometric(0, **self.augmentations, generator=Generator())
@@ -169,7 +170,7 @@ class PyramidPreprocessor(BaseDataPreprocessor):
                 and all(t.dtype == torch.uint8 for t in packed)
             ):
                 return
-        raise ValueError(
+        raise UserValueError(
             f"inputs must be one uint8 tensor per group of the layout, of shapes {expected} with "
             f"one B, but got {found}; give the pipeline's PyramidCrop and the model one layout."
         )

@@ -12,6 +12,7 @@ from mmengine import dist
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
+from ..errors import UserRuntimeError, UserValueError
 from ..functional import (
     cross_scale_loss,
     log_softmax,
@@ -99,7 +100,7 @@ class SinkhornHead(BaseModule):
         self.alpha = [1.0, *_per_level(alpha, num_levels, "alpha", 0)]
         self.beta = [1.0, *_per_level(beta, num_levels, "beta", 0)]  # beta_0 enters no term
         if variant not in ("paper", "released"):
-            raise ValueError(f"variant must be 'paper' or 'released', but got {variant!r}.")
+            raise UserValueError(f"variant must be 'paper' or 'released', but got {variant!r}.")
         for name, value, low in (
             ("num_prototypes", num_prototypes, 1),
             ("num_iters", num_iters, 1),
@@ -110,16 +111,16 @@ class SinkhornHead(BaseModule):
             ("freeze_iters", freeze_iters, 0),
         ):
             if value < low:
-                raise ValueError(f"{name} must be >= {low}, but got {value}.")
+                raise UserValueError(f"{name} must be >= {low}, but got {value}.")
         for name, value in (("temperature", temperature), ("epsilon", epsilon)):
             if value <= 0:
-                raise ValueError(f"{name} must be > 0, but got {value}.")
+                raise UserValueError(f"{name} must be > 0, but got {value}.")
         if freeze_epochs and freeze_iters:
-            raise ValueError(
+            raise UserValueError(
                 f"give freeze_epochs or freeze_iters, but got {freeze_epochs} and {freeze_iters}."
             )
         if num_levels and not (with_pyramid or with_cross):
-            raise ValueError(
+            raise UserValueError(
                 "with_pyramid=False and with_cross=False leave the patch views without a loss; "
                 "for the image scale alone set levels=[] in the layout."
             )
@@ -259,7 +260,7 @@ class SinkhornHead(BaseModule):
     def _iterations(self, setting: str) -> int:
         epochs = getattr(self, setting)
         if epochs and self._iters_per_epoch is None:
-            raise RuntimeError(
+            raise UserRuntimeError(
                 f"SinkhornHead: {setting}={epochs} needs the length of an epoch; "
                 "add dict(type='PretrainHook') to custom_hooks."
             )
@@ -271,7 +272,7 @@ class SinkhornHead(BaseModule):
         got = [tuple(z.shape) for z in embeddings]
         expected = list(zip(views, patches, strict=True))
         if [shape[:2] for shape in got] != expected:
-            raise ValueError(
+            raise UserValueError(
                 f"SinkhornHead: (views, patches) per scale must be {expected}, "
                 f"but the embeddings are {got}; the model's parts must share one layout."
             )
@@ -279,7 +280,7 @@ class SinkhornHead(BaseModule):
             batches = dist.all_gather(torch.tensor([got[0][2]], device=embeddings[0].device))
             sizes = [int(size) for size in batches]
             if len(set(sizes)) > 1:
-                raise ValueError(
+                raise UserValueError(
                     f"SinkhornHead: every rank must have the same batch size, but got {sizes} "
                     "images; use mmengine's DefaultSampler and one batch_size for all ranks."
                 )
@@ -293,7 +294,7 @@ class SinkhornHead(BaseModule):
 def _per_level(value: float | Sequence, num_levels: int, name: str, low: int) -> list:
     values = list(value) if isinstance(value, Sequence) else [value] * num_levels
     if len(values) != num_levels or any(v < low for v in values):
-        raise ValueError(
+        raise UserValueError(
             f"{name} of the patch levels must be one number or {num_levels} numbers, each >= "
             f"{low}, but got {value}."
         )

@@ -12,6 +12,7 @@ import torch
 from mmpretrain.models import BaseSelfSupervisor
 from torch import Tensor, nn
 
+from ..errors import UserValueError
 from ..pyramid import ViewLayout
 from ..registry import MODELS
 from .recomputation import recomputed_in_chunks
@@ -59,7 +60,9 @@ class SSPRL(BaseSelfSupervisor):
         init_cfg: dict | None = None,
     ) -> None:
         if not isinstance(num_chunks, int) or num_chunks < 1:
-            raise ValueError(f"SSPRL: num_chunks must be an integer >= 1, but got {num_chunks!r}.")
+            raise UserValueError(
+                f"SSPRL: num_chunks must be an integer >= 1, but got {num_chunks!r}."
+            )
         views = ViewLayout.build(layout)
 
         def build(cfg: Mapping) -> Any:
@@ -95,7 +98,7 @@ class SSPRL(BaseSelfSupervisor):
             return self.layout.split([run(self.backbone, crops) for crops in inputs])
         batch = inputs[0].shape[1]
         if batch % self.num_chunks:
-            raise ValueError(
+            raise UserValueError(
                 f"SSPRL: the images per process must be a multiple of num_chunks="
                 f"{self.num_chunks}, but got {batch}; change train_dataloader.batch_size."
             )
@@ -147,7 +150,7 @@ def pool(outputs: Sequence[Tensor] | Tensor) -> Tensor:
     if last.dim() == 4:
         return last.mean(dim=(2, 3))
     if last.dim() != 2:
-        raise ValueError(
+        raise UserValueError(
             "the backbone's last output must be (N, C, H, W) or (N, C), "
             f"but got {tuple(last.shape)}; for a ViT set out_type='avg_featmap' or 'cls_token'."
         )

@@ -14,6 +14,8 @@ from scipy.io import loadmat
 
 from mmssprl.preparation.voc_files import CLASSES
 
+from ..errors import UserFileNotFoundError, UserValueError
+
 IGNORED = 255
 _ALLOWED = frozenset({*range(len(CLASSES) + 1), IGNORED})
 _INDEX_MODES = ("L", "P")
@@ -30,14 +32,14 @@ def read_mat_labels(path: Path) -> np.ndarray:
         ValueError: It is no MATLAB file, has no such field, or labels that are none.
     """
     if not path.is_file():
-        raise FileNotFoundError(
+        raise UserFileNotFoundError(
             f"every image of SBD's lists must have labels, but there is no {path}; unpack "
             "benchmark.tgz again."
         )
     try:
         labels = loadmat(str(path), variable_names=["GTcls"])["GTcls"]["Segmentation"][0, 0]
     except Exception as error:  # scipy raises ValueError, TypeError, KeyError, zlib.error, ...
-        raise ValueError(
+        raise UserValueError(
             f"{path}: must be a MATLAB file with a struct GTcls and its field Segmentation, but "
             f"reading it fails ({type(error).__name__}: {error}); unpack benchmark.tgz again."
         ) from error
@@ -55,7 +57,7 @@ def read_png_labels(path: Path) -> np.ndarray:
         ValueError: It is no image of indices, or has labels that are none.
     """
     if not path.is_file():
-        raise FileNotFoundError(
+        raise UserFileNotFoundError(
             f"every image of VOC's lists must have labels, but there is no {path}; unpack VOC2012 "
             "again."
         )
@@ -63,12 +65,12 @@ def read_png_labels(path: Path) -> np.ndarray:
         with Image.open(path) as image:
             mode, labels = image.mode, np.asarray(image)
     except Exception as error:  # decoders raise OSError, SyntaxError, zlib.error, ...
-        raise ValueError(
+        raise UserValueError(
             f"{path}: must be a complete image, but it cannot be decoded ({error}); unpack or "
             "make it again."
         ) from error
     if mode not in _INDEX_MODES:
-        raise ValueError(
+        raise UserValueError(
             f"{path}: must be an image of class indices (mode {' or '.join(_INDEX_MODES)}), but "
             f"has mode {mode}; unpack or make it again."
         )
@@ -90,11 +92,11 @@ def check_size(labels: np.ndarray, path: Path, image: Path) -> None:
         with Image.open(image) as file:
             width, height = file.size
     except Exception as error:
-        raise ValueError(
+        raise UserValueError(
             f"{image}: must be an image, but cannot be opened ({error}); unpack VOC2012 again."
         ) from error
     if labels.shape != (height, width):
-        raise ValueError(
+        raise UserValueError(
             f"{path}: must be as large as {image}, {height} x {width} (height x width), but is "
             f"{labels.shape[0]} x {labels.shape[1]}; unpack both again."
         )
@@ -119,13 +121,13 @@ def write_png_labels(labels: np.ndarray, path: Path) -> None:
 
 def _checked(labels: np.ndarray, path: Path) -> np.ndarray:
     if labels.ndim != 2 or labels.dtype.kind not in "ui":
-        raise ValueError(
+        raise UserValueError(
             f"{path}: labels must be a table of whole numbers, but are {labels.dtype} of shape "
             f"{labels.shape}; unpack or make the file again."
         )
     unknown = sorted(set(np.unique(labels).tolist()) - _ALLOWED)
     if unknown:
-        raise ValueError(
+        raise UserValueError(
             f"{path}: labels must be 0 to {len(CLASSES)} or {IGNORED}, but there are "
             f"{unknown[:5]}; unpack or make the file again."
         )

@@ -11,6 +11,8 @@ from mmssprl.preparation.label_images import (
 from mmssprl.preparation.samples import watch
 from mmssprl.preparation.voc_files import find_devkit, read_names
 
+from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
+
 SBD_SPLITS = {"train": 8_498, "val": 2_857}
 NUM_TRAIN_AUG = 10_582
 LIST_FILE = "ImageSets/Segmentation/train_aug.txt"
@@ -38,7 +40,7 @@ def convert(root: Path, *, any_size: bool = False) -> int:
     voc = find_devkit(root, "VOC2012")
     sbd = find_sbd(root, voc)
     if sbd is None:
-        raise FileNotFoundError(
+        raise UserFileNotFoundError(
             f"SBD must be in {root} as benchmark_RELEASE/dataset, but is not; `python -m mmssprl "
             f"prepare voc12aug {root} --check-only` prints the commands that fetch it."
         )
@@ -47,13 +49,13 @@ def convert(root: Path, *, any_size: bool = False) -> int:
     added = {name for split in SBD_SPLITS for name in _require_names(sbd / f"{split}.txt")}
     names = sorted((own | added) - val)
     if not any_size and len(names) != NUM_TRAIN_AUG:
-        raise ValueError(
+        raise UserValueError(
             f"train_aug must have {NUM_TRAIN_AUG:,} images, but the lists of VOC2012 and SBD give "
             f"{len(names):,}; unpack both again, or pass --any-size if that is meant."
         )
     listing = voc / LIST_FILE
     if listing.exists() and read_names(listing) != names:
-        raise FileExistsError(
+        raise UserFileExistsError(
             f"{listing} must be absent or name the {len(names):,} images that the lists of VOC2012 "
             "and SBD give, but names others; move it away."
         )
@@ -93,7 +95,7 @@ def find_sbd(root: Path, voc: Path) -> Path | None:
 def _require_names(path: Path) -> list[str]:
     names = read_names(path)
     if not names:
-        raise FileNotFoundError(
+        raise UserFileNotFoundError(
             f"{path} must be a list of images, but is absent or empty; unpack its archive again."
         )
     return names

@@ -22,6 +22,7 @@ from torch import nn
 from ..datasets import UnlabeledImages
 from ..engine.launch import Launcher, prepare_train_config
 from ..engine.pretrain_checks import is_pretraining
+from ..errors import UserFileNotFoundError, UserValueError
 from ..models import SSPRL
 from ..registry import MODELS
 
@@ -106,7 +107,7 @@ def choose_batch_size(cfg: Config, batch_size: int | None) -> int:
     """
     if batch_size is not None:
         if batch_size < 1:
-            raise ValueError(f"--batch-size must be >= 1, but got {batch_size}.")
+            raise UserValueError(f"--batch-size must be >= 1, but got {batch_size}.")
         return batch_size
     chosen = cfg.train_dataloader.batch_size
     if get_device() == "cpu":
@@ -150,16 +151,16 @@ def build_parts(cfg: Config) -> Parts:
         loader = Runner.build_dataloader(loader_cfg, seed=0)
     except FileNotFoundError as error:
         hint = "or give the folder of images by --data."
-        raise FileNotFoundError(f"{str(error).rstrip('.')}, {hint}") from error
+        raise UserFileNotFoundError(f"{str(error).rstrip('.')}, {hint}") from error
     dataset, batch_size = loader.dataset, loader.batch_size
     if not isinstance(dataset, UnlabeledImages):
-        raise ValueError(
+        raise UserValueError(
             "train_dataloader.dataset.type must be 'UnlabeledImages' as in all pre-training, but "
             f"got {type(dataset).__name__}; it reads folders, lists and COCO files."
         )
     num_processes = get_world_size()
     if batch_size is None or batch_size * num_processes > len(dataset):
-        raise ValueError(
+        raise UserValueError(
             f"a step must not take more images than there are, but got {num_processes} "
             f"process(es) x {batch_size} images and {len(dataset)} images in "
             f"{dataset.data_prefix['img_path']}; lower --batch-size or give more images by --data."
@@ -183,7 +184,7 @@ def build_parts(cfg: Config) -> Parts:
 def _require_pretraining(cfg: Config) -> None:
     if not is_pretraining(cfg) or cfg.get("train_dataloader") is None:
         kind = (cfg.get("model") or {}).get("type")
-        raise ValueError(
+        raise UserValueError(
             "config must be a pre-training config (model.type='SSPRL' and a train_dataloader), but "
             f"{cfg.filename} has model.type={kind!r}; the shipped ones are in configs/ssprl."
         )

@@ -17,6 +17,7 @@ from mmengine.registry import DefaultScope
 
 from ..engine.launch import Launcher
 from ..engine.pretrain_checks import check_pretraining
+from ..errors import UserValueError
 from .clock import PhaseClock
 from .loader_phases import measure_loader
 from .machine import describe_machine, peak_bytes, reset_peak_bytes, usable_cores
@@ -81,7 +82,9 @@ def profile_training(
     """
     least = 1 if launcher == "none" else 2
     if steps < least:
-        raise ValueError(f"--steps must be >= {least} with launcher {launcher!r}, but got {steps}.")
+        raise UserValueError(
+            f"--steps must be >= {least} with launcher {launcher!r}, but got {steps}."
+        )
     # The scope first: the config's model is looked up in it.
     with DefaultScope.overwrite_default_scope("mmssprl"):
         cfg = read_config(

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
+from ..errors import UserFileNotFoundError, UserValueError
 from ..registry import MODELS
 from .style import DPI, INK, LEARNING_RATE, MUTED, PYRAMIDS, RC
 
@@ -50,7 +51,7 @@ def draw_losses(work_dir: str | Path) -> Figure:
     names = {name for record in records for name in record if _TERM.fullmatch(name)}
     terms = {name: term for name, term in _loss_terms(config).items() if name in names}
     if not terms:
-        raise ValueError(
+        raise UserValueError(
             "a log must hold terms like loss_pyramid_s0, but the log in "
             f"{work_dir} holds {sorted(set().union(*records)) or 'nothing'}; "
             "pass the work dir of an SS-PRL pre-training."
@@ -100,10 +101,10 @@ def read_scalars(work_dir: str | Path) -> list[dict[str, Any]]:
     """
     work_dir = Path(work_dir)
     if not work_dir.is_dir():
-        raise FileNotFoundError(f"the work dir must be a folder, but there is no {work_dir}.")
+        raise UserFileNotFoundError(f"the work dir must be a folder, but there is no {work_dir}.")
     paths = sorted(work_dir.glob("*/vis_data/scalars.json"))
     if not paths:
-        raise FileNotFoundError(
+        raise UserFileNotFoundError(
             f"a work dir must hold */vis_data/scalars.json, but {work_dir} does not; "
             "pass the folder that training was given as --work-dir."
         )
@@ -115,7 +116,7 @@ def read_scalars(work_dir: str | Path) -> list[dict[str, Any]]:
             try:
                 record = json.loads(line)
             except json.JSONDecodeError as error:
-                raise ValueError(
+                raise UserValueError(
                     f"every line of a log must be JSON, but line {number} of {path} is not "
                     f"({error}); remove that line."
                 ) from error
@@ -127,7 +128,7 @@ def read_scalars(work_dir: str | Path) -> list[dict[str, Any]]:
 def _dumped_config(work_dir: Path) -> Config:
     paths = sorted(work_dir.glob("*.py"))
     if len(paths) != 1:
-        error = ValueError if paths else FileNotFoundError
+        error = UserValueError if paths else UserFileNotFoundError
         raise error(
             f"a work dir must hold the one config that training dumps, but {work_dir} holds "
             f"{[path.name for path in paths] or 'none'}."
@@ -138,7 +139,7 @@ def _dumped_config(work_dir: Path) -> Config:
 def _loss_terms(cfg: Config) -> dict[str, LossTerm]:
     """Ask the config's own head for its weights, so that defaults are known in one place."""
     if not cfg.get("model") or "head" not in cfg.model or "layout" not in cfg.model:
-        raise ValueError(
+        raise UserValueError(
             "the config must describe an SS-PRL model with layout and head, but "
             f"{cfg.filename} does not; pass the work dir of an SS-PRL pre-training."
         )

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..datasets.image_reading import read_image
+from ..errors import UserFileNotFoundError, UserValueError
 from ..models.ssprl import SSPRL
 from ..pyramid import ViewSlot
 from ..registry import MODELS, TRANSFORMS
@@ -58,9 +59,9 @@ def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figur
         ValueError: A config without the parts above, or an image that cannot be read.
     """
     if not Path(config).is_file():
-        raise FileNotFoundError(f"config must be an existing file, but there is no {config}.")
+        raise UserFileNotFoundError(f"config must be an existing file, but there is no {config}.")
     if not Path(image).is_file():
-        raise FileNotFoundError(f"image must be an existing file, but there is no {image}.")
+        raise UserFileNotFoundError(f"image must be an existing file, but there is no {image}.")
     cfg = Config.fromfile(config)
     pixels = read_image(image)
     slots = cut_views(cfg, pixels, seed=seed)
@@ -109,7 +110,7 @@ def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
     """
     pipeline = (cfg.get("train_dataloader") or {}).get("dataset", {}).get("pipeline")
     if not pipeline or (cfg.get("model") or {}).get("type") not in ("SSPRL", "mmssprl.SSPRL"):
-        raise ValueError(
+        raise UserValueError(
             "the config must have train_dataloader.dataset.pipeline and a model of type SSPRL, "
             f"but {cfg.filename} does not; pass a pre-training config of SS-PRL."
         )

@@ -10,6 +10,7 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from torch import nn
 
+from ..errors import UserFileNotFoundError, UserValueError
 from ..registry import MODELS
 from .checkpoint_file import check_fit, read_backbone
 
@@ -31,12 +32,12 @@ def find_config(weights: str, config: str | None) -> Config:
         FileNotFoundError: The config or the weights file does not exist.
     """
     if config is None and weights == RANDOM:
-        raise ValueError(
+        raise UserValueError(
             "config must be given for random weights, but got none; "
             "pass --config with the architecture to draw them for."
         )
     if weights != RANDOM and not Path(weights).is_file():
-        raise FileNotFoundError(
+        raise UserFileNotFoundError(
             f"weights must be an existing file or '{RANDOM}', but there is no {weights}; "
             "training writes <work dir>/<config name>_backbone.pth."
         )
@@ -45,16 +46,16 @@ def find_config(weights: str, config: str | None) -> Config:
         found = sorted(folder.glob("*.py"))
         if len(found) != 1:
             names = [path.name for path in found]
-            raise ValueError(
+            raise UserValueError(
                 f"the folder of the weights must hold exactly one config, but {folder} holds "
                 f"{names or 'none'}; pass --config."
             )
         config = str(found[0])
     if not Path(config).is_file():
-        raise FileNotFoundError(f"config must be an existing file, but there is no {config}.")
+        raise UserFileNotFoundError(f"config must be an existing file, but there is no {config}.")
     cfg = Config.fromfile(config)
     if not (cfg.get("model") or {}).get("backbone"):
-        raise ValueError(
+        raise UserValueError(
             f"a config must describe its backbone under model.backbone, but {config} does not."
         )
     return cfg
@@ -84,7 +85,7 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
             with DefaultScope.overwrite_default_scope("mmssprl"):
                 backbone = MODELS.build(spec)
         except TypeError as error:
-            raise ValueError(
+            raise UserValueError(
                 f"model.backbone must be one of mmpretrain's, but that of {cfg.filename} has "
                 f"fields that it does not know ({error}); pass --config with the config of the "
                 "pre-training."

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..errors import UserFileNotFoundError, UserValueError
 from . import restricted_pickle
 
 _PREFIX = "backbone."
@@ -26,7 +27,7 @@ def read_checkpoint(path: str | Path) -> Any:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"weights must be an existing file, but there is no {path}.")
+        raise UserFileNotFoundError(f"weights must be an existing file, but there is no {path}.")
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
@@ -34,7 +35,7 @@ def read_checkpoint(path: str | Path) -> Any:
             return load_file(path)
         return _load_tensors(path)
     except Exception as error:  # torch, pickle and safetensors have many classes of them
-        raise ValueError(
+        raise UserValueError(
             f"weights must be a file of tensors that torch.save or safetensors wrote, but {path} "
             f"cannot be read ({type(error).__name__}); copy it again, or pass another."
         ) from error
@@ -56,7 +57,7 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
             if tensors:
                 check_finite(tensors, path)
                 return tensors
-    raise ValueError(
+    raise UserValueError(
         f"weights must hold a state dict, but {path} holds a {type(content).__name__} "
         "without tensors; pass <work dir>/<config name>_backbone.pth or a training checkpoint."
     )
@@ -102,7 +103,7 @@ def check_fit(
     optional = {key for key in expected if key.endswith("num_batches_tracked")}
     faults = list_faults(state, expected, optional)
     if faults:
-        raise ValueError(
+        raise UserValueError(
             f"every weight of {weights} must fit the backbone of {owner}, but got {faults}; "
             f"{remedy}"
         )
@@ -149,7 +150,7 @@ def check_finite(state: dict[str, Tensor], path: str | Path) -> None:
     """
     bad = [key for key, value in state.items() if not torch.isfinite(value).all()]
     if bad:
-        raise ValueError(
+        raise UserValueError(
             f"all weights must be finite, but {len(bad)} of {len(state)} tensors of {path} "
             f"hold NaN or infinity (first {bad[0]}); take a checkpoint from before the "
             "training diverged."

@@ -13,6 +13,7 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
+from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import prepare_output
 from ..registry import MODELS
 from ..shipped import shipped
@@ -93,7 +94,7 @@ def convert_weights(
     file, out = Path(file), Path(out)
     beside = out.with_suffix(".py")
     if out.suffix != ".pth" or out.resolve() == file.resolve():
-        raise ValueError(
+        raise UserValueError(
             f"the output must be another file than the input and end in .pth, but got {out}; "
             "pass --out work_dirs/converted/NAME/NAME.pth."
         )
@@ -110,7 +111,7 @@ def convert_weights(
         remedy = "pass --config with the config of the network that was trained."
     else:
         if config is not None:
-            raise ValueError(
+            raise UserValueError(
                 f"--config is for checkpoints of the layout {SSPRL.name}, but {file} has the "
                 f"layout {layout.name}, whose backbone is read off the keys; leave --config out."
             )
@@ -161,7 +162,7 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str
     )
     kind = "bottleneck" if any(key.endswith(".conv3.weight") for key in trunk) else "basic"
     if (kind, blocks) not in _DEPTHS:
-        raise ValueError(
+        raise UserValueError(
             "the backbone must be a ResNet of depth 18, 34, 50, 101 or 152, but the keys of "
             f"{file} show {kind} blocks, {blocks} per stage; download the file again, or pass one "
             "that holds a plain ResNet."
@@ -180,10 +181,10 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str
 
 def _read_config(path: str | Path) -> Config:
     if not Path(path).is_file():
-        raise FileNotFoundError(f"config must be an existing file, but there is no {path}.")
+        raise UserFileNotFoundError(f"config must be an existing file, but there is no {path}.")
     cfg = Config.fromfile(path)
     if (cfg.get("model") or {}).get("type") != "SSPRL":
-        raise ValueError(
+        raise UserValueError(
             f"the config of the whole model must have model.type='SSPRL', but {path} has not; "
             f"pass one of configs/ssprl, such as {RELEASED_CONFIG}."
         )
@@ -219,7 +220,7 @@ def _fill(
     absent = [key for key in expected if key not in tensors]
     faults = list_faults(tensors, expected, fresh)
     if faults:
-        raise ValueError(f"every tensor of {requirement}, but got {faults}; {remedy}")
+        raise UserValueError(f"every tensor of {requirement}, but got {faults}; {remedy}")
     model.load_state_dict({**{key: expected[key] for key in absent}, **tensors})
     return _count(_STEP_COUNTER if key.endswith(_STEP_COUNTER) else _part(key) for key in absent)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import prepare_output
 from .backbone import find_config, load_backbone
 from .checkpoint_file import describe_faults, read_state
@@ -94,16 +95,16 @@ def export_weights(
     chosen = _choose(target, full=full)
     out = Path(out)
     if not Path(checkpoint).is_file():
-        raise FileNotFoundError(
+        raise UserFileNotFoundError(
             f"the checkpoint must be an existing file, but there is no {checkpoint}; training "
             "writes <work dir>/epoch_<N>.pth and <config name>_backbone.pth."
         )
     if out.suffix not in chosen.suffixes:
-        raise ValueError(
+        raise UserValueError(
             f"a file for {target} must end in {' or '.join(chosen.suffixes)}, but got {out.name}."
         )
     if out.resolve() == Path(checkpoint).resolve():
-        raise ValueError(f"the output must be another file than the checkpoint, but got {out}.")
+        raise UserValueError(f"the output must be another file than the checkpoint, but got {out}.")
     prepare_output(out, force=force)
     source = _read(checkpoint, config, full=full)
     chosen.check(source)
@@ -142,9 +143,9 @@ def default_output(checkpoint: str, target: str, *, full: bool = False) -> Path:
 
 def _choose(target: str, *, full: bool) -> Target:
     if target not in TARGETS:
-        raise ValueError(f"the target must be one of {', '.join(TARGETS)}, but got {target!r}.")
+        raise UserValueError(f"the target must be one of {', '.join(TARGETS)}, but got {target!r}.")
     if full and target not in WHOLE_TARGETS:
-        raise ValueError(
+        raise UserValueError(
             f"a whole model must go to {' or '.join(WHOLE_TARGETS)}, but got {target}; "
             "drop --full to export the backbone."
         )
@@ -159,7 +160,7 @@ def _read(checkpoint: str, config: str | None, *, full: bool) -> Source:
     state = read_state(checkpoint)
     of_backbone = [name for name in state if name.startswith(_PREFIX)]
     if not of_backbone or len(of_backbone) == len(state):
-        raise ValueError(
+        raise UserValueError(
             f"--full must get a training checkpoint, with '{_PREFIX}' and heads, but {checkpoint} "
             "holds a backbone alone; pass <work dir>/epoch_<N>.pth, or drop --full."
         )
@@ -171,7 +172,7 @@ def _load(target: Target, draft: Path, source: Source) -> Loaded:
         return target.load(draft, source)
     except (RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise ValueError(
+        raise UserValueError(
             f"the file for {target.name} must load into its model, but it does not ({reason}); "
             "nothing was written, export to another target."
         ) from error
@@ -202,7 +203,7 @@ def _check_tensors(
     }
     found = describe_faults(faults)
     if found:
-        raise ValueError(
+        raise UserValueError(
             f"every tensor must arrive in {loaded.model}, but got {found}; "
             "nothing was written, export to another target."
         )
@@ -229,7 +230,7 @@ def _check_features(target: Target, source: Source, loaded: Loaded) -> tuple[flo
             differences.append([_difference(got, want) for got, want in pairs])
     of_map, pooled = (max(column) for column in zip(*differences, strict=True))
     if max(of_map, pooled) > target.tolerance:
-        raise ValueError(
+        raise UserValueError(
             f"features of {loaded.model} must equal the backbone's within {target.tolerance:g} of "
             f"the largest, but the feature map differs by {of_map:.3g}, pooled features by "
             f"{pooled:.3g}; nothing was written, export to another target."

@@ -9,6 +9,8 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from ..errors import UserValueError
+
 _TRUNK = re.compile(r"(conv1|bn1|layer\d+)\.")
 _DETECTRON2 = (
     (r"^stem\.conv1\.norm\.", "bn1."),
@@ -246,7 +248,7 @@ def find_layout(keys: Collection[str], source: str, *, file: str) -> tuple[Layou
         ValueError: Unknown source, keys of no known layout, or of a layout that the source has not.
     """
     if source not in SOURCES:
-        raise ValueError(
+        raise UserValueError(
             f"the source must be one of {', '.join(SOURCES)}, but got {source!r}; "
             "'auto' looks at the keys."
         )
@@ -255,14 +257,14 @@ def find_layout(keys: Collection[str], source: str, *, file: str) -> tuple[Layou
         if evidence is None:
             continue
         if layout not in SOURCES[source]:
-            raise ValueError(
+            raise UserValueError(
                 f"a file of {source} must have the layout "
                 f"{' or '.join(known.name for known in SOURCES[source])}, but {file} has the "
                 f"layout {layout.name} ({', '.join(evidence)}); pass --from auto."
             )
         return layout, evidence
     known = "; ".join(f"{layout.name} ({layout.files})" for layout in LAYOUTS)
-    raise ValueError(
+    raise UserValueError(
         f"the keys must have a known layout, but {file} has {len(keys)} keys that begin "
         f"{', '.join(list(keys)[:5])}; rename them to torchvision's. Known layouts: {known}."
     )

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..errors import UserFileNotFoundError, UserValueError
 from .checkpoint_file import check_finite, read_checkpoint
 
 _DDP_PREFIX = "module."
@@ -36,7 +37,7 @@ def read_published(path: str | Path) -> dict[str, Tensor]:
     )
     tensors = next((found for part in (*inner, content) if (found := _tensors(part))), {})
     if not tensors:
-        raise ValueError(
+        raise UserValueError(
             f"a checkpoint must hold tensors by name, but {path} holds a "
             f"{type(content).__name__} without; pass the file that its project published."
         )
@@ -72,12 +73,12 @@ def read_numpy_pickle(path: str | Path) -> Any:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"weights must be an existing file, but there is no {path}.")
+        raise UserFileNotFoundError(f"weights must be an existing file, but there is no {path}.")
     try:
         with path.open("rb") as file:
             return _ArrayUnpickler(file, encoding="latin1").load()
     except Exception as error:  # damaged pickles raise almost any class
-        raise ValueError(
+        raise UserValueError(
             f"a pickle of weights must hold numpy arrays and plain values only, but {path} cannot "
             f"be read as that ({type(error).__name__}: {error}); download it again, or save its "
             "arrays as a torch or safetensors file."

@@ -12,6 +12,8 @@ from mmssprl.datasets.scenes.coco_files import CocoSplit
 from mmssprl.datasets.scenes.render import Scene, render_scene
 from mmssprl.datasets.scenes.voc_files import VocDevkit
 
+from ...errors import UserFileExistsError, UserTypeError, UserValueError
+
 META_FILE = "scenes.json"
 """Written last: its presence means that the folder is complete."""
 SPLITS = ("train", "val")
@@ -100,9 +102,9 @@ def draw_scene(seed: int, split: str, index: int, size_px: int) -> Scene:
 
 def _check_int(name: str, value: int, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an int, but got {value!r}; pass a whole number.")
+        raise UserTypeError(f"{name} must be an int, but got {value!r}; pass a whole number.")
     if not low <= value <= high:
-        raise ValueError(
+        raise UserValueError(
             f"{name} must be from {low} to {high}, but got {value}; choose a value in that range."
         )
     return value
@@ -116,7 +118,7 @@ def _holds(root: Path, meta: dict[str, int]) -> bool:
     found = path.read_text() if path.is_file() else "other or unfinished files"
     if found == _to_json(meta):
         return True
-    raise FileExistsError(
+    raise UserFileExistsError(
         f"out_dir must be absent, empty, or hold the finished scenes {_to_json(meta).strip()}, "
         f"but {root} holds {found.strip()}; choose another out_dir or delete this one."
     )

@@ -17,6 +17,8 @@ from torch.nn.functional import interpolate
 from mmssprl.pyramid import NUM_PYRAMIDS, Area, PyramidLevel, ViewLayout, ViewSlot
 from mmssprl.registry import TRANSFORMS
 
+from ...errors import UserTypeError, UserValueError
+
 _ASPECT = (3 / 4, 4 / 3)
 """Width / height of a random crop, torchvision's RandomResizedCrop."""
 
@@ -123,13 +125,13 @@ class _Cropper:
 def _as_array(image: Tensor | np.ndarray) -> np.ndarray:
     """Return a view (H, W, 3) of the image."""
     if not isinstance(image, Tensor | np.ndarray):
-        raise TypeError(
+        raise UserTypeError(
             "img must be a uint8 tensor (3, H, W) or array (H, W, 3), RGB, "
             f"but got {type(image).__name__}; read it with read_image."
         )
     array = np.moveaxis(image.numpy(), 0, -1) if isinstance(image, Tensor) else image
     if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3 or not array.size:
-        raise ValueError(
+        raise UserValueError(
             "img must be an RGB image, a uint8 tensor (3, H, W) or array (H, W, 3), "
             f"but got {image.dtype} of shape {tuple(image.shape)}; read it with read_image."
         )

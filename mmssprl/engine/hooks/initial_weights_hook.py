@@ -7,6 +7,7 @@ from mmengine.logging import print_log
 from mmengine.runner import Runner
 from torch import Tensor
 
+from ...errors import UserOSError, UserValueError
 from ...registry import HOOKS
 from ...weights import check_fit, read_backbone
 from .pretrain_hook import unwrap
@@ -64,7 +65,7 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
 
     name = f"resnet{depth}"
     if name not in list_models():
-        raise ValueError(
+        raise UserValueError(
             f"supervised weights exist for torchvision's ResNets, but there is no {name}; "
             "give a file or 'random'."
         )
@@ -73,7 +74,7 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
         state = entry.get_state_dict(progress=True, check_hash=True)
     except OSError as error:
         folder = Path(torch.hub.get_dir()) / "checkpoints"
-        raise OSError(
+        raise UserOSError(
             f"the supervised weights are neither in {folder} nor can they be downloaded ({error}); "
             f"put {entry.url} there."
         ) from error

@@ -9,6 +9,7 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch import nn
 
 from ...datasets import UnlabeledImages
+from ...errors import UserValueError
 from ...registry import HOOKS
 from ..device_prefetcher import Prefetcher, SideStreamCopy
 from ..pretrain_checks import check_pretraining
@@ -37,13 +38,13 @@ class PretrainHook(Hook):
         """
         check_pretraining(runner.cfg)
         if not isinstance(runner.train_loop, EpochBasedTrainLoop):
-            raise ValueError(
+            raise UserValueError(
                 "pre-training needs train_cfg=dict(type='EpochBasedTrainLoop', max_epochs=...), "
                 f"but got {type(runner.train_loop).__name__}: each epoch draws its own crops."
             )
         loader = runner.train_dataloader
         if not isinstance(loader.dataset, UnlabeledImages):
-            raise ValueError(
+            raise UserValueError(
                 "pre-training needs train_dataloader.dataset.type='UnlabeledImages', but got "
                 f"{type(loader.dataset).__name__}; it reads folders, lists and COCO files."
             )

@@ -8,6 +8,7 @@ from mmengine.hooks import LoggerHook, RuntimeInfoHook
 from mmengine.runner import Runner
 from torch import Tensor
 
+from ...errors import UserRuntimeError
 from ...registry import HOOKS
 
 
@@ -76,7 +77,7 @@ def _require_finite(values: dict[str, Any], step: int) -> None:
     bad = {n: v for n, v in values.items() if "loss" in n and not math.isfinite(v)}
     terms = [name for name in bad if name != "loss"]  # 'loss' is their sum
     if bad:
-        raise RuntimeError(
+        raise UserRuntimeError(
             f"every loss must be finite, but step {step} has "
             f"{', '.join(f'{name}={bad[name]}' for name in terms or bad)}; go on from a checkpoint "
             "before it (--resume CHECKPOINT) with a lower optim_wrapper.optimizer.lr, and with "

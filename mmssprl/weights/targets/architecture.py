@@ -6,6 +6,7 @@ from typing import Any
 from mmpretrain.models import ResNet
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from ...errors import UserValueError
 from .target import Source
 
 _ANY = "backbone, safetensors or onnx"
@@ -52,7 +53,7 @@ def accept_resnet(target: str, wanted: Mapping[str, Any]) -> Callable[[Source], 
         backbone = source.backbone
         # Its subclasses have the same fields and other blocks, stems or names.
         if type(backbone) is not ResNet:
-            raise ValueError(
+            raise UserValueError(
                 f"target {target} must get a ResNet, but the backbone of {source.cfg.filename} is "
                 f"a {type(backbone).__name__}; export it to {_ANY}."
             )
@@ -68,7 +69,7 @@ def accept_resnet(target: str, wanted: Mapping[str, Any]) -> Callable[[Source], 
             wrong.append(("expansion", backbone.expansion, expansion))
         if wrong:
             others = _ANY if {"deep_stem", "expansion"} & {row[0] for row in wrong} else _ANY_RESNET
-            raise ValueError(
+            raise UserValueError(
                 f"target {target} must get a ResNet with {_listed((n, v) for n, _, v in wrong)}, "
                 f"but the backbone of {source.cfg.filename} has "
                 f"{_listed((n, v) for n, v, _ in wrong)}; export it to {others}."

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ..._dependencies import is_importable
+from ...errors import UserValueError
 from ...models import PyramidPreprocessor
 from ..backbone import RANDOM, load_backbone
 from .libraries import not_installed
@@ -48,7 +49,7 @@ def to_detectron2(name: str) -> str | None:
     for ours, theirs in _PARTS:
         if ours.fullmatch(rest):
             return prefix + ours.sub(theirs, rest)
-    raise ValueError(
+    raise UserValueError(
         f"every tensor must have a name in detectron2's ResNet, but {name} has none; "
         "export to backbone or safetensors."
     )

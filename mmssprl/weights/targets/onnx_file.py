@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ..._dependencies import is_importable
+from ...errors import UserValueError
 from .architecture import is_resnet
 from .target import Features, Loaded, Source, last_and_pooled
 
@@ -24,12 +25,12 @@ def check_onnx(source: Source) -> None:
     """
     missing = [name for name in _PACKAGES if not is_importable(name)]
     if missing:
-        raise ValueError(
+        raise UserValueError(
             f"target onnx must have {', '.join(_PACKAGES)}, but {', '.join(missing)} cannot be "
             f"imported; pip install {' '.join(missing)}"
         )
     if not hasattr(torch.export.Dim, "DYNAMIC"):
-        raise ValueError(
+        raise UserValueError(
             f"target onnx must have torch >= 2.6, whose exporter knows free sizes, but got "
             f"{torch.__version__}; export to safetensors, or pip install 'torch>=2.6'"
         )
@@ -59,7 +60,7 @@ def write_onnx(source: Source, path: Path) -> None:
                 verbose=False,
             )
     except Exception as error:  # of many classes, from several packages
-        raise ValueError(
+        raise UserValueError(
             f"target onnx must get a backbone that torch.onnx can trace, but it failed on a "
             f"{source.architecture} ({type(error).__name__}); export it to backbone or "
             "safetensors."
@@ -78,7 +79,7 @@ def load_onnx(path: Path, source: Source) -> Loaded:
         try:
             last, pooled = session.run(list(_OUTPUTS), {_INPUT: images.numpy()})
         except Exception as error:  # onnxruntime's own classes derive from nothing narrower
-            raise ValueError(
+            raise UserValueError(
                 f"the graph must run on every batch, but onnxruntime fails on "
                 f"{tuple(images.shape)}: a {source.architecture} cannot be traced for free batch "
                 "sizes; export it to backbone or safetensors."

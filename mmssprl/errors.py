@@ -1,0 +1,60 @@
+"""Errors that a user can mend, told apart from bugs by their class.
+
+Each is also the built-in class that a caller would expect, so that ``except ValueError`` works as
+ever. Only what this package raises on purpose is of these classes: a ValueError out of numpy, or
+the TypeError of a wrong call, is a bug and keeps its traceback.
+"""
+
+
+class UserError(Exception):
+    """A mistake in a command, a config, a file or an installation; its message has the remedy."""
+
+
+class UserValueError(UserError, ValueError):
+    """A value that does not fit."""
+
+
+class UserTypeError(UserError, TypeError):
+    """A value of a class that does not fit."""
+
+
+class UserRuntimeError(UserError, RuntimeError):
+    """Something about the run or the environment that the user can change."""
+
+
+class UserOSError(UserError, OSError):
+    """Something about files, disks or downloads."""
+
+
+class UserFileNotFoundError(UserError, FileNotFoundError):
+    """A file or folder that is not there."""
+
+
+class UserFileExistsError(UserError, FileExistsError):
+    """A file or folder that is in the way."""
+
+
+class UserPermissionError(UserError, PermissionError):
+    """A file or folder that may not be read or written."""
+
+
+_WORKER = "Caught "
+"""How torch begins an error that it raises again for a loader's worker process."""
+
+
+def message_for_user(error: BaseException) -> str | None:
+    """Return the message that tells a user what to mend, or None if the error is a bug.
+
+    A user's mistake is a ``UserError``, even if a registry or a loader's worker wrapped it in text
+    of its own, or an error of the operating system (a missing file, no permission, a full disk).
+    """
+    if not isinstance(error, UserError | OSError):
+        return None
+    text = str(error)
+    if text.startswith(_WORKER):
+        # The worker's traceback; its last line is "module.Class: message".
+        return text.rstrip().splitlines()[-1].partition(": ")[2]
+    inner = error.__cause__ or error.__context__
+    if isinstance(inner, UserError) and str(inner) in text:
+        return message_for_user(inner)
+    return text
