@@ -3,6 +3,8 @@
 Legend: V views per image, P patches per view, B images per rank, s scale (0 is the whole image).
 """
 
+import itertools
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal
@@ -99,7 +101,7 @@ class ViewSlot:
 
 @dataclass(frozen=True)
 class ViewGroup:
-    """All crops of one resolution: they share one packed tensor and one backbone pass."""
+    """Consecutive crops of one size: they share one packed tensor and one backbone pass."""
 
     px: int
     slots: tuple[ViewSlot, ...]
@@ -190,7 +192,11 @@ class ViewLayout:
 
     @property
     def groups(self) -> tuple[ViewGroup, ...]:
-        """The resolution groups in order of first use; equal sizes share a group."""
+        """The runs of consecutive views of equal size: image, small, then patches by level.
+
+        As in the released code, views of equal size with others between them stay apart, for they
+        do not share BatchNorm statistics: small views of 96 px and patches of 96 px are two groups.
+        """
         wanted: list[tuple[int, Role, int, int, int]] = [
             (self.image_px, "image", 0, NUM_PYRAMIDS, 1)
         ]
@@ -198,12 +204,14 @@ class ViewLayout:
             wanted.append((self.small_px, "small", 0, self.num_small, 1))
         for scale, level in enumerate(self.levels, start=1):
             wanted.append((level.patch_px, "patch", scale, NUM_PYRAMIDS, level.num_patches))
-        slots: dict[int, list[ViewSlot]] = {}
-        for px, role, scale, num_views, num_patches in wanted:
-            group = slots.setdefault(px, [])
-            start = group[-1].stop if group else 0
-            group.append(ViewSlot(role, scale, num_views, num_patches, start))
-        return tuple(ViewGroup(px, tuple(group)) for px, group in slots.items())
+        groups = []
+        for px, views in itertools.groupby(wanted, key=operator.itemgetter(0)):
+            slots: list[ViewSlot] = []
+            for _, role, scale, num_views, num_patches in views:
+                start = slots[-1].stop if slots else 0
+                slots.append(ViewSlot(role, scale, num_views, num_patches, start))
+            groups.append(ViewGroup(px, tuple(slots)))
+        return tuple(groups)
 
     def split(self, packed: Sequence[Tensor]) -> list[Tensor]:
         """Take the groups apart into scales.

@@ -1,7 +1,7 @@
 """Choose a pre-training recipe from the number of images and devices.
 
 The anchor is the released recipe on COCO train2014 (82,783 images, batch 128, 200 epochs, LARC at
-lr 0.6, 300 / 150 prototypes, queues of 1,920 / 5,000 rows on each of 2 GPUs); the rules below give
+lr 0.6, 300 / 150 prototypes, queues of 1,920 / 4,992 rows over its 2 GPUs); the rules below give
 it back for that input and scale it for others.
 """
 
@@ -20,11 +20,13 @@ COCO_LR = 0.6
 COCO_PROTOTYPES = 300
 IN1K_PROTOTYPES = 3000
 QUEUE_START = 80 / COCO_EPOCHS
-QUEUE_ROWS_PER_PROTOTYPE = (COCO_BATCH + 2 * 1920) / COCO_PROTOTYPES
-PATCH_QUEUE_ROWS_PER_PROTOTYPE = (4 * COCO_BATCH + 2 * 5000) / (COCO_PROTOTYPES / 2)
+COCO_QUEUE = 1920
+COCO_PATCH_QUEUE = 4992
+"""Rows of both queues per view, over all ranks."""
 MIN_PROTOTYPES = 30
 LARC_MIN_STEPS = 5000
-"""Below it LARC at the published rate stays near ln K, and AdamW is used instead."""
+"""Updates at lr 0.6 that LARC needs. What moves the weights is updates x lr: with fewer, or more at
+a lower rate, all terms stay at ln K, and AdamW is used instead."""
 ADAMW_LR = 1e-3
 ADAMW_BATCH = 64
 FULL_SHORT_SIDE_PX = 256
@@ -67,7 +69,7 @@ class Recipe:
         epsilon: Sinkhorn's regularisation.
         jitter: Strength of brightness, contrast and saturation; hue has a quarter of it.
         num_prototypes: K_0.
-        num_patch_prototypes: K_s.
+        num_patch_prototypes: K_s, s >= 1.
         queue_length: Rows per view and device at scale 0.
         patch_queue_length: The same, one per level.
         queue_start_epoch: First epoch whose assignments use the queues.
@@ -122,7 +124,8 @@ def choose_recipe(
         variant: 'paper', or 'released' with six small views.
         epochs: None chooses.
         batch_size: Images per device that the backbone sees at once; None chooses.
-        accumulation: How many of them make one step; the learning rate grows with it.
+        accumulation: How many of them make one step. LARC's learning rate grows with it,
+            AdamW's only up to a batch of 64.
 
     Returns:
         The recipe, with a reason for each choice.
@@ -181,20 +184,19 @@ def choose_recipe(
     patches = ViewLayout.build(layout).patches_per_scale
     lengths = []
     for scale, num_patches in enumerate(patches):
-        per_prototype = PATCH_QUEUE_ROWS_PER_PROTOTYPE if scale else QUEUE_ROWS_PER_PROTOTYPE
-        k = k_s if scale else k_0
-        rows = batch_size * num_patches
-        wanted = min(per_prototype * k, num_patches * num_images / 2) / num_devices - rows
-        lengths.append(max(0, round(wanted / rows)) * rows)
-        if num_devices * (rows + lengths[-1]) < k:
+        k, coco_k = (k_s, COCO_PROTOTYPES / 2) if scale else (k_0, COCO_PROTOTYPES)
+        coco_rows = num_patches * COCO_BATCH + (COCO_PATCH_QUEUE if scale else COCO_QUEUE)
+        step_rows = num_patches * step_images  # over all devices, as ``coco_rows``
+        wanted = min(coco_rows * k / coco_k, num_patches * num_images / 2) - step_rows
+        lengths.append(max(0, int(wanted / num_devices)))
+        if step_rows + num_devices * lengths[-1] < k:
             warnings.append(
-                f"scale {scale}: batch + queue = {num_devices * (rows + lengths[-1])} embeddings "
-                f"are assigned to K = {k} prototypes; some stay without any. More images or a "
-                "larger --batch-size would help."
+                f"scale {scale}: batch + queue = {step_rows + num_devices * lengths[-1]} "
+                f"embeddings are assigned to K = {k} prototypes; some stay without any. More "
+                "images or a larger --batch-size would help."
             )
     reasons["queues"] = (
-        f"{QUEUE_ROWS_PER_PROTOTYPE:.0f} embeddings per prototype for images and "
-        f"{PATCH_QUEUE_ROWS_PER_PROTOTYPE:.0f} for patches as on COCO, at most half of all; "
+        "with the batch as many embeddings per prototype as on COCO, at most half of all; "
         f"used after {QUEUE_START:.0%} of the epochs"
     )
     reasons["freezing"] = "prototypes stay for one epoch, at most 1 % of the steps"
@@ -260,17 +262,20 @@ def _choose_batch(num_images: int, num_devices: int, on_gpu: bool) -> tuple[int,
 
 
 def _choose_optimizer(batch: int, total_steps: int, backbone: str) -> tuple[dict[str, Any], str]:
-    if backbone.startswith("resnet") and total_steps >= LARC_MIN_STEPS:
-        lr = COCO_LR * batch / COCO_BATCH
+    larc_lr = COCO_LR * batch / COCO_BATCH
+    steps_at_coco_lr = round(total_steps * larc_lr / COCO_LR)
+    if not backbone.startswith("resnet"):
+        why = "transformers are trained with AdamW"
+    elif steps_at_coco_lr < LARC_MIN_STEPS:
+        why = (
+            f"{total_steps} updates at LARC's lr {larc_lr:.3g} are worth {steps_at_coco_lr} at "
+            f"{COCO_LR}, too few (below {LARC_MIN_STEPS})"
+        )
+    else:
         reason = f"{COCO_LR} x {batch} / {COCO_BATCH}, the linear rule over the images of an update"
         cfg = {"type": "LARC", "momentum": 0.9, "weight_decay": 1e-6, "trust_coefficient": 0.001}
-        return {**cfg, "lr": lr}, reason
-    lr = ADAMW_LR * batch / ADAMW_BATCH if batch < ADAMW_BATCH else ADAMW_LR
-    why = (
-        f"{total_steps} updates are too few for LARC's published rate (below {LARC_MIN_STEPS})"
-        if backbone.startswith("resnet")
-        else "transformers are trained with AdamW"
-    )
+        return {**cfg, "lr": larc_lr}, reason
+    lr = ADAMW_LR * min(1, batch / ADAMW_BATCH)
     reason = f"{why}; {ADAMW_LR} x min(1, {batch} / {ADAMW_BATCH})"
     return {"type": "AdamW", "lr": lr, "weight_decay": 1e-4}, reason
 

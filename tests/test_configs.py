@@ -112,8 +112,8 @@ def test_released_recipe_on_coco():
         "alpha": 0.25,
         "beta": 0.25,
         "cross_weight": 1.0,
-        "queue_length": 1920,
-        "patch_queue_length": 5000,
+        "queue_length": 1920 // 2,  # rows over all ranks, on two of them
+        "patch_queue_length": 4992 // 2,
         "queue_start_epoch": 80,
         "freeze_epochs": 1,
         "in_channels": 128,
@@ -141,6 +141,7 @@ def test_released_recipe_on_coco():
         "grayscale_prob": 0.2,
         "blur_prob": 0.5,
         "blur_sigma": (0.1, 2.0),
+        "std": pytest.approx((0.228 * 255, 0.224 * 255, 0.225 * 255)),
     }
 
 
@@ -156,6 +157,9 @@ def test_released_recipe_on_coco():
 def test_forms_differ_from_the_paper_in_one_field(name, field, value):
     paper, form = load(COCO), load(f"ssprl-{name}_{COCO.removeprefix('ssprl_')}")
     assert dict(form.model.head) == {**paper.model.head, field: value}
+    red = {"released": 0.228}.get(name, 0.229)
+    preprocessor = MODELS.build({**form.model.data_preprocessor, "layout": form.model.layout})
+    assert preprocessor.std == pytest.approx((255 * red, 255 * 0.224, 255 * 0.225))
     assert form.optim_wrapper == paper.optim_wrapper
     assert form.train_dataloader.batch_size == paper.train_dataloader.batch_size
 
@@ -164,6 +168,7 @@ def test_imagenet_recipe():
     cfg = load("ssprl_resnet50_8xb32-coslr-100e_in1k")
     assert cfg.train_dataloader.batch_size * 8 == 256
     assert cfg.model.head.queue_length * 8 == 3840
+    assert cfg.model.head.patch_queue_length * 8 == 4992
     assert (cfg.model.head.num_prototypes, cfg.model.head.queue_start_epoch) == (3000, 15)
     assert (cfg.train_cfg.max_epochs, cfg.param_scheduler[0].T_max) == (100, 100)
 

@@ -1,5 +1,3 @@
-import logging
-
 import pytest
 import torch
 from mmengine.logging import MMLogger
@@ -25,28 +23,41 @@ def test_ring_buffer_by_hand():
     queue.push(step_of(3))
     assert queue.is_full
     queue.push(step_of(4))
-    assert queue.rows()[0, :, 0].tolist() == [4, 4, 2, 2, 3, 3]
+    assert queue.features[0, :, 0].tolist() == [4, 4, 2, 2, 3, 3]
     assert queue.num_filled == 6
 
 
 def test_views_are_kept_apart():
     queue = FeatureQueue(4, 1)
     queue.push(torch.tensor([[[1.0], [2.0]], [[3.0], [4.0]]]))
-    assert queue.rows()[:, :2, 0].tolist() == [[1, 2], [3, 4]]
+    assert queue.features[:, :2, 0].tolist() == [[1, 2], [3, 4]]
 
 
-def test_length_is_rounded_down_and_logged(caplog):
-    logger = queue_logger()
-    logger.addHandler(caplog.handler)
-    queue = FeatureQueue(7, 3)
-    with caplog.at_level(logging.INFO):
-        queue.push(step_of(1))
-    assert queue.capacity == 6
-    assert "Queue of 7 rows per view rounded down to 6" in caplog.text
-    for value in (2, 3, 4):
+def test_wraps_in_the_middle_of_a_step():
+    queue = FeatureQueue(5, 3)
+    for value in (1, 2):
         queue.push(step_of(value))
-    assert queue.features[0, :, 0].tolist() == [4, 4, 2, 2, 3, 3, 0]
-    assert queue.rows().shape == (2, 6, 3)
+    assert (queue.num_filled, queue.is_full) == (4, False)
+    queue.push(step_of(3))
+    assert queue.features[0, :, 0].tolist() == [3, 1, 2, 2, 3]
+    assert queue.is_full
+    queue.push(step_of(4, rows=4))
+    assert queue.features[1, :, 0].tolist() == [3, 4, 4, 4, 4]
+
+
+@pytest.mark.parametrize("rows", [1, 256, 576, 2496, 5000])
+def test_holds_the_newest_rows_whatever_a_step_pushes(rows):
+    # The released share of a rank, 2,496 rows, is no multiple of 4 x 64 or 9 x 64.
+    queue = FeatureQueue(2496, 1)
+    pushed = torch.arange(2.0 * 11 * rows).view(2, 11 * rows, 1)
+    for step in pushed.split(rows, dim=1):
+        queue.push(step)
+        filled = min(int(step[0, -1]) + 1, 2496)
+        assert (queue.num_filled, queue.is_full) == (filled, filled == 2496)
+    if queue.is_full:
+        newest = pushed[:, -2496:]
+        assert torch.equal(queue.features.sort(dim=1).values, newest)
+    assert int(queue.num_pushed) == 11 * rows
 
 
 def test_state_dict_continues_in_the_middle():
@@ -58,31 +69,31 @@ def test_state_dict_continues_in_the_middle():
     for value in (8, 9):
         queue.push(step_of(value))
         restored.push(step_of(value))
-    assert torch.equal(queue.rows(), restored.rows())
-    assert queue.state_dict().keys() == {"features", "counters"}
-    assert queue.counters.tolist() == [12, 6]
+    assert torch.equal(queue.features, restored.features)
+    assert queue.state_dict().keys() == {"features", "num_pushed"}
+    assert int(queue.num_pushed) == 12
 
 
-def test_another_batch_size_after_loading_starts_empty(caplog):
-    logger = queue_logger()
-    logger.addHandler(caplog.handler)
+def test_another_batch_size_after_loading_goes_on():
     queue, restored = FeatureQueue(6, 3), FeatureQueue(6, 3)
     for value in range(3):
         queue.push(step_of(value))
     restored.load_state_dict(queue.state_dict())
-    restored.push(step_of(1, rows=4))
-    assert not restored.is_full or restored.capacity == 4
-    assert restored.num_filled == 4
-    assert "Queue starts empty: the batch size has changed" in caplog.text
+    restored.push(step_of(7, rows=4))
+    assert restored.is_full
+    assert restored.features[0, :, 0].tolist() == [7, 7, 7, 7, 2, 2]
 
 
-def test_another_length_after_loading_starts_empty():
-    # Both lengths round down to 4 rows: without a check the zeros of the new buffer would count.
+def test_another_length_after_loading_starts_empty(caplog):
+    logger = queue_logger()
+    logger.addHandler(caplog.handler)
+    # mmengine skips features that do not fit: without a check zeros would count as rows.
     queue, longer = FeatureQueue(4, 3), FeatureQueue(5, 3)
     for value in (1, 2, 3):
         queue.push(step_of(value))
     longer.load_state_dict(queue.state_dict())
     assert longer.num_filled == 0
+    assert "Queue starts empty: the length has changed from 4 to 5" in caplog.text
     longer.push(step_of(7))
     assert not longer.is_full
 
@@ -105,12 +116,12 @@ def test_each_rank_gets_its_own_rows_back(monkeypatch):
     restored = FeatureQueue(2, 3)
     restored.load_state_dict(state)
     assert restored.is_full
-    assert (restored.rows() == 5).all()
+    assert (restored.features == 5).all()
     fake_ranks(monkeypatch, 2, 3)
     other = FeatureQueue(2, 3)
     other.load_state_dict(state)
     assert other.num_filled == 0
-    assert other.counters.tolist()[0] == 0
+    assert int(other.num_pushed) == 0
 
 
 def test_a_single_process_checkpoint_does_not_fill_two_ranks(monkeypatch):
@@ -123,12 +134,6 @@ def test_a_single_process_checkpoint_does_not_fill_two_ranks(monkeypatch):
     assert restored.num_filled == 0
 
 
-def test_errors():
+def test_a_queue_needs_rows():
     with pytest.raises(ValueError, match="length must be >= 1, but got 0"):
         FeatureQueue(0, 3)
-    queue = FeatureQueue(3, 3)
-    with pytest.raises(ValueError, match="length must be at least the 4 rows .* but got 3"):
-        queue.push(step_of(0, rows=4))
-    queue.push(step_of(0))
-    with pytest.raises(ValueError, match="each step must push 2 rows, but got 1; set drop_last"):
-        queue.push(step_of(0, rows=1))

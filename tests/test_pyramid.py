@@ -12,15 +12,25 @@ def test_default_is_the_paper_with_28_views():
     assert [level.cell_px for level in layout.levels] == [157, 127]
 
 
-def test_released_layout_has_34_views_in_three_groups():
+def test_released_layout_has_34_views_in_four_groups():
     layout = ViewLayout(num_small=6)
     assert layout.num_crops == 34
     assert layout.num_image_views == 8
-    # Small views and the patches of level 2 are both 96 px and share a group.
+    # Small views and the patches of level 2 are both 96 px, but do not follow each other.
     assert [(group.px, group.num_crops) for group in layout.groups] == [
         (224, 2),
-        (96, 24),
+        (96, 6),
         (112, 8),
+        (96, 18),
+    ]
+
+
+def test_consecutive_views_of_one_size_share_a_group():
+    layout = ViewLayout(levels=[PyramidLevel(2, 224, 96), PyramidLevel(3, 288, 96)])
+    assert [(group.px, group.num_crops) for group in layout.groups] == [(224, 2), (96, 26)]
+    assert [(slot.role, slot.scale, slot.start) for slot in layout.groups[1].slots] == [
+        ("patch", 1, 0),
+        ("patch", 2, 8),
     ]
 
 

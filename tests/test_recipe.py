@@ -1,17 +1,11 @@
 import pytest
+from mmengine.config import Config
 
 from mmssprl.pyramid import ViewLayout
 from mmssprl.recipe import BACKBONES, choose_recipe
+from mmssprl.shipped import shipped
 
-PAPER = {
-    "image_px": 224,
-    "num_small": 0,
-    "small_px": 96,
-    "levels": [
-        {"grid": 2, "resize_px": 314, "patch_px": 112},
-        {"grid": 3, "resize_px": 383, "patch_px": 96},
-    ],
-}
+PAPER = Config.fromfile(shipped("configs/_base_/ssprl_resnet50.py")).layout.to_dict()
 COCO = {"num_images": 82_783, "short_side_px": 480, "num_devices": 2, "on_gpu": True}
 
 
@@ -21,22 +15,22 @@ def choose(**kwargs):
 
 def test_coco_on_two_gpus_gives_the_released_recipe_back():
     recipe = choose()
+    coco = Config.fromfile(shipped("configs/ssprl/ssprl_resnet50_2xb64-coslr-200e_coco.py"))
+    head = coco.model.head
     assert recipe.layout == PAPER
-    assert (recipe.batch_size, recipe.epochs) == (64, 200)
-    assert recipe.optimizer == {
-        "type": "LARC",
-        "lr": 0.6,
-        "momentum": 0.9,
-        "weight_decay": 1e-6,
-        "trust_coefficient": 0.001,
-    }
-    assert (recipe.epsilon, recipe.jitter) == (0.05, 0.8)
-    assert (recipe.num_prototypes, recipe.num_patch_prototypes) == (300, 150)
-    # Released: 1,920 and 5,000; here the nearest multiples of 64 x 1, 4 and 9 rows.
-    assert recipe.queue_length == 1920
-    assert recipe.patch_queue_length == [5120, 4608]
-    assert recipe.queue_start_epoch == 80
-    assert recipe.freeze_iters == recipe.steps_per_epoch == 646
+    assert BACKBONES[recipe.backbone][0] == {"type": "ResNet", "depth": 50}
+    assert recipe.batch_size == coco.train_dataloader.batch_size
+    assert recipe.epochs == coco.train_cfg.max_epochs
+    assert recipe.optimizer == coco.optim_wrapper.optimizer
+    assert recipe.optimizer["lr"] / 1000 == coco.param_scheduler[0].eta_min
+    assert (recipe.epsilon, recipe.variant) == (head.epsilon, head.variant)
+    assert recipe.jitter == coco.model.data_preprocessor.brightness
+    assert recipe.num_prototypes == head.num_prototypes
+    assert recipe.num_patch_prototypes == head.num_patch_prototypes
+    assert recipe.queue_length == head.queue_length
+    assert recipe.patch_queue_length == [head.patch_queue_length] * 2
+    assert recipe.queue_start_epoch == head.queue_start_epoch
+    assert recipe.freeze_iters == head.freeze_epochs * recipe.steps_per_epoch == 646
     assert not recipe.warnings
 
 
@@ -47,16 +41,10 @@ def test_accumulation_and_devices_make_one_batch(accumulation, num_devices):
     assert (recipe.batch_size, recipe.num_chunks) == (64 * accumulation, accumulation)
     assert recipe.steps_per_epoch == 323  # 82,783 // 256
     assert recipe.freeze_iters == 323
-    # As many rows on all devices: (64 + 1920) x 2 of COCO, and the same for the patches.
-    for length, patches, rows in zip(
-        [recipe.queue_length, *recipe.patch_queue_length],
-        (1, 4, 9),
-        (3968, 10512, 10512),
-        strict=True,
-    ):
-        step = recipe.batch_size * patches
-        assert length % step == 0
-        assert abs(num_devices * (length + step) - rows) <= num_devices * step / 2
+    # Batch and queues of all devices together as on COCO: 128 M + 1,920 or 4,992.
+    lengths = [recipe.queue_length, *recipe.patch_queue_length]
+    rows = [num_devices * n + 256 * m for n, m in zip(lengths, (1, 4, 9), strict=True)]
+    assert rows == [128 + 1920, 4 * 128 + 4992, 9 * 128 + 4992]
 
 
 def test_accumulation_is_explained():
@@ -64,10 +52,27 @@ def test_accumulation_is_explained():
     assert choose(accumulation=2, batch_size=16).reasons["batch"] == "as asked, times 2 as asked"
 
 
+@pytest.mark.parametrize(
+    ("batch_size", "epochs", "optimizer"),
+    [
+        # 5,000 updates at the lr of batch 128, or as many more as the lr of the batch is lower.
+        (128, 499, "AdamW"),
+        (128, 500, "LARC"),
+        (32, 499, "AdamW"),
+        (32, 500, "LARC"),
+    ],
+)
+def test_larc_is_chosen_by_updates_times_rate(batch_size, epochs, optimizer):
+    recipe = choose(num_images=1280, num_devices=1, batch_size=batch_size, epochs=epochs)
+    assert recipe.optimizer["type"] == optimizer
+
+
 def test_small_runs_use_adamw():
     recipe = choose(num_images=2000, epochs=20, num_devices=1)
     assert recipe.optimizer["type"] == "AdamW"
-    assert "too few for LARC" in recipe.reasons["optimizer"]
+    assert recipe.reasons["optimizer"].startswith(
+        "620 updates at LARC's lr 0.3 are worth 310 at 0.6, too few (below 5000); 0.001 x"
+    )
     assert (recipe.epsilon, recipe.jitter) == (0.02, 0.4)
     assert choose(backbone="swin-tiny").optimizer["type"] == "AdamW"
 
@@ -92,13 +97,11 @@ def test_prototypes_epochs_and_batch_have_bounds():
     assert choose(batch_size=48, epochs=3).batch_size == 48
 
 
-def test_queues_hold_whole_steps_and_at_most_half_the_data():
-    recipe = choose(num_images=600, num_devices=1, on_gpu=False)
-    rows = [recipe.batch_size * m for m in (1, 4, 9)]
-    lengths = [recipe.queue_length, *recipe.patch_queue_length]
-    for length, row, m in zip(lengths, rows, (1, 4, 9), strict=True):
-        assert length % row == 0
-        assert length + row <= m * 600 / 2 + row / 2
+def test_batch_and_queues_hold_at_most_half_the_data():
+    recipe = choose(num_images=200, num_devices=1, on_gpu=False)
+    assert recipe.batch_size == 16
+    # 30 prototypes want a tenth of COCO's 2,048 rows, but there are 200 images of one view.
+    assert recipe.queue_length == 200 // 2 - 16
 
 
 def test_warns_when_batch_and_queue_are_fewer_than_prototypes():

@@ -81,25 +81,24 @@ def test_every_term_and_gradient_equals_the_equations(variant, layout):
 @pytest.mark.parametrize("variant", ["paper", "released"])
 def test_queues_fill_over_steps_and_join_the_assignment(variant):
     batch = 2
-    # Rows a step: 2, 8, 18. Two steps fill scale 0, one step scale 1 (9 -> 8), three scale 2.
-    head = make_head(variant=variant, queue_length=4, patch_queue_length=(9, 54))
-    pushed = [[], [], []]
-    needed = (2, 1, 3)
+    # Rows a step: 2, 8, 18. Scale 0 is full after two steps; the others end inside a step.
+    lengths = (4, 9, 40)
+    head = make_head(variant=variant, queue_length=4, patch_queue_length=lengths[1:])
+    pushed = [torch.empty(2, 0, 6, dtype=torch.float64) for _ in range(3)]
     for step in range(5):
         z = embeddings_of(LAYOUT, seed=step, batch=batch)
         losses = head.loss(z)
-        queues = []
-        for s in range(3):
-            last = pushed[s][-needed[s] :]
-            full = len(last) == needed[s]
-            queues.append(torch.cat(last, dim=1).double() if full else None)
+        queues = [
+            rows[:, -length:] if rows.shape[1] >= length else None
+            for rows, length in zip(pushed, lengths, strict=True)
+        ]
         expected = reference_losses(reference_of(head), head, [x.double() for x in z], queues)
         for name in losses:
             torch.testing.assert_close(
                 losses[name].detach().double(), expected[name].detach(), rtol=1e-5, atol=1e-6
             )
         for s in range(3):
-            pushed[s].append(z[s].flatten(1, 2))
+            pushed[s] = torch.cat([pushed[s], z[s].flatten(1, 2).double()], dim=1)
     without = make_head(variant=variant)
     with torch.no_grad():
         for name, loss in without.loss(z).items():

@@ -10,6 +10,7 @@ with a linear classifier. Not run at full scale: wall time, memory and mAP are n
 _base_ = ["../_base_/ssprl_resnet50.py", "../_base_/default_runtime.py"]
 
 max_epochs = 200
+num_gpus = 2
 batch_size = 64  # per GPU; x 2 GPUs = 128
 base_lr = 0.6
 data_root = "data/coco/train2014"
@@ -32,8 +33,8 @@ model = dict(
     head=dict(
         num_prototypes=300,
         num_patch_prototypes=150,
-        queue_length=1920,
-        patch_queue_length=5000,
+        queue_length=1920 // num_gpus,  # per GPU; released: 1,920 and 4,992 rows over all
+        patch_queue_length=4992 // num_gpus,
         queue_start_epoch=80,
         freeze_epochs=1,
     )
@@ -54,4 +55,4 @@ param_scheduler = [
     )
 ]
 train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs)
-auto_scale_lr = dict(enable=False, base_batch_size=2 * batch_size)
+auto_scale_lr = dict(enable=False, base_batch_size=num_gpus * batch_size)

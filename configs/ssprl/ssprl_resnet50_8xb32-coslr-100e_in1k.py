@@ -5,8 +5,8 @@
 Data: data/imagenet/train (1.28 M images). The paper gives 100 epochs and batch 256 only.
 ASSUMPTIONS, from SwAV's published small-batch recipe: lr 0.6 -> 0.0006, 3,000 image prototypes,
 image queue of 3,840 rows over all GPUs from epoch 15, one frozen epoch. ASSUMPTIONS of our own,
-by the ratios of the COCO recipe: patch prototypes half of the image's, patch queues of 5,000 rows
-per GPU. Paper: 63.8 mAP (COCO), 85.4 mAP (VOC07) with a linear classifier. Hardware: 8 GPUs x 32
+from the COCO recipe: patch prototypes half of the image's, patch queues of 4,992 rows over all
+GPUs. Paper: 63.8 mAP (COCO), 85.4 mAP (VOC07) with a linear classifier. Hardware: 8 GPUs x 32
 images. Not run at full scale: wall time, memory and mAP are not measured.
 """
 
@@ -22,6 +22,7 @@ model = dict(
         num_prototypes=num_prototypes,
         num_patch_prototypes=num_prototypes // 2,
         queue_length=3840 // num_gpus,
+        patch_queue_length=4992 // num_gpus,
         queue_start_epoch=15,
     )
 )

@@ -15,23 +15,26 @@ from ..errors import UserValueError
 
 
 class FeatureQueue(nn.Module):
-    """Ring buffer of the two views' embeddings of one scale, kept per rank.
+    """Ring buffer of the newest L embeddings of each view of one scale, kept per rank.
 
-    Only the first ``capacity`` rows are used: ``length`` rounded down to a multiple of what one
-    step pushes, known from the first push on. All state lies in the buffers ``features``
-    and ``counters`` (rows pushed so far, capacity); the counters have copies in Python, so that
-    a training step never waits for the device.
+    A step may push any number of rows: the ring wraps in the middle of a step. All state lies in
+    the buffers ``features`` and ``num_pushed``; the count has a copy in Python, so that a training
+    step never waits for the device.
 
     Differs from the released code: each queue counts its own fill, so that rows that were never
     pushed cannot enter the assignment.
 
     Args:
-        length: Rows per view, at least what one step pushes.
+        length: L, rows per view and rank. The released recipe gives rows over all ranks: 1,920
+            for images and 4,992 for patches are 960 and 2,496 on each of its 2 GPUs.
         in_channels: D, size of the embeddings.
+
+    Raises:
+        ValueError: ``length < 1``.
     """
 
     features: Tensor
-    counters: Tensor
+    num_pushed: Tensor
 
     def __init__(self, length: int, in_channels: int) -> None:
         super().__init__()
@@ -41,72 +44,35 @@ class FeatureQueue(nn.Module):
             )
         self.length = length
         self.register_buffer("features", torch.zeros(2, length, in_channels))
-        self.register_buffer("counters", torch.zeros(2, dtype=torch.long))
+        self.register_buffer("num_pushed", torch.zeros((), dtype=torch.long))
         self._num_pushed = 0
-        self._capacity = 0
-        self._rows: int | None = None
         self._features_of_ranks: Tensor | None = None
-
-    @property
-    def capacity(self) -> int:
-        """Rows per view in use; 0 before the first push."""
-        return self._capacity
 
     @property
     def num_filled(self) -> int:
         """Rows per view that hold embeddings."""
-        return min(self._num_pushed, self._capacity)
+        return min(self._num_pushed, self.length)
 
     @property
     def is_full(self) -> bool:
-        """Whether every row in use holds an embedding."""
-        return 0 < self._capacity <= self._num_pushed
-
-    def rows(self) -> Tensor:
-        """The rows in use (2, capacity, D); meaningful once the queue is full."""
-        return self.features[:, : self._capacity]
+        """Whether every row holds an embedding."""
+        return self._num_pushed >= self.length
 
     @torch.no_grad()
     def push(self, embeddings: Tensor) -> None:
-        """Overwrite the oldest rows.
+        """Overwrite the oldest rows; of more rows than the queue has, the last ``length`` stay.
 
         Args:
-            embeddings: (2, R, D), unit norm; R is the same at every step.
-
-        Raises:
-            ValueError: R above the queue's length, or different from the last step's.
+            embeddings: (2, R, D), unit norm.
         """
-        rows = embeddings.shape[1]
-        if rows != self._rows:
-            self._set_rows(rows)
-        start = self._num_pushed % self._capacity
-        self.features[:, start : start + rows].copy_(embeddings)
-        self._num_pushed += rows
-        self.counters[0] += rows
-
-    def _set_rows(self, rows: int) -> None:
-        if self._rows is not None:
-            raise UserValueError(
-                f"FeatureQueue: each step must push {self._rows} rows, but got {rows}; "
-                "set drop_last=True in train_dataloader."
-            )
-        capacity = self.length // rows * rows
-        if capacity == 0:
-            raise UserValueError(
-                f"FeatureQueue: length must be at least the {rows} rows that one step pushes "
-                f"(patches x images per rank), but got {self.length}; raise it, or set 0."
-            )
-        if capacity != self.length:
-            print_log(
-                f"Queue of {self.length} rows per view rounded down to {capacity}, a multiple of "
-                f"the {rows} rows that one step pushes.",
-                logger="current",
-            )
-        if self._num_pushed and (capacity != self._capacity or self._num_pushed % rows):
-            self._empty("the batch size has changed")
-        self._rows = rows
-        self._capacity = capacity
-        self.counters[1] = capacity
+        self._num_pushed += embeddings.shape[1]
+        self.num_pushed += embeddings.shape[1]
+        newest = embeddings[:, -self.length :]
+        rows = newest.shape[1]
+        start = (self._num_pushed - rows) % self.length
+        before_end = min(rows, self.length - start)
+        self.features[:, start : start + before_end].copy_(newest[:, :before_end])
+        self.features[:, : rows - before_end].copy_(newest[:, before_end:])
 
     def _empty(self, reason: str) -> None:
         print_log(
@@ -115,7 +81,7 @@ class FeatureQueue(nn.Module):
             level=logging.WARNING,
         )
         self._num_pushed = 0
-        self.counters[0] = 0
+        self.num_pushed.zero_()
 
     def gather_ranks(self) -> None:
         """Collect the rows of all ranks, so that the next state dict of any rank holds them.
@@ -142,11 +108,10 @@ class FeatureQueue(nn.Module):
         stored = state_dict.get(prefix + "features", self.features)
         same_length = stored.shape == self.features.shape
         if not same_length:
-            # mmengine skips what does not fit: the rows would be zeros, the counters not.
+            # mmengine skips what does not fit: the rows would be zeros, their count not.
             state_dict[prefix + "features"] = self.features
         super()._load_from_state_dict(state_dict, prefix, *args)
-        self._num_pushed, self._capacity = self.counters.tolist()
-        self._rows = None
+        self._num_pushed = int(self.num_pushed)
         if self._num_pushed and not same_length:
             self._empty(f"the length has changed from {stored.shape[1]} to {self.length}")
         if self._num_pushed and num_ranks != dist.get_world_size():

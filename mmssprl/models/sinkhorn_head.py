@@ -13,12 +13,7 @@ from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from ..errors import UserRuntimeError, UserValueError
-from ..functional import (
-    cross_scale_loss,
-    log_softmax,
-    sinkhorn_jointly,
-    swapped_prediction_loss,
-)
+from ..functional import cross_scale_loss, log_softmax, sinkhorn_jointly, swapped_prediction_loss
 from ..pyramid import NUM_PYRAMIDS, ViewLayout
 from ..registry import MODELS
 from .feature_queue import FeatureQueue
@@ -52,9 +47,8 @@ class SinkhornHead(BaseModule):
             not used then.
         with_pyramid: Keep the patch terms of L_pyr; False sets alpha_s = 0 for s >= 1.
         with_cross: Keep L_cross.
-        queue_length: Rows per view and rank of the image scale's queue; 0 for none. Released
-            on COCO: 1920.
-        patch_queue_length: The same for the levels, one number or one per level. Released: 5000.
+        queue_length: Rows per view and rank of the image scale's queue; 0 for none. Released: 960.
+        patch_queue_length: The same for the levels, one number or one per level. Released: 2,496.
         queue_start_epoch: First epoch, from 0, whose assignments use the queues; each queue
             is used only once full. Released: 80.
         freeze_epochs: Epochs in which prototypes and g_s do not change. Released: 1.
@@ -242,7 +236,7 @@ class SinkhornHead(BaseModule):
             queue = self.queues[s]
             if queue is not None and queue.is_full and self.uses_queues:
                 # Scored by today's prototypes; these rows only help to balance, see below.
-                rows = torch.cat([rows, self.prototypes[s](queue.rows())], dim=1)
+                rows = torch.cat([rows, self.prototypes[s](queue.features)], dim=1)
             problems += list(rows)
         codes = sinkhorn_jointly(problems, epsilon=self.epsilon, num_iters=self.num_iters)
         return [

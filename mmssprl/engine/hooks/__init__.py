@@ -1,4 +1,8 @@
-"""Hooks of mmengine's runner; they call methods of model and data and own no state."""
+"""Hooks of mmengine's runner; they call methods of model and data.
+
+None holds state of the model. What a hook keeps between steps, such as losses that no log has read
+yet, is gone with the process and is never needed to resume.
+"""
 
 from .initial_weights_hook import InitialWeightsHook
 from .pretrain_checkpoint_hook import PretrainCheckpointHook

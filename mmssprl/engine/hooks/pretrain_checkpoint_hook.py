@@ -25,19 +25,20 @@ class PretrainCheckpointHook(CheckpointHook):
 
     def after_train_epoch(self, runner: Runner) -> None:
         """Gather the queues and save where an epoch's end asks for it."""
-        if not self.by_epoch:
-            return
-        head = unwrap(runner.model).head
-        head.gather_queues()
-        super().after_train_epoch(runner)
-        head.release_queues()
+        if self.by_epoch and (
+            self.every_n_epochs(runner, self.interval, self.save_begin)
+            or (self.save_last and self.is_last_train_epoch(runner))
+        ):
+            head = unwrap(runner.model).head
+            head.gather_queues()
+            super().after_train_epoch(runner)
+            head.release_queues()
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         """Gather the queues and save where an iteration asks for it."""
-        if self.by_epoch:
-            return
-        if self.every_n_train_iters(runner, self.interval, self.save_begin) or (
-            self.save_last and self.is_last_train_iter(runner)
+        if not self.by_epoch and (
+            self.every_n_train_iters(runner, self.interval, self.save_begin)
+            or (self.save_last and self.is_last_train_iter(runner))
         ):
             head = unwrap(runner.model).head
             head.gather_queues()
