@@ -56,14 +56,17 @@ def patch_cells(patches, cell=CELL):
 
 
 def test_one_packed_tensor_per_group_in_the_order_of_the_layout():
-    # small views and the second level share 8 px: one group, small views first.
+    # Small views and the second level have 8 px, but the first level lies between them.
     results = cut(EXACT, coordinates(RESIZE, RESIZE), 0)
     assert list(results) == ["inputs"]
     assert [tuple(x.shape) for x in results["inputs"]] == [
         (2, 3, 16, 16),
-        (2 + 8, 3, 8, 8),
+        (2, 3, 8, 8),
         (18, 3, PATCH, PATCH),
+        (8, 3, 8, 8),
     ]
+    layout = ViewLayout(8, num_small=2, small_px=8, levels=EXACT.levels[1:])
+    assert [x.shape[0] for x in cut(layout, coordinates(RESIZE, RESIZE), 0)["inputs"]] == [12]
     assert {x.dtype for x in results["inputs"]} == {torch.uint8}
     # A patch is a slice: its rows and columns count up by one. A small view is resized.
     slopes = results["inputs"][1][:, 1].int().diff(dim=1)
@@ -229,7 +232,7 @@ def test_array_and_any_memory_layout_give_the_crops_of_the_tensor():
 
 def test_images_smaller_than_a_patch_are_scaled_up():
     results = cut(ViewLayout(num_small=6), torch.full((3, 5, 4), 9, dtype=torch.uint8), 0)
-    assert [len(x) for x in results["inputs"]] == [2, 24, 8]
+    assert [len(x) for x in results["inputs"]] == [2, 6, 8, 18]
     assert all((x == 9).all() for x in results["inputs"])
 
 

