@@ -145,6 +145,25 @@ def test_same_seed_same_weights_other_seed_other_weights(images, trained, tmp_pa
     assert not torch.equal(other.model.state_dict()[name], whole.model.state_dict()[name])
 
 
+@pytest.mark.parametrize(
+    ("by_epoch", "interval", "files"),
+    [(True, 3, ["epoch_3.pth", "epoch_4.pth"]), (False, 5, ["iter_5.pth", "iter_8.pth"])],
+)
+def test_queues_are_gathered_for_the_checkpoints_alone(
+    images, tmp_path, monkeypatch, by_epoch, interval, files
+):
+    options = {"by_epoch": by_epoch, "interval": interval}
+    options = {f"default_hooks.checkpoint.{name}": value for name, value in options.items()}
+    runner = make_runner(images, tmp_path, max_epochs=4, **options)
+    calls = []
+    for name in ("gather_queues", "release_queues"):
+        monkeypatch.setattr(runner.model.head, name, lambda name=name: calls.append(name))
+    runner.train()
+    names = sorted(path.name for path in tmp_path.glob("*.pth") if "backbone" not in path.name)
+    assert names == files
+    assert calls == ["gather_queues", "release_queues"] * 2
+
+
 def test_backbone_weights_are_a_plain_state_dict(trained):
     runner, work_dir = trained
     weights = torch.load(work_dir / "toy_ssprl_backbone.pth", weights_only=True)
