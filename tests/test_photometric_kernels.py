@@ -184,8 +184,9 @@ def test_sigma_that_is_no_number_is_refused() -> None:
         apply_gaussian_blur(torch.rand(2, 3, 4, 4), params)
 
 
-# The full chain takes half a minute to compile.
-@pytest.mark.parametrize("full", [False, pytest.param(True, marks=pytest.mark.slow)])
+# Compiling takes from half a minute to one and a half.
+@pytest.mark.slow
+@pytest.mark.parametrize("full", [False, True])
 def test_compiled_masks_do_what_masks_do(full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = os.environ.get("CXX", "g++")
     if shutil.which(compiler) is None:
