@@ -1,11 +1,13 @@
 """Hooks of mmengine's runner; they call methods of model and data and own no state."""
 
+from .clip_gradients_hook import ClipGradientsHook
 from .initial_weights_hook import InitialWeightsHook
 from .pretrain_checkpoint_hook import PretrainCheckpointHook
 from .pretrain_hook import PretrainHook, unwrap
 from .pretrain_runtime_info_hook import PretrainRuntimeInfoHook
 
 __all__ = [
+    "ClipGradientsHook",
     "InitialWeightsHook",
     "PretrainCheckpointHook",
     "PretrainHook",
