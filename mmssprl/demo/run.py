@@ -53,7 +53,7 @@ def run_demo(
             results.append(result)
             method = next(m for m in METHODS if m.title == result["method"])
             done += method.share
-            left = (time.perf_counter() - start) * (total - done) / done
+            left = (time.perf_counter() - runs_start) * max(0.0, total - done) / done
             log(
                 f"[{done / total:4.0%}] {method.title}, seed {result['seed']}: "
                 f"mAP {100 * result['mAP']:.1f} %, {result['seconds']:.0f} s; "
@@ -69,6 +69,7 @@ def run_demo(
         compiled = pool.submit(warm_up)  # while the scenes are drawn
         scenes = _draw_scenes(work_dir, log)
         compiled.result()
+        runs_start = time.perf_counter()
         log(f"runs: {num_jobs} at a time, their output goes to {work_dir / 'runs.log'}")
 
         def make(method: Method, epochs: int | None = None) -> list[Run]:
