@@ -1,4 +1,7 @@
-from mmssprl.benchmark.paper_numbers import PAPER, paper_rows
+import pytest
+
+from mmssprl.benchmark.paper_numbers import NOTES, PAPER, notes, paper_rows
+from mmssprl.benchmark.results import METRICS
 
 # Method, pre-training data, then linear COCO and VOC, semi-supervised 1, 10 and 100 %, boxes AP,
 # AP50, AP75, masks AP, AP50, AP75, and FCN. Typed by the paper's tables, not by PAPER's.
@@ -63,3 +66,21 @@ class TestPaperNumbers:
         assert len(rows) == len(LISTING)
         assert rows["paper: Random"]["semisup-1"] == {"mAP": 4.6}
         assert rows["paper: SS-PRL, ImageNet"]["linear-voc"] == {"mAP": 85.4}
+
+    @pytest.mark.parametrize(
+        ("protocols", "words"),
+        [
+            (["linear-voc"], ["best epoch", "cosine"]),
+            (["semisup-10"], ["best epoch"]),
+            (["segmentation", "detection"], ["PreciseBN"]),
+            (["segmentation"], []),
+        ],
+    )
+    def test_notes_are_those_of_the_protocols(self, protocols, words):
+        found = notes(protocols)
+        assert len(found) == len(words)
+        assert all(word in note for word, note in zip(words, found, strict=True))
+
+    def test_notes_name_protocols_that_exist(self):
+        assert len(NOTES) == 3
+        assert {name for names in NOTES for name in names} <= set(METRICS)

@@ -87,7 +87,11 @@ Bold: the best of its column.
 | paper: SS-PRL, COCO | 45.1 | 20.2 | 36.7 | 20.2 | 19.1 | 34.3 | 19.0 |
 | paper: SS-PRL, ImageNet | 41.0 | 23.6 | 42.5 | 24.0 | 22.7 | 39.7 | 23.1 |
 
-Rows that begin with 'paper:' are the paper's numbers (WACV 2023, arXiv:2208.14439).
+Rows that begin with 'paper:' are the paper's numbers (WACV 2023, arXiv:2208.14439). \
+The paper's mAP is probably that of the best epoch on the test images, which the released \
+linear script prints; ours is that of the last epoch. \
+The released detection measures BatchNorm's statistics anew before a test (PreciseBN), \
+ours does not.
 """
 
 

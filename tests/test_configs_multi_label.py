@@ -121,20 +121,29 @@ def test_semi_supervised_values(percent):
     assert cfg.train_dataloader.dataset.get("fraction", 1.0) == percent / 100
     assert cfg.train_dataloader.batch_size == 32
     assert cfg.train_cfg.max_epochs == 20
+    assert cfg.optim_wrapper.optimizer == {
+        "type": "SGD", "lr": 0.001, "momentum": 0.9, "weight_decay": 1e-6
+    }  # fmt: skip
     assert not cfg.model.frozen_backbone
 
 
 class _Rates(Hook):
-    """Notes the learning rate that each iteration uses."""
+    """Notes the learning rate that each iteration uses, and the first step's momentum."""
 
     def __init__(self):
         self.rates = []
+        self.momentum = None
 
     def before_train_iter(self, runner, batch_idx, data_batch=None):
         self.rates.append(runner.optim_wrapper.get_lr())
 
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+        if self.momentum is None:
+            state = runner.optim_wrapper.optimizer.state
+            self.momentum = [state[p]["momentum_buffer"].item() for p in runner.model.parameters()]
 
-def rates(path, tmp_path):
+
+def train(path, tmp_path, **model):
     """Run the schedule of a config with its real runner on a model without a backbone's work."""
     cfg = Config.fromfile(path)
     cfg.train_dataloader = {
@@ -147,14 +156,14 @@ def rates(path, tmp_path):
     for split in ("val", "test"):
         for part in ("dataloader", "evaluator", "cfg"):
             cfg[f"{split}_{part}"] = None
-    cfg.model = {"type": "ToyBackboneAndHead"}
+    cfg.model = {"type": "ToyBackboneAndHead", **model}
     cfg.default_hooks.checkpoint = {"type": "CheckpointHook", "interval": -1, "save_last": False}
     cfg.work_dir = str(tmp_path)
     hook = _Rates()
     runner = Runner.from_cfg(cfg)
     runner.register_hook(hook)
     runner.train()
-    return hook.rates
+    return hook
 
 
 STEPS = 8  # of one epoch on ToyData
@@ -162,7 +171,7 @@ STEPS = 8  # of one epoch on ToyData
 
 @pytest.mark.parametrize(("path", "lr"), [(COCO, 0.1), (VOC, 0.03)], ids=["coco", "voc"])
 def test_linear_rate_is_a_cosine_over_all_iterations(path, lr, tmp_path):
-    found = rates(path, tmp_path)
+    found = train(path, tmp_path).rates
     total = 100 * STEPS
     assert len(found) == total
     for step in (0, 1, total // 4, total // 2, total - 1):
@@ -170,8 +179,12 @@ def test_linear_rate_is_a_cosine_over_all_iterations(path, lr, tmp_path):
         assert found[step]["lr"] == pytest.approx([expected], rel=1e-6)
 
 
-def test_semi_supervised_rates_of_backbone_and_head_fall_at_epochs_12_and_16(tmp_path):
-    found = rates(SEMISUP[1], tmp_path)
+def test_semi_supervised_rates_fall_at_epochs_12_and_16_and_gradients_are_clipped(tmp_path):
+    # Norms 50 and 20: one limit of 10 for both together would give (5.6, 7.4) and (0, 3.7). A
+    # momentum buffer begins as the gradient plus the weight decay of weights in [-1, 1].
+    hook = train(SEMISUP[1], tmp_path, slopes=(30, 40, 0, 20))
+    assert hook.momentum == pytest.approx([6, 8, 0, 10], abs=2e-6)
+    found = hook.rates
     assert len(found) == 20 * STEPS
     for epoch, factor in ((0, 1), (11, 1), (12, 0.2), (15, 0.2), (16, 0.04), (19, 0.04)):
         for step in (epoch * STEPS, (epoch + 1) * STEPS - 1):

@@ -1,5 +1,7 @@
 """A model with the parts of a classifier by name, for the tests of schedules."""
 
+from collections.abc import Sequence
+
 from mmengine.model import BaseModel
 from mmengine.registry import MODELS
 from torch import nn
@@ -8,12 +10,18 @@ from toy_run import ToyData  # noqa: F401  # registers the data
 
 @MODELS.register_module(force=True)
 class ToyBackboneAndHead(BaseModel):
-    """Two linear maps of one number."""
+    """Two linear maps of one number, whose gradient is what ``slopes`` say.
 
-    def __init__(self) -> None:
+    Args:
+        slopes: d loss / d weight and d loss / d bias of the backbone, then of the head.
+    """
+
+    def __init__(self, slopes: Sequence[float] = (0, 0, 0, 0)) -> None:
         super().__init__()
         self.backbone = nn.Linear(1, 1)
         self.head = nn.Linear(1, 1)
+        self.slopes = slopes
 
     def forward(self, inputs, target, mode="tensor"):
-        return {"loss": 0 * (self.head(self.backbone(inputs)) - target).square().mean()}
+        parameters = zip(self.slopes, self.parameters(), strict=True)
+        return {"loss": sum(slope * parameter.sum() for slope, parameter in parameters)}

@@ -1,4 +1,4 @@
-"""Semi-supervised protocol: SGD with one rate for the backbone and one for the head, two steps."""
+"""Semi-supervised protocol: SGD with two steps, rates and clipping of backbone and head apart."""
 
 max_epochs = 20
 backbone_lr = 0.001
@@ -6,8 +6,9 @@ head_lr = 0.1
 
 optim_wrapper = dict(
     type="OptimWrapper",
-    optimizer=dict(type="SGD", lr=backbone_lr, momentum=0.9, weight_decay=0),
+    optimizer=dict(type="SGD", lr=backbone_lr, momentum=0.9, weight_decay=1e-6),
     paramwise_cfg=dict(custom_keys={"head": dict(lr_mult=head_lr / backbone_lr)}),
 )
+custom_hooks = [dict(type="ClipGradientsHook", modules=["backbone", "head"], max_norm=10)]
 param_scheduler = [dict(type="MultiStepLR", milestones=[12, 16], gamma=0.2, by_epoch=True)]
 train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs, val_interval=4)

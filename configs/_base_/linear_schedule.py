@@ -1,4 +1,7 @@
-"""Linear multi-label protocol: SGD, clipped gradients, cosine to 0 over all iterations."""
+"""Linear multi-label protocol: SGD, clipped gradients, cosine to 0.
+
+The cosine falls with every iteration. Differs from the released code: once per epoch.
+"""
 
 max_epochs = 100
 

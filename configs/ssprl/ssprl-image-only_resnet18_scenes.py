@@ -1,4 +1,4 @@
-"""The image scale alone, which is SwAV, at CPU size: the baseline of `make demo`.
+"""The image scale alone, which is SwAV without small views, at CPU size: for `make demo`.
 
     python tools/train.py configs/ssprl/ssprl-image-only_resnet18_scenes.py
 

@@ -3,9 +3,11 @@
 Source: the tables of Hsieh et al., "Self-Supervised Pyramid Representation Learning for Multi-Label
 Visual Analysis and Beyond", WACV 2023, arXiv:2208.14439. ResNet-50; pre-trained for 200 epochs on
 COCO train2014 or for 100 epochs on ImageNet. All values in percent. The numbers of
-``segmentation`` (FCN on VOC 2012) come from a table that the authors did not publish.
+``segmentation`` (FCN on VOC 2012) come from a table that the authors did not publish. What the
+released code does otherwise than ours is in ``NOTES``.
 """
 
+from collections.abc import Collection
 from typing import Literal
 
 from .results import METRICS
@@ -17,15 +19,17 @@ Numbers = dict[str, dict[str, float]]
 
 SOURCE = "WACV 2023, arXiv:2208.14439"
 
+_LINEAR = ("linear-coco", "linear-voc")
+_SEMISUP = ("semisup-1", "semisup-10", "semisup-100")
+
 
 def _linear(coco: float, voc: float) -> Numbers:
-    return {"linear-coco": {"mAP": coco}, "linear-voc": {"mAP": voc}}
+    return {protocol: {"mAP": value} for protocol, value in zip(_LINEAR, (coco, voc), strict=True)}
 
 
 def _semisup(*values: float) -> Numbers:
     """With 1, 10 and 100 % of the labels."""
-    protocols = ("semisup-1", "semisup-10", "semisup-100")
-    return {protocol: {"mAP": value} for protocol, value in zip(protocols, values, strict=True)}
+    return {protocol: {"mAP": value} for protocol, value in zip(_SEMISUP, values, strict=True)}
 
 
 def _detection(*values: float) -> Numbers:
@@ -111,6 +115,27 @@ PAPER: dict[str, dict[PretrainingData | None, Numbers]] = {
     },
 }
 """Method -> what it was pre-trained on -> its numbers. A number that is not reported is absent."""
+
+
+NOTES: dict[tuple[str, ...], str] = {
+    (*_LINEAR, *_SEMISUP): (
+        "The paper's mAP is probably that of the best epoch on the test images, which the released "
+        "linear script prints; ours is that of the last epoch."
+    ),
+    _LINEAR: (
+        "The released linear protocol lowers its cosine once per epoch, ours at every iteration."
+    ),
+    ("detection",): (
+        "The released detection measures BatchNorm's statistics anew before a test (PreciseBN), "
+        "ours does not."
+    ),
+}
+"""Protocols -> in what the paper's numbers of them are not measured as ours."""
+
+
+def notes(protocols: Collection[str]) -> list[str]:
+    """Return the notes that concern any of ``protocols``."""
+    return [note for concerned, note in NOTES.items() if set(concerned) & set(protocols)]
 
 
 def paper_rows() -> dict[str, Numbers]:

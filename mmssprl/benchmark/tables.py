@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import UserFileExistsError
 from .layout import ABSENT, Row, Table, markdown_table, terminal_table
-from .paper_numbers import SOURCE, paper_rows
+from .paper_numbers import SOURCE, notes, paper_rows
 from .results import (
     BASELINE,
     METRICS,
@@ -149,7 +149,8 @@ def _report(results: Sequence[Result], profile: Profile, *, bold: bool) -> list[
     if profile == "coco128":
         parts.append(COCO128_IS_NOISE)
     if profile == "paper":
-        parts += [_table(columns, measured + paper), _SIDE_BY_SIDE]
+        about = [_SIDE_BY_SIDE, *notes({protocol for protocol, _ in columns})]
+        parts += [_table(columns, measured + paper), " ".join(about)]
     else:
         parts.append(_table(columns, measured))
     problems = _problems(results)

@@ -20,9 +20,10 @@ def add_parser(subparsers: "argparse._SubParsersAction") -> None:
     parser = subparsers.add_parser(
         "demo",
         help="see SS-PRL learn on sample data",
-        description="Generate the sample data, pre-train a small ResNet with SS-PRL and with "
-        "SwAV (at equal epochs and at equal time), probe both and random weights, and leave "
-        "table, pictures, logs, configs and weights in the work dir.",
+        description="Generate the sample data, pre-train a small ResNet with SS-PRL, with SwAV "
+        "without small views (at equal epochs and at equal time) and with six (at equal time), "
+        "probe all of them and random weights, and leave table, pictures, logs, configs and "
+        "weights in the work dir.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

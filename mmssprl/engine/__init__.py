@@ -1,6 +1,7 @@
 """Optimizer, hooks and log lines."""
 
 from .hooks import (
+    ClipGradientsHook,
     InitialWeightsHook,
     PretrainCheckpointHook,
     PretrainHook,
@@ -10,6 +11,7 @@ from .larc import LARC
 from .log_processor import PretrainLogProcessor
 
 __all__ = [
+    "ClipGradientsHook",
     "InitialWeightsHook",
     "LARC",
     "PretrainCheckpointHook",

@@ -4,7 +4,8 @@
         configs/benchmarks/classification/linear_resnet50_1xb128-coslr-100e_coco14.py \
         --weights BACKBONE.pth
 
-The paper's protocol. Its mAP after pre-training on COCO: SS-PRL 61.3, SwAV 60.3, supervised 62.5.
+The paper's protocol. Its mAP after pre-training on COCO: SS-PRL 61.3, SwAV 60.3, supervised 62.5;
+probably of the best epoch on the test images, ours is the last one's.
 Hardware: one GPU. With n GPUs set batch_size to 128 / n. Not run at full scale by us.
 """
 

@@ -5,7 +5,8 @@
         --weights BACKBONE.pth
 
 The paper's protocol; labels marked difficult count neither in loss nor in metric. Its mAP after
-pre-training on COCO: SS-PRL 80.5, SwAV 79.2, supervised 81.8.
+pre-training on COCO: SS-PRL 80.5, SwAV 79.2, supervised 81.8; probably of the best epoch on
+the test images, ours is the last one's.
 Hardware: one GPU. Not run at full scale by us.
 """
 

@@ -7,8 +7,9 @@
 Data: data/coco (82,783 training, 40,504 validation images). Hardware: 8 GPUs x 2 images.
 Paper, AP / AP50 / AP75 of boxes, then of masks: random 11.5/21.3/11.3, 10.8/19.7/10.7; SS-PRL on
 COCO 20.2/36.7/20.2, 19.1/34.3/19.0; SS-PRL on ImageNet 23.6/42.5/24.0, 22.7/39.7/23.1. The
-released steps belong to 90k iterations (60k, 80k) and are scaled to 15k here. Not run at full
-scale: wall time, memory and AP are not measured.
+released steps belong to 90k iterations (60k, 80k) and are scaled to 15k here. The released code
+measures BatchNorm's statistics anew before a test (PreciseBN), this config does not. Not run at
+full scale: wall time, memory and AP are not measured.
 """
 
 _base_ = [

@@ -4,12 +4,14 @@ None holds state of the model. What a hook keeps between steps, such as losses t
 yet, is gone with the process and is never needed to resume.
 """
 
+from .clip_gradients_hook import ClipGradientsHook
 from .initial_weights_hook import InitialWeightsHook
 from .pretrain_checkpoint_hook import PretrainCheckpointHook
 from .pretrain_hook import PretrainHook, unwrap
 from .pretrain_runtime_info_hook import PretrainRuntimeInfoHook
 
 __all__ = [
+    "ClipGradientsHook",
     "InitialWeightsHook",
     "PretrainCheckpointHook",
     "PretrainHook",

@@ -1,0 +1,13 @@
+"""The image scale with six small views, which is SwAV with multi-crop, at CPU size.
+
+    python tools/train.py configs/ssprl/ssprl-image-only-small-views_resnet18_scenes.py
+
+For `make demo`. Data, network and schedule of ssprl_resnet18_scenes.py; the small views have the
+size of its patches and SwAV's area. Hardware: one CPU core.
+"""
+
+_base_ = ["./ssprl_resnet18_scenes.py"]
+
+layout = dict(_base_.layout, levels=[], num_small=6, small_px=24)
+model = dict(layout=layout)
+train_dataloader = dict(dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)]))

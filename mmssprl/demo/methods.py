@@ -1,0 +1,42 @@
+"""The rows of the demonstration's table."""
+
+from dataclasses import dataclass
+
+SSPRL_CONFIG = "configs/ssprl/ssprl_resnet18_scenes.py"
+SWAV_CONFIG = "configs/ssprl/ssprl-image-only_resnet18_scenes.py"
+SWAV_SMALL_CONFIG = "configs/ssprl/ssprl-image-only-small-views_resnet18_scenes.py"
+
+
+@dataclass(frozen=True)
+class Method:
+    """One row of the table.
+
+    Args:
+        key: Folder name.
+        title: As printed.
+        config: Shipped config; its backbone with random weights if ``trains`` is False.
+        trains: Whether it is trained before the probe.
+        share: Its time as a share of SS-PRL's, for the estimate of the time left.
+    """
+
+    key: str
+    title: str
+    config: str
+    trains: bool
+    share: float
+
+
+RANDOM = Method("random", "random weights", SSPRL_CONFIG, False, 0.1)
+SWAV_EPOCHS = Method(
+    "swav_equal_epochs", "SwAV (no small views), equal epochs", SWAV_CONFIG, True, 0.3
+)
+SWAV_TIME = Method("swav_equal_time", "SwAV (no small views), equal time", SWAV_CONFIG, True, 1.0)
+SWAV_SMALL_TIME = Method(
+    "swav_small_views_equal_time",
+    "SwAV (six small views), equal time",
+    SWAV_SMALL_CONFIG,
+    True,
+    1.0,
+)
+SSPRL = Method("ssprl", "SS-PRL", SSPRL_CONFIG, True, 1.0)
+METHODS = (RANDOM, SWAV_EPOCHS, SWAV_TIME, SWAV_SMALL_TIME, SSPRL)
