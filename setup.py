@@ -1,7 +1,8 @@
-"""Puts tools, configs and model-index.yml where MIM looks for them: ``mmssprl/.mim``.
+"""Puts tools, configs and model-index.yml where the two MIMs look for them.
 
 A wheel gets copies, an editable install links. An sdist holds the originals; the wheel built from
-it gets its copies like any other. Everything else about the package is in pyproject.toml.
+it gets its copies like any other. Everything else about the package is in pyproject.toml; what
+each MIM does with it is told in docs/mim.md.
 """
 
 import os
@@ -12,30 +13,37 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
-MIM_ENTRIES = ("tools", "configs", "model-index.yml")
+METAFILE = "configs/ssprl/metafile.yml"
+COPIED = ("tools", "configs", "model-index.yml")
+# In an editable install onedl-mim searches the whole checkout for the name of a config, through
+# links, and gives up if it finds two: only the metafile that model-index.yml imports is linked.
+LINKED = ("tools", "model-index.yml", METAFILE)
+# openmim looks below the package. onedl-mim looks below the first folder of the sorted RECORD,
+# where `mmssprl-0.1.0.dist-info` comes before `mmssprl/`; an underscore comes before both.
+WHEEL_FOLDERS = ("mmssprl/.mim", "_mmssprl_mim")
+EDITABLE_FOLDERS = ("mmssprl/.mim",)
 
 
 class BuildWithMim(build_py):
-    """build_py, followed by filling ``mmssprl/.mim``."""
+    """build_py, followed by filling the folders for MIM."""
 
     def run(self) -> None:
         """Build the package, then copy or link what MIM needs."""
         super().run()
-        place = link if self.editable_mode else copy
-        package = ROOT if self.editable_mode else Path(self.build_lib)
-        mim = package / "mmssprl" / ".mim"
-        mim.mkdir(parents=True, exist_ok=True)
-        for entry in MIM_ENTRIES:
-            remove(mim / entry)
-            place(ROOT / entry, mim / entry)
+        if self.editable_mode:
+            fill(ROOT, EDITABLE_FOLDERS, LINKED, link)
+        else:
+            fill(Path(self.build_lib), WHEEL_FOLDERS, COPIED, copy)
 
 
-def remove(path: Path) -> None:
-    """Delete what an earlier build left, following no link."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+def fill(root: Path, folders: tuple[str, ...], entries: tuple[str, ...], place) -> None:
+    """Make each folder below ``root`` anew, with every entry placed in it."""
+    for folder in folders:
+        shutil.rmtree(root / folder, ignore_errors=True)
+        for entry in entries:
+            target = root / folder / entry
+            target.parent.mkdir(parents=True, exist_ok=True)
+            place(ROOT / entry, target)
 
 
 def link(source: Path, target: Path) -> None:

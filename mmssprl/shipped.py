@@ -7,7 +7,7 @@ from .errors import UserFileNotFoundError
 _PACKAGE = Path(__file__).resolve().parent
 
 
-def shipped(name: str) -> Path:
+def shipped(name: str | Path) -> Path:
     """Find a shipped file.
 
     Args:
@@ -19,11 +19,38 @@ def shipped(name: str) -> Path:
     Raises:
         FileNotFoundError: It is in neither place.
     """
-    places = [_PACKAGE / ".mim" / name, _PACKAGE.parent / name]
-    for place in places:
-        if place.exists():
-            return place
-    raise UserFileNotFoundError(
-        f"{name} is neither in {places[0].parent} nor in {places[1].parent}; "
-        "install mmssprl again, from a wheel or with `pip install -e .`."
-    )
+    found = _find(name)
+    if found is None:
+        raise UserFileNotFoundError(
+            f"{name} is neither in {_PACKAGE / '.mim'} nor in {_PACKAGE.parent}; "
+            "install mmssprl again, from a wheel or with `pip install -e .`."
+        )
+    return found
+
+
+def config_file(config: str | Path) -> Path:
+    """Find a config that a user names: a file of their own, or a shipped one.
+
+    Args:
+        config: Path of a file, which wins, or ``configs/...``, from any folder.
+
+    Returns:
+        An existing file.
+
+    Raises:
+        FileNotFoundError: There is no such file, here or among the shipped configs.
+    """
+    path = Path(config)
+    found = path if path.is_file() or path.parts[:1] != ("configs",) else _find(path)
+    if found is None or not found.is_file():
+        raise UserFileNotFoundError(
+            f"config must be a config file, but there is none at {config}; the shipped ones are in "
+            "configs/, for example configs/ssprl/ssprl_resnet18_scenes.py."
+        )
+    return found
+
+
+def _find(name: str | Path) -> Path | None:
+    # An editable install links tools into .mim, but finds configs in its checkout.
+    places = (_PACKAGE / ".mim" / name, _PACKAGE.parent / name)
+    return next((place for place in places if place.exists()), None)

@@ -1,6 +1,7 @@
 """Builds the package in every way pip knows, in a copy of the checkout."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from mmengine.config import Config
 from packaging.requirements import Requirement as PipRequirement
 from packaging.utils import canonicalize_name
 
@@ -82,13 +84,22 @@ def test_wheel_holds_the_package_and_copies_for_mim(wheel):
     assert wheel.name == f"mmssprl-{mmssprl.__version__}-py3-none-any.whl"
     info = f"mmssprl-{mmssprl.__version__}.dist-info/"
     wanted = {f"mmssprl/{name}" for name in files_below(ROOT / "mmssprl")}
-    wanted |= {f"mmssprl/.mim/tools/{name}" for name in files_below(ROOT / "tools")}
-    wanted |= {f"mmssprl/.mim/configs/{name}" for name in files_below(ROOT / "configs")}
-    wanted |= {"mmssprl/.mim/model-index.yml"}
-    assert {"mmssprl/.mim/tools/train.py", "mmssprl/.mim/configs/ssprl/metafile.yml"} <= wanted
+    for folder in ("mmssprl/.mim", "_mmssprl_mim"):
+        wanted |= {f"{folder}/tools/{name}" for name in files_below(ROOT / "tools")}
+        wanted |= {f"{folder}/configs/{name}" for name in files_below(ROOT / "configs")}
+        wanted |= {f"{folder}/model-index.yml"}
+        assert {f"{folder}/tools/train.py", f"{folder}/configs/ssprl/metafile.yml"} <= wanted
     assert {name for name in names(wheel) if not name.startswith(info)} == wanted
     assert f"{info}licenses/LICENSE" in names(wheel)
     assert f"{info}entry_points.txt" not in names(wheel), "onedl-mim stumbles over console scripts"
+
+
+def test_the_folder_for_onedl_mim_is_the_first_in_a_sorted_record_and_no_module(wheel):
+    # pip sorts RECORD; onedl-mim takes the first path for that of the package.
+    assert min(names(wheel)).split("/")[0] == "_mmssprl_mim"
+    with zipfile.ZipFile(wheel) as archive:
+        (top_level,) = (name for name in archive.namelist() if name.endswith("top_level.txt"))
+        assert archive.read(top_level).decode().split() == ["mmssprl"]
 
 
 def test_sdist_builds_the_same_wheel(checkout, wheel, tmp_path):
@@ -102,15 +113,28 @@ def test_sdist_builds_the_same_wheel(checkout, wheel, tmp_path):
 
 
 def test_editable_install_links_for_mim_and_its_links_enter_no_wheel(checkout, wheel, tmp_path):
+    mim = checkout / "mmssprl" / ".mim"
+    mim.mkdir()
+    (mim / "configs").symlink_to("../../configs")  # as an earlier release left it
     for _ in range(2):
         build(checkout, "build_editable", tmp_path / "editable")
-        mim = checkout / "mmssprl" / ".mim"
-        links = {path.name: path for path in mim.iterdir()}
-        assert sorted(links) == ["configs", "model-index.yml", "tools"]
+        links = {str(path.relative_to(mim)): path for path in mim.rglob("*") if path.is_symlink()}
+        assert sorted(links) == ["configs/ssprl/metafile.yml", "model-index.yml", "tools"]
         for name, path in links.items():
             assert not path.readlink().is_absolute()
             assert path.resolve() == (checkout / name).resolve()
     assert names(build(checkout, "build_wheel", tmp_path / "wheel")) == names(wheel)
+
+
+def test_editable_checkout_holds_each_config_name_once(checkout, tmp_path):
+    # onedl-mim searches the whole checkout for a name, follows links and wants exactly one file.
+    build(checkout, "build_editable", tmp_path / "editable")
+    shutil.rmtree(checkout / "build", ignore_errors=True)
+    wanted = [path.name for path in (checkout / "configs").rglob("*.py")]
+    assert "ssprl_resnet18_scenes.py" in wanted
+    walk = os.walk(checkout, followlinks=True)
+    found = [name for _, _, files in walk for name in files if name in wanted]
+    assert sorted(found) == sorted(wanted)
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +218,10 @@ def test_model_index_lists_configs_that_exist():
         assert model["Name"] == model["Name"].lower()
         assert "Weights" not in model
         assert Path(model["Config"]).stem == model["Name"]
-        assert (ROOT / model["Config"]).is_file(), model["Config"]
+        cfg = Config.fromfile(ROOT / model["Config"])
+        assert model["Metadata"]["Epochs"] == cfg.train_cfg.max_epochs
+        devices = int((re.search(r"_(\d+)xb", model["Name"]) or [0, 1])[1])
+        assert model["Metadata"]["Batch Size"] == devices * cfg.train_dataloader.batch_size
         assert model["In Collection"] in [item["Name"] for item in metafile["Collections"]]
 
 

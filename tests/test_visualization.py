@@ -136,7 +136,7 @@ class TestDrawViews:
                 assert (np.diff(cells[..., 1], axis=0) > 0).all()
 
     def test_other_inputs_are_named(self, tmp_path, views, image):
-        with pytest.raises(FileNotFoundError, match="config must be an existing file"):
+        with pytest.raises(FileNotFoundError, match="config must be a config file"):
             draw_views("gone.py", image)
         with pytest.raises(FileNotFoundError, match="image must be an existing file"):
             draw_views(views, "gone.png")

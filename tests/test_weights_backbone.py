@@ -152,7 +152,7 @@ class TestFindConfig:
             find_config("random", None)
         with pytest.raises(FileNotFoundError, match=r"there is no gone.pth; training writes"):
             find_config("gone.pth", str(config))
-        with pytest.raises(FileNotFoundError, match="there is no gone.py"):
+        with pytest.raises(FileNotFoundError, match="there is none at gone.py"):
             find_config("random", "gone.py")
         (tmp_path / "other.py").write_text("x = 1")
         with pytest.raises(ValueError, match="describe its backbone under model.backbone"):

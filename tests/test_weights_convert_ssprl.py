@@ -223,13 +223,15 @@ class TestRefusals:
             convert_weights(file, "ssprl", tmp_path / "ours" / "w.pth", config=config)
         assert not (tmp_path / "ours" / "w.pth").exists()
 
-    def test_heads_of_another_size_by_default(self, released, tmp_path):
+    @pytest.mark.parametrize("config", [None, RELEASED_CONFIG])
+    def test_heads_of_another_size(self, released, config, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)  # no checkout: the name is that of the shipped config
         # The default is the released recipe: ResNet-50, 300 and 150 prototypes.
         match = (
             r"w.pth must fit .*ssprl-released_resnet50_2xb64-coslr-200e_coco.py, but got \d+ "
             r"missing .*; pass --config with the config of the network that was trained\."
         )
-        self.refused(released, None, tmp_path, match)
+        self.refused(released, config, tmp_path, match)
 
     def test_a_head_that_is_missing_and_one_without_a_place(self, released, config, tmp_path):
         state = released.state_dict()
@@ -257,7 +259,7 @@ class TestRefusals:
         match = r"must have model.type='SSPRL', but .*other.py has not; pass one of configs/ssprl"
         self.refused(released, other, tmp_path, match)
         gone = tmp_path / "gone.py"
-        self.refused(released, gone, tmp_path, "there is no .*gone.py", FileNotFoundError)
+        self.refused(released, gone, tmp_path, "there is none at .*gone.py", FileNotFoundError)
 
 
 def test_the_published_sizes_fit_the_default_config(tmp_path):

@@ -21,7 +21,10 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("config", help="config file with a test_dataloader")
+    parser.add_argument(
+        "config",
+        help="config file with a test_dataloader; configs/... finds a shipped one anywhere",
+    )
     parser.add_argument(
         "checkpoint",
         help="weights to test: a file, a URL, or the folder of a run for its newest ones",

@@ -24,7 +24,7 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("config", help="config file")
+    parser.add_argument("config", help="config file; configs/... finds a shipped one anywhere")
     parser.add_argument(
         "--work-dir", help="folder of the run; default: the config's, or work_dirs/<config name>"
     )

@@ -18,6 +18,7 @@ from torch import nn
 
 from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import write_whole
+from ..shipped import config_file
 from .checks import check_config, check_data, check_work_dir, files_of_run
 from .initial_weights import apply_weights
 from .pretrain_checks import use_compile
@@ -63,7 +64,7 @@ def prepare_train_config(
     """Read a config file and apply the command line of a training run.
 
     Args:
-        config: Config file.
+        config: Config file, see ``config_file``.
         work_dir: Folder of the run. None: the config's, or ./work_dirs/<config name>.
         weights: Backbone weights to start from, see ``apply_weights``; None: the config's.
         resume: A checkpoint to go on from, "auto" for the newest one in ``work_dir`` (from the
@@ -191,12 +192,7 @@ def _read(
     cfg_options: Mapping[str, Any] | None,
     launcher: Launcher,
 ) -> Config:
-    path = Path(config)
-    if not path.is_file():
-        raise UserFileNotFoundError(
-            f"config must be a config file, but there is none at {config}; the shipped ones are in "
-            "configs/, for example configs/ssprl/ssprl_resnet18_scenes.py."
-        )
+    path = config_file(config)
     cfg = Config.fromfile(path)
     cfg.merge_from_dict(dict(cfg_options or {}))
     if work_dir is not None:

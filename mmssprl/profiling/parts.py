@@ -25,6 +25,7 @@ from ..engine.pretrain_checks import is_pretraining
 from ..errors import UserFileNotFoundError, UserValueError
 from ..models import SSPRL
 from ..registry import MODELS
+from ..shipped import config_file
 
 CPU_BATCH_SIZE = 2
 """Images a step on a CPU, where an image of the full-size configs takes about 5 s a core."""
@@ -77,8 +78,8 @@ def read_config(
         RuntimeError: Something is to be compiled that cannot be compiled here.
         ValueError: No pre-training config, or ``amp`` without an accelerator.
     """
-    if Path(config).is_file():
-        _require_pretraining(Config.fromfile(config))
+    config = config_file(config)
+    _require_pretraining(Config.fromfile(config))
     options = dict(cfg_options or {})
     if data is not None:
         options["train_dataloader.dataset.data_root"] = str(data)

@@ -23,6 +23,7 @@ from ..errors import UserFileNotFoundError, UserValueError
 from ..models.ssprl import SSPRL
 from ..pyramid import ViewSlot
 from ..registry import MODELS, TRANSFORMS
+from ..shipped import config_file
 from .crop_boxes import crop_boxes
 from .style import DPI, MUTED, PYRAMIDS, RC
 
@@ -58,8 +59,7 @@ def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figur
         FileNotFoundError: No such config or image.
         ValueError: A config without the parts above, or an image that cannot be read.
     """
-    if not Path(config).is_file():
-        raise UserFileNotFoundError(f"config must be an existing file, but there is no {config}.")
+    config = config_file(config)
     if not Path(image).is_file():
         raise UserFileNotFoundError(f"image must be an existing file, but there is no {image}.")
     cfg = Config.fromfile(config)
@@ -72,7 +72,7 @@ def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figur
             layout="constrained",
         )
         figure.suptitle(
-            f"{Path(config).stem}: the views of {Path(image).name} "
+            f"{config.stem}: the views of {Path(image).name} "
             f"({pixels.shape[2]} x {pixels.shape[1]} px)",
             x=0.01,
             ha="left",

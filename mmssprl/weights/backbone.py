@@ -12,6 +12,7 @@ from torch import nn
 
 from ..errors import UserFileNotFoundError, UserValueError
 from ..registry import MODELS
+from ..shipped import config_file
 from .checkpoint_file import check_fit, read_backbone
 
 RANDOM = "random"
@@ -23,8 +24,8 @@ def find_config(weights: str, config: str | None) -> Config:
 
     Args:
         weights: Weights file, or ``'random'``.
-        config: Config file; None takes the only ``*.py`` in the folder of ``weights``, which is
-            where training dumps it.
+        config: Config file, see ``config_file``; None takes the only ``*.py`` in the folder of
+            ``weights``, which is where training dumps it.
 
     Raises:
         ValueError: No config given and not exactly one beside the weights, or a config without
@@ -51,9 +52,7 @@ def find_config(weights: str, config: str | None) -> Config:
                 f"{names or 'none'}; pass --config."
             )
         config = str(found[0])
-    if not Path(config).is_file():
-        raise UserFileNotFoundError(f"config must be an existing file, but there is no {config}.")
-    cfg = Config.fromfile(config)
+    cfg = Config.fromfile(config_file(config))
     if not (cfg.get("model") or {}).get("backbone"):
         raise UserValueError(
             f"a config must describe its backbone under model.backbone, but {config} does not."

@@ -13,10 +13,10 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
-from ..errors import UserFileNotFoundError, UserValueError
+from ..errors import UserValueError
 from ..outputs import prepare_output
 from ..registry import MODELS
-from ..shipped import shipped
+from ..shipped import config_file, shipped
 from .checkpoint_file import list_faults
 from .key_tables import SSPRL, Layout, find_layout, ssprl_name
 from .published_file import read_published
@@ -180,9 +180,7 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str
 
 
 def _read_config(path: str | Path) -> Config:
-    if not Path(path).is_file():
-        raise UserFileNotFoundError(f"config must be an existing file, but there is no {path}.")
-    cfg = Config.fromfile(path)
+    cfg = Config.fromfile(config_file(path))
     if (cfg.get("model") or {}).get("type") != "SSPRL":
         raise UserValueError(
             f"the config of the whole model must have model.type='SSPRL', but {path} has not; "

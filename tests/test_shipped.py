@@ -1,0 +1,83 @@
+"""`configs/...` names a shipped config from any folder, wherever a command takes a config."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mmssprl.engine.launch import prepare_test_config, prepare_train_config
+from mmssprl.profiling.parts import read_config
+from mmssprl.shipped import config_file, shipped
+from mmssprl.visualization import draw_views
+from mmssprl.weights import find_config
+
+SCENES = "configs/ssprl/ssprl_resnet18_scenes.py"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """An empty folder that is no checkout."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_shipped_config_is_found_and_a_local_one_wins():
+    found = config_file(SCENES)
+    assert found == shipped(SCENES)
+    assert found.is_absolute()
+    local = Path(SCENES)
+    local.parent.mkdir(parents=True)
+    local.touch()
+    assert config_file(SCENES) == local
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gone.py", "configs/ssprl/gone.py", "configs/ssprl", "configs", "mmssprl/shipped.py", "."],
+)
+def test_what_is_no_config_is_named_with_the_remedy(name):
+    message = f"config must be a config file, but there is none at {name}; the shipped ones are in"
+    with pytest.raises(FileNotFoundError, match=re.escape(message)):
+        config_file(name)
+
+
+def read_for_training():
+    return prepare_train_config(SCENES).filename
+
+
+def read_for_a_test():
+    with pytest.raises(ValueError, match=f"^{SCENES}: a test needs test_dataloader"):
+        prepare_test_config(SCENES, "any.pth")
+    return shipped(SCENES)
+
+
+def read_for_a_backbone():
+    return find_config("random", SCENES).filename
+
+
+def read_for_a_profile():
+    none = {"amp": False, "compile": False, "cfg_options": None, "launcher": "none"}
+    return read_config(SCENES, data=None, **none).filename
+
+
+def read_for_the_views():
+    Image.fromarray(np.zeros((96, 96, 3), np.uint8)).save("image.png")
+    figure = draw_views(SCENES, "image.png")
+    assert figure.get_suptitle().startswith("ssprl_resnet18_scenes: ")
+    return shipped(SCENES)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        read_for_training,
+        read_for_a_test,
+        read_for_a_backbone,
+        read_for_a_profile,
+        read_for_the_views,
+    ],
+)
+def test_every_reader_of_a_config_finds_the_shipped_one(read):
+    assert Path(read()) == shipped(SCENES)
