@@ -9,6 +9,11 @@ from mmengine.registry import FUNCTIONS as ROOT_FUNCTIONS
 from mmengine.registry import Registry
 from mmpretrain import registry as parents
 
+from .console import import_quietly
+
+# Every search of a registry below imports it; here what it prints is kept off the console.
+import_quietly("mmpretrain.datasets")
+
 
 def _child(parent: Registry, *locations: str) -> Registry:
     # mmengine imports a registry's own locations only: with the parent's among them, a bare name

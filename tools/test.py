@@ -42,6 +42,11 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
         help="replace values of the config, for example test_dataloader.batch_size=1",
     )
     parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="show what otherwise only the log file gets: environment, config, hooks, all warnings",
+    )
+    parser.add_argument(
         "--launcher",
         choices=["none", "pytorch", "slurm", "mpi"],
         default="none",
@@ -55,18 +60,22 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
 
 def main() -> None:
     """Test, or end with one line that says which argument does not fit."""
-    args = vars(parse_args())
-    del args["local_rank"]
-    out, force = args.pop("out"), args.pop("force")
-
-    from mmssprl.engine.launch import prepare_test_config, run
+    from mmssprl.console import quiet_console
     from mmssprl.errors import message_for_user
     from mmssprl.outputs import prepare_output
 
     try:
-        if out:
-            prepare_output(out, force=force)
-        run(prepare_test_config(**args), "test", out=out)
+        # Before mmengine is imported, to read the options: that may warn too.
+        with quiet_console(verbose="--verbose" in sys.argv):
+            args = vars(parse_args())
+            del args["local_rank"], args["verbose"]
+            out, force = args.pop("out"), args.pop("force")
+            if out:
+                prepare_output(out, force=force)
+
+            from mmssprl.engine.launch import prepare_test_config, run
+
+            run(prepare_test_config(**args), "test", out=out)
     except Exception as error:
         message = message_for_user(error)
         if message is None:

@@ -64,6 +64,11 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
         help="replace values of the config, for example optim_wrapper.optimizer.lr=0.3",
     )
     parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="show what otherwise only the log file gets: environment, config, hooks, all warnings",
+    )
+    parser.add_argument(
         "--launcher",
         choices=["none", "pytorch", "slurm", "mpi"],
         default="none",
@@ -77,14 +82,18 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
 
 def main() -> None:
     """Train, or end with one line that says which argument does not fit."""
-    args = vars(parse_args())
-    del args["local_rank"]
-
-    from mmssprl.engine.launch import prepare_train_config, run
+    from mmssprl.console import quiet_console
     from mmssprl.errors import message_for_user
 
     try:
-        run(prepare_train_config(**args), "train", overwrite=args["overwrite"])
+        # Before mmengine is imported, to read the options: that may warn too.
+        with quiet_console(verbose="--verbose" in sys.argv):
+            args = vars(parse_args())
+            del args["local_rank"], args["verbose"]
+
+            from mmssprl.engine.launch import prepare_train_config, run
+
+            run(prepare_train_config(**args), "train", overwrite=args["overwrite"])
     except Exception as error:
         message = message_for_user(error)
         if message is None:

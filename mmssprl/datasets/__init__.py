@@ -1,5 +1,6 @@
 """Data sets: images without labels for pre-training, COCO's labels for evaluation."""
 
+import mmssprl.registry  # noqa: F401  imports mmpretrain's data sets, which print, quietly
 from mmssprl.datasets.coco_multi_label import CocoMultiLabel
 from mmssprl.datasets.image_reading import ImageReadError, read_image
 from mmssprl.datasets.stack_views import stack_views

@@ -13,7 +13,7 @@ from mmengine.dist import is_main_process
 from mmengine.logging import print_log
 from mmengine.model import MMDistributedDataParallel, revert_sync_batchnorm
 from mmengine.registry import MODEL_WRAPPERS, RUNNERS
-from mmengine.runner import Runner, find_latest_checkpoint
+from mmengine.runner import find_latest_checkpoint
 from torch import nn
 
 from ..errors import UserFileNotFoundError, UserValueError
@@ -22,6 +22,7 @@ from ..shipped import config_file
 from .checks import check_config, check_data, check_work_dir, files_of_run
 from .initial_weights import apply_weights
 from .pretrain_checks import use_compile
+from .runner import ConsoleRunner
 
 Launcher = Literal["none", "pytorch", "slurm", "mpi"]
 
@@ -168,7 +169,7 @@ def run(
     if cfg.launcher != "none" and get_device() == "cpu":
         # mmengine selects a CUDA device before it joins the group, so the CPU group comes first.
         torch.distributed.init_process_group("gloo")
-    runner = RUNNERS.build(cfg) if "runner_type" in cfg else Runner.from_cfg(cfg)
+    runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
     check_data(runner, task)
     if task == "train":
         if overwrite and is_main_process():

@@ -1,0 +1,109 @@
+"""What reaches the console: progress, results, and warnings that somebody can act on.
+
+OpenMMLab's packages also print their environment, the whole config, the order of the hooks and
+warnings about their own internals. All of that goes to the log file of the run alone.
+"""
+
+import importlib
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from pathlib import Path
+from typing import Any, TextIO
+
+_NOTICES = (
+    "\n" + 60 * "-" + "\nSystem environment:",
+    "Config:\n",
+    "Distributed training is not used, all SyncBatchNorm",
+    "Hooks will be executed in the following order:",
+    '"FileClient" will be deprecated',
+    '"HardDiskBackend" is the alias of',
+    "The prefix is not set in metric class",
+)
+"""How messages of mmengine begin that are for the log file alone."""
+
+_PACKAGES = {"mmengine", "mmcv", "mmpretrain", "mmdet", "mmseg"}
+"""Their warnings are about their own defaults, which the shipped configs set on purpose."""
+
+_DEPRECATIONS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
+
+_KEPT = {"extra": {"is_notice": True}}
+
+_verbose = False
+_logger: logging.Logger | None = None
+_waiting: list[str] = []
+"""Notices from before there was a log file."""
+
+
+@contextmanager
+def quiet_console(*, verbose: bool = False) -> Iterator[None]:
+    """Keep Python warnings that nobody can act on from the console, for the log of the run.
+
+    These are deprecations, and whatever an OpenMMLab package warns of. Enter it before the first
+    import of one of them.
+
+    Args:
+        verbose: Leave the console as the packages fill it; ``show_on_console`` and
+            ``import_quietly`` follow it too.
+    """
+    global _verbose, _logger
+    before, _verbose = _verbose, verbose
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def show_or_note(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            is_ours = not _PACKAGES.intersection(Path(filename).parts)
+            if file is not None or (is_ours and not issubclass(category, _DEPRECATIONS)):
+                show(message, category, filename, lineno, file, line)
+            else:
+                _note(warnings.formatwarning(message, category, filename, lineno, line).rstrip())
+
+        if not verbose:
+            warnings.showwarning = show_or_note
+        try:
+            yield
+        finally:
+            _verbose, _logger = before, None
+            _waiting.clear()
+
+
+def keep_off_console(logger: logging.Logger) -> None:
+    """Let a logger's notices reach its files alone, and give it those that waited for one."""
+    global _logger
+    if _verbose:
+        return
+    for handler in logger.handlers:
+        if not isinstance(handler, logging.FileHandler):
+            handler.addFilter(_is_for_console)
+    _logger = logger
+    while _waiting:
+        logger.info(_waiting.pop(0), **_KEPT)  # type: ignore[arg-type]
+
+
+def import_quietly(name: str) -> None:
+    """Import a module that prints what it does not find, such as OneDL's."""
+    printed = io.StringIO()
+    with nullcontext() if _verbose else redirect_stdout(printed):
+        importlib.import_module(name)
+    for line in printed.getvalue().splitlines():
+        _note(line)
+
+
+def _note(text: str) -> None:
+    if _logger is None:
+        _waiting.append(text)
+    else:
+        _logger.info(text, **_KEPT)  # type: ignore[arg-type]
+
+
+def _is_for_console(record: logging.LogRecord) -> Any:
+    return not (hasattr(record, "is_notice") or str(record.msg).startswith(_NOTICES))

@@ -1,0 +1,109 @@
+"""What of a run's messages a person reads on the console, and what only the log file has."""
+
+import io
+import logging
+import subprocess
+import sys
+import warnings
+
+import pytest
+from mmengine.logging import MMLogger
+
+from mmssprl import console
+from mmssprl.console import import_quietly, keep_off_console, quiet_console
+
+NOTICE = '"HardDiskBackend" is the alias of "LocalBackend"'
+FOREIGN = "/env/site-packages/mmdet/evaluation/metric.py"
+
+
+@pytest.fixture
+def log(tmp_path):
+    """A logger as a runner builds it, with its console and its file."""
+    logger = MMLogger(str(tmp_path), log_file=str(tmp_path / "run.log"))
+    (handler,) = (h for h in logger.handlers if not isinstance(h, logging.FileHandler))
+    handler.stream = io.StringIO()
+    return logger, handler.stream, tmp_path / "run.log"
+
+
+def warn(text, category=UserWarning, filename=FOREIGN):
+    warnings.warn_explicit(text, category, filename, 1)
+
+
+def test_notices_reach_the_file_alone(log):
+    logger, shown, file = log
+    with quiet_console():
+        keep_off_console(logger)
+        keep_off_console(logger)  # once more changes nothing
+        logger.warning(NOTICE)
+        logger.info("Config:\nmodel = dict()")
+        logger.warning("photo.jpg: it is empty; another image takes its place.")
+    assert shown.getvalue().count("\n") == 1
+    assert "photo.jpg" in shown.getvalue()
+    text = file.read_text()
+    assert (text.count(NOTICE), text.count("Config:"), text.count("photo.jpg")) == (1, 1, 1)
+
+
+@pytest.fixture
+def warned():
+    """The Python warnings that are shown."""
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        yield shown
+
+
+def test_warnings_of_packages_wait_for_the_log_file(log, warned):
+    logger, shown, file = log
+    with quiet_console():
+        warn("early")
+        keep_off_console(logger)
+        warn("late", FutureWarning, "/env/site-packages/torch/nn.py")
+    assert warned == []
+    assert shown.getvalue() == ""
+    text = file.read_text()
+    assert text.index("UserWarning: early") < text.index("FutureWarning: late")
+
+
+def test_warnings_that_a_user_can_act_on_are_shown(log, warned):
+    logger, _, file = log
+    with quiet_console():
+        keep_off_console(logger)
+        warn("the driver is too old", filename="/env/site-packages/torch/cuda.py")
+    assert [str(warning.message) for warning in warned] == ["the driver is too old"]
+    assert "driver" not in file.read_text()
+    warn("the block is over")
+    assert len(warned) == 2
+
+
+def test_verbose_changes_nothing(log, warned, tmp_path, monkeypatch, capsys):
+    logger, shown, _ = log
+    (tmp_path / "printing_module.py").write_text("print('Could not import OneDL')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with quiet_console(verbose=True):
+        keep_off_console(logger)
+        logger.warning(NOTICE)
+        warn("early")
+        import_quietly("printing_module")
+    assert NOTICE in shown.getvalue()
+    assert len(warned) == 1
+    assert capsys.readouterr().out == "Could not import OneDL\n"
+
+
+def test_prints_of_an_import_reach_the_file_alone(log, tmp_path, monkeypatch, capsys):
+    logger, shown, file = log
+    (tmp_path / "another_printing_module.py").write_text("print('Could not import OneDL')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with quiet_console():
+        import_quietly("another_printing_module")
+        keep_off_console(logger)
+    assert capsys.readouterr().out == shown.getvalue() == ""
+    assert "Could not import OneDL" in file.read_text()
+    assert console._waiting == []
+
+
+def test_the_package_prints_nothing_while_imported():
+    done = subprocess.run(
+        [sys.executable, "-c", "import mmssprl.datasets, mmpretrain.datasets"],
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
