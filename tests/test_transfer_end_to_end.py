@@ -103,7 +103,7 @@ def test_pretrained_weights_beat_random_ones_with_few_labels_and_frozen(rows, fo
 
 
 def run_dense(row, folder, scenes, name, num_gpus):
-    """Run detection in ``num_gpus`` processes on the CPU, segmentation in one; return their logs."""
+    """Run detection in ``num_gpus`` processes and segmentation in one; return their logs."""
     protocols = [
         shortened("detection", DENSE, folder, images_per_step=8),
         shortened("segmentation", DENSE, folder, images_per_step=0),
