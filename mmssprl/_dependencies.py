@@ -71,7 +71,7 @@ OFFICIAL = {
     "mmdet": Requirement("mmdet", (3, 3), (4,)),
     "mmseg": Requirement("mmsegmentation", (1, 2), (2,)),
 }
-# mmcv without its compiled operators, enough unless mmdet or mmseg is wanted.
+# mmcv without its compiled operators; _mmcv_operators.py replaces those that count.
 OFFICIAL_MMCV_LITE = Requirement("mmcv-lite", (2, 1), (2, 3), "mmcv-lite>=2.1,<2.2")
 
 FAMILIES: dict[Family, dict[str, Requirement]] = {"onedl": ONEDL, "openmmlab": OFFICIAL}

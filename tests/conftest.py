@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from mmcv_builds import IS_COMPILED
 from mmengine.registry import DefaultScope
 
 torch.set_num_threads(1)
@@ -23,10 +24,12 @@ def own_default_scope() -> Iterator[None]:
 
 def missing_for_full() -> list[str]:
     """What tests marked ``full`` lack here."""
-    missing = [name for name in ("mmdet", "mmseg") if importlib.util.find_spec(name) is None]
-    if importlib.util.find_spec("mmcv._ext") is None:
-        missing.append("mmcv's compiled operators (mmcv._ext)")
-    return missing
+    return [name for name in ("mmdet", "mmseg") if importlib.util.find_spec(name) is None]
+
+
+def pytest_report_header() -> str:
+    """Say which operators mmdet and mmseg are tested on."""
+    return "operators of mmcv: " + ("compiled" if IS_COMPILED else "torchvision's")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

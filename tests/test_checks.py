@@ -16,7 +16,7 @@ from mmssprl.engine.checks import (
     check_data,
     check_work_dir,
     files_of_run,
-    missing_packages,
+    missing_package,
 )
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 
@@ -149,18 +149,29 @@ class TestConfig:
         check_config(cfg, ("test",))
 
     @pytest.mark.parametrize(
-        ("absent", "named"),
-        [("mmdet", "mmdet"), ("mmcv._ext", "mmcv with compiled operators")],
+        ("scope", "package"), [("mmdet", "mmdet"), ("mmseg", "mmsegmentation")]
     )
-    def test_a_missing_package_is_named(self, config, monkeypatch, absent, named):
+    def test_a_missing_package_is_named(self, config, monkeypatch, scope, package):
         monkeypatch.setattr(
-            checks.importlib.util, "find_spec", lambda name: None if name == absent else "spec"
+            checks.importlib.util, "find_spec", lambda name: None if name == scope else "spec"
         )
-        assert missing_packages("mmdet") == [named]
-        assert missing_packages("mmssprl") == []
+        assert missing_package(scope) == package
+        assert missing_package("mmssprl") is None
         cfg = Config.fromfile(config)
+        cfg.default_scope = scope
+        with pytest.raises(RuntimeError, match=rf"linear.py needs {package}, but .*/transfer"):
+            check_config(cfg, ("train",))
+
+    @pytest.mark.full
+    def test_operators_compiled_for_another_torch(self, config, monkeypatch):
+        def fail(name):
+            raise ImportError(f"{name}: undefined symbol")
+
+        cfg = Config.fromfile(config)
+        monkeypatch.setattr(checks.importlib, "import_module", fail)
+        check_config(cfg, ("train",))
         cfg.default_scope = "mmdet"
-        with pytest.raises(RuntimeError, match=rf"linear.py needs {named}, but .*/transfer"):
+        with pytest.raises(RuntimeError, match=r"\(mmcv._ext: undefined symbol\): they .* another"):
             check_config(cfg, ("train",))
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mmcv_builds import IS_COMPILED, without_operators
 from mmengine.config import Config
 
 from mmssprl.benchmark.execute import execute_plan
@@ -30,8 +31,8 @@ param_scheduler = [dict(_base_.param_scheduler[0], milestones=[15, 20])]
 # In a few steps on a few images the figures mean nothing, but every part is used.
 DENSE = """
 _base_ = {base!r}
-train_cfg = dict(max_iters=10, val_interval=10)
-test_dataloader = dict(dataset=dict(indices=12))
+train_cfg = dict(max_iters=3, val_interval=3)
+test_dataloader = dict(dataset=dict(indices=4))
 """
 
 pytestmark = pytest.mark.full
@@ -101,19 +102,36 @@ def test_pretrained_weights_beat_random_ones_with_few_labels_and_frozen(rows, fo
         assert found[protocol, "ssprl"]["mAP"] > found[protocol, "random"]["mAP"]
 
 
-def test_detection_and_segmentation_run_unmodified_packages(rows, folder, scenes):
-    """Detection in two processes on the CPU, segmentation in one."""
+def run_dense(row, folder, scenes, name, num_gpus):
+    """Run detection in ``num_gpus`` processes and segmentation in one; return their logs."""
     protocols = [
         shortened("detection", DENSE, folder, images_per_step=8),
         shortened("segmentation", DENSE, folder, images_per_step=0),
     ]
-    found = run(rows[:1], protocols, folder, scenes, "dense", num_gpus=2)
-    assert list(found["detection", "ssprl"]) == [
+    found = run([row], protocols, folder, scenes, name, num_gpus=num_gpus)
+    assert list(found["detection", row.name]) == [
         *("AP", "AP50", "AP75"),
         *("mask_AP", "mask_AP50", "mask_AP75"),
     ]
-    assert list(found["segmentation", "ssprl"]) == ["mIoU"]
-    logs = [path.read_text() for path in (folder / "dense/runs").rglob("run.log")]
+    assert list(found["segmentation", row.name]) == ["mIoU"]
+    logs = [path.read_text() for path in (folder / name / "runs").rglob("run.log")]
     assert len(logs) == 2
+    return logs
+
+
+def test_detection_and_segmentation_run_unmodified_packages(rows, folder, scenes):
+    logs = run_dense(rows[0], folder, scenes, "dense", num_gpus=2)
     assert all("ssprl_resnet18_scenes_backbone.pth" in log for log in logs)
     assert sum("SyncBatchNorm has no CPU kernel" in log for log in logs) == 1
+    # The training says it and the test, of several processes the first.
+    said = [log.count("nms and roi_align are torchvision's") for log in logs]
+    assert said == ([0, 0] if IS_COMPILED else [2, 2])
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="this mmcv has no compiled operators: tested above")
+def test_detection_and_segmentation_run_on_torchvisions_operators(
+    rows, folder, scenes, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PYTHONPATH", without_operators(tmp_path)["PYTHONPATH"])
+    logs = run_dense(rows[1], folder, scenes, "dense_torchvision", num_gpus=1)
+    assert [log.count("nms and roi_align are torchvision's") for log in logs] == [2, 2]

@@ -8,6 +8,10 @@ from pathlib import Path
 # A checkout works without being installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+# Here and not in main(): a spawned worker runs only this, before it unpickles mmdet's data set,
+# and mmdet asks for mmcv's operators, which mmssprl may have to provide.
+import mmssprl  # noqa: E402, F401
+
 EXAMPLES = """examples:
   python tools/train.py configs/ssprl/ssprl_resnet18_scenes.py
   python tools/train.py CONFIG --work-dir work_dirs/a --cfg-options train_dataloader.batch_size=32

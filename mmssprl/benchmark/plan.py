@@ -10,7 +10,7 @@ from typing import Any
 
 from mmengine.config import Config
 
-from ..engine.checks import check_config, missing_packages
+from ..engine.checks import check_config, missing_package
 from ..engine.initial_weights import apply_weights
 from ..errors import UserFileNotFoundError, UserValueError
 from ..shipped import shipped
@@ -155,9 +155,9 @@ def make_plan(
 
 def _why_not(protocol: Protocol, row: Weights) -> str:
     cfg = Config.fromfile(shipped(protocol.config))
-    missing = missing_packages(cfg.default_scope)
+    missing = missing_package(cfg.default_scope)
     if missing:
-        return f"needs {' and '.join(missing)}; see requirements/transfer.txt"
+        return f"needs {missing}; see requirements/transfer.txt"
     if row.backbone is not None:
         try:
             adapt_backbone(cfg, row.backbone)

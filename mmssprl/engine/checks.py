@@ -1,5 +1,6 @@
 """What is found wrong with a run before its first step: packages, files, data, classes."""
 
+import importlib
 import importlib.util
 import os
 import re
@@ -11,14 +12,17 @@ from typing import Any
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.device import get_device
+from mmengine.logging import print_log
 from mmengine.runner import Runner
 from torch import nn
 
+from .._mmcv_operators import uses_torchvision_operators
 from ..datasets.image_reading import require_files
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserRuntimeError, UserValueError
 from .pretrain_checks import check_pretraining
 
-_COMPILED_SCOPES = {"mmdet": "mmdet", "mmseg": "mmsegmentation"}
+_DENSE_PACKAGES = {"mmdet": "mmdet", "mmseg": "mmsegmentation"}
+"""What a registry scope of detection or segmentation is called in errors."""
 _HEADS = (
     "head",
     "bbox_head",
@@ -40,16 +44,19 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
 
     Raises:
         RuntimeError: A package that the config's models come from, or a compiler that they are to
-            be compiled with, is not installed.
+            be compiled with, is not installed, or mmcv's compiled operators do not load.
         FileNotFoundError: An annotation file or an image folder does not exist.
         ValueError: Mixed precision without an accelerator, or as ``check_pretraining``.
     """
-    missing = missing_packages(cfg.get("default_scope", "mmssprl"))
+    scope = cfg.get("default_scope", "mmssprl")
+    missing = missing_package(scope)
     if missing:
         raise UserRuntimeError(
-            f"{cfg.filename} needs {' and '.join(missing)}, but they are not installed; "
-            "`make test` installs everything, requirements/transfer.txt lists it."
+            f"{cfg.filename} needs {missing}, but it is not installed; "
+            "pip install -r requirements/transfer.txt."
         )
+    if scope in _DENSE_PACKAGES:
+        _check_operators()
     wrapper = cfg.get("optim_wrapper")
     kind = wrapper.get("type") if isinstance(wrapper, Mapping) else None
     if "train" in splits and kind == "AmpOptimWrapper" and get_device() == "cpu":
@@ -67,15 +74,18 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
             _check_evaluator(cfg.get(f"{split}_evaluator"), f"{split}_evaluator")
 
 
-def missing_packages(scope: str) -> list[str]:
-    """Return what the models of a registry scope ('mmdet', 'mmseg', ...) lack here."""
-    missing = []
-    if scope in _COMPILED_SCOPES:
-        if importlib.util.find_spec(scope) is None:
-            missing.append(_COMPILED_SCOPES[scope])
-        if importlib.util.find_spec("mmcv._ext") is None:
-            missing.append("mmcv with compiled operators")
-    return missing
+def missing_package(scope: str) -> str | None:
+    """Return the package that the models of a registry scope ('mmdet', 'mmseg', ...) lack here."""
+    package = _DENSE_PACKAGES.get(scope)
+    return package if package and importlib.util.find_spec(scope) is None else None
+
+
+def log_operators(cfg: Config) -> None:
+    """Say so if a run of mmdet or mmseg works on torchvision's operators instead of mmcv's."""
+    if cfg.get("default_scope") in _DENSE_PACKAGES and uses_torchvision_operators():
+        print_log(
+            "mmcv has no compiled operators: nms and roi_align are torchvision's.", logger="current"
+        )
 
 
 def check_data(runner: Runner, task: str) -> None:
@@ -140,6 +150,17 @@ def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
 def files_of_run(work_dir: Path) -> list[Path]:
     """Return the checkpoints that a training has written into a folder, and their pointer."""
     return [path for path in work_dir.glob("*") if _RUN_FILES.fullmatch(path.name)]
+
+
+def _check_operators() -> None:
+    try:
+        importlib.import_module("mmcv._ext")
+    except ImportError as error:
+        # pip's cache keeps a build of mmcv for later environments, whatever their torch.
+        raise UserRuntimeError(
+            f"mmcv's compiled operators must load, but they do not ({error}): they were compiled "
+            "for another torch; reinstall mmcv with --force-reinstall --no-deps --no-cache-dir."
+        ) from error
 
 
 def _leaves(dataset: Any) -> Iterator[Any]:

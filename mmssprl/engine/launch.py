@@ -19,7 +19,7 @@ from torch import nn
 from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import write_whole
 from ..shipped import config_file
-from .checks import check_config, check_data, check_work_dir, files_of_run
+from .checks import check_config, check_data, check_work_dir, files_of_run, log_operators
 from .initial_weights import apply_weights
 from .pretrain_checks import use_compile
 from .runner import ConsoleRunner
@@ -170,6 +170,7 @@ def run(
         # mmengine selects a CUDA device before it joins the group, so the CPU group comes first.
         torch.distributed.init_process_group("gloo")
     runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
+    log_operators(cfg)
     check_data(runner, task)
     if task == "train":
         if overwrite and is_main_process():

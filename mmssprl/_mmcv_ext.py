@@ -1,0 +1,147 @@
+"""``mmcv._ext`` without a compiler: what mmdet and mmseg call of it, by torchvision's operators.
+
+Imported under that name, see ``_mmcv_operators``. Names and arguments are those of mmcv's C++
+functions, and results equal theirs to the last bit on a CPU. Every other operator of mmcv is there,
+because mmcv looks for all of them when it is imported, and raises an error when it is called.
+
+Shapes: N boxes, R regions, (B, C, H, W) feature maps, h x w the bins of a region.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import torch
+import torchvision  # noqa: F401  registers torch.ops.torchvision
+from torch import Tensor
+
+# Not relative: this module's package is mmcv.
+from mmssprl.errors import UserRuntimeError
+
+_AVERAGE = 1
+
+
+def nms(boxes: Tensor, scores: Tensor, *, iou_threshold: float, offset: int) -> Tensor:
+    """Return the indices of the boxes that non-maximum suppression keeps, best first.
+
+    Args:
+        boxes: (N, 4), corners x1, y1, x2, y2 in px.
+        scores: (N,), also of another type than the boxes, as under autocast.
+        iou_threshold: Boxes that overlap a better one by more are dropped; 0 to 1.
+        offset: What mmcv adds to widths and heights; only 0 is torchvision's.
+
+    Raises:
+        RuntimeError: An ``offset`` of 1, whose rounding moved boxes would not reproduce.
+    """
+    if offset != 0:
+        _refuse(f"nms with offset={offset}")
+    # mmcv's order of equal scores is that of torch's plain sort; torchvision's own sort is stable.
+    order = scores.sort(descending=True)[1]
+    ranks = torch.arange(len(order), 0, -1, device=boxes.device, dtype=_computed_in(boxes))
+    kept = torch.ops.torchvision.nms(boxes[order].to(ranks), ranks, _float32(iou_threshold))
+    return order[kept]
+
+
+def roi_align_forward(
+    input: Tensor,
+    rois: Tensor,
+    output: Tensor,
+    argmax_y: Tensor,
+    argmax_x: Tensor,
+    *,
+    aligned_height: int,
+    aligned_width: int,
+    spatial_scale: float,
+    sampling_ratio: int,
+    pool_mode: int,
+    aligned: bool,
+) -> None:
+    """Write the average of each bin of each region to ``output``.
+
+    Args:
+        input: (B, C, H, W).
+        rois: (R, 5), index of the image and corners in px of the image.
+        output: (R, C, h, w).
+        argmax_y: Of maximum pooling; unused.
+        argmax_x: Of maximum pooling; unused.
+        aligned_height: h.
+        aligned_width: w.
+        spatial_scale: Pixels of the feature map per pixel of the image.
+        sampling_ratio: Samples per bin and axis; 0: as many as the bin has pixels.
+        pool_mode: 1 for the average; 0, the maximum, is not torchvision's.
+        aligned: Whether pixels have their centres at half coordinates.
+
+    Raises:
+        RuntimeError: Maximum pooling.
+    """
+    if pool_mode != _AVERAGE:
+        _refuse("roi_align with pool_mode='max'")
+    dtype = _computed_in(input)
+    pooled = torch.ops.torchvision.roi_align(
+        input.to(dtype),
+        rois.to(dtype),
+        _float32(spatial_scale),
+        aligned_height,
+        aligned_width,
+        sampling_ratio,
+        aligned,
+    )
+    output.copy_(pooled)
+
+
+def roi_align_backward(
+    grad_output: Tensor,
+    rois: Tensor,
+    argmax_y: Tensor,
+    argmax_x: Tensor,
+    grad_input: Tensor,
+    *,
+    aligned_height: int,
+    aligned_width: int,
+    spatial_scale: float,
+    sampling_ratio: int,
+    pool_mode: int,
+    aligned: bool,
+) -> None:
+    """Write the gradient of ``roi_align_forward``, with its arguments, to ``grad_input``."""
+    dtype = _computed_in(grad_output)
+    grad = torch.ops.torchvision._roi_align_backward(
+        grad_output.to(dtype),
+        rois.to(dtype),
+        _float32(spatial_scale),
+        aligned_height,
+        aligned_width,
+        *grad_input.shape,
+        sampling_ratio,
+        aligned,
+    )
+    grad_input.copy_(grad)
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """Stand for an operator that only a compiled mmcv has."""
+    if name.startswith("_"):  # what Python looks up in modules, such as __path__
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def unavailable(*args: Any, **kwargs: Any) -> NoReturn:
+        _refuse(name)
+
+    return unavailable
+
+
+def _refuse(operator: str) -> NoReturn:
+    raise UserRuntimeError(
+        f"mmcv's operator {operator} must be compiled, but this mmcv has no compiled operators and "
+        "torchvision replaces only nms and the average of roi_align; install a compiled mmcv "
+        "(README.md, Install)."
+    )
+
+
+def _computed_in(tensor: Tensor) -> torch.dtype:
+    """Return float32 for the half types, not all of which torchvision's kernels take."""
+    return torch.promote_types(tensor.dtype, torch.float32)
+
+
+def _float32(value: float) -> float:
+    """Round as mmcv does: its C++ functions take single precision, torchvision's double."""
+    return struct.unpack("f", struct.pack("f", value))[0]
