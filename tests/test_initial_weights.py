@@ -5,13 +5,14 @@ import torch
 from mmengine.config import Config
 from probe_folders import write_coco
 from test_checks import CONFIG
+from tiny_benchmark import save_backbone
 from torchvision.models import resnet18
 
-from mmssprl.engine import initial_weights
+from mmssprl.engine import adapted_backbone, initial_weights
 from mmssprl.engine.hooks import initial_weights_hook
 from mmssprl.engine.hooks.initial_weights_hook import supervised_state
 from mmssprl.engine.initial_weights import apply_weights
-from mmssprl.engine.launch import prepare_train_config, run
+from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 from mmssprl.weights import load_backbone, read_backbone
 
 
@@ -53,6 +54,32 @@ class TestTraining:
         a, b, c = (trained_backbone(config.parent / name)["conv1.weight"] for name in "abc")
         assert torch.equal(a, b)
         assert not torch.equal(a, c)
+
+    def test_weights_of_another_backbone_bring_theirs_along(self, config, tmp_path, monkeypatch):
+        """To training, resuming and test of one config, each by its name alone."""
+        lines = []
+        monkeypatch.setattr(adapted_backbone, "print_log", lambda text, logger: lines.append(text))
+        wide = {"type": "ResNet", "depth": 18, "num_stages": 2, "base_channels": 12}
+        wide |= {"strides": (1, 2), "dilations": (1, 1), "out_indices": (1,)}
+        weights = save_backbone(tmp_path / "pretrained/w.pth", wide)
+        cfg = prepare_train_config(config, weights=str(weights), work_dir="a")
+        assert cfg.model.backbone == wide
+        assert cfg.model.head.in_channels == 24
+        run(cfg, "train")
+        found = trained_backbone(config.parent / "a")
+        expected = read_backbone(weights)
+        assert all(torch.equal(found[key], expected[key]) for key in expected)
+        assert Config.fromfile("a/linear.py").model.backbone.base_channels == 12
+        options = {"cfg_options": {"train_cfg.max_epochs": 2}}
+        run(prepare_train_config(config, work_dir="a", resume="auto", **options), "train")
+        assert (config.parent / "a/epoch_2.pth").exists()
+        run(prepare_test_config(config, "a", work_dir="b"), "test")
+        assert lines[0] == (
+            f"model.backbone is that of {weights.parent}/run.py (ResNet, depth=18, "
+            f"base_channels=12): the weights of {weights} do not fit the one of {config}."
+        )
+        origins = [str(tmp_path / name) for name in ("pretrained/run.py", "a/linear.py")]
+        assert [line.split()[4] for line in lines] == [origins[0], origins[1], origins[1]]
 
     def test_a_resumed_training_keeps_its_own_weights(self, config, weights):
         options = {"model.frozen_backbone": False}
@@ -114,6 +141,25 @@ class TestRefused:
         ):
             prepare_train_config(config, weights=str(weights), cfg_options=options)
         assert not (config.parent / "run").exists()
+
+    def test_a_config_beside_them_that_does_not_tell_their_backbone(self, config, weights):
+        """Two configs tell nothing, nor does one of another backbone or of none."""
+        folder = weights.parent / "elsewhere"
+        folder.mkdir()
+        weights = weights.rename(folder / "ssprl.pth")
+        options = {"model.backbone.depth": 34}
+        for files, owner in (
+            ({"a.py": CONFIG, "b.py": CONFIG}, "linear.py"),
+            ({"a.py": "x = 1"}, "linear.py"),
+            ({"a.py": CONFIG.replace("base_channels=8", "base_channels=4")}, "a.py"),
+        ):
+            for old in folder.glob("*.py"):
+                old.unlink()
+            for name, content in files.items():
+                (folder / name).write_text(content)
+            message = rf"must fit the backbone of .*{owner}, .* put the config of their pre-train"
+            with pytest.raises(ValueError, match=message):
+                prepare_train_config(config, weights=str(weights), cfg_options=options)
 
     def test_weights_that_are_not_finite(self, config, weights):
         state = read_backbone(weights)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 from torch import nn
-from toy_run import write_config
+from toy_run import ToyModel, write_config
 
 from mmssprl.engine import checks, launch
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
@@ -11,6 +11,12 @@ from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 def config(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return write_config(tmp_path)
+
+
+def save_checkpoint(path):
+    """What a training of the toy would leave, as far as can be told before its model is built."""
+    parts = {"message_hub": {}, "optimizer": {}, "meta": {"epoch": 1, "iter": 4}}
+    torch.save({"state_dict": ToyModel(sync=False).state_dict(), **parts}, path)
 
 
 @pytest.fixture
@@ -49,6 +55,9 @@ def test_a_used_work_dir_is_refused_and_left_alone(config, tmp_path, name):
     with pytest.raises(FileExistsError, match=rf"used has {name}; go on .* --resume, delete"):
         prepare_train_config(config, work_dir="used")
     assert [path.name for path in (tmp_path / "used").iterdir()] == [name]
+    save_checkpoint(tmp_path / "newest.pth")
+    if name == "last_checkpoint":
+        (tmp_path / "used" / name).write_text("newest.pth")
     assert prepare_train_config(config, work_dir="used", resume="auto").resume is True
     assert prepare_train_config(config, work_dir="used", cfg_options={"resume": True}).resume
 
@@ -63,7 +72,7 @@ def test_resume_takes_the_newest_or_a_given_checkpoint(config, tmp_path):
     options = {"load_from": "pretrained.pth"}
     cfg = prepare_train_config(config, resume="auto", cfg_options=options)
     assert (cfg.resume, cfg.load_from) == (True, None)
-    (tmp_path / "a.pth").write_text("")
+    save_checkpoint(tmp_path / "a.pth")
     cfg = prepare_train_config(config, resume="a.pth")
     assert (cfg.resume, cfg.load_from) == (True, "a.pth")
     with pytest.raises(FileNotFoundError, match=r"must be a file or a URL, but got b\.pth"):
@@ -165,7 +174,7 @@ def test_other_launchers_are_refused_on_the_cpu(config, on_cpu, launcher):
 
 @pytest.mark.parametrize("key", ["test_dataloader", "test_cfg", "test_evaluator"])
 def test_a_config_without_a_test_is_refused(config, key):
-    config.with_suffix(".pth").write_text("")
+    save_checkpoint(config.with_suffix(".pth"))
     with pytest.raises(ValueError, match=rf"but {key} is not set; pre-training has no test"):
         prepare_test_config(config, "toy.pth", cfg_options={key: None})
 
@@ -173,7 +182,7 @@ def test_a_config_without_a_test_is_refused(config, key):
 def test_test_needs_its_checkpoint_and_never_resumes(config):
     with pytest.raises(FileNotFoundError, match=r"must be a file or a URL, but got toy\.pth"):
         prepare_test_config(config, "toy.pth")
-    config.with_suffix(".pth").write_text("")
+    save_checkpoint(config.with_suffix(".pth"))
     cfg = prepare_test_config(config, "toy.pth", cfg_options={"resume": True})
     assert (cfg.resume, cfg.load_from) == (False, "toy.pth")
 
@@ -212,7 +221,7 @@ def test_data_that_fill_no_batch_are_refused(config, tmp_path):
 def test_the_folder_of_a_run_stands_for_its_newest_checkpoint_even_after_a_move(config, tmp_path):
     (tmp_path / "a").mkdir()
     for name in ("epoch_1.pth", "epoch_2.pth"):
-        (tmp_path / "a" / name).write_text("weights")
+        save_checkpoint(tmp_path / "a" / name)
     with pytest.raises(FileNotFoundError, match="must hold last_checkpoint, .* but a holds none"):
         prepare_test_config(config, "a")
     (tmp_path / "a/last_checkpoint").write_text(str(tmp_path / "a/epoch_2.pth"))

@@ -35,7 +35,8 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--weights",
         help="backbone weights to start from, for configs of configs/benchmarks: a file, random, "
-        "or supervised (torchvision's, trained on ImageNet)",
+        "or supervised (torchvision's, trained on ImageNet); if a file does not fit the config's "
+        "backbone, that of the config beside the file is taken",
     )
     parser.add_argument(
         "--resume",
@@ -65,7 +66,8 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
         nargs="+",
         action=DictAction,
         metavar="KEY=VALUE",
-        help="replace values of the config, for example optim_wrapper.optimizer.lr=0.3",
+        help="replace values of the config, for example optim_wrapper.optimizer.lr=0.3; a key "
+        "that no run uses is refused",
     )
     parser.add_argument(
         "--verbose",

@@ -10,11 +10,11 @@ from typing import Any
 
 from mmengine.config import Config
 
+from ..engine.adapted_backbone import adapt_backbone
 from ..engine.checks import check_config, missing_package
 from ..engine.initial_weights import apply_weights
 from ..errors import UserFileNotFoundError, UserValueError
 from ..shipped import shipped
-from .backbone import adapt_backbone
 from .protocols import DATA, PROTOCOLS, Protocol
 from .results import Profile, Result
 
@@ -140,7 +140,7 @@ def make_plan(
                 if seed == 0:
                     _find_missing(cfg, profile, data, missing)
                     if not (trains_supervised and row.name == SUPERVISED):
-                        apply_weights(cfg.copy(), None)
+                        apply_weights(cfg.copy(), None, adapt=False)
                 name = f"{row.name}/{protocol.name}/seed{seed}"
                 run = _write_run(cfg, protocol, row.name, seed, work_dir, name, num_gpus)
                 plan.runs.append(run)

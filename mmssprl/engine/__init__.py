@@ -1,5 +1,6 @@
-"""Optimizer, hooks and log lines."""
+"""Optimizer, hooks and log lines, and checkpoints that run no code."""
 
+from . import checkpoint_loader  # noqa: F401  # registers its loaders with mmengine
 from .hooks import (
     ClipGradientsHook,
     InitialWeightsHook,

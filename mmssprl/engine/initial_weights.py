@@ -4,16 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
-from mmengine.registry import MODELS, DefaultScope
-from torch import nn
 
 from ..errors import UserValueError
-from ..weights import RANDOM, check_fit, read_backbone
-from ..weights.backbone import quiet
+from ..weights import RANDOM
+from .adapted_backbone import fit_backbone
 from .hooks.initial_weights_hook import SUPERVISED, supervised_state
 
 _HOOK = "mmssprl.InitialWeightsHook"
-_REMEDY = "train with a config whose backbone is that of the weights, or give other weights."
 _TORCHVISION = {
     "stem_channels": 64,
     "base_channels": 64,
@@ -24,7 +21,7 @@ _TORCHVISION = {
 }
 
 
-def apply_weights(cfg: Config, weights: str | None) -> None:
+def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> None:
     """Make a training start from the weights that ``cfg.weights`` names, checked beforehand.
 
     Args:
@@ -32,6 +29,7 @@ def apply_weights(cfg: Config, weights: str | None) -> None:
             filled before the first step.
         weights: Replaces ``cfg.weights``: 'random', 'supervised' or a file, see
             ``InitialWeightsHook``.
+        adapt: Let weights of another backbone bring theirs along, see ``fit_backbone``.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -64,20 +62,8 @@ def apply_weights(cfg: Config, weights: str | None) -> None:
         supervised_state(hook["depth"])
     else:
         hook["weights"] = str(Path(chosen).resolve())
-        check_fit(
-            read_backbone(chosen),
-            build_backbone(cfg).state_dict(),
-            weights=str(chosen),
-            owner=str(cfg.filename),
-            remedy=_REMEDY,
-        )
+        fit_backbone(cfg, str(chosen), adapt=adapt)
     cfg.custom_hooks = [*others, hook]
-
-
-def build_backbone(cfg: Config) -> nn.Module:
-    """Build ``cfg.model.backbone`` in the scope of the config, with arbitrary weights."""
-    with quiet(), DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmssprl")):
-        return MODELS.build(cfg.model.backbone.to_dict())
 
 
 def _torchvision_depth(cfg: Config) -> int:

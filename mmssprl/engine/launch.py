@@ -19,10 +19,15 @@ from torch import nn
 from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import write_whole
 from ..shipped import config_file
+from .adapted_backbone import take_backbone
+from .build_errors import explain_build_errors
+from .checkpoint_checks import check_fit_of_checkpoint, check_readable, first_checkpoint
 from .checks import check_config, check_data, check_work_dir, files_of_run, log_operators
 from .initial_weights import apply_weights
+from .overrides import check_spelling, merge_options
 from .pretrain_checks import use_compile
 from .runner import ConsoleRunner
+from .schedule_checks import warn_of_schedule
 
 Launcher = Literal["none", "pytorch", "slurm", "mpi"]
 
@@ -99,9 +104,13 @@ def prepare_train_config(
         cfg.resume = True
         cfg.load_from = None if resume == "auto" else _existing_checkpoint(resume)
     check_config(cfg, ("train", "val"))
-    if cfg.get("resume") and (cfg.get("load_from") or find_latest_checkpoint(cfg.work_dir)):
+    first = first_checkpoint(cfg)
+    if cfg.get("resume") and first:
+        check_readable(cfg, "train")
+        take_backbone(cfg, first)
         return cfg  # goes on with weights of its own
     apply_weights(cfg, weights)
+    check_readable(cfg, "train")
     if not cfg.get("resume"):
         check_work_dir(cfg, overwrite=overwrite)
     return cfg
@@ -144,6 +153,8 @@ def prepare_test_config(
     check_config(cfg, ("test",))
     cfg.resume = False
     cfg.load_from = _existing_checkpoint(checkpoint)
+    check_readable(cfg, "test")
+    take_backbone(cfg, cfg.load_from)
     return cfg
 
 
@@ -164,15 +175,26 @@ def run(
             else is right.
 
     Raises:
-        FileNotFoundError, ValueError: As ``check_data``, before the first step.
+        FileNotFoundError, ValueError: As ``check_data`` and ``check_fit_of_checkpoint``, before the
+            first step.
+        TypeError, ValueError: As ``explain_build_errors``.
     """
+    with explain_build_errors(cfg):
+        _run(cfg, task, out, overwrite)
+
+
+def _run(
+    cfg: Config, task: Literal["train", "test"], out: str | Path | None, overwrite: bool
+) -> None:
     if cfg.launcher != "none" and get_device() == "cpu":
         # mmengine selects a CUDA device before it joins the group, so the CPU group comes first.
         torch.distributed.init_process_group("gloo")
     runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
     log_operators(cfg)
     check_data(runner, task)
+    check_fit_of_checkpoint(runner, task)
     if task == "train":
+        warn_of_schedule(cfg)
         if overwrite and is_main_process():
             for path in files_of_run(Path(cfg.work_dir)):
                 path.unlink()
@@ -196,7 +218,8 @@ def _read(
 ) -> Config:
     path = config_file(config)
     cfg = Config.fromfile(path)
-    cfg.merge_from_dict(dict(cfg_options or {}))
+    check_spelling(cfg)
+    merge_options(cfg, cfg_options or {})
     if work_dir is not None:
         cfg.work_dir = str(work_dir)
     elif cfg.get("work_dir") is None:

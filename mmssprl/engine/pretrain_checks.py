@@ -5,11 +5,13 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import fields
 
 from mmengine.config import Config
 from mmengine.device import get_device
 
 from ..errors import UserRuntimeError, UserValueError
+from ..pyramid import ViewLayout
 
 
 def is_pretraining(cfg: Config) -> bool:
@@ -20,14 +22,14 @@ def is_pretraining(cfg: Config) -> bool:
 
 
 def check_pretraining(cfg: Config) -> None:
-    """Check how a pre-training divides and compiles its steps; other configs pass.
+    """Check views, division and compilation of a pre-training's steps; other configs pass.
 
     Args:
         cfg: Config of a training.
 
     Raises:
-        ValueError: Gradients accumulated by the optimizer's wrapper, or a batch that
-            ``model.num_chunks`` does not divide.
+        ValueError: Gradients accumulated by the optimizer's wrapper, a batch that
+            ``model.num_chunks`` does not divide, or a layout of the model that is not the data's.
         RuntimeError: Something is to be compiled, and torch.compile cannot work here.
     """
     if not is_pretraining(cfg):
@@ -50,10 +52,27 @@ def check_pretraining(cfg: Config) -> None:
             "train_dataloader.batch_size must be a multiple of model.num_chunks, "
             f"but got {batch_size} and {num_chunks}; change one of them."
         )
+    _check_layouts(cfg)
     preprocessor = cfg.model.get("data_preprocessor") or {}
     # On a CPU the preprocessor has kernels of its own, which need no compilation here.
     if cfg.model.get("compile_backbone") or (preprocessor.get("compile") and get_device() != "cpu"):
         _check_compiler()
+
+
+def _check_layouts(cfg: Config) -> None:
+    dataset = (cfg.get("train_dataloader") or {}).get("dataset") or {}
+    for i, transform in enumerate(dataset.get("pipeline") or ()):
+        if str(transform.get("type")).split(".")[-1] != "PyramidCrop" or "layout" not in cfg.model:
+            continue
+        key = f"train_dataloader.dataset.pipeline.{i}.layout"
+        model, data = ViewLayout.build(cfg.model.layout), ViewLayout.build(transform["layout"])
+        names = [f.name for f in fields(model) if getattr(model, f.name) != getattr(data, f.name)]
+        if names:
+            got = " and ".join(str([getattr(view, n) for n in names]) for view in (model, data))
+            raise UserValueError(
+                f"model.layout and {key} must be one layout, but {', '.join(names)} of them are "
+                f"{got}; set both."
+            )
 
 
 def _check_compiler() -> None:

@@ -15,6 +15,7 @@ from mmengine.dist import broadcast, get_world_size
 from mmengine.optim import AmpOptimWrapper
 from mmengine.registry import DefaultScope
 
+from ..engine.build_errors import explain_build_errors
 from ..engine.launch import Launcher
 from ..engine.pretrain_checks import check_pretraining
 from ..errors import UserValueError
@@ -105,7 +106,8 @@ def profile_training(
             )
         with process_group(launcher), torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)  # the same crops' augmentations, so the same work, in every run
-            parts = build_parts(cfg)
+            with explain_build_errors(cfg):
+                parts = build_parts(cfg)
             return _measure(cfg, parts, config_batch_size, steps, time_limit_s, log)
 
 

@@ -7,6 +7,7 @@ from .checkpoint_file import (
     read_backbone,
     read_checkpoint,
     read_state,
+    read_training_checkpoint,
 )
 from .convert import ConvertReport, convert_weights
 from .export import ExportReport, default_output, export_weights
@@ -25,4 +26,5 @@ __all__ = [
     "read_backbone",
     "read_checkpoint",
     "read_state",
+    "read_training_checkpoint",
 ]

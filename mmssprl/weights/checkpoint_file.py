@@ -1,6 +1,7 @@
 """Files of weights, read without running any code that they name."""
 
 import pickle
+import zipfile
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,34 +11,65 @@ from torch import Tensor
 
 from ..errors import UserFileNotFoundError, UserValueError
 from . import restricted_pickle
+from .safe_globals import training_types_allowed
 
 _PREFIX = "backbone."
 _TORCHVISION_CLASSIFIER = ("fc.weight", "fc.bias")
 
 
-def read_checkpoint(path: str | Path) -> Any:
-    """Read what ``torch.save`` wrote, or a ``.safetensors`` file, on the CPU.
+def read_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool = False) -> Any:
+    """Read what ``torch.save`` wrote, or a ``.safetensors`` file.
 
-    A training checkpoint also carries log buffers and numpy scalars; each is replaced by an empty
-    object instead of being trusted, see ``restricted_pickle``.
+    What a training writes beside tensors is read too, see ``safe_globals``; an object of any other
+    kind is replaced by an empty one, see ``restricted_pickle``.
+
+    Args:
+        path: The file.
+        map_location: Of the tensors, as for ``torch.load``.
+        mmap: Leave the tensors in the file, for a look at names and shapes; the file must not
+            change meanwhile.
 
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: The file is of another kind or damaged.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise UserFileNotFoundError(f"weights must be an existing file, but there is no {path}.")
+    path = _existing(path)
     try:
         if path.suffix == ".safetensors":
-            from safetensors.torch import load_file
-
-            return load_file(path)
-        return _load_tensors(path)
+            return _read_safetensors(path, map_location)
+        options = _options(path, map_location, mmap)
+        try:
+            with training_types_allowed():
+                return torch.load(path, weights_only=True, **options)
+        except pickle.UnpicklingError:
+            return torch.load(path, pickle_module=restricted_pickle, weights_only=False, **options)
     except Exception as error:  # torch, pickle and safetensors have many classes of them
         raise UserValueError(
             f"weights must be a file of tensors that torch.save or safetensors wrote, but {path} "
             f"cannot be read ({type(error).__name__}); copy it again, or pass another."
+        ) from error
+
+
+def read_training_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
+    """Read a checkpoint that a training wrote, with everything in it or not at all.
+
+    Args:
+        path: The file.
+        mmap: As for ``read_checkpoint``.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is damaged, or holds what no training of mmengine writes.
+    """
+    path = _existing(path)
+    try:
+        with training_types_allowed():
+            return torch.load(path, weights_only=True, **_options(path, "cpu", mmap))
+    except Exception as error:  # torch and pickle have many classes of them
+        raise UserValueError(
+            f"only a checkpoint that a training of mmengine wrote can be resumed, but {path} "
+            f"cannot be read as one ({type(error).__name__}); give an earlier checkpoint of the "
+            "run, or start a new run from these weights without --resume."
         ) from error
 
 
@@ -157,10 +189,20 @@ def check_finite(state: dict[str, Tensor], path: str | Path) -> None:
         )
 
 
-def _load_tensors(path: Path) -> Any:
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError:
-        return torch.load(
-            path, map_location="cpu", pickle_module=restricted_pickle, weights_only=False
-        )
+def _existing(path: str | Path) -> Path:
+    path = Path(path)
+    if not path.is_file():
+        raise UserFileNotFoundError(f"weights must be an existing file, but there is no {path}.")
+    return path
+
+
+def _options(path: Path, map_location: Any, mmap: bool) -> dict[str, Any]:
+    # Files of torch < 1.6 are no archives and cannot be mapped.
+    return {"map_location": map_location, "mmap": mmap and zipfile.is_zipfile(path)}
+
+
+def _read_safetensors(path: Path, map_location: Any) -> dict[str, Tensor]:
+    from safetensors.torch import load_file
+
+    state = load_file(path)
+    return state if map_location is None else {k: v.to(map_location) for k, v in state.items()}

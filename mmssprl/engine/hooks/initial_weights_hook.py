@@ -1,5 +1,6 @@
 """The backbone weights that a transfer training starts from."""
 
+import pickle
 from pathlib import Path
 
 from mmengine.hooks import Hook
@@ -58,7 +59,8 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
 
     Raises:
         OSError: They are not in the cache and cannot be downloaded.
-        ValueError: torchvision has no ResNet of this depth.
+        ValueError: torchvision has no ResNet of this depth, or the file in the cache is damaged or
+            holds other things than tensors.
     """
     import torch
     from torchvision.models import get_model_weights, list_models
@@ -70,10 +72,16 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
             "give a file or 'random'."
         )
     entry = get_model_weights(name)["IMAGENET1K_V1"]
+    folder = Path(torch.hub.get_dir()) / "checkpoints"
     try:
-        state = entry.get_state_dict(progress=True, check_hash=True)
+        state = entry.get_state_dict(progress=True, check_hash=True, weights_only=True)
+    except (pickle.UnpicklingError, EOFError, RuntimeError) as error:
+        # Of a hash that differs, too: torch checks it after a download, and not in the cache.
+        raise UserValueError(
+            f"the supervised weights must be torchvision's own file, but that in {folder} cannot "
+            f"be read ({type(error).__name__}); delete it, and put {entry.url} there."
+        ) from error
     except OSError as error:
-        folder = Path(torch.hub.get_dir()) / "checkpoints"
         raise UserOSError(
             f"the supervised weights are neither in {folder} nor can they be downloaded ({error}); "
             f"put {entry.url} there."

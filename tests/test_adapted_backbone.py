@@ -1,4 +1,5 @@
 import copy
+import shutil
 
 import pytest
 import torch
@@ -6,9 +7,10 @@ from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, DefaultScope
 from mmengine.structures import InstanceData
-from tiny_benchmark import NARROW, RESNET50, protocol
+from tiny_benchmark import NARROW, RESNET50, protocol, save_backbone
 
-from mmssprl.benchmark.backbone import adapt_backbone
+from mmssprl.engine.adapted_backbone import adapt_backbone
+from mmssprl.engine.initial_weights import apply_weights
 from mmssprl.recipe import BACKBONES
 from mmssprl.shipped import shipped
 
@@ -186,3 +188,47 @@ class TestSegmentation:
         four = adapted("scenes", "segmentation", RESNET50).model.backbone
         assert (four.strides, four.dilations) == ((1, 2, 1, 1), (1, 1, 2, 4))
         assert four.out_indices == (0, 1, 2, 3)
+
+
+class TestOfWeights:
+    """``pretrain --backbone resnet18`` ends with a standard ResNet-18 and its config beside it."""
+
+    CONFIGS = (
+        "classification/linear_resnet18_coco128.py",
+        "detection/mask-rcnn_resnet18-fpn_coco128.py",
+        "segmentation/fcn_resnet18-d8_voc128.py",
+    )
+
+    @pytest.fixture(scope="class")
+    def weights(self, tmp_path_factory):
+        spec = {"type": "ResNet", "depth": 18, "zero_init_residual": False}
+        return save_backbone(tmp_path_factory.mktemp("pretrained") / "w.pth", spec)
+
+    @pytest.mark.full
+    @pytest.mark.parametrize("name", CONFIGS)
+    def test_every_kind_of_config_takes_them(self, weights, name):
+        cfg = Config.fromfile(shipped(f"configs/benchmarks/{name}"))
+        narrow = cfg.model.backbone.base_channels
+        apply_weights(cfg, str(weights))
+        model = build(cfg)
+        state = torch.load(weights, weights_only=True)
+        assert (narrow, len(state["conv1.weight"])) == (16, 64)
+        model.backbone.load_state_dict(state)
+        with torch.no_grad():
+            model.eval()
+            features = model.extract_feat(torch.rand(1, 3, 64, 64))
+            if cfg.default_scope == "mmdet":
+                model.rpn_head(features)
+            else:
+                head = model.decode_head if cfg.default_scope == "mmseg" else model.head
+                assert len(head(features)) == 1
+
+    def test_without_their_config_both_remedies_are_named(self, weights, tmp_path):
+        cfg = Config.fromfile(shipped(f"configs/benchmarks/{self.CONFIGS[0]}"))
+        alone = shutil.copy(weights, tmp_path / "w.pth")
+        message = (
+            r"every weight of .* must fit the backbone of .*; use a config whose backbone is that "
+            "of the weights, put the config of their pre-training beside the file, or give other"
+        )
+        with pytest.raises(ValueError, match=message):
+            apply_weights(cfg, str(alone))

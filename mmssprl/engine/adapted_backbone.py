@@ -1,0 +1,166 @@
+"""Give the model of a transfer config the backbone that was pre-trained."""
+
+import copy
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.config import Config
+from mmengine.logging import print_log
+from mmengine.registry import MODELS, DefaultScope
+from torch import Tensor, nn
+
+from ..errors import UserError, UserValueError
+from ..models.ssprl import pool
+from ..weights import check_fit, find_config, read_backbone
+from ..weights.backbone import quiet
+from .build_errors import explain_build_errors
+
+_RESNET_FIELDS = (
+    *("depth", "stem_channels", "base_channels", "num_stages", "strides", "dilations"),
+    *("style", "deep_stem", "avg_down"),
+)
+_EXPANSIONS = {18: 1, 34: 1}
+_BOTTLENECK_EXPANSION = 4
+_PROBE_PX = 224
+"""Side of the image that shows the number of features; not every transformer takes another."""
+
+
+def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
+    """Give a transfer config the backbone that a file has weights of.
+
+    The config's own stays if the weights fit it. Otherwise the config that lies beside the file,
+    where training and ``convert`` write it, must tell the backbone.
+
+    Args:
+        cfg: Config; ``model`` is changed in place where the backbone is another.
+        path: Backbone weights or a training checkpoint.
+        adapt: Whether the backbone may be replaced.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: Weights that fit neither backbone, or one that the config cannot take.
+    """
+    state = read_backbone(path)
+    try:
+        _check_fit(state, cfg, path, str(cfg.filename))
+        return
+    except UserValueError as misfit:
+        found = list(Path(path).resolve().parent.glob("*.py"))
+        if not adapt or len(found) != 1 or found[0] == Path(cfg.filename or "").resolve():
+            raise
+        try:
+            other = find_config(path, None).model.backbone.to_dict()
+        except UserError:
+            raise misfit from None
+    adapted = copy.deepcopy(cfg)
+    adapt_backbone(adapted, other)
+    _check_fit(state, adapted, path, str(found[0]))
+    cfg.model = adapted.model
+    if int(os.getenv("RANK", os.getenv("SLURM_PROCID", "0"))) == 0:
+        print_log(
+            f"model.backbone is that of {found[0]} ({_describe(other)}): the weights of {path} do "
+            f"not fit the one of {cfg.filename}.",
+            logger="current",
+        )
+
+
+def take_backbone(cfg: Config, checkpoint: str) -> None:
+    """Go on with, or test, the backbone that ``--weights`` gave to a training.
+
+    Args:
+        cfg: Config; without the field ``weights`` it keeps its backbone.
+        checkpoint: Of the training, beside its config; with a URL the config keeps its backbone.
+
+    Raises:
+        ValueError: As ``fit_backbone``.
+    """
+    if "weights" in cfg and "://" not in checkpoint:
+        fit_backbone(cfg, checkpoint)
+
+
+def build_backbone(cfg: Config) -> nn.Module:
+    """Build ``cfg.model.backbone`` in the scope of the config, with arbitrary weights."""
+    scope = cfg.get("default_scope", "mmssprl")
+    with explain_build_errors(cfg), quiet(), DefaultScope.overwrite_default_scope(scope):
+        return MODELS.build(cfg.model.backbone.to_dict())
+
+
+def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
+    """Replace ``cfg.model.backbone`` by a pre-trained one and fit what reads its outputs.
+
+    Classification takes any mmpretrain backbone. Detection and segmentation take ResNets, whose
+    stages keep the protocol's form: all of them to the FPN, or the last ones dilated to stride 8.
+
+    Args:
+        cfg: Config of a protocol; changed in place.
+        backbone: ``model.backbone`` of the pre-training config.
+
+    Raises:
+        ValueError: A backbone that the protocol cannot take.
+    """
+    scope = cfg.get("default_scope", "mmssprl")
+    if scope == "mmssprl":
+        cfg.model.backbone = {k: v for k, v in backbone.items() if k != "init_cfg"}
+        cfg.model.head.in_channels = _num_features(cfg)
+        return
+    if backbone["type"].split(".")[-1] != "ResNet":
+        raise UserValueError(
+            f"the configs of {scope} are for ResNets, but the backbone is {backbone['type']}; "
+            "write a config of your own for it, or leave the protocol out."
+        )
+    own = {key: backbone[key] for key in _RESNET_FIELDS if key in backbone}
+    for key in _RESNET_FIELDS:
+        cfg.model.backbone.pop(key, None)
+    cfg.model.backbone.update(own)
+    num_stages = own.get("num_stages", 4)
+    cfg.model.backbone.out_indices = tuple(range(num_stages))
+    expansion = _EXPANSIONS.get(own["depth"], _BOTTLENECK_EXPANSION)
+    channels = [own.get("base_channels", 64) * 2**i * expansion for i in range(num_stages)]
+    if scope == "mmdet":
+        _fit_pyramid(cfg.model, channels)
+    else:
+        cfg.model.backbone.strides = (1, 2, 1, 1)[:num_stages]
+        cfg.model.backbone.dilations = (1, 1, 2, 4)[:num_stages]
+        for head, index in (("decode_head", num_stages - 1), ("auxiliary_head", num_stages - 2)):
+            if cfg.model[head] is not None:
+                cfg.model[head].in_index = index
+                cfg.model[head].in_channels = channels[index]
+
+
+def _check_fit(state: Mapping[str, Tensor], cfg: Config, path: str, owner: str) -> None:
+    check_fit(
+        state,
+        build_backbone(cfg).state_dict(),
+        weights=path,
+        owner=owner,
+        remedy="use a config whose backbone is that of the weights, put the config of their "
+        "pre-training beside the file, or give other weights.",
+    )
+
+
+def _describe(backbone: Mapping[str, Any]) -> str:
+    fields = [
+        f"{key}={backbone[key]}" for key in ("depth", "arch", "base_channels") if key in backbone
+    ]
+    return ", ".join([str(backbone["type"]), *fields])
+
+
+def _fit_pyramid(model: Any, channels: list[int]) -> None:
+    """Let the FPN read all stages; levels that the config adds on top stay as many."""
+    extra = model.neck.num_outs - len(model.neck.in_channels)
+    model.neck.in_channels = channels
+    model.neck.num_outs = len(channels) + extra
+    strides = [4 * 2**i for i in range(model.neck.num_outs)]
+    model.rpn_head.anchor_generator.strides = strides
+    for extractor in ("bbox_roi_extractor", "mask_roi_extractor"):
+        model.roi_head[extractor].featmap_strides = strides[: len(channels)]
+
+
+def _num_features(cfg: Config) -> int:
+    backbone = build_backbone(cfg)
+    backbone.eval()
+    with torch.inference_mode():
+        return pool(backbone(torch.zeros(1, 3, _PROBE_PX, _PROBE_PX))).shape[1]

@@ -1,0 +1,151 @@
+"""The checkpoint that a run begins with: is it one, of this model, and complete enough?"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from mmengine.config import Config
+from mmengine.runner import Runner
+from mmengine.runner.checkpoint import CheckpointLoader
+from torch import Tensor
+
+from ..errors import UserFileNotFoundError, UserValueError
+from ..weights import read_checkpoint, read_training_checkpoint
+from ..weights.checkpoint_file import list_faults
+
+_RESIZED = ("pos_embed", "relative_position_bias_table")
+"""Parameters that mmpretrain's transformers fit to another size of image when they load them."""
+
+
+def first_checkpoint(cfg: Config) -> str | None:
+    """Return the file or URL that a run of this config loads first, None if there is none.
+
+    Raises:
+        FileNotFoundError: A run to go on with, whose newest checkpoint is not there.
+    """
+    if cfg.get("load_from") or not cfg.get("resume"):
+        return cfg.get("load_from") or None
+    pointer = Path(cfg.work_dir) / "last_checkpoint"
+    if not pointer.exists():
+        return None
+    newest = pointer.read_text().strip()
+    if not Path(newest).is_file():
+        raise UserFileNotFoundError(
+            f"{pointer} must name the run's newest checkpoint, but there is no "
+            f"{newest or 'name in it'}; give one by --resume CHECKPOINT."
+        )
+    return newest
+
+
+def check_readable(cfg: Config, task: Literal["train", "test"]) -> None:
+    """Check the files that a run is going to load, before anything is built.
+
+    What comes from a URL is downloaded and checked later, by ``check_fit_of_checkpoint``.
+
+    Args:
+        cfg: Its ``load_from`` or the checkpoint to resume is looked at, and for a training, which
+            initialises its model in any case, the ``init_cfg`` of the model's parts.
+        task: What is going to run.
+
+    Raises:
+        FileNotFoundError: A file that does not exist.
+        ValueError: A file that is no checkpoint, or none that can be resumed.
+    """
+    path = first_checkpoint(cfg)
+    if path is not None and "://" not in path:
+        _read(path, cfg)
+    for checkpoint in _pretrained(cfg.get("model")) if task == "train" else ():
+        if "://" not in checkpoint:
+            _require_tensors(read_checkpoint(Path(checkpoint).expanduser(), mmap=True), checkpoint)
+
+
+def check_fit_of_checkpoint(runner: Runner, task: Literal["train", "test"]) -> None:
+    """Check that the first checkpoint of a run belongs to its model.
+
+    A training that starts anew may take a part of its weights from ``load_from``, the others need
+    all of them. Buffers are left to the model: queues may change their length.
+
+    Raises:
+        OSError: A checkpoint that cannot be downloaded.
+        ValueError: As ``check_readable``, or weights of another model.
+    """
+    path = first_checkpoint(runner.cfg)
+    if path is None:
+        return
+    state = {k.removeprefix("module."): v for k, v in _read(path, runner.cfg).items()}
+    model = runner.model.module if hasattr(runner.model, "module") else runner.model
+    expected = dict(model.named_parameters())
+    resized = {name for name in expected if name.endswith(_RESIZED)} if task == "test" else set()
+    found = {k: v for k, v in state.items() if k in expected and k not in resized}
+    faults = list_faults(found, expected, resized)
+    if task == "train" and not runner.cfg.get("resume"):
+        if any(found[name].shape == expected[name].shape for name in found):
+            return
+        remedy = (
+            "start from a backbone alone by --weights or model.backbone.init_cfg, or leave "
+            "load_from out."
+        )
+    else:
+        remedy = (
+            "use the config that the training has written beside its checkpoint, or give a "
+            "checkpoint of this config."
+        )
+    if faults:
+        raise UserValueError(
+            f"{path} must hold the weights of {runner.cfg.filename or 'the config'}'s model, but "
+            f"got {faults}; {remedy}"
+        )
+
+
+def _read(path: str, cfg: Config) -> Mapping[str, Tensor]:
+    """Read the weights of the first checkpoint, after a check of what else the run needs."""
+    if "://" in path:
+        content = CheckpointLoader.load_checkpoint(path, map_location="cpu")
+    elif cfg.get("resume"):
+        content = read_training_checkpoint(path, mmap=True)
+    else:
+        content = read_checkpoint(path, mmap=True)
+    if cfg.get("resume"):
+        _require_resumable(content, path, cfg)
+    return _require_tensors(content, path)
+
+
+def _require_resumable(content: Any, path: str, cfg: Config) -> None:
+    needed = ["meta", "state_dict", "message_hub", "optimizer"]
+    if cfg.get("param_scheduler"):
+        needed.append("param_schedulers")
+    missing = needed
+    if isinstance(content, dict):
+        missing = [key for key in needed if not isinstance(content.get(key), dict | list)]
+        if not missing and not {"epoch", "iter"} <= content["meta"].keys():
+            missing = ["meta.epoch", "meta.iter"]
+    if missing:
+        raise UserValueError(
+            f"a checkpoint to resume must hold {', '.join(needed)}, as a training writes them, but "
+            f"{path} lacks {', '.join(missing)}; give a checkpoint of the run (epoch_N.pth), or "
+            "start a new run from these weights without --resume."
+        )
+
+
+def _require_tensors(content: Any, path: str) -> Mapping[str, Tensor]:
+    state = content.get("state_dict", content) if isinstance(content, dict) else None
+    tensors = {}
+    if isinstance(state, dict):
+        tensors = {k: v for k, v in state.items() if isinstance(k, str) and isinstance(v, Tensor)}
+    if not tensors:
+        raise UserValueError(
+            f"a checkpoint must hold tensors by name, at its top or under state_dict, but {path} "
+            "holds none; give a checkpoint of a training, or `python -m mmssprl convert` the file."
+        )
+    return tensors
+
+
+def _pretrained(node: Any) -> Iterator[str]:
+    """Yield the checkpoints that the parts of a model are initialised from."""
+    if isinstance(node, Mapping):
+        if node.get("type") == "Pretrained" and isinstance(node.get("checkpoint"), str):
+            yield node["checkpoint"]
+        node = list(node.values())
+    if isinstance(node, list | tuple):
+        for child in node:
+            yield from _pretrained(child)

@@ -1,0 +1,221 @@
+"""``--cfg-options``: values that replace a config's, refused where they would change nothing.
+
+A config file is Python that has run once it is read. Names such as ``max_epochs`` that helped to
+write it lie beside the keys of a run, and nobody looks at them again.
+"""
+
+import inspect
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from mmengine import registry as registries
+from mmengine.config import Config
+from mmengine.registry import RUNNERS, Registry
+from mmengine.runner import Runner
+
+from ..errors import UserValueError
+
+_READ_BY_RUNNER = (
+    *("model_wrapper_cfg", "find_unused_parameters", "sync_bn", "compile", "runner_type"),
+    *("activation_checkpointing", "efficient_conv_bn_eval"),
+)
+"""What mmengine's runner takes out of the config beside the arguments of its constructor."""
+_ELSEWHERE = {
+    "launcher": "the command line sets it; give --launcher",
+    "custom_imports": "it is read with the file; write it there",
+}
+_FIELDS = {
+    "env_cfg": ("cudnn_benchmark", "mp_cfg", "dist_cfg", "resource_limit"),
+    "auto_scale_lr": ("enable", "base_batch_size"),
+    "optim_wrapper.paramwise_cfg": (
+        *("custom_keys", "bias_lr_mult", "bias_decay_mult", "norm_decay_mult", "flat_decay_mult"),
+        *("dwconv_decay_mult", "dcn_offset_lr_mult", "bypass_duplicate"),
+    ),
+}
+"""Dicts that mmengine reads field by field, passing over those it does not know."""
+_HOOKS = ("default_hooks", "custom_hooks")
+_SIMILAR = 0.85
+"""Of difflib: 'intervall' and 'interval' have 0.94, no two fields that are used here as much."""
+_SIMILAR_KEY = 0.88
+"""'val_evaluator_abs', a helper in one of mmdet's configs, has 0.867 to a key of a run."""
+_MAX_NAMED = 6
+
+
+def merge_options(cfg: Config, options: Mapping[str, Any]) -> None:
+    """Replace values of a config, all of them or none.
+
+    Args:
+        cfg: Changed in place.
+        options: Values by dotted key; numbers are indices of lists.
+
+    Raises:
+        ValueError: A key that no run reads (the message names those that hold its value), a field
+            that is misspelt, or a path through a value that has no fields.
+    """
+    for key in options:
+        name, _, rest = key.partition(".")
+        if name not in _used_keys(cfg):
+            _refuse_unused(cfg, name, rest)
+        _check_path(cfg, key, options)
+    cfg.merge_from_dict(dict(options))
+
+
+def check_spelling(cfg: Config) -> None:
+    """Refuse names in a config file that are almost a key of a run.
+
+    Other names are helpers, or read by a user's own code.
+
+    Raises:
+        ValueError: Names the key that was meant.
+    """
+    used = _used_keys(cfg) | _ELSEWHERE.keys() | {"data_preprocessor"}
+    for name in cfg.keys() - used:
+        meant = get_close_matches(name, used, 1, _SIMILAR_KEY)
+        if meant:
+            raise UserValueError(
+                f"{cfg.filename} sets {name!r}, which no run reads, perhaps for {meant[0]!r}; "
+                "correct it, or give a helper a name less similar."
+            )
+
+
+def find_fields(cfg: Config, name: str) -> list[str]:
+    """Return the dotted keys of a run that end in ``name``."""
+    return [path for path, _ in _walk_used(cfg) if path.rpartition(".")[2] == name]
+
+
+def _used_keys(cfg: Config) -> set[str]:
+    kinds = [Runner]
+    if cfg.get("runner_type"):
+        kinds.append(RUNNERS.get(cfg.runner_type) or Runner)
+    keys = {key for kind in kinds for key in inspect.signature(kind.__init__).parameters}
+    keys |= {*_READ_BY_RUNNER, "weights"}
+    keys -= {"self", "cfg", *_ELSEWHERE}
+    if (cfg.get("model") or {}).get("data_preprocessor"):
+        keys.discard("data_preprocessor")  # the model's own wins
+    return keys
+
+
+def _refuse_unused(cfg: Config, name: str, rest: str) -> NoReturn:
+    if name in _ELSEWHERE:
+        raise UserValueError(f"--cfg-options {name} changes nothing: {_ELSEWHERE[name]}.")
+    places = _find_value(cfg, name) or find_fields(cfg, name)
+    if not places:
+        leaves = {path.rpartition(".")[2] for path, _ in _walk_used(cfg)}
+        meant = get_close_matches(name, sorted(leaves | _used_keys(cfg)), 1, _SIMILAR)
+        places = (find_fields(cfg, meant[0]) or meant) if meant else []
+    keys = [f"{place}.{rest}" if rest else place for place in places[:_MAX_NAMED]]
+    keys += ["..."] if len(places) > _MAX_NAMED else []
+    remedy = f"set {', '.join(keys)} instead" if keys else "see the config for the key that does"
+    helper = "it only helped to write the config" if name in cfg else "the config has no such key"
+    raise UserValueError(
+        f"--cfg-options {name} changes nothing, for no run reads {name!r} ({helper}); {remedy}."
+    )
+
+
+def _find_value(cfg: Config, name: str) -> list[str]:
+    """Return the dotted keys that hold the value of a helper, those of a similar name if any."""
+    value = cfg.get(name)
+    if value is None or isinstance(value, bool) or value in ("", [], {}):
+        return []
+    equal = [path for path, found in _walk_used(cfg) if _holds(found, value)]
+    words = set(name.split("_"))
+    similar = [
+        path for path in equal if words & set(path.rstrip(".0123456789").split(".")[-1].split("_"))
+    ]
+    return similar or equal
+
+
+def _holds(found: Any, value: Any) -> bool:
+    if isinstance(found, str) and isinstance(value, str):
+        return found == value or found.startswith(f"{value}/")
+    if isinstance(found, tuple) and found and not isinstance(value, tuple):
+        return all(type(item) is type(value) and item == value for item in found)
+    return type(found) is type(value) and found == value
+
+
+def _walk_used(cfg: Config) -> Iterator[tuple[str, Any]]:
+    """Yield every dotted key of what a run reads, with its value."""
+
+    def walk(node: Any, path: str) -> Iterator[tuple[str, Any]]:
+        yield path, node
+        items = node.items() if isinstance(node, Mapping) else ()
+        for key, child in enumerate(node) if isinstance(node, list) else items:
+            yield from walk(child, f"{path}.{key}")
+
+    for name in sorted(_used_keys(cfg) & cfg.keys()):
+        yield from walk(cfg[name], name)
+
+
+def _check_path(cfg: Config, key: str, options: Mapping[str, Any]) -> None:
+    """Follow a dotted key as far as the config has it, and look at the first new field."""
+    node: Any = cfg
+    parts = key.split(".")
+    for i, part in enumerate(parts):
+        where = ".".join(parts[:i])
+        if isinstance(node, Mapping) or node is cfg:
+            if part not in node:
+                if where:
+                    _check_new(cfg, node, where, part, options)
+                return
+            node = node[part]
+        elif isinstance(node, list) and part.isdigit() and int(part) < len(node):
+            node = node[int(part)]
+        else:
+            what = f"a list of {len(node)}" if isinstance(node, list) else repr(node)
+            raise UserValueError(
+                f"--cfg-options {key}: {where} is {what} and has no {part!r}; set {where} whole, "
+                "or correct the key."
+            )
+
+
+def _check_new(
+    cfg: Config, parent: Mapping, where: str, part: str, options: Mapping[str, Any]
+) -> None:
+    parameters = _parameters(parent.get("type"), cfg)
+    if part == "type" or part.startswith("_") or part in parameters:
+        return
+    known = _FIELDS.get(where, ())
+    top, _, inside = where.partition(".")
+    is_hook = top in _HOOKS and bool(inside) and bool(parameters)
+    names_no_type = (
+        where == "default_hooks"
+        and "type" not in (options.get(f"{where}.{part}") or {})
+        and f"{where}.{part}.type" not in options
+    )
+    if part in known or (is_hook and part == "priority"):
+        return
+    fields = {*parent, *parameters, *known} - {"type"}
+    meant = get_close_matches(part, sorted(fields), 1, _SIMILAR)
+    if meant or known or is_hook or names_no_type:
+        choice = f"it has {', '.join(sorted(fields))}."
+        remedy = f"did you mean {where}.{meant[0]}?" if meant else choice
+        raise UserValueError(
+            f"--cfg-options {where}.{part} changes nothing, for {where} has no such field; {remedy}"
+        )
+
+
+def _parameters(kind: Any, cfg: Config) -> set[str]:
+    """Return the names of the arguments that a registered class takes, none if it is unknown."""
+    if isinstance(kind, str):
+        kind = _find_class(kind, cfg.get("default_scope", "mmssprl"))
+    names: set[str] = set()
+    for base in inspect.getmro(kind) if inspect.isclass(kind) else ():
+        if "__init__" in vars(base) and base is not object:
+            parameters = inspect.signature(vars(base)["__init__"]).parameters.values()
+            names |= {
+                p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+            }
+            if not any(p.kind == p.VAR_KEYWORD for p in parameters):
+                break
+    return names - {"self"}
+
+
+def _find_class(name: str, scope: str) -> Any:
+    for root in vars(registries).values():
+        if isinstance(root, Registry):
+            with root.switch_scope_and_registry(scope) as registry:
+                found = registry.get(name)
+            if found is not None:
+                return found
+    return None
