@@ -13,6 +13,7 @@ PACE = Pace(
     backbone_bytes=45_000_000,
     device="cpu",
     cores=2,
+    load=2.5,
 )
 
 

@@ -30,7 +30,10 @@ def test_the_line_in_closed_form():
     few = replace(PACE, num_timed=4, batch_size=32, device="cuda")
     line = make_forecast(few, epochs=1, steps_per_epoch=1, checkpoint=CHECKPOINT).line
     assert "about 1 s on this device" in line
-    assert line.endswith("(timed with 4 of the 32 images of a step)")
+    assert line.endswith(" (timed with 4 of the 32 images of a step)")
+    busy = replace(PACE, load=7.44)
+    line = make_forecast(busy, epochs=1, steps_per_epoch=1, checkpoint=CHECKPOINT).line
+    assert line.endswith(" (other work keeps the cores busy, load 7.4: less without it)")
 
 
 @pytest.mark.parametrize(

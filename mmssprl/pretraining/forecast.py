@@ -10,6 +10,8 @@ from .pace import Pace
 
 MAX_CPU_HOURS = 12
 """A longer run on a CPU starts only if it is asked for: most likely it is a mistake."""
+_BUSY = 2.0
+"""Load per core above which others take a good part of the time."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,12 @@ class Forecast:
             f"{pace.memory_bytes / 1e9:.1f} GB of memory, {self.disk_bytes / 1e6:.0f} MB of "
             "checkpoints"
         )
+        notes = []
         if pace.num_timed < pace.batch_size:
-            line += f" (timed with {pace.num_timed} of the {pace.batch_size} images of a step)"
-        return line
+            notes.append(f"timed with {pace.num_timed} of the {pace.batch_size} images of a step")
+        if pace.load > _BUSY * pace.cores:
+            notes.append(f"other work keeps the cores busy, load {pace.load:.1f}: less without it")
+        return f"{line} ({'; '.join(notes)})" if notes else line
 
 
 def make_forecast(

@@ -1,5 +1,6 @@
 """Time some steps of a pre-training that is about to start, in a process of their own."""
 
+import os
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -39,6 +40,7 @@ class Pace:
         backbone_bytes: The backbone's weights.
         device: 'cpu', 'cuda', ...
         cores: CPU cores that the process may use.
+        load: Processes that wanted a core in the last minute, this one's included.
     """
 
     step_s: float
@@ -49,6 +51,7 @@ class Pace:
     backbone_bytes: int
     device: str
     cores: int
+    load: float
 
 
 def measure_pace(cfg: "Config", *, amp: bool, num_devices: int) -> Pace:
@@ -218,6 +221,7 @@ def _time_steps(cfg: "Config", parts: Any, num_devices: int) -> Pace:
         backbone_bytes=_num_bytes(parts.core.backbone.state_dict().values()),
         device=device,
         cores=cores,
+        load=os.getloadavg()[0],
     )
 
 
