@@ -1,8 +1,9 @@
-"""The config that `pretrain` makes of its options."""
+"""The config that `pretrain` makes of its options, and what it says and asks before it trains."""
 
 import pytest
 import torch
 from mmengine.config import Config
+from paces import stub_pace
 from PIL import Image
 
 from mmssprl.cli import main, pretrain
@@ -19,7 +20,8 @@ def photos(tmp_path_factory):
 
 def config_of(photos, work_dir, monkeypatch, *options):
     """The config written for a run that is not started."""
-    monkeypatch.setattr(pretrain, "_train", lambda config, work_dir, resume: 0)
+    monkeypatch.setattr(pretrain, "_train", lambda *arguments: 0)
+    stub_pace(monkeypatch)
     arguments = ["pretrain", str(photos), "--work-dir", str(work_dir), "--backbone", "resnet18"]
     assert main([*arguments, *options]) == 0
     return Config.fromfile(work_dir / "ssprl_resnet18.py")
@@ -53,3 +55,70 @@ def test_too_many_accumulated_images(photos, tmp_path, capsys):
     arguments = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
     assert main([*arguments, "--batch-size", "16", "--accumulate", "4"]) == 2
     assert "got batch size 16 4 times on" in capsys.readouterr().err
+
+
+@pytest.fixture
+def long_run(photos, tmp_path, monkeypatch):
+    """Arguments of a run of 20 h that is not started, and the trainings that were asked for."""
+    asked = stub_pace(monkeypatch, step_s=7200.0)
+    started = []
+    monkeypatch.setattr(pretrain, "_train", lambda *arguments: started.append(arguments) or 0)
+    monkeypatch.setattr("sys.stdin", None)
+    arguments = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
+    # 40 // 16 = 2 steps an epoch
+    return [*arguments, "--batch-size", "16", "--epochs", "5"], asked, started
+
+
+def test_a_run_too_long_for_a_cpu_is_refused_and_writes_nothing(long_run, tmp_path, capsys):
+    arguments, asked, started = long_run
+    assert main(arguments) == 2
+    told = capsys.readouterr()
+    lines = told.out.splitlines()
+    assert lines[-1].startswith("forecast: 5 epochs, about 20 h on this CPU (2 cores), 1.4 GB")
+    assert any(line.startswith("warning: 40 usable images are few") for line in lines)
+    assert told.err.startswith("mmssprl pretrain: error: a run on a CPU should take at most 12 h")
+    assert told.err.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+    assert started == []
+    ((cfg, amp, num_devices),) = asked
+    assert cfg.train_dataloader.batch_size == 16
+    assert (amp, num_devices) == (False, 1)
+
+
+def test_yes_starts_a_long_run(long_run, tmp_path, capsys):
+    arguments, _, started = long_run
+    assert main([*arguments, "--yes", "--verbose"]) == 0
+    work_dir = tmp_path / "run"
+    assert started == [(work_dir / "ssprl_resnet50.py", work_dir, False, True)]
+    assert "forecast: 5 epochs, about 20 h" in capsys.readouterr().out
+
+
+def test_no_at_a_terminal_writes_nothing(long_run, tmp_path, monkeypatch, capsys):
+    arguments, _, started = long_run
+    monkeypatch.setattr("mmssprl.pretraining.forecast.may_start", lambda *_, **__: False)
+    assert main(arguments) == 1
+    assert capsys.readouterr().out.endswith("not started; nothing was written.\n")
+    assert not (tmp_path / "run").exists()
+    assert started == []
+
+
+def test_a_used_work_dir_is_refused_before_anything_is_timed(long_run, tmp_path, capsys):
+    arguments, asked, _ = long_run
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "notes.txt").touch()
+    assert main(arguments) == 2
+    assert "go on with its run by --resume" in capsys.readouterr().err
+    assert asked == []
+
+
+@pytest.mark.parametrize(("count", "size", "reason"), [(3, (64, 48), "has 3:"), (40, (1, 1), "40")])
+def test_images_that_nothing_can_be_learned_from(count, size, reason, tmp_path, capsys):
+    (tmp_path / "images").mkdir()
+    for i in range(count):
+        Image.new("RGB", size, (i, 0, 0)).save(tmp_path / "images" / f"{i}.png")
+    arguments = ["pretrain", str(tmp_path / "images"), "--work-dir", str(tmp_path / "run")]
+    assert main(arguments) == 2
+    told = capsys.readouterr().err
+    assert "at least 8 usable images" in told
+    assert reason in told
+    assert not (tmp_path / "run").exists()

@@ -1,20 +1,27 @@
 """From images to weights: the commands as users type them, on small data."""
 
+import contextlib
+import io
 import json
 import math
 import os
+import random
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
 from mmengine.runner import Runner
+from paces import stub_pace
 
 from mmssprl.cli import main
 from mmssprl.datasets.scenes import generate_scenes
+from mmssprl.pretraining import pace
 
 ROOT = Path(__file__).parents[1]
 SCENES_CONFIG = ROOT / "configs" / "ssprl" / "ssprl_resnet18_scenes.py"
@@ -28,14 +35,62 @@ def scenes(tmp_path_factory):
     return generate_scenes(folder, num_train=24, num_val=12, size_px=96, progress=False)
 
 
+def random_states():
+    numbers = np.random.get_state()[1].tolist()  # noqa: NPY002  the state that mmengine seeds
+    return random.getstate(), numbers, torch.get_rng_state().tolist()
+
+
 @pytest.fixture(scope="module")
-def pretrained(scenes, tmp_path_factory):
-    """The work dir of `pretrain` on 24 images."""
-    work_dir = tmp_path_factory.mktemp("runs") / "own"
-    arguments = ["pretrain", str(scenes / "coco" / "train2014"), "--work-dir", str(work_dir)]
+def own_run(scenes, tmp_path_factory):
+    """The work dir of `pretrain` on 24 images, what it said, random states around its timing."""
+    folder = tmp_path_factory.mktemp("runs")
+    arguments = ["pretrain", str(scenes / "coco" / "train2014"), "--work-dir", str(folder / "own")]
     arguments += ["--backbone", "resnet18", "--epochs", "2", "--batch-size", "8"]
-    assert main(arguments) == 0
-    return work_dir
+    states, measure = [], pace.measure_pace
+
+    def measure_and_look(*args, **options):
+        states.append(random_states())
+        result = measure(*args, **options)
+        states.append(random_states())
+        assert list(folder.iterdir()) == []
+        return result
+
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:
+        patch.setattr(pace, "measure_pace", measure_and_look)
+        assert main(arguments) == 0
+    return folder / "own", said.getvalue(), states
+
+
+@pytest.fixture(scope="module")
+def pretrained(own_run):
+    return own_run[0]
+
+
+def test_pretrain_forecasts_what_the_run_takes(own_run):
+    work_dir, said, states = own_run
+    (line,) = (line for line in said.splitlines() if line.startswith("forecast: "))
+    hours, memory, disk = re.fullmatch(
+        r"forecast: 2 epochs, about (.+) on this CPU \(\d+ cores\), ([\d.]+) GB of memory, "
+        r"(\d+) MB of checkpoints( \(timed .*\))?",
+        line,
+    ).group(1, 2, 3)
+    assert re.fullmatch(r"\d+ (s|min)", hours)
+    assert 0.3 < float(memory) < 4
+    files = sum(path.stat().st_size for path in work_dir.glob("*.pth")) / 1e6
+    assert float(disk) == pytest.approx(files, rel=0.03)
+    assert states[0] == states[1]
+
+
+def test_the_console_of_pretrain_has_what_a_person_needs(own_run):
+    work_dir, said, _ = own_run
+    lines = said.splitlines()
+    assert len(lines) < 40
+    assert sum("Epoch(train)" in line for line in lines) == 6
+    assert lines[-1].startswith("next: python -m mmssprl probe ")
+    (log,) = work_dir.glob("*/*.log")
+    for dump in ("System environment:", "Config:\n", "Hooks will be executed", "FileClient"):
+        assert dump in log.read_text()
+        assert dump not in said
 
 
 def test_pretrain_leaves_config_checkpoint_and_weights(pretrained):
@@ -74,11 +129,15 @@ def test_pretrain_refuses_a_used_work_dir_and_resumes_it(pretrained, scenes, cap
     assert (pretrained / "epoch_2.pth").stat().st_mtime_ns == before
     # Complete already: resuming trains nothing more and changes no weights.
     weights = torch.load(pretrained / "ssprl_resnet18_backbone.pth")
-    assert main(["pretrain", images, "--work-dir", str(pretrained), "--resume"]) == 0
+    resume = ["pretrain", "--work-dir", str(pretrained), "--resume"]
+    assert main([*resume, images, "--verbose"]) == 0
+    out = capsys.readouterr().out
+    assert "System environment:" in out
+    assert "Hooks will be executed" in out
+    assert "forecast" not in out
     for name, value in torch.load(pretrained / "ssprl_resnet18_backbone.pth").items():
         assert torch.equal(value, weights[name])
     assert (pretrained / "epoch_2.pth").stat().st_mtime_ns == before
-    resume = ["pretrain", "--work-dir", str(pretrained), "--resume"]
     assert main([*resume, str(pretrained)]) == 2
     assert "--resume goes on with the run's own images" in capsys.readouterr().err
     assert main([*resume, images, "--epochs", "4"]) == 2
@@ -189,7 +248,8 @@ def test_module_runs_as_a_script():
     assert "python -m mmssprl pretrain photos/" in done.stdout
 
 
-def test_too_many_broken_images_stop_with_one_message(scenes, tmp_path, capsys):
+def test_too_many_broken_images_stop_with_one_message(scenes, tmp_path, monkeypatch, capsys):
+    stub_pace(monkeypatch)
     images = tmp_path / "images"
     shutil.copytree(scenes / "coco" / "train2014", images)
     for path in sorted(images.iterdir())[:5]:

@@ -7,24 +7,23 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..console import quiet_console
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 
 if TYPE_CHECKING:
     from mmengine.config import Config
 
-    from ..datasets import UnlabeledImages
+    from ..pretraining.usable_images import UsableImages
     from ..recipe import Recipe
 
 _EXAMPLE = """\
 examples:
-  python -m mmssprl pretrain photos/
-  python -m mmssprl pretrain photos/ --backbone resnet18 --epochs 100 --work-dir work_dirs/photos
+  python -m mmssprl pretrain photos/ --backbone resnet18 --epochs 100
+  python -m mmssprl pretrain photos/ --work-dir work_dirs/photos
   python -m mmssprl pretrain photos/ --work-dir work_dirs/photos --resume
 """
 
 _BASE_CONFIG = "configs/ssprl/ssprl_resnet50_2xb64-coslr-200e_coco.py"
-_SIZED_IMAGES = 64
-"""Images whose size is looked at to choose the views' sizes."""
 _MAX_LOG_INTERVAL = 50
 _RECIPE_OPTIONS = ("epochs", "batch_size", "accumulate", "backbone", "variant", "seed")
 """None unless given, so that --resume can refuse them."""
@@ -37,7 +36,8 @@ def add_parser(subparsers: "argparse._SubParsersAction") -> None:
         help="pre-train on your own images",
         description="Pre-train a backbone on all images below a folder. Sizes, batch, learning "
         "rate, prototypes, queues and freezing are chosen from the number of images and devices; "
-        "the recipe is printed and written as a config into the work dir.",
+        "the recipe is printed and written as a config into the work dir. Some timed steps then "
+        "tell how long the run will take.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -73,23 +73,41 @@ def add_parser(subparsers: "argparse._SubParsersAction") -> None:
         action="store_true",
         help="go on with the run in the work dir, with the config that it holds",
     )
+    parser.add_argument(
+        "--yes", action="store_true", help="start even if it will take more than 12 h on a CPU"
+    )
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="show what otherwise only the log file gets: environment, config, hooks, all warnings",
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Choose the recipe, write the config, train, and say what comes next."""
+    """Choose the recipe, forecast the run, write the config, train, and say what comes next."""
+    with quiet_console(verbose=args.verbose):
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     work_dir = Path(args.work_dir or f"work_dirs/pretrain_{Path(args.dir).resolve().name}")
     config = work_dir / f"ssprl_{args.backbone or 'resnet50'}.py"
     if args.resume:
         config = _config_of_run(args, work_dir)
     else:
-        cfg, recipe = _make_config(args)
-        print(describe(recipe, args.dir))
         _refuse_used(work_dir)
+        cfg, recipe, images = _make_config(args)
+        print(describe(recipe, args.dir))
+        for text in images.warnings:
+            print(f"warning: {text}")
+        if not _may_start(cfg, recipe, args.yes):
+            print("not started; nothing was written.")
+            return 1
         work_dir.mkdir(parents=True, exist_ok=True)
         cfg.dump(config)
         print(f"config: {config}")
-    status = _train(config, work_dir, args.resume)
+    status = _train(config, work_dir, args.resume, args.verbose)
     if status:
         return status
     weights = work_dir / f"{config.stem}_backbone.pth"
@@ -126,23 +144,25 @@ def describe(recipe: "Recipe", source: str) -> str:
     return "\n".join([title, *rows, *(f"warning: {text}" for text in recipe.warnings)])
 
 
-def _make_config(args: argparse.Namespace) -> "tuple[Config, Recipe]":
+def _make_config(args: argparse.Namespace) -> "tuple[Config, Recipe, UsableImages]":
     import torch
     from mmengine.config import Config
 
     from ..datasets import UnlabeledImages
+    from ..pretraining.usable_images import find_usable_images
     from ..recipe import BACKBONES, choose_recipe
     from ..shipped import shipped
 
     seed = args.seed or 0
     if not 0 <= seed < 2**32:
         raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
-    images = UnlabeledImages(data_root=args.dir)
+    dataset = UnlabeledImages(data_root=args.dir)
+    images = find_usable_images(dataset, args.dir)
     num_gpus = torch.cuda.device_count()
     cfg = Config.fromfile(shipped(_BASE_CONFIG))
     recipe = choose_recipe(
-        len(images),
-        _typical_short_side(images),
+        len(dataset),
+        images.short_side_px,
         cfg.model.layout.to_dict(),
         num_devices=max(1, num_gpus),
         on_gpu=num_gpus > 0,
@@ -195,32 +215,31 @@ def _make_config(args: argparse.Namespace) -> "tuple[Config, Recipe]":
     cfg.optim_wrapper.optimizer = recipe.optimizer
     for knob in ("max_epochs", "batch_size", "base_lr", "data_root"):
         cfg.pop(knob)  # copies of what was just set
-    return cfg, recipe
+    return cfg, recipe, images
+
+
+def _may_start(cfg: "Config", recipe: "Recipe", yes: bool) -> bool:
+    """Forecast the run, say it in one line, and ask or refuse if it is too long for a CPU."""
+    import torch
+
+    from ..pretraining.forecast import make_forecast, may_start
+    from ..pretraining.pace import measure_pace
+
+    print("timing some steps ...", flush=True)
+    pace = measure_pace(cfg, amp=torch.cuda.is_available(), num_devices=recipe.num_devices)
+    forecast = make_forecast(
+        pace,
+        epochs=recipe.epochs,
+        steps_per_epoch=recipe.steps_per_epoch,
+        checkpoint=cfg.default_hooks.checkpoint,
+    )
+    print(forecast.line, flush=True)
+    return may_start(forecast, yes=yes)
 
 
 def _log_interval(recipe: "Recipe", on_gpu: bool) -> int:
     """Steps between two lines of progress; a step of a large network takes long on a CPU."""
     return min(_MAX_LOG_INTERVAL, recipe.steps_per_epoch) if on_gpu else 1
-
-
-def _typical_short_side(images: "UnlabeledImages") -> int:
-    import numpy as np
-
-    from ..datasets import ImageReadError
-
-    count = len(images)
-    sides = []
-    for index in np.linspace(0, count - 1, min(count, _SIZED_IMAGES)).astype(int):
-        try:
-            sides.append(min(images.load_image(int(index)).shape[1:]))
-        except ImageReadError:
-            continue  # training lists it in bad_images.txt
-    if not sides:
-        raise UserValueError(
-            f"the images of a folder must be readable, but none of {min(count, _SIZED_IMAGES)} "
-            "looked at could be opened; check what they are."
-        )
-    return int(np.median(sides))
 
 
 def _config_of_run(args: argparse.Namespace, work_dir: Path) -> Path:
@@ -254,7 +273,7 @@ def _refuse_used(work_dir: Path) -> None:
         )
 
 
-def _train(config: Path, work_dir: Path, resume: bool) -> int:
+def _train(config: Path, work_dir: Path, resume: bool, verbose: bool) -> int:
     import torch
 
     from ..shipped import shipped
@@ -264,7 +283,8 @@ def _train(config: Path, work_dir: Path, resume: bool) -> int:
         command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={num_gpus}"]
         command += ["--standalone", str(shipped("tools/train.py")), str(config)]
         command += ["--work-dir", str(work_dir), "--launcher", "pytorch", "--amp"]
-        return subprocess.run(command + ["--resume"] * resume).returncode
+        command += ["--resume"] * resume + ["--verbose"] * verbose
+        return subprocess.run(command).returncode
     from ..engine.launch import prepare_train_config, run
 
     cfg = prepare_train_config(

@@ -132,7 +132,7 @@ def _measure(
     def step(number: int) -> None:
         model.train_step(batches[number % len(batches)], optim_wrapper=parts.optim_wrapper)
 
-    activation_bytes = _count_activations(parts, batches[0])
+    activation_bytes = count_activations(parts, batches[0])
     deadline = time.perf_counter() + time_limit_s
     for number in range(_WARMUP_STEPS):
         step(number)
@@ -233,7 +233,7 @@ def _setting(cfg: Config, parts: Parts, config_batch_size: int) -> Setting:
     )
 
 
-def _count_activations(parts: Parts, batch: dict) -> int:
+def count_activations(parts: Parts, batch: dict) -> int:
     """Run a whole step, counting what its forward keeps for its backward."""
     with parts.optim_wrapper.optim_context(parts.model):
         inputs = parts.core.data_preprocessor(batch, True)

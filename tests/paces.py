@@ -1,0 +1,29 @@
+"""A pace of training that nothing had to be timed for."""
+
+from dataclasses import replace
+
+from mmssprl.pretraining.pace import Pace
+
+PACE = Pace(
+    step_s=0.5,
+    num_timed=8,
+    batch_size=8,
+    memory_bytes=1.44e9,
+    checkpoint_bytes=180_000_000,
+    backbone_bytes=45_000_000,
+    device="cpu",
+    cores=2,
+    load=2.5,
+)
+
+
+def stub_pace(monkeypatch, **changes):
+    """Make `pretrain` believe that a step takes this; returns the configs it asked about."""
+    asked = []
+
+    def measure(cfg, *, amp, num_devices):
+        asked.append((cfg, amp, num_devices))
+        return replace(PACE, **changes)
+
+    monkeypatch.setattr("mmssprl.pretraining.pace.measure_pace", measure)
+    return asked

@@ -1,0 +1,71 @@
+"""How many images of a folder are worth training on."""
+
+import pytest
+from image_folders import build, save
+
+from mmssprl.errors import UserValueError
+from mmssprl.pretraining import usable_images
+from mmssprl.pretraining.usable_images import UsableImages, find_usable_images
+
+
+def fill(folder, usable=0, unreadable=0, small=0):
+    """Images of 40 x 48 px, cut off ones, and ones whose shorter side is 31 px, mixed by name."""
+    sizes = [(40, 48)] * usable + [(48, 40)] * unreadable + [(31, 64)] * small
+    for i, size in enumerate(sizes):
+        path = folder / f"{(i * 7) % 101:03}.png"
+        save(path, i, size)
+        if usable <= i < usable + unreadable:
+            path.write_bytes(path.read_bytes()[:60])
+    assert len(list(folder.iterdir())) == len(sizes)
+    return build(folder)
+
+
+def test_fewer_than_eight_usable_images_are_refused(tmp_path):
+    images = fill(tmp_path / "photos", usable=7, unreadable=2, small=3)
+    with pytest.raises(UserValueError) as caught:
+        find_usable_images(images, "photos/")
+    text = str(caught.value)
+    assert "at least 8 usable images, but photos/ has 7" in text
+    assert "of 12 image(s) 2 cannot be read and 3 have a side below 32 px" in text
+    assert "looked at" not in text
+
+
+def test_eight_usable_images_are_enough_and_few(tmp_path):
+    found = find_usable_images(fill(tmp_path / "a", usable=8, unreadable=1, small=1), "a")
+    assert (found.num_opened, found.num_usable, found.short_side_px) == (10, 8, 40)
+    unusable, few = found.warnings
+    assert "of 10 images looked at 1 cannot be read and 1 have a side below 32 px" in unusable
+    assert few.startswith("8 usable images are few: expect")
+
+
+def test_a_side_of_32_px_is_the_least(tmp_path):
+    for i in range(8):
+        save(tmp_path / "b" / f"{i}.png", i, (32, 64))
+    assert find_usable_images(build(tmp_path / "b"), "b").num_usable == 8
+
+
+def test_a_sample_is_opened_and_more_if_it_has_too_few(tmp_path, monkeypatch):
+    monkeypatch.setattr(usable_images, "_SAMPLE", 10)
+    images = fill(tmp_path / "c", usable=100)
+    found = find_usable_images(images, "c")
+    assert (found.num_opened, found.num_usable) == (10, 100)
+    for i, path in enumerate(sorted((tmp_path / "c").iterdir())):
+        if i < 80:
+            path.write_bytes(b"")  # a tenth of the sample is left, one fifth of all
+    found = find_usable_images(build(tmp_path / "c"), "c")
+    assert 10 < found.num_opened < 100
+    assert found.num_unreadable == found.num_opened - 8
+
+
+def test_no_more_than_a_thousand_are_opened(tmp_path, monkeypatch):
+    monkeypatch.setattr(usable_images, "_SAMPLE", 10)
+    monkeypatch.setattr(usable_images, "_MOST_OPENED", 50)
+    images = fill(tmp_path / "d", small=100)
+    with pytest.raises(UserValueError, match="50 have a side below .* view; 50 were looked at"):
+        find_usable_images(images, "d")
+
+
+def test_a_thousand_usable_images_bring_no_warning():
+    assert UsableImages(1000, 64, 0, 0, 256).warnings == []
+    # 1 of 64 in 1,010 images: 994 by its share
+    assert len(UsableImages(1010, 64, 1, 0, 256).warnings) == 2
