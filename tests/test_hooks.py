@@ -174,13 +174,13 @@ def test_backbone_weights_are_a_plain_state_dict(trained):
         assert torch.equal(weights[name], expected[name])
 
 
-def test_hook_tells_head_and_data_set(trained):
+def test_hook_tells_head_and_data_set(trained, monkeypatch):
     runner, work_dir = trained
     head = runner.model.head
-    head._num_iterations = 0
+    monkeypatch.setattr(head, "num_iterations", 0)
     assert head.is_frozen
     assert not head.uses_queues
-    head._num_iterations = 2  # 10 images, batch 4: two steps an epoch
+    monkeypatch.setattr(head, "num_iterations", 2)  # 10 images, batch 4: two steps an epoch
     assert not head.is_frozen
     assert head.uses_queues
     dataset = runner.train_dataloader.dataset
@@ -228,5 +228,5 @@ def test_a_run_in_chunks_counts_whole_steps(images, trained, tmp_path):
     head, expected = runner.model.head, trained[0].model.head
     assert head.num_iterations == expected.num_iterations == 8
     for queue, other in zip(head.queues, expected.queues, strict=True):
-        assert torch.equal(queue.num_pushed, other.num_pushed)
+        assert queue.num_pushed == other.num_pushed
     assert runner.model.backbone.bn1.num_batches_tracked == 2 * 8

@@ -77,6 +77,22 @@ def test_numba_is_not_imported_before_it_is_used() -> None:
     assert done.stdout.strip() == "False", done.stderr
 
 
+def test_the_process_that_compiles_gets_the_bits_of_those_that_load(tmp_path: Path) -> None:
+    # 6 x 6 pixels: what a vector leaves over is rounded like the rest, or not.
+    code = (
+        "import hashlib, torch\n"
+        "from mmssprl.functional.photometric import PhotometricParams, apply_photometric\n"
+        "images = torch.arange(4 * 3 * 36, dtype=torch.uint8).view(4, 6, 6, 3).movedim(-1, 1)\n"
+        "params = PhotometricParams(flip=torch.tensor([False, True, False, True]))\n"
+        "result = apply_photometric(images, params, mean=(0.4, 0.5, 0.6), std=(0.3, 0.2, 0.1))\n"
+        "print(hashlib.sha256(result.contiguous().numpy().tobytes()).hexdigest())\n"
+    )
+    first, second = (python(code, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
+    assert list(tmp_path.rglob("*.nbi"))
+    assert len(first.stdout.strip()) == 64, first.stderr
+    assert first.stdout == second.stdout
+
+
 def test_nowhere_to_write_a_cache_is_no_error(tmp_path: Path) -> None:
     functional = Path(_cpu_batch.__file__).parent
     (tmp_path / "kernels").mkdir()

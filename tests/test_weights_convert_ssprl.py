@@ -142,9 +142,8 @@ class TestReleased:
         assert report.num_backbone == 126
         assert report.kept == {"neck.heads": 27, "head.prototypes": 3, "head.correlation": 2}
         assert report.completed == {
-            "data_preprocessor.seed": 1,
-            "data_preprocessor.num_batches": 1,
-            "head.num_iterations": 1,
+            "data_preprocessor._extra_state": 1,
+            "head._extra_state": 1,
             "head.queues": 6,
         }
         assert report.num_read == 126 + 27 + 3 + 2
@@ -152,7 +151,7 @@ class TestReleased:
 
         model = build(report.config)
         load_checkpoint(model, str(out), strict=True)
-        assert int(model.head.num_iterations) == 0
+        assert model.head.num_iterations == 0
         assert [queue.num_filled for queue in model.head.queues] == [0, 0, 0]
         generator = torch.Generator().manual_seed(2)
         inputs = [
@@ -191,7 +190,7 @@ class TestReleased:
         work_dir = tmp_path / "run"
         run(prepare_train_config(report.config, work_dir=work_dir, cfg_options=options), "train")
         state = torch.load(work_dir / "epoch_1.pth", weights_only=False)["state_dict"]
-        assert int(state["head.num_iterations"]) == 2
+        assert int(state["head._extra_state"]) == 2
         # The learning rate is 0: two steps only normalise the rows.
         torch.testing.assert_close(
             state["head.prototypes.2.weight"], F.normalize(released.local_ptypes1.weight)

@@ -25,8 +25,11 @@ _RED, _GREEN, _BLUE = (np.float32(weight) for weight in GRAY_WEIGHTS)
 
 _RGB = tuple[Array, Array, Array]
 _MATH = {"contract", "nsz", "nnan", "ninf"}
-_fast: Any = njit(nogil=True, error_model="numpy", fastmath=_MATH)
-_fast_sum: Any = njit(nogil=True, error_model="numpy", fastmath=_MATH | {"reassoc"})
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+# Inlined into the entry: a process that compiles would otherwise call other copies than one that
+# loads the cache, with other results in the last bit.
+_fast: Any = njit(**_OPTIONS, fastmath=_MATH, forceinline=True)
+_fast_sum: Any = njit(**_OPTIONS, fastmath=_MATH | {"reassoc"}, forceinline=True)
 
 
 @_fast
@@ -292,8 +295,7 @@ def _augment(
                 _store(rgb, scale, shift, interleaved, area, out[place:])
 
 
-augment: Any = _fast(_augment)
-augment_uncached: Any = _fast(_augment)
+augment, augment_uncached = (njit(**_OPTIONS, fastmath=_MATH)(_augment) for _ in range(2))
 # Fails if neither the package's folder nor the user's cache nor NUMBA_CACHE_DIR can be written.
 with contextlib.suppress(RuntimeError):
     augment.enable_caching()

@@ -18,8 +18,8 @@ class FeatureQueue(nn.Module):
     """Ring buffer of the newest L embeddings of each view of one scale, kept per rank.
 
     A step may push any number of rows: the ring wraps in the middle of a step. All state lies in
-    the buffers ``features`` and ``num_pushed``; the count has a copy in Python, so that a training
-    step never waits for the device.
+    the buffer ``features`` and the count ``num_pushed``, a Python number that is saved as the extra
+    state, so that a training step never waits for the device to read it.
 
     Differs from the released code: each queue counts its own fill, so that rows that were never
     pushed cannot enter the assignment.
@@ -34,7 +34,6 @@ class FeatureQueue(nn.Module):
     """
 
     features: Tensor
-    num_pushed: Tensor
 
     def __init__(self, length: int, in_channels: int) -> None:
         super().__init__()
@@ -44,19 +43,18 @@ class FeatureQueue(nn.Module):
             )
         self.length = length
         self.register_buffer("features", torch.zeros(2, length, in_channels))
-        self.register_buffer("num_pushed", torch.zeros((), dtype=torch.long))
-        self._num_pushed = 0
+        self.num_pushed = 0
         self._features_of_ranks: Tensor | None = None
 
     @property
     def num_filled(self) -> int:
         """Rows per view that hold embeddings."""
-        return min(self._num_pushed, self.length)
+        return min(self.num_pushed, self.length)
 
     @property
     def is_full(self) -> bool:
         """Whether every row holds an embedding."""
-        return self._num_pushed >= self.length
+        return self.num_pushed >= self.length
 
     @torch.no_grad()
     def push(self, embeddings: Tensor) -> None:
@@ -65,11 +63,10 @@ class FeatureQueue(nn.Module):
         Args:
             embeddings: (2, R, D), unit norm.
         """
-        self._num_pushed += embeddings.shape[1]
         self.num_pushed += embeddings.shape[1]
         newest = embeddings[:, -self.length :]
         rows = newest.shape[1]
-        start = (self._num_pushed - rows) % self.length
+        start = (self.num_pushed - rows) % self.length
         before_end = min(rows, self.length - start)
         self.features[:, start : start + before_end].copy_(newest[:, :before_end])
         self.features[:, : rows - before_end].copy_(newest[:, before_end:])
@@ -80,8 +77,7 @@ class FeatureQueue(nn.Module):
             logger="current",
             level=logging.WARNING,
         )
-        self._num_pushed = 0
-        self.num_pushed.zero_()
+        self.num_pushed = 0
 
     def gather_ranks(self) -> None:
         """Collect the rows of all ranks, so that the next state dict of any rank holds them.
@@ -94,6 +90,14 @@ class FeatureQueue(nn.Module):
     def release_ranks(self) -> None:
         """Forget what :meth:`gather_ranks` collected."""
         self._features_of_ranks = None
+
+    def get_extra_state(self) -> Tensor:
+        """Return the count as a tensor: mmengine's checkpoints take no other values."""
+        return torch.tensor(self.num_pushed)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take the count back."""
+        self.num_pushed = int(state)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
@@ -111,8 +115,7 @@ class FeatureQueue(nn.Module):
             # mmengine skips what does not fit: the rows would be zeros, their count not.
             state_dict[prefix + "features"] = self.features
         super()._load_from_state_dict(state_dict, prefix, *args)
-        self._num_pushed = int(self.num_pushed)
-        if self._num_pushed and not same_length:
+        if self.num_pushed and not same_length:
             self._empty(f"the length has changed from {stored.shape[1]} to {self.length}")
-        if self._num_pushed and num_ranks != dist.get_world_size():
+        if self.num_pushed and num_ranks != dist.get_world_size():
             self._empty(f"the number of ranks has changed from {num_ranks}")

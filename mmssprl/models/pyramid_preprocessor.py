@@ -29,8 +29,9 @@ class PyramidPreprocessor(BaseDataPreprocessor):
     The defaults are the released recipe, but for the standard deviation of red: the released code
     has 0.228, the default is ImageNet's usual 0.229, which the transfer configs have, too.
 
-    The augmentations of a step depend on the buffers ``seed`` and ``num_batches`` and on the rank
-    only: a resumed run goes on with those it would have drawn, and ranks and steps differ.
+    The augmentations of a step depend on ``seed``, ``num_batches`` and the rank only: a resumed run
+    goes on with those it would have drawn, and ranks and steps differ. Both numbers are saved as
+    the extra state, so that no step waits for the device to read them.
 
     Args:
         layout: The views of both pyramids, the same as ``PyramidCrop``'s.
@@ -94,12 +95,8 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         }
         self._check_augmentations()
         self._compile = compile  # ``compile`` is a method of modules
-        self._seed = int(torch.randint(2**63 - 1, (), device="cpu"))
-        self._num_batches = 0
-        self.register_buffer("seed", torch.tensor(self._seed))
-        self.register_buffer("num_batches", torch.tensor(self._num_batches))
-        self.seed: Tensor
-        self.num_batches: Tensor
+        self.seed = int(torch.randint(2**63 - 1, (), device="cpu"))
+        self.num_batches = 0
 
     def forward(self, data: dict, training: bool = False) -> dict:
         """Move a batch to the model's device, augment it if ``training``, and normalise it.
@@ -139,17 +136,18 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         )
 
     def _next_generator(self, device: torch.device) -> Generator:
-        # From the mirrors: reading the buffers would wait for the device.
-        entropy = (self._seed, get_rank(), self._num_batches)
+        entropy = (self.seed, get_rank(), self.num_batches)
         seed = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
-        self._num_batches += 1
-        self.num_batches.add_(1)
+        self.num_batches += 1
         return Generator(device).manual_seed(seed)
 
-    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        # mmengine's checkpoint loader calls this method, not load_state_dict.
-        super()._load_from_state_dict(*args, **kwargs)
-        self._seed, self._num_batches = int(self.seed), int(self.num_batches)
+    def get_extra_state(self) -> Tensor:
+        """Return (seed, num_batches) as a tensor: mmengine's checkpoints take no other values."""
+        return torch.tensor([self.seed, self.num_batches])
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take seed and count back."""
+        self.seed, self.num_batches = state.tolist()
 
     def _check_augmentations(self) -> None:
         for name, setting in self.augmentations.items():

@@ -58,7 +58,6 @@ class SinkhornHead(BaseModule):
         ValueError: Values outside these ranges, or that contradict each other.
     """
 
-    num_iterations: Tensor
     prototypes: Any  # nn.ModuleList over scales
     correlation: Any  # nn.ModuleList over levels
     queues: Any  # nn.ModuleList over scales, None where there is no queue
@@ -143,8 +142,8 @@ class SinkhornHead(BaseModule):
             else None
             for scale, length in enumerate(lengths)
         )
-        self.register_buffer("num_iterations", torch.zeros((), dtype=torch.long))
-        self._num_iterations = 0
+        self.num_iterations = 0
+        """Training steps so far, saved as the extra state: no step waits for the device for it."""
         self._iters_per_epoch: int | None = None
         self._batch_is_checked = False
 
@@ -157,12 +156,12 @@ class SinkhornHead(BaseModule):
     def is_frozen(self) -> bool:
         """Whether prototypes and correlation learners stay as they are in the coming step."""
         freeze_iters = self.freeze_iters or self._iterations("freeze_epochs")
-        return self._num_iterations < freeze_iters
+        return self.num_iterations < freeze_iters
 
     @property
     def uses_queues(self) -> bool:
         """Whether the coming step has reached the queues' first epoch."""
-        return self._num_iterations >= self._iterations("queue_start_epoch")
+        return self.num_iterations >= self._iterations("queue_start_epoch")
 
     def set_epoch_length(self, num_iters: int) -> None:
         """Tell how many iterations an epoch has; needed where a setting counts epochs."""
@@ -248,7 +247,6 @@ class SinkhornHead(BaseModule):
         for queue, z in zip(self.queues, embeddings, strict=True):
             if queue is not None:
                 queue.push(z[:NUM_PYRAMIDS].flatten(1, 2))
-        self._num_iterations += 1
         self.num_iterations += 1
 
     def _iterations(self, setting: str) -> int:
@@ -280,9 +278,13 @@ class SinkhornHead(BaseModule):
                 )
             self._batch_is_checked = True
 
-    def _load_from_state_dict(self, *args: object) -> None:
-        super()._load_from_state_dict(*args)
-        self._num_iterations = int(self.num_iterations)
+    def get_extra_state(self) -> Tensor:
+        """Return the count as a tensor: mmengine's checkpoints take no other values."""
+        return torch.tensor(self.num_iterations)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take the count back."""
+        self.num_iterations = int(state)
 
 
 def _per_level(value: float | Sequence, num_levels: int, name: str, low: int) -> list:

@@ -215,6 +215,7 @@ def _fill(
     expected = model.state_dict()
     statistics = ("running_mean", "running_var")
     fresh = {name for name, _ in model.named_buffers() if not name.endswith(statistics)}
+    fresh |= {name for name in expected if name.endswith("_extra_state")}  # counters and seeds
     absent = [key for key in expected if key not in tensors]
     faults = list_faults(tensors, expected, fresh)
     if faults:
