@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 import torch
 from torch import nn
@@ -111,7 +113,8 @@ def test_amp_refuses_a_custom_wrapper_and_the_cpu(config, monkeypatch):
         prepare_train_config(config, amp=True)
 
 
-def test_compile_needs_a_pre_training(config, tmp_path):
+def test_compile_needs_a_pre_training(config, tmp_path, monkeypatch):
+    monkeypatch.setenv("CXX", sys.executable)  # asked for, but not called: nothing is built
     with pytest.raises(ValueError, match=r"pre-training .*toy\.py trains ToyModel"):
         prepare_train_config(config, compile=True)
     path = tmp_path / "ssprl.py"
