@@ -125,8 +125,8 @@ def choose_recipe(
         variant: 'paper', or 'released' with six small views.
         epochs: None chooses.
         batch_size: Images per device that the backbone sees at once; None chooses.
-        accumulation: How many of them make one step. LARC's learning rate grows with it,
-            AdamW's only up to a batch of 64.
+        accumulation: How many of them make one step. LARC's learning rate is in proportion to
+            the images of a step, AdamW's up to 64 images and not beyond.
 
     Returns:
         The recipe, with a reason for each choice.

@@ -8,6 +8,7 @@ from PIL import Image
 
 from mmssprl.cli import main, pretrain
 from mmssprl.engine.pretrain_checks import check_pretraining
+from mmssprl.registry import MODELS
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +45,21 @@ def test_accumulated_images_are_one_batch_of_the_loader(photos, tmp_path, monkey
     assert lr == pytest.approx(3 * plain_lr)
     assert "accumulative_counts" not in cfg.optim_wrapper
     head = cfg.model.head
-    for length, patches in zip(
-        [head.queue_length, *head.patch_queue_length], (1, 4, 9), strict=True
-    ):
-        assert length % (12 * patches) == 0
+    # Half of 40 images without the step's 12, for each patch.
+    assert [head.queue_length, *head.patch_queue_length] == [8, 4 * 8, 9 * 8]
     check_pretraining(cfg)
+
+
+def test_the_released_form_has_its_views_losses_and_deviation_of_red(photos, tmp_path, monkeypatch):
+    found = {}
+    for variant in ("paper", "released"):
+        options = ("--epochs", "1", "--variant", variant)
+        cfg = config_of(photos, tmp_path / variant, monkeypatch, *options)
+        model = MODELS.build(cfg.model)
+        red = model.data_preprocessor.std[0] / 255
+        found[variant] = (model.head.variant, model.layout.num_small, pytest.approx(red))
+        assert not {"max_epochs", "batch_size", "base_lr", "data_root", "num_gpus"} & cfg.keys()
+    assert found == {"paper": ("paper", 0, 0.229), "released": ("released", 6, 0.228)}
 
 
 def test_too_many_accumulated_images(photos, tmp_path, capsys):

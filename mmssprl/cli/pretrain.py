@@ -23,7 +23,10 @@ examples:
   python -m mmssprl pretrain photos/ --work-dir work_dirs/photos --resume
 """
 
-_BASE_CONFIG = "configs/ssprl/ssprl_resnet50_2xb64-coslr-200e_coco.py"
+_BASE_CONFIGS = {
+    "paper": "configs/ssprl/ssprl_resnet50_2xb64-coslr-200e_coco.py",
+    "released": "configs/ssprl/ssprl-released_resnet50_2xb64-coslr-200e_coco.py",
+}
 _MAX_LOG_INTERVAL = 50
 _RECIPE_OPTIONS = ("epochs", "batch_size", "accumulate", "backbone", "variant", "seed")
 """None unless given, so that --resume can refuse them."""
@@ -55,7 +58,7 @@ def add_parser(subparsers: "argparse._SubParsersAction") -> None:
         "--accumulate",
         type=int,
         help="multiply the batch by this without its memory: the backbone sees a step's images in "
-        "so many parts; the lr grows with it (default: 1)",
+        "so many parts; LARC's lr follows the images of a step, AdamW's only up to 64 (default: 1)",
     )
     parser.add_argument(
         "--backbone",
@@ -159,7 +162,8 @@ def _make_config(args: argparse.Namespace) -> "tuple[Config, Recipe, UsableImage
     dataset = UnlabeledImages(data_root=args.dir)
     images = find_usable_images(dataset, args.dir)
     num_gpus = torch.cuda.device_count()
-    cfg = Config.fromfile(shipped(_BASE_CONFIG))
+    variant = args.variant or "paper"
+    cfg = Config.fromfile(shipped(_BASE_CONFIGS[variant]))
     recipe = choose_recipe(
         len(dataset),
         images.short_side_px,
@@ -167,7 +171,7 @@ def _make_config(args: argparse.Namespace) -> "tuple[Config, Recipe, UsableImage
         num_devices=max(1, num_gpus),
         on_gpu=num_gpus > 0,
         backbone=args.backbone or "resnet50",
-        variant=args.variant or "paper",
+        variant=variant,
         epochs=args.epochs,
         batch_size=args.batch_size,
         accumulation=1 if args.accumulate is None else args.accumulate,
@@ -190,7 +194,6 @@ def _make_config(args: argparse.Namespace) -> "tuple[Config, Recipe, UsableImage
             "model.data_preprocessor.hue": recipe.jitter / 4,
             "model.num_chunks": recipe.num_chunks,
             "model.head.epsilon": recipe.epsilon,
-            "model.head.variant": recipe.variant,
             "model.head.num_prototypes": recipe.num_prototypes,
             "model.head.num_patch_prototypes": recipe.num_patch_prototypes,
             "model.head.queue_length": recipe.queue_length,
@@ -213,7 +216,7 @@ def _make_config(args: argparse.Namespace) -> "tuple[Config, Recipe, UsableImage
         }
     )
     cfg.optim_wrapper.optimizer = recipe.optimizer
-    for knob in ("max_epochs", "batch_size", "base_lr", "data_root"):
+    for knob in ("max_epochs", "batch_size", "base_lr", "data_root", "num_gpus"):
         cfg.pop(knob)  # copies of what was just set
     return cfg, recipe, images
 
