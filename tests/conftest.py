@@ -12,14 +12,17 @@ from mmengine.registry import DefaultScope
 torch.set_num_threads(1)
 
 
-@pytest.fixture(autouse=True)
-def own_default_scope() -> Iterator[None]:
-    """Forget the registry scope that a runner of this test sets for the whole process."""
-    scopes = DefaultScope._instance_dict
-    before = scopes.copy()
+def forget_default_scope() -> Iterator[None]:
+    """Forget the registry scope that a runner sets for the whole process."""
+    before = DefaultScope._instance_dict.copy()
     yield
-    scopes.clear()
-    scopes.update(before)
+    # Not emptied in place: ``overwrite_default_scope`` puts another dict here.
+    DefaultScope._instance_dict = before
+
+
+# The scopes that a module's shared fixtures set, and those that a test sets.
+own_default_scope_of_module = pytest.fixture(autouse=True, scope="module")(forget_default_scope)
+own_default_scope_of_test = pytest.fixture(autouse=True)(forget_default_scope)
 
 
 def missing_for_full() -> list[str]:
