@@ -118,6 +118,16 @@ def roi_align_backward(
     grad_input.copy_(grad)
 
 
+def get_compiler_version() -> str:
+    """Say for ``mmcv.utils.collect_env`` that nothing was compiled."""
+    return "n/a"
+
+
+def get_compiling_cuda_version() -> str:
+    """As ``get_compiler_version``."""
+    return "n/a"
+
+
 def __getattr__(name: str) -> Callable[..., Any]:
     """Stand for an operator that only a compiled mmcv has."""
     if name.startswith("_"):  # what Python looks up in modules, such as __path__

@@ -5,6 +5,7 @@ import shutil
 import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,9 +21,11 @@ from torch import nn
 from toy_run import write_config
 
 from mmssprl import cli
+from mmssprl.engine.checkpoint_checks import check_fit_of_checkpoint
 from mmssprl.engine.initial_weights import apply_weights
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 from mmssprl.errors import UserError
+from mmssprl.models import FeatureQueue
 from mmssprl.weights import read_checkpoint, read_training_checkpoint
 from mmssprl.weights.safe_globals import training_types_allowed
 
@@ -368,6 +371,20 @@ class TestRefused:
         load_from(work)
         with pytest.raises(UserError, match=r"1 missing \(linear.weight\); use the config that"):
             tools_test(work)
+
+    def test_statistics_and_counters_belong_to_the_weights(self, tmp_path):
+        model = nn.ModuleDict({"norm": nn.BatchNorm1d(3), "queue": FeatureQueue(4, 3)})
+        content = {"meta": {"epoch": 1, "iter": 1}, "message_hub": {}, "optimizer": {}}
+        for missing, resume in (("norm.running_var", False), ("queue._extra_state", True)):
+            state = {k: v for k, v in model.state_dict().items() if k != missing}
+            torch.save({**content, "state_dict": state}, tmp_path / "w.pth")
+            cfg = Config({"load_from": str(tmp_path / "w.pth"), "resume": resume})
+            with pytest.raises(
+                UserError, match=rf"the config's model, but got 1 missing \({missing}\)"
+            ):
+                check_fit_of_checkpoint(
+                    SimpleNamespace(cfg=cfg, model=model), "train" if resume else "test"
+                )
 
     def test_damaged_weights_of_a_part_of_the_model(self, work):
         (work / "w.pth").write_bytes(b"")

@@ -71,6 +71,8 @@ def test_too_many_accumulated_images(photos, tmp_path, capsys):
 @pytest.fixture
 def long_run(photos, tmp_path, monkeypatch):
     """Arguments of a run of 20 h that is not started, and the trainings that were asked for."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     asked = stub_pace(monkeypatch, step_s=7200.0)
     started = []
     monkeypatch.setattr(pretrain, "_train", lambda *arguments: started.append(arguments) or 0)

@@ -62,6 +62,7 @@ class TestTraining:
         wide = {"type": "ResNet", "depth": 18, "num_stages": 2, "base_channels": 12}
         wide |= {"strides": (1, 2), "dilations": (1, 1), "out_indices": (1,)}
         weights = save_backbone(tmp_path / "pretrained/w.pth", wide)
+        (weights.parent / "download.py").write_text("raise SystemExit('other scripts are not run')")
         cfg = prepare_train_config(config, weights=str(weights), work_dir="a")
         assert cfg.model.backbone == wide
         assert cfg.model.head.in_channels == 24

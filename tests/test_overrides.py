@@ -17,6 +17,7 @@ from mmssprl.shipped import shipped
 SSPRL = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
 LINEAR = shipped("configs/benchmarks/classification/linear_resnet18_scenes.py")
 DETECTION = shipped("configs/benchmarks/detection/mask-rcnn_resnet18-fpn_scenes.py")
+SEGMENTATION = shipped("configs/benchmarks/segmentation/fcn_resnet18-d8_scenes.py")
 VIEWS = "train_dataloader.dataset.pipeline.0.layout"
 
 HELPERS = [
@@ -50,6 +51,15 @@ MISSPELT = [
     ("param_scheduler.1.T_max", r"param_scheduler is a list of 1 and has no '1'"),
     ("load_from.x", r"load_from is None and has no 'x'"),
     ("model.data_preprocessor.blur_sigma.0", r"blur_sigma is \(0.1, 1.0\) and has no '0'"),
+]
+UNREAD = [
+    (DETECTION, "model.test_cfg.rcnn.max_det", r"rcnn has no such field; it has .*max_per_img"),
+    (DETECTION, "model.test_cfg.foo", r"model.test_cfg has no such field; it has rcnn, rpn\.$"),
+    (SEGMENTATION, "model.test_cfg.foo", r"model.test_cfg has no such field; it has mode\.$"),
+    (DETECTION, "train_dataloader.dataset.filter_cfg.foo", r"has filter_empty_gt, min_size\.$"),
+    (DETECTION, "env_cfg.mp_cfg.foo", r"mp_cfg has no such field; it has mp_start_method, opencv"),
+    (SSPRL, "val_dataloader.batch_size", r"the config has no val_dataloader, and a part of one"),
+    (SSPRL, "custom_hooks.0.foo", r"custom_hooks.0 has no such field; it has no fields\.$"),
 ]
 USED = [
     "work_dir",
@@ -99,6 +109,14 @@ class TestOptions:
     def test_what_no_run_uses_is_refused(self, key, message):
         with pytest.raises(UserError, match=message):
             merge_options(Config.fromfile(SSPRL), {key: 1})
+
+    @pytest.mark.parametrize(("config", "key", "message"), UNREAD)
+    def test_what_other_packages_pass_over_is_refused(self, config, key, message, capfd):
+        cfg = Config.fromfile(config)
+        capfd.readouterr()
+        with pytest.raises(UserError, match=message):
+            merge_options(cfg, {key: 1})
+        assert capfd.readouterr() == ("", "")
 
     @pytest.mark.parametrize("key", USED)
     def test_fields_that_a_config_does_not_set_may_be_set(self, key):

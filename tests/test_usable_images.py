@@ -61,7 +61,7 @@ def test_no_more_than_a_thousand_are_opened(tmp_path, monkeypatch):
     monkeypatch.setattr(usable_images, "_SAMPLE", 10)
     monkeypatch.setattr(usable_images, "_MOST_OPENED", 50)
     images = fill(tmp_path / "d", small=100)
-    with pytest.raises(UserValueError, match="50 have a side below .* view; 50 were looked at"):
+    with pytest.raises(UserValueError, match="50 have a side below 32 px, .*; 50 were looked at"):
         find_usable_images(images, "d")
 
 

@@ -26,7 +26,10 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
     from mmengine.config import DictAction
 
     parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     parser.add_argument("config", help="config file; configs/... finds a shipped one anywhere")
     parser.add_argument(

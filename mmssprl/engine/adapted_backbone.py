@@ -1,5 +1,6 @@
 """Give the model of a transfer config the backbone that was pre-trained."""
 
+import ast
 import copy
 import os
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from mmengine.logging import print_log
 from mmengine.registry import MODELS, DefaultScope
 from torch import Tensor, nn
 
-from ..errors import UserError, UserValueError
+from ..errors import UserValueError
 from ..models.ssprl import pool
 from ..weights import check_fit, find_config, read_backbone
 from ..weights.backbone import quiet
@@ -48,12 +49,12 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
         _check_fit(state, cfg, path, str(cfg.filename))
         return
     except UserValueError as misfit:
-        found = list(Path(path).resolve().parent.glob("*.py"))
-        if not adapt or len(found) != 1 or found[0] == Path(cfg.filename or "").resolve():
+        found = [file for file in Path(path).absolute().parent.glob("*.py") if _sets_model(file)]
+        if not adapt or len(found) != 1 or found[0].resolve() == Path(cfg.filename or "").resolve():
             raise
         try:
-            other = find_config(path, None).model.backbone.to_dict()
-        except UserError:
+            other = find_config(path, str(found[0])).model.backbone.to_dict()
+        except Exception:  # the file is Python and may fail in any way
             raise misfit from None
     adapted = copy.deepcopy(cfg)
     adapt_backbone(adapted, other)
@@ -65,6 +66,16 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
             f"not fit the one of {cfg.filename}.",
             logger="current",
         )
+
+
+def _sets_model(file: Path) -> bool:
+    """Whether a Python file has a config's field ``model``: other scripts are not run."""
+    try:
+        body = ast.parse(file.read_text()).body
+    except (SyntaxError, ValueError):
+        return False
+    targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
+    return any(isinstance(target, ast.Name) and target.id == "model" for target in targets)
 
 
 def take_backbone(cfg: Config, checkpoint: str) -> None:

@@ -13,6 +13,7 @@ from ..errors import UserFileNotFoundError, UserValueError
 from ..weights import read_checkpoint, read_training_checkpoint
 from ..weights.checkpoint_file import list_faults
 
+_STATISTICS = ("running_mean", "running_var")
 _RESIZED = ("pos_embed", "relative_position_bias_table")
 """Parameters that mmpretrain's transformers fit to another size of image when they load them."""
 
@@ -63,7 +64,8 @@ def check_fit_of_checkpoint(runner: Runner, task: Literal["train", "test"]) -> N
     """Check that the first checkpoint of a run belongs to its model.
 
     A training that starts anew may take a part of its weights from ``load_from``, the others need
-    all of them. Buffers are left to the model: queues may change their length.
+    all of them, with BatchNorm's statistics; a resumed one needs its counters too. Other buffers
+    are left to the model: queues may change their length.
 
     Raises:
         OSError: A checkpoint that cannot be downloaded.
@@ -74,11 +76,14 @@ def check_fit_of_checkpoint(runner: Runner, task: Literal["train", "test"]) -> N
         return
     state = {k.removeprefix("module."): v for k, v in _read(path, runner.cfg).items()}
     model = runner.model.module if hasattr(runner.model, "module") else runner.model
+    starts_anew = task == "train" and not runner.cfg.get("resume")
+    needed = _STATISTICS if task == "test" else (*_STATISTICS, "_extra_state")
     expected = dict(model.named_parameters())
+    expected |= {k: v for k, v in model.state_dict().items() if k.endswith(needed)}
     resized = {name for name in expected if name.endswith(_RESIZED)} if task == "test" else set()
     found = {k: v for k, v in state.items() if k in expected and k not in resized}
     faults = list_faults(found, expected, resized)
-    if task == "train" and not runner.cfg.get("resume"):
+    if starts_anew:
         if any(found[name].shape == expected[name].shape for name in found):
             return
         remedy = (

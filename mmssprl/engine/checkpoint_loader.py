@@ -7,6 +7,7 @@ places that read tensors and plain values only. They hold for the whole process,
 """
 
 import os
+import sys
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlparse
@@ -126,7 +127,7 @@ def _download(url: str, path: Path) -> None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        torch.hub.download_url_to_file(url, str(path), progress=os.isatty(0))
+        torch.hub.download_url_to_file(url, str(path), progress=sys.stderr.isatty())
     except OSError as error:
         raise UserOSError(
             f"{url} cannot be downloaded ({error}); put it into {path.parent}, or give a file."

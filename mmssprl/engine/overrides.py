@@ -5,6 +5,7 @@ write it lie beside the keys of a run, and nobody looks at them again.
 """
 
 import inspect
+import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, NoReturn
@@ -14,6 +15,7 @@ from mmengine.config import Config
 from mmengine.registry import RUNNERS, Registry
 from mmengine.runner import Runner
 
+from ..console import import_quietly
 from ..errors import UserValueError
 
 _READ_BY_RUNNER = (
@@ -27,19 +29,25 @@ _ELSEWHERE = {
 }
 _FIELDS = {
     "env_cfg": ("cudnn_benchmark", "mp_cfg", "dist_cfg", "resource_limit"),
+    "mp_cfg": ("mp_start_method", "opencv_num_threads"),
+    "dist_cfg": ("backend", "timeout"),
     "auto_scale_lr": ("enable", "base_batch_size"),
-    "optim_wrapper.paramwise_cfg": (
+    "filter_cfg": ("filter_empty_gt", "min_size"),
+    "paramwise_cfg": (
         *("custom_keys", "bias_lr_mult", "bias_decay_mult", "norm_decay_mult", "flat_decay_mult"),
         *("dwconv_decay_mult", "dcn_offset_lr_mult", "bypass_duplicate"),
     ),
 }
-"""Dicts that mmengine reads field by field, passing over those it does not know."""
+"""Dicts by name that are read field by field; fields that nobody knows are passed over."""
+_CLOSED = ("model.train_cfg", "model.test_cfg")
+"""So are these, by the models of mmdet and mmseg: only fields that the config has are known."""
 _HOOKS = ("default_hooks", "custom_hooks")
 _SIMILAR = 0.85
 """Of difflib: 'intervall' and 'interval' have 0.94, no two fields that are used here as much."""
 _SIMILAR_KEY = 0.88
 """'val_evaluator_abs', a helper in one of mmdet's configs, has 0.867 to a key of a run."""
 _MAX_NAMED = 6
+_OF_LOOP = re.compile(r"(train|val|test)_(dataloader|cfg|evaluator)")
 
 
 def merge_options(cfg: Config, options: Mapping[str, Any]) -> None:
@@ -151,6 +159,11 @@ def _check_path(cfg: Config, key: str, options: Mapping[str, Any]) -> None:
     """Follow a dotted key as far as the config has it, and look at the first new field."""
     node: Any = cfg
     parts = key.split(".")
+    if cfg.get(parts[0]) is None and _OF_LOOP.fullmatch(parts[0]):
+        raise UserValueError(
+            f"--cfg-options {key}: the config has no {parts[0]}, and a part of one makes none; "
+            "give a config with it."
+        )
     for i, part in enumerate(parts):
         where = ".".join(parts[:i])
         if isinstance(node, Mapping) or node is cfg:
@@ -175,9 +188,10 @@ def _check_new(
     parameters = _parameters(parent.get("type"), cfg)
     if part == "type" or part.startswith("_") or part in parameters:
         return
-    known = _FIELDS.get(where, ())
+    known = _FIELDS.get(where.rpartition(".")[2], ())
     top, _, inside = where.partition(".")
-    is_hook = top in _HOOKS and bool(inside) and bool(parameters)
+    is_hook = top in _HOOKS and bool(inside) and "type" in parent
+    is_closed = where.startswith(_CLOSED) and "type" not in parent
     names_no_type = (
         where == "default_hooks"
         and "type" not in (options.get(f"{where}.{part}") or {})
@@ -187,8 +201,8 @@ def _check_new(
         return
     fields = {*parent, *parameters, *known} - {"type"}
     meant = get_close_matches(part, sorted(fields), 1, _SIMILAR)
-    if meant or known or is_hook or names_no_type:
-        choice = f"it has {', '.join(sorted(fields))}."
+    if meant or known or is_hook or is_closed or names_no_type:
+        choice = f"it has {', '.join(sorted(fields)) or 'no fields'}."
         remedy = f"did you mean {where}.{meant[0]}?" if meant else choice
         raise UserValueError(
             f"--cfg-options {where}.{part} changes nothing, for {where} has no such field; {remedy}"
@@ -212,8 +226,14 @@ def _parameters(kind: Any, cfg: Config) -> set[str]:
 
 
 def _find_class(name: str, scope: str) -> Any:
+    if scope in ("mmdet", "mmseg"):
+        import_quietly(f"{scope}.datasets")  # which the search imports, and which prints
     for root in vars(registries).values():
-        if isinstance(root, Registry):
+        # mmengine looks for the inferencers of a scope in a module that mmssprl does not have.
+        if isinstance(root, Registry) and root not in (
+            registries.INFERENCERS,
+            registries.FUNCTIONS,
+        ):
             with root.switch_scope_and_registry(scope) as registry:
                 found = registry.get(name)
             if found is not None:

@@ -169,8 +169,6 @@ def _time_steps(cfg: "Config", parts: Any, num_devices: int) -> Pace:
     queues = [queue for queue in parts.core.head.queues if queue is not None]
     queue_bytes = _num_bytes(queue.features for queue in queues)
     model_bytes = _num_bytes(parts.core.state_dict().values())
-    for scale in range(len(parts.core.head.queues)):
-        parts.core.head.queues[scale] = None  # a queue takes steps of one size only
 
     def batch(number: int, images: int) -> dict:
         return {"inputs": [part[:images] for part in batches[number % len(batches)]["inputs"]]}

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..datasets import ImageReadError, UnlabeledImages
 from ..errors import UserValueError
+from ..recipe import SIZE_STEP_PX
 
 MIN_IMAGES = 8
 """Usable images that a training needs: four steps an epoch of two images, the smallest batch."""
@@ -14,8 +15,8 @@ MIN_IMAGES = 8
 FEW_IMAGES = 1000
 """Usable images below which a warning says what to expect."""
 
-MIN_SIDE_PX = 32
-"""The shorter side of a usable image: the smallest view is of this size."""
+MIN_SIDE_PX = 2 * SIZE_STEP_PX
+"""The shorter side of a usable image, in px: no recipe has smaller views."""
 
 _SAMPLE = 64
 _MOST_OPENED = 1000
@@ -68,7 +69,7 @@ class UsableImages:
     def _unusable(self) -> str:
         return (
             f"{self.num_unreadable} cannot be read and {self.num_small} have a side below "
-            f"{MIN_SIDE_PX} px, the size of the smallest view"
+            f"{MIN_SIDE_PX} px, the smallest a view can have"
         )
 
 
@@ -107,7 +108,7 @@ def find_usable_images(images: UnlabeledImages, source: str) -> UsableImages:
         raise UserValueError(
             f"pre-training needs at least {MIN_IMAGES} usable images, but {source} has "
             f"{len(sides)}: of {count:,} image(s) {num_unreadable} cannot be read and {num_small} "
-            f"have a side below {MIN_SIDE_PX} px, the size of the smallest view{looked}. Add "
+            f"have a side below {MIN_SIDE_PX} px, the smallest a view can have{looked}. Add "
             f"images (with fewer than {FEW_IMAGES:,} little can be learned), or correct DIR."
         )
     return UsableImages(count, num_opened, num_unreadable, num_small, int(median(sides)))

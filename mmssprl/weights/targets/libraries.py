@@ -138,5 +138,5 @@ def _import_resnet(package: str) -> ModuleType | str:
         return not_installed(package, spec)
     try:
         return importlib.import_module(f"{package}.models.backbones.resnet")
-    except ImportError as error:  # mmcv without compiled operators
+    except ImportError as error:  # a mmcv compiled for another torch
         return not_installed(package, spec, f"cannot be imported ({error})")
