@@ -59,7 +59,7 @@ class UsableImages:
         if self.num_usable < FEW_IMAGES:
             lines.append(
                 f"{self.num_usable:,} usable images are few: expect a small gain over random "
-                "weights at best (1,200 images gave `make demo` 7 points of mAP). More images "
+                "weights at best (1,200 images gave `make demo` 6 points of mAP). More images "
                 "help, and need no labels; with no more to be had, a backbone trained on "
                 "ImageNet is likely the better start (`tools/train.py ... --weights supervised`)."
             )
