@@ -4,9 +4,9 @@ Legend: H, W image size, L = H * W pixels; a block is a run of whole rows that s
 cache; rgb its three planes, float32; R pixels that a box of the blur reaches to each side.
 
 `augment` is the only entry. All that it calls lies in this file, as numba's cache on the disk
-notices changes of the entry's own file only. Loops are written for LLVM's vectoriser:
-float32 constants (a float literal is float64), unsigned indices where they are computed (signed
-ones are tested for counting from the end), ``min`` and ``max`` instead of conditions.
+notices changes of the entry's own file only. Loops are written for LLVM's vectoriser: float32
+constants (a float literal is float64), unsigned indices where they are computed (signed ones are
+tested for counting from the end), ``min`` and ``max`` instead of conditions.
 """
 
 import contextlib
@@ -25,11 +25,10 @@ _RED, _GREEN, _BLUE = (np.float32(weight) for weight in GRAY_WEIGHTS)
 
 _RGB = tuple[Array, Array, Array]
 _MATH = {"contract", "nsz", "nnan", "ninf"}
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-# Inlined into the entry: a process that compiles would otherwise call other copies than one that
-# loads the cache, with other results in the last bit.
-_fast: Any = njit(**_OPTIONS, fastmath=_MATH, forceinline=True)
-_fast_sum: Any = njit(**_OPTIONS, fastmath=_MATH | {"reassoc"}, forceinline=True)
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": _MATH}
+# Inlined: other copies would be called, and round otherwise, where the entry is not from the cache.
+_fast: Any = njit(**_OPTIONS, forceinline=True)
+_fast_sum: Any = njit(**{**_OPTIONS, "fastmath": _MATH | {"reassoc"}}, forceinline=True)
 
 
 @_fast
@@ -295,7 +294,7 @@ def _augment(
                 _store(rgb, scale, shift, interleaved, area, out[place:])
 
 
-augment, augment_uncached = (njit(**_OPTIONS, fastmath=_MATH)(_augment) for _ in range(2))
+augment, augment_uncached = (njit(**_OPTIONS)(_augment) for _ in range(2))
 # Fails if neither the package's folder nor the user's cache nor NUMBA_CACHE_DIR can be written.
 with contextlib.suppress(RuntimeError):
     augment.enable_caching()
