@@ -37,7 +37,7 @@ def pytest_report_header() -> str:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # The longest first, or one of two workers would end with it alone.
-    items.sort(key=lambda item: item.path.name != "test_transfer_end_to_end.py")
+    items.sort(key=lambda item: not item.path.match("end_to_end/test_transfer.py"))
     missing = missing_for_full()
     if missing:
         skip = pytest.mark.skip(reason=f"needs {', '.join(missing)}: `make test` installs them")

@@ -1,0 +1,294 @@
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from statistics import fmean, stdev
+
+import pytest
+from benchmark_processes import Forked, Pretended
+from mmengine.config import Config
+from PIL import Image
+from tiny_benchmark import NARROW, RESNET50, save_backbone
+
+from mmssprl.benchmark import execute
+from mmssprl.benchmark.plan import Weights
+from mmssprl.benchmark.results import Result
+from mmssprl.cli import benchmark, main
+from mmssprl.cli.benchmark import find_weights
+from mmssprl.datasets.scenes import generate_scenes
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data") / "scenes"
+    return generate_scenes(folder, num_train=24, num_val=12, size_px=64, progress=False)
+
+
+@pytest.fixture
+def call(tmp_path, scenes):
+    """Run the command in this process: linear classification of the scenes."""
+
+    def call(*words, data=scenes):
+        fixed = ["--profile", "scenes", "--protocols", "linear", "--jobs", "1"]
+        where = ["--data", str(data), "--work-dir", str(tmp_path / "work")]
+        return main(["benchmark", *map(str, words), *fixed, *where])
+
+    return call
+
+
+def error_of(capsys):
+    text = capsys.readouterr().err.splitlines()
+    return next(line for line in text if line.startswith("mmssprl benchmark: error: "))
+
+
+class TestFindWeights:
+    def test_words_and_lonely_files_keep_the_protocols_backbone(self, tmp_path):
+        file = save_backbone(tmp_path / "resnet.pth", with_config=False)
+        assert find_weights(["random", str(file), "supervised"], None) == [
+            Weights("random", "random", None),
+            Weights("resnet", str(file), None),
+            Weights("supervised", "supervised", None),
+        ]
+
+    def test_architecture_beside_the_file(self, tmp_path):
+        narrow = save_backbone(tmp_path / "a" / "narrow.pth")
+        wide = save_backbone(tmp_path / "b" / "wide.pth", RESNET50)
+        rows = find_weights([str(narrow), str(wide)], None)
+        assert [row.backbone for row in rows] == [NARROW, RESNET50]
+        rows = find_weights(["random", str(narrow)], None)
+        assert [row.backbone for row in rows] == [NARROW, NARROW]
+
+    @pytest.mark.parametrize("word", ["random", "supervised"])
+    def test_words_stand_for_one_architecture(self, word, tmp_path):
+        narrow = save_backbone(tmp_path / "a" / "narrow.pth")
+        wide = save_backbone(tmp_path / "b" / "wide.pth", RESNET50)
+        with pytest.raises(ValueError, match="need one backbone for all files, but the files have"):
+            find_weights([word, str(narrow), str(wide)], None)
+
+    def test_the_words_are_no_file_names(self, tmp_path):
+        file = save_backbone(tmp_path / "random.pth")
+        with pytest.raises(ValueError, match="but random.pth has that of the words"):
+            find_weights([str(file)], None)
+
+    def test_of_several_configs_none_is_taken(self, tmp_path):
+        file = save_backbone(tmp_path / "narrow.pth")
+        (tmp_path / "other.py").write_text("model = dict(backbone=dict(type='ResNet'))\n")
+        assert find_weights([str(file)], None)[0].backbone is None
+
+    @pytest.mark.parametrize("words", [[], ["random"]])
+    def test_config_is_for_all(self, words, tmp_path):
+        file = save_backbone(tmp_path / "a" / "wide.pth", RESNET50)
+        save_backbone(tmp_path / "b" / "narrow.pth")
+        rows = find_weights([*words, str(file)], str(tmp_path / "b" / "run.py"))
+        assert [row.backbone for row in rows] == [NARROW] * len(rows)
+        rows = find_weights(["random"], str(tmp_path / "b" / "run.py"))
+        assert rows == [Weights("random", "random", NARROW)]
+
+    def test_names_of_folders_tell_equal_names_apart(self, tmp_path, monkeypatch):
+        for folder in ("a", "b"):
+            save_backbone(tmp_path / folder / "backbone.pth")
+        save_backbone(tmp_path / "c" / "other.pth")
+        monkeypatch.chdir(tmp_path / "a")
+        files = ["backbone.pth", str(tmp_path / "b" / "backbone.pth"), "../c/other.pth"]
+        rows = find_weights(files, None)
+        assert [row.name for row in rows] == ["a_backbone", "b_backbone", "other"]
+        assert [Path(row.start) for row in rows] == [
+            tmp_path / name for name in ("a/backbone.pth", "b/backbone.pth", "c/other.pth")
+        ]
+
+    @pytest.mark.parametrize(
+        ("values", "message"),
+        [
+            (["random", "random"], r"weights must be different, but got random random\."),
+            (["a/x.pth", "./a/x.pth"], "but a_x is there twice; rename one"),
+            (["a/x.pth", "b/a/x.pth"], "names of file or folder, but a_x is there twice"),
+            (["a/x.pth", "b/x.pth", "a_x.pth"], "but a_x is there twice"),
+        ],
+    )
+    def test_refuses_equal_names(self, values, message, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        for value in values:
+            if value != "random":
+                save_backbone(tmp_path / value, with_config=False)
+        with pytest.raises(ValueError, match=message):
+            find_weights(values, None)
+
+    def test_refuses_absent_files_and_other_configs(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match=f"there is no {tmp_path / 'x.pth'}"):
+            find_weights([str(tmp_path / "x.pth")], None)
+        config = tmp_path / "config.py"
+        config.write_text("a = 1\n")
+        with pytest.raises(ValueError, match="must describe its backbone under model.backbone"):
+            find_weights(["random"], str(config))
+
+
+class TestMistakes:
+    @pytest.mark.parametrize("option", ["--seeds", "--gpus", "--jobs"])
+    def test_numbers_below_one(self, option, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        assert main(["benchmark", "random", option, "0"]) == 2
+        assert error_of(capsys).endswith(f"{option} must be at least 1, but got 0.")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_data_that_are_not_there_leave_the_folder_free(self, call, tmp_path, capsys):
+        assert call("random", "--dry-run", data=tmp_path / "wrong") == 2
+        assert "the data of all protocols must be there" in error_of(capsys)
+        assert call("random", "--dry-run") == 0
+        assert "tools/train.py" in capsys.readouterr().out
+
+    def test_a_folder_with_runs_needs_a_flag(self, call, tmp_path, monkeypatch, capsys):
+        pretended = Pretended()
+        monkeypatch.setattr(execute, "subprocess", pretended)
+        assert call("random") == 0
+        assert call("random") == 2
+        assert "holds a benchmark; go on with it by --resume" in error_of(capsys)
+        assert call("random", "--overwrite", data=tmp_path / "wrong") == 2
+        assert call("random", "--resume") == 0
+        assert len(pretended.commands) == 2  # nothing was deleted by the call that failed
+        assert call("random", "--overwrite") == 0
+        assert len(pretended.commands) == 4  # training and test, twice
+
+
+@pytest.mark.parametrize("half_made", [False, True])
+def test_scenes_are_generated_into_the_work_dir(half_made, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(benchmark, "_SCENES_TRAIN", 3)
+    monkeypatch.setattr(benchmark, "_SCENES_VAL", 2)
+    words = ["benchmark", "random", "--profile", "scenes", "--protocols", "linear", "--dry-run"]
+    words += ["--work-dir", str(tmp_path / "work")]
+    scenes = tmp_path / "work" / "scenes"
+    assert main(words) == 0
+    if half_made:
+        next(scenes.glob("*.json")).unlink()
+        assert main(words) == 0
+    root = scenes / "coco" / "train2014"
+    assert len(list(root.iterdir())) == 3
+    assert Image.open(next(root.iterdir())).size == (96, 96)
+    (config,) = (tmp_path / "work" / "configs").iterdir()
+    assert Config.fromfile(config).train_dataloader.dataset.data_root == str(scenes / "coco")
+    assert capsys.readouterr().out.count("tools/train.py") == 1 + half_made
+
+
+@pytest.mark.parametrize(
+    ("words", "gpu", "jobs", "threads"),
+    [([], False, 8, 1), ([], True, 1, 8), (["--jobs", "3"], False, 3, 2)],
+)
+def test_jobs_share_the_cores(words, gpu, jobs, threads, scenes, tmp_path, monkeypatch):
+    given = {}
+
+    def execute_plan(plan, **numbers):
+        given.update(numbers)
+        return [Result("linear-coco", "random", 0, {"mAP": 50.0}, 1.0, "done")]
+
+    monkeypatch.setattr(execute, "execute_plan", execute_plan)
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: gpu)
+    where = ["--data", str(scenes), "--work-dir", str(tmp_path / "work")]
+    fixed = ["benchmark", "random", "--profile", "scenes", "--protocols", "linear"]
+    assert main([*fixed, *where, *words]) == 0
+    assert given == {"num_jobs": jobs, "threads": threads}
+
+
+def test_a_failed_run_gives_exit_code_1_and_is_in_the_table(call, tmp_path, monkeypatch, capsys):
+    file = save_backbone(tmp_path / "narrow.pth")
+    monkeypatch.setattr(execute, "subprocess", Pretended("narrow_"))
+    assert call("random", file) == 1
+    assert "out of memory (exit code 1, " in capsys.readouterr().out
+    results = json.loads((tmp_path / "work" / "results.json").read_text())
+    assert {run["weights"]: run["status"] for run in results} == {
+        "random": "done",
+        "narrow": "failed",
+    }
+    # The next call runs what failed and nothing else.
+    again = Pretended()
+    monkeypatch.setattr(execute, "subprocess", again)
+    assert call("random", file, "--resume") == 0
+    assert ["narrow_" in command[2] for command in again.commands] == [True, True]
+
+
+@pytest.fixture
+def tasks(scenes, tmp_path):
+    """The lines of a dry run of two seeds, by the command as users call it."""
+    words = ["random", "--profile", "scenes", "--protocols", "linear", "--seeds", "2"]
+    words += ["--data", str(scenes), "--work-dir", str(tmp_path / "work"), "--dry-run"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1"}
+    command = [sys.executable, "-m", "mmssprl", "benchmark", *words]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert "2 runs: linear-coco; random; 2 seed(s)" in done.stderr
+    return done.stdout.splitlines()
+
+
+def test_dry_run_prints_one_line_for_each_run_and_runs_nothing(tasks, tmp_path):
+    assert len(tasks) == 2
+    for seed, line in enumerate(tasks):
+        tool = rf"\S+ \S+tools/{{}}\.py \S+/configs/random_linear-coco_seed{seed}\.py .*"
+        assert re.fullmatch(f"{tool.format('train')} && {tool.format('test')}", line)
+    found = [path.name for path in (tmp_path / "work").iterdir()]
+    assert sorted(found) == ["benchmark.json", "configs"]
+
+
+@pytest.mark.slow
+def test_printed_lines_are_tasks_of_a_slurm_array(call, tasks, tmp_path, monkeypatch):
+    """A line runs by itself, away from the checkout; --resume collects it and runs the other."""
+    subprocess.run(["bash", "-c", tasks[0]], cwd=tmp_path, capture_output=True, check=True)
+    pretended = Pretended()
+    monkeypatch.setattr(execute, "subprocess", pretended)
+    assert call("random", "--seeds", "2", "--resume") == 0
+    work_dir = tmp_path / "work"
+    assert [str(config) for _, _, config, *_ in pretended.commands] == [
+        str(work_dir / "configs" / "random_linear-coco_seed1.py")
+    ] * 2
+    measured = json.loads((work_dir / "runs/random/linear-coco/seed0/metrics.json").read_text())
+    results = json.loads((work_dir / "results.json").read_text())
+    assert [run["metrics"]["mAP"] for run in sorted(results, key=lambda run: run["seed"])] == [
+        pytest.approx(measured["multi-label/mAP"]),
+        40.0,
+    ]
+
+
+def test_from_weights_to_the_table(call, tmp_path, monkeypatch, capsys):
+    """Real trainings and tests, of a network of the protocol's width and of a narrower one."""
+    monkeypatch.setattr(execute, "subprocess", Forked())
+    file = save_backbone(tmp_path / "weights" / "narrow.pth")
+    work_dir = tmp_path / "work"
+    assert call(file, "random", "--seeds", "2") == 0
+    printed = capsys.readouterr().out
+
+    runs = {}
+    for name in ("narrow", "random"):
+        for seed in (0, 1):
+            folder = work_dir / "runs" / name / "linear-coco" / f"seed{seed}"
+            metrics = json.loads((folder / "metrics.json").read_text())
+            runs[name, seed] = metrics["multi-label/mAP"]
+            assert (folder / "epoch_15.pth").is_file()
+            log = (folder / "run.log").read_text()
+            assert (f"tensors of {file}" in log) == (name == "narrow")
+    assert all(0 < value <= 100 for value in runs.values())
+    assert len(set(runs.values())) > 1
+
+    results = json.loads((work_dir / "results.json").read_text())
+    assert {(run["weights"], run["seed"]): run["metrics"]["mAP"] for run in results} == runs
+    with (work_dir / "results.csv").open() as rows:
+        found = {
+            (row["weights"], int(row["seed"])): float(row["value"]) for row in csv.DictReader(rows)
+        }
+    assert found == pytest.approx(runs)
+    table = (work_dir / "table.md").read_text()
+    for name in ("narrow", "random"):
+        values = [runs[name, seed] for seed in (0, 1)]
+        expected = f"{fmean(values):.1f} ± {stdev(values):.1f}"
+        assert re.search(rf"^\| {name} \| (\*\*)?{expected}\b", table, re.MULTILINE)
+        assert re.search(rf"^{name} +{expected}", printed, re.MULTILINE)
+    assert Image.open(work_dir / "benchmark.png").size > (200, 200)
+
+    before = {p: p.stat().st_mtime_ns for p in (work_dir / "runs").rglob("*") if p.is_file()}
+    assert call(file, "random", "--seeds", "2", "--resume") == 0
+    after = {p: p.stat().st_mtime_ns for p in (work_dir / "runs").rglob("*") if p.is_file()}
+    assert after == before
+    again = json.loads((work_dir / "results.json").read_text())
+    assert sorted(again, key=str) == sorted(results, key=str)
+    assert (work_dir / "table.md").read_text() == table

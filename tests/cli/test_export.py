@@ -1,0 +1,186 @@
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.runner import Runner
+from safetensors.torch import load_file
+
+from mmssprl.cli import main
+from mmssprl.cli.export import _TARGETS, format_report
+from mmssprl.datasets.scenes import generate_scenes
+from mmssprl.registry import MODELS
+from mmssprl.weights import ExportReport, export_weights
+from mmssprl.weights.targets import TARGETS
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The work dir of two epochs of the sample config with queues, on 12 images."""
+    scenes = tmp_path_factory.mktemp("data") / "scenes"
+    generate_scenes(scenes, num_train=12, num_val=4, size_px=96, progress=False)
+    cfg = Config.fromfile(ROOT / "configs/ssprl/ssprl_resnet18_scenes.py")
+    cfg.work_dir = str(tmp_path_factory.mktemp("run"))
+    cfg.merge_from_dict(
+        {
+            "train_dataloader.dataset.data_root": str(scenes / "coco" / "train2014"),
+            "train_dataloader.batch_size": 4,
+            "train_cfg.max_epochs": 2,
+            "model.head.queue_length": 8,
+            "model.head.queue_start_epoch": 1,
+            "log_level": "WARNING",
+        }
+    )
+    cfg.experiment_name = "export"
+    Runner.from_cfg(cfg).train()
+    return Path(cfg.work_dir)
+
+
+def state_of(run):
+    return torch.load(run / "epoch_2.pth", weights_only=False)["state_dict"]
+
+
+def test_the_command_exports_a_run_under_the_default_name(run, capsys):
+    assert main(["export", str(run / "epoch_2.pth"), "--to", "safetensors"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    out = run / "epoch_2_safetensors.safetensors"
+    assert lines[:4] == [
+        "target                     safetensors",
+        f"file                       {out}",
+        f"size                       {out.stat().st_size / 1e6:.2f} MB",
+        "tensors matched            90",
+    ]
+    want = {k: v for k, v in state_of(run).items() if k.startswith("backbone.")}
+    got = load_file(out)
+    assert len(got) == len(want) == 90
+    assert all(torch.equal(got[k.removeprefix("backbone.")], v) for k, v in want.items())
+    again = ["export", str(run / "epoch_2.pth"), "--to", "safetensors"]
+    assert main(again) == 2
+    assert capsys.readouterr().err.startswith("mmssprl export: error: the output must not exist")
+    assert main([*again, "--force"]) == 0
+
+
+@pytest.mark.parametrize(("target", "read"), [("backbone", torch.load), ("safetensors", load_file)])
+def test_full_keeps_every_tensor_and_goes_on_training(run, target, read, tmp_path):
+    suffix = {"backbone": ".pth", "safetensors": ".safetensors"}[target]
+    report = export_weights(str(run / "epoch_2.pth"), target, tmp_path / f"f{suffix}", full=True)
+    state = state_of(run)
+    assert any(".queues." in key for key in state)
+    assert any(".prototypes." in key for key in state)
+    got = read(tmp_path / f"f{suffix}")
+    assert set(got) == set(state)
+    assert all(torch.equal(got[key], value) for key, value in state.items())
+    assert (report.matched, report.missing) == (len(state), ())
+    assert report.model == "mmssprl SSPRL with ResNet-18"
+    assert ("load_from='FILE'" in report.notes[0]) == (suffix == ".pth")
+    cfg = Config.fromfile(run / "ssprl_resnet18_scenes.py")
+    model = MODELS.build(cfg.model)
+    model.load_state_dict(got)
+    assert model.head.queues[0].num_filled == 8
+
+
+def test_full_keeps_the_queues_of_other_ranks_and_lengths(run, tmp_path):
+    checkpoint = torch.load(run / "epoch_2.pth", weights_only=False)
+    state = checkpoint["state_dict"]
+    key = "head.queues.0.features"
+    state[f"{key}_of_ranks"] = torch.stack([state[key], state[key] + 1])
+    state[key] = state[key][:, :4].clone()
+    torch.save(checkpoint, tmp_path / "two_ranks.pth")
+    config = str(run / "ssprl_resnet18_scenes.py")
+    out = tmp_path / "f.safetensors"
+    report = export_weights(
+        str(tmp_path / "two_ranks.pth"), "safetensors", out, config=config, full=True
+    )
+    assert report.matched == len(state)
+    got = load_file(out)
+    for name in (key, f"{key}_of_ranks"):
+        assert torch.equal(got[name], state[name])
+
+
+def test_full_of_another_algorithm_compares_tensors(run, tmp_path):
+    text = (run / "ssprl_resnet18_scenes.py").read_text()
+    assert "type='SSPRL'" in text
+    (tmp_path / "other.py").write_text(text.replace("type='SSPRL'", "type='MoCo'"))
+    report = export_weights(
+        str(run / "epoch_2.pth"),
+        "backbone",
+        tmp_path / "f.pth",
+        config=str(tmp_path / "other.py"),
+        full=True,
+    )
+    assert report.model == "mmpretrain ResNet-18"
+    assert report.notes[0].startswith("The config describes no SSPRL model: heads were compared")
+
+
+def test_full_must_fit_the_model_and_the_file(run, tmp_path):
+    backbone = str(run / "ssprl_resnet18_scenes_backbone.pth")
+    with pytest.raises(ValueError, match="must get a training checkpoint, .* holds a backbone al"):
+        export_weights(backbone, "backbone", tmp_path / "f.pth", full=True)
+    with pytest.raises(ValueError, match="must go to backbone or safetensors, but got mmdet"):
+        export_weights(str(run / "epoch_2.pth"), "mmdet", tmp_path / "f.pth", full=True)
+    checkpoint = torch.load(run / "epoch_2.pth", weights_only=False)
+    checkpoint["state_dict"].pop("head.prototypes.0.weight")
+    torch.save(checkpoint, tmp_path / "cut.pth")
+    config = str(run / "ssprl_resnet18_scenes.py")
+    with pytest.raises(ValueError, match=r"must load into its model, .*head.prototypes.0.weight"):
+        export_weights(
+            str(tmp_path / "cut.pth"), "backbone", tmp_path / "f.pth", config=config, full=True
+        )
+    assert [path.name for path in tmp_path.iterdir()] == ["cut.pth"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{run}/epoch_9.pth", "--to", "mmdet"], "there is no {run}/epoch_9.pth; training writes"),
+        (["{run}/epoch_2.pth", "--to", "timm"], "stem_channels=64, base_channels=64, num_stages=4"),
+        (["{run}/epoch_2.pth", "--to", "onnx", "--full"], "must go to backbone or safetensors"),
+        (["{run}/epoch_2.pth", "--to", "onnx", "--out", "{run}/x.pth"], "must end in .onnx, but g"),
+    ],
+)
+def test_mistakes_are_one_message(run, arguments, message, capsys):
+    before = sorted(run.iterdir())
+    assert main(["export", *(text.format(run=run) for text in arguments)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("mmssprl export: error: ")
+    assert error.count("\n") == 1
+    assert message.format(run=run) in error
+    assert sorted(run.iterdir()) == before
+
+
+def test_every_target_is_offered(capsys):
+    assert tuple(TARGETS) == _TARGETS
+    with pytest.raises(SystemExit):
+        main(["export", "w.pth", "--to", "caffe2"])
+    assert "invalid choice: 'caffe2'" in capsys.readouterr().err
+
+
+def test_the_report():
+    report = ExportReport(
+        target="torchvision",
+        file=Path("w.pth"),
+        num_bytes=44_780_000,
+        matched=None,
+        missing=("fc.weight", "fc.bias"),
+        model="torchvision resnet18",
+        map_difference=0.0,
+        pooled_difference=2.5e-7,
+        tolerance=1e-5,
+        notes=("First.", "Second."),
+    )
+    assert format_report(report) == (
+        "target                     torchvision\n"
+        "file                       w.pth\n"
+        "size                       44.78 MB\n"
+        "tensors matched            in the graph\n"
+        "missing                    fc.weight, fc.bias\n"
+        "unexpected                 none; one would have been an error\n"
+        "proved on                  torchvision resnet18\n"
+        "feature map differs by     0.0e+00\n"
+        "pooled features differ by  2.5e-07\n"
+        "allowed                    1e-05 of the largest feature\n"
+        "\nFirst.\n"
+        "\nSecond."
+    )

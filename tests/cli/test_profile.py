@@ -1,0 +1,183 @@
+"""``python -m mmssprl profile``: what is printed and written, mistakes, and two processes."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib.image
+import pytest
+from image_folders import save
+from profiles import PROFILE
+
+from mmssprl import profiling
+from mmssprl.cli import main
+from mmssprl.profiling import format_profile
+from mmssprl.shipped import shipped
+
+CONFIG = str(shipped("configs/ssprl/ssprl_resnet18_scenes.py"))
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def images(tmp_path):
+    for i in range(6):
+        save(tmp_path / "images" / f"{i}.png", i, size=(60, 80))
+    return str(tmp_path / "images")
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What the command asks for; the answer is PROFILE."""
+    calls = []
+
+    def measure(config, **options):
+        calls.append({"config": config, **options})
+        return PROFILE
+
+    monkeypatch.setattr(profiling, "profile_training", measure)
+    return calls
+
+
+def test_measures_prints_and_writes(images, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["profile", CONFIG, "--data", images, "--steps", "2", "--batch-size", "3"]
+    assert main([*words, "--out", "a/numbers.json", "--figure", "bars.png"]) == 0
+    text = capsys.readouterr().out
+    assert "% of step" in text
+    assert "step 1 of 2" in text
+    assert "a/numbers.json" in text
+    assert {path.name for path in tmp_path.iterdir()} == {"images", "a", "bars.png"}
+    numbers = json.loads(Path("a/numbers.json").read_text())
+    steps = [row for row in numbers["rows"] if row["part"] == "step"]
+    assert len(steps) == 9
+    assert sum(row["ms_per_step"] for row in steps) == pytest.approx(numbers["free_step_ms"])
+    assert numbers["images_per_s"] == pytest.approx(3000 / numbers["free_step_ms"])
+    assert numbers["num_steps"] == 2
+    assert numbers["setting"]["num_images"] == 6
+    assert matplotlib.image.imread("bars.png").shape[0] > 100
+
+
+def test_options_reach_the_measurement(asked, capsys):
+    assert main(["profile", "a.py"]) == 0
+    assert format_profile(PROFILE) in capsys.readouterr().out
+    log = asked[0].pop("log")
+    log("a line")
+    assert capsys.readouterr().out == "a line\n"
+    assert asked == [
+        {
+            "config": "a.py",
+            "data": None,
+            "steps": 30,
+            "batch_size": None,
+            "amp": False,
+            "compile": False,
+            "cfg_options": {},
+            "launcher": "none",
+        }
+    ]
+    words = ["--data", "d", "--steps", "7", "--batch-size", "5", "--amp", "--compile"]
+    words += ["--cfg-options", "a.b=3", "c=(0.5,1.0)", "d=x"]
+    main(["profile", "a.py", *words])
+    del asked[1]["log"]
+    assert asked[1] == {
+        "config": "a.py",
+        "data": "d",
+        "steps": 7,
+        "batch_size": 5,
+        "amp": True,
+        "compile": True,
+        "cfg_options": {"a.b": 3, "c": (0.5, 1.0), "d": "x"},
+        "launcher": "none",
+    }
+
+
+def test_csv(asked, tmp_path):
+    out = tmp_path / "rows.csv"
+    assert main(["profile", "a.py", "--out", str(out)]) == 0
+    rows = list(csv.DictReader(out.open()))
+    assert [row["phase"] for row in rows] == [row.name for row in PROFILE.rows]
+
+
+def test_other_ranks_say_and_write_nothing(asked, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    out = tmp_path / "numbers.json"
+    words = ["profile", "a.py", "--launcher", "pytorch", "--out", str(out)]
+    assert main(words) == 0
+    asked[0]["log"]("a line")
+    assert capsys.readouterr().out == ""
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--out", "numbers.txt"], "--out must end in .json or .csv, but got 'numbers.txt'."),
+        (["--figure", "bars"], "--figure must end in .png or .pdf, but got 'bars'."),
+        (["--cfg-options", "a"], "--cfg-options takes KEY=VALUE, but got 'a'."),
+        (["--out", "old.json"], "the output must not exist yet, but old.json does"),
+        (["--figure", "old.png"], "the output must not exist yet, but old.png does"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_measured(
+    asked, words, message, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("old.json", "old.png"):
+        Path(name).write_text("old")
+    assert main(["profile", "a.py", *words]) == 2
+    assert capsys.readouterr().err.startswith(f"mmssprl profile: error: {message}")
+    assert asked == []
+    assert Path("old.json").read_text() == "old"
+
+
+def test_force_replaces(asked, tmp_path):
+    out = tmp_path / "numbers.json"
+    out.write_text("old")
+    assert main(["profile", "a.py", "--out", str(out), "--force"]) == 0
+    assert json.loads(out.read_text())["num_steps"] == 30
+
+
+@pytest.mark.parametrize(
+    ("config", "words", "message"),
+    [
+        ("nowhere.py", [], "config must be a config file, but there is none at nowhere.py"),
+        (
+            str(shipped("configs/benchmarks/classification/linear_resnet18_scenes.py")),
+            [],
+            "config must be a pre-training config",
+        ),
+        (CONFIG, ["--data", "nowhere"], "data_root/data_prefix must be a folder of images"),
+        (CONFIG, ["--batch-size", "7"], "a step must not take more images than there are"),
+        (CONFIG, ["--amp"], "--amp needs an accelerator"),
+        (CONFIG, ["--steps", "0"], "--steps must be >= 1"),
+    ],
+)
+def test_mistakes_of_the_measurement_are_one_message(config, words, message, images, capsys):
+    assert main(["profile", config, "--data", images, *words]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"mmssprl profile: error: {message}")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.dist
+def test_two_processes(images, tmp_path):
+    out = tmp_path / "numbers.json"
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--standalone"]
+    command += ["-m", "mmssprl", "profile", CONFIG, "--data", images, "--launcher", "pytorch"]
+    command += ["--steps", "6", "--batch-size", "2", "--out", str(out)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("% of step") == 1
+    assert "one process" not in done.stdout
+    numbers = json.loads(out.read_text())
+    assert numbers["setting"]["num_processes"] == 2
+    assert numbers["num_steps"] == 6
+    # Sinkhorn's collectives are always there; what the all-reduce adds is noise at this size.
+    assert numbers["step_ms"]["communication"] > 0
+    assert min(numbers["step_ms"].values()) >= 0
+    assert numbers["images_per_s"] == pytest.approx(4000 / numbers["free_step_ms"])

@@ -1,0 +1,188 @@
+"""Every shipped config: documented, consistent, and its model and pipeline build and train."""
+
+import ast
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from mmengine.runner import Runner
+
+from mmssprl.pyramid import ViewLayout
+from mmssprl.registry import MODELS, TRANSFORMS
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = sorted((ROOT / "configs" / "ssprl").glob("*.py"))
+COCO = "ssprl_resnet50_2xb64-coslr-200e_coco"
+COCO_FORMS = [path for path in CONFIGS if path.stem.endswith("resnet50_2xb64-coslr-200e_coco")]
+
+
+def load(stem):
+    return Config.fromfile(ROOT / "configs" / "ssprl" / f"{stem}.py")
+
+
+def depth(path):
+    bases = Config._get_base_files(str(path))
+    return 1 + max((depth(path.parent / base) for base in bases), default=-1)
+
+
+def test_there_are_configs():
+    assert len(CONFIGS) >= 9
+    assert len(COCO_FORMS) == 6
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_is_documented_and_shallow(path):
+    text = ast.get_docstring(ast.parse(path.read_text()))
+    # A command may be wrapped by a backslash.
+    assert path.name in text.replace("\\\n        ", "")
+    assert "Hardware: " in text
+    assert "Not run at" in text or "CPU" in text
+    assert depth(path) <= 2
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_builds_and_takes_one_step_on_its_own_views(path):
+    cfg = Config.fromfile(path)
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        model = MODELS.build(cfg.model)
+        pipeline = [TRANSFORMS.build(step) for step in cfg.train_dataloader.dataset.pipeline]
+    assert pipeline[-1].layout == model.layout == ViewLayout.build(cfg.layout)
+    generator = torch.Generator().manual_seed(0)
+    samples = []
+    for seed in range(2):
+        image = torch.randint(0, 256, (3, 60, 80), generator=generator, dtype=torch.uint8)
+        results = {"img": image, "crop_seed": (seed,)}
+        for step in pipeline:
+            results = step(results)
+        samples.append(results["inputs"])
+    batch = {"inputs": [torch.stack(crops) for crops in zip(*samples, strict=True)]}
+    # One crop of each kind reaches the real backbone; the whole step is too slow for 10 configs.
+    data = model.data_preprocessor(batch, training=True)
+    assert [tuple(x.shape) for x in data["inputs"]] == [
+        (group.num_crops, 2, 3, group.px, group.px) for group in model.layout.groups
+    ]
+    with torch.no_grad():
+        features = model.backbone(data["inputs"][-1][0])[-1].mean(dim=(2, 3))
+    scales = [
+        features.expand(views, patches, *features.shape)
+        for views, patches in zip(
+            (model.layout.num_image_views, 2, 2), model.layout.patches_per_scale, strict=False
+        )
+    ]
+    model.head.set_epoch_length(10)
+    losses = model.head.loss(model.neck(scales))
+    assert all(torch.isfinite(loss) for loss in losses.values())
+    num_levels = len(model.layout.levels)
+    crosses = num_levels if cfg.model.head.get("with_cross", True) else 0
+    pyramids = 1 + (num_levels if cfg.model.head.get("with_pyramid", True) else 0)
+    assert len(losses) == pyramids + crosses
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_optimizer_and_schedule_build(path):
+    cfg = Config.fromfile(path)
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        from mmengine.optim import build_optim_wrapper
+
+        wrapper = build_optim_wrapper(torch.nn.Linear(2, 2), cfg.optim_wrapper)
+    assert wrapper.get_lr()["lr"] == [cfg.base_lr]
+    assert cfg.param_scheduler[0].T_max == cfg.train_cfg.max_epochs == cfg.max_epochs
+
+
+def test_released_recipe_on_coco():
+    """Section 3 of the method's notes: every published number of the recipe."""
+    cfg = load(f"ssprl-released_{COCO.removeprefix('ssprl_')}")
+    layout = ViewLayout.build(cfg.model.layout)
+    assert (layout.image_px, layout.image_area) == (224, (0.14, 1.0))
+    assert (layout.num_small, layout.small_px, layout.small_area) == (6, 96, (0.05, 0.14))
+    assert [(lv.grid, lv.resize_px, lv.cell_px, lv.patch_px) for lv in layout.levels] == [
+        (2, 314, 157, 112),
+        (3, 383, 127, 96),
+    ]
+    assert all(level.area == (0.6, 1.0) for level in layout.levels)
+    expected_head = {
+        "variant": "released",
+        "num_prototypes": 300,
+        "num_patch_prototypes": 150,
+        "temperature": 0.1,
+        "epsilon": 0.05,
+        "num_iters": 3,
+        "alpha": 0.25,
+        "beta": 0.25,
+        "cross_weight": 1.0,
+        "queue_length": 1920 // 2,  # rows over all ranks, on two of them
+        "patch_queue_length": 4992 // 2,
+        "queue_start_epoch": 80,
+        "freeze_epochs": 1,
+        "in_channels": 128,
+    }
+    assert expected_head.items() <= dict(cfg.model.head).items()
+    assert (cfg.model.neck.hid_channels, cfg.model.neck.out_channels) == (2048, 128)
+    assert dict(cfg.optim_wrapper.optimizer) == {
+        "type": "LARC",
+        "lr": 0.6,
+        "momentum": 0.9,
+        "weight_decay": 1e-6,
+        "trust_coefficient": 0.001,
+    }
+    assert cfg.param_scheduler[0].eta_min == pytest.approx(0.0006)
+    assert (cfg.max_epochs, cfg.train_dataloader.batch_size) == (200, 64)
+    augmentation = dict(cfg.model.data_preprocessor)
+    assert augmentation == {
+        "type": "PyramidPreprocessor",
+        "flip_prob": 0.5,
+        "brightness": 0.8,
+        "contrast": 0.8,
+        "saturation": 0.8,
+        "hue": 0.2,
+        "jitter_prob": 0.8,
+        "grayscale_prob": 0.2,
+        "blur_prob": 0.5,
+        "blur_sigma": (0.1, 2.0),
+        "std": pytest.approx((0.228 * 255, 0.224 * 255, 0.225 * 255)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value"),
+    [
+        ("released", "variant", "released"),
+        ("shared-prototypes", "share_prototypes", True),
+        ("pyramid-only", "with_cross", False),
+        ("cross-only", "with_pyramid", False),
+    ],
+)
+def test_forms_differ_from_the_paper_in_one_field(name, field, value):
+    paper, form = load(COCO), load(f"ssprl-{name}_{COCO.removeprefix('ssprl_')}")
+    assert dict(form.model.head) == {**paper.model.head, field: value}
+    red = {"released": 0.228}.get(name, 0.229)
+    preprocessor = MODELS.build({**form.model.data_preprocessor, "layout": form.model.layout})
+    assert preprocessor.std == pytest.approx((255 * red, 255 * 0.224, 255 * 0.225))
+    assert form.optim_wrapper == paper.optim_wrapper
+    assert form.train_dataloader.batch_size == paper.train_dataloader.batch_size
+
+
+def test_imagenet_recipe():
+    cfg = load("ssprl_resnet50_8xb32-coslr-100e_in1k")
+    assert cfg.train_dataloader.batch_size * 8 == 256
+    assert cfg.model.head.queue_length * 8 == 3840
+    assert cfg.model.head.patch_queue_length * 8 == 4992
+    assert (cfg.model.head.num_prototypes, cfg.model.head.queue_start_epoch) == (3000, 15)
+    assert (cfg.train_cfg.max_epochs, cfg.param_scheduler[0].T_max) == (100, 100)
+
+
+def test_dataloader_of_the_sample_config_builds(tmp_path):
+    from mmssprl.datasets.scenes import generate_scenes
+
+    generate_scenes(tmp_path / "s", num_train=40, num_val=1, size_px=96, progress=False)
+    cfg = load("ssprl_resnet18_scenes")
+    cfg.train_dataloader.dataset.data_root = str(tmp_path / "s" / "coco" / "train2014")
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        loader = Runner.build_dataloader(cfg.train_dataloader, seed=0)
+    batch = next(iter(loader))
+    groups = ViewLayout.build(cfg.layout).groups
+    assert [tuple(x.shape[1:]) for x in batch["inputs"]] == [
+        (group.num_crops, 3, group.px, group.px) for group in groups
+    ]

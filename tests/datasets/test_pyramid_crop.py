@@ -1,0 +1,253 @@
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from image_folders import coordinates
+from PIL import Image
+from torchvision.transforms.functional import resize
+
+from mmssprl.datasets.transforms.pyramid_crop import PyramidCrop, _Cropper, _draw_box
+from mmssprl.pyramid import PyramidLevel, ViewLayout
+from mmssprl.registry import TRANSFORMS
+
+# On an image of exactly resize_px, area (1, 1) makes the level's crop the image itself, and the
+# resize the identity: patches are slices, and coordinates are read off their pixels exactly.
+GRID, RESIZE, PATCH, CELL = 3, 62, 12, 20
+EXACT = ViewLayout(
+    image_px=16,
+    num_small=2,
+    small_px=8,
+    levels=(
+        PyramidLevel(GRID, RESIZE, PATCH, (1.0, 1.0)),
+        PyramidLevel(2, RESIZE, 8, (1.0, 1.0)),
+    ),
+)
+
+
+def patches_of(layout, results, scale):
+    """Return the crops (2, P, 3, px, px) of one patch scale."""
+    for group, crops in zip(layout.groups, results["inputs"], strict=True):
+        for slot in group.slots:
+            if slot.scale == scale:
+                return crops[slot.start : slot.stop].unflatten(0, (2, -1))
+    raise KeyError(scale)
+
+
+def cut(layout, image, *seed):
+    return PyramidCrop(layout)({"img": image, "crop_seed": seed})
+
+
+def patch_cells(patches, cell=CELL):
+    """Return the cell (row, column) of each patch (V, P, 3, px, px), checking that it is one."""
+    rows, columns = patches[..., 1, :, :].int(), patches[..., 0, :, :].int()
+    for pixels in (rows, columns):
+        first, last = pixels.amin((-1, -2)) // cell, pixels.amax((-1, -2)) // cell
+        assert torch.equal(first, last)
+    return rows[..., 0, 0] // cell, columns[..., 0, 0] // cell
+
+
+def test_one_packed_tensor_per_group_in_the_order_of_the_layout():
+    # Small views and the second level have 8 px, but the first level lies between them.
+    results = cut(EXACT, coordinates(RESIZE, RESIZE), 0)
+    assert list(results) == ["inputs"]
+    assert [tuple(x.shape) for x in results["inputs"]] == [
+        (2, 3, 16, 16),
+        (2, 3, 8, 8),
+        (18, 3, PATCH, PATCH),
+        (8, 3, 8, 8),
+    ]
+    layout = ViewLayout(8, num_small=2, small_px=8, levels=EXACT.levels[1:])
+    assert [x.shape[0] for x in cut(layout, coordinates(RESIZE, RESIZE), 0)["inputs"]] == [12]
+    assert {x.dtype for x in results["inputs"]} == {torch.uint8}
+    # A patch is a slice: its rows and columns count up by one. A small view is resized.
+    slopes = results["inputs"][1][:, 1].int().diff(dim=1)
+    assert (slopes[2:] == 1).all()
+    assert not (slopes[:2] == 1).all()
+
+
+def test_split_of_the_layout_finds_the_views_by_their_place():
+    inputs = cut(EXACT, coordinates(RESIZE, RESIZE), 1)["inputs"]
+    centres = EXACT.split([crops[:, :2].double().mean((-1, -2)) for crops in inputs])  # (V, P, 2)
+    assert [tuple(c.shape) for c in centres] == [(2 + 2, 1, 2), (2, 9, 2), (2, 4, 2)]
+    for scale, cell in ((1, 20), (2, 31)):
+        cells = (centres[scale] // cell).int()
+        assert torch.equal(cells[0], cells[1])
+        assert len(set(map(tuple, cells[0].tolist()))) == len(cells[0])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_patches_lie_in_their_cells_and_both_views_in_the_same(seed):
+    results = cut(EXACT, coordinates(RESIZE, RESIZE), seed)
+    for scale, grid, cell in ((1, 3, 20), (2, 2, 31)):
+        rows, columns = patch_cells(patches_of(EXACT, results, scale), cell)
+        assert torch.equal(rows[0], rows[1])
+        assert torch.equal(columns[0], columns[1])
+        visited = list(zip(rows[0].tolist(), columns[0].tolist(), strict=True))
+        assert sorted(visited) == [(r, c) for r in range(grid) for c in range(grid)]
+        # Row by row: a permutation of the rows and one of the columns, not of the cells.
+        assert len({tuple(c) for c in columns[0].view(grid, grid).tolist()}) == 1
+        assert all(len(set(r)) == 1 for r in rows[0].view(grid, grid).tolist())
+
+
+def test_every_order_of_rows_and_columns_occurs_equally_often():
+    layout = ViewLayout(8, levels=(PyramidLevel(3, 24, 8, (1.0, 1.0)),))
+    image, orders = coordinates(24, 24), Counter()
+    transform = PyramidCrop(layout)
+    for seed in range(720):
+        results = transform({"img": image, "crop_seed": (seed,)})
+        rows, columns = patch_cells(patches_of(layout, results, 1), 8)
+        orders[tuple(rows[0, ::3].tolist()), tuple(columns[0, :3].tolist())] += 1
+    assert len(orders) == 36
+    chi2 = sum((n - 20) ** 2 / 20 for n in orders.values())
+    assert chi2 < 66.6  # 0.999 quantile for 35 degrees of freedom
+
+
+def test_positions_in_the_cell_are_uniform_and_leave_the_remainder_out():
+    image = coordinates(RESIZE, RESIZE)
+    offsets, largest = Counter(), 0
+    transform = PyramidCrop(EXACT)
+    for seed in range(200):
+        results = transform({"img": image, "crop_seed": (seed,)})
+        patches = patches_of(EXACT, results, 1)[:, :, :2]
+        largest = max(largest, int(patches.max()))
+        offsets.update((patches[..., 0, 0] % CELL).flatten().tolist())
+    assert largest == GRID * CELL - 1  # 60 and 61 are left over
+    assert sorted(offsets) == list(range(CELL - PATCH + 1))
+    expected = offsets.total() / 9
+    assert sum((n - expected) ** 2 / expected for n in offsets.values()) < 26.1  # 8 degrees, 0.999
+
+
+def test_views_crop_the_cell_independently():
+    patches = patches_of(EXACT, cut(EXACT, coordinates(RESIZE, RESIZE), 3), 1)
+    assert (patches[0] != patches[1]).flatten(1).any(1).sum() >= 8
+    # Nor do the patches of one view share an offset.
+    assert len(set((patches[0, :, 0, 0, 0] % CELL).tolist())) > 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_both_views_and_all_patches_share_one_random_resized_crop(seed):
+    # Patches as large as their cells sit at known places, so that all pixels of both views must
+    # lie on ONE affine map from the resized crop to the image.
+    layout = ViewLayout(8, levels=(PyramidLevel(2, 80, 40, (0.3, 0.9)),))
+    patches = patches_of(layout, cut(layout, coordinates(250, 250), seed), 1).double()
+    for channel in (0, 1):
+        lines = patches[:, :, channel].mean(-2 if channel == 0 else -1)  # (2, 4, 40)
+        is_second = lines[0, :, 0] > lines[0, :, 0].mean()
+        place = torch.arange(40) + 40.0 * is_second[:, None]
+        x = torch.stack([place.flatten(), torch.ones(160)], 1).double()
+        fit = torch.linalg.lstsq(x, lines[0].reshape(-1, 1)).solution
+        for view in (0, 1):
+            assert ((x @ fit).view(4, 40) - lines[view]).abs().max() < 1.5
+        assert 250 / 80 * math.sqrt(0.3 * 0.74) < fit[0] < 250 / 80
+
+
+def test_small_and_image_views_are_independent_crops_of_their_own_areas():
+    layout = ViewLayout(16, (0.3, 0.5), num_small=4, small_px=12, small_area=(0.1, 0.2), levels=())
+    views, small = cut(layout, coordinates(200, 200), 0)["inputs"]
+    for crops, low, high in ((views, 0.3, 0.5), (small, 0.1, 0.2)):
+        # A crop's side is the step between two of its pixels, away from the border, times px.
+        middle = crops[:, :2, 4:9, 4:9].double()
+        width = (middle[:, 0, 0, 4] - middle[:, 0, 0, 0]) / 4 * crops.shape[-1]
+        height = (middle[:, 1, 4, 0] - middle[:, 1, 0, 0]) / 4 * crops.shape[-1]
+        shares = height * width / 200**2
+        assert 0.9 * low < shares.min()
+        assert shares.max() < 1.1 * high
+    corners = [tuple(x[:2, 0, 0].tolist()) for x in (*views, *small)]
+    assert len(set(corners)) == 6
+
+
+def test_shares_of_the_area_and_aspects_have_the_stated_distribution():
+    rng = np.random.default_rng(0)
+    boxes = [_draw_box(600, 800, (0.05, 0.14), rng) for _ in range(4000)]
+    tops, lefts, heights, widths = np.array(boxes, float).T
+    shares = heights * widths / (600 * 800)
+    assert 0.0495 < shares.min() < 0.0515
+    assert 0.1385 < shares.max() < 0.1405
+    assert abs(shares.mean() - 0.095) < 0.0015
+    logs = np.log(widths / heights) / math.log(4 / 3)
+    assert np.abs(logs).max() < 1.02
+    assert abs(logs.mean()) < 0.03
+    assert abs(logs.std() - 1 / math.sqrt(3)) < 0.015  # uniform on [-1, 1]
+    for corner, free in ((tops, 600 - heights), (lefts, 800 - widths)):
+        quantiles = np.sort(corner / free)[[400, 2000, 3600]]
+        assert np.allclose(quantiles, [0.1, 0.5, 0.9], atol=0.03)
+
+
+@pytest.mark.parametrize(
+    ("size", "box"),
+    [
+        ((100, 1000), (0, 434, 100, 133)),  # wide: width / height 4/3
+        ((1000, 100), (434, 0, 133, 100)),  # tall: width / height 3/4
+        ((100, 110), (0, 0, 100, 110)),  # legal aspect: everything
+        ((1, 1), (0, 0, 1, 1)),
+    ],
+)
+def test_central_crop_where_no_draw_fits(size, box):
+    top, left, height, width = _draw_box(*size, (1.0, 1.0), np.random.default_rng(0))
+    assert (height, width) == box[2:]
+    assert abs(top - box[0]) <= 1
+    assert abs(left - box[1]) <= 1
+
+
+@pytest.mark.parametrize("px", [96, 224, 383])
+def test_resized_crop_matches_torchvision_on_pil(px):
+    rng = np.random.default_rng(px)
+    coarse = Image.fromarray(rng.integers(0, 256, (40, 50, 3), dtype=np.uint8))
+    image = np.array(coarse.resize((400, 320), Image.Resampling.BICUBIC))
+    image = (image + rng.integers(0, 20, image.shape)).clip(0, 255).astype(np.uint8)
+    got = _Cropper(image, np.random.default_rng(5)).random_resized_crop((0.2, 0.9), px)
+    top, left, height, width = _draw_box(320, 400, (0.2, 0.9), np.random.default_rng(5))
+    crop = Image.fromarray(image[top : top + height, left : left + width])
+    difference = np.abs(np.array(resize(crop, [px, px])).astype(int) - got)
+    assert (difference <= 1).mean() >= 0.99
+    assert difference.max() <= 3
+
+
+def test_same_seed_same_crops_and_any_other_seed_other_crops():
+    image = coordinates(120, 160)
+    reference = cut(EXACT, image, 3, 1, 4)["inputs"]
+    for again, first in zip(cut(EXACT, image, 3, 1, 4)["inputs"], reference, strict=True):
+        assert torch.equal(again, first)
+    for seed in ((4, 1, 4), (3, 2, 4), (3, 1, 5)):
+        assert not torch.equal(cut(EXACT, image, *seed)["inputs"][0], reference[0])
+
+
+def test_array_and_any_memory_layout_give_the_crops_of_the_tensor():
+    image = coordinates(90, 70)
+    expected = cut(EXACT, image, 0)["inputs"]
+    channel_last = image.permute(1, 2, 0).contiguous()
+    for variant in (channel_last.numpy(), channel_last.permute(2, 0, 1)):
+        for a, b in zip(cut(EXACT, variant, 0)["inputs"], expected, strict=True):
+            assert torch.equal(a, b)
+
+
+def test_images_smaller_than_a_patch_are_scaled_up():
+    results = cut(ViewLayout(num_small=6), torch.full((3, 5, 4), 9, dtype=torch.uint8), 0)
+    assert [len(x) for x in results["inputs"]] == [2, 6, 8, 18]
+    assert all((x == 9).all() for x in results["inputs"])
+
+
+def test_registry_builds_from_a_dict():
+    layout = {"image_px": 32, "levels": [{"grid": 2, "resize_px": 40, "patch_px": 16}]}
+    transform = TRANSFORMS.build({"type": "PyramidCrop", "layout": layout})
+    assert [tuple(x.shape) for x in transform({"img": coordinates(50, 50)})["inputs"]] == [
+        (2, 3, 32, 32),
+        (8, 3, 16, 16),
+    ]
+    assert "patch_px=16" in repr(transform)
+
+
+def test_layout_and_image_errors():
+    with pytest.raises(TypeError, match="layout must be a ViewLayout or a dict"):
+        PyramidCrop(224)
+    with pytest.raises(ValueError, match=r"levels\[0\]: grid must be at least 2"):
+        PyramidCrop({"levels": [{"grid": 1, "resize_px": 40, "patch_px": 16}]})
+    transform = PyramidCrop(EXACT)
+    image = coordinates(9, 8)
+    for bad in (image.float(), image[:1], image[0], image.permute(1, 2, 0), image[:, :0]):
+        with pytest.raises(ValueError, match=r"img must be an RGB image.*but got torch.* of shape"):
+            transform({"img": bad})
+    with pytest.raises(TypeError, match=r"img must be a uint8 tensor.*but got Image"):
+        transform({"img": Image.new("RGB", (9, 9))})

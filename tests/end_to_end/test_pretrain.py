@@ -1,0 +1,274 @@
+"""From images to weights: the commands as users type them, on small data."""
+
+import contextlib
+import io
+import json
+import math
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.runner import Runner
+from paces import stub_pace
+
+from mmssprl.cli import main
+from mmssprl.datasets.scenes import generate_scenes
+from mmssprl.pretraining import pace
+
+ROOT = Path(__file__).parents[2]
+SCENES_CONFIG = ROOT / "configs" / "ssprl" / "ssprl_resnet18_scenes.py"
+RELEASED_CONFIG = ROOT / "configs" / "ssprl" / "ssprl-released_resnet50_2xb64-coslr-200e_coco.py"
+COCO128 = ROOT.parent / "shared" / "data" / "coco128" / "train2014"
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data") / "scenes"
+    return generate_scenes(folder, num_train=24, num_val=12, size_px=96, progress=False)
+
+
+def random_states():
+    numbers = np.random.get_state()[1].tolist()  # noqa: NPY002  the state that mmengine seeds
+    return random.getstate(), numbers, torch.get_rng_state().tolist()
+
+
+@pytest.fixture(scope="module")
+def own_run(scenes, tmp_path_factory):
+    """The work dir of `pretrain` on 24 images, what it said, random states around its timing."""
+    folder = tmp_path_factory.mktemp("runs")
+    arguments = ["pretrain", str(scenes / "coco" / "train2014"), "--work-dir", str(folder / "own")]
+    arguments += ["--backbone", "resnet18", "--epochs", "2", "--batch-size", "8"]
+    states, measure = [], pace.measure_pace
+
+    def measure_and_look(*args, **options):
+        states.append(random_states())
+        result = measure(*args, **options)
+        states.append(random_states())
+        assert list(folder.iterdir()) == []
+        return result
+
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:
+        patch.setattr(pace, "measure_pace", measure_and_look)
+        assert main(arguments) == 0
+    return folder / "own", said.getvalue(), states
+
+
+@pytest.fixture(scope="module")
+def pretrained(own_run):
+    return own_run[0]
+
+
+def test_pretrain_forecasts_what_the_run_takes(own_run):
+    work_dir, said, states = own_run
+    (line,) = (line for line in said.splitlines() if line.startswith("forecast: "))
+    hours, memory, disk = re.fullmatch(
+        r"forecast: 2 epochs, about (.+) on this CPU \(\d+ cores\), ([\d.]+) GB of memory, "
+        r"(\d+) MB of checkpoints( \(.*\))?",
+        line,
+    ).group(1, 2, 3)
+    assert re.fullmatch(r"\d+ (s|min)", hours)
+    assert 0.3 < float(memory) < 4
+    files = sum(path.stat().st_size for path in work_dir.glob("*.pth")) / 1e6
+    assert float(disk) == pytest.approx(files, rel=0.03)
+    assert states[0] == states[1]
+
+
+def test_the_console_of_pretrain_has_what_a_person_needs(own_run):
+    work_dir, said, _ = own_run
+    lines = said.splitlines()
+    assert len(lines) < 40
+    assert sum("Epoch(train)" in line for line in lines) == 6
+    assert lines[-1].startswith("next: python -m mmssprl probe ")
+    (log,) = work_dir.glob("*/*.log")
+    for dump in ("System environment:", "Config:\n", "Hooks will be executed", "FileClient"):
+        assert dump in log.read_text()
+        assert dump not in said
+
+
+def test_pretrain_leaves_config_checkpoint_and_weights(pretrained):
+    cfg = Config.fromfile(pretrained / "ssprl_resnet18.py")
+    assert cfg.train_cfg.max_epochs == 2
+    assert cfg.model.layout == cfg.train_dataloader.dataset.pipeline[0].layout
+    assert cfg.model.layout.image_px == 48  # 96 px images on a CPU
+    checkpoint = torch.load(pretrained / "epoch_2.pth", weights_only=False)
+    assert int(checkpoint["state_dict"]["head._extra_state"]) == 6
+    weights = torch.load(pretrained / "ssprl_resnet18_backbone.pth", weights_only=True)
+    import torchvision
+
+    result = torchvision.models.resnet18().load_state_dict(weights, strict=False)
+    assert result.missing_keys == ["fc.weight", "fc.bias"]
+    assert result.unexpected_keys == []
+    logged = [
+        json.loads(line)
+        for path in pretrained.glob("*/vis_data/scalars.json")
+        for line in path.read_text().splitlines()
+    ]
+    assert logged
+    assert all(math.isfinite(entry["loss"]) for entry in logged)
+
+
+def test_the_next_command_it_names_works(pretrained, scenes, capsys):
+    weights = pretrained / "ssprl_resnet18_backbone.pth"
+    assert main(["probe", str(weights), str(scenes / "coco"), "--image-px", "48"]) == 0
+    assert "mAP %" in capsys.readouterr().out
+
+
+def test_pretrain_refuses_a_used_work_dir_and_resumes_it(pretrained, scenes, capsys):
+    images = str(scenes / "coco" / "train2014")
+    before = (pretrained / "epoch_2.pth").stat().st_mtime_ns
+    assert main(["pretrain", images, "--work-dir", str(pretrained), "--backbone", "resnet18"]) == 2
+    assert "go on with its run by --resume" in capsys.readouterr().err
+    assert (pretrained / "epoch_2.pth").stat().st_mtime_ns == before
+    # Complete already: resuming trains nothing more and changes no weights.
+    weights = torch.load(pretrained / "ssprl_resnet18_backbone.pth")
+    resume = ["pretrain", "--work-dir", str(pretrained), "--resume"]
+    assert main([*resume, images, "--verbose"]) == 0
+    out = capsys.readouterr().out
+    assert "System environment:" in out
+    assert "Hooks will be executed" in out
+    assert "forecast" not in out
+    for name, value in torch.load(pretrained / "ssprl_resnet18_backbone.pth").items():
+        assert torch.equal(value, weights[name])
+    assert (pretrained / "epoch_2.pth").stat().st_mtime_ns == before
+    assert main([*resume, str(pretrained)]) == 2
+    assert "--resume goes on with the run's own images" in capsys.readouterr().err
+    assert main([*resume, images, "--epochs", "4"]) == 2
+    assert "leave --epochs, --batch-size" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing_folder"], "missing_folder"),
+        (["{images}", "--batch-size", "64"], "choose a batch size from 2 to 24"),
+        (["{images}", "--epochs", "0"], "epochs must be >= 1, but got 0"),
+        (["{images}", "--resume", "--work-dir", "nowhere"], "--resume needs the config of one run"),
+    ],
+)
+def test_pretrain_tells_what_is_wrong(arguments, message, scenes, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    images = str(scenes / "coco" / "train2014")
+    assert main(["pretrain", *(a.format(images=images) for a in arguments)]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.dist
+def test_two_processes_train_the_sample_config(scenes, tmp_path):
+    command = ["bash", str(ROOT / "tools" / "dist_train.sh"), str(SCENES_CONFIG), "2"]
+    command += ["--work-dir", str(tmp_path / "run"), "--cfg-options"]
+    command += [
+        f"train_dataloader.dataset.data_root={scenes / 'coco' / 'train2014'}",
+        "train_dataloader.batch_size=4",
+        "train_cfg.max_epochs=1",
+        "model.head.queue_length=4",
+        "default_hooks.logger.interval=1",
+    ]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHON": sys.executable}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    state = torch.load(tmp_path / "run" / "epoch_1.pth", weights_only=False)["state_dict"]
+    assert int(state["head._extra_state"]) == 3  # 24 images, 2 processes x 4
+    ranks = state["head.queues.0.features_of_ranks"]
+    assert ranks.shape == (2, 2, 4, 64)
+    assert not torch.equal(ranks[0], ranks[1])
+
+
+def test_sample_weights_do_not_depend_on_the_number_of_workers(scenes, tmp_path):
+    states = []
+    for workers in (0, 2):
+        cfg = Config.fromfile(SCENES_CONFIG)
+        cfg.merge_from_dict(
+            {
+                "work_dir": str(tmp_path / str(workers)),
+                "experiment_name": f"workers_{workers}",
+                "train_dataloader.dataset.data_root": str(scenes / "coco" / "train2014"),
+                "train_dataloader.num_workers": workers,
+                "train_dataloader.batch_size": 8,
+                "train_cfg.max_epochs": 2,
+            }
+        )
+        runner = Runner.from_cfg(cfg)
+        runner.train()
+        states.append(runner.model.state_dict())
+    for name, value in states[0].items():
+        assert torch.equal(value, states[1][name]), name
+
+
+@pytest.mark.skipif(not COCO128.is_dir(), reason="needs the COCO sample beside the checkout")
+def test_coco_recipe_starts_at_ln_k_on_real_photographs(tmp_path):
+    images = tmp_path / "images"
+    images.mkdir()
+    for path in sorted(COCO128.glob("*.jpg"))[:2]:
+        (images / path.name).symlink_to(path)
+    cfg = Config.fromfile(RELEASED_CONFIG)
+    cfg.merge_from_dict(
+        {
+            "work_dir": str(tmp_path / "run"),
+            "experiment_name": "coco128",
+            "train_dataloader.dataset.data_root": str(images),
+            "train_dataloader.batch_size": 2,
+            "train_dataloader.num_workers": 0,
+            "train_dataloader.persistent_workers": False,
+            "train_cfg.max_epochs": 1,
+            "default_hooks.logger.interval": 1,
+            "default_hooks.checkpoint.save_last": False,
+        }
+    )
+    runner = Runner.from_cfg(cfg)
+    runner.train()
+    scalars = next(tmp_path.glob("run/*/vis_data/scalars.json"))
+    first = json.loads(scalars.read_text().splitlines()[0])
+    for name, weight, k in (
+        ("pyramid_s0", 1.0, 300),
+        ("pyramid_s1", 0.25, 150),
+        ("pyramid_s2", 0.25, 150),
+        ("cross_s1", 0.25, 300),
+        ("cross_s2", 0.25, 300),
+    ):
+        assert first[f"loss_{name}"] / weight == pytest.approx(math.log(k), rel=0.15), name
+
+
+def test_module_runs_as_a_script():
+    done = subprocess.run(
+        [sys.executable, "-m", "mmssprl", "pretrain", "--help"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0
+    assert "python -m mmssprl pretrain photos/" in done.stdout
+
+
+def test_too_many_broken_images_stop_with_one_message(scenes, tmp_path, monkeypatch, capsys):
+    stub_pace(monkeypatch)
+    images = tmp_path / "images"
+    shutil.copytree(scenes / "coco" / "train2014", images)
+    for path in sorted(images.iterdir())[:5]:
+        path.write_bytes(path.read_bytes()[:500])
+    arguments = ["pretrain", str(images), "--work-dir", str(tmp_path / "run")]
+    arguments += ["--backbone", "resnet18", "--epochs", "1", "--batch-size", "8"]
+    # Found by a loader's worker process, told by this one.
+    assert main(arguments) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("mmssprl pretrain: error: max_bad_share=0.01: at most this share")
+    listed = (tmp_path / "run" / "bad_images.txt").read_text().splitlines()
+    assert 2 <= len(listed) <= 5
+
+
+def test_training_without_data_ends_with_one_line(tmp_path):
+    command = [sys.executable, str(ROOT / "tools" / "train.py"), str(SCENES_CONFIG)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1
+    told = done.stderr.splitlines()[-1]
+    assert told.startswith("train.py: error: ")
+    assert "data/scenes/coco/train2014" in told
+    assert "Traceback" not in done.stderr

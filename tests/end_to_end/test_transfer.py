@@ -1,0 +1,137 @@
+"""The chain on the sample data: pre-train, then all four protocols by the benchmark's runs."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from mmcv_builds import IS_COMPILED, without_operators
+from mmengine.config import Config
+
+from mmssprl.benchmark.execute import execute_plan
+from mmssprl.benchmark.plan import Weights, make_plan
+from mmssprl.benchmark.protocols import choose_protocols
+from mmssprl.datasets.scenes import generate_scenes
+
+ROOT = Path(__file__).parents[2]
+PRETRAINING = ROOT / "configs/ssprl/ssprl_resnet18_scenes.py"
+# The schedules of the profile, shortened: their form and learning rates stay.
+LINEAR = """
+_base_ = {base!r}
+train_cfg = dict(max_epochs=6, val_interval=6)
+param_scheduler = [dict(_base_.param_scheduler[0], T_max=6)]
+"""
+SEMISUP = """
+_base_ = {base!r}
+train_cfg = dict(max_epochs=25, val_interval=25)
+param_scheduler = [dict(_base_.param_scheduler[0], milestones=[15, 20])]
+"""
+# In a few steps on a few images the figures mean nothing, but every part is used.
+DENSE = """
+_base_ = {base!r}
+train_cfg = dict(max_iters=3, val_interval=3)
+test_dataloader = dict(dataset=dict(indices=4))
+"""
+
+pytestmark = pytest.mark.full
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("transfer")
+
+
+@pytest.fixture(scope="module")
+def scenes(folder):
+    return generate_scenes(
+        folder / "scenes", num_train=1200, num_val=600, size_px=96, progress=False
+    )
+
+
+@pytest.fixture(scope="module")
+def rows(folder, scenes):
+    """The backbone of the shipped recipe, and random weights of the same architecture."""
+    work_dir = folder / "pretrain"
+    images = f"train_dataloader.dataset.data_root={scenes}/coco/train2014"
+    done = subprocess.run(
+        [sys.executable, "tools/train.py", str(PRETRAINING), "--work-dir", str(work_dir)]
+        + ["--cfg-options", images],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    backbone = Config.fromfile(PRETRAINING).model.backbone.to_dict()
+    weights = work_dir / "ssprl_resnet18_scenes_backbone.pth"
+    return [Weights("ssprl", str(weights), backbone), Weights("random", "random", backbone)]
+
+
+def shortened(name, change, folder, **others):
+    """Return a protocol of the profile with a changed config."""
+    (protocol,) = choose_protocols("scenes", [name])
+    config = folder / f"short_{name}.py"
+    config.write_text(change.format(base=str(ROOT / protocol.config)))
+    return replace(protocol, config=str(config), **others)
+
+
+def run(rows, protocols, folder, scenes, name, num_gpus=1):
+    plan = make_plan(
+        rows,
+        protocols,
+        profile="scenes",
+        data=scenes,
+        work_dir=folder / name,
+        num_seeds=1,
+        num_gpus=num_gpus,
+    )
+    results = execute_plan(plan, num_jobs=2, threads=1, log=lambda line: None)
+    assert [(r.status, r.reason) for r in results] == [("done", "")] * len(results)
+    return {(r.protocol, r.weights): r.metrics for r in results}
+
+
+def test_pretrained_weights_beat_random_ones_with_few_labels_and_frozen(rows, folder, scenes):
+    protocols = [
+        shortened("linear", LINEAR, folder),
+        shortened("semisup-10", SEMISUP, folder),
+    ]
+    found = run(rows, protocols, folder, scenes, "multi_label")
+    for protocol in ("linear-coco", "semisup-10"):
+        assert found[protocol, "ssprl"]["mAP"] > found[protocol, "random"]["mAP"]
+
+
+def run_dense(row, folder, scenes, name, num_gpus):
+    """Run detection in ``num_gpus`` processes and segmentation in one; return their logs."""
+    protocols = [
+        shortened("detection", DENSE, folder, images_per_step=8),
+        shortened("segmentation", DENSE, folder, images_per_step=0),
+    ]
+    found = run([row], protocols, folder, scenes, name, num_gpus=num_gpus)
+    assert list(found["detection", row.name]) == [
+        *("AP", "AP50", "AP75"),
+        *("mask_AP", "mask_AP50", "mask_AP75"),
+    ]
+    assert list(found["segmentation", row.name]) == ["mIoU"]
+    logs = [path.read_text() for path in (folder / name / "runs").rglob("run.log")]
+    assert len(logs) == 2
+    return logs
+
+
+def test_detection_and_segmentation_run_unmodified_packages(rows, folder, scenes):
+    logs = run_dense(rows[0], folder, scenes, "dense", num_gpus=2)
+    assert all("ssprl_resnet18_scenes_backbone.pth" in log for log in logs)
+    assert sum("SyncBatchNorm has no CPU kernel" in log for log in logs) == 1
+    # The training says it and the test, of several processes the first.
+    said = [log.count("nms and roi_align are torchvision's") for log in logs]
+    assert said == ([0, 0] if IS_COMPILED else [2, 2])
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="this mmcv has no compiled operators: tested above")
+def test_detection_and_segmentation_run_on_torchvisions_operators(
+    rows, folder, scenes, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PYTHONPATH", without_operators(tmp_path)["PYTHONPATH"])
+    logs = run_dense(rows[1], folder, scenes, "dense_torchvision", num_gpus=1)
+    assert [log.count("nms and roi_align are torchvision's") for log in logs] == [2, 2]

@@ -1,0 +1,217 @@
+"""No file of weights or of a training runs code, and what cannot be used says so in one line."""
+
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from linear_config import CONFIG as LINEAR
+from mmengine.config import Config
+from mmengine.logging import HistoryBuffer
+from mmengine.model import initialize
+from mmengine.runner.checkpoint import CheckpointLoader
+from probe_folders import write_coco
+from tiny_benchmark import save_backbone
+from torch import nn
+from toy_checkpoint import (
+    LOADING,
+    RESUMING,
+    go_on,
+)
+
+from mmssprl import cli
+from mmssprl.engine.initial_weights import apply_weights
+from mmssprl.errors import UserError
+from mmssprl.weights import read_checkpoint, read_training_checkpoint
+from mmssprl.weights.safe_globals import training_types_allowed
+
+pytest_plugins = ["toy_checkpoint"]
+
+NARROW = {
+    **{"type": "ResNet", "depth": 18, "stem_channels": 8, "base_channels": 8, "num_stages": 2},
+    **{"strides": (1, 2), "dilations": (1, 1), "out_indices": (1,)},
+}
+"""The backbone of the linear config."""
+
+
+class Trap:
+    """Makes a folder where it is unpickled."""
+
+    def __init__(self, folder):
+        self.folder = str(folder)
+
+    def __reduce__(self):
+        return os.mkdir, (self.folder,)
+
+
+def poison(path, content=None):
+    """Put a trap into a file, and return the folder that it would make."""
+    folder = path.parent / "sprung"
+    content = torch.load(path, weights_only=False) if content is None else content
+    torch.save({**content, "trap": Trap(folder)}, path)
+    torch.load(path, weights_only=False)
+    folder.rmdir()  # the trap works, or there would be none
+    return folder
+
+
+def resume_by_the_runner_alone(work):
+    cfg = Config.fromfile("toy.py")
+    cfg.update(work_dir="run", resume=True, load_from="run/epoch_1.pth", launcher="none")
+    from mmengine.runner import Runner
+
+    Runner.from_cfg(cfg).train()
+
+
+class TestTraps:
+    @pytest.mark.parametrize("path", [*RESUMING, *LOADING, resume_by_the_runner_alone])
+    def test_in_a_checkpoint(self, work, path):
+        folder = poison(work / "run/epoch_1.pth")
+        if path in RESUMING:
+            with pytest.raises(UserError, match=r"epoch_1.pth cannot be read as one \(Unpickl"):
+                path(work)
+        else:
+            path(work)  # weights are all that is taken
+        assert not folder.exists()
+
+    def test_in_the_config_that_an_old_checkpoint_holds(self, work):
+        """mmengine runs ``meta['config']`` as Python when it resumes."""
+        path, folder = work / "run/epoch_1.pth", work / "sprung"
+        content = torch.load(path, weights_only=False)
+        content["meta"]["config"] = f"import os\nos.mkdir({str(folder)!r})\n"
+        torch.save(content, path)
+        Config.fromstring(content["meta"]["config"], file_format=".py")
+        folder.rmdir()
+        go_on(work)
+        assert (work / "run/epoch_2.pth").exists()
+        assert not folder.exists()
+
+    @pytest.mark.parametrize(
+        "name", ["w.pth", "https://example.org/w.pth", "torchvision://w", "open-mmlab://w"]
+    )
+    def test_in_weights_of_any_scheme(self, tmp_path, monkeypatch, name):
+        """As a model's ``init_cfg`` names them."""
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
+        layer = nn.Linear(2, 3)
+        folder = poison(tmp_path / "w.pth", {"state_dict": layer.state_dict()})
+        loader = "mmssprl.engine.checkpoint_loader"
+        for places in ("get_torchvision_models", "get_external_models"):
+            monkeypatch.setattr(f"{loader}.{places}", lambda: {"w": "https://example.org/w.pth"})
+        downloads = []
+
+        def download(url, target, progress):
+            downloads.append(url)
+            shutil.copy(tmp_path / "w.pth", target)
+
+        monkeypatch.setattr("torch.hub.download_url_to_file", download)
+        for _ in range(2):
+            other = nn.Linear(2, 3)
+            initialize(other, {"type": "Pretrained", "checkpoint": name})
+            assert torch.equal(other.weight, layer.weight)
+        assert downloads == ([] if name == "w.pth" else ["https://example.org/w.pth"])
+        assert not folder.exists()
+
+    def test_every_scheme_of_mmengine_is_closed(self):
+        schemes = CheckpointLoader._schemes
+        assert {"", "http://", "https://", "pavi://", "mmcls://"} <= schemes.keys()
+        assert {loader.__module__ for loader in schemes.values()} == {
+            "mmssprl.engine.checkpoint_loader"
+        }
+        for name in ("s3://a/b.pth", "petrel://a", "open-mmlab:s3://a", "pavi://a"):
+            with pytest.raises(UserError, match=rf"a file or an http.* but got {name}; download"):
+                CheckpointLoader.load_checkpoint(name)
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ["export", "w.pth", "--to", "backbone", "--out", "o.pth"],
+            ["convert", "w.pth", "--from", "auto", "--out", "o.pth"],
+            ["probe", "w.pth", "coco"],
+            ["benchmark", "w.pth", "--protocols", "linear", "--data", ".", "--dry-run"],
+        ],
+        ids=lambda words: words[0],
+    )
+    def test_in_what_a_command_reads(self, tmp_path, monkeypatch, words):
+        monkeypatch.chdir(tmp_path)
+        write_coco(tmp_path)
+        save_backbone(tmp_path / "w.pth", NARROW)
+        folder = poison(tmp_path / "w.pth")
+        opened = []
+        read = torch.load
+        monkeypatch.setattr(
+            torch, "load", lambda f, **kw: opened.append(Path(f).name) or read(f, **kw)
+        )
+        cli.main(words)
+        assert "w.pth" in opened
+        assert not folder.exists()
+
+    def test_in_the_weights_of_a_transfer_training(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "linear.py").write_text(LINEAR)
+        save_backbone(tmp_path / "w.pth", NARROW, with_config=False)
+        folder = poison(tmp_path / "w.pth")
+        cfg = Config.fromfile("linear.py")
+        apply_weights(cfg, "w.pth")
+        assert cfg.custom_hooks[0].weights.endswith("w.pth")
+        assert not folder.exists()
+
+    def test_the_stand_in_for_getattr_reaches_nothing_else(self, tmp_path):
+        class Method:
+            def __reduce__(self):
+                return getattr, (HistoryBuffer, "update")
+
+        torch.save({"a": Method()}, tmp_path / "w.pth")
+        with pytest.raises(UserError, match="cannot be read as one"):
+            read_training_checkpoint(tmp_path / "w.pth")
+
+    def test_torchscript_archives_are_refused(self, tmp_path):
+        torch.jit.script(nn.Linear(1, 1)).save(str(tmp_path / "w.pth"))
+        with pytest.raises(UserError, match=r"w.pth cannot be read \("):
+            read_checkpoint(tmp_path / "w.pth")
+
+
+class TestOwnCheckpoints:
+    def test_load_by_weights_only_and_whole(self, trained):
+        path = trained / "epoch_1.pth"
+        before = set(torch.serialization.get_safe_globals())
+        with training_types_allowed():
+            content = torch.load(path, weights_only=True)
+        expected = torch.load(path, weights_only=False)
+        assert content["meta"] == expected["meta"]
+        scalars = content["message_hub"]["log_scalars"]
+        assert "train/loss" in scalars
+        for name, buffer in expected["message_hub"]["log_scalars"].items():
+            for mine, theirs in zip(scalars[name].data, buffer.data, strict=True):
+                assert np.array_equal(mine, theirs)
+            assert scalars[name].statistics("mean") == buffer.statistics("mean")
+        assert content["message_hub"]["runtime_info"] == expected["message_hub"]["runtime_info"]
+        assert set(torch.serialization.get_safe_globals()) == before
+
+    @pytest.mark.parametrize("core", ["numpy.core", "numpy._core"])
+    def test_of_both_numpys(self, trained, tmp_path, core):
+        with zipfile.ZipFile(trained / "epoch_1.pth") as old:
+            parts = {name: old.read(name) for name in old.namelist()}
+        here = np.zeros(1).__reduce__()[0].__module__.removesuffix(".multiarray").encode()
+        data = next(name for name in parts if name.endswith("data.pkl"))
+        assert here + b".multiarray" in parts[data]
+        # Protocol 2 ends names by a newline, so their length is free.
+        parts[data] = parts[data].replace(b"c" + here + b".", b"c" + core.encode() + b".")
+        with zipfile.ZipFile(tmp_path / "w.pth", "w") as new:
+            for name, part in parts.items():
+                new.writestr(name, part)
+        content = read_training_checkpoint(tmp_path / "w.pth")
+        assert len(content["message_hub"]["log_scalars"]["train/loss"].data[0]) == 4
+
+    def test_resume_as_if_never_stopped(self, work):
+        go_on(work)
+        resumed, whole = (
+            torch.load(path, weights_only=False) for path in ("run/epoch_2.pth", "whole.pth")
+        )
+        for key, value in whole["state_dict"].items():
+            assert torch.equal(resumed["state_dict"][key], value)
+        losses = [c["message_hub"]["log_scalars"]["train/loss"].data[0] for c in (resumed, whole)]
+        assert losses[0].tolist() == losses[1].tolist()
+        assert len(losses[0]) == 8

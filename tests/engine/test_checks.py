@@ -1,0 +1,248 @@
+"""What is refused before the first step, each with one message."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from linear_config import CONFIG
+from mmengine.config import Config
+from mmengine.runner import Runner
+from PIL import Image
+from probe_folders import write_coco
+
+from mmssprl.engine import checks
+from mmssprl.engine.checks import (
+    check_config,
+    check_data,
+    check_work_dir,
+    files_of_run,
+    missing_package,
+)
+from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
+
+RUN_FILES = ("epoch_1.pth", "epoch_3.pth", "iter_9.pth", "best_mAP_epoch_1.pth", "last_checkpoint")
+OTHER_FILES = ("mine.pth", "epoch_3_mmdet.pth", "notes.txt")
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    write_coco(tmp_path)
+    (tmp_path / "linear.py").write_text(CONFIG)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "linear.py"
+
+
+def runner(config, task="train", **options):
+    cfg = Config.fromfile(config)
+    cfg.merge_from_dict(options)
+    return Runner.from_cfg(cfg)
+
+
+class TestConfig:
+    def test_a_good_config_passes(self, config):
+        prepare_train_config(config)
+        check_data(runner(config), "train")
+        check_data(runner(config), "test")
+
+    @pytest.mark.parametrize("split", ["train", "val"])
+    def test_a_missing_annotation_file(self, config, split):
+        path = config.parent / f"coco/annotations/instances_{split}2014.json"
+        path.unlink()
+        with pytest.raises(
+            FileNotFoundError,
+            match=rf"{split}_dataloader: ann_file must be a file, but there is no coco/annotations/"
+            rf"instances_{split}2014.json; correct data_root or ann_file",
+        ):
+            prepare_train_config(config)
+        assert not (config.parent / "run").exists()
+
+    def test_a_missing_image_folder(self, config):
+        (config.parent / "coco/val2014").rename(config.parent / "elsewhere")
+        weights = config.parent / "w.pth"
+        torch.save({}, weights)
+        with pytest.raises(FileNotFoundError, match=r"test_dataloader: data_prefix .*/val2014/"):
+            prepare_test_config(config, str(weights))
+
+    def test_data_behind_a_file_client_are_left_to_it(self, config):
+        cfg = Config.fromfile(config)
+        cfg.train_dataloader.dataset.data_root = "s3://bucket/coco"
+        check_config(cfg, ("train",))
+
+    def test_a_missing_annotation_file_of_a_metric(self, config):
+        cfg = Config.fromfile(config)
+        cfg.val_evaluator = [
+            {"type": "MultiLabelMAP"},
+            {"type": "CocoMetric", "ann_file": "no.json"},
+        ]
+        with pytest.raises(FileNotFoundError, match="val_evaluator: ann_file .* no.json; give the"):
+            check_config(cfg, ("train", "val"))
+        check_config(cfg, ("train",))
+
+    def test_wrapped_data_sets_are_checked_inside(self, config):
+        cfg = Config.fromfile(config)
+        inner = {**cfg.train_dataloader.dataset, "ann_file": "gone.json"}
+        for wrapped in (
+            {"type": "RepeatDataset", "times": 2, "dataset": inner},
+            {"type": "ConcatDataset", "datasets": [cfg.train_dataloader.dataset, inner]},
+        ):
+            cfg.train_dataloader.dataset = wrapped
+            with pytest.raises(FileNotFoundError, match="no coco/gone.json"):
+                check_config(cfg, ("train",))
+
+    @pytest.mark.parametrize("device", ["cpu", "cuda"])
+    def test_mixed_precision_needs_an_accelerator(self, config, monkeypatch, device):
+        monkeypatch.setattr(checks, "get_device", lambda: device)
+        cfg = Config.fromfile(config)
+        cfg.optim_wrapper.type = "AmpOptimWrapper"
+        if device == "cuda":
+            check_config(cfg, ("train",))
+        else:
+            with pytest.raises(ValueError, match="only a CPU was found; set it to 'OptimWrapper'"):
+                check_config(cfg, ("train",))
+        check_config(cfg, ("test",))
+
+    @pytest.mark.parametrize(
+        ("scope", "package"), [("mmdet", "mmdet"), ("mmseg", "mmsegmentation")]
+    )
+    def test_a_missing_package_is_named(self, config, monkeypatch, scope, package):
+        monkeypatch.setattr(
+            checks.importlib.util, "find_spec", lambda name: None if name == scope else "spec"
+        )
+        assert missing_package(scope) == package
+        assert missing_package("mmssprl") is None
+        cfg = Config.fromfile(config)
+        cfg.default_scope = scope
+        with pytest.raises(RuntimeError, match=rf"linear.py needs {package}, but .*/transfer"):
+            check_config(cfg, ("train",))
+
+    @pytest.mark.full
+    def test_operators_compiled_for_another_torch(self, config, monkeypatch):
+        def fail(name):
+            raise ImportError(f"{name}: undefined symbol")
+
+        cfg = Config.fromfile(config)
+        monkeypatch.setattr(checks.importlib, "import_module", fail)
+        check_config(cfg, ("train",))
+        cfg.default_scope = "mmdet"
+        with pytest.raises(RuntimeError, match=r"\(mmcv._ext: undefined symbol\): they .* another"):
+            check_config(cfg, ("train",))
+
+
+class TestData:
+    def test_a_wrong_class_count(self, config):
+        with pytest.raises(
+            ValueError,
+            match=r"model.head.num_classes must be the number of classes of the train data, but "
+            r"got 5 and 2 \(green, red, ...\); set num_classes=2",
+        ):
+            check_data(runner(config, **{"model.head.num_classes": 5}), "train")
+
+    def test_an_image_that_is_listed_but_absent(self, config):
+        (config.parent / "coco/train2014/3.jpg").unlink()
+        with pytest.raises(FileNotFoundError, match=r"but 1 of 24 do not, .*train2014/3.jpg"):
+            check_data(runner(config), "train")
+
+    def test_an_empty_split(self, config):
+        path = config.parent / "coco/annotations/instances_val2014.json"
+        content = json.loads(path.read_text())
+        path.write_text(json.dumps({**content, "images": [], "annotations": []}))
+        with pytest.raises(ValueError, match="val_dataloader must have at least one image"):
+            check_data(runner(config), "train")
+        with pytest.raises(ValueError, match="test_dataloader must have at least one image"):
+            check_data(runner(config), "test")
+
+    def test_data_that_fill_no_batch(self, config):
+        options = {"train_dataloader.batch_size": 32, "train_dataloader.drop_last": True}
+        with pytest.raises(ValueError, match=r"24 samples over 1 process\(es\) do not fill one"):
+            check_data(runner(config, **options), "train")
+
+
+@pytest.mark.full
+class TestDetectionAndSegmentation:
+    def test_categories_that_the_annotations_do_not_have(self, config):
+        path = config.parent / "coco/annotations/instances_val2014.json"
+        content = json.loads(path.read_text())
+        for annotation in content["annotations"]:
+            annotation.update(bbox=[0, 0, 9, 9], area=81, iscrowd=0)
+        path.write_text(json.dumps(content))
+        dataset = {
+            "_delete_": True,
+            "type": "mmdet.CocoDataset",
+            "data_root": "coco",
+            "ann_file": "annotations/instances_val2014.json",
+            "data_prefix": {"img": "val2014/"},
+            "metainfo": {"classes": ("green", "blue")},
+            "pipeline": [],
+            "test_mode": True,
+        }
+        options = {"test_dataloader.dataset": dataset}
+        with pytest.raises(ValueError, match=r"category of .*val2014.json, but only 1 of 2 are"):
+            check_data(runner(config, **options), "test")
+
+    @pytest.mark.parametrize("kind", ["image", "labels"])
+    def test_listed_files_of_other_packages_are_checked(self, config, kind):
+        root = config.parent / "voc"
+        for folder in ("images", "labels"):
+            (root / folder).mkdir(parents=True)
+        (root / "list.txt").write_text("a\nb\n")
+        for name in "ab":
+            Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(root / f"images/{name}.jpg")
+            Image.fromarray(np.zeros((8, 8), np.uint8)).save(root / f"labels/{name}.png")
+        dataset = {
+            "_delete_": True,
+            "type": "mmseg.BaseSegDataset",
+            "data_root": "voc",
+            "ann_file": "list.txt",
+            "data_prefix": {"img_path": "images", "seg_map_path": "labels"},
+            "metainfo": {"classes": ("green", "red"), "palette": [[0, 0, 0], [1, 1, 1]]},
+            "pipeline": [],
+        }
+        options = {"test_dataloader.dataset": dataset}
+        check_data(runner(config, **options), "test")
+        gone = root / ("images/b.jpg" if kind == "image" else "labels/b.png")
+        gone.unlink()
+        with pytest.raises(FileNotFoundError, match=rf"1 of 2 do not, .*{gone.name}"):
+            check_data(runner(config, **options), "test")
+
+
+class TestWorkDir:
+    @pytest.fixture
+    def used(self, tmp_path, config):
+        """A folder with everything that a run and its user may leave there."""
+        folder = tmp_path / "run"
+        folder.mkdir()
+        for name in (*RUN_FILES, *OTHER_FILES):
+            (folder / name).write_text("old")
+        return folder
+
+    def test_another_run_is_refused(self, config, used):
+        with pytest.raises(FileExistsError, match=r"has mine.pth; go on with it by --resume, del"):
+            prepare_train_config(config)
+
+    def test_overwrite_deletes_the_checkpoints_of_the_run_and_nothing_else(self, config, used):
+        assert {path.name for path in files_of_run(used)} == set(RUN_FILES)
+        cfg = prepare_train_config(config, overwrite=True)
+        assert {path.name for path in used.iterdir()} == {*RUN_FILES, *OTHER_FILES}
+        run(cfg, "train", overwrite=True)
+        assert all((used / name).read_text() == "old" for name in OTHER_FILES)
+        assert not (used / "epoch_3.pth").exists()
+        assert (used / "epoch_1.pth").stat().st_size > len("old")
+
+    def test_nothing_is_deleted_before_everything_else_is_right(self, config, used):
+        options = {"model.head.num_classes": 5}
+        cfg = prepare_train_config(config, overwrite=True, cfg_options=options)
+        with pytest.raises(ValueError, match="got 5 and 2"):
+            run(cfg, "train", overwrite=True)
+        assert {*RUN_FILES, *OTHER_FILES} <= {path.name for path in used.iterdir()}
+
+    @pytest.mark.parametrize("key", ["weights", "load_from"])
+    def test_what_the_training_starts_from_is_not_deleted(self, config, used, key):
+        cfg = Config.fromfile(config)
+        cfg[key] = "run/epoch_3.pth"
+        with pytest.raises(ValueError, match=rf"but {key}='run/epoch_3.pth' is one of them; copy"):
+            check_work_dir(cfg, overwrite=True)
+
+    def test_resume_and_overwrite_contradict_each_other(self, config):
+        with pytest.raises(ValueError, match="--resume goes on with a run and --overwrite deletes"):
+            prepare_train_config(config, resume="auto", overwrite=True)

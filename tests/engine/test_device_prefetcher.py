@@ -1,0 +1,230 @@
+"""The loader that copies batches on their way, with a copy that only notes what it got."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from mmengine.runner import EpochBasedTrainLoop
+from pretrain_runner import make_runner
+from torch.utils.data import DataLoader, DistributedSampler
+
+from mmssprl.datasets import UnlabeledImages
+from mmssprl.engine.device_prefetcher import Prefetcher, SideStreamCopy
+from mmssprl.engine.hooks import PretrainHook, pretrain_hook
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+class Numbers(torch.utils.data.Dataset):
+    """x = 0..length - 1; reading ``bad`` fails."""
+
+    def __init__(self, length=10, bad=None):
+        self.length = length
+        self.bad = bad
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        if index == self.bad:
+            raise ValueError(f"item {index} is bad")
+        return {"inputs": [torch.full((2,), float(index)), torch.tensor(index)]}
+
+
+def loader_of(num_workers=0, **kwargs):
+    return DataLoader(
+        Numbers(**kwargs),
+        batch_size=2,
+        num_workers=num_workers,
+        persistent_workers=num_workers > 0,
+    )
+
+
+class Note:
+    def __init__(self):
+        self.copied = []
+
+    def __call__(self, batch):
+        self.copied.append(batch["inputs"][1].tolist())
+        return {"inputs": [x + 100 for x in batch["inputs"]]}
+
+
+def numbers(batches):
+    return [batch["inputs"][1].tolist() for batch in batches]
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_order_and_content_over_epochs(num_workers):
+    note = Note()
+    loader = loader_of(num_workers=num_workers, length=7)
+    prefetcher = Prefetcher(loader, note)
+    for epoch in range(1, 4):
+        assert numbers(prefetcher) == [[100, 101], [102, 103], [104, 105], [106]]
+        assert note.copied == [[0, 1], [2, 3], [4, 5], [6]] * epoch
+
+
+def test_a_batch_is_fetched_when_it_is_asked_for():
+    note = Note()
+    batches = iter(Prefetcher(loader_of(), note))
+    assert note.copied == []
+    next(batches)
+    assert note.copied == [[0, 1]]
+    next(batches)
+    assert note.copied == [[0, 1], [2, 3]]
+
+
+def test_a_loop_that_stops_early_loses_nothing():
+    prefetcher = Prefetcher(loader_of(num_workers=2), Note())
+    for batch in prefetcher:
+        if batch["inputs"][1].tolist() == [102, 103]:
+            break
+    assert numbers(prefetcher)[0] == [100, 101]
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_an_error_of_the_loader_comes_up_at_its_batch(num_workers):
+    note = Note()
+    with pytest.raises(ValueError, match="item 4 is bad"):
+        list(Prefetcher(loader_of(num_workers=num_workers, bad=4), note))
+    assert note.copied == [[0, 1], [2, 3]]
+
+
+def test_the_rest_is_the_loader_s():
+    dataset = Numbers()
+    sampler = DistributedSampler(dataset, num_replicas=2, rank=1, shuffle=False)
+    loader = DataLoader(dataset, batch_size=2, sampler=sampler, drop_last=True)
+    prefetcher = Prefetcher(loader, Note())
+    assert len(prefetcher) == 2
+    assert prefetcher.dataset is dataset
+    assert prefetcher.sampler is sampler
+    assert prefetcher.batch_sampler is loader.batch_sampler
+    assert prefetcher.batch_size == 2
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        prefetcher.no_such_thing  # noqa: B018
+    assert numbers(copy.copy(prefetcher)) == [[101, 103], [105, 107]]
+    assert len(pickle.loads(pickle.dumps(Prefetcher([1, 2], len)))) == 2
+
+
+class OnDevice:
+    """A model as far as PretrainHook looks at it."""
+
+    def __init__(self, device):
+        self.device = torch.device(device)
+        self.lengths = []
+        self.head = self
+        self.data_preprocessor = self
+
+    def parameters(self):
+        yield self
+
+    def set_epoch_length(self, num_iters):
+        self.lengths.append(num_iters)
+
+    def cast_data(self, batch):
+        return batch
+
+
+class NoImages(UnlabeledImages):
+    def __init__(self):
+        pass
+
+    def __len__(self):
+        return 4
+
+    def record_bad_images(self, path):
+        pass
+
+
+class StubRunner:
+    def __init__(self, device):
+        self.cfg, self.work_dir, self.model = {}, "", OnDevice(device)
+        self.train_loop = EpochBasedTrainLoop.__new__(EpochBasedTrainLoop)
+        self.train_loop.dataloader = DataLoader(NoImages(), batch_size=2)
+
+    @property
+    def train_dataloader(self):
+        return self.train_loop.dataloader
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:1"])
+def test_the_hook_wraps_the_loader_on_cuda_only_and_for_the_training_only(device, monkeypatch):
+    made = []
+
+    def side_stream_copy(move, device):
+        made.append((move, device))
+        return Note()
+
+    monkeypatch.setattr(pretrain_hook, "SideStreamCopy", side_stream_copy)
+    runner = StubRunner(device)
+    loader = runner.train_dataloader
+    hook = PretrainHook()
+    hook.before_train(runner)
+    assert runner.model.lengths == [2]
+    if device == "cpu":
+        assert runner.train_dataloader is loader
+        assert not made
+    else:
+        assert type(runner.train_dataloader) is Prefetcher
+        assert runner.train_dataloader.loader is loader
+        assert made == [(runner.model.cast_data, torch.device(device))]
+    hook.after_train(runner)
+    assert runner.train_dataloader is loader
+
+
+def test_a_whole_run_is_bit_equal(images, trained, tmp_path):  # noqa: F811
+    runner = make_runner(images, tmp_path, max_epochs=4)
+    moved = []
+
+    def move(batch):
+        moved.append(len(batch["inputs"]))
+        return runner.model.data_preprocessor.cast_data(batch)
+
+    runner.train_loop.dataloader = Prefetcher(runner.train_dataloader, move)
+    runner.train()
+    assert moved == [1] * 8
+    expected = trained[0].model.state_dict()
+    for name, value in runner.model.state_dict().items():
+        assert torch.equal(value, expected[name]), name
+
+
+@needs_gpu
+def test_batches_arrive_whole_while_the_device_is_busy():
+    device = torch.device("cuda")
+    source = [{"inputs": [torch.full((2**20,), i).pin_memory()]} for i in range(20)]
+
+    def move(batch):
+        return {"inputs": [x.to(device, non_blocking=True) for x in batch["inputs"]]}
+
+    prefetcher = Prefetcher(source, SideStreamCopy(move, device))
+    busy = torch.randn(2048, 2048, device=device)
+    sums = []
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for batch in prefetcher:
+            for _ in range(5):
+                busy = (busy @ busy).clamp(-1, 1)
+            sums.append(batch["inputs"][0].sum())
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert [int(x) for x in sums] == [i * 2**20 for i in range(20)]
+
+
+@needs_gpu
+def test_the_copy_does_not_wait_for_the_step():
+    device = torch.device("cuda")
+    copy_ = SideStreamCopy(lambda batch: batch.to(device, non_blocking=True), device)
+    batch = torch.ones(2**20).pin_memory()
+    copy_(batch)  # the first use of a stream is slow
+    busy = torch.randn(8192, 8192, device=device)
+    torch.cuda.synchronize()
+    step_done, copied = torch.cuda.Event(), torch.cuda.Event()
+    for _ in range(20):
+        busy = (busy @ busy).clamp(-1, 1)
+    step_done.record()
+    moved = copy_(batch)
+    copied.record(copy_._stream)
+    copied.synchronize()
+    assert not step_done.query()
+    assert moved.device.type == "cuda"
+    assert moved.sum() == 2**20

@@ -1,0 +1,132 @@
+import math
+
+import pytest
+import torch
+from mmengine.hooks import Hook
+from pretrain_runner import make_runner
+
+
+class PowerCut(Hook):
+    """End the process's training after two epochs, with full queues."""
+
+    def after_train_epoch(self, runner):
+        if runner.epoch == 1:
+            raise KeyboardInterrupt
+
+
+def final_state(runner):
+    return {name: value.clone() for name, value in runner.model.state_dict().items()}
+
+
+def test_resuming_an_epoch_checkpoint_is_bit_equal(images, trained, tmp_path):
+    whole, _ = trained
+    first = make_runner(images, tmp_path / "run", max_epochs=4)
+    first.register_hook(PowerCut(), priority="LOWEST")
+    with pytest.raises(KeyboardInterrupt):
+        first.train()
+    second = make_runner(images, tmp_path / "run", max_epochs=4, resume=True)
+    second.train()
+    assert second.model.head.queues[0].is_full
+    expected, got = final_state(whole), final_state(second)
+    assert expected.keys() == got.keys()
+    for name in expected:
+        assert torch.equal(expected[name], got[name]), name
+
+
+def test_same_seed_same_weights_other_seed_other_weights(images, trained, tmp_path):
+    whole, _ = trained
+    again = make_runner(images, tmp_path / "a", max_epochs=4)
+    again.train()
+    for name, value in final_state(whole).items():
+        assert torch.equal(value, again.model.state_dict()[name]), name
+    other = make_runner(images, tmp_path / "b", max_epochs=4, **{"randomness.seed": 4})
+    other.train()
+    name = "backbone.conv1.weight"
+    assert not torch.equal(other.model.state_dict()[name], whole.model.state_dict()[name])
+
+
+@pytest.mark.parametrize(
+    ("by_epoch", "interval", "files"),
+    [(True, 3, ["epoch_3.pth", "epoch_4.pth"]), (False, 5, ["iter_5.pth", "iter_8.pth"])],
+)
+def test_queues_are_gathered_for_the_checkpoints_alone(
+    images, tmp_path, monkeypatch, by_epoch, interval, files
+):
+    options = {"by_epoch": by_epoch, "interval": interval}
+    options = {f"default_hooks.checkpoint.{name}": value for name, value in options.items()}
+    runner = make_runner(images, tmp_path, max_epochs=4, **options)
+    calls = []
+    for name in ("gather_queues", "release_queues"):
+        monkeypatch.setattr(runner.model.head, name, lambda name=name: calls.append(name))
+    runner.train()
+    names = sorted(path.name for path in tmp_path.glob("*.pth") if "backbone" not in path.name)
+    assert names == files
+    assert calls == ["gather_queues", "release_queues"] * 2
+
+
+def test_backbone_weights_are_a_plain_state_dict(trained):
+    runner, work_dir = trained
+    weights = torch.load(work_dir / "toy_ssprl_backbone.pth", weights_only=True)
+    assert type(weights) is dict
+    expected = runner.model.backbone.state_dict()
+    assert weights.keys() == expected.keys()
+    for name in expected:
+        assert torch.equal(weights[name], expected[name])
+
+
+def test_hook_tells_head_and_data_set(trained, monkeypatch):
+    runner, work_dir = trained
+    head = runner.model.head
+    monkeypatch.setattr(head, "num_iterations", 0)
+    assert head.is_frozen
+    assert not head.uses_queues
+    monkeypatch.setattr(head, "num_iterations", 2)  # 10 images, batch 4: two steps an epoch
+    assert not head.is_frozen
+    assert head.uses_queues
+    dataset = runner.train_dataloader.dataset
+    first = dataset[0]["inputs"][0]
+    dataset.set_epoch(0, runner.seed)
+    assert not torch.equal(first, dataset[0]["inputs"][0])
+    dataset.set_epoch(3, runner.seed)
+    assert torch.equal(first, dataset[0]["inputs"][0])
+
+
+def test_learning_rate_is_a_cosine_per_iteration(images, tmp_path):
+    runner = make_runner(images, tmp_path)
+    rates = []
+
+    class Record(Hook):
+        def before_train_iter(self, runner, batch_idx, data_batch=None):
+            rates.append(runner.optim_wrapper.get_lr()["lr"][0])
+
+    runner.register_hook(Record())
+    runner.train()
+    expected = [0.0006 + (0.6 - 0.0006) * (1 + math.cos(math.pi * t / 8)) / 2 for t in range(4)]
+    assert rates == pytest.approx(expected, rel=1e-6)
+
+
+def test_only_loops_with_epochs(images, tmp_path):
+    runner = make_runner(
+        images,
+        tmp_path,
+        train_cfg={"_delete_": True, "type": "IterBasedTrainLoop", "max_iters": 2},
+        train_dataloader={"sampler": {"type": "InfiniteSampler", "_delete_": True}},
+    )
+    with pytest.raises(ValueError, match="EpochBasedTrainLoop.*but got IterBasedTrainLoop"):
+        runner.train()
+
+
+def test_what_only_whole_updates_can_count_is_refused(images, tmp_path):
+    runner = make_runner(images, tmp_path, **{"optim_wrapper.accumulative_counts": 2})
+    with pytest.raises(ValueError, match=r"must be 1 for SSPRL, .* but got 2; leave it out"):
+        runner.train()
+
+
+def test_a_run_in_chunks_counts_whole_steps(images, trained, tmp_path):
+    runner = make_runner(images, tmp_path, max_epochs=4, **{"model.num_chunks": 2})
+    runner.train()
+    head, expected = runner.model.head, trained[0].model.head
+    assert head.num_iterations == expected.num_iterations == 8
+    for queue, other in zip(head.queues, expected.queues, strict=True):
+        assert queue.num_pushed == other.num_pushed
+    assert runner.model.backbone.bn1.num_batches_tracked == 2 * 8

@@ -1,0 +1,234 @@
+"""``weights``: checked before anything is written, loaded before the first step."""
+
+import pytest
+import torch
+from linear_config import CONFIG
+from mmengine.config import Config
+from probe_folders import write_coco
+from tiny_benchmark import save_backbone
+from torchvision.models import resnet18
+
+from mmssprl.engine import adapted_backbone, initial_weights
+from mmssprl.engine.hooks import initial_weights_hook
+from mmssprl.engine.hooks.initial_weights_hook import supervised_state
+from mmssprl.engine.initial_weights import apply_weights
+from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
+from mmssprl.weights import load_backbone, read_backbone
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    write_coco(tmp_path)
+    (tmp_path / "linear.py").write_text(CONFIG)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "linear.py"
+
+
+@pytest.fixture
+def weights(config):
+    """A training checkpoint whose backbone has the architecture of the config."""
+    state = load_backbone("random", Config.fromfile(config), seed=7).state_dict()
+    path = config.parent / "ssprl.pth"
+    torch.save({"state_dict": {f"backbone.{k}": v for k, v in state.items()}}, path)
+    return path
+
+
+def trained_backbone(work_dir, epochs=1):
+    return read_backbone(work_dir / f"epoch_{epochs}.pth")
+
+
+class TestTraining:
+    def test_a_linear_probe_ends_with_the_weights_it_was_given(self, config, weights):
+        run(prepare_train_config(config, weights=str(weights), work_dir="a"), "train")
+        expected = read_backbone(weights)
+        found = trained_backbone(config.parent / "a")
+        assert found.keys() == expected.keys()
+        assert all(torch.equal(found[key], expected[key]) for key in expected)
+
+    def test_random_weights_follow_the_seed(self, config):
+        for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+            cfg = prepare_train_config(
+                config, weights="random", work_dir=name, cfg_options={"randomness.seed": seed}
+            )
+            run(cfg, "train")
+        a, b, c = (trained_backbone(config.parent / name)["conv1.weight"] for name in "abc")
+        assert torch.equal(a, b)
+        assert not torch.equal(a, c)
+
+    def test_weights_of_another_backbone_bring_theirs_along(self, config, tmp_path, monkeypatch):
+        """To training, resuming and test of one config, each by its name alone."""
+        lines = []
+        monkeypatch.setattr(adapted_backbone, "print_log", lambda text, logger: lines.append(text))
+        wide = {"type": "ResNet", "depth": 18, "num_stages": 2, "base_channels": 12}
+        wide |= {"strides": (1, 2), "dilations": (1, 1), "out_indices": (1,)}
+        weights = save_backbone(tmp_path / "pretrained/w.pth", wide)
+        (weights.parent / "download.py").write_text("raise SystemExit('other scripts are not run')")
+        cfg = prepare_train_config(config, weights=str(weights), work_dir="a")
+        assert cfg.model.backbone == wide
+        assert cfg.model.head.in_channels == 24
+        run(cfg, "train")
+        found = trained_backbone(config.parent / "a")
+        expected = read_backbone(weights)
+        assert all(torch.equal(found[key], expected[key]) for key in expected)
+        assert Config.fromfile("a/linear.py").model.backbone.base_channels == 12
+        options = {"cfg_options": {"train_cfg.max_epochs": 2}}
+        run(prepare_train_config(config, work_dir="a", resume="auto", **options), "train")
+        assert (config.parent / "a/epoch_2.pth").exists()
+        run(prepare_test_config(config, "a", work_dir="b"), "test")
+        assert lines[0] == (
+            f"model.backbone is that of {weights.parent}/run.py (ResNet, depth=18, "
+            f"base_channels=12): the weights of {weights} do not fit the one of {config}."
+        )
+        origins = [str(tmp_path / name) for name in ("pretrained/run.py", "a/linear.py")]
+        assert [line.split()[4] for line in lines] == [origins[0], origins[1], origins[1]]
+
+    def test_a_resumed_training_keeps_its_own_weights(self, config, weights):
+        options = {"model.frozen_backbone": False}
+        first = prepare_train_config(
+            config, weights=str(weights), work_dir="a", cfg_options=options
+        )
+        run(first, "train")
+        tuned = trained_backbone(config.parent / "a")["conv1.weight"]
+        assert not torch.equal(tuned, read_backbone(weights)["conv1.weight"])
+        # Frozen from here on: what the second epoch ends with is what it began with.
+        again = prepare_train_config(
+            config,
+            weights=str(weights),
+            work_dir="a",
+            resume="auto",
+            cfg_options={"train_cfg.max_epochs": 2},
+        )
+        run(again, "train")
+        assert torch.equal(trained_backbone(config.parent / "a", 2)["conv1.weight"], tuned)
+
+    def test_supervised_weights_come_from_torchvision_without_its_classifier(
+        self, config, monkeypatch
+    ):
+        state = read_backbone_of_resnet18()
+        for module in (initial_weights_hook, initial_weights):
+            monkeypatch.setattr(module, "supervised_state", lambda depth: state)
+        options = {
+            "model.backbone": {
+                "_delete_": True,
+                "type": "mmpretrain.ResNet",
+                "depth": 18,
+                "num_stages": 4,  # as torchvision's, though written out
+            },
+            "model.head.in_channels": 512,
+        }
+        cfg = prepare_train_config(config, weights="supervised", cfg_options=options)
+        assert cfg.custom_hooks[-1].depth == 18
+        run(cfg, "train")
+        found = trained_backbone(config.parent / "run")
+        assert all(torch.equal(found[key], state[key]) for key in state)
+
+
+def read_backbone_of_resnet18():
+    torch.manual_seed(0)
+    return {k: v for k, v in resnet18().state_dict().items() if not k.startswith("fc.")}
+
+
+class TestRefused:
+    def test_a_file_that_does_not_exist(self, config):
+        with pytest.raises(FileNotFoundError, match="must be an existing file, .* no gone.pth"):
+            prepare_train_config(config, weights="gone.pth")
+
+    def test_a_checkpoint_of_another_depth(self, config, weights):
+        options = {"model.backbone.depth": 34}
+        with pytest.raises(
+            ValueError,
+            match=r"every weight of .*ssprl.pth must fit the backbone of .*linear.py, but got \d+ "
+            r"missing \(layer1.2.conv1.weight",
+        ):
+            prepare_train_config(config, weights=str(weights), cfg_options=options)
+        assert not (config.parent / "run").exists()
+
+    def test_a_config_beside_them_that_does_not_tell_their_backbone(self, config, weights):
+        """Two configs tell nothing, nor does one of another backbone or of none."""
+        folder = weights.parent / "elsewhere"
+        folder.mkdir()
+        weights = weights.rename(folder / "ssprl.pth")
+        options = {"model.backbone.depth": 34}
+        for files, owner in (
+            ({"a.py": CONFIG, "b.py": CONFIG}, "linear.py"),
+            ({"a.py": "x = 1"}, "linear.py"),
+            ({"a.py": CONFIG.replace("base_channels=8", "base_channels=4")}, "a.py"),
+        ):
+            for old in folder.glob("*.py"):
+                old.unlink()
+            for name, content in files.items():
+                (folder / name).write_text(content)
+            message = rf"must fit the backbone of .*{owner}, .* put the config of their pre-train"
+            with pytest.raises(ValueError, match=message):
+                prepare_train_config(config, weights=str(weights), cfg_options=options)
+
+    def test_weights_that_are_not_finite(self, config, weights):
+        state = read_backbone(weights)
+        state["conv1.weight"][0] = torch.nan
+        torch.save(state, weights)
+        with pytest.raises(ValueError, match=r"hold NaN or infinity \(first conv1.weight\)"):
+            prepare_train_config(config, weights=str(weights))
+
+    def test_a_config_without_the_field(self, config, weights):
+        text = config.read_text().replace('weights = "random"\n', "")
+        config.write_text(text)
+        with pytest.raises(ValueError, match=r"--weights is for configs with a field `weights`"):
+            prepare_train_config(config, weights=str(weights))
+        prepare_train_config(config)
+
+    def test_two_origins(self, config, weights):
+        options = {"model.backbone.init_cfg": {"type": "Pretrained", "checkpoint": "x.pth"}}
+        with pytest.raises(ValueError, match="name its backbone weights once"):
+            prepare_train_config(config, weights=str(weights), cfg_options=options)
+
+    @pytest.mark.parametrize(
+        ("backbone", "named"),
+        [
+            ({"base_channels": 16}, "ResNet, base_channels=16"),
+            ({"style": "caffe", "avg_down": True}, "ResNet, avg_down=True, style=caffe"),
+            ({"type": "SwinTransformer"}, "SwinTransformer"),
+        ],
+    )
+    def test_supervised_weights_for_what_torchvision_does_not_have(self, config, backbone, named):
+        cfg = Config.fromfile(config)
+        cfg.model.backbone = {"type": "ResNet", "depth": 18, **backbone}
+        with pytest.raises(ValueError, match=rf"of standard width .* is {named}"):
+            apply_weights(cfg, "supervised")
+
+    def test_a_depth_that_torchvision_does_not_have(self):
+        with pytest.raises(ValueError, match="there is no resnet26"):
+            supervised_state(26)
+
+    def test_a_download_that_fails(self, tmp_path, monkeypatch):
+        def no_network(*args, **kwargs):
+            raise OSError("no network")
+
+        monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+        monkeypatch.setattr("torch.hub.download_url_to_file", no_network)
+        with pytest.raises(
+            OSError, match=r"neither in .*checkpoints nor .*; put https://.*resnet18"
+        ):
+            supervised_state(18)
+
+
+class TestDumpedConfig:
+    """The config that a run leaves in its folder names the weights and has the hook."""
+
+    def test_the_hook_is_there_once(self, config, weights):
+        cfg = prepare_train_config(config, weights=str(weights))
+        apply_weights(cfg, str(weights))
+        assert [hook.type for hook in cfg.custom_hooks] == ["mmssprl.InitialWeightsHook"]
+
+    def test_random_weights_are_random_again(self, config, weights):
+        cfg = prepare_train_config(config, weights=str(weights))
+        cfg.custom_hooks.append({"type": "EMAHook"})
+        apply_weights(cfg, "random")
+        assert [hook["type"] for hook in cfg.custom_hooks] == ["EMAHook"]
+
+    @pytest.mark.parametrize("resume", ["auto", "a/epoch_1.pth"])
+    def test_a_resumed_training_does_not_ask_for_the_first_weights(self, config, weights, resume):
+        run(prepare_train_config(config, weights=str(weights), work_dir="a"), "train")
+        weights.unlink()
+        prepare_train_config("a/linear.py", work_dir="a", resume=resume)
+        with pytest.raises(FileNotFoundError, match="no .*ssprl.pth"):
+            prepare_train_config("a/linear.py", work_dir="b", resume="auto")

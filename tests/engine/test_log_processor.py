@@ -1,0 +1,97 @@
+"""Pace and memory in the log of a pre-training, against the recorded times."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from mmengine.config import Config
+from mmengine.runner import Runner
+from pretrain_runner import make_runner
+
+from mmssprl.engine.log_processor import peak_resident_mib
+
+
+def train(images, work_dir, **overrides):  # noqa: F811
+    runner = make_runner(
+        images,
+        work_dir,
+        **{
+            "train_dataloader.batch_size": 2,
+            "default_hooks.logger.interval": 2,
+            "log_processor": {"type": "PretrainLogProcessor", "window_size": 10},
+            **overrides,
+        },
+    )
+    runner.train()
+    (path,) = Path(work_dir).glob("*/vis_data/scalars.json")
+    return runner, [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_times_are_means_over_the_steps_since_the_last_line(images, tmp_path):  # noqa: F811
+    runner, lines = train(images, tmp_path)
+    # Two epochs of five steps, a line every two steps of an epoch.
+    assert [line["iter"] for line in lines] == [2, 4, 7, 9]
+    for line, steps in zip(lines, ((0, 2), (2, 4), (4, 7), (7, 9)), strict=True):
+        for name in ("time", "data_time"):
+            times = runner.message_hub.get_scalar(f"train/{name}").data[0]
+            assert line[name] == pytest.approx(times[slice(*steps)].mean()), (name, steps)
+    # Losses keep mmengine's window of ten steps.
+    losses = runner.message_hub.get_scalar("train/loss").data[0]
+    assert lines[-1]["loss"] == pytest.approx(losses[:9].mean())
+
+
+def test_a_resumed_run_counts_its_own_steps(images, tmp_path):  # noqa: F811
+    train(images, tmp_path / "a", max_epochs=1)
+    runner, lines = train(
+        images, tmp_path / "b", resume=True, load_from=str(tmp_path / "a/epoch_1.pth")
+    )
+    assert [line["iter"] for line in lines] == [7, 9]
+    times = runner.message_hub.get_scalar("train/time").data[0]
+    assert lines[0]["time"] == pytest.approx(times[5:7].mean())
+
+
+@pytest.mark.parametrize("hierarchy", [False, True])
+def test_pace_memory_and_remaining_time(images, tmp_path, monkeypatch, hierarchy):  # noqa: F811
+    monkeypatch.setattr(Runner, "world_size", property(lambda self: 3))
+    _, lines = train(images, tmp_path, **{"log_processor.log_with_hierarchy": hierarchy})
+    prefix = "train/" if hierarchy else ""
+    for line in lines:
+        seconds = line[f"{prefix}time"]
+        assert line[f"{prefix}images_per_second"] == pytest.approx(2 * 3 / seconds)
+        assert 100 < line[f"{prefix}memory"] <= peak_resident_mib()
+        assert line["eta"] > 0
+
+
+def test_the_line_on_the_terminal(images, tmp_path):  # noqa: F811
+    runner, _ = train(images, tmp_path)
+    _, text = runner.log_processor.get_log_after_iter(_Rewound(runner), 1, "train")
+    number = r"\d+\.\d+"
+    assert re.search(
+        rf"eta: \S+  time: {number}  data_time: {number}  .*loss: {number}  .*"
+        rf"images_per_second: {number}  memory: \d+$",
+        text,
+    ), text
+
+
+class _Rewound:
+    """A finished runner inside its last step."""
+
+    def __init__(self, runner):
+        self._runner = runner
+        self.iter = runner.iter - 1
+        self.epoch = runner.epoch - 1
+
+    def __getattr__(self, name):
+        return getattr(self._runner, name)
+
+
+def test_peak_resident_size_is_linux_s():
+    status = Path("/proc/self/status").read_text()
+    kib = int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1))
+    assert peak_resident_mib() == pytest.approx(kib / 1024, rel=0.02, abs=2)
+
+
+def test_the_shipped_runtime_uses_it():
+    path = Path(__file__).parents[2] / "configs/_base_/default_runtime.py"
+    assert Config.fromfile(path).log_processor.type == "PretrainLogProcessor"

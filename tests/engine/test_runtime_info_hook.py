@@ -1,0 +1,215 @@
+"""The hook that reads losses where they are logged, against mmengine's, which reads each step."""
+
+import json
+import math
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.hooks import Hook, RuntimeInfoHook
+from mmengine.runner import Runner
+from pretrain_runner import make_runner
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from mmssprl.engine import PretrainRuntimeInfoHook
+from mmssprl.models import PyramidPreprocessor
+
+STEPS = 5  # 10 images in batches of 2
+OURS = {"runtime_info": {"type": "PretrainRuntimeInfoHook"}}
+TIMES = {"time", "data_time", "memory"}
+
+
+def train(images, work_dir, *hooks, interval=2, ours=True, **overrides):  # noqa: F811
+    overrides = {
+        "default_hooks.logger.interval": interval,
+        "train_dataloader.batch_size": 2,
+        **({f"default_hooks.{key}": value for key, value in OURS.items()} if ours else {}),
+        **overrides,
+    }
+    runner = make_runner(images, work_dir, **overrides)
+    for hook in hooks:
+        runner.register_hook(hook)
+    runner.train()
+    return runner
+
+
+def history(runner):
+    return {
+        name: buffer.data[0]
+        for name, buffer in runner.message_hub.log_scalars.items()
+        if name.removeprefix("train/") not in TIMES
+    }
+
+
+def logged(runner):
+    (path,) = Path(runner.work_dir).glob("*/vis_data/scalars.json")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return [[(key, None if key in TIMES else line[key]) for key in line] for line in lines]
+
+
+@pytest.mark.parametrize("interval", [2, 3, 50])
+def test_logs_and_history_equal_those_of_mmengine_s_hook(images, tmp_path, interval):  # noqa: F811
+    stock = train(images, tmp_path / "stock", interval=interval, ours=False)
+    ours = train(images, tmp_path / "ours", interval=interval)
+    assert len(logged(stock)) == 2 * max(1, STEPS // interval)
+    assert logged(ours) == logged(stock)  # names, values and their order
+    assert history(ours).keys() == history(stock).keys() >= {"train/loss", "train/lr"}
+    for name, values in history(stock).items():
+        assert len(values) == 2 * STEPS
+        assert np.array_equal(history(ours)[name], values), name
+
+
+class CountReads(TorchDispatchMode):
+    """Count the reads of tensors' values in each step: hooks, forward, backward, update."""
+
+    def __init__(self):
+        super().__init__()
+        self.reads = []
+        self.in_step = False
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func.overloadpacket.__name__ in ("_local_scalar_dense", "nonzero", "equal"):
+            self.count()
+        return func(*args, **(kwargs or {}))
+
+    def count(self):
+        if self.in_step:
+            self.reads[-1] += 1
+
+    def train(self, images, work_dir, **kwargs):  # noqa: F811
+        """Run, with the augmentations left out: they and their reads have tests of their own."""
+        forward, tolist = PyramidPreprocessor.forward, torch.Tensor.tolist
+
+        def counted(tensor):  # on a CPU it does not pass through the dispatcher
+            self.count()
+            return tolist(tensor)
+
+        plain = mock.patch.object(
+            PyramidPreprocessor, "forward", lambda self, x, _: forward(self, x)
+        )
+        with plain, mock.patch.object(torch.Tensor, "tolist", counted), self:
+            return train(images, work_dir, StepBegins(self), StepEnds(self), **kwargs)
+
+
+class StepBegins(Hook):
+    priority = 0
+
+    def __init__(self, counter):
+        self.counter = counter
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None):
+        self.counter.reads.append(0)
+        self.counter.in_step = True
+
+
+class StepEnds(StepBegins):
+    priority = 100
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None):
+        pass
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+        self.counter.in_step = False
+
+
+def test_no_step_waits_for_the_device_between_log_lines(images, tmp_path):  # noqa: F811
+    # From the second epoch on nothing is frozen and the queues are full. Losses are read at step 3,
+    # where a line is written, and step 5, the epoch's last. The first step compares batch sizes.
+    counter = CountReads()
+    counter.train(images, tmp_path / "ours", interval=3, max_epochs=3)
+    assert counter.reads[1:] == [0, 1, 0, 1] + [0, 0, 1, 0, 1] * 2
+    stock = CountReads()
+    stock.train(images, tmp_path / "stock", interval=3, max_epochs=3, ours=False)
+    assert stock.reads[1:] == [4] * 14  # loss, two pyramid terms, one cross term
+
+
+class Poison(Hook):
+    """Make the weights NaN before one step."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None):
+        if runner.iter + 1 == self.step:
+            with torch.no_grad():
+                runner.model.backbone.conv1.weight.fill_(math.nan)
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_at_the_next_line(images, tmp_path):  # noqa: F811
+    message = (
+        r"^every loss must be finite, but step 3 has loss_pyramid_s0=nan, loss_pyramid_s1=nan, "
+        r"loss_cross_s1=nan; go on from a checkpoint before it \(--resume CHECKPOINT\) with a "
+        r"lower optim_wrapper.optimizer.lr, and with bfloat16 "
+    )
+    seen = CountSteps()
+    with pytest.raises(RuntimeError, match=message):
+        train(images, tmp_path, Poison(3), seen, interval=4)
+    assert seen.steps == 4
+    assert not list(tmp_path.glob("*.pth"))
+
+
+class CountSteps(Hook):
+    steps = 0
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None):
+        self.steps += 1
+
+
+SAVE_EVERY_3 = {
+    "default_hooks.checkpoint": {
+        "type": "PretrainCheckpointHook",
+        "interval": 3,
+        "by_epoch": False,
+        "_delete_": True,
+    }
+}
+
+
+def test_weights_without_a_future_are_not_saved(images, tmp_path):  # noqa: F811
+    with pytest.raises(RuntimeError, match="step 2 has"):
+        train(images, tmp_path, Poison(2), interval=50, **SAVE_EVERY_3)
+    assert not list(tmp_path.glob("*.pth"))
+
+
+def test_a_checkpoint_between_two_lines_holds_every_step(images, tmp_path):  # noqa: F811
+    whole = train(images, tmp_path / "whole", interval=50, **SAVE_EVERY_3)
+    saved = torch.load(tmp_path / "whole" / "iter_9.pth", weights_only=False)["message_hub"]
+    for name, values in history(whole).items():
+        assert np.array_equal(saved["log_scalars"][name].data[0], values[:9]), name
+    assert saved["runtime_info"]["iter"] == 8
+
+
+def test_an_interrupted_epoch_and_other_outputs():
+    hook = PretrainRuntimeInfoHook()
+    hub = mock.Mock()
+    runner = mock.Mock(iter=4, message_hub=hub, hooks=[])
+    hook._has_read = True
+    losses = {"loss": torch.tensor(0.5, requires_grad=True), "share": 0.25, "other": math.inf}
+    hook.after_train_iter(runner, 4, None, losses)
+    hook.after_train_iter(runner, 5, None, None)
+    assert not hub.mock_calls
+    hook.after_train_epoch(runner)
+    hook.after_train_epoch(runner)
+    assert hub.mock_calls == [
+        mock.call.update_scalar("train/loss", 0.5),
+        mock.call.update_scalar("train/share", 0.25),
+        mock.call.update_scalar("train/other", math.inf),
+    ]
+
+
+def test_the_shipped_runtime_uses_it_in_its_parent_s_place():
+    path = Path(__file__).parents[2] / "configs/_base_/default_runtime.py"
+    cfg = Config.fromfile(path)
+    runner = Runner.__new__(Runner)
+    runner._hooks = []
+    with mock.patch("mmengine.registry.DefaultScope.get_current_instance") as scope:
+        scope.return_value.scope_name = "mmssprl"
+        runner.register_default_hooks(cfg.default_hooks)
+    found = [hook for hook in runner.hooks if isinstance(hook, RuntimeInfoHook)]
+    assert [(type(hook), hook.priority) for hook in found] == [
+        (PretrainRuntimeInfoHook, "VERY_HIGH")
+    ]
+    assert runner.hooks[0] is found[0]

@@ -1,0 +1,96 @@
+import math
+
+import numpy as np
+import pytest
+import reference
+import torch
+from head_cases import cosines
+
+from mmssprl.functional import sinkhorn, sinkhorn_jointly
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.03, 0.05, 0.1, 1.0])
+@pytest.mark.parametrize("num_iters", [1, 3, 10])
+def test_equals_the_loops_over_the_matrix(epsilon, num_iters):
+    scores = cosines(12, 5)
+    expected = reference.sinkhorn(scores.numpy(), epsilon, num_iters)
+    codes = sinkhorn(scores, epsilon=epsilon, num_iters=num_iters)
+    np.testing.assert_allclose(codes.numpy(), expected, rtol=2e-4, atol=1e-6)
+
+
+def test_closed_form_of_one_iteration_by_hand():
+    # E = [[4, 1], [1, 1]]; the columns sum to 5 and 2, so u = (1/5, 1/2) up to a factor and the
+    # rows are (4/5, 1/2) and (1/5, 1/2).
+    scores = torch.tensor([[math.log(4.0), 0.0], [0.0, 0.0]])
+    codes = sinkhorn(scores, epsilon=1.0, num_iters=1)
+    expected = torch.tensor([[8 / 13, 5 / 13], [2 / 7, 5 / 7]])
+    torch.testing.assert_close(codes, expected)
+
+
+def test_many_iterations_partition_equally():
+    codes = sinkhorn(cosines(60, 6), epsilon=0.1, num_iters=300)
+    torch.testing.assert_close(codes.sum(dim=0), torch.full((6,), 10.0), rtol=1e-3, atol=0)
+    torch.testing.assert_close(codes.sum(dim=1), torch.ones(60))
+
+
+def test_equal_scores_give_uniform_codes():
+    codes = sinkhorn(torch.full((7, 4), 0.3))
+    torch.testing.assert_close(codes, torch.full((7, 4), 0.25))
+
+
+@pytest.mark.parametrize("epsilon", [0.005, 0.01, 0.05, 0.5])
+@pytest.mark.parametrize("low", [-1.0, 0.0])
+def test_no_epsilon_overflows(epsilon, low):
+    # Rows whose every score is far below 1 and prototypes that no row is near to: both vanish
+    # in a float32 kernel.
+    scores = cosines(32, 16)
+    scores[3] = low
+    scores[:, 5] = -1.0
+    codes = sinkhorn(scores, epsilon=epsilon)
+    assert torch.isfinite(codes).all()
+    torch.testing.assert_close(codes.sum(dim=1), torch.ones(32))
+    expected = reference.sinkhorn(scores.numpy(), epsilon, 3)
+    np.testing.assert_allclose(codes.numpy(), expected, atol=5e-4)
+
+
+def test_shift_and_permutation_invariance():
+    scores = cosines(10, 6)
+    codes = sinkhorn(scores)
+    torch.testing.assert_close(sinkhorn(scores - 0.4), codes, rtol=1e-4, atol=1e-6)
+    rows, columns = torch.randperm(10), torch.randperm(6)
+    torch.testing.assert_close(sinkhorn(scores[rows][:, columns]), codes[rows][:, columns])
+
+
+def test_float32_inside_and_no_gradient():
+    scores = cosines(16, 8).requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        codes = sinkhorn(scores, epsilon=0.01)
+    assert not codes.requires_grad
+    assert codes.dtype == torch.float32
+    torch.testing.assert_close(codes, sinkhorn(scores.detach(), epsilon=0.01), rtol=0, atol=0)
+    half = sinkhorn(scores.detach().bfloat16())
+    torch.testing.assert_close(half, sinkhorn(scores.detach().bfloat16().float()), rtol=0, atol=0)
+
+
+def test_joint_problems_equal_single_ones():
+    problems = [cosines(10, 6), cosines(4, 3, seed=1), cosines(7, 6, seed=2)]
+    for joint, scores in zip(sinkhorn_jointly(problems, epsilon=0.03), problems, strict=True):
+        torch.testing.assert_close(joint, sinkhorn(scores, epsilon=0.03), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon must be > 0, but got 0.0"),
+        ({"num_iters": 0}, "num_iters must be >= 1, but got 0"),
+    ],
+)
+def test_bad_settings(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        sinkhorn(cosines(4, 3), **kwargs)
+
+
+@pytest.mark.parametrize("scores", [torch.zeros(2, 3, 4), torch.zeros(3, 4, dtype=torch.long)])
+def test_bad_scores(scores):
+    with pytest.raises(ValueError, match="floating matrix"):
+        sinkhorn(scores)

@@ -1,0 +1,51 @@
+"""A small model whose batch is computed in parts, and a step of it."""
+
+import torch
+from small_ssprl import BACKBONE, LAYOUT, model_cfg, packed_batch
+from torch import nn
+
+from mmssprl.registry import MODELS
+
+BATCH, CROPS = 4, (2, 9)  # of 64 px; one small view and eight patches of 32 px
+
+
+def make_model(num_chunks=1, *, frozen_norms=False, backbone=None, **head):
+    torch.manual_seed(0)
+    head = {"queue_length": 8, "patch_queue_length": 32, **head}
+    cfg = model_cfg({**BACKBONE}, in_channels=8, **head)
+    model = MODELS.build({**cfg, "num_chunks": num_chunks})
+    if backbone is not None:
+        model.backbone = backbone
+    if frozen_norms:
+        for norm in model.backbone.modules():
+            if isinstance(norm, nn.BatchNorm2d):
+                norm.eval()
+    return model
+
+
+def crops_of(step=0, batch=BATCH):
+    return make_model().data_preprocessor(packed_batch(LAYOUT, batch, seed=step))["inputs"]
+
+
+def train(model, step=0):
+    """Losses and gradients of one step of plain gradient descent."""
+    model.zero_grad()
+    losses = model(crops_of(step), mode="loss")
+    sum(losses.values()).backward()
+    grads = {name: p.grad.clone() for name, p in model.named_parameters()}
+    with torch.no_grad():
+        for p in model.parameters():
+            p -= 0.1 * p.grad
+    return losses, grads
+
+
+def assert_equal(got, expected, **tolerance):
+    assert got.keys() == expected.keys()
+    for name in expected:
+        torch.testing.assert_close(got[name], expected[name], msg=name, **tolerance)
+
+
+def relative_error(got, expected):
+    """Of all gradients together: some alone are sums that nearly cancel."""
+    a, b = (torch.cat([grads[name].flatten() for name in expected]) for grads in (got, expected))
+    return (a - b).norm() / b.norm()

@@ -1,0 +1,33 @@
+"""Scores, heads and embeddings, small enough for loops in float64."""
+
+import torch
+from torch.nn import functional as F
+
+from mmssprl.models import SinkhornHead
+from mmssprl.pyramid import PyramidLevel, ViewLayout
+
+LAYOUT = ViewLayout(image_px=8, small_px=4, levels=(PyramidLevel(2, 8, 4), PyramidLevel(3, 12, 4)))
+
+
+SMALL_SIZES = {"in_channels": 6, "num_prototypes": 5, "num_patch_prototypes": (4, 3)}
+
+
+def make_head(layout=LAYOUT, **kwargs):
+    torch.manual_seed(0)
+    return SinkhornHead(layout, **{**SMALL_SIZES, **kwargs})
+
+
+def embeddings_of(layout, seed=0, batch=3, dim=6):
+    generator = torch.Generator().manual_seed(seed)
+    shapes = [(layout.num_image_views, 1)] + [(2, level.num_patches) for level in layout.levels]
+    return [
+        F.normalize(torch.randn(*shape, batch, dim, generator=generator), dim=-1)
+        for shape in shapes
+    ]
+
+
+def cosines(num_rows, num_prototypes, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    z = torch.nn.functional.normalize(torch.randn(num_rows, 8, generator=generator))
+    c = torch.nn.functional.normalize(torch.randn(num_prototypes, 8, generator=generator))
+    return z @ c.T

@@ -1,0 +1,60 @@
+"""Folders of small images for the tests of UnlabeledImages."""
+
+import os
+
+import numpy as np
+import torch
+from PIL import Image
+
+from mmssprl.registry import DATASETS
+
+CROP = {"type": "PyramidCrop", "layout": {"image_px": 8, "levels": []}}
+
+
+def save(path, value=0, size=(20, 16)):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    image = np.full((*size, 3), value, np.uint8)
+    image[:, :, 0] = np.arange(size[1])
+    Image.fromarray(image).save(path)
+
+
+def folder(root, num_images, bad=()):
+    """Images 00.png, 01.png, ... whose green is their index; the bad ones are cut off."""
+    for i in range(num_images):
+        path = root / f"{i:02}.png"
+        save(path, i)
+        if i in bad:
+            path.write_bytes(path.read_bytes()[:60])
+    return root
+
+
+def build(root, **options):
+    return DATASETS.build({"type": "UnlabeledImages", "data_root": str(root), **options})
+
+
+def names(dataset, root):
+    paths = [dataset.get_data_info(i)["img_path"] for i in range(len(dataset))]
+    return [os.path.relpath(path, root) for path in paths]
+
+
+def greens(items):
+    return [int(item["img"][1, 0, 0]) for item in items]
+
+
+def read_list(path):
+    return [line.split("\t") for line in path.read_text().splitlines()]
+
+
+def coordinates(height, width):
+    """R is the column, G the row, B a constant."""
+    image = torch.full((3, height, width), 7, dtype=torch.uint8)
+    image[0] = torch.arange(width)
+    image[1] = torch.arange(height)[:, None]
+    return image
+
+
+def flip(out, data):
+    """Flip a bit in all copies of some data: of small ones LMDB leaves old pages in the file."""
+    content = out.read_bytes()
+    assert data in content
+    out.write_bytes(content.replace(data, bytes([data[0] ^ 1]) + data[1:]))

@@ -1,0 +1,48 @@
+"""A linear protocol of seconds."""
+
+CONFIG = """
+default_scope = "mmssprl"
+weights = "random"
+model = dict(
+    type="MultiLabelClassifier",
+    frozen_backbone=True,
+    backbone=dict(
+        type="ResNet", depth=18, stem_channels=8, base_channels=8, num_stages=2,
+        strides=(1, 2), dilations=(1, 1), out_indices=(1,),
+    ),
+    head=dict(
+        type="MultiLabelLinearClsHead", num_classes=2, in_channels=16,
+        loss=dict(type="MultiLabelLoss"),
+    ),
+)
+pipeline = [
+    dict(type="LoadImageFromFile"),
+    dict(type="Resize", scale=(32, 32)),
+    dict(type="PackInputs"),
+]
+def_loader = dict(batch_size=8, num_workers=0)
+train_dataloader = dict(
+    sampler=dict(type="DefaultSampler", shuffle=True),
+    dataset=dict(
+        type="CocoMultiLabel", data_root="coco", pipeline=pipeline,
+        ann_file="annotations/instances_train2014.json", data_prefix="train2014/",
+    ),
+    **def_loader,
+)
+val_dataloader = dict(
+    sampler=dict(type="DefaultSampler", shuffle=False),
+    dataset=dict(
+        type="CocoMultiLabel", data_root="coco", pipeline=pipeline,
+        ann_file="annotations/instances_val2014.json", data_prefix="val2014/",
+    ),
+    **def_loader,
+)
+test_dataloader = val_dataloader
+val_evaluator = dict(type="MultiLabelMAP")
+test_evaluator = val_evaluator
+val_cfg = dict()
+test_cfg = dict()
+train_cfg = dict(by_epoch=True, max_epochs=1)
+optim_wrapper = dict(type="OptimWrapper", optimizer=dict(type="SGD", lr=0.1))
+work_dir = "run"
+"""

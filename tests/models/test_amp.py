@@ -1,0 +1,100 @@
+"""Mixed precision: mmengine's wrapper and loss scaling with LARC and the float32 parts."""
+
+import pytest
+import torch
+from mmengine.optim import AmpOptimWrapper
+from small_ssprl import BACKBONE, LAYOUT, model_cfg, packed_batch
+
+from mmssprl.engine import LARC
+from mmssprl.registry import MODELS
+
+LR = 0.6
+
+
+def make_model():
+    torch.manual_seed(0)
+    return MODELS.build(model_cfg({**BACKBONE}, in_channels=8))
+
+
+def float32_step():
+    model = make_model()
+    optimizer = LARC(model.parameters(), lr=LR)
+    data = model.data_preprocessor(packed_batch(LAYOUT, batch=8), training=True)
+    loss, _ = model.parse_losses(model(**data, mode="loss"))
+    loss.backward()
+    optimizer.step()
+    return model, loss
+
+
+def direction(model, start):
+    """All parameters' updates as one unit vector."""
+    moves = [p - q for p, q in zip(model.parameters(), start.parameters(), strict=True)]
+    flat = torch.cat([move.flatten() for move in moves])
+    assert torch.isfinite(flat).all()
+    return flat / flat.norm()
+
+
+def test_bfloat16_through_mmengine_s_wrapper(monkeypatch):
+    # The wrapper refuses to be built without a GPU; autocast itself works on a CPU.
+    module = "mmengine.optim.optimizer.amp_optimizer_wrapper.is_cuda_available"
+    monkeypatch.setattr(module, lambda: True)
+    model = make_model()
+    wrapper = AmpOptimWrapper(
+        optimizer=LARC(model.parameters(), lr=LR),
+        dtype="bfloat16",
+        loss_scale={"enabled": False},
+    )
+    seen = {"backbone": set(), "neck": set(), "scores": set()}
+
+    def watch(module, name):
+        module.register_forward_hook(lambda *args: seen[name].add(args[-1].dtype))
+
+    watch(model.backbone.conv1, "backbone")
+    for layers in model.neck.heads:
+        watch(layers[0], "neck")
+        watch(layers[-1], "neck")
+    for scorer in (*model.head.prototypes, *model.head.correlation):
+        watch(scorer, "scores")
+    log = model.train_step(packed_batch(LAYOUT, batch=8), wrapper)
+    expected, loss = float32_step()
+    assert seen["backbone"] == seen["neck"] == {torch.bfloat16}
+    assert seen["scores"] == {torch.float32}
+    assert all(value.dtype == torch.float32 for value in log.values())
+    torch.testing.assert_close(log["loss"], loss, rtol=0.02, atol=0)
+    start = make_model()
+    cosine = direction(model, start) @ direction(expected, start)
+    assert cosine > 0.9
+
+
+@pytest.mark.parametrize("scale", [2.0**4, 2.0**12])
+def test_float16_with_a_loss_scaler(scale):
+    model = make_model()
+    optimizer = LARC(model.parameters(), lr=LR)
+    scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+    data = model.data_preprocessor(packed_batch(LAYOUT, batch=8), training=True)
+    with torch.autocast("cpu", torch.float16):
+        loss, _ = model.parse_losses(model(**data, mode="loss"))
+    assert loss.dtype == torch.float32
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert scaler.get_scale() == scale  # no overflow, so the step was taken
+    expected, _ = float32_step()
+    start = make_model()
+    cosine = direction(model, start) @ direction(expected, start)
+    assert cosine > 0.9
+
+
+def test_an_overflow_skips_the_step():
+    model = make_model()
+    optimizer = LARC(model.parameters(), lr=LR)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**4)
+    data = model.data_preprocessor(packed_batch(LAYOUT, batch=8), training=True)
+    loss, _ = model.parse_losses(model(**data, mode="loss"))
+    scaler.scale(loss * float("inf")).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert scaler.get_scale() == 2.0**3
+    for p, q in zip(model.parameters(), make_model().parameters(), strict=True):
+        assert torch.isfinite(p).all()
+        torch.testing.assert_close(p, q, rtol=1e-6, atol=1e-6)

@@ -1,0 +1,245 @@
+"""Chunks of a batch against the whole batch, and against chunks whose activations are kept."""
+
+import contextlib
+
+import pytest
+import torch
+from chunked_model import BATCH, CROPS, assert_equal, crops_of, make_model, relative_error, train
+from torch import nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from mmssprl.models.recomputation import _SpareStatistics
+from mmssprl.models.ssprl import crop_features
+
+
+def with_kept_activations(model, num_chunks):
+    """The model, running the parts one after the other without recomputation."""
+
+    def extract_feat(inputs):
+        features = [
+            [crop_features(model.backbone, part) for part in crops.chunk(num_chunks, dim=1)]
+            for crops in inputs
+        ]
+        return model.layout.split([torch.cat(parts, dim=1) for parts in features])
+
+    model.extract_feat = extract_feat
+    return model
+
+
+@pytest.mark.parametrize("num_chunks", [2, 4])
+def test_without_batch_statistics_chunks_change_nothing(num_chunks):
+    whole, chunked = (make_model(n, frozen_norms=True) for n in (1, num_chunks))
+    for step in range(4):  # the queues fill and are used
+        expected, got = train(whole, step), train(chunked, step)
+        assert_equal(got[0], expected[0], rtol=1e-5, atol=1e-6)
+        assert relative_error(got[1], expected[1]) < 1e-4
+        for a, b in zip(chunked.head.queues, whole.head.queues, strict=True):
+            torch.testing.assert_close(a.features, b.features, rtol=1e-4, atol=1e-5)
+            assert a.num_pushed == b.num_pushed
+        # From the same weights again: rounding errors would grow from step to step.
+        chunked.load_state_dict(whole.state_dict())
+    assert all(queue.is_full for queue in chunked.head.queues)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("cache", [True, False])
+def test_batch_statistics_are_those_of_each_chunk(dtype, cache):
+    expected_model = with_kept_activations(make_model(), 2)
+    model = make_model(2)
+    with torch.autocast("cpu", dtype, enabled=dtype != torch.float32, cache_enabled=cache):
+        runs = []
+        for each in (expected_model, model):
+            losses = each(crops_of(), mode="loss")
+            runs.append((each, losses))
+    # The backward pass runs outside of autocast, as in mmengine's wrapper.
+    for _, losses in runs:
+        sum(losses.values()).backward()
+    (_, expected), (_, got) = runs
+    assert_equal(got, expected, rtol=0, atol=0)
+    for (name, p), q in zip(model.named_parameters(), expected_model.parameters(), strict=True):
+        torch.testing.assert_close(p.grad, q.grad, rtol=1e-5, atol=1e-7, msg=name)
+    # Once per group and chunk, not once more for the recomputation.
+    assert model.backbone.bn1.num_batches_tracked == 2 * len(CROPS)
+    for (name, a), b in zip(model.named_buffers(), expected_model.buffers(), strict=True):
+        assert torch.equal(a, b), name
+
+
+def test_chunks_differ_from_the_whole_batch_by_its_statistics():
+    whole, _ = train(make_model())
+    chunked, _ = train(make_model(2))
+    assert not torch.allclose(whole["loss_pyramid_s0"], chunked["loss_pyramid_s0"], rtol=1e-4)
+
+
+def test_all_crops_of_an_image_are_in_one_chunk():
+    model = make_model(2, frozen_norms=True)
+    inputs = [torch.zeros(n, BATCH, 3, 8, 8) for n in CROPS]
+    for crops in inputs:
+        crops += torch.arange(BATCH)[:, None, None, None]
+    seen = []
+
+    class Spy(nn.Module):
+        def forward(self, images):
+            seen.append(images.mean(dim=(1, 2, 3)).tolist())
+            return images.mean(dim=(2, 3))
+
+    model.backbone = Spy()
+    features = model.extract_feat(inputs)
+    expected = [[0.0, 1.0] * 2, [2.0, 3.0] * 2, [0.0, 1.0] * 9, [2.0, 3.0] * 9]
+    assert seen == expected
+    assert features[1][0, 0].tolist() == [[image] * 3 for image in range(BATCH)]
+
+
+def saved_bytes(model):
+    """Bytes kept for the backward pass; inputs and parameters, which are there anyway, left out."""
+    inputs = crops_of()
+    own = {x.untyped_storage().data_ptr() for x in (*inputs, *model.parameters())}
+    found = {}
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            found[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        losses = model(inputs, mode="loss")
+    return losses, sum(found.values())
+
+
+def peak_bytes(model):
+    """The highest sum of live allocations in one forward and backward pass."""
+    inputs = crops_of()
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+    ) as profile:
+        sum(model(inputs, mode="loss").values()).backward()
+    live = peak = 0
+    for event in profile.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            live += event.nbytes()
+            peak = max(peak, live)
+    return peak
+
+
+def test_activations_of_one_chunk_at_a_time_are_kept():
+    whole, chunked = make_model(), make_model(4)
+    (_, all_saved), (_, saved) = saved_bytes(whole), saved_bytes(chunked)
+    # What is left is the neck's and the head's, which see the whole batch in both.
+    assert saved < 0.05 * all_saved
+    assert all_saved > 2e6
+    # One quarter, and what stays: inputs of convolutions being computed, gradients.
+    assert peak_bytes(chunked) < 0.4 * peak_bytes(whole)
+
+
+class Stochastic(nn.Module):
+    """A backbone that draws random numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3)
+        self.drop = nn.Dropout(0.5)
+        self.norm = nn.BatchNorm2d(8)
+
+    def forward(self, images):
+        return self.norm(self.drop(self.conv(images).relu()))
+
+
+def test_the_recomputation_draws_the_same_random_numbers():
+    def grads(make):
+        torch.manual_seed(1)
+        model = make(Stochastic())
+        torch.manual_seed(2)
+        return train(model)[1]
+
+    expected = grads(lambda net: with_kept_activations(make_model(backbone=net), 2))
+    got = grads(lambda net: make_model(2, backbone=net))
+    assert_equal(got, expected, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("norm", [nn.BatchNorm2d, nn.SyncBatchNorm])
+def test_spare_statistics(norm):
+    network = nn.Sequential(norm(3), norm(3).eval(), norm(3, track_running_stats=False))
+    network.register_buffer("table", torch.ones(2))
+    before = dict(network.named_buffers())
+    spare = _SpareStatistics(network)
+    for _ in range(2):  # a second backward pass through a kept graph
+        with contextlib.suppress(InterruptedError), spare:
+            inside = dict(network.named_buffers())
+            swapped = {name for name in before if inside[name] is not before[name]}
+            assert swapped == {"0.running_mean", "0.running_var", "0.num_batches_tracked"}
+            raise InterruptedError
+        after = dict(network.named_buffers())
+        assert all(after[name] is before[name] for name in before)
+
+
+def test_evaluation_takes_any_batch():
+    model = make_model(2).eval()
+    with torch.no_grad():
+        features = model.extract_feat(crops_of(batch=3))
+    assert features[0].shape == (3, 1, 3, 8)
+
+
+class CountCopies(TorchDispatchMode):
+    """The sizes of what is copied, in bytes."""
+
+    def __init__(self):
+        super().__init__()
+        self.sizes = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func.overloadpacket.__name__ in ("clone", "copy_", "_to_copy", "contiguous"):
+            self.sizes.append(args[0].nbytes)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("num_chunks", [1, 2])
+def test_the_backbone_s_input_is_channels_last_with_at_most_one_copy(num_chunks):
+    given = [
+        x.flatten(0, 1).contiguous(memory_format=torch.channels_last).unflatten(0, x.shape[:2])
+        for x in crops_of()
+    ]
+    model = make_model(num_chunks)
+    pointers, copies = [], CountCopies()
+
+    class Look(nn.Module):
+        def forward(self, images):
+            assert images.is_contiguous(memory_format=torch.channels_last)
+            pointers.append(images.data_ptr())
+            return images.mean(dim=(2, 3))
+
+    model.backbone = Look()
+    with copies:
+        model.extract_feat(given)
+    if num_chunks == 1:
+        assert pointers == [x.data_ptr() for x in given]
+        assert copies.sizes == []
+    else:
+        assert copies.sizes == [x.nbytes // 2 for x in given for _ in range(2)]
+    # Torch's default layout, as of a preprocessor that does not know better.
+    copies.sizes.clear()
+    plain = [x.contiguous() for x in given]
+    with copies:
+        model.extract_feat(plain)
+    expected = [x.nbytes // num_chunks for x in given for _ in range(num_chunks)]
+    assert copies.sizes == expected
+
+
+def test_the_preprocessor_s_output_is_what_the_backbone_wants():
+    model = make_model()
+    pointers = []
+    model.backbone.register_forward_pre_hook(lambda _, args: pointers.append(args[0].data_ptr()))
+    inputs = crops_of()
+    with torch.autocast("cpu", torch.bfloat16):
+        model.extract_feat(inputs)
+    assert pointers == [x.data_ptr() for x in inputs]
+
+
+def test_bad_chunks():
+    for value in (0, 2.0):
+        message = f"num_chunks must be an integer >= 1, but got {value}"
+        with pytest.raises(ValueError, match=message):
+            make_model(value)
+    message = "multiple of num_chunks=3, but got 4; change train_dataloader.batch_size"
+    with pytest.raises(ValueError, match=message):
+        make_model(3)(crops_of(), mode="loss")

@@ -1,0 +1,125 @@
+"""The compiled backbone against the same backbone as it is."""
+
+import copy
+import functools
+import os
+import pickle
+import shutil
+
+import pytest
+import torch
+from chunked_model import CROPS, assert_equal, crops_of, make_model, relative_error, train
+from torch import nn
+from torch._dynamo.utils import counters
+
+from mmssprl.models import ssprl
+from mmssprl.models.recomputation import recomputed_in_chunks
+
+
+@pytest.fixture
+def backend(request, monkeypatch):
+    """The compiler's name: here one that makes the graphs but no kernels, which takes seconds."""
+    name = getattr(request, "param", "aot_eager")
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=name))
+    ssprl._compiled_features.cache_clear()
+    torch._dynamo.reset()
+    counters.clear()
+    yield name
+    torch._dynamo.reset()
+    ssprl._compiled_features.cache_clear()
+
+
+def compiled_model(**kwargs):
+    model = make_model(**kwargs)
+    model.compile_backbone = True
+    return model
+
+
+def test_training_and_evaluation_equal_eager(backend):
+    eager, compiled = make_model(), compiled_model()
+    expected, got = train(eager), train(compiled)
+    assert_equal(got[0], expected[0], rtol=1e-5, atol=1e-5)
+    assert relative_error(got[1], expected[1]) < 1e-3
+    for (name, a), b in zip(
+        compiled.backbone.named_buffers(), eager.backbone.buffers(), strict=True
+    ):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5, msg=name)
+    compiled.load_state_dict(eager.state_dict())
+    for model in (eager, compiled):
+        model.eval()
+    with torch.no_grad():
+        for a, b in zip(
+            compiled.extract_feat(crops_of(1)), eager.extract_feat(crops_of(1)), strict=True
+        ):
+            torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
+    # One graph for each size of views, in training and in evaluation.
+    assert counters["stats"]["unique_graphs"] == 2 * len(CROPS)
+
+
+def test_a_network_is_compiled_once_per_size(backend):
+    model = compiled_model(num_chunks=2)
+    for step in range(3):
+        train(model, step)
+    # Not once more for the recomputation, nor for a second model of the same kind.
+    train(compiled_model(num_chunks=2))
+    assert counters["stats"]["unique_graphs"] == len(CROPS)
+    assert not counters["graph_break"]
+
+
+def test_chunks_are_recomputed_by_the_compiled_network(backend, monkeypatch):
+    # As in older versions of torch, or where another package has set it.
+    monkeypatch.setattr(torch._dynamo.config, "inline_inbuilt_nn_modules", False)
+    expected_model, model = make_model(2), compiled_model(num_chunks=2)
+    expected, got = train(expected_model), train(model)
+    assert_equal(got[0], expected[0], rtol=1e-5, atol=1e-5)
+    assert relative_error(got[1], expected[1]) < 1e-3
+    assert model.backbone.bn1.num_batches_tracked == 2 * len(CROPS)
+
+
+def test_weights_and_copies_do_not_change(backend):
+    eager, compiled = make_model(), compiled_model()
+    train(compiled)
+    assert compiled.state_dict().keys() == eager.state_dict().keys()
+    assert [n for n, _ in compiled.named_modules()] == [n for n, _ in eager.named_modules()]
+    for other in (copy.deepcopy(compiled), pickle.loads(pickle.dumps(compiled))):
+        with torch.no_grad():
+            other.backbone.conv1.weight.zero_()
+            (features, _), (own, _) = (m.eval().extract_feat(crops_of()) for m in (other, compiled))
+        assert not torch.allclose(features, own)  # of its own weights
+        compiled.train()
+
+
+def test_as_many_variants_as_four_sizes_need(backend):
+    # Four sizes in training, evaluation and with autocast are more than torch's own limit of 8.
+    network = nn.Conv2d(3, 2, 3)
+    run = ssprl._compiled_features()
+    for px in range(8, 20):
+        run(network, torch.zeros(2, 2, 3, px, px))
+    assert counters["stats"]["unique_graphs"] == 12
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    shutil.which(os.environ.get("CXX", "g++")) is None, reason="needs a C++ compiler"
+)
+@pytest.mark.parametrize("backend", ["inductor"], indirect=True)
+def test_real_kernels_equal_eager(backend):
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU())
+    network.to(memory_format=torch.channels_last)
+    crops = torch.randn(2, 4, 3, 16, 16)
+    run = ssprl._compiled_features()
+    for training in (True, False):
+        network.train(training)
+        expected = ssprl.crop_features(copy.deepcopy(network), crops)
+        torch.testing.assert_close(run(network, crops), expected, rtol=1e-5, atol=1e-5)
+    network.train()
+    expected_network = copy.deepcopy(network)
+    weight = torch.randn(2, 4, 8)
+    for each, function in ((expected_network, ssprl.crop_features), (network, run)):
+        features = recomputed_in_chunks(function, each, crops, num_chunks=2, dim=1)
+        (features * weight).sum().backward()
+    for a, b in zip(network.parameters(), expected_network.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-4)
+    for a, b in zip(network.buffers(), expected_network.buffers(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)

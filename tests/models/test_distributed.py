@@ -1,0 +1,126 @@
+"""Two gloo processes against one process on the joined batch."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from head_cases import LAYOUT, cosines, embeddings_of, make_head
+from torch import distributed as dist
+from torch import multiprocessing
+
+from mmssprl.functional import sinkhorn
+
+pytestmark = pytest.mark.dist
+NUM_RANKS, BATCH, STEPS = 2, 3, 4
+SETTINGS = {"queue_length": 6, "patch_queue_length": (12, 54), "freeze_iters": 1}
+
+
+def underflowing_scores():
+    """Scores whose second half, rank 1, would underflow alone in exp(score / 0.005)."""
+    scores = cosines(8, 6)
+    scores[4:] -= 0.95
+    return scores.clamp(-1, 1)
+
+
+def joined_embeddings(step):
+    return embeddings_of(LAYOUT, seed=step, batch=NUM_RANKS * BATCH)
+
+
+def train_steps(rank, num_ranks):
+    """Losses and gradients of a few steps on this rank's images of the joined batch."""
+    head = make_head(**{**SETTINGS, **joined_queues(num_ranks)})
+    images = slice(rank * BATCH, (rank + 1) * BATCH) if num_ranks > 1 else slice(None)
+    losses, grads = [], []
+    for step in range(STEPS):
+        head.zero_grad()
+        terms = head.loss([z[:, :, images] for z in joined_embeddings(step)])
+        sum(terms.values()).backward()
+        losses.append({name: term.detach() for name, term in terms.items()})
+        grads.append([p.grad.clone() for p in head.parameters()])
+        # Move on identically everywhere, so that later steps meet other prototypes.
+        with torch.no_grad():
+            generator = torch.Generator().manual_seed(step)
+            for p in head.parameters():
+                p.add_(0.1 * torch.randn(p.shape, generator=generator))
+    return head, losses, grads
+
+
+def joined_queues(num_ranks):
+    if num_ranks > 1:
+        return {}
+    return {"queue_length": 12, "patch_queue_length": (24, 108)}
+
+
+def worker(rank, folder):
+    torch.set_num_threads(1)
+    init = f"file://{folder}/init"
+    dist.init_process_group("gloo", init_method=init, rank=rank, world_size=NUM_RANKS)
+    results = {}
+    for epsilon in (0.005, 0.05):
+        results[f"codes_{epsilon}"] = sinkhorn(
+            underflowing_scores().chunk(NUM_RANKS)[rank], epsilon=epsilon
+        )
+    head, losses, grads = train_steps(rank, NUM_RANKS)
+    results.update(losses=losses, grads=grads)
+
+    head.gather_queues()
+    results["state_dict"] = state = {k: v.clone() for k, v in head.state_dict().items()}
+    head.release_queues()
+    # Everybody loads what rank 0 saved.
+    shared = [state]
+    dist.broadcast_object_list(shared)
+    restored = make_head(**SETTINGS)
+    restored.load_state_dict(shared[0])
+    z = [x[:, :, :BATCH] for x in joined_embeddings(9 + rank)]
+    results["resumed"] = [{n: t.detach() for n, t in h.loss(z).items()} for h in (head, restored)]
+
+    try:
+        make_head().loss(embeddings_of(LAYOUT, batch=2 + rank))
+    except ValueError as error:
+        results["uneven"] = str(error)
+    torch.save(results, f"{folder}/{rank}.pt")
+    dist.destroy_process_group()
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ranks")
+    multiprocessing.spawn(worker, (str(folder),), nprocs=NUM_RANKS)
+    return [torch.load(Path(folder, f"{rank}.pt")) for rank in range(NUM_RANKS)]
+
+
+@pytest.mark.parametrize("epsilon", [0.005, 0.05])
+def test_codes_equal_one_process_even_where_one_rank_underflows(ranks, epsilon):
+    codes = torch.cat([result[f"codes_{epsilon}"] for result in ranks])
+    assert torch.isfinite(codes).all()
+    torch.testing.assert_close(
+        codes, sinkhorn(underflowing_scores(), epsilon=epsilon), rtol=1e-4, atol=1e-6
+    )
+
+
+def test_losses_and_gradients_equal_one_process(ranks):
+    head, losses, grads = train_steps(0, 1)
+    assert all(queue.is_full for queue in head.queues)
+    for step in range(STEPS):
+        for name, loss in losses[step].items():
+            mean = sum(result["losses"][step][name] for result in ranks) / NUM_RANKS
+            torch.testing.assert_close(mean, loss, rtol=1e-5, atol=1e-6)
+        for i, grad in enumerate(grads[step]):
+            mean = sum(result["grads"][step][i] for result in ranks) / NUM_RANKS
+            torch.testing.assert_close(mean, grad, rtol=1e-4, atol=1e-6)
+    assert any(grad.any() for grad in grads[-1])
+
+
+def test_one_checkpoint_resumes_the_queues_of_all_ranks(ranks):
+    gathered = ranks[0]["state_dict"]["queues.0.features_of_ranks"]
+    for rank, result in enumerate(ranks):
+        assert torch.equal(gathered[rank], result["state_dict"]["queues.0.features"])
+        continued, resumed = result["resumed"]
+        for name in continued:
+            assert torch.equal(continued[name], resumed[name])
+    assert not torch.equal(gathered[0], gathered[1])
+
+
+def test_uneven_batches_end_with_an_error_on_every_rank(ranks):
+    for result in ranks:
+        assert "same batch size, but got [2, 3] images" in result["uneven"]

@@ -1,0 +1,250 @@
+import math
+
+import pytest
+import reference
+import torch
+from head_cases import LAYOUT, embeddings_of, make_head
+from torch.nn import functional as F
+
+from mmssprl.engine import LARC
+from mmssprl.models import SinkhornHead
+from mmssprl.pyramid import ViewLayout
+
+WITH_SMALL = ViewLayout(image_px=8, num_small=2, small_px=4, levels=LAYOUT.levels)
+
+
+def reference_of(head):
+    return reference.Reference(
+        [c.weight.detach().double().requires_grad_() for c in head.prototypes],
+        [g.weight.detach().double().requires_grad_() for g in head.correlation],
+        tau=head.temperature,
+        epsilon=head.epsilon,
+        num_iters=head.num_iters,
+        variant=head.variant,
+    )
+
+
+def reference_losses(ref, head, z, queues):
+    losses = {
+        f"loss_pyramid_s{s}": head.alpha[s] * ref.pyramid_term(z[s], s, queues[s])
+        for s in range(len(z))
+    }
+    for s in range(1, len(z)):
+        term = ref.cross_term(z, s, queues[0])
+        losses[f"loss_cross_s{s}"] = head.cross_weight * head.beta[s] * term
+    return losses
+
+
+@pytest.mark.parametrize("variant", ["paper", "released"])
+@pytest.mark.parametrize("layout", [LAYOUT, WITH_SMALL], ids=["2views", "small_views"])
+def test_every_term_and_gradient_equals_the_equations(variant, layout):
+    head = make_head(layout, variant=variant, alpha=(0.25, 0.5), beta=(0.3, 0.7), cross_weight=2.0)
+    inputs = [z.requires_grad_() for z in embeddings_of(layout)]
+    losses = head.loss(inputs)
+
+    ref = reference_of(head)
+    doubles = [z.detach().double().requires_grad_() for z in inputs]
+    expected = reference_losses(ref, head, doubles, [None] * 3)
+    assert losses.keys() == expected.keys()
+    params = [*(c.weight for c in head.prototypes), *(g.weight for g in head.correlation)]
+    for name, loss in losses.items():
+        torch.testing.assert_close(loss.double(), expected[name], rtol=1e-5, atol=1e-6)
+        grads = torch.autograd.grad(
+            loss, inputs + params, retain_graph=True, allow_unused=True, materialize_grads=True
+        )
+        expected_grads = torch.autograd.grad(
+            expected[name],
+            doubles + ref.prototypes + ref.correlation,
+            retain_graph=True,
+            allow_unused=True,
+            materialize_grads=True,
+        )
+        for got, want in zip(grads, expected_grads, strict=True):
+            torch.testing.assert_close(got.double(), want, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("variant", ["paper", "released"])
+def test_queues_fill_over_steps_and_join_the_assignment(variant):
+    batch = 2
+    # Rows a step: 2, 8, 18. Scale 0 is full after two steps; the others end inside a step.
+    lengths = (4, 9, 40)
+    head = make_head(variant=variant, queue_length=4, patch_queue_length=lengths[1:])
+    pushed = [torch.empty(2, 0, 6, dtype=torch.float64) for _ in range(3)]
+    for step in range(5):
+        z = embeddings_of(LAYOUT, seed=step, batch=batch)
+        losses = head.loss(z)
+        queues = [
+            rows[:, -length:] if rows.shape[1] >= length else None
+            for rows, length in zip(pushed, lengths, strict=True)
+        ]
+        expected = reference_losses(reference_of(head), head, [x.double() for x in z], queues)
+        for name in losses:
+            torch.testing.assert_close(
+                losses[name].detach().double(), expected[name].detach(), rtol=1e-5, atol=1e-6
+            )
+        for s in range(3):
+            pushed[s] = torch.cat([pushed[s], z[s].flatten(1, 2).double()], dim=1)
+    without = make_head(variant=variant)
+    with torch.no_grad():
+        for name, loss in without.loss(z).items():
+            assert abs(loss - losses[name]) > 1e-5  # the queues did change every term
+
+
+def test_queues_wait_for_their_epoch():
+    head = make_head(queue_length=3, queue_start_epoch=2)
+    head.set_epoch_length(2)
+    plain = make_head()
+    for step in range(6):
+        z = embeddings_of(LAYOUT, seed=step)
+        with_queue, without = (sum(h.loss(z).values()) for h in (head, plain))
+        assert torch.equal(with_queue, without) == (step < 4)
+
+
+def test_uniform_prediction_reads_ln_k():
+    head = make_head(alpha=0.25, beta=0.5)
+    for linear in [*head.prototypes, *head.correlation]:
+        # All rows equal: every prototype scores alike.
+        linear.weight.data = F.normalize(torch.ones_like(linear.weight))
+    losses = head.loss(embeddings_of(LAYOUT))
+    expected = {
+        "loss_pyramid_s0": math.log(5),
+        "loss_pyramid_s1": 0.25 * math.log(4),
+        "loss_pyramid_s2": 0.25 * math.log(3),
+        "loss_cross_s1": 0.5 * math.log(5),
+        "loss_cross_s2": 0.5 * math.log(5),
+    }
+    assert {name: loss.item() for name, loss in losses.items()} == pytest.approx(expected)
+
+
+def test_ablations_drop_their_terms_and_change_nothing_else():
+    z = embeddings_of(LAYOUT)
+    full = make_head().loss(z)
+    pyramid_only = make_head(with_cross=False)
+    assert not pyramid_only.correlation
+    losses = pyramid_only.loss(z)
+    assert losses.keys() == {f"loss_pyramid_s{s}" for s in range(3)}
+    for name, loss in losses.items():
+        assert torch.equal(loss, full[name])
+    cross_only = make_head(with_pyramid=False, patch_queue_length=50)
+    losses = cross_only.loss(z)
+    assert losses.keys() == {"loss_pyramid_s0", "loss_cross_s1", "loss_cross_s2"}
+    for name, loss in losses.items():
+        assert torch.equal(loss, full[name])
+    assert list(cross_only.queues) == [None] * 3
+    swav = SinkhornHead(ViewLayout(levels=()), in_channels=6, num_prototypes=5)
+    assert swav.loss(z[:1]).keys() == {"loss_pyramid_s0"}
+
+
+def test_shared_prototypes():
+    head = make_head(share_prototypes=True)
+    assert head.prototypes[0] is head.prototypes[1] is head.prototypes[2]
+    assert sum(p.numel() for p in head.parameters()) == 5 * 6 + 2 * 5 * 5
+    losses = head.loss(embeddings_of(LAYOUT))
+    grads = [
+        torch.autograd.grad(losses[f"loss_pyramid_s{s}"], head.prototypes[0].weight)[0]
+        for s in range(3)
+    ]
+    assert all(grad.abs().max() > 0 for grad in grads)
+    state = head.state_dict()
+    assert torch.equal(state["prototypes.0.weight"], state["prototypes.2.weight"])
+
+
+@pytest.mark.parametrize(
+    "freeze", [{"freeze_iters": 2}, {"freeze_epochs": 1}], ids=["iters", "epochs"]
+)
+@pytest.mark.parametrize("optimizer_type", [LARC, torch.optim.AdamW])
+def test_frozen_prototypes_stay_and_then_move(freeze, optimizer_type):
+    head = make_head(**freeze)
+    head.set_epoch_length(2)
+    optimizer = optimizer_type(head.parameters(), lr=0.1)
+    start = {name: p.detach().clone() for name, p in head.named_parameters()}
+    for step in range(3):
+        optimizer.zero_grad()
+        sum(head.loss(embeddings_of(LAYOUT, seed=step)).values()).backward()
+        if step < 2:
+            # Before the step: weight decay of the last one has been normalised away.
+            for name, p in head.named_parameters():
+                torch.testing.assert_close(p, start[name], rtol=0, atol=1e-6)
+        optimizer.step()
+    for name, p in head.named_parameters():
+        assert (F.normalize(p) - start[name]).abs().max() > 1e-5
+
+
+def test_state_dict_continues_bit_equal_in_the_middle_of_filled_queues():
+    settings = {
+        "queue_length": 6,
+        "patch_queue_length": (24, 54),
+        "freeze_epochs": 1,
+        "queue_start_epoch": 1,
+    }
+    head, restored = make_head(**settings), make_head(**settings)
+    for h in (head, restored):
+        h.set_epoch_length(2)
+    for step in range(3):
+        head.loss(embeddings_of(LAYOUT, seed=step))
+    restored.load_state_dict(head.state_dict())
+    assert not restored.is_frozen
+    assert restored.uses_queues
+    for step in range(3, 6):
+        z = embeddings_of(LAYOUT, seed=step)
+        continued, resumed = head.loss(z), restored.loss(z)
+        for name in continued:
+            assert torch.equal(continued[name], resumed[name])
+    assert restored.num_iterations == 6
+
+
+def test_evaluation_mode_advances_nothing():
+    head = make_head(queue_length=3).eval()
+    head.loss(embeddings_of(LAYOUT))
+    assert head.queues[0].num_filled == 0
+    assert head.num_iterations == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_losses_are_float32_under_autocast(dtype):
+    z = embeddings_of(LAYOUT)
+    expected = make_head().loss(z)
+    with torch.autocast("cpu", dtype):
+        losses = make_head().loss(z)
+    for name in expected:
+        assert torch.equal(losses[name], expected[name])
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"variant": "swav"}, "variant must be 'paper' or 'released', but got 'swav'"),
+        ({"num_patch_prototypes": (4, 3, 2)}, "prototypes of the patch levels must be one number"),
+        ({"alpha": (0.25,)}, "alpha of the patch levels must be one number or 2 numbers"),
+        ({"beta": -1.0}, "beta of the patch levels must be"),
+        ({"temperature": 0.0}, "temperature must be > 0, but got 0.0"),
+        ({"epsilon": -0.1}, "epsilon must be > 0, but got -0.1"),
+        ({"num_iters": 0}, "num_iters must be >= 1, but got 0"),
+        ({"cross_weight": -1}, "cross_weight must be >= 0, but got -1"),
+        ({"freeze_epochs": 1, "freeze_iters": 5}, "give freeze_epochs or freeze_iters, but got 1"),
+        ({"with_pyramid": False, "with_cross": False}, r"set levels=\[\] in the layout"),
+    ],
+)
+def test_bad_settings(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        make_head(**kwargs)
+
+
+def test_epochs_need_their_length():
+    head = make_head(freeze_epochs=1)
+    with pytest.raises(
+        RuntimeError, match="freeze_epochs=1 needs the length of an epoch; .*PretrainHook"
+    ):
+        head.loss(embeddings_of(LAYOUT))
+
+
+def test_embeddings_of_another_layout():
+    with pytest.raises(ValueError, match="per scale must be .* but the embeddings are"):
+        make_head().loss(embeddings_of(WITH_SMALL))
+
+
+def test_unequal_batches_are_refused(monkeypatch):
+    sizes = [torch.tensor([3]), torch.tensor([2])]
+    monkeypatch.setattr("mmssprl.models.sinkhorn_head.dist.all_gather", lambda x: sizes)
+    with pytest.raises(ValueError, match=r"same batch size, but got \[3, 2\] images"):
+        make_head().loss(embeddings_of(LAYOUT))

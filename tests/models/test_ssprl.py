@@ -1,0 +1,88 @@
+import pytest
+import torch
+from mmengine.registry import DefaultScope, init_default_scope
+from small_ssprl import LAYOUT, model_cfg, packed_batch
+
+from mmssprl.models import SSPRL, SinkhornHead
+from mmssprl.models.ssprl import pool
+from mmssprl.registry import MODELS
+
+BACKBONES = {
+    "resnet18": ({"type": "ResNet", "depth": 18}, 512),
+    "resnet50": ({"type": "ResNet", "depth": 50}, 2048),
+    "vit_tiny": (
+        {
+            "type": "VisionTransformer",
+            "arch": "deit-tiny",
+            "img_size": 64,
+            "patch_size": 16,
+            "out_type": "avg_featmap",
+        },
+        192,
+    ),
+    "swin_tiny": ({"type": "SwinTransformer", "arch": "tiny", "pad_small_map": True}, 768),
+}
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+def test_any_backbone_trains_all_its_parts(name):
+    torch.manual_seed(0)
+    backbone, in_channels = BACKBONES[name]
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        model = MODELS.build(model_cfg({**backbone}, in_channels))
+    data = model.data_preprocessor(packed_batch(LAYOUT), training=True)
+    losses = model(**data, mode="loss")
+    assert losses.keys() == {"loss_pyramid_s0", "loss_pyramid_s1", "loss_cross_s1"}
+    loss, _ = model.parse_losses(losses)
+    torch.testing.assert_close(loss, sum(losses.values()))
+    loss.backward()
+    # mmpretrain's transformers carry parameters that no image touches (a class token).
+    unused = [n for n, p in model.named_parameters() if p.grad is None]
+    assert all("cls_token" in n for n in unused)
+    assert model.backbone.state_dict()  # reached every layer: see `unused`
+
+
+def test_features_are_pooled_and_ordered_by_scale():
+    model = SSPRL(
+        LAYOUT, *(model_cfg(*BACKBONES["resnet18"])[k] for k in ("backbone", "neck", "head"))
+    )
+    model.eval()
+    inputs = model.data_preprocessor(packed_batch(LAYOUT))["inputs"]
+    with torch.no_grad():
+        scales = model.extract_feat(inputs)
+        assert [tuple(x.shape) for x in scales] == [(3, 1, 2, 512), (2, 4, 2, 512)]
+        # Crop 3 of group 1 is patch 2 of view 0 (crop 0 is the small view).
+        alone = model.backbone(inputs[1][3])[-1].mean(dim=(2, 3))
+        torch.testing.assert_close(scales[1][0, 2], alone)
+        torch.testing.assert_close(
+            scales[0][2, 0], model.backbone(inputs[1][0])[-1].mean(dim=(2, 3))
+        )
+
+
+def test_bare_names_resolve_in_the_default_scope():
+    init_default_scope("mmssprl")
+    from mmpretrain.registry import MODELS as PARENT
+
+    model = PARENT.build(model_cfg({"type": "ResNet", "depth": 18}, 512))
+    assert isinstance(model, SSPRL)
+    assert isinstance(model.head, SinkhornHead)
+    assert model.head.layout is model.data_preprocessor.layout
+
+
+def test_backbone_keys_are_torchvision_s():
+    import torchvision
+
+    model = MODELS.build(model_cfg({"type": "mmpretrain.ResNet", "depth": 50}, 2048))
+    missing, unexpected = torchvision.models.resnet50().load_state_dict(
+        model.backbone.state_dict(), strict=False
+    )
+    assert set(missing) == {"fc.weight", "fc.bias"}
+    assert not unexpected
+
+
+def test_pool():
+    feature_map = torch.arange(8.0).reshape(1, 2, 2, 2)
+    assert pool((torch.zeros(1), feature_map)).tolist() == [[1.5, 5.5]]
+    assert pool(torch.ones(2, 3)).tolist() == [[1.0] * 3] * 2
+    with pytest.raises(ValueError, match=r"got \(2, 5, 3\); for a ViT set out_type='avg_featmap'"):
+        pool((torch.zeros(2, 5, 3),))

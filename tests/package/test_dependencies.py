@@ -1,0 +1,245 @@
+import importlib.metadata
+import importlib.util
+import os
+import subprocess
+import sys
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+
+from mmssprl import _dependencies
+from mmssprl._dependencies import check_dependencies, parse_version
+
+ROOT = Path(__file__).resolve().parents[2]
+
+TORCH = {"torch": "2.11.0", "torchvision": "0.26.0", "setuptools": "80.9.0"}
+ONEDL = {
+    **TORCH,
+    "onedl-mmengine": "0.10.12",
+    "onedl-mmcv": "2.3.6",
+    "onedl-mmpretrain": "1.3.6",
+}
+OFFICIAL = {**TORCH, "mmengine": "0.11.0rc3", "mmcv": "2.1.0", "mmpretrain": "1.2.0"}
+OLD_OFFICIAL = {**OFFICIAL, "mmengine": "0.10.7", "torch": "2.4.1+cu121", "torchvision": "0.19.1"}
+MODULES = {
+    "onedl-mmengine": "mmengine",
+    "onedl-mmcv": "mmcv",
+    "onedl-mmpretrain": "mmpretrain",
+    "onedl-mmdetection": "mmdet",
+    "onedl-mmsegmentation": "mmseg",
+    "mmcv-lite": "mmcv",
+    "mmsegmentation": "mmseg",
+}
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    """Pretend that exactly the given distributions are installed; ``gone`` cannot be imported."""
+
+    def pretend(versions, gone=(), namespace=()):
+        modules = {MODULES.get(name, name) for name in versions} - set(gone)
+
+        def version(name):
+            if name not in versions:
+                raise importlib.metadata.PackageNotFoundError(name)
+            return versions[name]
+
+        def find_spec(name):
+            if name in namespace:
+                return ModuleSpec(name, None)
+            return ModuleSpec(name, None, origin=f"{name}.py") if name in modules else None
+
+        monkeypatch.setattr(_dependencies.importlib.metadata, "version", version)
+        monkeypatch.setattr(_dependencies.importlib.util, "find_spec", find_spec)
+
+    return pretend
+
+
+def without(versions, *names):
+    return {name: version for name, version in versions.items() if name not in names}
+
+
+def message():
+    with pytest.raises(RuntimeError) as caught:
+        check_dependencies()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "versions",
+    [
+        ONEDL,
+        {**ONEDL, "torch": "2.4.0", "torchvision": "0.19.0", "onedl-mmengine": "0.10.10"},
+        {**ONEDL, "onedl-mmcv": "2.3.0.post3", "onedl-mmpretrain": "1.3.0"},
+        {**ONEDL, "onedl-mmdetection": "3.5.1", "onedl-mmsegmentation": "1.4.2"},
+        {**ONEDL, "setuptools": "84.0"},
+        OFFICIAL,
+        {**OFFICIAL, "mmdet": "3.3.0", "mmsegmentation": "1.2.2"},
+        {**OFFICIAL, "mmcv": "2.2.0"},
+        {**OFFICIAL, "setuptools": "84.0"},
+        {**without(OFFICIAL, "mmcv"), "mmcv-lite": "2.1.0"},
+        OLD_OFFICIAL,
+    ],
+)
+def test_passes(environment, versions):
+    environment(versions)
+    check_dependencies()
+
+
+@pytest.mark.parametrize(
+    ("versions", "problem", "repair"),
+    [
+        (
+            without(ONEDL, "onedl-mmpretrain"),
+            "mmpretrain is missing.",
+            'pip install "onedl-mmpretrain>=1.3,<2"',
+        ),
+        (
+            without(OFFICIAL, "mmpretrain"),
+            "mmpretrain is missing.",
+            'pip install "mmpretrain>=1.2,<2"',
+        ),
+        (
+            {**without(OFFICIAL, "mmcv", "mmengine"), "mmcv-lite": "2.1.0"},
+            "mmengine is missing.",
+            'pip install "mmengine>=0.11.0rc3,<0.12"',
+        ),
+        (
+            {**ONEDL, "torch": "2.3.1+cu118"},
+            "torch must be torch>=2.4, but 2.3.1+cu118 is installed.",
+            'pip install "torch>=2.4"',
+        ),
+        (
+            {**ONEDL, "onedl-mmengine": "0.10.9"},
+            "mmengine must be onedl-mmengine>=0.10.10,<0.11, but 0.10.9 is installed.",
+            'pip install "onedl-mmengine>=0.10.10,<0.11"',
+        ),
+        (
+            {**ONEDL, "onedl-mmengine": "0.11.0rc1"},
+            "mmengine must be onedl-mmengine>=0.10.10,<0.11, but 0.11.0rc1 is installed.",
+            'pip install "onedl-mmengine>=0.10.10,<0.11"',
+        ),
+        (
+            {**ONEDL, "onedl-mmcv": "2.4.0"},
+            "mmcv must be onedl-mmcv>=2.3,<2.4, but 2.4.0 is installed.",
+            'pip install "onedl-mmcv>=2.3,<2.4"',
+        ),
+        (
+            {**ONEDL, "onedl-mmdetection": "3.3.0"},
+            "mmdet must be onedl-mmdetection>=3.4,<4, but 3.3.0 is installed.",
+            'pip install "onedl-mmdetection>=3.4,<4"',
+        ),
+        (
+            {**OFFICIAL, "mmcv": "2.0.1"},
+            "mmcv must be mmcv>=2.1,<2.3, but 2.0.1 is installed.",
+            'pip install "mmcv>=2.1,<2.2"',
+        ),
+        (
+            {**without(OFFICIAL, "mmcv"), "mmcv-lite": "2.0.1"},
+            "mmcv must be mmcv-lite>=2.1,<2.3, but 2.0.1 is installed.",
+            'pip install "mmcv-lite>=2.1,<2.2"',
+        ),
+        (
+            {**OFFICIAL, "mmengine": "0.10.7"},
+            "mmengine 0.10.7 cannot resume its own checkpoints on torch >= 2.6, "
+            "but torch 2.11.0 is installed.",
+            'pip install "mmengine>=0.11.0rc3,<0.12"',
+        ),
+        (
+            {**OLD_OFFICIAL, "setuptools": "82.0.0"},
+            "mmengine 0.10.7 needs pkg_resources, which setuptools 82 dropped, "
+            "but setuptools 82.0.0 is installed.",
+            'pip install "setuptools<82"',
+        ),
+        (
+            {**OFFICIAL, "mmcv": "2.2.0", "mmdet": "3.3.0"},
+            "mmdet must have mmcv < 2.2, but mmcv 2.2.0 is installed.",
+            'pip install "mmcv>=2.1,<2.2"',
+        ),
+    ],
+)
+def test_one_problem(environment, versions, problem, repair):
+    environment(versions)
+    assert message() == (
+        f"mmssprl cannot run in this environment:\n  * {problem}\nTo repair: {repair}"
+    )
+
+
+def test_an_empty_environment_gets_one_command_for_the_tested_family(environment):
+    environment({})
+    text = message()
+    assert [line for line in text.splitlines() if line.startswith("  * ")] == [
+        f"  * {name} is missing."
+        for name in ("torch", "torchvision", "mmengine", "mmcv", "mmpretrain")
+    ]
+    assert text.endswith(
+        'To repair: pip install "torch>=2.4" "torchvision>=0.19" "onedl-mmengine>=0.10.10,<0.11" '
+        '"onedl-mmcv>=2.3,<2.4" "onedl-mmpretrain>=1.3,<2"'
+    )
+
+
+def test_both_families_name_every_distribution_and_keep_the_tested_family(environment):
+    environment({**ONEDL, "mmcv": "2.1.0", "mmdet": "3.3.0"})
+    text = message()
+    assert "OneDL (onedl-mmengine 0.10.12, onedl-mmcv 2.3.6, onedl-mmpretrain 1.3.6)" in text
+    assert "official (mmcv 2.1.0, mmdet 3.3.0)" in text
+    assert text.endswith(
+        "pip uninstall -y onedl-mmengine onedl-mmcv onedl-mmpretrain mmcv mmdet && pip install "
+        '"onedl-mmengine>=0.10.10,<0.11" "onedl-mmcv>=2.3,<2.4" "onedl-mmpretrain>=1.3,<2" '
+        '"onedl-mmdetection>=3.4,<4"'
+    )
+
+
+def test_mmcv_and_its_lite_build_exclude_each_other(environment):
+    environment({**OFFICIAL, "mmcv-lite": "2.1.0"})
+    assert "pip uninstall -y mmcv mmcv-lite && pip install" in message()
+
+
+@pytest.mark.parametrize("namespace", [(), ("mmcv",)])
+def test_a_record_without_files_is_reinstalled(environment, namespace):
+    environment(ONEDL, gone=["mmcv"], namespace=namespace)
+    text = message()
+    assert "mmcv is broken: onedl-mmcv 2.3.6 is recorded as installed" in text
+    assert text.endswith('pip install --force-reinstall "onedl-mmcv>=2.3,<2.4"')
+
+
+def test_a_source_tree_without_metadata_is_taken_as_it_is(environment, monkeypatch):
+    environment(without(ONEDL, "onedl-mmcv"))
+    find_spec = _dependencies.importlib.util.find_spec
+    monkeypatch.setattr(
+        _dependencies.importlib.util,
+        "find_spec",
+        lambda name: find_spec("torch" if name == "mmcv" else name),
+    )
+    check_dependencies()
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0.11.0rc3", (0, 11, 0)), ("2.4.1+cu121", (2, 4, 1)), ("2.3.0.post3", (2, 3, 0)), ("", (0,))],
+)
+def test_parse_version(text, number):
+    assert parse_version(text) == number
+
+
+def import_mmssprl(*flags: str, code: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, *flags, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_import_is_cheap():
+    done = import_mmssprl(code="import mmssprl, sys; print({'torch', 'mmengine'} & {*sys.modules})")
+    assert done.stdout.strip() == "set()", done.stderr
+
+
+def test_import_without_site_packages_raises_runtime_error_not_import_error():
+    done = import_mmssprl("-S", code="import mmssprl")
+    assert done.returncode == 1
+    assert "\nRuntimeError: mmssprl cannot run in this environment:\n" in done.stderr
+    assert "  * torch is missing." in done.stderr

@@ -1,0 +1,234 @@
+"""Both MIMs, each in environments of its own, drive both installations: the table of docs/mim.md.
+
+The environments hold MIM, its dependencies and mmssprl; all else is linked from the environment of
+these tests.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from checkout import build, copy_checkout
+
+from mmssprl.datasets.scenes import generate_scenes
+
+pytestmark = pytest.mark.slow
+
+VERSIONS = {"openmim": "0.3.9", "onedl-mim": "0.5.1"}
+PRETRAIN = "configs/ssprl/ssprl_resnet18_scenes.py"
+LINEAR = "configs/benchmarks/classification/linear_resnet18_scenes.py"
+ONE_EPOCH = ("train_dataloader.batch_size=8", "train_cfg.max_epochs=1", "param_scheduler.0.T_max=1")
+NO_METADATA = r"FileNotFoundError: .*site-packages/mmssprl/model-index.yml or .* is not found"
+NO_CONFIG = r"ValueError: .*we can not find the config file in codebase mmssprl"
+NO_WEIGHTS = r"ValueError: Expected fields: .*but got {'weight'}"
+
+
+def call(*command, cwd, **env):
+    """Run a command that sees no other mmssprl; return status and output, without colours."""
+    clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    clean |= {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "PAGER": "cat", **env}
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env=clean,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=600,
+    )
+    return done.returncode, re.sub(r"\x1b\[\d*m", "", done.stdout)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One MIM with one installation of mmssprl."""
+
+    mim: str
+    installation: str
+    environment: Path
+    checkout: Path
+    folder: Path
+    python_path: str = ""
+
+    @property
+    def is_lost(self):
+        """Whether this MIM looks for mmssprl where it is not."""
+        return (self.mim, self.installation) == ("openmim", "editable") and not self.python_path
+
+    @property
+    def mended(self):
+        """As docs/mim.md tells to call it."""
+        return replace(self, python_path=str(self.checkout)) if self.is_lost else self
+
+    def config(self, name):
+        """The name alone where MIM finds it by that, or else the path."""
+        return self.checkout / name if self.python_path else Path(name).name
+
+    def python(self, *args):
+        return call(self.environment / "bin" / "python", *args, cwd=self.folder)
+
+    def __call__(self, *args):
+        extra = {"PYTHONPATH": self.python_path} if self.python_path else {}
+        return call(self.environment / "bin" / "mim", *args, cwd=self.folder, **extra)
+
+    def works(self, *args):
+        status, output = self(*args)
+        assert status == 0, output
+        return output
+
+    def fails(self, *args, match):
+        status, output = self(*args)
+        assert status != 0, output
+        assert re.search(match, output, re.DOTALL), output
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory):
+    """Links to the packages of this environment, without mmssprl, MIM and lines of .pth files."""
+    folder = tmp_path_factory.mktemp("packages")
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if not re.match(
+            r"(__editable__.*|.*mmssprl.*|mim|openmim.*|onedl_mim.*|.*\.pth)$", path.name
+        ):
+            (folder / path.name).symlink_to(path)
+    assert (folder / "torch").is_dir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory):
+    return generate_scenes(
+        tmp_path_factory.mktemp("data") / "scenes", num_train=16, num_val=16, size_px=96, seed=0
+    )
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(mim, kind) for mim in VERSIONS for kind in ("wheel", "editable")],
+    ids="-".join,
+)
+def cell(request, packages, scenes, tmp_path_factory):
+    """A new environment where ``mim install`` has installed mmssprl."""
+    mim, installation = request.param
+    if mim == "openmim" and sys.version_info >= (3, 12):
+        pytest.skip("openmim's setuptools 60.2 does not start on Python 3.12: docs/mim.md")
+    folder = tmp_path_factory.mktemp(f"{mim}-{installation}")
+    environment, work = folder / "environment", folder / "work"
+    (work / "data").mkdir(parents=True)
+    (work / "data" / "scenes").symlink_to(scenes)
+    status, output = call(sys.executable, "-m", "venv", environment, cwd=folder)
+    assert status == 0, output
+    pip = (environment / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install")
+    status, output = call(*pip, f"{mim}=={VERSIONS[mim]}", cwd=folder)
+    if "No matching distribution found" in output:
+        pytest.skip(f"needs a package registry with {mim} {VERSIONS[mim]}")
+    assert status == 0, output
+    (site,) = environment.glob("lib/python*/site-packages")
+    (site / "packages.pth").write_text(f"{packages}\n")
+    (folder / "checkout").mkdir()
+    cell = Cell(mim, installation, environment, copy_checkout(folder / "checkout"), work)
+    if installation == "wheel":
+        cell.works("install", build(cell.checkout, "build_wheel", folder / "wheel"))
+    else:
+        cell.works("install", "-e", cell.checkout)
+    return cell
+
+
+@pytest.fixture(scope="module")
+def trained(cell):
+    """What ``mim train`` says; it leaves ``trained`` in the folder of the cell."""
+    cell = cell.mended
+    options = ("--weights", "random", "--work-dir", "trained", "--cfg-options", *ONE_EPOCH)
+    return cell.works("train", "mmssprl", cell.config(LINEAR), *options)
+
+
+def test_install(cell):
+    status, output = cell.python("-c", "import mmssprl; print(mmssprl.__file__)")
+    assert status == 0, output
+    owner = cell.checkout if cell.installation == "editable" else cell.environment
+    assert Path(output.splitlines()[-1]).is_relative_to(owner)
+
+
+def test_list(cell):
+    line = r"(?m)^mmssprl +0\.1\.0"
+    assert bool(re.search(line, cell.works("list"))) is not cell.is_lost
+    assert re.search(line, cell.mended.works("list"))
+
+
+def test_search(cell):
+    if cell.is_lost:
+        cell.fails("search", "mmssprl", match=NO_METADATA)
+    output = cell.mended.works("search", "mmssprl", "--display-width", "200")
+    assert "config id: ssprl_resnet50_2xb64-coslr-200e_coco" in output
+    assert re.search(rf"config +{PRETRAIN}", output)
+    assert re.search(r"paper +https://arxiv.org/abs/2208.14439", output)
+
+
+def test_download_has_no_weights_to_offer_but_the_config_can_be_written(cell):
+    name = Path(PRETRAIN).stem
+    download = ("download", "mmssprl", "--config", name, "--dest", "downloaded")
+    if cell.is_lost:
+        cell.fails(*download, match=NO_METADATA)
+    cell.mended.fails(*download, match=NO_WEIGHTS)
+    code = (
+        "from mmengine import Config; from mmssprl.shipped import config_file; "
+        f"Config.fromfile(config_file('{PRETRAIN}')).dump('{name}.py')"
+    )
+    status, output = cell.python("-c", code)
+    assert status == 0, output
+    assert "_base_" not in (cell.folder / f"{name}.py").read_text()
+    (cell.folder / f"{name}.py").unlink()  # a config in the folder wins over the shipped one
+
+
+def test_run(cell):
+    if cell.is_lost:
+        cell.fails("run", "mmssprl", "train", PRETRAIN, match="UnboundLocalError: .*prefix")
+    options = ("--work-dir", "run", "--cfg-options", *ONE_EPOCH)
+    output = cell.mended.works("run", "mmssprl", "train", PRETRAIN, *options)
+    assert "The script finished successfully." in output
+    assert (cell.folder / "run" / "ssprl_resnet18_scenes_backbone.pth").is_file()
+
+
+def test_train(cell, trained):
+    if cell.is_lost:
+        cell.fails("train", "mmssprl", Path(LINEAR).name, match=NO_CONFIG)
+    assert "Training finished successfully." in trained
+    assert (cell.folder / "trained" / "epoch_1.pth").is_file()
+
+
+def test_test(cell, trained):
+    options = ("--checkpoint", "trained/epoch_1.pth", "--out", "metrics.json")
+    if cell.is_lost:
+        cell.fails("test", "mmssprl", Path(LINEAR).name, *options, match=NO_CONFIG)
+    cell = cell.mended
+    output = cell.works("test", "mmssprl", cell.config(LINEAR), *options)
+    assert "Testing finished successfully." in output
+    assert 0 < json.loads((cell.folder / "metrics.json").read_text())["multi-label/mAP"] < 100
+
+
+def test_a_second_file_of_the_name_in_the_checkout_needs_the_path(cell, trained):
+    if (cell.mim, cell.installation) != ("onedl-mim", "editable"):
+        pytest.skip("only onedl-mim searches the checkout of an editable install")
+    name = Path(LINEAR).name
+    dumped = cell.checkout / "work_dirs" / "linear" / name
+    dumped.parent.mkdir(parents=True)
+    dumped.touch()
+    match = "we find multiple config files with same name in codebase mmssprl"
+    cell.fails("train", "mmssprl", name, match=match)
+    status, output = cell("train", "mmssprl", cell.checkout / LINEAR, "--work-dir", "trained")
+    assert status != 0
+    assert "train.py: error: work_dir must not" in output, "the config has been found and read"
+    dumped.unlink()
+
+
+def test_other_commands_find_shipped_configs_outside_a_checkout(cell):
+    status, output = cell.python(
+        *("-m", "mmssprl", "profile", PRETRAIN, "--steps", "1", "--batch-size", "4")
+    )
+    assert status == 0, output

@@ -1,0 +1,184 @@
+"""torchvision's operators for mmcv: equal to the compiled ones, and never in their place."""
+
+import importlib
+import itertools
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import mmcv.ops
+import pytest
+import torch
+from mmcv_builds import IS_COMPILED, SPEC, without_operators
+
+from mmssprl import _mmcv_ext
+from mmssprl._mmcv_operators import provide_operators, uses_torchvision_operators
+
+TESTS = Path(__file__).parents[1]
+ROOT = TESTS.parent
+END_TO_END = TESTS / "end_to_end" / "test_transfer.py"
+needs_compiled = pytest.mark.skipif(
+    not IS_COMPILED, reason="this mmcv has no compiled operators to compare with"
+)
+pytestmark = pytest.mark.full
+
+THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    return importlib.import_module("mmcv._ext")
+
+
+def boxes_in(num, scale, generator):
+    corners, sides = torch.rand(2, num, 2, generator=generator) * scale
+    return torch.cat([corners, corners + sides], dim=1)
+
+
+@needs_compiled
+class TestAgainstCompiled:
+    @pytest.mark.parametrize("num", [0, 1, 2, 50, 400])
+    def test_nms_keeps_the_same_boxes_in_the_same_order(self, num, compiled):
+        generator = torch.Generator().manual_seed(num)
+        boxes, scores = boxes_in(num, 60, generator), torch.rand(num, generator=generator)
+        # Whole pixels and tenths give equal scores and overlaps.
+        for b, s in ((boxes, scores), (boxes.round(), (scores * 10).round() / 10)):
+            for threshold in THRESHOLDS:
+                given = {"iou_threshold": threshold, "offset": 0}
+                expected = compiled.nms(b, s, **given)
+                got = _mmcv_ext.nms(b, s, **given)
+                assert got.dtype == expected.dtype == torch.int64
+                assert got.tolist() == expected.tolist()
+                assert len(got) > 0 or num == 0
+
+    def test_nms_at_the_threshold_itself(self, compiled):
+        scores = torch.tensor([0.9, 0.8])
+        for threshold in THRESHOLDS:
+            boxes = torch.tensor([[0.0, 0, 10, 1], [0, 0, round(threshold * 10), 1]])
+            for ext in (compiled, _mmcv_ext):
+                assert ext.nms(boxes, scores, iou_threshold=threshold, offset=0).tolist() == [0, 1]
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    @pytest.mark.parametrize("sampling_ratio", [0, 2])
+    @pytest.mark.parametrize("aligned", [True, False])
+    def test_roi_align_to_the_last_bit(self, aligned, sampling_ratio, dtype, compiled):
+        generator = torch.Generator().manual_seed(0)
+        bins, scales, counts = [(7, 7), (14, 14), (2, 5)], [1 / 4, 1 / 16, 0.3], [0, 1, 12]
+        for (height, width), scale, num in itertools.product(bins, scales, counts):
+            input = torch.randn(2, 3, 17, 23, generator=generator).to(dtype)
+            # Some of them begin before the image or end behind it, or are smaller than a pixel.
+            boxes = boxes_in(num, 80, generator) - 10
+            boxes[num // 2 :, 2:] = boxes[num // 2 :, :2] + 0.5
+            rois = torch.cat([torch.arange(num)[:, None] % 2, boxes], dim=1).to(dtype)
+            grad = torch.randn(num, 3, height, width, generator=generator).to(dtype)
+            found = []
+            for ext in (compiled, _mmcv_ext):
+                given = {
+                    "aligned_height": height,
+                    "aligned_width": width,
+                    "spatial_scale": scale,
+                    "sampling_ratio": sampling_ratio,
+                    "pool_mode": 1,
+                    "aligned": aligned,
+                }
+                output, grad_input = torch.zeros_like(grad), torch.zeros_like(input)
+                unused = input.new_zeros(0)
+                ext.roi_align_forward(input, rois, output, unused, unused, **given)
+                ext.roi_align_backward(grad, rois, unused, unused, grad_input, **given)
+                found.append((output, grad_input))
+            for expected, got in zip(*found, strict=True):
+                assert torch.equal(got, expected)
+                assert got.any() or num < 12
+
+
+def test_mmcv_has_its_own_operators_if_it_is_compiled_and_torchvisions_if_not():
+    """Both cases: ``test_detection_and_segmentation_...`` runs this file once more."""
+    provide_operators()
+    assert sum(type(finder).__name__ == "_OperatorsFinder" for finder in sys.meta_path) == 1
+    assert sys.modules["mmcv._ext"].__file__ == SPEC.origin
+    assert uses_torchvision_operators() != SPEC.origin.endswith((".so", ".pyd"))
+    assert uses_torchvision_operators() != IS_COMPILED
+
+
+@pytest.fixture
+def operators(monkeypatch):
+    """mmcv's own functions on torchvision's operators, whatever this mmcv has."""
+    for name in ("mmcv.ops.nms", "mmcv.ops.roi_align"):
+        monkeypatch.setattr(sys.modules[name], "ext_module", _mmcv_ext)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_types_are_computed_in_single_precision(dtype, operators):
+    """What mixed precision brings: features and scores of a half type beside float boxes."""
+    generator = torch.Generator().manual_seed(0)
+    pool = mmcv.ops.RoIAlign((3, 3), 0.25)
+    rois = torch.tensor([[0.0, 3, 3, 40, 30], [1, 5, 8, 60, 50]]).to(dtype)
+    half = torch.randn(2, 4, 16, 16, generator=generator).to(dtype).requires_grad_()
+    single = half.detach().float().requires_grad_()
+    with torch.autocast("cpu", dtype):
+        got = pool(half, rois)
+    got.float().square().sum().backward()
+    expected = pool(single, rois.float())
+    assert got.dtype == half.grad.dtype == dtype
+    assert torch.equal(got, expected.to(dtype))
+    expected.to(dtype).float().square().sum().backward()
+    assert torch.equal(half.grad, single.grad.to(dtype))
+    assert half.grad.any()
+
+    boxes, scores = boxes_in(50, 20, generator), torch.rand(50, generator=generator).to(dtype)
+    kept = mmcv.ops.nms(boxes, scores, 0.5)[1]
+    assert kept.tolist() == mmcv.ops.nms(boxes, scores.float(), 0.5)[1].tolist()
+    assert 0 < len(kept) < 50
+
+
+REFUSED = "must be compiled, but this mmcv has no compiled operators and torchvision replaces only"
+
+
+def test_what_torchvision_has_not_is_refused_when_called(operators, monkeypatch):
+    boxes, scores = torch.tensor([[0.0, 0, 1, 1]]), torch.ones(1)
+    with pytest.raises(RuntimeError, match=f"^mmcv's operator nms with offset=1 {REFUSED}"):
+        mmcv.ops.nms(boxes, scores, 0.5, offset=1)
+    maximum = mmcv.ops.RoIAlign((2, 2), pool_mode="max")
+    with pytest.raises(RuntimeError, match=r"operator roi_align with pool_mode='max' must be c"):
+        maximum(torch.zeros(1, 1, 4, 4), torch.tensor([[0.0, 0, 0, 2, 2]]))
+    with pytest.raises(RuntimeError, match=rf"'s operator softnms {REFUSED} .*\(README.md, Inst"):
+        mmcv.ops.soft_nms(boxes, scores)
+
+
+def test_names_of_python_itself_are_not_operators():
+    assert not any(hasattr(_mmcv_ext, name) for name in ("__path__", "__wrapped__", "_private"))
+    assert callable(_mmcv_ext.deform_conv_forward)
+
+
+@pytest.mark.parametrize("tool", ["train.py", "test.py"])
+def test_spawned_workers_of_the_tools_get_them(tool):
+    """Before a worker unpickles its data set it runs the tool under another name than __main__."""
+    code = (
+        "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__mp_main__'); "
+        "print(type(sys.meta_path[-1]).__name__)"
+    )
+    command = [sys.executable, "-c", code, str(ROOT / "tools" / tool)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.strip() == "_OperatorsFinder", done.stderr
+
+
+@needs_compiled
+def test_detection_and_segmentation_pass_on_torchvisions_operators(tmp_path):
+    """This file and the tests that need mmdet or mmseg; those of whole runs have two cases."""
+    paths = sorted(TESTS.rglob("test_*.py"))
+    files = [path for path in paths if "mark.full" in path.read_text() and path != END_TO_END]
+    assert {TESTS / "configs" / "test_dense_models.py", Path(__file__)} <= set(files)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", "full and not slow"]
+        + files,
+        env=without_operators(tmp_path),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert "operators of mmcv: torchvision's\n" in done.stdout
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed
+    assert int(passed[1]) > 30

@@ -1,0 +1,276 @@
+"""Builds the package in every way pip knows, in a copy of the checkout."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+from checkout import ROOT, build, copy_checkout
+from mmengine.config import Config
+from packaging.requirements import Requirement as PipRequirement
+from packaging.utils import canonicalize_name
+
+import mmssprl
+from mmssprl import _dependencies
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+CONFIGS = [
+    "ssprl_resnet50_2xb64-coslr-200e_coco",
+    "ssprl_resnet50_8xb32-coslr-100e_in1k",
+    "ssprl-released_resnet50_2xb64-coslr-200e_coco",
+    "ssprl_resnet18_scenes",
+]
+
+
+def names(wheel: Path) -> set[str]:
+    return set(zipfile.ZipFile(wheel).namelist())
+
+
+def files_below(folder: Path) -> set[str]:
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    return {name for name in found if "__pycache__" not in name and not name.startswith(".mim")}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return copy_checkout(tmp_path_factory.mktemp("checkout"))
+
+
+@pytest.fixture(scope="module")
+def wheel(checkout, tmp_path_factory):
+    return build(checkout, "build_wheel", tmp_path_factory.mktemp("wheel"))
+
+
+def test_wheel_holds_the_package_and_copies_for_mim(wheel):
+    assert wheel.name == f"mmssprl-{mmssprl.__version__}-py3-none-any.whl"
+    info = f"mmssprl-{mmssprl.__version__}.dist-info/"
+    wanted = {f"mmssprl/{name}" for name in files_below(ROOT / "mmssprl")}
+    for folder in ("mmssprl/.mim", "_mmssprl_mim"):
+        wanted |= {f"{folder}/tools/{name}" for name in files_below(ROOT / "tools")}
+        wanted |= {f"{folder}/configs/{name}" for name in files_below(ROOT / "configs")}
+        wanted |= {f"{folder}/model-index.yml"}
+        assert {f"{folder}/tools/train.py", f"{folder}/configs/ssprl/metafile.yml"} <= wanted
+    assert {name for name in names(wheel) if not name.startswith(info)} == wanted
+    assert f"{info}licenses/LICENSE" in names(wheel)
+    assert f"{info}entry_points.txt" not in names(wheel), "onedl-mim stumbles over console scripts"
+
+
+def test_the_folder_for_onedl_mim_is_the_first_in_a_sorted_record_and_no_module(wheel):
+    # pip sorts RECORD; onedl-mim takes the first path for that of the package.
+    assert min(names(wheel)).split("/")[0] == "_mmssprl_mim"
+    with zipfile.ZipFile(wheel) as archive:
+        (top_level,) = (name for name in archive.namelist() if name.endswith("top_level.txt"))
+        assert archive.read(top_level).decode().split() == ["mmssprl"]
+
+
+def test_sdist_builds_the_same_wheel(checkout, wheel, tmp_path):
+    sdist = build(checkout, "build_sdist", tmp_path / "sdist")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    unpacked = tmp_path / sdist.name.removesuffix(".tar.gz")
+    assert not (unpacked / "mmssprl" / ".mim").exists(), "the originals are enough"
+    again = build(unpacked, "build_wheel", tmp_path / "wheel")
+    assert names(again) == names(wheel)
+
+
+def test_editable_install_links_for_mim_and_its_links_enter_no_wheel(checkout, wheel, tmp_path):
+    mim = checkout / "mmssprl" / ".mim"
+    mim.mkdir()
+    (mim / "configs").symlink_to("../../configs")  # as an earlier release left it
+    for _ in range(2):
+        build(checkout, "build_editable", tmp_path / "editable")
+        links = {str(path.relative_to(mim)): path for path in mim.rglob("*") if path.is_symlink()}
+        assert sorted(links) == ["configs/ssprl/metafile.yml", "model-index.yml", "tools"]
+        for name, path in links.items():
+            assert not path.readlink().is_absolute()
+            assert path.resolve() == (checkout / name).resolve()
+    assert names(build(checkout, "build_wheel", tmp_path / "wheel")) == names(wheel)
+
+
+def test_editable_checkout_holds_each_config_name_once(checkout, tmp_path):
+    # onedl-mim searches the whole checkout for a name, follows links and wants exactly one file.
+    build(checkout, "build_editable", tmp_path / "editable")
+    shutil.rmtree(checkout / "build", ignore_errors=True)
+    wanted = [path.name for path in (checkout / "configs").rglob("*.py")]
+    assert "ssprl_resnet18_scenes.py" in wanted
+    walk = os.walk(checkout, followlinks=True)
+    found = [name for _, _, files in walk for name in files if name in wanted]
+    assert sorted(found) == sorted(wanted)
+
+
+@pytest.fixture(scope="module")
+def project():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def specs(lines) -> dict[str, PipRequirement]:
+    return {canonicalize_name(req.name): req for req in map(PipRequirement, lines)}
+
+
+def test_base_dependencies_name_neither_family(project):
+    required = specs(project["dependencies"])
+    families = [
+        requirement.distribution
+        for family in _dependencies.FAMILIES.values()
+        for requirement in family.values()
+    ]
+    assert families
+    assert not required.keys() & {*families, "mmcv-lite", "openmim", "onedl-mim"}
+    for name, requirement in _dependencies.TORCH.items():
+        assert required[name] == PipRequirement(requirement.spec)
+
+
+def test_extras_are_the_ranges_of_the_dependency_gate(project):
+    for extra, family in _dependencies.FAMILIES.items():
+        wanted = {module: PipRequirement(req.spec) for module, req in family.items()}
+        found = set(map(PipRequirement, project["optional-dependencies"][extra]))
+        assert found == {wanted[module] for module in _dependencies.REQUIRED}
+        transfer = set(map(PipRequirement, project["optional-dependencies"][f"{extra}-transfer"]))
+        assert transfer == {
+            PipRequirement(f"mmssprl[{extra}]"),
+            *(wanted[module] for module in _dependencies.OPTIONAL),
+        }
+
+
+def pins(name: str, python: str) -> dict[str, str]:
+    """Versions that a requirements file pins for a Python, those it includes beside it."""
+    pinned = {}
+    for line in (ROOT / name).read_text().splitlines():
+        line = line.split("#")[0].strip()
+        if line.startswith("-r "):
+            pinned |= pins(str(Path(name).parent / line[3:]), python)
+        elif "==" in line:
+            requirement = PipRequirement(line)
+            if not requirement.marker or requirement.marker.evaluate({"python_version": python}):
+                (specifier,) = requirement.specifier
+                assert requirement.name not in pinned
+                pinned[requirement.name] = specifier.version
+    return pinned
+
+
+@pytest.mark.parametrize("python", ["3.10", "3.11", "3.12"])
+@pytest.mark.parametrize(
+    ("name", "family", "lite"),
+    [("requirements.txt", "onedl", False), ("requirements/openmmlab.txt", "openmmlab", True)],
+)
+def test_pins_lie_in_the_ranges_of_the_gate(name, family, lite, python):
+    pinned = pins(name, python)
+    for module, requirement in _dependencies.FAMILIES[family].items():
+        if lite and module == "mmcv":
+            requirement = _dependencies.OFFICIAL_MMCV_LITE
+        if not lite or module in _dependencies.REQUIRED:
+            assert requirement.accepts(pinned[requirement.distribution])
+    for module, requirement in _dependencies.TORCH.items():
+        assert requirement.accepts(pinned[module])
+
+
+def test_every_pin_of_the_tested_set_has_its_reason():
+    files = [ROOT / "requirements" / f"{name}.txt" for name in ("pretrain", "transfer", "test")]
+    pinned = [line for file in files for line in file.read_text().splitlines() if "==" in line]
+    old, new, newest = (pins("requirements.txt", python) for python in ("3.10", "3.11", "3.12"))
+    assert new == newest
+    assert old.keys() == new.keys()
+    assert len(pinned) == len(old.items() | new.items())
+    for line in pinned:
+        if line.split("==")[0] not in ("pytest", "mypy"):
+            assert " # " in line, f"{line}: why this version?"
+
+
+def test_model_index_lists_configs_that_exist():
+    index = yaml.safe_load((ROOT / "model-index.yml").read_text())
+    assert index["Import"] == ["configs/ssprl/metafile.yml"]
+    metafile = yaml.safe_load((ROOT / "configs/ssprl/metafile.yml").read_text())
+    models = metafile["Models"]
+    assert [model["Name"] for model in models] == CONFIGS
+    for model in models:
+        assert model["Name"] == model["Name"].lower()
+        assert "Weights" not in model
+        assert Path(model["Config"]).stem == model["Name"]
+        cfg = Config.fromfile(ROOT / model["Config"])
+        assert model["Metadata"]["Epochs"] == cfg.train_cfg.max_epochs
+        devices = int((re.search(r"_(\d+)xb", model["Name"]) or [0, 1])[1])
+        assert model["Metadata"]["Batch Size"] == devices * cfg.train_dataloader.batch_size
+        assert model["In Collection"] in [item["Name"] for item in metafile["Collections"]]
+
+
+def test_config_names_are_unique_because_mim_finds_them_by_name():
+    stems = [path.name for path in (ROOT / "configs").rglob("*.py")]
+    assert stems
+    assert sorted(stems) == sorted(set(stems))
+
+
+def test_ci_offers_the_wheels_beside_the_checkout_after_those_of_the_user(tmp_path):
+    (tmp_path / "main" / ".ci").mkdir(parents=True)
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / "main" / ".ci" / "run")
+    make = tmp_path / "make"
+    make.write_text('#!/bin/sh\necho "$1|$(pwd)|$PIP_FIND_LINKS"\n')
+    make.chmod(0o755)
+    wheels = tmp_path / "shared" / "wheels"
+
+    def run(**env: str) -> list[str]:
+        env["PATH"] = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+        command = [tmp_path / "main" / ".ci" / "run"]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        return done.stdout.strip().split("|")
+
+    checkout = str(tmp_path / "main")
+    assert run() == ["test", checkout, ""]
+    assert run(PIP_FIND_LINKS="a b") == ["test", checkout, "a b"]
+    wheels.mkdir(parents=True)
+    assert run() == ["test", checkout, str(wheels)]
+    assert run(PIP_FIND_LINKS="a b") == ["test", checkout, f"a b {wheels}"]
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_lists_its_targets_and_tests_come_last(tmp_path):
+    def make(*args: str) -> list[str]:
+        command = ["make", "-C", str(ROOT), *args]
+        # These tests may run inside `make test`, whose flags are not meant for this make.
+        env = {key: value for key, value in os.environ.items() if not key.startswith("MAKE")}
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    listed = [line.split()[1] for line in make() if line.startswith("  make ")]
+    assert listed == ["help", "demo", "test", "bench", "lint", "clean"]
+    venv = tmp_path / "venv"
+    lines = make("-n", "--no-print-directory", "test", f"VENV={venv}")
+    assert lines[-1] == f"{venv}/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder"
+    installs = [line for line in lines if " install " in line]
+    # mmcv before what depends on it, or pip would take the build that its cache holds.
+    assert " --no-cache-dir --no-deps onedl-mmcv -c " in installs[0]
+    assert installs[1].endswith(" -r requirements.txt")
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_finds_a_python_that_works(tmp_path):
+    def program(name: str, text: str) -> None:
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+
+    def make(*args: str) -> subprocess.CompletedProcess:
+        command = [shutil.which("make"), "-C", str(ROOT), *args]
+        return subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True)
+
+    (tmp_path / "sed").symlink_to(shutil.which("sed"))
+    program("python3.11", "echo there is no such version; exit 127")
+    program("python3", f'exec "{sys.executable}" "$@"')
+    assert "variables: PYTHON=python3 (3.10 to 3.12)" in make("help").stdout
+    program("python3", "exit 1")  # what the check says of a newer one
+    program("python3.12", f'exec "{sys.executable}" "$@"')
+    assert "variables: PYTHON=python3.12 (3.10 to 3.12)" in make("help").stdout
+    program("python3.12", "exit 1")
+    venv = tmp_path / "venv"
+    failed = make(f"VENV={venv}", f"{venv}/.python")
+    assert failed.returncode
+    assert "3.12 with venv, but got ''; name one: make PYTHON=/path/to/python3" in failed.stderr
+    assert not venv.exists()

@@ -1,0 +1,294 @@
+import json
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from toy_run import check_against_gradient_descent, gradient_descent, write_config
+
+from mmssprl.engine import launch
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = ROOT / "tools"
+SCRIPTS = sorted(TOOLS.glob("dist_*.sh")) + sorted(TOOLS.glob("slurm_*.sh"))
+
+
+def call(*command: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProcess:
+    """Run a tool away from the checkout, which it has to find by itself.
+
+    PYTHONPATH leads to the toy of these tests and not to the package.
+    """
+    base = {key: value for key, value in os.environ.items() if key not in ("RANK", "LOCAL_RANK")}
+    base |= {
+        "PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT / "tests" / "helpers"),
+        "OMP_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "-1",
+    }
+    return subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=base | env,
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+
+
+def report(work_dir: Path, rank: int) -> dict:
+    return json.loads((work_dir / f"rank{rank}.json").read_text())
+
+
+def test_there_are_four_scripts():
+    assert [script.name for script in SCRIPTS] == [
+        "dist_test.sh",
+        "dist_train.sh",
+        "slurm_test.sh",
+        "slurm_train.sh",
+    ]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_usage_of_the_scripts(script, tmp_path):
+    asked = call("bash", script, "--help", cwd=tmp_path)
+    assert asked.returncode == 0
+    assert f"usage: bash tools/{script.name} " in asked.stdout
+    assert "example" in asked.stdout
+    assert "source" not in asked.stdout
+    for args in ([], ["one"]):
+        bare = call("bash", script, *args, cwd=tmp_path)
+        assert (bare.returncode, bare.stdout, bare.stderr) == (2, "", asked.stdout)
+
+
+@pytest.mark.parametrize("name", ["train.py", "test.py"])
+def test_usage_of_the_python_tools(name, tmp_path):
+    done = call(sys.executable, TOOLS / name, "--help", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"  python tools/{name} " in done.stdout
+    assert "--gpus" not in done.stdout, "mim would pass --device"
+
+
+FAKE_SRUN = f"""#!{sys.executable}
+import json, os, sys
+json.dump({{"args": sys.argv[1:], "port": os.environ["MASTER_PORT"]}}, sys.stdout)
+"""
+
+
+def srun_line(tmp_path: Path, *command: str | Path, **env: str) -> dict:
+    (tmp_path / "srun").write_text(FAKE_SRUN)
+    (tmp_path / "srun").chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = call(*command, cwd=tmp_path, PATH=path, **env)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_slurm_train_line(tmp_path):
+    line = srun_line(
+        tmp_path,
+        *("bash", TOOLS / "slurm_train.sh", "part", "job", "a b.py"),
+        *("--cfg-options", "x=1", "y='c d'"),
+        GPUS="16",
+        GPUS_PER_NODE="4",
+        CPUS_PER_TASK="7",
+        SRUN_ARGS="--time=1:00 --qos=low",
+        PORT="23456",
+    )
+    assert line["args"] == [
+        "--partition=part",
+        "--job-name=job",
+        "--gres=gpu:4",
+        "--ntasks=16",
+        "--ntasks-per-node=4",
+        "--cpus-per-task=7",
+        "--kill-on-bad-exit=1",
+        "--time=1:00",
+        "--qos=low",
+        sys.executable,
+        "-u",
+        str(TOOLS / "train.py"),
+        "a b.py",
+        "--cfg-options",
+        "x=1",
+        "y='c d'",
+        "--launcher",
+        "slurm",
+    ]
+    assert line["port"] == "23456"
+
+
+@pytest.mark.parametrize(("gpus", "per_node"), [("2", "2"), ("8", "8"), ("32", "8")])
+def test_slurm_test_line_puts_at_most_8_gpus_on_a_node(tmp_path, gpus, per_node):
+    script = TOOLS / "slurm_test.sh"
+    line = srun_line(tmp_path, "bash", script, "part", "job", "a.py", "a.pth", GPUS=gpus)
+    assert line["args"][2:6] == [
+        f"--gres=gpu:{per_node}",
+        f"--ntasks={gpus}",
+        f"--ntasks-per-node={per_node}",
+        "--cpus-per-task=5",
+    ]
+    assert line["args"][-5:] == [str(TOOLS / "test.py"), "a.py", "a.pth", "--launcher", "slurm"]
+    assert 20000 <= int(line["port"]) < 30000
+
+
+FAKE_PYTHON = f"""#!{sys.executable}
+import json, sys
+if sys.argv[1] == "-c":
+    exec(sys.argv[2])
+else:
+    json.dump(sys.argv[1:], sys.stdout)
+"""
+
+
+def torchrun_line(tmp_path: Path, *command: str | Path, **env: str) -> list[str]:
+    fake = tmp_path / "python"
+    fake.write_text(FAKE_PYTHON)
+    fake.chmod(0o755)
+    done = call("bash", *command, cwd=tmp_path, PYTHON=str(fake), **env)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_dist_test_line_on_one_node(tmp_path):
+    line = torchrun_line(
+        tmp_path, TOOLS / "dist_test.sh", "a b.py", "a.pth", "3", "--work-dir", "w"
+    )
+    assert line[:6] == [
+        "-m",
+        "torch.distributed.run",
+        "--nnodes=1",
+        "--node_rank=0",
+        "--nproc_per_node=3",
+        "--master_addr=127.0.0.1",
+    ]
+    flag, port = line[6].split("=")
+    assert flag == "--master_port"
+    assert 1024 < int(port) < 65536
+    assert line[7:] == [
+        str(TOOLS / "test.py"),
+        "a b.py",
+        "a.pth",
+        "--work-dir",
+        "w",
+        "--launcher",
+        "pytorch",
+    ]
+
+
+@pytest.mark.parametrize(("env", "port"), [({}, "29500"), ({"PORT": "1234"}, "1234")])
+def test_dist_train_line_on_two_nodes(tmp_path, env, port):
+    line = torchrun_line(
+        tmp_path,
+        *(TOOLS / "dist_train.sh", "a.py", "8"),
+        NNODES="2",
+        NODE_RANK="1",
+        MASTER_ADDR="10.0.0.1",
+        **env,
+    )
+    assert line[2:7] == [
+        "--nnodes=2",
+        "--node_rank=1",
+        "--nproc_per_node=8",
+        "--master_addr=10.0.0.1",
+        f"--master_port={port}",
+    ]
+    assert line[7:] == [str(TOOLS / "train.py"), "a.py", "--launcher", "pytorch"]
+
+
+@pytest.mark.dist
+def test_two_cpu_processes_train_together(tmp_path):
+    config = write_config(tmp_path, sync=True)
+    done = call("bash", TOOLS / "dist_train.sh", config.name, "2", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("SyncBatchNorm has no CPU kernel") == 1
+    work_dir = tmp_path / "work_dirs" / "toy"
+    first, second = report(work_dir, 0), report(work_dir, 1)
+    assert first == second, "the ranks must have averaged their gradients"
+    assert first["world_size"] == 2
+    assert first["iters"] == 2, "8 samples, 2 a step and rank"
+    assert first["wrapper"] == "CPUDistributedDataParallel"
+    assert first["norm"] == "_BatchNormXd"
+    assert first["weight"] != 0
+
+
+@pytest.mark.dist
+def test_one_launched_process_trains_like_an_ordinary_one(tmp_path):
+    config = write_config(tmp_path)
+    done = call("bash", TOOLS / "dist_train.sh", config, "1", "--work-dir", "w", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    launched = report(tmp_path / "w", 0)
+    assert (launched["world_size"], launched["wrapper"]) == (1, "CPUDistributedDataParallel")
+    check_against_gradient_descent(launched, epochs=1)
+
+
+@pytest.mark.dist
+@pytest.mark.slow
+def test_two_cpu_processes_share_a_test(tmp_path):
+    config = write_config(tmp_path)
+    state = {"linear.weight": torch.tensor([[2.0]]), "linear.bias": torch.tensor([1.0])}
+    torch.save(state, tmp_path / "a.pth")
+    done = call("bash", TOOLS / "dist_test.sh", config, "a.pth", "2", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    metric = json.loads((tmp_path / "work_dirs" / "toy" / "metric.json").read_text())
+    assert metric == {"total": 2.0 * 28 + 8}
+
+
+@pytest.fixture
+def tool(tmp_path, monkeypatch):
+    """Run tools/<name>.py in this process, in ``tmp_path``, with the toy config there."""
+    write_config(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("LOCAL_RANK", "0")
+
+    def main(name: str, *args: str) -> None:
+        monkeypatch.setattr(sys, "argv", [name, *args])
+        runpy.run_path(str(TOOLS / name), run_name="__main__")
+
+    return main
+
+
+def test_train_refuses_a_used_work_dir_resumes_it_and_test_reads_it(tool, tmp_path):
+    tool("train.py", "toy.py", "--work-dir", "w")
+    check_against_gradient_descent(report(tmp_path / "w", 0), epochs=1)
+    with pytest.raises(
+        SystemExit, match=r"^train\.py: error: work_dir must not .* by --resume, delete"
+    ):
+        tool("train.py", "toy.py", "--work-dir", "w")
+    longer = ("--resume", "--cfg-options", "train_cfg.max_epochs=2")
+    tool("train.py", "toy.py", "--work-dir", "w", *longer)
+    check_against_gradient_descent(report(tmp_path / "w", 0), epochs=2)
+
+    tool("test.py", "toy.py", "w/epoch_1.pth", "--work-dir", "tested")
+    weight, bias = gradient_descent(epochs=1)
+    metric = json.loads((tmp_path / "tested" / "metric.json").read_text())
+    assert metric["total"] == pytest.approx(28 * weight + 8 * bias, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [
+        (["train.py", "no.py"], r"train\.py: error: config must be a config file"),
+        (["train.py", "toy.py", "--amp"], r"train\.py: error: --amp needs an accelerator"),
+        (["train.py", "toy.py", "--resume", "no.pth"], r"train\.py: error: checkpoint must be"),
+        (["test.py", "toy.py", "no.pth"], r"test\.py: error: checkpoint must be a file or a URL"),
+    ],
+)
+def test_a_wrong_argument_ends_with_one_line(tool, monkeypatch, args, error):
+    monkeypatch.setattr(launch, "get_device", lambda: "cpu")
+    with pytest.raises(SystemExit, match=rf"^{error}"):
+        tool(*args)
+
+
+@pytest.mark.parametrize("flag", ["--local_rank", "--local-rank"])
+def test_local_rank_of_old_launchers_reaches_the_environment(tool, monkeypatch, flag):
+    monkeypatch.delenv("LOCAL_RANK")
+    with pytest.raises(SystemExit, match="config must be a config file"):
+        tool("train.py", "no.py", flag, "3")
+    assert os.environ["LOCAL_RANK"] == "3"
+    with pytest.raises(SystemExit, match="config must be a config file"):
+        tool("train.py", "no.py", flag, "5")
+    assert os.environ["LOCAL_RANK"] == "3", "what the launcher set wins"
