@@ -1,6 +1,10 @@
 """Files that commands write."""
 
+import contextlib
+import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Any
 
 from .errors import UserFileExistsError
 
@@ -22,8 +26,28 @@ def prepare_output(path: str | Path, *, force: bool = False) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file that is there completely or not at all, whatever stops the process."""
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(text)
-    part.replace(path)
+@contextlib.contextmanager
+def whole_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
+    """Open a file that is there completely or not at all, whatever stops the process.
+
+    It is written under a name of its own beside ``path``, and takes its place when the block ends
+    without an error; a file that was there before stays until then.
+
+    Args:
+        path: The file to make or to replace.
+        mode: 'w' for text or 'wb' for bytes.
+    """
+    path = Path(path)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with part.open(mode) as file:
+            yield file
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_whole(path: str | Path, text: str) -> None:
+    """Write text through ``whole_file``."""
+    with whole_file(path) as file:
+        file.write(text)

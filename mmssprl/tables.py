@@ -1,0 +1,46 @@
+"""Tables as Markdown, which is aligned and so also reads well in a terminal, and as CSV."""
+
+import csv
+import io
+from collections.abc import Sequence
+
+
+def markdown_table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], *, num_left: int = 1
+) -> str:
+    """Return an aligned Markdown table.
+
+    Args:
+        heads: One name per column.
+        rows: Of as many cells; a ``|`` in a cell is escaped.
+        num_left: So many columns, from the left, hold text and begin at the left; the others hold
+            numbers and end at the right.
+
+    Returns:
+        Lines without a newline at the end.
+    """
+    lines = [[cell.replace("|", r"\|") for cell in row] for row in (heads, *rows)]
+    widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
+    is_left = [index < num_left for index in range(len(widths))]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [
+            cell.ljust(width) if left else cell.rjust(width)
+            for cell, width, left in zip(cells, widths, is_left, strict=True)
+        ]
+        return f"| {' | '.join(padded)} |"
+
+    rule = [
+        "-" * width if left else "-" * (width - 1) + ":"
+        for width, left in zip(widths, is_left, strict=True)
+    ]
+    return "\n".join([line(lines[0]), line(rule), *map(line, lines[1:])])
+
+
+def csv_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a head line and a line per row as CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(heads)
+    writer.writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,45 @@
+import pytest
+
+from mmssprl.outputs import prepare_output, whole_file, write_whole
+
+
+def test_a_file_appears_when_it_is_whole(tmp_path):
+    path = tmp_path / "a.txt"
+    with whole_file(path) as file:
+        file.write("new")
+        assert not path.exists()
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_what_was_there_stays_if_the_writer_stops(tmp_path, error):
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"old")
+
+    def write():
+        with whole_file(path, "wb") as file:
+            file.write(b"half")
+            raise error
+
+    with pytest.raises(error):
+        write()
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_text_replaces_text(tmp_path):
+    write_whole(tmp_path / "a.txt", "1")
+    write_whole(tmp_path / "a.txt", "2")
+    assert (tmp_path / "a.txt").read_text() == "2"
+
+
+def test_outputs_are_refused_before_the_work(tmp_path):
+    (tmp_path / "there.txt").touch()
+    with pytest.raises(FileExistsError, match="must not exist yet"):
+        prepare_output(tmp_path / "there.txt")
+    with pytest.raises(FileExistsError, match="is a folder"):
+        prepare_output(tmp_path, force=True)
+    prepare_output(tmp_path / "there.txt", force=True)
+    prepare_output(tmp_path / "new" / "a.txt")
+    assert (tmp_path / "new").is_dir()
