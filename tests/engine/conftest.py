@@ -4,6 +4,7 @@ import pytest
 import torch
 from PIL import Image
 from pretrain_runner import make_runner
+from toy_checkpoint import toy_training, work  # noqa: F401  (fixtures)
 
 
 @pytest.fixture(scope="module")

@@ -24,8 +24,6 @@ from mmssprl.engine.launch import prepare_test_config, prepare_train_config
 from mmssprl.errors import UserError
 from mmssprl.models import FeatureQueue
 
-pytest_plugins = ["toy_checkpoint"]
-
 
 def truncated(path):
     path.write_bytes(path.read_bytes()[:-100])

@@ -28,8 +28,6 @@ from mmssprl.errors import UserError
 from mmssprl.weights import read_checkpoint, read_training_checkpoint
 from mmssprl.weights.safe_globals import training_types_allowed
 
-pytest_plugins = ["toy_checkpoint"]
-
 NARROW = {
     **{"type": "ResNet", "depth": 18, "stem_channels": 8, "base_channels": 8, "num_stages": 2},
     **{"strides": (1, 2), "dilations": (1, 1), "out_indices": (1,)},
@@ -174,8 +172,8 @@ class TestTraps:
 
 
 class TestOwnCheckpoints:
-    def test_load_by_weights_only_and_whole(self, trained):
-        path = trained / "epoch_1.pth"
+    def test_load_by_weights_only_and_whole(self, toy_training):
+        path = toy_training / "epoch_1.pth"
         before = set(torch.serialization.get_safe_globals())
         with training_types_allowed():
             content = torch.load(path, weights_only=True)
@@ -191,8 +189,8 @@ class TestOwnCheckpoints:
         assert set(torch.serialization.get_safe_globals()) == before
 
     @pytest.mark.parametrize("core", ["numpy.core", "numpy._core"])
-    def test_of_both_numpys(self, trained, tmp_path, core):
-        with zipfile.ZipFile(trained / "epoch_1.pth") as old:
+    def test_of_both_numpys(self, toy_training, tmp_path, core):
+        with zipfile.ZipFile(toy_training / "epoch_1.pth") as old:
             parts = {name: old.read(name) for name in old.namelist()}
         here = np.zeros(1).__reduce__()[0].__module__.removesuffix(".multiarray").encode()
         data = next(name for name in parts if name.endswith("data.pkl"))

@@ -9,7 +9,7 @@ from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def toy_training(tmp_path_factory):
     """The work dir of a toy training of two epochs."""
     folder = tmp_path_factory.mktemp("trained")
     config = write_config(folder)
@@ -25,13 +25,13 @@ param_scheduler = [dict(type="CosineAnnealingLR", T_max=2)]
 
 
 @pytest.fixture
-def work(trained, tmp_path, monkeypatch):
+def work(toy_training, tmp_path, monkeypatch):
     """A copy of it as ``run`` in the current folder, as if stopped after the first epoch.
 
     The toy's config is beside it as ``toy.py``, and the second epoch's checkpoint as ``whole.pth``.
     """
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(trained, tmp_path / "run")
+    shutil.copytree(toy_training, tmp_path / "run")
     config = write_config(tmp_path)
     config.write_text(config.read_text() + SCHEDULE)
     (tmp_path / "run/last_checkpoint").write_text("run/epoch_1.pth")
