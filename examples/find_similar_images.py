@@ -1,0 +1,37 @@
+"""Weights in torchvision: python examples/find_similar_images.py backbone.pth photos/ photo.jpg"""
+
+import sys
+from pathlib import Path
+
+import torch
+from PIL import Image
+from torchvision.models import resnet18
+from torchvision.transforms import v2
+
+weights, folder, query = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+model = resnet18()
+model.load_state_dict(torch.load(weights, weights_only=True), strict=False)  # all but model.fc
+model.fc = torch.nn.Identity()
+model.eval()
+prepare = v2.Compose(
+    [
+        v2.Resize(256),
+        v2.CenterCrop(224),
+        v2.PILToTensor(),
+        v2.ToDtype(torch.float32, scale=True),
+        v2.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    ]
+)
+
+
+@torch.inference_mode()
+def feature_of(path: Path) -> torch.Tensor:
+    """Return the image's feature (512,), scaled to unit norm."""
+    image = prepare(Image.open(path).convert("RGB"))
+    return torch.nn.functional.normalize(model(image[None])[0], dim=0)
+
+
+paths = [path for path in sorted(folder.rglob("*.jpg")) if path.resolve() != query.resolve()]
+cosines = torch.stack([feature_of(path) for path in paths]) @ feature_of(query)
+for value, index in zip(*cosines.topk(min(5, len(paths))), strict=True):
+    print(f"{value:.3f}  {paths[index]}")

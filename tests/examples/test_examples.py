@@ -1,0 +1,52 @@
+"""Both scripts of examples/ as a reader runs them, the training cut down to one epoch."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torchvision.models import resnet18
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Noise, two images of which differ by little; the training takes 32 in a step."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    pixels = rng.integers(0, 256, (33, 12, 16, 3), dtype=np.uint8)
+    pixels[1] = pixels[0] ^ 1
+    for i, image in enumerate(pixels):
+        Image.fromarray(image).resize((160, 120)).save(folder / f"{i:02}.jpg")
+    return folder
+
+
+def run(script, *arguments):
+    command = [sys.executable, str(script), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_train_then_find_similar_images(photos, tmp_path):
+    text = (EXAMPLES / "train_on_a_folder.py").read_text()
+    assert text.count("range(10)") == 1
+    script = tmp_path / "one_epoch.py"
+    script.write_text(text.replace("range(10)", "range(1)"))
+    weights = tmp_path / "backbone.pth"
+    losses = [float(word) for word in run(script, photos, weights)[-1].split()[2:]]
+    assert len(losses) == 5  # scales 0, 1, cross 1, 2, cross 2
+    assert all(0 < loss < 10 for loss in losses)
+    names = set(torch.load(weights, weights_only=True))
+    assert names == {name for name in resnet18().state_dict() if not name.startswith("fc.")}
+
+    found = run(EXAMPLES / "find_similar_images.py", weights, photos, photos / "00.jpg")
+    assert len(found) == 5
+    cosine, path = found[0].split()
+    assert Path(path) == photos / "01.jpg"
+    assert float(cosine) > 0.99
