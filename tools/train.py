@@ -1,9 +1,9 @@
 """Train a model from a config file: pre-training, transfer and baselines alike."""
 
 import argparse
-import os
 import sys
 from pathlib import Path
+from typing import Any
 
 # A checkout works without being installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -21,9 +21,9 @@ EXAMPLES = """examples:
 """
 
 
-def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
-    """Parse the command line and set LOCAL_RANK for launchers that only pass the flag."""
-    from mmengine.config import DictAction
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    from mmssprl.tool import add_run_options
 
     parser = argparse.ArgumentParser(
         description=__doc__,
@@ -64,51 +64,22 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
         help="pre-training: run the backbone, and on a GPU the augmentation, through "
         "torch.compile; the first steps take minutes",
     )
-    parser.add_argument(
-        "--cfg-options",
-        nargs="+",
-        action=DictAction,
-        metavar="KEY=VALUE",
-        help="replace values of the config, for example optim_wrapper.optimizer.lr=0.3; a key "
-        "that no run uses is refused",
+    add_run_options(
+        parser,
+        option="optim_wrapper.optimizer.lr=0.3",
+        remark="; a key that no run uses is refused",
     )
-    parser.add_argument(
-        "--verbose",
-        action="store_true",
-        help="show what otherwise only the log file gets: environment, config, hooks, all warnings",
-    )
-    parser.add_argument(
-        "--launcher",
-        choices=["none", "pytorch", "slurm", "mpi"],
-        default="none",
-        help="what started the processes; none: a single process",
-    )
-    parser.add_argument("--local_rank", "--local-rank", type=int, default=0, help="set by launcher")
-    args = parser.parse_args(argv)
-    os.environ.setdefault("LOCAL_RANK", str(args.local_rank))
-    return args
+    return parser
 
 
-def main() -> None:
-    """Train, or end with one line that says which argument does not fit."""
-    from mmssprl.console import quiet_console
-    from mmssprl.errors import message_for_user
+def train(*, overwrite: bool, **options: Any) -> None:
+    """Train as the options say."""
+    from mmssprl.engine.launch import prepare_train_config, run
 
-    try:
-        # Before mmengine is imported, to read the options: that may warn too.
-        with quiet_console(verbose="--verbose" in sys.argv):
-            args = vars(parse_args())
-            del args["local_rank"], args["verbose"]
-
-            from mmssprl.engine.launch import prepare_train_config, run
-
-            run(prepare_train_config(**args), "train", overwrite=args["overwrite"])
-    except Exception as error:
-        message = message_for_user(error)
-        if message is None:
-            raise
-        sys.exit(f"train.py: error: {message}")
+    run(prepare_train_config(overwrite=overwrite, **options), "train", overwrite=overwrite)
 
 
 if __name__ == "__main__":
-    main()
+    from mmssprl.tool import run_command
+
+    run_command("train.py", make_parser, train)

@@ -1,0 +1,66 @@
+"""What tools/train.py and tools/test.py have in common: options, quiet console, one-line errors."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .console import quiet_console
+from .errors import message_for_user
+
+
+def add_run_options(parser: argparse.ArgumentParser, *, option: str, remark: str = "") -> None:
+    """Add the options of every run.
+
+    Args:
+        parser: Of the tool.
+        option: An example for ``--cfg-options``.
+        remark: What else its help says.
+    """
+    from mmengine.config import DictAction
+
+    parser.add_argument(
+        "--cfg-options",
+        nargs="+",
+        action=DictAction,
+        metavar="KEY=VALUE",
+        help=f"replace values of the config, for example {option}{remark}",
+    )
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="show what otherwise only the log file gets: environment, config, hooks, all warnings",
+    )
+    parser.add_argument(
+        "--launcher",
+        choices=["none", "pytorch", "slurm", "mpi"],
+        default="none",
+        help="what started the processes; none: a single process",
+    )
+    parser.add_argument("--local_rank", "--local-rank", type=int, default=0, help="set by launcher")
+
+
+def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., object]) -> None:
+    """Call ``run`` with the options of the command line.
+
+    A mistake of the user ends the process with one line; a bug keeps its traceback.
+
+    Args:
+        name: Of the tool, for that line.
+        make_parser: Returns the parser; it may import mmengine, whose warnings are kept off the
+            console.
+        run: Takes all options by name but ``--verbose`` and ``--local_rank``.
+    """
+    try:
+        with quiet_console(verbose="--verbose" in sys.argv):
+            options = vars(make_parser().parse_args())
+            del options["verbose"]
+            # For launchers that only pass the flag.
+            os.environ.setdefault("LOCAL_RANK", str(options.pop("local_rank")))
+            run(**options)
+    except Exception as error:
+        message = message_for_user(error)
+        if message is None:
+            raise
+        sys.exit(f"{name}: error: {message}")
