@@ -35,7 +35,7 @@ _COMPRESSED = {
 its suffixes."""
 
 _HEADER_BYTES = 4096
-"""What is read at a time in search of headers, which lie between megabytes of image data."""
+"""What is read at a time in search of headers. Python's own 128 KiB would be all of the file."""
 
 _MAX_PADDING = 2**24
 """Most zeros at the end of a tar file, in bytes. tar fills up to 10 kB; a download that reserved
@@ -169,14 +169,10 @@ def index_tars(paths: Mapping[str, str]) -> tuple[ImageNames, TarImages]:
             f"{where}: a tar file must hold images ({', '.join(IMAGE_SUFFIXES)}), but got "
             f"{num_others:,} other files{inner if num_tars else ''} and no image; correct the path."
         )
-    # Among equal names the order is that of the archive, so that the last one is kept.
-    order = sorted(range(len(names)), key=names.__getitem__)
-    kept = [a for a, b in zip(order, [*order[1:], None], strict=True) if _differ(names, a, b)]
-    return ImageNames.of(names[i] for i in kept), TarImages(tars, np.concatenate(places)[kept])
-
-
-def _differ(names: Sequence[str], first: int, second: int | None) -> bool:
-    return second is None or names[first] != names[second]
+    last = {name: i for i, name in enumerate(names)}  # of equal names the last one stays
+    order = sorted(last)
+    chosen = np.concatenate(places)[[last[name] for name in order]]
+    return ImageNames.of(order), TarImages(tars, chosen)
 
 
 def _visible_name(name: str) -> str:

@@ -95,7 +95,9 @@ class UnlabeledImages(BaseDataset):
 
     def load_data_list(self) -> ImageNames:
         """Return the paths of the images relative to their folder, as the source gives them."""
-        source = self.data_prefix["img_path"].rstrip(os.sep) or os.sep
+        source = self.data_prefix["img_path"]
+        if not os.path.isdir(source):
+            source = source.rstrip(os.sep)  # mmengine joins an empty data_prefix to "photos.tar/"
         if os.path.isfile(source):
             if self.ann_file:
                 raise UserValueError(
@@ -113,7 +115,10 @@ class UnlabeledImages(BaseDataset):
             index = _search(source)
             if index.tars:
                 return self._index_tars(
-                    {f"{tar.removesuffix(TAR_SUFFIX)}/": f"{source}/{tar}" for tar in index.tars}
+                    {
+                        f"{tar.removesuffix(TAR_SUFFIX)}/": os.path.join(source, tar)
+                        for tar in index.tars
+                    }
                 )
             return index.names
         require_ann_file(self.ann_file)

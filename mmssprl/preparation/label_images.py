@@ -81,8 +81,8 @@ def check_size(labels: np.ndarray, path: Path, image: Path) -> None:
 
     Args:
         labels: (H, W).
-        path: Where they are from, for the message.
-        image: Its size as stored counts, before an EXIF orientation is applied.
+        path: The file that the labels are from, for the message.
+        image: The image. Its size as stored counts, before an EXIF orientation is applied.
 
     Raises:
         ValueError: Height or width differs, or ``image`` is no image.

@@ -27,7 +27,7 @@ def convert(root: Path, *, any_size: bool = False) -> int:
     conversion that was cut off goes on; the list is written last.
 
     Args:
-        root: As for ``check``.
+        root: Holds ``VOCdevkit/VOC2012``, or is ``VOCdevkit`` or ``VOC2012``.
         any_size: Whether another number of images than 10,582 is right too.
 
     Returns:

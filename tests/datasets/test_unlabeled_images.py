@@ -104,6 +104,11 @@ def test_sources_that_are_no_images(tmp_path, options, error, message):
         build(tmp_path, **options)
 
 
+def test_no_data_root_is_not_the_root_of_the_file_system():
+    with pytest.raises(FileNotFoundError, match="must be a folder of images or .* '' is missing"):
+        UnlabeledImages(data_root="")
+
+
 # Items
 
 
