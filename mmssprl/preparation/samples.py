@@ -1,13 +1,12 @@
 """Look at files: whether they are all there, and whether a sample of them decodes."""
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from PIL import Image
 
-from mmssprl.datasets.image_reading import ImageReadError, read_image
+from mmssprl.datasets.image_reading import ImageReadError, missing_files, read_image
 from mmssprl.preparation.finding import MISSING, OK, WRONG, Finding
 
 from ..progress import watch
@@ -29,7 +28,7 @@ def spread(items: Sequence[Item], size: int = SAMPLE_SIZE) -> list[Item]:
 
 
 def check_files(name: str, folder: Path, files: Sequence[str], remedy: str) -> Finding:
-    """Find out whether files are there, listing each folder once.
+    """Find out whether files are there.
 
     Args:
         name: Name of the finding.
@@ -39,17 +38,10 @@ def check_files(name: str, folder: Path, files: Sequence[str], remedy: str) -> F
     """
     if not folder.is_dir():
         return Finding(name, MISSING, f"no folder {folder}", remedy)
-    listings: dict[str, frozenset[str]] = {}
-    missing = []
-    for file in files:
-        parent, _, base = file.rpartition("/")
-        if parent not in listings:
-            path = folder / parent
-            listings[parent] = frozenset(os.listdir(path) if path.is_dir() else ())
-        if base not in listings[parent]:
-            missing.append(file)
+    missing = missing_files([f"{folder}/{file}" for file in files])
     if missing:
-        detail = f"{len(missing):,} of {len(files):,} files are not there, first {missing[0]}"
+        first = missing[0].removeprefix(f"{folder}/")
+        detail = f"{len(missing):,} of {len(files):,} files are not there, first {first}"
         return Finding(name, MISSING, detail, remedy)
     return Finding(name, OK, f"all {len(files):,} files are there")
 
