@@ -35,7 +35,7 @@ _COMPRESSED = {
 its suffixes."""
 
 _HEADER_BYTES = 4096
-"""What is read at a time in search of headers. Python's own 128 KiB would be all of the file."""
+"""What is read at a time in search of headers. The 128 KiB of newer Pythons are whole images."""
 
 _MAX_PADDING = 2**24
 """Most zeros at the end of a tar file, in bytes. tar fills up to 10 kB; a download that reserved
