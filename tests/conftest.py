@@ -55,6 +55,6 @@ def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         assert (logger, level) == ("current", logging.WARNING)
         messages.append(message)
 
-    monkeypatch.setattr("mmssprl.datasets.bad_images.print_log", log)
-    monkeypatch.setattr("mmssprl.datasets.unlabeled_images.print_log", log)
+    for module in ("bad_images", "tar_images", "unlabeled_images"):
+        monkeypatch.setattr(f"mmssprl.datasets.{module}.print_log", log)
     return messages

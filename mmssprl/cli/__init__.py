@@ -16,7 +16,6 @@ COMMANDS = (
     "demo",
     "scenes",
     "prepare",
-    "pack",
     "profile",
     "pretrain",
     "probe",

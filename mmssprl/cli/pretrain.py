@@ -47,7 +47,7 @@ def add_parser(subparsers: "argparse._SubParsersAction") -> None:
     parser.add_argument(
         "dir",
         metavar="DIR",
-        help="folder of images, searched recursively, or a file that `pack` made",
+        help="folder of images or of .tar files, searched recursively, or one .tar file",
     )
     parser.add_argument("--work-dir", help="folder of the run; default: work_dirs/pretrain_<DIR>")
     parser.add_argument("--epochs", type=int, help="passes over the images; default: chosen")

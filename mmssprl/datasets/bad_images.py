@@ -10,7 +10,7 @@ from typing import TextIO
 import torch
 from mmengine.logging import print_log
 
-from mmssprl.datasets.image_reading import ImageReadError, read_image
+from mmssprl.datasets.image_reading import ImageReadError
 
 from ..errors import UserRuntimeError
 
@@ -43,7 +43,7 @@ class BadImages:
         self,
         path: str | Path,
         image_paths: Iterable[str],
-        load_image: Callable[[int], object] | None = None,
+        load_image: Callable[[int], object],
     ) -> None:
         """List bad images in the file ``path``, one line ``image path<TAB>reason`` each.
 
@@ -53,8 +53,7 @@ class BadImages:
         Args:
             path: The list; made if it is missing, with its folder.
             image_paths: The paths of all images in the order of their indices.
-            load_image: Reads the image of an index or raises ``ImageReadError``, for images that
-                are no files; None reads the files at ``image_paths``.
+            load_image: Reads the image of an index or raises ``ImageReadError``.
 
         Raises:
             RuntimeError: The images that are listed and still bad exceed the limit already.
@@ -69,7 +68,7 @@ class BadImages:
                 if image_path not in listed:
                     continue
                 try:
-                    load_image(index) if load_image else read_image(image_path)
+                    load_image(index)
                 except ImageReadError:
                     self._flags[index] = 1
                     still_bad.add(image_path)

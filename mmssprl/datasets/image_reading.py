@@ -94,15 +94,27 @@ def decode_image(data: np.ndarray, path: str | Path) -> Tensor:
 def require_files(paths: Sequence[str], ann_file: str) -> None:
     """Check that the images an annotation file names are there.
 
-    Lists each folder once instead of asking for each file, which is what makes this affordable
-    for a hundred thousand files on a network drive.
-
     Args:
         paths: The images, as they will be opened.
         ann_file: The file that names them, for the message.
 
     Raises:
         FileNotFoundError: Some are missing; names how many and the first three.
+    """
+    missing = missing_files(paths)
+    if missing:
+        raise UserFileNotFoundError(
+            f"{ann_file}: every image that it names must exist, but {len(missing)} of "
+            f"{len(paths)} do not, for example {missing[:3]}; correct data_root or data_prefix, "
+            "or remove them from the file."
+        )
+
+
+def missing_files(paths: Sequence[str]) -> list[str]:
+    """Return the paths at which there is nothing.
+
+    Lists each folder once instead of asking for each file, which is what makes this affordable
+    for a hundred thousand files on a network drive.
     """
     listings: dict[str, frozenset[str]] = {}
     missing = []
@@ -117,12 +129,7 @@ def require_files(paths: Sequence[str], ann_file: str) -> None:
         # A drive that ignores case, or a folder that may be entered but not listed.
         if name not in listings[folder] and not os.path.exists(path):
             missing.append(path)
-    if missing:
-        raise UserFileNotFoundError(
-            f"{ann_file}: every image that it names must exist, but {len(missing)} of "
-            f"{len(paths)} do not, for example {missing[:3]}; correct data_root or data_prefix, "
-            "or remove them from the file."
-        )
+    return missing
 
 
 def _decode_with_pil(data: bytes) -> Tensor:

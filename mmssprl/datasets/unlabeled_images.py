@@ -1,4 +1,4 @@
-"""Images without labels: a folder, a packed file, a list, or the images of a COCO file."""
+"""Images without labels: of a folder, of tar files, of a list, or of a COCO file."""
 
 import logging
 import os
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mmssprl.datasets.bad_images import BadImages
 from mmssprl.datasets.coco_multi_label import read_coco, require_ann_file
-from mmssprl.datasets.image_index import IMAGE_SUFFIXES, index_images
+from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, ImageIndex, index_images
 from mmssprl.datasets.image_names import ImageNames
 from mmssprl.datasets.image_reading import (
     ImageReadError,
@@ -22,7 +22,7 @@ from mmssprl.datasets.image_reading import (
     read_image,
     require_files,
 )
-from mmssprl.datasets.packed_images import PackedImages, is_packed
+from mmssprl.datasets.tar_images import TarImages, index_tars
 from mmssprl.registry import DATASETS, TRANSFORMS
 
 from ..errors import UserFileNotFoundError, UserValueError
@@ -32,13 +32,15 @@ from ..errors import UserFileNotFoundError, UserValueError
 class UnlabeledImages(BaseDataset):
     """Decoded images for self-supervised training.
 
-    The images come from one of four sources:
+    The images come from one of five sources:
 
-    * ``data_root`` is a file of ``python -m mmssprl pack``: the images in it, which are the same
-      samples in the same order as those of the folder or list that was packed;
     * no ``ann_file``: every image below ``data_root/data_prefix``, in the order of the paths,
       through symbolic links too; hidden files and folders are left out, and a folder that cannot
-      be listed is warned of. A long list is kept in the user's cache, see ``image_index``;
+      be listed is warned of;
+    * ``data_root/data_prefix`` is an uncompressed tar file: every image in it, in the order of the
+      members' names. It gives the samples of the folder that it was made of;
+    * ``data_root/data_prefix`` is a folder with tar files (shards) in place of images: every image
+      in them. The images in ``n01.tar`` are named and ordered as if they lay in a folder ``n01``;
     * ``ann_file`` ending in ``.txt``: one path a line, relative to ``data_root/data_prefix`` or
       absolute; empty lines are skipped;
     * ``ann_file`` ending in ``.json``: ``images[].file_name`` of a COCO file, likewise relative.
@@ -51,18 +53,17 @@ class UnlabeledImages(BaseDataset):
     if there is one. Images of any size are accepted: crops of small ones are scaled up.
 
     Args:
-        data_root: Folder that ``data_prefix`` and ``ann_file`` are relative to, or a packed file,
-            with which both must be empty.
-        ann_file: List or COCO file; empty means the folder itself.
-        data_prefix: Folder of the images below ``data_root``.
+        data_root: What ``data_prefix`` and ``ann_file`` are relative to, or a tar file.
+        ann_file: List or COCO file; empty means all images. It must be empty with a tar file.
+        data_prefix: Folder or tar file of the images below ``data_root``.
         pipeline: Transforms, or their configs.
         max_bad_share: Share of the images in [0, 1] that may be unreadable before training
             stops. One bad image is tolerated in however small a data set, unless this is 0.
 
     Raises:
         FileNotFoundError: The folder, ``ann_file`` or an image that it names does not exist.
-        ValueError: No image found, a file of another kind, a packed file that is not complete or
-            cut off, or a share outside [0, 1].
+        ValueError: No image found, a file of another kind, a tar file that is compressed, cut off
+            or damaged, a folder of both images and tar files, or a share outside [0, 1].
     """
 
     def __init__(
@@ -78,15 +79,7 @@ class UnlabeledImages(BaseDataset):
                 f"max_bad_share must be a share of the images in [0, 1], but got {max_bad_share}."
             )
         self.max_bad_share = max_bad_share
-        self._packed: PackedImages | None = None
-        if is_packed(data_root):
-            if ann_file or data_prefix:
-                raise UserValueError(
-                    "ann_file and data_prefix must be empty with a packed data_root, but got "
-                    f"{ann_file!r} and {data_prefix!r} with {data_root}; leave them out, or pack "
-                    "the images of a list: python -m mmssprl pack DIR OUT --ann-file FILE."
-                )
-            self._packed = PackedImages(data_root)
+        self._tars: TarImages | None = None
         super().__init__(
             ann_file=ann_file,
             data_root=data_root,
@@ -102,21 +95,35 @@ class UnlabeledImages(BaseDataset):
 
     def load_data_list(self) -> ImageNames:
         """Return the paths of the images relative to their folder, as the source gives them."""
-        if self._packed is not None:
-            return self._packed.names()
-        folder = self.data_prefix["img_path"]
-        if not os.path.isdir(folder):
-            is_file = os.path.exists(folder.rstrip(os.sep))
+        source = self.data_prefix["img_path"]
+        if not os.path.isdir(source):
+            source = source.rstrip(os.sep)  # mmengine joins an empty data_prefix to "photos.tar/"
+        if os.path.isfile(source):
+            if self.ann_file:
+                raise UserValueError(
+                    f"ann_file must be empty with the tar file {source}, but got "
+                    f"{self.ann_file!r}; make a tar file of the listed images with "
+                    "`tar cf listed.tar -T LIST`."
+                )
+            return self._index_tars({"": source})
+        if not os.path.isdir(source):
             raise UserFileNotFoundError(
-                "data_root/data_prefix must be a folder of images, or data_root a file of "
-                f"`python -m mmssprl pack`, but {folder!r} is "
-                f"{'a file' if is_file else 'missing'}; correct the path."
+                "data_root/data_prefix must be a folder of images or of tar files, or a tar file, "
+                f"but {source!r} is missing; correct the path."
             )
         if not self.ann_file:
-            return _find_images(folder)
+            index = _search(source)
+            if index.tars:
+                return self._index_tars(
+                    {
+                        f"{tar.removesuffix(TAR_SUFFIX)}/": os.path.join(source, tar)
+                        for tar in index.tars
+                    }
+                )
+            return index.names
         require_ann_file(self.ann_file)
         names = _read_names(self.ann_file)
-        start = os.path.join(folder, "")
+        start = os.path.join(source, "")
         require_files([n if os.path.isabs(n) else start + n for n in names], self.ann_file)
         return ImageNames.of(names)
 
@@ -136,9 +143,9 @@ class UnlabeledImages(BaseDataset):
         """
         info = self.get_data_info(idx)
         path = info["img_path"]
-        if self._packed is None:
+        if self._tars is None:
             return read_image(path)
-        return decode_image(self._packed.read(info["sample_idx"], path), path)
+        return decode_image(self._tars.read(info["sample_idx"], path), path)
 
     def __getitem__(self, idx: int) -> Any:
         """Read an image, or its replacement, and return what the pipeline makes of it."""
@@ -192,15 +199,15 @@ class UnlabeledImages(BaseDataset):
             RuntimeError: The images listed by an earlier run already exceed ``max_bad_share``.
         """
         paths = (self._path(name) for name in self.names)
-        self._bad_images.keep_list(path, paths, None if self._packed is None else self.load_image)
+        self._bad_images.keep_list(path, paths, self.load_image)
 
     def get_subset_(self, indices: Sequence[int] | int) -> None:
         """Keep only some images; bad images and the epoch are forgotten."""
         chosen = self._choose(indices)
         names = self.names.subset(chosen)
         self.data_bytes, self.data_address = names.blob, names.ends
-        if self._packed is not None:
-            self._packed = self._packed.subset(chosen)
+        if self._tars is not None:
+            self._tars = self._tars.subset(chosen)
         self._share_state()
 
     def get_subset(self, indices: Sequence[int] | int) -> "UnlabeledImages":
@@ -210,6 +217,10 @@ class UnlabeledImages(BaseDataset):
         subset.get_subset_(indices)
         return subset
 
+    def _index_tars(self, paths: dict[str, str]) -> ImageNames:
+        names, self._tars = index_tars(paths)
+        return names
+
     def _choose(self, indices: Sequence[int] | int) -> np.ndarray:
         """Return the numbers of the images; an int takes so many, the last ones if negative."""
         everything = np.arange(len(self))
@@ -218,8 +229,6 @@ class UnlabeledImages(BaseDataset):
         return everything[np.asarray(indices, np.int64)]
 
     def _path(self, name: str) -> str:
-        if self._packed is not None:
-            return f"{self.data_root}/{name}"
         return os.path.join(self.data_prefix["img_path"], name)
 
     def _share_state(self) -> None:
@@ -232,8 +241,8 @@ class UnlabeledImages(BaseDataset):
         return names.blob, names.ends
 
 
-def _find_images(folder: str) -> ImageNames:
-    """Return the images below a folder."""
+def _search(folder: str) -> ImageIndex:
+    """Find the images or the tar files below a folder, which must hold one of the two."""
     index = index_images(folder)
     if index.unlisted:
         print_log(
@@ -242,13 +251,20 @@ def _find_images(folder: str) -> ImageNames:
             logger="current",
             level=logging.WARNING,
         )
-    if not len(index.names):
+    if len(index.names) and index.tars:
         raise UserValueError(
-            f"data_root/data_prefix: {folder!r} must hold images ({', '.join(IMAGE_SUFFIXES)}), "
-            f"but got {index.num_others} other files, {len(index.unlisted)} folders that cannot "
-            "be listed and no image; correct the path."
+            f"data_root/data_prefix: {folder!r} must hold images or tar files of images, but holds "
+            f"{len(index.names):,} images and {len(index.tars):,} tar files, for example "
+            f"{index.tars[0]}; move the ones that are not meant to another folder."
         )
-    return index.names
+    if not len(index.names) and not index.tars:
+        raise UserValueError(
+            f"data_root/data_prefix: {folder!r} must hold images ({', '.join(IMAGE_SUFFIXES)}) or "
+            f"uncompressed tar files ({TAR_SUFFIX}), but got {index.num_others} other files, "
+            f"{len(index.unlisted)} folders that cannot be listed and no image; correct the path, "
+            "or decompress what is compressed."
+        )
+    return index
 
 
 def _read_names(ann_file: str) -> list[str]:

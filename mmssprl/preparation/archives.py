@@ -10,10 +10,10 @@ class Archive:
     """A file that holds a part of a data set.
 
     Args:
-        url: Where it is; only the file's name if it needs an account.
-        size: For people, for example "13 GB".
-        md5: As torchvision knows it; empty if there is no such reference.
-        member: The folder within the archive whose content is wanted; empty for everything.
+        url: Its address, or only the file's name if fetching it needs an account.
+        size: Its size as people write it, for example "13 GB".
+        md5: The digest that torchvision knows. Empty if it knows none.
+        member: The folder within the archive whose content is wanted. Empty for everything.
     """
 
     url: str
@@ -30,10 +30,10 @@ class Archive:
         """Give the shell commands that put the content into a folder.
 
         Args:
-            folder: Where the content goes.
-            keep_in: Where the archive itself goes; None: ``folder`` too.
-            replace: Whether files that are there are damaged and to be replaced; they are kept
-                otherwise.
+            folder: Folder for the content.
+            keep_in: Folder for the archive itself. None: ``folder`` too.
+            replace: Whether files that are there already are damaged and must be replaced. They
+                are kept otherwise.
         """
         target = shlex.quote(str(folder))
         file = shlex.quote(str((keep_in or folder) / self.file_name))

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmssprl.datasets.coco_multi_label import read_coco
-from mmssprl.datasets.subset import choose_subset
 from mmssprl.preparation.archives import Archive
 from mmssprl.preparation.finding import MISSING, OK, WRONG, Finding, judge_count
-from mmssprl.preparation.samples import check_files, check_sample, digest_lines
+from mmssprl.preparation.samples import check_files, check_sample
 
 TREE = """\
 DIR/
@@ -18,8 +17,6 @@ DIR/
 """
 SPLITS = {"train2014": 82_783, "val2014": 40_504}
 NUM_CATEGORIES = 80
-FRACTIONS = (0.01, 0.1, 1.0)
-SUBSET_SEED = 0
 
 _KEYS = {"file_name": str, "id": int, "width": int, "height": int}
 _HOST = "http://images.cocodataset.org"
@@ -31,7 +28,7 @@ _IMAGES = {
 
 
 def check(root: Path, *, any_size: bool = False) -> list[Finding]:
-    """Look at annotations and images, and name the semi-supervised subsets.
+    """Look at annotations and images.
 
     Args:
         root: The folder that holds ``annotations``, ``train2014`` and ``val2014``.
@@ -42,23 +39,6 @@ def check(root: Path, *, any_size: bool = False) -> list[Finding]:
         found, images = _check_annotations(root, split, any_size)
         findings.append(found)
         findings += _check_images(root, split, images)
-        if split == "train2014" and images:
-            findings += describe_subsets([image["id"] for image in images])
-    return findings
-
-
-def describe_subsets(ids: Sequence[int]) -> list[Finding]:
-    """Give size and digest of each subset for semi-supervised training.
-
-    Args:
-        ids: Of all training images. The digest is that of the chosen ids, ascending, a line each.
-    """
-    findings = []
-    for fraction in FRACTIONS:
-        chosen = choose_subset(ids, fraction, SUBSET_SEED)
-        name = f"train2014: SHA-256 of {fraction:.0%} ids"
-        detail = f"{digest_lines(chosen)} ({len(chosen):,} of {len(ids):,} images)"
-        findings.append(Finding(name, OK, detail))
     return findings
 
 
@@ -102,4 +82,4 @@ def _check_images(root: Path, split: str, images: Sequence[dict]) -> list[Findin
     if not images:
         return [Finding(found.name, OK, "there, but without annotations not compared")]
     replace = archive.commands(root, replace=True)
-    return [found, *check_sample(split, root / split, list(sizes), replace, sizes=sizes)]
+    return [found, check_sample(split, root / split, list(sizes), replace, sizes=sizes)]

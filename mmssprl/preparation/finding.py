@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..tables import markdown_table
+
 OK: Literal["OK"] = "OK"
 MISSING: Literal["MISSING"] = "MISSING"
 WRONG: Literal["WRONG"] = "WRONG"
-
-_HEADER = ("piece", "status", "found")
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,8 @@ class Finding:
     Args:
         name: The file or folder, or what is measured on it.
         status: "OK", "MISSING", or "WRONG" if it is there and not as it must be.
-        detail: What was found, one line.
-        remedy: Lines of shell that mend it, comments behind "#"; empty if OK.
+        detail: What was found, on one line.
+        remedy: Lines of shell that mend it, with comments behind "#". Empty if the status is OK.
     """
 
     name: str
@@ -34,12 +34,12 @@ def judge_count(
     """Compare a count with the official one, or only report it.
 
     Args:
-        name: Of the finding.
-        count: What was counted.
-        expected: Its official value.
-        what: What is counted, with the data set if it helps, for example "images".
+        name: Name of the finding.
+        count: How many there are.
+        expected: How many there are officially.
+        what: What is counted, for example "images".
         any_size: Whether any count above 0 is right.
-        remedy: For a count that is not.
+        remedy: Remedy of the finding if the count is not right.
     """
     if count == expected or (any_size and count):
         return Finding(name, OK, f"{count:,} {what}")
@@ -49,12 +49,9 @@ def judge_count(
 
 
 def format_table(findings: Sequence[Finding]) -> str:
-    """Lay out the findings, one a line, with aligned columns."""
-    rows = [_HEADER, *((item.name, item.status, item.detail) for item in findings)]
-    first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
-    lines = [f"{name:{first}}  {status:{second}}  {detail}" for name, status, detail in rows]
-    lines.insert(1, "  ".join("-" * width for width in (first, second, len(_HEADER[2]))))
-    return "\n".join(line.rstrip() for line in lines)
+    """Return the findings as an aligned table, one on a line."""
+    rows = [(item.name, item.status, item.detail) for item in findings]
+    return markdown_table(("piece", "status", "found"), rows, num_left=3)
 
 
 def format_remedies(findings: Sequence[Finding]) -> str:

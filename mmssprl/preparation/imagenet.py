@@ -8,7 +8,9 @@ from pathlib import Path
 from mmssprl.datasets.unlabeled_images import IMAGE_SUFFIXES
 from mmssprl.preparation.archives import Archive
 from mmssprl.preparation.finding import MISSING, OK, WRONG, Finding, judge_count
-from mmssprl.preparation.samples import check_sample, watch
+from mmssprl.preparation.samples import check_sample
+
+from ..progress import watch
 
 TREE = """\
 DIR/
@@ -44,8 +46,11 @@ def _check_train(root: Path, any_size: bool) -> list[Finding]:
             if entry.is_dir() and entry.name.startswith("n"):
                 folders.append(entry.name)
             archives += entry.name.startswith("n") and entry.name.endswith(".tar")
-    if archives > len(folders):
-        detail = f"{archives:,} archives n*.tar, {len(folders):,} folders: not unpacked"
+    if archives:
+        detail = (
+            f"{archives:,} archives n*.tar and {len(folders):,} folders: not unpacked, or not "
+            "removed since; pre-training reads either, not both"
+        )
         return [Finding("train/", MISSING, detail, _unpack_classes(train))]
     files, empty = _list_images(train, sorted(folders))
     findings = [
@@ -62,7 +67,7 @@ def _check_train(root: Path, any_size: bool) -> list[Finding]:
     if files:
         replace = _TRAIN.commands(train, keep_in=root, replace=True)
         replace = f"{_ACCOUNT}\n{replace}\n{_unpack_classes(train, replace=True)}"
-        findings += check_sample("train", train, files, replace)
+        findings.append(check_sample("train", train, files, replace))
     return findings
 
 
@@ -80,7 +85,7 @@ def _check_val(root: Path, any_size: bool) -> list[Finding]:
     if not files:
         return [found]
     replace = f"{_ACCOUNT}\n{_VAL.commands(val, keep_in=root, replace=True)}"
-    return [found, *check_sample("val", val, files, replace)]
+    return [found, check_sample("val", val, files, replace)]
 
 
 def _list_images(root: Path, folders: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -96,10 +101,13 @@ def _list_images(root: Path, folders: Sequence[str]) -> tuple[list[str], list[st
 
 
 def _unpack_classes(train: Path, *, replace: bool = False) -> str:
-    """Give the shell command that unpacks the archive of each class into a folder of its name."""
+    """Give the shell command that unpacks the archive of each class into a folder of its name.
+
+    Each archive goes when it is unpacked, as pre-training refuses a folder with both.
+    """
     archives = shlex.quote(str(train)) + "/n*.tar"
     options = "" if replace else " --skip-old-files"
     return (
         f'for a in {archives}; do mkdir -p "${{a%.tar}}" && '
-        f'tar -xf "$a" -C "${{a%.tar}}"{options}; done'
+        f'tar -xf "$a" -C "${{a%.tar}}"{options} && rm "$a"; done'
     )

@@ -4,8 +4,6 @@ Legend: H, W height and width in pixels. Labels are class indices: 0 background,
 classes in alphabetical order, 255 ignored.
 """
 
-import contextlib
-import os
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +13,7 @@ from scipy.io import loadmat
 from mmssprl.preparation.voc_files import CLASSES
 
 from ..errors import UserFileNotFoundError, UserValueError
+from ..outputs import whole_file
 
 IGNORED = 255
 _ALLOWED = frozenset({*range(len(CLASSES) + 1), IGNORED})
@@ -82,8 +81,8 @@ def check_size(labels: np.ndarray, path: Path, image: Path) -> None:
 
     Args:
         labels: (H, W).
-        path: Where they are from, for the message.
-        image: Its size as stored counts, before an EXIF orientation is applied.
+        path: The file that the labels are from, for the message.
+        image: The image. Its size as stored counts, before an EXIF orientation is applied.
 
     Raises:
         ValueError: Height or width differs, or ``image`` is no image.
@@ -110,13 +109,8 @@ def write_png_labels(labels: np.ndarray, path: Path) -> None:
         path: The file to make; an existing one is replaced.
     """
     # Gray, without VOC's palette: whatever reads it, cv2 included, gets the indices.
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        Image.fromarray(labels).save(part, format="PNG")
-        os.replace(part, path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            part.unlink()
+    with whole_file(path, "wb") as file:
+        Image.fromarray(labels).save(file, format="PNG")
 
 
 def _checked(labels: np.ndarray, path: Path) -> np.ndarray:

@@ -8,10 +8,11 @@ from mmssprl.preparation.label_images import (
     read_png_labels,
     write_png_labels,
 )
-from mmssprl.preparation.samples import watch
 from mmssprl.preparation.voc_files import find_devkit, read_names
 
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
+from ..outputs import write_whole
+from ..progress import watch
 
 SBD_SPLITS = {"train": 8_498, "val": 2_857}
 NUM_TRAIN_AUG = 10_582
@@ -26,7 +27,7 @@ def convert(root: Path, *, any_size: bool = False) -> int:
     conversion that was cut off goes on; the list is written last.
 
     Args:
-        root: As for ``check``.
+        root: Holds ``VOCdevkit/VOC2012``, or is ``VOCdevkit`` or ``VOC2012``.
         any_size: Whether another number of images than 10,582 is right too.
 
     Returns:
@@ -76,9 +77,7 @@ def convert(root: Path, *, any_size: bool = False) -> int:
         write_png_labels(labels, target)
         written += 1
     if not listing.exists():
-        part = listing.with_name(f"{listing.name}.part")
-        part.write_text("".join(f"{name}\n" for name in names))
-        part.replace(listing)
+        write_whole(listing, "".join(f"{name}\n" for name in names))
     return written
 
 

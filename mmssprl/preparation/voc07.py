@@ -6,8 +6,10 @@ from pathlib import Path
 
 from mmssprl.preparation.archives import Archive
 from mmssprl.preparation.finding import MISSING, OK, WRONG, Finding
-from mmssprl.preparation.samples import check_files, check_sample, watch
+from mmssprl.preparation.samples import check_files, check_sample
 from mmssprl.preparation.voc_files import CLASSES, HOST, check_list, find_devkit
+
+from ..progress import watch
 
 TREE = """\
 DIR/VOCdevkit/VOC2007/                    or DIR is VOCdevkit or VOC2007 itself
@@ -59,7 +61,7 @@ def check(root: Path, *, any_size: bool = False) -> list[Finding]:
         found = check_files(f"{split}: JPEGImages/", voc / "JPEGImages", images, fetch)
         findings.append(found)
         if found.status == OK:
-            findings += check_sample(split, voc / "JPEGImages", images, replace)
+            findings.append(check_sample(split, voc / "JPEGImages", images, replace))
     return findings
 
 

@@ -44,11 +44,11 @@ def check_list(
     """Read a list of images and count them.
 
     Args:
-        root: Where ``file`` is.
+        root: Folder that ``file`` is relative to.
         file: The list, which gives the finding its name.
         expected: How many images the official list names.
-        remedy: If the list is missing.
-        any_size: Whether any number above 0 is right.
+        remedy: Remedy of the finding if the list is missing.
+        any_size: Whether any number of images above 0 is right.
 
     Returns:
         The finding, and the names, each once.

@@ -81,7 +81,7 @@ def advise(profile: Profile) -> str:
         return f"the step, not its loader, sets the pace; {name} takes {percent:.0f} %{hint}."
     ways = [f"give it {ceil(needed)} cores and as many workers"]
     if Path(setting.data).is_dir():
-        ways.append("pack the data with `python -m mmssprl pack`")
+        ways.append("put the images into one file with `tar cf photos.tar photos/`")
     if setting.num_small:
         ways.append(f"fewer than {setting.num_small} small views")
     decoding = 100 * profile.loader.ms[DECODE] / profile.loader.worker_ms

@@ -10,10 +10,10 @@ def test_the_table_is_aligned():
     assert format_table(
         [Finding("a/", "OK", "2 files"), Finding("long name", "MISSING", "", "curl x")]
     ) == (
-        "piece      status   found\n"
-        "---------  -------  -----\n"
-        "a/         OK       2 files\n"
-        "long name  MISSING"
+        "| piece     | status  | found   |\n"
+        "| --------- | ------- | ------- |\n"
+        "| a/        | OK      | 2 files |\n"
+        "| long name | MISSING |         |"
     )
 
 
@@ -31,8 +31,8 @@ def test_a_complete_folder_exits_with_0(tmp_path, capsys, monkeypatch):
     write_coco(tmp_path)
     assert main(["prepare", "coco", str(tmp_path), "--any-size"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith(f"coco in {tmp_path}\n\npiece  ")
-    assert "\nval2014/  " in text
+    assert text.startswith(f"coco in {tmp_path}\n\n| piece  ")
+    assert "\n| val2014/  " in text
     assert "MISSING" not in text
     assert text.endswith("\neverything is there\n")
     monkeypatch.setattr(coco, "SPLITS", {"train2014": 3, "val2014": 2})

@@ -131,7 +131,7 @@ def test_resumed_run_lists_nothing_twice_and_forgets_what_was_repaired(tmp_path,
 
 def test_list_is_not_touched_while_another_process_holds_it(tmp_path, warnings):
     bad_images = BadImages(10, 0.5)
-    bad_images.keep_list(tmp_path / "bad.txt", [])
+    bad_images.keep_list(tmp_path / "bad.txt", [], lambda index: None)
     thread = threading.Thread(target=bad_images.add, args=(0, "a.jpg", "broken"))
     with (tmp_path / "bad.txt").open() as other:
         fcntl.flock(other, fcntl.LOCK_EX)

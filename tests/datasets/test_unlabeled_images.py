@@ -8,7 +8,6 @@ import torch
 from image_folders import CROP, build, folder, greens, names, save
 from torch.utils.data import DataLoader
 
-from mmssprl.datasets import image_index
 from mmssprl.datasets.image_reading import ImageReadError
 from mmssprl.datasets.unlabeled_images import UnlabeledImages
 
@@ -81,8 +80,8 @@ def test_names_that_are_no_unicode(tmp_path):
     ("options", "error", "message"),
     [
         ({"data_prefix": "none"}, FileNotFoundError, "must be a folder .*none' is missing"),
-        ({"data_prefix": "n.txt"}, FileNotFoundError, "must be a folder .*n.txt' is a file"),
-        ({"data_prefix": "text"}, ValueError, r"\(.jpg, .jpeg, .png, .webp, .bmp\), but got 2 oth"),
+        ({"data_prefix": "n.txt"}, ValueError, "n.txt: must be an uncompressed tar file, but is n"),
+        ({"data_prefix": "text"}, ValueError, r"\(.jpg, .* .bmp\) or .* \(.tar\), but got 2 oth"),
         ({"ann_file": "none.txt"}, FileNotFoundError, "ann_file must be a file.*none.txt'"),
         ({"ann_file": "n.txt"}, FileNotFoundError, r"n.txt: .* 2 of 3 do not.*b.jpg', .*c.jpg'\]"),
         ({"ann_file": "empty.txt"}, ValueError, "empty.txt: must name at least one image"),
@@ -103,6 +102,11 @@ def test_sources_that_are_no_images(tmp_path, options, error, message):
     (tmp_path / "no.json").write_text('{"annotations": []}')
     with pytest.raises(error, match=message):
         build(tmp_path, **options)
+
+
+def test_no_data_root_is_not_the_root_of_the_file_system():
+    with pytest.raises(FileNotFoundError, match="must be a folder of images or .* '' is missing"):
+        UnlabeledImages(data_root="")
 
 
 # Items
@@ -204,18 +208,6 @@ def test_load_image_has_no_pipeline_and_no_replacement(tmp_path, warnings):
     with pytest.raises(IndexError):
         dataset.load_image(4)
     assert warnings == []  # it is the caller's to tell
-
-
-def test_a_long_list_comes_from_the_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(image_index, "_MIN_CACHED_IMAGES", 3)
-    monkeypatch.setattr(image_index, "_SETTLED_NS", -(10**10))
-    first = build(folder(tmp_path / "images", 4))
-    monkeypatch.setattr(image_index, "_search", None)
-    second = build(tmp_path / "images")
-    assert names(second, tmp_path) == names(first, tmp_path)
-    assert greens(second) == [0, 1, 2, 3]
-    assert second.data_list == []
 
 
 # Bad images

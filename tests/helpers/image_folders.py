@@ -1,6 +1,7 @@
 """Folders of small images for the tests of UnlabeledImages."""
 
 import os
+import subprocess
 
 import numpy as np
 import torch
@@ -53,8 +54,10 @@ def coordinates(height, width):
     return image
 
 
-def flip(out, data):
-    """Flip a bit in all copies of some data: of small ones LMDB leaves old pages in the file."""
-    content = out.read_bytes()
-    assert data in content
-    out.write_bytes(content.replace(data, bytes([data[0] ^ 1]) + data[1:]))
+def make_tar(tar, folder, *options, inside=False):
+    """Make a tar file of a folder, or of what is inside it."""
+    tar.parent.mkdir(parents=True, exist_ok=True)
+    what = [folder, "."] if inside else [folder.parent, folder.name]
+    order = "--sort=name"  # or it would be that of the file system
+    subprocess.run(["tar", "cf", tar, order, *options, "-C", *what], check=True)
+    return tar

@@ -17,7 +17,7 @@ CONFIG = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
 
 SETTING = Setting(
     config="configs/ssprl/mine.py",
-    data="photos.lmdb",
+    data="photos.tar",
     num_images=1000,
     batch_size=4,
     config_batch_size=4,

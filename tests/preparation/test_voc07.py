@@ -56,8 +56,7 @@ def test_a_complete_folder(voc):
     assert found["ImageSets/Main/trainval.txt"].detail == "3 images"
     assert found[LABELS].detail == "3 positive labels"
     assert found["test: Annotations/"].detail == "2 files, 4 objects, 2 of them difficult"
-    sample = shell(f"cd {voc}/JPEGImages; cat 01.jpg 02.jpg 03.jpg | sha256sum").split()[0]
-    assert found["trainval: SHA-256 of the sample"].detail == sample
+    assert found["trainval: sample"].detail == "3 of 3 images decode"
 
 
 def test_the_official_numbers_are_wanted_unless_any_size(voc, monkeypatch):

@@ -160,15 +160,6 @@ class TestCheck:
         (voc / "JPEGImages" / "d.jpg").unlink()
         assert by_name(check(tmp_path, any_size=True))["JPEGImages/"].status == "MISSING"
 
-    def test_the_digest_is_that_of_the_labels_and_not_of_the_file(self, voc, tmp_path):
-        name = "SegmentationClass: SHA-256 of the sample's labels"
-        before = by_name(check(tmp_path, any_size=True))[name].detail
-        text = "2 3 \\x00\\x01\\xff\\x00\\x00\\x142 3 \\x02\\x02\\xff\\x02\\xff\\x00"
-        text += "2 3 \\x03\\x00\\x00\\x00\\x00\\xff"
-        assert before == shell(f"printf '{text}' | sha256sum").split()[0]
-        write_png(voc / "SegmentationClass" / "a.png", OWN["a"], "L")
-        assert by_name(check(tmp_path, any_size=True))[name].detail == before
-
     def test_the_official_numbers_are_wanted_unless_any_size(self, voc, tmp_path, monkeypatch):
         convert(tmp_path, any_size=True)
         found = check(tmp_path)

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
-from rich.progress import track
 
 from mmssprl.datasets.scenes.coco_files import CocoSplit
 from mmssprl.datasets.scenes.render import Scene, render_scene
 from mmssprl.datasets.scenes.voc_files import VocDevkit
 
 from ...errors import UserFileExistsError, UserTypeError, UserValueError
+from ...outputs import write_whole
+from ...progress import watch
 
 META_FILE = "scenes.json"
 """Written last: its presence means that the folder is complete."""
@@ -75,7 +76,7 @@ def generate_scenes(
         images.mkdir()
         offset = 1 + MAX_IMAGES * SPLITS.index(split)
         coco = CocoSplit(f"mmssprl scenes, {split}, {meta}", first_annotation_id=offset)
-        for i in track(range(count), f"scenes, {split}", disable=not progress):
+        for i in watch(range(count), f"scenes, {split}", shown=progress):
             scene = draw_scene(seed, split, i, size_px)
             path = images / f"{offset + i:012d}.jpg"
             # At 64-128 px halved chroma would smear textures whose colours differ in hue.
@@ -84,7 +85,7 @@ def generate_scenes(
             voc.add(split, path, scene)
         (annotations / f"instances_{split}2014.json").write_text(_to_json(coco.to_dict()))
     voc.write_image_sets()
-    (root / META_FILE).write_text(_to_json(meta))
+    write_whole(root / META_FILE, _to_json(meta))
     return root
 
 

@@ -70,21 +70,24 @@ class PyramidCrop(BaseTransform):
         cropper = _Cropper(_as_array(results["img"]), self._rng(results))
         inputs = []
         for group in self._groups:
+            # One array for all slots of a size, each of which fills its rows: fewer, larger tensors
+            # cross from the worker to the training process.
             crops = np.empty((group.num_crops, group.px, group.px, 3), np.uint8)
             for slot in group.slots:
                 self._cut(cropper, slot, crops[slot.start : slot.stop])
-            inputs.append(torch.from_numpy(crops).permute(0, 3, 1, 2))
+            inputs.append(torch.from_numpy(crops).permute(0, 3, 1, 2))  # (N_g, 3, px, px), a view
         return {"inputs": inputs}
 
     def _cut(self, cropper: "_Cropper", slot: ViewSlot, out: np.ndarray) -> None:
         """Fill ``out`` (V * P, px, px, 3) with the crops of one slot."""
         if slot.role == "patch":
             level = self.layout.levels[slot.scale - 1]
+            # (resize_px, resize_px, 3), shared by both views
             resized = cropper.random_resized_crop(level.area, level.resize_px)
             _cut_patches(resized, level, cropper.rng, out)
             return
         area = self.layout.image_area if slot.role == "image" else self.layout.small_area
-        for crop in out:
+        for crop in out:  # (px, px, 3), written in place
             crop[:] = cropper.random_resized_crop(area, len(crop))
 
     def _rng(self, results: dict) -> np.random.Generator:
@@ -109,17 +112,22 @@ class _Cropper:
         self._buffer = np.empty(image.size, np.uint8)
 
     def random_resized_crop(self, area: Area, px: int) -> np.ndarray:
-        """Return a random crop (px, px, 3)."""
+        """Return a random crop (px, px, 3).
+
+        Args:
+            area: Least and greatest share of the image's area that the crop covers, in (0, 1].
+            px: Side of the crop that is returned.
+        """
         image_height, image_width, _ = self.image.shape
         top, left, height, width = _draw_box(image_height, image_width, area, self.rng)
         # Contiguous with the channel last and a batch in front, the resize runs on uint8 as it
         # lies; from a slice it takes twice the time for two conversions of the layout.
-        crop = self._buffer[: height * width * 3].reshape(1, height, width, 3)
+        crop = self._buffer[: height * width * 3].reshape(1, height, width, 3)  # of box size
         crop[0] = self.image[top : top + height, left : left + width]
-        resized = interpolate(
+        resized = interpolate(  # (1, 3, height, width) -> (1, 3, px, px)
             torch.from_numpy(crop).permute(0, 3, 1, 2), (px, px), mode="bilinear", antialias=True
         )
-        return resized[0].permute(1, 2, 0).numpy()
+        return resized[0].permute(1, 2, 0).numpy()  # (px, px, 3)
 
 
 def _as_array(image: Tensor | np.ndarray) -> np.ndarray:
@@ -145,17 +153,25 @@ def _draw_box(
 
     The area is uniform, the aspect log-uniform, the position uniform. If no draw fits into the
     image, take the largest central crop of a legal aspect.
+
+    Args:
+        height: Height of the image in pixels.
+        width: Width of the image in pixels.
+        area: Least and greatest share of the image's area.
+        rng: Source of randomness.
     """
     low, high = _ASPECT
-    y, x = rng.random(2).tolist()
+    y, x = rng.random(2).tolist()  # position, as shares of the room that the box leaves
     # All tries in one call: drawn one by one, the numbers cost more than the copy of the crop.
     for u, v in rng.random((_NUM_TRIES, 2)).tolist():
+        # u picks the area in pixels, v the aspect: w * h = target and w / h = aspect.
         target = height * width * (area[0] + u * (area[1] - area[0]))
         aspect = low * (high / low) ** v
         w = round(math.sqrt(target * aspect))
         h = round(math.sqrt(target / aspect))
         if 0 < w <= width and 0 < h <= height:
             return int(y * (height - h + 1)), int(x * (width - w + 1)), h, w
+    # The whole of the shorter side, and of the longer one what the aspect allows.
     w = min(width, max(1, round(height * high)))
     h = min(height, max(1, round(width / low)))
     return (height - h) // 2, (width - w) // 2, h, w
@@ -164,12 +180,16 @@ def _draw_box(
 def _cut_patches(
     resized: np.ndarray, level: PyramidLevel, rng: np.random.Generator, out: np.ndarray
 ) -> None:
-    """Fill ``out`` (2 * P, patch_px, patch_px, 3) with the patches of both views."""
+    """Fill ``out`` (2 * P, patch_px, patch_px, 3) with the patches of both views, view-major.
+
+    ``resized`` (resize_px, resize_px, 3) is divided into grid x grid cells of cell_px.
+    """
     # Lists: for so few numbers numpy's own loops take longer than the copies of the pixels.
     rows, columns = (rng.permutation(level.grid).tolist() for _ in range(2))
+    # Top and left of the P = grid ** 2 cells, then the same once more for the second view.
     cells = [(level.cell_px * row, level.cell_px * column) for row in rows for column in columns]
     cells *= NUM_PYRAMIDS
-    slack = level.cell_px - level.patch_px
+    slack = level.cell_px - level.patch_px  # how far a patch may lie from its cell's corner
     inside = rng.integers(slack + 1, size=(len(cells), 2)).tolist()
     for crop, (top, left), (down, right) in zip(out, cells, inside, strict=True):
         y, x = top + down, left + right

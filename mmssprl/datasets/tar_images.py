@@ -1,0 +1,234 @@
+"""Read images out of plain tar files without unpacking them.
+
+The headers of all members are read once, by seeking over the data. An image is then read at its
+offset in its tar file, as if it were a file of its own.
+"""
+
+import logging
+import os
+import re
+import shlex
+import tarfile
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from mmengine.logging import print_log
+
+from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX
+from mmssprl.datasets.image_names import ImageNames
+from mmssprl.datasets.image_reading import ImageReadError
+
+from ..errors import UserValueError
+from ..progress import watch
+
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip -dc {path} > {plain}_plain.tar",
+    b"BZh": "bzip2 -dc {path} > {plain}_plain.tar",
+    b"\xfd7zXZ\x00": "xz -dc {path} > {plain}_plain.tar",
+    b"\x28\xb5\x2f\xfd": "zstd -dc {path} > {plain}_plain.tar",
+    b"PK\x03\x04": "unzip -q {path} -d {plain}",
+}
+"""How a compressed file begins, and the command that decompresses it; plain is the path without
+its suffixes."""
+
+_HEADER_BYTES = 4096
+"""What is read at a time in search of headers. The 128 KiB of newer Pythons are whole images."""
+
+_MAX_PADDING = 2**24
+"""Most zeros at the end of a tar file, in bytes. tar fills up to 10 kB; a download that reserved
+its space and was broken off ends in as many zeros as it lacks data."""
+
+_MAX_OPEN = 512
+"""Most tar files that a process keeps open, of the 1,024 files that many systems allow it."""
+
+
+class _Tar(NamedTuple):
+    """A tar file as it was when its headers were read."""
+
+    path: str
+    size: int
+    mtime_ns: int
+
+    @classmethod
+    def of(cls, path: str) -> "_Tar":
+        state = os.stat(path)
+        return cls(path, state.st_size, state.st_mtime_ns)
+
+
+class _Opened:
+    """A descriptor that is closed when neither the cache nor a reading thread needs it."""
+
+    def __init__(self, tar: _Tar) -> None:
+        self.descriptor = os.open(tar.path, os.O_RDONLY)
+        weakref.finalize(self, os.close, self.descriptor)
+
+
+# Of the process and not of TarImages, which is pickled. A forked worker may use what it inherits,
+# because pread leaves no position behind that it would share.
+_open = lru_cache(maxsize=_MAX_OPEN)(_Opened)
+
+
+class TarImages:
+    """Images in tar files, by number. Memory: 24 bytes per image, which forked workers share.
+
+    Args:
+        tars: The tar files.
+        places: int64 (N, 3), for each image the number of its tar file, its offset there and its
+            size in bytes.
+    """
+
+    def __init__(self, tars: Sequence[_Tar], places: np.ndarray) -> None:
+        self._tars = tars
+        self._places = places
+
+    def read(self, index: int, path: str) -> np.ndarray:
+        """Read the file of one image.
+
+        Args:
+            index: Number of the image, from 0.
+            path: What to call it in an error.
+
+        Returns:
+            uint8 (size,), not decoded.
+
+        Raises:
+            ImageReadError: The tar file cannot be read, or has changed since it was indexed.
+        """
+        number, offset, size = self._places[index].tolist()
+        tar = self._tars[number]
+        data = np.empty(size, np.uint8)
+        try:
+            opened = _open(tar)
+            state = os.fstat(opened.descriptor)
+            num_read = os.preadv(opened.descriptor, [data.data], offset)
+        except OSError as error:
+            reason = f"{tar.path} cannot be read ({error.strerror})"
+            raise ImageReadError(path, reason) from error
+        if (state.st_size, state.st_mtime_ns) != tar[1:] or num_read < size:
+            raise ImageReadError(path, f"{tar.path} has changed since its headers were read")
+        return data
+
+    def subset(self, indices: np.ndarray) -> "TarImages":
+        """Return the images at ``indices`` (int64, from 0), in that order."""
+        return TarImages(self._tars, self._places[indices])
+
+
+def index_tars(paths: Mapping[str, str]) -> tuple[ImageNames, TarImages]:
+    """Find the images in tar files.
+
+    An image is a regular file with one of ``IMAGE_SUFFIXES``; hidden files and folders are left
+    out. Its name is the prefix of the tar file and the member's name without "./" in front. If a
+    name is there twice, the last one counts, as it does when tar unpacks.
+
+    Args:
+        paths: Prefix and path of each tar file.
+
+    Returns:
+        The names, sorted, and the images in the same order.
+
+    Raises:
+        ValueError: A tar file that is compressed, cut off, damaged, none at all or stores an image
+            sparsely; or no image in any of them.
+    """
+    tars = [_Tar.of(path) for path in paths.values()]
+    names: list[str] = []
+    places: list[np.ndarray] = []
+    num_others = num_tars = num_links = 0
+    for number, prefix in enumerate(watch(paths, "reading the headers of tar files")):
+        found = []
+        for member in _members(tars[number]):
+            name = _visible_name(member.name)
+            if not name.lower().endswith(IMAGE_SUFFIXES):
+                num_others += not member.isdir()
+                num_tars += name.endswith(TAR_SUFFIX)
+            elif member.issparse():
+                raise UserValueError(
+                    f"{tars[number].path}: images must be stored as they are, but {member.name!r} "
+                    "is stored sparsely; make the file again without --sparse."
+                )
+            elif member.isreg():
+                names.append(prefix + name)
+                found.append((number, member.offset_data, member.size))
+            else:
+                num_links += member.islnk() or member.issym()
+        places.append(np.array(found, np.int64).reshape(-1, 3))
+    where = ", ".join([*paths.values()][:3])
+    if num_links:
+        print_log(
+            f"{num_links:,} links to images in {where} are left out; to have them as images, make "
+            "the tar file with --dereference --hard-dereference.",
+            logger="current",
+            level=logging.WARNING,
+        )
+    if not names:
+        inner = f" ({num_tars:,} of them tar files: unpack {where} and give the folder)"
+        raise UserValueError(
+            f"{where}: a tar file must hold images ({', '.join(IMAGE_SUFFIXES)}), but got "
+            f"{num_others:,} other files{inner if num_tars else ''} and no image; correct the path."
+        )
+    last = {name: i for i, name in enumerate(names)}  # of equal names the last one stays
+    order = sorted(last)
+    chosen = np.concatenate(places)[[last[name] for name in order]]
+    return ImageNames.of(order), TarImages(tars, chosen)
+
+
+def _visible_name(name: str) -> str:
+    """Return the name relative to where tar unpacks, or "" of a hidden file."""
+    parts = [part for part in name.split("/") if part not in ("", ".", "..")]
+    return "" if any(part.startswith(".") for part in parts) else "/".join(parts)
+
+
+def _members(tar: _Tar) -> Iterator[tarfile.TarInfo]:
+    """Yield the headers of all members.
+
+    tarfile takes a header that is damaged or cut off for the end of the file, so the end is
+    checked here.
+
+    Raises:
+        ValueError: It is no tar file, compressed, cut off or damaged.
+    """
+    last, end = "", 0
+    with open(tar.path, "rb", buffering=_HEADER_BYTES) as file:
+        _refuse_compressed(tar.path, file.read(8))
+        file.seek(0)
+        try:
+            with tarfile.open(fileobj=file, mode="r:") as archive:
+                while (member := archive.next()) is not None and archive.offset <= tar.size:
+                    archive.members.clear()  # type: ignore[attr-defined]  # a kilobyte each
+                    yield member
+                    last, end = member.name, archive.offset
+        except (tarfile.TarError, ValueError, OverflowError) as error:
+            if not last:
+                raise UserValueError(
+                    f"{tar.path}: must be an uncompressed tar file, but is none or is cut off "
+                    f"({error}); make one with `tar cf photos.tar photos/`."
+                ) from error
+        file.seek(end)
+        rest = file.read(tarfile.BLOCKSIZE + _MAX_PADDING + 1)
+    if len(rest) < tarfile.BLOCKSIZE or any(rest[: tarfile.BLOCKSIZE]):
+        raise UserValueError(
+            f"{tar.path}: a tar file must be complete, but this one is cut off or damaged behind "
+            f"byte {end:,} of {tar.size:,}, where "
+            f"{f'its last whole member {last!r} ends' if last else 'its first member begins'}; "
+            "copy or make it again."
+        )
+    if len(rest) > tarfile.BLOCKSIZE + _MAX_PADDING or any(rest):
+        raise UserValueError(
+            f"{tar.path}: a tar file must end after its last member {last!r}, but this one goes on "
+            f"from byte {end:,} to {tar.size:,}; copy it again if the copy was broken off, and "
+            "join tar files by `tar -Af`, not by cat."
+        )
+
+
+def _refuse_compressed(path: str, start: bytes) -> None:
+    for magic, command in _COMPRESSED.items():
+        if start.startswith(magic):
+            plain = re.sub(r"(\.tar)?(\.\w+)?$", "", path)
+            command = command.format(path=shlex.quote(path), plain=shlex.quote(plain))
+            raise UserValueError(
+                f"{path}: must be an uncompressed tar file, but is compressed, so that no image "
+                f"can be read by itself; run `{command}` and give what that makes."
+            )

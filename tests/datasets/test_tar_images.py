@@ -1,0 +1,217 @@
+import os
+import pickle
+import subprocess
+from functools import lru_cache
+
+import pytest
+import torch
+from image_folders import CROP, build, folder, greens, make_tar, names, read_list, save
+from mmengine.dataset import pseudo_collate
+from torch.utils.data import DataLoader, Dataset
+
+from mmssprl.datasets import tar_images
+from mmssprl.datasets.image_reading import ImageReadError
+
+
+def mixed_folder(root):
+    """Images of several formats and folders, one with a name that is no Unicode, one empty."""
+    for i, name in enumerate(["b/1.jpg", "a-b.PNG", "a/2.webp", "ä ö.bmp", "a/deep/3.jpeg"]):
+        save(root / name, 40 * i, (20 + i, 30))
+    os.rename(root / "a" / "2.webp", os.fsencode(root) + b"/a/\xff.webp")
+    (root / "c.jpg").write_bytes(b"")
+    (root / "d.jpg").write_bytes((root / "b" / "1.jpg").read_bytes()[:300])
+    return root
+
+
+def crops(dataset, epoch, num_workers):
+    dataset.set_epoch(epoch, seed=5)
+    loader = DataLoader(dataset, 1, num_workers=num_workers, collate_fn=pseudo_collate)
+    return [batch["inputs"][0][0] for batch in loader]
+
+
+# Samples
+
+
+@pytest.mark.parametrize(("form", "longest"), [("gnu", 250), ("pax", 250), ("ustar", 90)])
+def test_samples_are_those_of_the_folder(tmp_path, warnings, form, longest):
+    root = mixed_folder(tmp_path / "images")
+    save(root / ("long" * 20) / ("n" * (longest - 4) + ".png"), 250)
+    tar = make_tar(tmp_path / "images.tar", root, f"--format={form}")
+    from_folder = build(root, pipeline=[CROP], max_bad_share=1.0)
+    from_tar = build(tar, pipeline=[CROP], max_bad_share=1.0)
+    assert names(from_tar, tar / "images") == names(from_folder, root)
+    assert len(from_tar) == 8
+    for epoch, workers in ((0, 0), (3, 2)):
+        both = [crops(dataset, epoch, workers) for dataset in (from_folder, from_tar)]
+        assert all(torch.equal(a, b) for a, b in zip(*both, strict=True))
+        assert len({crop.numpy().tobytes() for crop in both[0]}) == 8
+
+
+def test_shards_give_the_samples_of_folders_of_their_names(tmp_path):
+    for i, name in enumerate(["n02/a.jpg", "n01-2/b.jpg", "n01/c.jpg", "deep/n03/sub/d.jpg"]):
+        save(tmp_path / "images" / name, i)
+    shards = tmp_path / "data" / "train"
+    for name in ("n02", "n01-2", "n01", "deep/n03"):
+        make_tar(shards / f"{name}.tar", tmp_path / "images" / name, inside=True)
+    (shards / "classes.txt").write_text("n01 n02")
+    from_folder = build(tmp_path / "images", pipeline=[CROP])
+    from_shards = build(tmp_path / "data", data_prefix="train", pipeline=[CROP])
+    found = names(from_shards, shards)
+    assert found == ["deep/n03/sub/d.jpg", "n01-2/b.jpg", "n01/c.jpg", "n02/a.jpg"]
+    assert found == names(from_folder, tmp_path / "images")
+    both = [crops(dataset, 1, 0) for dataset in (from_folder, from_shards)]
+    assert all(torch.equal(a, b) for a, b in zip(*both, strict=True))
+
+
+def test_items_are_those_of_the_folder_but_for_the_root(tmp_path):
+    root = folder(tmp_path / "images", 3)
+    tar = make_tar(tmp_path / "images.tar", root)
+    item, packed = build(root)[1], build(tar)[1]
+    assert packed["img_path"] == f"{tar}/images/01.png"
+    assert torch.equal(packed["img"], item["img"])
+    assert packed["img"].stride() == item["img"].stride()
+    assert packed["sample_idx"] == item["sample_idx"] == 1
+    assert packed.keys() == item.keys()
+
+
+def test_only_visible_regular_images_count(tmp_path, warnings):
+    root = folder(tmp_path / "images", 2)
+    for name in (".hidden.png", "._00.png", ".cache/a.png"):
+        save(root / name)
+    (root / "notes.txt").write_text("no image")
+    (root / "folder.png").mkdir()
+    (root / "link.png").symlink_to("00.png")
+    os.link(root / "01.png", root / "zz.png")
+    os.mkfifo(root / "pipe.png")
+    tar = make_tar(tmp_path / "images.tar", root, inside=True)
+    assert names(build(tar), tar) == ["00.png", "01.png"]
+    (warning,) = warnings
+    assert warning.startswith(f"2 links to images in {tar} are left out; ")
+    options = warning.removesuffix(".").split()[-2:]
+    made_again = build(make_tar(tmp_path / "again.tar", root, *options, inside=True))
+    assert greens(made_again) == [0, 1, 0, 1]
+
+
+def test_of_members_of_one_name_the_last_counts_as_it_does_for_tar(tmp_path):
+    root = folder(tmp_path / "images", 3)
+    tar = make_tar(tmp_path / "images.tar", root)
+    save(root / "01.png", 77)
+    subprocess.run(["tar", "rf", tar, "-C", tmp_path, "images/01.png"], check=True)
+    assert greens(build(tar)) == [0, 77, 2]
+
+
+def test_subset_reads_its_own_images(tmp_path):
+    dataset = build(make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 8)))
+    subset = dataset.get_subset([6, 1, -1, 1]).get_subset([0, 2, 3])
+    assert greens(subset) == [6, 7, 1]
+    paths = [subset.get_data_info(i)["img_path"] for i in range(3)]
+    assert [os.path.basename(path) for path in paths] == ["06.png", "07.png", "01.png"]
+    dataset.get_subset_(3)
+    assert greens(dataset) == [0, 1, 2]
+
+
+def test_bad_images_are_listed_below_the_tar_file_and_known_to_a_resumed_run(tmp_path, warnings):
+    tar = make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 30, bad=[4, 7]))
+    dataset = build(tar, max_bad_share=0.1)
+    dataset.record_bad_images(tmp_path / "bad.txt")
+    list(dataset)
+    listed = [path for path, _ in read_list(tmp_path / "bad.txt")]
+    assert listed == [f"{tar}/images/04.png", f"{tar}/images/07.png"]
+    with pytest.raises(RuntimeError, match="but 2 of 30"):
+        build(tar, max_bad_share=0.05).record_bad_images(tmp_path / "bad.txt")
+    (tmp_path / "bad.txt").write_text(f"{tar}/images/08.png\tit was repaired\n")
+    build(tar, max_bad_share=0.0).record_bad_images(tmp_path / "bad.txt")
+
+
+# Processes
+
+
+class Descriptors(Dataset):
+    """Reads an image, and returns it with the process and how often it has opened the file."""
+
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def __len__(self):
+        return len(self.dataset)
+
+    def __getitem__(self, index):
+        image = self.dataset.load_image(index)
+        return int(image[1, 0, 0]), os.getpid(), tar_images._open.cache_info().misses
+
+
+@pytest.fixture
+def own_cache(monkeypatch):
+    """A cache of two open files."""
+    monkeypatch.setattr(tar_images, "_open", lru_cache(maxsize=2)(tar_images._Opened))
+
+
+def test_workers_open_the_file_once_each_or_use_what_they_inherit(tmp_path, own_cache):
+    dataset = build(make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 6)))
+    assert tar_images._open.cache_info().misses == 0  # not before an image is read
+    for read_before in (False, True):
+        if read_before:
+            dataset.load_image(0)
+        loader = DataLoader(Descriptors(dataset), 1, num_workers=2, collate_fn=pseudo_collate)
+        rows = [[int(value[0]) for value in batch] for batch in loader]
+        assert [row[0] for row in rows] == list(range(6))
+        assert len({process for _, process, _ in rows} - {os.getpid()}) == 2
+        assert {misses for *_, misses in rows} == {1}
+    assert dataset.load_image(5)[1, 0, 0] == 5  # the workers have closed only their own
+
+
+def test_pickled_data_set_carries_no_open_file(tmp_path, own_cache):
+    dataset = build(make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 4)))
+    dataset.load_image(0)
+    data = pickle.dumps(dataset)
+    tar_images._open.cache_clear()
+    assert pickle.loads(data).load_image(3)[1, 0, 0] == 3
+    assert tar_images._open.cache_info().misses == 1
+
+
+def test_few_of_many_shards_are_open_at_a_time(tmp_path, own_cache):
+    for i in range(6):
+        make_tar(tmp_path / "shards" / f"{i}.tar", folder(tmp_path / str(i), i + 1), inside=True)
+    dataset = build(tmp_path / "shards")
+    before = len(os.listdir("/proc/self/fd"))
+    assert sorted(greens(dataset)) == sorted(i for n in range(6) for i in range(n + 1))
+    assert len(os.listdir("/proc/self/fd")) == before + 2
+
+
+def test_index_takes_24_bytes_and_the_name_per_image(tmp_path):
+    dataset = build(make_tar(tmp_path / "images.tar", folder(tmp_path / "x", 3), inside=True))
+    assert dataset.data_bytes.tobytes() == b"00.png01.png02.png"
+    assert dataset.data_list == []
+    assert dataset._tars._places.nbytes == 72
+
+
+# Files that change while they are used
+
+
+@pytest.mark.parametrize("change", ["append", "cut", "touch", "remove"])
+def test_images_of_a_changed_file_are_bad_images(tmp_path, own_cache, change):
+    tar = make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 5))
+    dataset = build(tar)
+    reason = "images.tar has changed since its headers were read"
+    if change == "append":
+        subprocess.run(["tar", "rf", tar, "-C", tmp_path, "images/01.png"], check=True)
+    elif change == "cut":
+        dataset.load_image(0)  # which leaves it open
+        os.truncate(tar, tar.stat().st_size - 5000)
+    elif change == "touch":
+        os.utime(tar, ns=(0, 0))
+    else:
+        tar.unlink()
+        reason = r"images.tar cannot be read \(No such file"
+    with pytest.raises(ImageReadError, match=f"images/04.png: must be .*{reason}"):
+        dataset.load_image(4)
+
+
+def test_a_file_that_is_replaced_is_read_on_by_who_has_it_open(tmp_path, own_cache):
+    tar = make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 3))
+    dataset = build(tar)
+    dataset.load_image(0)
+    save(tmp_path / "images" / "01.png", 99)
+    make_tar(tmp_path / "new.tar", tmp_path / "images").replace(tar)
+    assert greens(dataset) == [0, 1, 2]
+    assert greens(build(tar)) == [0, 99, 2]

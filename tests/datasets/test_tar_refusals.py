@@ -1,0 +1,153 @@
+import bz2
+import gzip
+import lzma
+import os
+import subprocess
+import tarfile
+import zipfile
+
+import pytest
+from image_folders import build, folder, greens, make_tar, save
+
+from mmssprl.datasets import tar_images
+
+BLOCK = tarfile.BLOCKSIZE
+
+
+def ends(tar):
+    """Where the data of each member ends, padded."""
+    with tarfile.open(tar) as archive:
+        return [m.offset_data + -(-m.size // BLOCK) * BLOCK for m in archive]
+
+
+@pytest.mark.parametrize(
+    ("past", "whole"),
+    [
+        (300, "images/02.png"),  # in the middle of a header
+        (BLOCK + 40, "images/02.png"),  # in the middle of the data
+        (0, "images/02.png"),  # between two members, where tar would say nothing
+        (-1, "images/01.png"),  # in the zeros behind the data
+    ],
+)
+def test_a_shard_that_is_cut_off_is_refused(tmp_path, past, whole):
+    root = folder(tmp_path / "images", 6)
+    shards = tmp_path / "shards"
+    make_tar(shards / "a.tar", root)
+    tar = make_tar(shards / "b.tar", root)
+    of_images = ends(tar)[1:]  # the first member is the folder
+    os.truncate(tar, of_images[2] + past)
+    end = of_images[int(whole[-5])]
+    message = (
+        rf"b.tar: .* cut off or damaged behind byte {end:,} of {of_images[2] + past:,}, where its "
+        rf"last whole member '{whole}' ends; copy or make it again"
+    )
+    with pytest.raises(ValueError, match=message):
+        build(shards)
+
+
+def test_a_file_that_is_cut_off_in_its_first_member_is_refused(tmp_path):
+    tar, root = tmp_path / "a.tar", folder(tmp_path / "images", 1)
+    for form, message in (
+        (tarfile.GNU_FORMAT, "behind byte 0 of 532, where its first member begins"),
+        (tarfile.PAX_FORMAT, "but is none or is cut off"),  # has a header before the header
+    ):
+        with tarfile.open(tar, "w", format=form) as archive:
+            archive.add(root / "00.png", "00.png")
+        os.truncate(tar, BLOCK + 20)
+        with pytest.raises(ValueError, match=message):
+            build(tar)
+
+
+def test_a_damaged_header_is_refused(tmp_path):
+    tar = make_tar(tmp_path / "a.tar", folder(tmp_path / "images", 4))
+    data = bytearray(tar.read_bytes())
+    data[ends(tar)[2] + 3] ^= 1
+    tar.write_bytes(data)
+    with pytest.raises(ValueError, match="cut off or damaged .* last whole member 'images/01.png'"):
+        build(tar)
+
+
+@pytest.mark.parametrize("extra", ["reserved", "joined"])
+def test_what_goes_on_after_its_end_is_refused(tmp_path, extra, monkeypatch):
+    monkeypatch.setattr(tar_images, "_MAX_PADDING", 20_000)
+    tar = make_tar(tmp_path / "a.tar", folder(tmp_path / "images", 4))
+    more = bytes(30_000) if extra == "reserved" else tar.read_bytes()
+    tar.write_bytes(tar.read_bytes() + more)
+    with pytest.raises(ValueError, match="must end after its last member 'images/03.png', .* goes"):
+        build(tar)
+
+
+def zip_file(path, data):
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("a.png", data)
+
+
+@pytest.mark.parametrize(
+    ("name", "compress", "command"),
+    [
+        ("my.photos.tar.gz", gzip.compress, "gzip -dc {0}/my.photos.tar.gz > {0}/my.photos_plain"),
+        ("photos.tar", gzip.compress, "gzip -dc {0}/photos.tar > {0}/photos_plain.tar"),
+        ("photos.tbz", bz2.compress, "bzip2 -dc {0}/photos.tbz > {0}/photos_plain.tar"),
+        ("photos.tar.xz", lzma.compress, "xz -dc {0}/photos.tar.xz > {0}/photos_plain.tar"),
+        ("photos.zip", None, "unzip -q {0}/photos.zip -d {0}/photos"),
+    ],
+)
+def test_a_compressed_file_is_refused_with_the_command(tmp_path, name, compress, command):
+    tar = make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 2))
+    path = tmp_path / name
+    zip_file(path, b"x") if compress is None else path.write_bytes(compress(tar.read_bytes()))
+    with pytest.raises(ValueError, match="must be an uncompressed tar file, but is compr") as error:
+        build(path)
+    assert f"run `{command.format(tmp_path)}" in str(error.value)
+    if compress:
+        subprocess.run(str(error.value).split("`")[1], shell=True, check=True)
+        (made,) = tmp_path.glob("*_plain.tar")
+        assert greens(build(made)) == [0, 1]
+
+
+def test_files_that_are_no_tar_files(tmp_path):
+    for name, content, reason in (
+        ("empty.tar", b"", "empty file"),
+        ("text.tar", b"a diary " * 200, ""),
+        ("photo.jpg", b"\xff\xd8\xff", "truncated header"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(
+            ValueError, match=rf"{name}: must be .* none or is cut off \(.*{reason}"
+        ):
+            build(tmp_path / name)
+
+
+def test_a_tar_file_without_images(tmp_path):
+    (tmp_path / "x").mkdir()
+    make_tar(tmp_path / "x" / "n01.tar", folder(tmp_path / "images", 1))
+    make_tar(tmp_path / "x" / "n02.tar", tmp_path / "images")
+    tar = make_tar(tmp_path / "train.tar", tmp_path / "x")
+    with pytest.raises(ValueError, match=r"2 other files \(2 of them tar files: unpack .*train.ta"):
+        build(tar)
+    (tmp_path / "zeros.tar").write_bytes(bytes(10240))
+    with pytest.raises(ValueError, match="must hold images .*, but got 0 other files and no image"):
+        build(tmp_path / "zeros.tar")
+
+
+def test_sparse_images_are_refused(tmp_path):
+    root = tmp_path / "images"
+    save(root / "a.bmp", size=(300, 300))
+    with (root / "a.bmp").open("r+b") as file:
+        file.truncate(10_000_000)
+    tar = make_tar(tmp_path / "a.tar", root, "--sparse")
+    with pytest.raises(ValueError, match="'images/a.bmp' is stored sparsely; .* without --sparse"):
+        build(tar)
+
+
+def test_a_folder_of_both_kinds_is_refused(tmp_path):
+    root = folder(tmp_path / "images", 5)
+    make_tar(root / "sub" / "old.tar", folder(tmp_path / "others", 2))
+    with pytest.raises(ValueError, match="5 images and 1 tar files, for example sub/old.tar; move"):
+        build(root)
+
+
+def test_a_tar_file_takes_no_list(tmp_path):
+    tar = make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 2))
+    with pytest.raises(ValueError, match=r"ann_file must be empty .*images.tar, but got .*-T LIST"):
+        build(tar, ann_file="list.txt")
