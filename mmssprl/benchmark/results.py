@@ -6,13 +6,13 @@ Every metric is in percent, and higher is better.
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from statistics import fmean, stdev
 from typing import Any, Literal, get_args
 
 from ..errors import UserValueError
+from ..runs import Spread, spread_of
 
-Profile = Literal["paper", "scenes", "coco128"]
-"""Size of the data: the paper's own, the generated scenes, or COCO128."""
+Size = Literal["paper", "scenes", "coco128"]
+"""Of the data: the paper's own, the generated scenes, or 100 + 100 photographs."""
 
 Status = Literal["done", "failed", "skipped"]
 
@@ -115,22 +115,13 @@ class Result:
         return cls(**data)
 
 
-@dataclass(frozen=True)
-class Spread:
-    """Mean and sample standard deviation over ``n`` seeds, None for one seed."""
-
-    mean: float
-    std: float | None
-    n: int
-
-
 def aggregate(results: Sequence[Result]) -> dict[Key, Spread]:
     """Summarise the done runs over their seeds.
 
     Raises:
         ValueError: Two results for the same weights, protocol and seed.
     """
-    return {key: _spread(list(by_seed.values())) for key, by_seed in _by_seed(results).items()}
+    return {key: spread_of(list(by_seed.values())) for key, by_seed in _by_seed(results).items()}
 
 
 def against_baseline(results: Sequence[Result]) -> dict[Key, Spread]:
@@ -148,7 +139,7 @@ def against_baseline(results: Sequence[Result]) -> dict[Key, Spread]:
         base = values.get((BASELINE, protocol, metric), {})
         pairs = [value - base[seed] for seed, value in by_seed.items() if seed in base]
         if pairs and weights != BASELINE:
-            differences[weights, protocol, metric] = _spread(pairs)
+            differences[weights, protocol, metric] = spread_of(pairs)
     return differences
 
 
@@ -166,16 +157,14 @@ def order_protocols(results: Sequence[Result]) -> list[str]:
     return [protocol for protocol in METRICS if protocol in found]
 
 
-def check_report(results: Sequence[Result], profile: str) -> None:
+def check_report(results: Sequence[Result], size: str) -> None:
     """Refuse what cannot be reported.
 
     Raises:
-        ValueError: No result, or a profile that is not known.
+        ValueError: No result, or a size that is not known.
     """
-    if profile not in get_args(Profile):
-        raise UserValueError(
-            f"profile must be one of {', '.join(get_args(Profile))}, but got {profile!r}."
-        )
+    if size not in get_args(Size):
+        raise UserValueError(f"size must be one of {', '.join(get_args(Size))}, but got {size!r}.")
     if not results:
         raise UserValueError("results must hold at least one run, but got none; run the benchmark.")
 
@@ -194,7 +183,3 @@ def _by_seed(results: Sequence[Result]) -> dict[Key, dict[int, float]]:
         for metric, value in result.metrics.items():
             values.setdefault((result.weights, result.protocol, metric), {})[result.seed] = value
     return values
-
-
-def _spread(values: list[float]) -> Spread:
-    return Spread(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
