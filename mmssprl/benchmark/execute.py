@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from ..runs import execute_runs
+from ..runs.execute import execute_runs
 from .plan import Plan
 from .results import Result
 

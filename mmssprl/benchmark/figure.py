@@ -15,7 +15,6 @@ from .results import (
     Result,
     Size,
     aggregate,
-    check_report,
     order_protocols,
     order_weights,
 )
@@ -47,13 +46,12 @@ def draw_benchmark(results: Sequence[Result], size: Size) -> Figure:
     not lengths. A backbone without a done run is marked failed or skipped.
 
     Args:
-        results: All runs, at most one per weights, protocol and seed.
+        results: At least one, at most one per weights, protocol and seed.
         size: Of the data; only ``paper`` shows the paper's SS-PRL as dashed lines.
 
     Raises:
-        ValueError: No results, two for the same run, or an unknown size.
+        ValueError: Two results for the same run.
     """
-    check_report(results, size)
     names = order_weights(results)
     protocols = order_protocols(results)
     num_columns = min(_MAX_PANEL_COLUMNS, len(protocols))

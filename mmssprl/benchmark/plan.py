@@ -1,22 +1,26 @@
 """From the arguments of the benchmark to runs: one config and its commands each."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from pprint import pformat
+from typing import Any
 
 from mmengine.config import Config
 
 from ..engine.adapted_backbone import adapt_backbone
-from ..engine.checks import missing_package
+from ..engine.checks import check_config, missing_package
 from ..engine.initial_weights import apply_weights
-from ..runs import CommandRun, with_needs
+from ..errors import UserFileNotFoundError, UserValueError
+from ..runs.commands import CommandRun
+from ..runs.execute import with_needs
 from ..shipped import shipped
 from ..weights import RANDOM
-from .protocols import PROTOCOLS, Protocol
+from .protocols import DATA, PROTOCOLS, Protocol
 from .results import Result, Size
 from .rows import SUPERVISED, Weights
 from .run import TransferRun
-from .run_config import check_data, make_commands, make_config, refuse_missing, write_config
 
 _PRETRAINING = "semisup-100"
 """The protocol that trains on all labels: from random weights it is supervised pre-training."""
@@ -74,8 +78,8 @@ def make_plan(
         if row.start == SUPERVISED and size != "paper":  # at full size there are torchvision's
             protocol = next(p for p in PROTOCOLS[size] if p.name == _PRETRAINING)
             start = replace(row, start=RANDOM)
-            cfg = make_config(protocol, start, size=size, data=data, num_gpus=num_gpus)
-            missing |= check_data(cfg, size, data)
+            cfg = _make_config(protocol, start, size=size, data=data, num_gpus=num_gpus)
+            missing |= _find_missing(cfg, size, data)
             needs[row.name] = training = _write_training(cfg, work_dir)
             last = training.folder / f"epoch_{cfg.train_cfg.max_epochs}.pth"
             rows[index] = replace(row, start=str(last))
@@ -87,17 +91,22 @@ def make_plan(
                     result = Result(protocol.name, row.name, seed, {}, 0.0, "skipped", reason)
                     skipped.append(result)
                     continue
-                cfg = make_config(protocol, row, size=size, data=data, num_gpus=num_gpus)
+                cfg = _make_config(protocol, row, size=size, data=data, num_gpus=num_gpus)
                 cfg.randomness.seed = seed
                 if seed == 0:
-                    missing |= check_data(cfg, size, data)
+                    missing |= _find_missing(cfg, size, data)
                     if row.name not in needs:
                         apply_weights(cfg.copy(), None, adapt=False)
                 run = _write_run(cfg, protocol, row.name, seed, work_dir, num_gpus)
                 if row.name in needs:
                     run = replace(run, needs=(needs[row.name],))
                 runs.append(run)
-    refuse_missing(missing)
+    if missing:
+        lines = "\n".join(f"  {problem}\n    {remedy}" for problem, remedy in missing.items())
+        raise UserFileNotFoundError(
+            f"the data of all protocols must be there, but some are not:\n{lines}\n"
+            "give their folder by --data, or choose other --protocols."
+        )
     return Plan(tuple(runs), tuple(skipped))
 
 
@@ -118,8 +127,8 @@ def _write_training(cfg: Config, work_dir: Path) -> CommandRun:
     """Write the config of the supervised pre-training, whose test is not asked for."""
     folder = work_dir / "runs" / "supervised_pretraining"
     config = work_dir / "configs" / "supervised_pretraining.py"
-    write_config(cfg, config)
-    train, _ = make_commands(config, folder, num_processes=1)
+    _write_config(cfg, config)
+    train, _ = _commands(config, folder, num_processes=1)
     name = "supervised pre-training"
     return CommandRun(name=name, kind=_PRETRAINING, folder=folder, commands=(train,))
 
@@ -129,14 +138,87 @@ def _write_run(
 ) -> TransferRun:
     folder = work_dir / "runs" / weights / protocol.name / f"seed{seed}"
     config = work_dir / "configs" / f"{weights}_{protocol.name}_seed{seed}.py"
-    write_config(cfg, config)
+    _write_config(cfg, config)
     return TransferRun(
         name=f"{protocol.name}, {weights}, seed {seed}",
         kind=protocol.name,
         folder=folder,
-        commands=make_commands(config, folder, num_gpus if protocol.images_per_step else 1),
+        commands=_commands(config, folder, num_gpus if protocol.images_per_step else 1),
         protocol=protocol,
         weights=weights,
         seed=seed,
         config=config,
     )
+
+
+def _make_config(
+    protocol: Protocol, row: Weights, *, size: Size, data: Path, num_gpus: int
+) -> Config:
+    """Return the protocol's config with a row's backbone and start, and the user's data."""
+    cfg = Config.fromfile(shipped(protocol.config))
+    cfg.weights = row.start
+    if row.backbone is not None:
+        adapt_backbone(cfg, row.backbone)
+    _relocate(cfg, DATA[size].prefix, str(data.resolve()))
+    if protocol.images_per_step:
+        if protocol.images_per_step % num_gpus:
+            raise UserValueError(
+                f"--gpus must divide the {protocol.images_per_step} images of a step of "
+                f"{protocol.name}, but got {num_gpus}."
+            )
+        cfg.train_dataloader.batch_size = protocol.images_per_step // num_gpus
+    # The test at the end is a command of its own, which a stopped run can repeat.
+    cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
+    return cfg
+
+
+def _find_missing(cfg: Config, size: Size, data: Path) -> dict[str, str]:
+    """Return what a config needs and does not find, with what makes it; nothing if all is there."""
+    try:
+        check_config(cfg, ("train", "test"))
+    except FileNotFoundError as error:
+        problem = str(error)
+        for part, remedy in DATA[size].remedies.items():
+            if str(data.resolve() / part) in problem:
+                return {problem: remedy.format(data)}
+        return {problem: "see docs/data.md"}
+    return {}
+
+
+def _write_config(cfg: Config, path: Path) -> None:
+    """Write a config that needs no other file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Config.dump formats by yapf, which takes a minute for a hundred runs.
+    items = cfg.to_dict().items()
+    path.write_text("".join(f"{k} = {pformat(v, width=100, sort_dicts=False)}\n" for k, v in items))
+
+
+def _commands(
+    config: Path, folder: Path, num_processes: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the commands that train and test, each of which goes on where it was stopped."""
+    python, launcher = [sys.executable], []
+    if num_processes > 1:
+        python += ["-m", "torch.distributed.run", "--standalone"]
+        python += [f"--nproc_per_node={num_processes}"]
+        launcher = ["--launcher", "pytorch"]
+    where = ["--work-dir", str(folder), *launcher]
+    train = [*python, str(shipped("tools/train.py")), str(config), *where, "--resume"]
+    out = ["--out", str(folder / "metrics.json"), "--force"]
+    test = [*python, str(shipped("tools/test.py")), str(config), str(folder), *where, *out]
+    return tuple(train), tuple(test)
+
+
+def _relocate(cfg: Config, prefix: str, folder: str) -> None:
+    """Replace the beginning of every path below ``prefix`` in loaders and evaluators."""
+
+    def visit(node: Any) -> None:
+        for key, value in node.items() if isinstance(node, Mapping) else enumerate(node):
+            if isinstance(value, str) and value.startswith(f"{prefix}/"):
+                node[key] = folder + value.removeprefix(prefix)
+            elif isinstance(value, (Mapping, list)):
+                visit(value)
+
+    for split in ("train", "test"):
+        for part in ("dataloader", "evaluator"):
+            visit([cfg.get(f"{split}_{part}") or {}])

@@ -3,11 +3,12 @@
 import json
 import textwrap
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
 from ..outputs import write_whole
-from ..runs import Spread
+from ..runs.spread import Spread
 from ..tables import csv_table, markdown_table
 from .figure import draw_benchmark
 from .paper_numbers import SOURCE, notes, paper_rows
@@ -19,7 +20,6 @@ from .results import (
     Size,
     against_baseline,
     aggregate,
-    check_report,
     order_protocols,
     order_weights,
 )
@@ -78,13 +78,13 @@ def format_report(results: Sequence[Result], size: Size, *, width: int | None = 
     where rows differ in their numbers of seeds, only those with the most seeds compete.
 
     Args:
-        results: All runs, at most one per weights, protocol and seed.
+        results: At least one, at most one per weights, protocol and seed.
         size: Of the data that they were measured on.
         width: Characters of a line, for a terminal: paragraphs are wrapped and tables cut into
             blocks of columns, in which rows without any number are left out.
 
     Raises:
-        ValueError: No results, two for the same run, or an unknown size.
+        ValueError: Two results for the same run.
     """
     texts = []
     for part in _report(results, size):
@@ -108,8 +108,8 @@ def format_csv(results: Sequence[Result]) -> str:
 
 
 def format_json(results: Sequence[Result]) -> str:
-    """Return a list of what ``Result.from_dict`` reads."""
-    return json.dumps([result.to_dict() for result in results], indent=2, allow_nan=False) + "\n"
+    """Return a list of the fields of ``Result``."""
+    return json.dumps([asdict(result) for result in results], indent=2, allow_nan=False) + "\n"
 
 
 def _format_table(table: _Table, width: int | None) -> list[str]:
@@ -135,7 +135,6 @@ def _format_columns(heads: list[str], rows: list[list[str]], places: list[int]) 
 
 
 def _report(results: Sequence[Result], size: Size) -> list[str | _Table]:
-    check_report(results, size)
     spreads = aggregate(results)
     columns = [
         (protocol, metric) for protocol in order_protocols(results) for metric in METRICS[protocol]

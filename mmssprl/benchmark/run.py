@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..runs import CommandRun, Outcome, RunFailedError
+from ..runs.commands import CommandRun
+from ..runs.run import Outcome, RunFailedError
 from .protocols import Protocol
 from .results import METRICS, Result
 

@@ -30,18 +30,7 @@ def plan_in_work_dir(
 ) -> Plan:
     """Plan a benchmark and write its configs.
 
-    Args:
-        work_dir: New, or of this benchmark, see ``claim``.
-        weights: Files and words, see ``find_weights``.
-        size: Of the data.
-        config: Config with the backbone of all weights.
-        protocol_names: See ``choose_protocols``.
-        data: Their folder. None is ``data``, or the sample data in the work dir for ``scenes``.
-        num_seeds: Trainings of each pair of weights and protocol.
-        num_gpus: Of each run of detection and segmentation.
-        resume: Keep the runs of the work dir.
-        overwrite: Delete the runs of the work dir, once the plan is found right.
-        log: Receives lines about what is planned.
+    The arguments are the options of the command; ``log`` receives lines about what is planned.
 
     Raises:
         FileExistsError: The work dir is used, and neither flag is given.

@@ -7,7 +7,8 @@ from pathlib import Path
 from ..datasets.scenes.sample import generate_sample
 from ..errors import UserFileExistsError, UserRuntimeError
 from ..outputs import write_whole
-from ..runs import Workers, execute_runs
+from ..runs.execute import execute_runs
+from ..runs.workers import Workers
 from ..shipped import shipped
 from .methods import RANDOM, SSPRL, SWAV_EPOCHS, SWAV_SMALL_TIME, SWAV_TIME, Method
 from .table import CAPTION, Values, format_csv, format_table

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from ..runs import spread_of
+from ..runs.spread import spread_of
 from ..tables import csv_table, markdown_table
 from .methods import METHODS, RANDOM, SSPRL
 

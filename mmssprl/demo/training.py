@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets.scenes.sample import SIZE_PX
-from ..runs import Outcome, Run, Workers
+from ..runs.run import Outcome, Run
+from ..runs.workers import Workers
 from ..shipped import shipped
 from .methods import Method
 from .table import Values, epochs_in_equal_time

@@ -7,7 +7,8 @@ from tiny_benchmark import gives, script_commands, script_run
 from mmssprl.benchmark.execute import execute_plan, find_results
 from mmssprl.benchmark.plan import Plan
 from mmssprl.benchmark.results import Result
-from mmssprl.runs import CommandRun, Outcome
+from mmssprl.runs.commands import CommandRun
+from mmssprl.runs.run import Outcome
 
 MAP_50 = '{"multi-label/mAP": 50.0}'
 

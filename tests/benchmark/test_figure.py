@@ -147,11 +147,3 @@ class TestDrawBenchmark:
         path = tmp_path / "benchmark.png"
         draw_benchmark(results, "coco128").savefig(path)
         assert path.read_bytes().startswith(b"\x89PNG")
-
-    def test_refuses(self, results):
-        with pytest.raises(ValueError, match="at least one run, but got none"):
-            draw_benchmark([], "paper")
-        with pytest.raises(ValueError, match="one of paper, scenes, coco128, but got 'voc'"):
-            draw_benchmark(results, "voc")
-        with pytest.raises(ValueError, match="twice"):
-            draw_benchmark(results + results[:1], "paper")

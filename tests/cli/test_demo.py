@@ -16,7 +16,8 @@ from mmssprl.demo.table import epochs_in_equal_time, format_csv, format_table
 from mmssprl.demo.training import Training, train_and_probe
 from mmssprl.functional import _cpu_kernels
 from mmssprl.models import PyramidPreprocessor
-from mmssprl.runs import RunFailedError, execute_runs
+from mmssprl.runs.execute import execute_runs
+from mmssprl.runs.run import RunFailedError
 from mmssprl.shipped import shipped
 
 STEPS_PER_EPOCH = 37

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from mmssprl.runs import Outcome, Run, RunFailedError, execute_runs, with_needs
-from mmssprl.runs.execute import seconds_left
+from mmssprl.runs.execute import execute_runs, seconds_left, with_needs
+from mmssprl.runs.run import Outcome, Run, RunFailedError
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -2,7 +2,8 @@ import os
 
 import pytest
 
-from mmssprl.runs import RunFailedError, Workers
+from mmssprl.runs.run import RunFailedError
+from mmssprl.runs.workers import Workers
 
 
 def told_threads():
