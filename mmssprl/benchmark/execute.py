@@ -20,17 +20,7 @@ def default_jobs() -> int:
 def execute_plan(
     plan: Plan, *, num_jobs: int, threads: int, log: Callable[[str], object] = print
 ) -> list[Result]:
-    """Run everything that is not complete yet, see ``execute_runs``.
-
-    Args:
-        plan: From ``make_plan``.
-        num_jobs: Runs at a time.
-        threads: CPU threads of each.
-        log: Receives a line about each finished run.
-
-    Returns:
-        One result per run, the skipped ones included.
-    """
+    """Do ``execute_runs``, and return one result per run, the skipped ones included."""
     outcomes = execute_runs(plan.runs, num_jobs=num_jobs, threads=threads, log=log)
     results = [run.result(outcome) for run, outcome in zip(plan.runs, outcomes, strict=True)]
     return [*results, *plan.skipped]
@@ -42,9 +32,8 @@ def find_results(work_dir: Path, planned: Sequence[Result]) -> list[Result]:
     found = []
     for path in sorted(work_dir.glob("runs/*/*/seed*/result.json")):
         *_, weights, protocol, seed, _ = path.parts
-        outcome = json.loads(path.read_text())
-        number = int(seed.removeprefix("seed"))
-        if (protocol, weights, number) not in known:
-            values, seconds = outcome["values"], outcome["seconds"]
-            found.append(Result(protocol, weights, number, values, seconds, "done"))
+        kept = json.loads(path.read_text())
+        run = (protocol, weights, int(seed.removeprefix("seed")))
+        if run not in known:
+            found.append(Result(*run, kept["values"], kept["seconds"], "done"))
     return found

@@ -119,11 +119,11 @@ def _accepted_config(args: argparse.Namespace, given: "dict[str, Any]") -> "Conf
     from ..pretraining import forecast, start
     from ..pretraining.config import describe, make_config
 
-    plan = make_config(args.dir, **given)
-    print(describe(plan.recipe, args.dir))
-    for text in plan.images.warnings:
+    cfg, recipe, images = make_config(args.dir, **given)
+    print(describe(recipe, args.dir))
+    for text in images.warnings:
         print(f"warning: {text}")
     print("timing some steps ...", flush=True)
-    expected = start.forecast_run(plan)
+    expected = start.forecast_run(cfg, recipe)
     print(expected.line, flush=True)
-    return plan.cfg if forecast.may_start(expected, yes=args.yes) else None
+    return cfg if forecast.may_start(expected, yes=args.yes) else None

@@ -43,7 +43,7 @@ def run_demo(
     claim(work_dir)
     output = work_dir / "runs.log"
     with Workers(num_jobs, output) as workers:
-        compiled = workers.start(warm_up)  # while the scenes are drawn
+        compiled = workers.submit(warm_up)  # while the scenes are drawn
         scenes = generate_sample(work_dir, log)
         compiled.result()
         log(f"runs: {num_jobs} at a time, their output goes to {output}")

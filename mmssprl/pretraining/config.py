@@ -1,8 +1,6 @@
 """From a folder of images and the options of ``pretrain`` to an ordinary config."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,21 +50,6 @@ KNOBS = ("max_epochs", "batch_size", "base_lr", "data_root", "num_gpus")
 """Names at the top of the base configs, copies of what the recipe replaces."""
 
 
-@dataclass(frozen=True)
-class PretrainPlan:
-    """What ``pretrain`` is going to do.
-
-    Attributes:
-        cfg: The whole config.
-        recipe: The numbers in it that were chosen, with reasons.
-        images: What was found in the folder.
-    """
-
-    cfg: Config
-    recipe: Recipe
-    images: UsableImages
-
-
 def make_config(
     images: str,
     *,
@@ -76,17 +59,10 @@ def make_config(
     batch_size: int | None = None,
     accumulate: int = 1,
     seed: int = 0,
-) -> PretrainPlan:
+) -> tuple[Config, Recipe, UsableImages]:
     """Look at the images and devices, choose a recipe, and put it into the config of its variant.
 
-    Args:
-        images: Folder of images or packed file.
-        backbone: Name in ``BACKBONES``.
-        variant: Key of ``BASE_CONFIGS``.
-        epochs: None chooses.
-        batch_size: Images per device and backbone pass; None chooses.
-        accumulate: Backbone passes of one step.
-        seed: Of all randomness, from 0 to 2**32 - 1.
+    The arguments are the options of ``pretrain``, with its defaults.
 
     Raises:
         ValueError: Too few usable images, or a number out of range.
@@ -113,20 +89,15 @@ def make_config(
     cfg.layout = cfg.model.layout = recipe.layout
     cfg.model.backbone, channels = _backbone(recipe)
     cfg.optim_wrapper.optimizer = recipe.optimizer
-    cfg.merge_from_dict({**_values(recipe, channels, on_gpu=num_gpus > 0), **_data(images, recipe)})
+    cfg.merge_from_dict(_values(recipe, images, channels, on_gpu=num_gpus > 0))
     cfg.randomness.seed = seed
     for knob in KNOBS:
         cfg.pop(knob)
-    return PretrainPlan(cfg, recipe, usable)
+    return cfg, recipe, usable
 
 
 def describe(recipe: Recipe, source: str) -> str:
-    """Return the recipe as lines of choice and reason, warnings last.
-
-    Args:
-        recipe: What was chosen.
-        source: What to call the images.
-    """
+    """Return the recipe for images of ``source`` as lines of choice and reason, warnings last."""
     layout, optimizer = recipe.layout, recipe.optimizer
     views = [f"2 x {layout['image_px']} px"]
     if layout["num_small"]:
@@ -160,7 +131,8 @@ def _backbone(recipe: Recipe) -> tuple[dict[str, Any], int]:
     return cfg, channels
 
 
-def _values(recipe: Recipe, channels: int, *, on_gpu: bool) -> Mapping[str, Any]:
+def _values(recipe: Recipe, images: str, channels: int, *, on_gpu: bool) -> dict[str, Any]:
+    cores = (os.cpu_count() or 1) // recipe.num_devices
     return {
         "model.neck.in_channels": channels,
         "model.data_preprocessor.brightness": recipe.jitter,
@@ -176,7 +148,12 @@ def _values(recipe: Recipe, channels: int, *, on_gpu: bool) -> Mapping[str, Any]
         "model.head.queue_start_epoch": recipe.queue_start_epoch,
         "model.head.freeze_epochs": 0,
         "model.head.freeze_iters": recipe.freeze_iters,
+        "train_dataloader.batch_size": recipe.batch_size,
+        # One core is left to the training process.
+        "train_dataloader.num_workers": min(MOST_WORKERS, max(1, cores - 1)),
         "train_dataloader.pin_memory": on_gpu,
+        "train_dataloader.dataset.data_root": str(Path(images).resolve()),
+        "train_dataloader.dataset.pipeline.0.layout": recipe.layout,
         "train_cfg.max_epochs": recipe.epochs,
         "param_scheduler.0.T_max": recipe.epochs,
         "param_scheduler.0.eta_min": recipe.optimizer["lr"] / LR_DECAY,
@@ -185,15 +162,4 @@ def _values(recipe: Recipe, channels: int, *, on_gpu: bool) -> Mapping[str, Any]
             min(GPU_LOG_STEPS, recipe.steps_per_epoch) if on_gpu else 1
         ),
         "default_hooks.checkpoint.interval": max(1, recipe.epochs // MOST_CHECKPOINTS),
-    }
-
-
-def _data(images: str, recipe: Recipe) -> Mapping[str, Any]:
-    cores = (os.cpu_count() or 1) // recipe.num_devices
-    return {
-        "train_dataloader.batch_size": recipe.batch_size,
-        # One core is left to the training process.
-        "train_dataloader.num_workers": min(MOST_WORKERS, max(1, cores - 1)),
-        "train_dataloader.dataset.data_root": str(Path(images).resolve()),
-        "train_dataloader.dataset.pipeline.0.layout": recipe.layout,
     }

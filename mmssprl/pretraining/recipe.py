@@ -29,7 +29,7 @@ CPU_BATCH = 32
 LEAST_STEPS_PER_EPOCH = 8
 """The batch is chosen so small that little data, too, gives this many updates an epoch."""
 LEAST_BATCH = 2
-"""Images of a device: BatchNorm has no statistics of one."""
+"""Images of a device and step: the statistics of one image say nothing."""
 
 EPOCHS = (100, 800)
 """Least and most that are chosen: as on ImageNet in the paper, and as SwAV's longest training."""

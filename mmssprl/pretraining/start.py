@@ -11,16 +11,12 @@ from ..engine.launch import prepare_train_config, run
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..shipped import shipped
 from . import pace
-from .config import PretrainPlan
 from .forecast import Forecast, make_forecast
+from .recipe import Recipe
 
 
 def refuse_used(work_dir: Path) -> None:
-    """Refuse a work dir that holds anything.
-
-    Raises:
-        FileExistsError: It does.
-    """
+    """Raise FileExistsError if a work dir holds anything."""
     if work_dir.is_dir() and any(work_dir.iterdir()):
         raise UserFileExistsError(
             f"the work dir must be new or empty, but {work_dir} holds files; go on with its run "
@@ -29,11 +25,7 @@ def refuse_used(work_dir: Path) -> None:
 
 
 def config_of_run(work_dir: Path, images: str) -> Path:
-    """Find the config of the run in a work dir.
-
-    Args:
-        work_dir: Of a run that was started.
-        images: Folder that it must train on.
+    """Find the config of the run on ``images`` that a work dir holds.
 
     Raises:
         FileNotFoundError: No config, or several.
@@ -54,25 +46,18 @@ def config_of_run(work_dir: Path, images: str) -> Path:
     return configs[0]
 
 
-def forecast_run(plan: PretrainPlan) -> Forecast:
+def forecast_run(cfg: Config, recipe: Recipe) -> Forecast:
     """Time some steps of a run, and multiply."""
-    measured = pace.measure_pace(
-        plan.cfg, amp=torch.cuda.is_available(), num_devices=plan.recipe.num_devices
-    )
     return make_forecast(
-        measured,
-        epochs=plan.recipe.epochs,
-        steps_per_epoch=plan.recipe.steps_per_epoch,
-        checkpoint=plan.cfg.default_hooks.checkpoint,
+        pace.measure_pace(cfg, amp=torch.cuda.is_available(), num_devices=recipe.num_devices),
+        epochs=recipe.epochs,
+        steps_per_epoch=recipe.steps_per_epoch,
+        checkpoint=cfg.default_hooks.checkpoint,
     )
 
 
 def train(config: Path, work_dir: Path, *, resume: bool, verbose: bool) -> int:
-    """Train on all GPUs, one process for each, or here on a CPU.
-
-    Returns:
-        The exit code.
-    """
+    """Train on all GPUs, one process for each, or here on a CPU; returns the exit code."""
     num_gpus = torch.cuda.device_count()
     if num_gpus > 1:
         command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={num_gpus}"]

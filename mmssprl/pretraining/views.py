@@ -17,17 +17,7 @@ SIZE_STEP_PX = 16
 def choose_views(
     paper: Mapping[str, Any], short_side_px: int, on_gpu: bool, variant: str
 ) -> tuple[dict[str, Any], str]:
-    """Scale the paper's views to an image size and a device.
-
-    Args:
-        paper: The views of the paper, dict of ``ViewLayout``'s fields.
-        short_side_px: Typical shorter side of the images.
-        on_gpu: On a CPU the views are half as large.
-        variant: 'paper', or 'released' with six small views.
-
-    Returns:
-        A dict of ``ViewLayout``'s fields, and the reason.
-    """
+    """Return the paper's views, dicts of ``ViewLayout``, scaled to images and device; and why."""
     scale = min(1.0, short_side_px / FULL_SHORT_SIDE_PX) * (1.0 if on_gpu else CPU_SCALE)
     small = SMALL_VIEWS if variant == "released" else 0
     reason = "the paper's sizes"

@@ -12,7 +12,7 @@ from ..outputs import write_whole
 
 
 class RunFailedError(UserRuntimeError):
-    """Why a run has no result, in one line; the others go on."""
+    """Why a run has no result, in one line."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,7 @@ class Run(ABC):
 
     @abstractmethod
     def work(self, needed: Sequence[Outcome], threads: int) -> dict[str, Any]:
-        """Do it, and return what it measured, as JSON holds it.
-
-        Args:
-            needed: Outcomes of ``needs``, all of them done.
-            threads: CPU threads that it may use.
+        """Do it with so many CPU threads, and return what it measured, as JSON holds it.
 
         Raises:
             RunFailedError: It gave no result.

@@ -1,9 +1,9 @@
-"""Processes that stay for many runs, so that each does not import everything anew."""
+"""Processes that stay for many runs, so that not each run imports everything anew."""
 
 import os
 import traceback
 from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,8 @@ from typing import Any
 from .run import RunFailedError
 
 
-class Workers:
-    """Processes with one CPU thread each and no GPU; a context manager.
+class Workers(ProcessPoolExecutor):
+    """Processes with one CPU thread each and no GPU.
 
     Args:
         num_workers: Processes.
@@ -20,35 +20,22 @@ class Workers:
     """
 
     def __init__(self, num_workers: int, log_file: Path) -> None:
+        super().__init__(num_workers, get_context("spawn"), _start, (log_file,))
         self.log_file = log_file
-        self._pool = ProcessPoolExecutor(
-            num_workers, get_context("spawn"), initializer=_start, initargs=(log_file,)
-        )
-
-    def __enter__(self) -> "Workers":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(cancel_futures=True)
-
-    def start(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Have one of them call a function that pickle finds by its name."""
-        return self._pool.submit(function, *args)
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Do the same, and wait for what it returns.
+        """Have one of them call a function that pickle finds by its name, and wait for it.
 
         Raises:
             RunFailedError: It raised an error, whose traceback is in the log file.
         """
         try:
-            return self.start(function, *args).result()
+            return self.submit(function, *args).result()
         except Exception as error:
             with self.log_file.open("a") as file:
                 traceback.print_exception(error, file=file)
-            kind = type(error).__name__
-            said = " ".join(str(error).split())
-            raise RunFailedError(f"{kind}: {said} (see {self.log_file})") from error
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            raise RunFailedError(f"{said} (see {self.log_file})") from error
 
 
 def _start(log_file: Path) -> None:

@@ -142,12 +142,6 @@ class TestFailures:
         assert not run.result_file.exists()
         assert not run.metrics_file.exists()  # so that the next call tests again
 
-    def test_results_come_in_the_order_of_the_plan(self, tmp_path):
-        slow = measuring(tmp_path / "a", "import time; time.sleep(0.5)")
-        fast = measuring(tmp_path / "b", seed=1)
-        results = execute_plan(Plan((slow, fast), ()), num_jobs=2, threads=1, log=print)
-        assert [result.seed for result in results] == [0, 1]
-
     def test_the_reason_is_of_this_attempt_and_of_the_process_itself(self, tmp_path):
         silent = measuring(tmp_path / "a", "raise SystemExit(3)")
         silent.folder.mkdir(parents=True)
@@ -171,28 +165,6 @@ class TestFailures:
 
 
 class TestPretraining:
-    def test_comes_before_what_starts_from_it(self, tmp_path):
-        weights = tmp_path / "epoch_20.pth"
-        before = training(tmp_path / "pre", touch(weights))
-        needs_it = f"assert __import__('os').path.exists({str(weights)!r})"
-        run = measuring(tmp_path, needs_it, weights="supervised", needs=(before,))
-        (result,), lines = execute_runs(run)
-        assert result.status == "done"
-        assert len(lines) == 2
-
-    def test_its_failure_is_that_of_what_starts_from_it(self, tmp_path):
-        before = training(tmp_path / "pre", "raise SystemExit('no data')")
-        ran = tmp_path / "ran"
-        run = measuring(tmp_path, touch(ran), weights="supervised", needs=(before,))
-        results, lines = execute_runs(run, measuring(tmp_path, weights="random"), num_jobs=2)
-        assert [result.status for result in results] == ["done", "failed"]
-        why = f"no data (exit code 1, {before.log_file})"
-        assert results[1].reason == f"needs the training, which failed: {why}"
-        assert any(
-            line.startswith("[") and f"the training: failed, {why}" in line for line in lines
-        )
-        assert not ran.exists()
-
     @pytest.mark.parametrize("collected", [False, True])
     def test_is_left_out_when_nothing_starts_from_it_any_more(self, collected, tmp_path):
         ran = tmp_path / "ran"

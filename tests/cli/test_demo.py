@@ -104,7 +104,7 @@ class InProcess:
     def __exit__(self, *_):
         pass
 
-    def start(self, function, *args):
+    def submit(self, function, *args):
         future = Future()
         future.set_result(function(*args))
         return future

@@ -23,7 +23,7 @@ def test_workers_have_one_thread_no_gpu_and_their_own_output(tmp_path, capfd):
         threads, gpus, process = workers.call(told_threads)
         assert (threads, gpus) == (1, "")
         assert process != os.getpid()
-        assert workers.start(told_threads).result()[2] == process
+        assert workers.submit(told_threads).result()[2] == process
         with pytest.raises(RunFailedError, match=rf"^ValueError: of two lines \(see {log}\)$"):
             workers.call(fail)
     assert log.read_text().count("the worker's output\n") == 2
