@@ -39,9 +39,9 @@ class Plan:
     skipped: tuple[Result, ...]
 
     def shell_lines(self) -> list[str]:
-        """Return a line for a shell for each run, after those of the runs that it needs."""
-        runs = with_needs(self.runs)
-        return [run.shell_line() for run in runs if isinstance(run, CommandRun)]
+        """Return a line for a shell for each run, those that others need first."""
+        needed = [run for run in with_needs(self.runs) if run not in self.runs]
+        return [run.shell_line() for run in [*needed, *self.runs] if isinstance(run, CommandRun)]
 
 
 def make_plan(

@@ -47,6 +47,12 @@ _Column = tuple[str, str]
 """Protocol and metric."""
 
 
+class _Table(NamedTuple):
+    columns: list[_Column]
+    rows: list[list[str]]
+    """A name, then a cell for each column."""
+
+
 def write_report(results: Sequence[Result], size: Size, work_dir: Path) -> list[str]:
     """Write the report in all forms, with a figure.
 
@@ -62,12 +68,6 @@ def write_report(results: Sequence[Result], size: Size, work_dir: Path) -> list[
         write_whole(work_dir / name, text)
     draw_benchmark(results, size).savefig(work_dir / "benchmark.png")
     return [*texts, "benchmark.png"]
-
-
-class _Table(NamedTuple):
-    columns: list[_Column]
-    rows: list[list[str]]
-    """A name, then a cell for each column."""
 
 
 def format_report(results: Sequence[Result], size: Size, *, width: int | None = None) -> str:

@@ -19,8 +19,7 @@ examples:
 
 Each line that --dry-run prints is one task of a Slurm array. Once all tasks have ended, the same
 command with --resume instead of --dry-run collects the results and runs what is missing. Where
-'supervised' is trained here, its training is a line of its own, which must end before the lines
-that start from it begin.
+'supervised' is trained here, that is the first line, which must end before the others begin.
 """
 
 _COLUMNS = 120

@@ -209,7 +209,7 @@ class TestSupervised:
         ((pretraining,),) = needs
         assert all(run.needs == () for run in plan.runs if run.weights == "random")
         assert pretraining.kind == "semisup-100"
-        assert plan.shell_lines()[1] == pretraining.shell_line()  # before the first that needs it
+        assert plan.shell_lines() == [run.shell_line() for run in (pretraining, *plan.runs)]
         assert pretraining.folder == tmp_path / "work" / "runs" / "supervised_pretraining"
         ((*_, tool, config, option, folder, resume),) = pretraining.commands
         assert tool.endswith("tools/train.py")
