@@ -45,10 +45,11 @@ def execute_runs(
     planned = set(waiting)
     outcomes: dict[Run, Outcome] = {}
     under_way: dict[Future[Outcome], Run] = {}
-    pool = ThreadPoolExecutor(num_jobs)
+    pool = ThreadPoolExecutor(num_jobs)  # its threads only wait for processes that do the work
     try:
         while waiting or under_way:
             for run in list(waiting):
+                # What is not planned is needed by complete runs alone.
                 needs = [need for need in run.needs if need in planned]
                 if all(need in outcomes for need in needs):
                     needed = {need: outcomes[need] for need in needs}
@@ -58,9 +59,8 @@ def execute_runs(
                 run = under_way.pop(future)
                 outcome = outcomes[run] = future.result()
                 left = seconds_left([*under_way.values(), *waiting], outcomes) / num_jobs
-                told = (
-                    f"failed, {outcome.reason}" if outcome.reason else run.summary(outcome.values)
-                )
+                reason = outcome.reason
+                told = f"failed, {reason}" if reason else run.summary(outcome.values)
                 log(
                     f"[{len(outcomes):{width}}/{total}] {run.name}: {told}, "
                     f"{outcome.seconds:.0f} s; about {left / 60:.0f} min left"
