@@ -8,11 +8,8 @@ released code does otherwise than ours is in ``NOTES``.
 """
 
 from collections.abc import Collection
-from typing import Literal
 
 from .results import METRICS
-
-PretrainingData = Literal["COCO", "ImageNet"]
 
 Numbers = dict[str, dict[str, float]]
 """Protocol -> metric -> percent."""
@@ -22,98 +19,45 @@ SOURCE = "WACV 2023, arXiv:2208.14439"
 _LINEAR = ("linear-coco", "linear-voc")
 _SEMISUP = ("semisup-1", "semisup-10", "semisup-100")
 
+# Method, pre-training data, then the columns of METRICS: linear on COCO and VOC; semi-supervised
+# with 1, 10 and 100 % of the labels; AP, AP50 and AP75 of boxes and of masks after 15k iterations;
+# mIoU. "-" is not reported.
+_TABLE = """
+Random,     -,           -,    -,  4.6, 10.7, 42.5, 11.5, 21.3, 11.3, 10.8, 19.7, 10.7, 40.7
+Supervised, COCO,     62.5, 81.8,    -,    -,    -,    -,    -,    -,    -,    -,    -,    -
+Supervised, ImageNet, 68.5, 86.7,    -,    -,    -,    -,    -,    -,    -,    -,    -,    -
+MoCo v2,    COCO,     50.2, 67.9,    -,    -,    -,    -,    -,    -,    -,    -,    -, 57.3
+MoCo v2,    ImageNet, 54.3, 82.5,    -,    -,    -,    -,    -,    -,    -,    -,    -, 65.7
+SwAV,       COCO,     60.3, 79.2, 43.6, 56.2, 61.4, 18.1, 33.7, 17.6, 17.3, 31.5, 17.1, 56.1
+SwAV,       ImageNet, 60.1, 83.2, 39.3, 58.6, 66.9,    -,    -,    -,    -,    -,    -, 60.7
+BYOL,       COCO,     52.6, 70.1,    -,    -,    -,    -,    -,    -,    -,    -,    -,    -
+BYOL,       ImageNet, 58.4, 80.2,    -,    -,    -,    -,    -,    -,    -,    -,    -,    -
+DenseCL,    COCO,     57.0, 75.2, 42.9, 54.8, 62.2, 20.2, 35.4, 20.8, 18.9, 33.0, 19.3, 63.2
+DenseCL,    ImageNet, 60.5, 82.9, 43.4, 59.4, 65.8,    -,    -,    -,    -,    -,    -, 69.0
+DetCo,      COCO,     52.7, 70.6,    -,    -,    -,    -,    -,    -,    -,    -,    -,    -
+DetCo,      ImageNet, 60.0, 81.3,    -,    -,    -,    -,    -,    -,    -,    -,    -,    -
+MaskCo,     COCO,     51.9, 70.2,    -,    -,    -,    -,    -,    -,    -,    -,    -,    -
+MaskCo,     ImageNet, 50.3, 75.1,    -,    -,    -,    -,    -,    -,    -,    -,    -,    -
+InsLoc,     COCO,     45.0, 61.8,    -,    -,    -,    -,    -,    -,    -,    -,    -,    -
+InsLoc,     ImageNet, 49.5, 74.8,    -,    -,    -,    -,    -,    -,    -,    -,    -,    -
+SS-PRL,     COCO,     61.3, 80.5, 45.1, 57.0, 62.9, 20.2, 36.7, 20.2, 19.1, 34.3, 19.0, 62.4
+SS-PRL,     ImageNet, 63.8, 85.4, 41.0, 60.9, 67.4, 23.6, 42.5, 24.0, 22.7, 39.7, 23.1, 60.4
+"""
 
-def _linear(coco: float, voc: float) -> Numbers:
-    return {protocol: {"mAP": value} for protocol, value in zip(_LINEAR, (coco, voc), strict=True)}
+
+def _read_table() -> dict[str, dict[str | None, Numbers]]:
+    columns = [(protocol, metric) for protocol, names in METRICS.items() for metric in names]
+    paper: dict[str, dict[str | None, Numbers]] = {}
+    for line in _TABLE.strip().splitlines():
+        method, data, *cells = (cell.strip() for cell in line.split(","))
+        numbers = paper.setdefault(method, {})[None if data == "-" else data] = {}
+        for (protocol, metric), cell in zip(columns, cells, strict=True):
+            if cell != "-":
+                numbers.setdefault(protocol, {})[metric] = float(cell)
+    return paper
 
 
-def _semisup(*values: float) -> Numbers:
-    """With 1, 10 and 100 % of the labels."""
-    return {protocol: {"mAP": value} for protocol, value in zip(_SEMISUP, values, strict=True)}
-
-
-def _detection(*values: float) -> Numbers:
-    """AP, AP50 and AP75 of boxes, then of masks, after 15k iterations."""
-    return {"detection": dict(zip(METRICS["detection"], values, strict=True))}
-
-
-def _segmentation(value: float) -> Numbers:
-    return {"segmentation": {"mIoU": value}}
-
-
-PAPER: dict[str, dict[PretrainingData | None, Numbers]] = {
-    "Random": {
-        None: {
-            **_semisup(4.6, 10.7, 42.5),
-            **_detection(11.5, 21.3, 11.3, 10.8, 19.7, 10.7),
-            **_segmentation(40.7),
-        },
-    },
-    "Supervised": {
-        "COCO": _linear(62.5, 81.8),
-        "ImageNet": _linear(68.5, 86.7),
-    },
-    "MoCo v2": {
-        "COCO": {**_linear(50.2, 67.9), **_segmentation(57.3)},
-        "ImageNet": {**_linear(54.3, 82.5), **_segmentation(65.7)},
-    },
-    "SwAV": {
-        "COCO": {
-            **_linear(60.3, 79.2),
-            **_semisup(43.6, 56.2, 61.4),
-            **_detection(18.1, 33.7, 17.6, 17.3, 31.5, 17.1),
-            **_segmentation(56.1),
-        },
-        "ImageNet": {
-            **_linear(60.1, 83.2),
-            **_semisup(39.3, 58.6, 66.9),
-            **_segmentation(60.7),
-        },
-    },
-    "BYOL": {
-        "COCO": _linear(52.6, 70.1),
-        "ImageNet": _linear(58.4, 80.2),
-    },
-    "DenseCL": {
-        "COCO": {
-            **_linear(57.0, 75.2),
-            **_semisup(42.9, 54.8, 62.2),
-            **_detection(20.2, 35.4, 20.8, 18.9, 33.0, 19.3),
-            **_segmentation(63.2),
-        },
-        "ImageNet": {
-            **_linear(60.5, 82.9),
-            **_semisup(43.4, 59.4, 65.8),
-            **_segmentation(69.0),
-        },
-    },
-    "DetCo": {
-        "COCO": _linear(52.7, 70.6),
-        "ImageNet": _linear(60.0, 81.3),
-    },
-    "MaskCo": {
-        "COCO": _linear(51.9, 70.2),
-        "ImageNet": _linear(50.3, 75.1),
-    },
-    "InsLoc": {
-        "COCO": _linear(45.0, 61.8),
-        "ImageNet": _linear(49.5, 74.8),
-    },
-    "SS-PRL": {
-        "COCO": {
-            **_linear(61.3, 80.5),
-            **_semisup(45.1, 57.0, 62.9),
-            **_detection(20.2, 36.7, 20.2, 19.1, 34.3, 19.0),
-            **_segmentation(62.4),
-        },
-        "ImageNet": {
-            **_linear(63.8, 85.4),
-            **_semisup(41.0, 60.9, 67.4),
-            **_detection(23.6, 42.5, 24.0, 22.7, 39.7, 23.1),
-            **_segmentation(60.4),
-        },
-    },
-}
+PAPER = _read_table()
 """Method -> what it was pre-trained on -> its numbers. A number that is not reported is absent."""
 
 

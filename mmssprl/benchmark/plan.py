@@ -1,6 +1,5 @@
 """From the arguments of the benchmark to runs: one config and its commands each."""
 
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,63 +13,17 @@ from ..engine.adapted_backbone import adapt_backbone
 from ..engine.checks import check_config, missing_package
 from ..engine.initial_weights import apply_weights
 from ..errors import UserFileNotFoundError, UserValueError
+from ..runs.commands import CommandRun
+from ..runs.execute import with_needs
 from ..shipped import shipped
+from ..weights import RANDOM
 from .protocols import DATA, PROTOCOLS, Protocol
-from .results import Profile, Result
+from .results import Result, Size
+from .rows import SUPERVISED, Weights
+from .run import TransferRun
 
-SUPERVISED = "supervised"
 _PRETRAINING = "semisup-100"
 """The protocol that trains on all labels: from random weights it is supervised pre-training."""
-
-
-@dataclass(frozen=True)
-class Weights:
-    """A row of the table.
-
-    Args:
-        name: As printed.
-        start: 'random', 'supervised' or a file.
-        backbone: ``model.backbone`` of its pre-training config; None keeps each protocol's own.
-    """
-
-    name: str
-    start: str
-    backbone: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True)
-class Run:
-    """One training and the test of what it ends with.
-
-    Args:
-        protocol: What is trained and measured.
-        weights: Name of the weights it starts from.
-        seed: Of the training.
-        config: Written for this run.
-        folder: Of logs, checkpoints, ``metrics.json`` and ``result.json``.
-        commands: Training, then test; each goes on where it was stopped.
-    """
-
-    protocol: Protocol
-    weights: str
-    seed: int
-    config: Path
-    folder: Path
-    commands: tuple[tuple[str, ...], ...]
-
-    @property
-    def metrics_file(self) -> Path:
-        """Written by the test."""
-        return self.folder / "metrics.json"
-
-    @property
-    def result_file(self) -> Path:
-        """Written last: its presence means that the run is complete."""
-        return self.folder / "result.json"
-
-    def shell_line(self) -> str:
-        """Return the commands as one line for a shell."""
-        return " && ".join(shlex.join(command) for command in self.commands)
 
 
 @dataclass(frozen=True)
@@ -78,21 +31,24 @@ class Plan:
     """What is to be run.
 
     Args:
-        pretraining: Trainings whose weights the runs start from; before all others.
-        runs: Independent of each other.
+        runs: In their order; those that start from weights trained here need that training.
         skipped: Runs that cannot be made here, with the reason.
     """
 
-    pretraining: list[Run]
-    runs: list[Run]
-    skipped: list[Result]
+    runs: tuple[TransferRun, ...]
+    skipped: tuple[Result, ...]
+
+    def shell_lines(self) -> list[str]:
+        """Return a line for a shell for each run, those that others need first."""
+        needed = [run for run in with_needs(self.runs) if run not in self.runs]
+        return [run.shell_line() for run in [*needed, *self.runs] if isinstance(run, CommandRun)]
 
 
 def make_plan(
     weights: Sequence[Weights],
     protocols: Sequence[Protocol],
     *,
-    profile: Profile,
+    size: Size,
     data: Path,
     work_dir: Path,
     num_seeds: int,
@@ -103,7 +59,7 @@ def make_plan(
     Args:
         weights: Rows of the table.
         protocols: Columns of the table.
-        profile: Size of the data.
+        size: Of the data.
         data: Folder that replaces the prefix of the configs' ``data_root``.
         work_dir: Configs go to ``configs/`` in it, runs to ``runs/``.
         num_seeds: Trainings of each pair, with seeds 0, 1, ...
@@ -113,44 +69,45 @@ def make_plan(
         FileNotFoundError: Data that are not there, all of them, with what makes them.
         ValueError: Weights that do not fit, or images that cannot be shared among the GPUs.
     """
-    plan = Plan([], [], [])
+    runs: list[TransferRun] = []
+    skipped: list[Result] = []
     missing: dict[str, str] = {}
-    trains_supervised = profile != "paper" and any(w.start == SUPERVISED for w in weights)
-    if trains_supervised:
-        row = next(w for w in weights if w.start == SUPERVISED)
-        protocol = next(p for p in PROTOCOLS[profile] if p.name == _PRETRAINING)
-        cfg = _make_config(protocol, row, "random", profile, data, num_gpus)
-        _find_missing(cfg, profile, data, missing)
-        name = "supervised_pretraining"
-        run = _write_run(cfg, protocol, row.name, 0, work_dir, name, num_gpus)
-        plan.pretraining.append(replace(run, commands=run.commands[:1]))
-        last = run.folder / f"epoch_{cfg.train_cfg.max_epochs}.pth"
-        weights = [replace(w, start=str(last)) if w is row else w for w in weights]
+    needs: dict[str, CommandRun] = {}
+    rows = list(weights)
+    for index, row in enumerate(rows):
+        if row.start == SUPERVISED and size != "paper":  # at full size there are torchvision's
+            protocol = next(p for p in PROTOCOLS[size] if p.name == _PRETRAINING)
+            start = replace(row, start=RANDOM)
+            cfg = _make_config(protocol, start, size=size, data=data, num_gpus=num_gpus)
+            missing |= _find_missing(cfg, size, data)
+            needs[row.name] = training = _write_training(cfg, work_dir)
+            last = training.folder / f"epoch_{cfg.train_cfg.max_epochs}.pth"
+            rows[index] = replace(row, start=str(last))
     for seed in range(num_seeds):
         for protocol in protocols:
-            for row in weights:
+            for row in rows:
                 reason = _why_not(protocol, row)
                 if reason:
-                    plan.skipped.append(
-                        Result(protocol.name, row.name, seed, {}, 0.0, "skipped", reason)
-                    )
+                    result = Result(protocol.name, row.name, seed, {}, 0.0, "skipped", reason)
+                    skipped.append(result)
                     continue
-                cfg = _make_config(protocol, row, row.start, profile, data, num_gpus)
+                cfg = _make_config(protocol, row, size=size, data=data, num_gpus=num_gpus)
                 cfg.randomness.seed = seed
                 if seed == 0:
-                    _find_missing(cfg, profile, data, missing)
-                    if not (trains_supervised and row.name == SUPERVISED):
+                    missing |= _find_missing(cfg, size, data)
+                    if row.name not in needs:
                         apply_weights(cfg.copy(), None, adapt=False)
-                name = f"{row.name}/{protocol.name}/seed{seed}"
-                run = _write_run(cfg, protocol, row.name, seed, work_dir, name, num_gpus)
-                plan.runs.append(run)
+                run = _write_run(cfg, protocol, row.name, seed, work_dir, num_gpus)
+                if row.name in needs:
+                    run = replace(run, needs=(needs[row.name],))
+                runs.append(run)
     if missing:
         lines = "\n".join(f"  {problem}\n    {remedy}" for problem, remedy in missing.items())
         raise UserFileNotFoundError(
             f"the data of all protocols must be there, but some are not:\n{lines}\n"
             "give their folder by --data, or choose other --protocols."
         )
-    return plan
+    return Plan(tuple(runs), tuple(skipped))
 
 
 def _why_not(protocol: Protocol, row: Weights) -> str:
@@ -166,14 +123,43 @@ def _why_not(protocol: Protocol, row: Weights) -> str:
     return ""
 
 
+def _write_training(cfg: Config, work_dir: Path) -> CommandRun:
+    """Write the config of the supervised pre-training, whose test is not asked for."""
+    folder = work_dir / "runs" / "supervised_pretraining"
+    config = work_dir / "configs" / "supervised_pretraining.py"
+    _write_config(cfg, config)
+    train, _ = _commands(config, folder, num_processes=1)
+    name = "supervised pre-training"
+    return CommandRun(name=name, kind=_PRETRAINING, folder=folder, commands=(train,))
+
+
+def _write_run(
+    cfg: Config, protocol: Protocol, weights: str, seed: int, work_dir: Path, num_gpus: int
+) -> TransferRun:
+    folder = work_dir / "runs" / weights / protocol.name / f"seed{seed}"
+    config = work_dir / "configs" / f"{weights}_{protocol.name}_seed{seed}.py"
+    _write_config(cfg, config)
+    return TransferRun(
+        name=f"{protocol.name}, {weights}, seed {seed}",
+        kind=protocol.name,
+        folder=folder,
+        commands=_commands(config, folder, num_gpus if protocol.images_per_step else 1),
+        protocol=protocol,
+        weights=weights,
+        seed=seed,
+        config=config,
+    )
+
+
 def _make_config(
-    protocol: Protocol, row: Weights, start: str, profile: Profile, data: Path, num_gpus: int
+    protocol: Protocol, row: Weights, *, size: Size, data: Path, num_gpus: int
 ) -> Config:
+    """Return the protocol's config with a row's backbone and start, and the user's data."""
     cfg = Config.fromfile(shipped(protocol.config))
-    cfg.weights = start
+    cfg.weights = row.start
     if row.backbone is not None:
         adapt_backbone(cfg, row.backbone)
-    _relocate(cfg, DATA[profile].prefix, str(data.resolve()))
+    _relocate(cfg, DATA[size].prefix, str(data.resolve()))
     if protocol.images_per_step:
         if protocol.images_per_step % num_gpus:
             raise UserValueError(
@@ -184,6 +170,43 @@ def _make_config(
     # The test at the end is a command of its own, which a stopped run can repeat.
     cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     return cfg
+
+
+def _find_missing(cfg: Config, size: Size, data: Path) -> dict[str, str]:
+    """Return what a config needs and does not find, with what makes it; nothing if all is there."""
+    try:
+        check_config(cfg, ("train", "test"))
+    except FileNotFoundError as error:
+        problem = str(error)
+        for part, remedy in DATA[size].remedies.items():
+            if str(data.resolve() / part) in problem:
+                return {problem: remedy.format(data)}
+        return {problem: "see docs/data.md"}
+    return {}
+
+
+def _write_config(cfg: Config, path: Path) -> None:
+    """Write a config that needs no other file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Config.dump formats by yapf, which takes a minute for a hundred runs.
+    items = cfg.to_dict().items()
+    path.write_text("".join(f"{k} = {pformat(v, width=100, sort_dicts=False)}\n" for k, v in items))
+
+
+def _commands(
+    config: Path, folder: Path, num_processes: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the commands that train and test, each of which goes on where it was stopped."""
+    python, launcher = [sys.executable], []
+    if num_processes > 1:
+        python += ["-m", "torch.distributed.run", "--standalone"]
+        python += [f"--nproc_per_node={num_processes}"]
+        launcher = ["--launcher", "pytorch"]
+    where = ["--work-dir", str(folder), *launcher]
+    train = [*python, str(shipped("tools/train.py")), str(config), *where, "--resume"]
+    out = ["--out", str(folder / "metrics.json"), "--force"]
+    test = [*python, str(shipped("tools/test.py")), str(config), str(folder), *where, *out]
+    return tuple(train), tuple(test)
 
 
 def _relocate(cfg: Config, prefix: str, folder: str) -> None:
@@ -199,44 +222,3 @@ def _relocate(cfg: Config, prefix: str, folder: str) -> None:
     for split in ("train", "test"):
         for part in ("dataloader", "evaluator"):
             visit([cfg.get(f"{split}_{part}") or {}])
-
-
-def _find_missing(cfg: Config, profile: Profile, data: Path, missing: dict[str, str]) -> None:
-    try:
-        check_config(cfg, ("train", "test"))
-    except FileNotFoundError as error:
-        for part, remedy in DATA[profile].remedies.items():
-            if str(data.resolve() / part) in str(error):
-                missing[str(error)] = remedy.format(data)
-                return
-        missing[str(error)] = "see docs/data.md"
-
-
-def _write_run(
-    cfg: Config,
-    protocol: Protocol,
-    weights: str,
-    seed: int,
-    work_dir: Path,
-    name: str,
-    num_gpus: int,
-) -> Run:
-    config = work_dir / "configs" / f"{name.replace('/', '_')}.py"
-    folder = work_dir / "runs" / name
-    config.parent.mkdir(parents=True, exist_ok=True)
-    # Config.dump formats by yapf, which takes a minute for a hundred runs.
-    items = cfg.to_dict().items()
-    config.write_text(
-        "".join(f"{k} = {pformat(v, width=100, sort_dicts=False)}\n" for k, v in items)
-    )
-    processes = num_gpus if protocol.images_per_step else 1
-    python = [sys.executable]
-    launcher: list[str] = []
-    if processes > 1:
-        python += ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
-        launcher = ["--launcher", "pytorch"]
-    where = ["--work-dir", str(folder), *launcher]
-    train = [*python, str(shipped("tools/train.py")), str(config), *where, "--resume"]
-    out = ["--out", str(folder / "metrics.json"), "--force"]
-    test = [*python, str(shipped("tools/test.py")), str(config), str(folder), *where, *out]
-    return Run(protocol, weights, seed, config, folder, (tuple(train), tuple(test)))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import UserValueError
-from .results import Profile
+from .results import Size
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "linear": ("linear-coco", "linear-voc"),
@@ -54,7 +54,7 @@ class Protocol:
 
 @dataclass(frozen=True)
 class Data:
-    """Where the configs of a profile look, and what an absent folder is made by.
+    """Where the configs of a size look, and what makes an absent folder.
 
     Args:
         prefix: Beginning of every ``data_root``; ``--data`` replaces it.
@@ -94,7 +94,7 @@ def _cpu_sized(multi_label: Mapping[str, str], dense: tuple[str, str]) -> list[P
 _LINEAR = _config("classification", "linear_resnet50_1xb{}-coslr-100e_{}")
 _SEMISUP = "semisup-{}percent_resnet50_1xb32-steplr-20e_coco14"
 
-PROTOCOLS: dict[Profile, list[Protocol]] = {
+PROTOCOLS: dict[Size, list[Protocol]] = {
     "paper": [
         Protocol("linear-coco", _LINEAR.format(128, "coco14"), _MULTI_LABEL),
         Protocol("linear-voc", _LINEAR.format(32, "voc07"), _MULTI_LABEL),
@@ -127,7 +127,7 @@ PROTOCOLS: dict[Profile, list[Protocol]] = {
 }
 
 _SAMPLE = "a folder of 100 + 100 images in that layout, which nothing can download for you"
-DATA: dict[Profile, Data] = {
+DATA: dict[Size, Data] = {
     "paper": Data(
         "data",
         {
@@ -144,17 +144,17 @@ DATA: dict[Profile, Data] = {
 }
 
 
-def choose_protocols(profile: Profile, names: Sequence[str] | None) -> list[Protocol]:
-    """Return the protocols that are asked for, all of the profile for None.
+def choose_protocols(size: Size, names: Sequence[str] | None) -> list[Protocol]:
+    """Return the protocols that are asked for, all of the size for None.
 
     Args:
-        profile: Size of the data.
+        size: Of the data.
         names: Names of protocols, or of ``GROUPS``.
 
     Raises:
-        ValueError: A name that the profile does not have.
+        ValueError: A name that the size does not have.
     """
-    known = {protocol.name: protocol for protocol in PROTOCOLS[profile]}
+    known = {protocol.name: protocol for protocol in PROTOCOLS[size]}
     if names is None:
         return list(known.values())
     chosen = set()
@@ -163,8 +163,7 @@ def choose_protocols(profile: Profile, names: Sequence[str] | None) -> list[Prot
         if not members:
             groups = [group for group, parts in GROUPS.items() if set(parts) & set(known)]
             raise UserValueError(
-                f"protocols of profile {profile!r} are {', '.join([*groups, *known])}, but got "
-                f"{name!r}."
+                f"protocols of size {size!r} are {', '.join([*groups, *known])}, but got {name!r}."
             )
         chosen.update(members)
     return [protocol for name, protocol in known.items() if name in chosen]

@@ -3,16 +3,15 @@
 Every metric is in percent, and higher is better.
 """
 
-import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from statistics import fmean, stdev
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Literal
 
 from ..errors import UserValueError
+from ..runs.spread import Spread, spread_of
 
-Profile = Literal["paper", "scenes", "coco128"]
-"""Size of the data: the paper's own, the generated scenes, or COCO128."""
+Size = Literal["paper", "scenes", "coco128"]
+"""Of the data: the paper's own, the generated scenes, or 100 + 100 photographs."""
 
 Status = Literal["done", "failed", "skipped"]
 
@@ -49,7 +48,7 @@ class Result:
         reason: Why it failed or was skipped.
 
     Raises:
-        ValueError: A value that breaks the rules above.
+        ValueError: A metric that breaks the rules above.
     """
 
     protocol: str
@@ -61,21 +60,6 @@ class Result:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        if self.protocol not in METRICS:
-            raise UserValueError(
-                f"protocol must be one of {', '.join(METRICS)}, but got {self.protocol!r}."
-            )
-        if self.status not in get_args(Status):
-            raise UserValueError(
-                f"status must be one of {', '.join(get_args(Status))}, but got {self.status!r}."
-            )
-        if not self.weights.strip():
-            raise UserValueError(f"weights must be a name for tables, but got {self.weights!r}.")
-        if self.seed < 0 or not (math.isfinite(self.seconds) and self.seconds >= 0):
-            raise UserValueError(
-                f"seed and seconds must be >= 0, but got seed={self.seed} and "
-                f"seconds={self.seconds}."
-            )
         known = METRICS[self.protocol]
         for name, value in self.metrics.items():
             # NaN is not in any range: no missing value reaches a mean or a JSON file.
@@ -84,44 +68,9 @@ class Result:
                     f"metrics of {self.protocol} must be percent in [0, 100] with the names "
                     f"{', '.join(known)}, but got {name}={value}; leave out what is missing."
                 )
-        done = self.status == "done"
-        if done != bool(self.metrics) or done == bool(self.reason):
-            raise UserValueError(
-                "a done run must have metrics and no reason, any other run a reason and no "
-                f"metrics, but got status={self.status!r}, metrics={self.metrics} and "
-                f"reason={self.reason!r}."
-            )
         # Evaluators return NumPy scalars, of which JSON knows nothing.
         metrics = {name: float(self.metrics[name]) for name in known if name in self.metrics}
         object.__setattr__(self, "metrics", metrics)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "Result":
-        """Read what ``to_dict`` returned.
-
-        Raises:
-            ValueError: Other keys than the fields, or a value that is not allowed.
-        """
-        names = [field.name for field in fields(cls)]
-        if set(data) != set(names):
-            raise UserValueError(
-                f"a result must have the keys {', '.join(names)}, but got "
-                f"{', '.join(data) or 'none'}; run the benchmark again."
-            )
-        return cls(**data)
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Mean and sample standard deviation over ``n`` seeds, None for one seed."""
-
-    mean: float
-    std: float | None
-    n: int
 
 
 def aggregate(results: Sequence[Result]) -> dict[Key, Spread]:
@@ -130,7 +79,7 @@ def aggregate(results: Sequence[Result]) -> dict[Key, Spread]:
     Raises:
         ValueError: Two results for the same weights, protocol and seed.
     """
-    return {key: _spread(list(by_seed.values())) for key, by_seed in _by_seed(results).items()}
+    return {key: spread_of(list(by_seed.values())) for key, by_seed in _by_seed(results).items()}
 
 
 def against_baseline(results: Sequence[Result]) -> dict[Key, Spread]:
@@ -148,7 +97,7 @@ def against_baseline(results: Sequence[Result]) -> dict[Key, Spread]:
         base = values.get((BASELINE, protocol, metric), {})
         pairs = [value - base[seed] for seed, value in by_seed.items() if seed in base]
         if pairs and weights != BASELINE:
-            differences[weights, protocol, metric] = _spread(pairs)
+            differences[weights, protocol, metric] = spread_of(pairs)
     return differences
 
 
@@ -166,20 +115,6 @@ def order_protocols(results: Sequence[Result]) -> list[str]:
     return [protocol for protocol in METRICS if protocol in found]
 
 
-def check_report(results: Sequence[Result], profile: str) -> None:
-    """Refuse what cannot be reported.
-
-    Raises:
-        ValueError: No result, or a profile that is not known.
-    """
-    if profile not in get_args(Profile):
-        raise UserValueError(
-            f"profile must be one of {', '.join(get_args(Profile))}, but got {profile!r}."
-        )
-    if not results:
-        raise UserValueError("results must hold at least one run, but got none; run the benchmark.")
-
-
 def _by_seed(results: Sequence[Result]) -> dict[Key, dict[int, float]]:
     seen = set()
     values: dict[Key, dict[int, float]] = {}
@@ -194,7 +129,3 @@ def _by_seed(results: Sequence[Result]) -> dict[Key, dict[int, float]]:
         for metric, value in result.metrics.items():
             values.setdefault((result.weights, result.protocol, metric), {})[result.seed] = value
     return values
-
-
-def _spread(values: list[float]) -> Spread:
-    return Spread(fmean(values), stdev(values) if len(values) > 1 else None, len(values))

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ def claim(
     work_dir: Path,
     settings: Mapping[str, Any],
     digests: Digests,
-    starts: Mapping[str, str],
+    starts: Iterable[str],
     *,
     resume: bool,
     overwrite: bool,
@@ -54,10 +54,10 @@ def claim(
         if not before.keys() >= {*settings, *digests}:
             raise UserFileExistsError(
                 f"the work dir must be new or that of a benchmark, but {work_dir} holds other "
-                "files; give another --work-dir."
+                "files, or a benchmark of another version of mmssprl; give another --work-dir."
             )
         if overwrite:
-            for start in starts.values():
+            for start in starts:
                 if Path(start).resolve().is_relative_to((work_dir / "runs").resolve()):
                     raise UserValueError(
                         f"--overwrite deletes the runs in {work_dir}, but {start} is of one of "

@@ -40,7 +40,7 @@ def add_parser(subparsers: "argparse._SubParsersAction") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run what is missing, print the table, and name the files."""
-    from ..demo import run_demo
+    from ..demo.run import run_demo
 
     for name in ("seeds", "jobs"):
         if getattr(args, name) < 1:

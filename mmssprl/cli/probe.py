@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..outputs import prepare_output
+from ..outputs import prepare_output, write_whole
+from ..tables import markdown_table
 
 _EXAMPLE = """\
 examples:
@@ -82,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     )
     print("\n" + format_metrics(metrics, per_class=args.per_class))
     if args.out:
-        Path(args.out).write_text(json.dumps(metrics, indent=2) + "\n")
+        write_whole(args.out, json.dumps(metrics, indent=2) + "\n")
         print(f"\nnumbers: {args.out}")
     return 0
 
@@ -98,16 +99,11 @@ def format_metrics(metrics: dict[str, Any], *, per_class: bool = False) -> str:
         "mAP %": f"{100 * metrics['mAP']:.2f}",
         "chance %": f"{100 * metrics['chance_mAP']:.2f}",
     }
-    widths = [max(len(name), len(value)) for name, value in cells.items()]
-    lines = [
-        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        for row in (cells.keys(), ["-" * width for width in widths], cells.values())
-    ]
+    text = markdown_table(list(cells), [list(cells.values())], num_left=4)
     if per_class:
-        width = max(len(name) for name in metrics["per_class"])
-        lines += ["", f"{'class'.ljust(width)}   AP %"]
-        lines += [
-            f"{name.ljust(width)}  {'no test image' if area is None else f'{100 * area:5.2f}'}"
+        rows = [
+            [name, "no test image" if area is None else f"{100 * area:.2f}"]
             for name, area in metrics["per_class"].items()
         ]
-    return "\n".join(lines)
+        text += "\n\n" + markdown_table(["class", "AP %"], rows)
+    return text

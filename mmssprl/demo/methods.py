@@ -15,28 +15,24 @@ class Method:
         key: Folder name.
         title: As printed.
         config: Shipped config; its backbone with random weights if ``trains`` is False.
+        kind: Rows of one kind last equally long, for the estimate of the time left.
         trains: Whether it is trained before the probe.
-        share: Its time as a share of SS-PRL's, for the estimate of the time left.
     """
 
     key: str
     title: str
     config: str
-    trains: bool
-    share: float
+    kind: str
+    trains: bool = True
 
 
-RANDOM = Method("random", "random weights", SSPRL_CONFIG, False, 0.1)
+RANDOM = Method("random", "random weights", SSPRL_CONFIG, "probe", trains=False)
 SWAV_EPOCHS = Method(
-    "swav_equal_epochs", "SwAV (no small views), equal epochs", SWAV_CONFIG, True, 0.3
+    "swav_equal_epochs", "SwAV (no small views), equal epochs", SWAV_CONFIG, "short"
 )
-SWAV_TIME = Method("swav_equal_time", "SwAV (no small views), equal time", SWAV_CONFIG, True, 1.0)
+SWAV_TIME = Method("swav_equal_time", "SwAV (no small views), equal time", SWAV_CONFIG, "long")
 SWAV_SMALL_TIME = Method(
-    "swav_small_views_equal_time",
-    "SwAV (six small views), equal time",
-    SWAV_SMALL_CONFIG,
-    True,
-    1.0,
+    "swav_small_views_equal_time", "SwAV (six small views), equal time", SWAV_SMALL_CONFIG, "long"
 )
-SSPRL = Method("ssprl", "SS-PRL", SSPRL_CONFIG, True, 1.0)
+SSPRL = Method("ssprl", "SS-PRL", SSPRL_CONFIG, "long")
 METHODS = (RANDOM, SWAV_EPOCHS, SWAV_TIME, SWAV_SMALL_TIME, SSPRL)

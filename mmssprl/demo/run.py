@@ -1,22 +1,20 @@
 """All runs of the demonstration, several at a time, then table and pictures."""
 
-import os
-import shutil
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from ..errors import UserFileExistsError
+from ..datasets.scenes.sample import generate_sample
+from ..errors import UserFileExistsError, UserRuntimeError
+from ..outputs import write_whole
+from ..runs.execute import execute_runs
+from ..runs.workers import Workers
 from ..shipped import shipped
-from .methods import METHODS, RANDOM, SSPRL, SWAV_EPOCHS, SWAV_SMALL_TIME, SWAV_TIME, Method
-from .table import CAPTION, epochs_in_equal_time, format_table, write_csv
-from .training import SIZE_PX, Run, execute, warm_up
+from .methods import RANDOM, SSPRL, SWAV_EPOCHS, SWAV_SMALL_TIME, SWAV_TIME, Method
+from .table import CAPTION, Values, format_csv, format_table
+from .training import Training, warm_up
 
 MARKER = "made_by_mmssprl_demo.txt"
-NUM_TRAIN, NUM_VAL = 1200, 600
 
 
 def run_demo(
@@ -25,7 +23,7 @@ def run_demo(
     num_seeds: int = 3,
     num_jobs: int = 2,
     log: Callable[[str], object] = print,
-) -> list[dict[str, Any]]:
+) -> list[Values]:
     """Run what is missing in ``work_dir``, then write table and pictures.
 
     Args:
@@ -35,73 +33,76 @@ def run_demo(
         log: Receives lines about the progress.
 
     Returns:
-        One result of ``execute`` per run.
+        What ``train_and_probe`` returned for each run.
 
     Raises:
         FileExistsError: ``work_dir`` holds files that no demo has made.
+        RuntimeError: Runs have failed, after all others have ended.
     """
     start = time.perf_counter()
     claim(work_dir)
-    total = num_seeds * sum(method.share for method in METHODS)
-    done = 0.0
-    results: list[dict[str, Any]] = []
-
-    def finish(futures: Iterable[Future]) -> None:
-        nonlocal done
-        for future in as_completed(futures):
-            result = future.result()
-            results.append(result)
-            method = next(m for m in METHODS if m.title == result["method"])
-            done += method.share
-            left = (time.perf_counter() - runs_start) * max(0.0, total - done) / done
-            log(
-                f"[{done / total:4.0%}] {method.title}, seed {result['seed']}: "
-                f"mAP {100 * result['mAP']:.1f} %, {result['seconds']:.0f} s; "
-                f"about {left / 60:.1f} min left"
-            )
-
-    def of(method: Method) -> list[dict[str, Any]]:
-        return [result for result in results if result["method"] == method.title]
-
-    with ProcessPoolExecutor(
-        num_jobs, get_context("spawn"), initializer=_start_worker, initargs=(work_dir / "runs.log",)
-    ) as pool:
-        compiled = pool.submit(warm_up)  # while the scenes are drawn
-        scenes = _draw_scenes(work_dir, log)
+    output = work_dir / "runs.log"
+    with Workers(num_jobs, output) as workers:
+        compiled = workers.submit(warm_up)  # while the scenes are drawn
+        scenes = generate_sample(work_dir, log)
         compiled.result()
-        runs_start = time.perf_counter()
-        log(f"runs: {num_jobs} at a time, their output goes to {work_dir / 'runs.log'}")
-
-        def make(method: Method, epochs: int | None = None) -> list[Run]:
-            key = method.key if epochs is None else f"{method.key}_{epochs}epochs"
-            folders = [work_dir / f"{key}_seed{seed}" for seed in range(num_seeds)]
-            return [Run(method, seed, path, scenes, epochs) for seed, path in enumerate(folders)]
-
-        def submit(runs: Iterable[Run]) -> list[Future]:
-            return [pool.submit(execute, run) for run in runs]
-
-        # Short and long runs alternate: all steps are measured beside others, and no core is idle.
-        ssprl = make(SSPRL)
-        measured = submit([ssprl[0], *make(SWAV_EPOCHS)])
-        pace_dir = work_dir / "swav_small_views_pace"
-        [pace] = submit([Run(SWAV_SMALL_TIME, 0, pace_dir, scenes, epochs=1, probed=False)])
-        measured += submit(ssprl[1:])
-        rest = submit(make(RANDOM))
-        finish(measured)
-        paces = {SWAV_TIME: of(SWAV_EPOCHS), SWAV_SMALL_TIME: [pace.result()]}
-        for method, paced in paces.items():
-            rest += submit(make(method, epochs_in_equal_time(of(SSPRL), paced)))
-        finish(rest)
+        log(f"runs: {num_jobs} at a time, their output goes to {output}")
+        runs = plan_runs(work_dir, scenes, workers, num_seeds)
+        outcomes = execute_runs(runs, num_jobs=num_jobs, log=log)
+    num_failed = sum(bool(outcome.reason) for outcome in outcomes)
+    if num_failed:
+        raise UserRuntimeError(
+            f"the table needs all {len(runs)} runs, but {num_failed} failed, see {output}; the "
+            "same command does them again and keeps the others."
+        )
+    results = [o.values for run, o in zip(runs, outcomes, strict=True) if run.probed]
     table = f"{format_table(results)}\n\n{CAPTION}"
-    (work_dir / "table.md").write_text(table + "\n")
-    write_csv(results, work_dir / "results.csv")
-    pictures = _draw_pictures(ssprl[0], work_dir)
+    write_whole(work_dir / "table.md", table + "\n")
+    write_whole(work_dir / "results.csv", format_csv(results))
+    pictures = _draw_pictures(runs[0], work_dir)
     log(f"\n{table}\n")
     log("\n".join(f"picture: {path}" for path in pictures))
     log(f"table: {work_dir / 'table.md'}, every run: {work_dir / 'results.csv'}")
-    log(f"log, config, checkpoint and backbone weights of one run: {ssprl[0].work_dir}")
+    log(f"log, config, checkpoint and backbone weights of one run: {runs[0].folder}")
     log(f"{time.perf_counter() - start:.0f} s in all")
     return results
+
+
+def plan_runs(work_dir: Path, scenes: Path, workers: Workers, num_seeds: int) -> list[Training]:
+    """Return the runs of all methods, SS-PRL with seed 0 first, and one that measures a pace.
+
+    Short and long runs alternate: all steps are measured beside others, and no core is idle.
+    """
+
+    def make(method: Method, needs: tuple[Training, ...] = ()) -> tuple[Training, ...]:
+        return tuple(
+            Training(
+                name=f"{method.title}, seed {seed}",
+                kind=method.kind,
+                folder=work_dir / f"{method.key}_seed{seed}",
+                needs=needs,
+                method=method,
+                seed=seed,
+                scenes=scenes,
+                workers=workers,
+            )
+            for seed in range(num_seeds)
+        )
+
+    ssprl, swav = make(SSPRL), make(SWAV_EPOCHS)
+    pace = Training(
+        name="pace of SwAV (six small views)",
+        kind="pace",
+        folder=work_dir / "swav_small_views_pace",
+        method=SWAV_SMALL_TIME,
+        seed=0,
+        scenes=scenes,
+        workers=workers,
+        epochs=1,
+        probed=False,
+    )
+    in_equal_time = make(SWAV_TIME, (*ssprl, *swav)) + make(SWAV_SMALL_TIME, (*ssprl, pace))
+    return [ssprl[0], *swav, pace, *ssprl[1:], *make(RANDOM), *in_equal_time]
 
 
 def claim(work_dir: Path) -> None:
@@ -122,36 +123,14 @@ def claim(work_dir: Path) -> None:
     )
 
 
-def _draw_scenes(work_dir: Path, log: Callable[[str], object]) -> Path:
-    from ..datasets.scenes import generate_scenes
-    from ..datasets.scenes.generate import META_FILE
-
-    folder = work_dir / "scenes"
-    if not (folder / META_FILE).exists():
-        shutil.rmtree(folder, ignore_errors=True)  # stopped half-way
-    log(f"scenes: {NUM_TRAIN} + {NUM_VAL} images of {SIZE_PX} px")
-    return generate_scenes(folder, num_train=NUM_TRAIN, num_val=NUM_VAL, size_px=SIZE_PX)
-
-
-def _draw_pictures(run: Run, work_dir: Path) -> list[Path]:
+def _draw_pictures(run: Training, work_dir: Path) -> list[Path]:
     from ..visualization import draw_losses, draw_views
 
     image = sorted((run.scenes / "coco" / "val2014").glob("*.jpg"))[0]
     figures = {
         "views.png": draw_views(shipped(run.method.config), image),
-        "losses.png": draw_losses(run.work_dir),
+        "losses.png": draw_losses(run.folder),
     }
     for name, figure in figures.items():
         figure.savefig(work_dir / name)
     return [work_dir / name for name in figures]
-
-
-def _start_worker(log_file: Path) -> None:
-    """Send the worker's output to a file and keep it on one core and off any GPU."""
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    import torch
-
-    descriptor = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    for stream in (1, 2):
-        os.dup2(descriptor, stream)
-    torch.set_num_threads(1)

@@ -1,62 +1,59 @@
-"""The results of the demonstration as a table, a file, and an answer to "how long is as long"."""
+"""The results of the demonstration as a table, and an answer to "how long is as long"."""
 
-import csv
 import statistics
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
-from .methods import METHODS, RANDOM
+from ..runs.spread import spread_of
+from ..tables import csv_table, markdown_table
+from .methods import METHODS, RANDOM, SSPRL
 
 CAPTION = (
     "seconds: steps x the median time of a step, data and augmentation included; median over the "
     "seeds."
 )
+_HEADS = ("pre-training", "epochs", "seconds", "mAP % per seed", "mAP %", "against random")
+
+Values = dict[str, Any]
+"""What ``train_and_probe`` returns."""
 
 
-def format_table(results: list[dict[str, Any]]) -> str:
+def format_table(results: Sequence[Values]) -> str:
     """Return the results as a Markdown table, mAP in percent as mean and deviation over seeds."""
-    head = ("pre-training", "epochs", "seconds", "mAP % per seed", "mAP %", "against random")
-    rows = [head, tuple("---" for _ in head)]
-    chance = statistics.mean(r["mAP"] for r in results if r["method"] == RANDOM.title)
+    chance = spread_of([100 * r["mAP"] for r in results if r["method"] == RANDOM.title]).mean
+    rows = []
     for method in METHODS:
         runs = sorted((r for r in results if r["method"] == method.title), key=lambda r: r["seed"])
         scores = [100 * r["mAP"] for r in runs]
-        spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
-        mean = statistics.mean(scores)
+        spread = spread_of(scores)
         rows.append(
-            (
+            [
                 method.title,
                 str(runs[0]["epochs"]),
                 f"{statistics.median(r['seconds'] for r in runs):.0f}",
                 " / ".join(f"{score:.1f}" for score in scores),
-                f"{mean:.1f} ± {spread:.1f}",
-                f"{mean - 100 * chance:+.1f}" if method.trains else "",
-            )
+                spread.text(),
+                f"{spread.mean - chance:+.1f}" if method.trains else "",
+            ]
         )
-    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-    lines = [
-        "| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |"
-        for row in rows
-    ]
-    lines[1] = "|" + "|".join("-" * (w + 2) for w in widths) + "|"
-    return "\n".join(lines)
+    return markdown_table(_HEADS, rows)
 
 
-def write_csv(results: list[dict[str, Any]], path: Path) -> None:
-    """Write a line per run."""
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(results[0]))
-        writer.writeheader()
-        writer.writerows(sorted(results, key=lambda r: (r["method"], r["seed"])))
+def format_csv(results: Sequence[Values]) -> str:
+    """Return a line per run."""
+    ordered = sorted(results, key=lambda r: (r["method"], r["seed"]))
+    return csv_table(list(ordered[0]), [list(r.values()) for r in ordered])
 
 
-def epochs_in_equal_time(reference: list[dict[str, Any]], paced: list[dict[str, Any]]) -> int:
-    """Return how many epochs of ``paced`` take the time of ``reference``.
+def epochs_in_equal_time(results: Sequence[Values]) -> int:
+    """Return for how many epochs a method has to be trained to take as long as SS-PRL.
 
     Args:
-        reference: Runs of one method, whose median time counts.
-        paced: Runs of another one, of any number of epochs, of which the median step counts.
+        results: Runs of SS-PRL, whose median time counts, and of the method, for any number of
+            epochs, of which the median step counts.
     """
+    reference = [r for r in results if r["method"] == SSPRL.title]
+    paced = [r for r in results if r["method"] != SSPRL.title]
     step_seconds = statistics.median(r["step_seconds"] for r in paced)
     steps_per_epoch = paced[0]["steps"] / paced[0]["epochs"]
     seconds = statistics.median(r["seconds"] for r in reference)

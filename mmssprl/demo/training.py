@@ -1,111 +1,124 @@
 """One training of the demonstration, its clock, and its probe."""
 
-import json
 import shutil
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..outputs import write_whole
+from ..datasets.scenes.sample import SIZE_PX
+from ..runs.run import Outcome, Run
+from ..runs.workers import Workers
 from ..shipped import shipped
 from .methods import Method
-
-SIZE_PX = 96
-_FIELDS = {"method", "seed", "mAP", "epochs", "steps", "step_seconds", "seconds"}
+from .table import Values, epochs_in_equal_time
 
 
-@dataclass(frozen=True)
-class Run:
-    """One training and its probe.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Training(Run):
+    """One training and its probe; with ``needs``, for as long as those of them that are SS-PRL.
 
     Args:
         method: What is trained.
         seed: Of all randomness.
-        work_dir: Folder of the run.
         scenes: Folder of the sample data.
+        workers: Do it.
         epochs: None: the config's.
         probed: Whether the features are evaluated; if not, only the clock is of interest.
     """
 
     method: Method
     seed: int
-    work_dir: Path
     scenes: Path
+    workers: Workers
     epochs: int | None = None
     probed: bool = True
 
     @property
-    def result_file(self) -> Path:
-        """Written last: its presence means that the run is complete."""
-        return self.work_dir / "result.json"
+    def is_complete(self) -> bool:
+        """Whether it is known without other runs for how many epochs it has to be trained."""
+        return super().is_complete and not self.needs
 
-    def read_result(self) -> dict[str, Any] | None:
-        """Return the result that the run has left; one of an older version does not count."""
-        if not self.result_file.exists():
-            return None
-        result = json.loads(self.result_file.read_text())
-        known = result.keys() == _FIELDS and result["method"] == self.method.title
-        return result if known else None
+    def settings(self, needed: Sequence[Outcome]) -> dict[str, Any]:
+        """Return what ``train_and_probe`` is told."""
+        results = [outcome.values for outcome in needed]
+        return {
+            "title": self.method.title,
+            "config": self.method.config,
+            "trains": self.method.trains,
+            "seed": self.seed,
+            "epochs": epochs_in_equal_time(results) if needed else self.epochs,
+            "probed": self.probed,
+        }
+
+    def work(self, needed: Sequence[Outcome], threads: int) -> Values:
+        """Have a worker do it.
+
+        One that was stopped half-way starts again: its time would not compare.
+        """
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return self.workers.call(train_and_probe, self.folder, self.scenes, self.settings(needed))
+
+    def summary(self, values: dict[str, Any]) -> str:
+        """Return the score, or the pace that was measured."""
+        if values["mAP"] is None:
+            return f"{1000 * values['step_seconds']:.0f} ms a step"
+        return f"mAP {100 * values['mAP']:.1f} %"
 
 
-def execute(run: Run) -> dict[str, Any]:
-    """Train and probe one run, or return the result that it left before.
+def train_and_probe(folder: Path, scenes: Path, settings: dict[str, Any]) -> Values:
+    """Train in this process, and probe what comes out.
 
-    A run that was stopped half-way starts again: its time would not compare.
+    Args:
+        folder: Of logs, config, checkpoint and weights.
+        scenes: Folder of the sample data.
+        settings: Those of ``Training``.
 
     Returns:
         ``method``, its title; ``seed``; ``mAP`` in [0, 1], or None without a probe; ``epochs``;
         ``steps``; ``step_seconds``, the median over the steps; ``seconds``, the product of both.
     """
-    result = run.read_result()
-    if result is not None:
-        return result
     from ..engine.launch import prepare_train_config
     from ..engine.launch import run as launch
     from ..evaluation import linear_probe
 
-    shutil.rmtree(run.work_dir, ignore_errors=True)
-    config = shipped(run.method.config)
-    images = run.scenes / "coco" / "train2014"
+    config = shipped(settings["config"])
     options: dict[str, Any] = {
-        "randomness.seed": run.seed,
-        "train_dataloader.dataset.data_root": str(images),
+        "randomness.seed": settings["seed"],
+        "train_dataloader.dataset.data_root": str(scenes / "coco" / "train2014"),
     }
-    if run.epochs is not None:
-        options["train_cfg.max_epochs"] = options["param_scheduler.0.T_max"] = run.epochs
+    if settings["epochs"] is not None:
+        options["train_cfg.max_epochs"] = options["param_scheduler.0.T_max"] = settings["epochs"]
     weights: str | Path = "random"
     epochs, times = 0, []
-    if run.method.trains:
-        cfg = prepare_train_config(config, work_dir=run.work_dir, cfg_options=options)
+    if settings["trains"]:
+        cfg = prepare_train_config(config, work_dir=folder, cfg_options=options)
         warm_up()
         launch(cfg, "train")
         times = _times_of_steps()
         epochs = cfg.train_cfg.max_epochs
-        weights = run.work_dir / f"{config.stem}_backbone.pth"
+        weights = folder / f"{config.stem}_backbone.pth"
     score = None
-    if run.probed:
+    if settings["probed"]:
         score = linear_probe(
             weights,
-            run.scenes / "coco",
+            scenes / "coco",
             config=config,
             image_px=SIZE_PX,
-            seed=run.seed,
+            seed=settings["seed"],
             progress=False,
         )["mAP"]
     step_seconds = statistics.median(times) if times else 0.0
-    result = {
-        "method": run.method.title,
-        "seed": run.seed,
+    return {
+        "method": settings["title"],
+        "seed": settings["seed"],
         "mAP": score,
         "epochs": epochs,
         "steps": len(times),
         "step_seconds": step_seconds,
         "seconds": len(times) * step_seconds,
     }
-    run.work_dir.mkdir(parents=True, exist_ok=True)
-    write_whole(run.result_file, json.dumps(result, indent=2) + "\n")
-    return result
 
 
 def warm_up() -> None:

@@ -3,13 +3,11 @@
 Legend: N images, C features, K classes, px side of the square the backbone sees.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from mmengine.utils import ProgressBar
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, default_collate
 from torchvision.transforms.v2 import functional as transforms
@@ -17,6 +15,7 @@ from torchvision.transforms.v2 import functional as transforms
 from ..datasets.image_reading import read_image
 from ..errors import UserValueError
 from ..models.ssprl import pool
+from ..progress import watch
 
 RESIZE_RATIO = 256 / 224
 """Shorter side before the centre crop / side of the crop, as in the paper's test protocol."""
@@ -80,7 +79,7 @@ def extract_features(
         batch_size: Images per forward pass; the features do not depend on it.
         num_workers: Processes that read images; 0 reads in this one.
         device: Where the backbone runs.
-        progress: Whether to draw a progress bar with the time left.
+        progress: Whether to draw a progress bar, if there is a terminal.
 
     Returns:
         Features (N, C) float32 on the CPU, and the labels (N, K).
@@ -98,20 +97,15 @@ def extract_features(
     backbone.to(device)
     was_training = {module: module.training for module in backbone.modules()}
     backbone.eval()
-    bar = ProgressBar(len(dataset), file=sys.stdout) if progress else None  # type: ignore[arg-type]
     features, labels = [], []
     with torch.inference_mode():
-        for batch in loader:
+        for batch in watch(loader, "features", shown=progress):
             if isinstance(batch, ValueError):
                 raise batch
             images, truth = batch
             images = (images.to(device, non_blocking=True) - shift) / scale
             features.append(pool(backbone(images)).float().cpu())
             labels.append(truth)
-            if bar:
-                bar.update(len(images))
-    if bar:
-        bar.file.write("\n")
     for module, training in was_training.items():
         module.training = training
     joined = torch.cat(features)

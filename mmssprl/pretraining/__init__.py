@@ -1,1 +1,1 @@
-"""What `pretrain` finds out before it trains: which images serve, and what the run will take."""
+"""Pre-training on one's own images: which serve, with which recipe, and what it will take."""

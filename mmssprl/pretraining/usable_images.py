@@ -7,7 +7,7 @@ import numpy as np
 
 from ..datasets import ImageReadError, UnlabeledImages
 from ..errors import UserValueError
-from ..recipe import SIZE_STEP_PX
+from .views import SIZE_STEP_PX
 
 MIN_IMAGES = 8
 """Usable images that a training needs: four steps an epoch of two images, the smallest batch."""

@@ -1,22 +1,22 @@
-import json
 import re
 from dataclasses import replace
 
 import pytest
-from tiny_benchmark import gives, script_run
+from tiny_benchmark import gives, script_commands, script_run
 
-from mmssprl.benchmark import execute
 from mmssprl.benchmark.execute import execute_plan, find_results
 from mmssprl.benchmark.plan import Plan
 from mmssprl.benchmark.results import Result
+from mmssprl.runs.commands import CommandRun
+from mmssprl.runs.run import Outcome
 
 MAP_50 = '{"multi-label/mAP": 50.0}'
 
 
-def execute_runs(*runs, num_jobs=1, threads=1, pretraining=(), skipped=()):
+def execute_runs(*runs, num_jobs=1, threads=1, skipped=()):
     """The results in the order of their weights, and the lines of the log."""
     lines = []
-    plan = Plan(list(pretraining), list(runs), list(skipped))
+    plan = Plan(runs, tuple(skipped))
     results = execute_plan(plan, num_jobs=num_jobs, threads=threads, log=lines.append)
     return sorted(results, key=lambda result: (result.weights, result.seed)), lines
 
@@ -24,15 +24,21 @@ def execute_runs(*runs, num_jobs=1, threads=1, pretraining=(), skipped=()):
 def measuring(folder, *scripts, metrics=MAP_50, **names):
     """A run whose last command writes metrics."""
     run = script_run(folder, **names)
-    return replace(run, commands=script_run(folder, *scripts, gives(run, metrics)).commands)
+    return replace(run, commands=script_commands(*scripts, gives(run, metrics)))
+
+
+def training(folder, script):
+    """A run that others need, and that measures nothing."""
+    return CommandRun(
+        name="the training", kind="training", folder=folder, commands=script_commands(script)
+    )
 
 
 def keep(run, seconds):
     """Leave the result of an earlier call."""
-    run.folder.mkdir(parents=True)
-    result = Result(run.protocol.name, run.weights, run.seed, {"mAP": 30.0}, seconds, "done")
-    run.result_file.write_text(json.dumps(result.to_dict()))
-    return result
+    outcome = Outcome({"mAP": 30.0}, seconds)
+    run.keep(outcome)
+    return run.result(outcome)
 
 
 def wait_for(path):
@@ -57,7 +63,7 @@ class TestResults:
         assert (result.status, result.metrics, result.reason) == ("done", {"mAP": 50.0}, "")
         assert (result.protocol, result.weights, result.seed) == ("linear-coco", "w", 0)
         assert result.seconds > 0
-        assert Result.from_dict(json.loads(run.result_file.read_text())) == result
+        assert run.result(run.kept({})) == result
         assert (run.folder / "run.log").read_text() == "training\ntesting\n"
 
     def test_complete_runs_are_never_run_again(self, tmp_path):
@@ -76,7 +82,7 @@ class TestResults:
         run.metrics_file.write_text('{"multi-label/mAP": 12.5}')
         (result,), _ = execute_runs(run)
         assert (result.status, result.metrics) == ("done", {"mAP": 12.5})
-        assert json.loads(run.result_file.read_text()) == result.to_dict()
+        assert run.result(run.kept({})) == result
         assert not ran.exists()
 
     def test_skipped_runs_are_reported(self, tmp_path):
@@ -136,12 +142,6 @@ class TestFailures:
         assert not run.result_file.exists()
         assert not run.metrics_file.exists()  # so that the next call tests again
 
-    def test_results_come_in_the_order_of_the_plan(self, tmp_path):
-        slow = measuring(tmp_path / "a", "import time; time.sleep(0.5)")
-        fast = measuring(tmp_path / "b", seed=1)
-        results = execute_plan(Plan([], [slow, fast], []), num_jobs=2, threads=1, log=print)
-        assert [result.seed for result in results] == [0, 1]
-
     def test_the_reason_is_of_this_attempt_and_of_the_process_itself(self, tmp_path):
         silent = measuring(tmp_path / "a", "raise SystemExit(3)")
         silent.folder.mkdir(parents=True)
@@ -165,41 +165,17 @@ class TestFailures:
 
 
 class TestPretraining:
-    def test_comes_first(self, tmp_path):
-        weights = tmp_path / "epoch_20.pth"
-        before = script_run(tmp_path / "pre", touch(weights), weights="supervised")
-        needs_it = f"assert __import__('os').path.exists({str(weights)!r})"
-        run = measuring(tmp_path, needs_it, weights="supervised")
-        (result,), lines = execute_runs(run, pretraining=[before])
-        assert result.status == "done"
-        assert lines[0] == f"supervised pre-training, output in {before.folder / 'run.log'}"
-
-    def test_failure_ends_everything(self, tmp_path):
-        before = script_run(tmp_path / "pre", "raise SystemExit('no data')", weights="supervised")
-        ran = tmp_path / "ran"
-        runs = [measuring(tmp_path, touch(ran), weights=w) for w in ("supervised", "random")]
-        log = re.escape(str(before.folder / "run.log"))
-        message = (
-            r"^the supervised weights must be trained first, but that failed: no data "
-            rf"\(exit code 1, {log}\); see {log}\.$"
-        )
-        with pytest.raises(RuntimeError, match=message):
-            execute_runs(*runs, pretraining=[before])
-        assert not ran.exists()
-
     @pytest.mark.parametrize("collected", [False, True])
     def test_is_left_out_when_nothing_starts_from_it_any_more(self, collected, tmp_path):
         ran = tmp_path / "ran"
-        before = script_run(tmp_path / "pre", touch(ran), weights="supervised")
-        complete = measuring(tmp_path, weights="supervised")
+        before = training(tmp_path / "pre", touch(ran))
+        complete = measuring(tmp_path, weights="supervised", needs=(before,))
         if collected:
             complete.folder.mkdir(parents=True)
             complete.metrics_file.write_text(MAP_50)
         else:
             keep(complete, 1.0)
-        results, _ = execute_runs(
-            complete, measuring(tmp_path, weights="random"), pretraining=[before]
-        )
+        results, _ = execute_runs(complete, measuring(tmp_path, weights="random"))
         assert [result.status for result in results] == ["done", "done"]
         assert not ran.exists()
 
@@ -242,7 +218,7 @@ class TestTimeLeft:
             lines.append(line)
             go.touch()  # only now the others can end
 
-        execute_plan(Plan([], [known, *waiting], []), num_jobs=3, threads=1, log=log)
+        execute_plan(Plan((known, *waiting), ()), num_jobs=3, threads=1, log=log)
         # 9 runs of 20 min, 3 at a time.
         assert lines[0] == (
             "[ 1/10] linear-coco, known, seed 0: mAP 30.0 %, 1200 s; about 60 min left"
@@ -251,22 +227,7 @@ class TestTimeLeft:
         pattern = r"\[10/10\] linear-coco, waiting, seed \d: mAP 50\.0 %, \d+ s; about 0 min left"
         assert re.fullmatch(pattern, lines[-1])
 
-    @pytest.mark.parametrize(
-        ("waiting", "expected"),
-        [
-            ([], 0.0),
-            (["linear-coco", "linear-coco"], 40.0),  # their mean is 20
-            (["detection"], 100.0),
-            (["segmentation"], (10 + 30 + 100) / 3),  # unlike any that is known
-            (["linear-coco", "detection", "segmentation"], 20 + 100 + 140 / 3),
-        ],
-    )
-    def test_seconds(self, waiting, expected):
-        known = {"linear-coco": [10.0, 30.0], "detection": [100.0]}
-        assert execute._time_left(waiting, known) == pytest.approx(expected)
-
-    def test_main_metric_is_shown_or_only_that_it_is_done(self):
-        detection = Result("detection", "w", 0, {"AP": 12.34, "AP50": 60.0}, 1.0, "done")
-        assert execute._summary(detection) == "AP 12.3 %"
-        without = Result("detection", "w", 0, {"AP50": 60.0}, 1.0, "done")
-        assert execute._summary(without) == "done"
+    def test_main_metric_is_shown_or_only_that_it_is_done(self, tmp_path):
+        run = script_run(tmp_path, name="detection")
+        assert run.summary({"AP": 12.34, "AP50": 60.0}) == "AP 12.3 %"
+        assert run.summary({"AP50": 60.0}) == "done"

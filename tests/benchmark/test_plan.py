@@ -10,9 +10,10 @@ from mmengine.config import Config
 from tiny_benchmark import NARROW, RESNET50, protocol, save_backbone, script_run, write_paper_data
 
 from mmssprl.benchmark import plan as plan_module
-from mmssprl.benchmark.plan import Weights, make_plan
+from mmssprl.benchmark.plan import make_plan
 from mmssprl.benchmark.protocols import PROTOCOLS
 from mmssprl.benchmark.results import Result
+from mmssprl.benchmark.rows import Weights
 from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.shipped import shipped
 
@@ -31,11 +32,11 @@ def paper(tmp_path):
     return write_paper_data(tmp_path / "paper")
 
 
-def plan_of(tmp_path, rows, names, data, *, profile="scenes", num_seeds=1, num_gpus=1):
+def plan_of(tmp_path, rows, names, data, *, size="scenes", num_seeds=1, num_gpus=1):
     return make_plan(
         rows,
-        [protocol(name, profile) for name in names],
-        profile=profile,
+        [protocol(name, size) for name in names],
+        size=size,
         data=data,
         work_dir=tmp_path / "work",
         num_seeds=num_seeds,
@@ -77,7 +78,8 @@ class TestWrittenConfigs:
         monkeypatch.chdir(scenes.parent)
         row = Weights("narrow", str(file), NARROW)
         plan = plan_of(tmp_path, [RANDOM, row], [name], type(scenes)("scenes"), num_seeds=2)
-        assert (plan.pretraining, plan.skipped) == ([], [])
+        assert plan.skipped == ()
+        assert all(run.needs == () for run in plan.runs)
         runs = [(run.weights, run.seed) for run in plan.runs]
         assert runs == [("random", 0), ("narrow", 0), ("random", 1), ("narrow", 1)]
         assert len({run.config for run in plan.runs}) == len({run.folder for run in plan.runs}) == 4
@@ -103,7 +105,7 @@ class TestWrittenConfigs:
     @pytest.mark.full
     def test_are_the_shipped_ones_in_all_else(self, paper, tmp_path):
         names = [protocol.name for protocol in PROTOCOLS["paper"]]
-        runs = plan_of(tmp_path, [RANDOM], names, paper, profile="paper").runs
+        runs = plan_of(tmp_path, [RANDOM], names, paper, size="paper").runs
         assert len(runs) == 7
         for run in runs:
             ours = Config.fromfile(run.config).to_dict()
@@ -120,8 +122,8 @@ class TestWrittenConfigs:
     def test_images_that_cannot_be_shared(self, name, paper, tmp_path):
         message = rf"^--gpus must divide the 16 images of a step of {name}, but got 3\.$"
         with pytest.raises(ValueError, match=message):
-            plan_of(tmp_path, [RANDOM], [name], paper, profile="paper", num_gpus=3)
-        plan = plan_of(tmp_path, [RANDOM], ["linear-voc"], paper, profile="paper", num_gpus=3)
+            plan_of(tmp_path, [RANDOM], [name], paper, size="paper", num_gpus=3)
+        plan = plan_of(tmp_path, [RANDOM], ["linear-voc"], paper, size="paper", num_gpus=3)
         assert len(plan.runs) == 1
 
 
@@ -131,7 +133,7 @@ class TestData:
         data = tmp_path / "empty"
         names = ["linear-coco", "linear-voc", "semisup-1", "segmentation"]
         with pytest.raises(FileNotFoundError) as caught:
-            plan_of(tmp_path, [RANDOM], names, data, profile="paper", num_seeds=2)
+            plan_of(tmp_path, [RANDOM], names, data, size="paper", num_seeds=2)
         lines = str(caught.value).splitlines()
         assert lines[0] == "the data of all protocols must be there, but some are not:"
         assert lines[-1] == "give their folder by --data, or choose other --protocols."
@@ -154,7 +156,7 @@ class TestData:
         (paper / "VOCdevkit/VOC2007/ImageSets/Main/test.txt").unlink()
         (paper / "coco/val2014").rmdir()
         with pytest.raises(FileNotFoundError) as caught:
-            plan_of(tmp_path, [RANDOM], ["linear-coco", "linear-voc"], paper, profile="paper")
+            plan_of(tmp_path, [RANDOM], ["linear-coco", "linear-voc"], paper, size="paper")
         message = str(caught.value)
         assert f"test_dataloader: data_prefix must be a folder, but there is no {paper}" in message
         assert "test_dataloader: split must name an image set, but there is no " in message
@@ -170,9 +172,9 @@ class TestWhatCannotRun:
         monkeypatch.setattr(plan_module, "missing_package", {"mmdet": "mmdet"}.get)
         plan = plan_of(tmp_path, [RANDOM], ["linear-coco", "detection"], scenes, num_seeds=2)
         reason = "needs mmdet; see requirements/transfer.txt"
-        assert plan.skipped == [
+        assert plan.skipped == tuple(
             Result("detection", "random", seed, {}, 0.0, "skipped", reason) for seed in (0, 1)
-        ]
+        )
         assert [run.protocol.name for run in plan.runs] == ["linear-coco"] * 2
 
     @pytest.mark.full
@@ -203,14 +205,16 @@ class TestSupervised:
         row = Weights("supervised", "supervised", NARROW)
         rows = [RANDOM, row]
         plan = plan_of(tmp_path, rows, ["linear-coco", "semisup-10"], scenes, num_seeds=2)
-        (pretraining,) = plan.pretraining
-        assert pretraining.protocol.name == "semisup-100"
+        needs = {run.needs for run in plan.runs if run.weights == "supervised"}
+        ((pretraining,),) = needs
+        assert all(run.needs == () for run in plan.runs if run.weights == "random")
+        assert pretraining.kind == "semisup-100"
+        assert plan.shell_lines() == [run.shell_line() for run in (pretraining, *plan.runs)]
         assert pretraining.folder == tmp_path / "work" / "runs" / "supervised_pretraining"
         ((*_, tool, config, option, folder, resume),) = pretraining.commands
         assert tool.endswith("tools/train.py")
-        assert config == str(pretraining.config)
         assert (option, folder, resume) == ("--work-dir", str(pretraining.folder), "--resume")
-        cfg = Config.fromfile(pretraining.config)
+        cfg = Config.fromfile(config)
         assert (cfg.weights, cfg.randomness.seed) == ("random", 0)
         assert (cfg.model.frozen_backbone, cfg.model.backbone.base_channels) == (False, 8)
         assert cfg.train_dataloader.dataset.data_root == str(scenes / "coco")
@@ -224,22 +228,23 @@ class TestSupervised:
         fetched = []
         fetch = "mmssprl.engine.initial_weights.supervised_state"
         monkeypatch.setattr(fetch, fetched.append)
-        plan = plan_of(tmp_path, [SUPERVISED], ["linear-voc"], paper, profile="paper")
-        assert plan.pretraining == []
+        plan = plan_of(tmp_path, [SUPERVISED], ["linear-voc"], paper, size="paper")
+        assert plan.runs[0].needs == ()
         assert fetched == [50]  # before the first run, which might have no network
         assert Config.fromfile(plan.runs[0].config).weights == "supervised"
 
     def test_torchvision_has_no_narrow_one(self, paper, tmp_path):
         row = Weights("supervised", "supervised", NARROW)
         with pytest.raises(ValueError, match="torchvision's, for a ResNet of standard width"):
-            plan_of(tmp_path, [row], ["linear-voc"], paper, profile="paper")
+            plan_of(tmp_path, [row], ["linear-voc"], paper, size="paper")
 
     def test_its_data_are_needed_even_if_no_protocol_reads_them(self, tmp_path):
         with pytest.raises(FileNotFoundError, match=r"coco128/annotations/instances_train2014"):
-            plan_of(tmp_path, [SUPERVISED], ["linear-voc"], tmp_path / "none", profile="coco128")
+            plan_of(tmp_path, [SUPERVISED], ["linear-voc"], tmp_path / "none", size="coco128")
 
     def test_nothing_is_trained_for_other_rows(self, scenes, tmp_path):
-        assert plan_of(tmp_path, [RANDOM], ["linear-coco"], scenes).pretraining == []
+        (run,) = plan_of(tmp_path, [RANDOM], ["linear-coco"], scenes).runs
+        assert run.needs == ()
 
 
 class TestCommands:
@@ -259,7 +264,7 @@ class TestCommands:
     @pytest.mark.full
     def test_several_gpus_share_the_images_of_a_step(self, paper, tmp_path):
         names = ["linear-voc", "detection", "segmentation"]
-        plan = plan_of(tmp_path, [RANDOM], names, paper, profile="paper", num_gpus=2)
+        plan = plan_of(tmp_path, [RANDOM], names, paper, size="paper", num_gpus=2)
         torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2")
         for run, images in zip(plan.runs, (32, 8, 8), strict=True):
             assert Config.fromfile(run.config).train_dataloader.batch_size == images
@@ -271,7 +276,7 @@ class TestCommands:
 
     @pytest.mark.full
     def test_one_gpu_takes_them_all(self, paper, tmp_path):
-        (run,) = plan_of(tmp_path, [RANDOM], ["segmentation"], paper, profile="paper").runs
+        (run,) = plan_of(tmp_path, [RANDOM], ["segmentation"], paper, size="paper").runs
         assert Config.fromfile(run.config).train_dataloader.batch_size == 16
         assert not any("--launcher" in command for command in run.commands)
 

@@ -15,9 +15,9 @@ BENCHMARKS = Path(__file__).parents[2] / "configs" / "benchmarks"
 VARIANTS = {"detection/mask-rcnn_resnet50-fpn_8xb2-90k_coco14.py": "90k iterations as released"}
 """Configs that no protocol of a table names, and what their docstrings say of the difference."""
 
-CASES = [(profile, p) for profile, protocols in PROTOCOLS.items() for p in protocols]
+CASES = [(size, p) for size, protocols in PROTOCOLS.items() for p in protocols]
 each_config = pytest.mark.parametrize(
-    ("profile", "protocol"), CASES, ids=lambda value: getattr(value, "name", value)
+    ("size", "protocol"), CASES, ids=lambda value: getattr(value, "name", value)
 )
 
 
@@ -31,20 +31,20 @@ def test_every_config_belongs_to_one_protocol_or_is_a_documented_variant():
 
 
 @pytest.mark.parametrize(
-    ("profile", "absent"),
+    ("size", "absent"),
     [
         ("paper", set()),
         ("scenes", {"linear-voc", "semisup-1"}),
         ("coco128", {"semisup-1"}),
     ],
 )
-def test_protocols_are_in_the_order_of_the_tables(profile, absent):
-    names = [protocol.name for protocol in PROTOCOLS[profile]]
+def test_protocols_are_in_the_order_of_the_tables(size, absent):
+    names = [protocol.name for protocol in PROTOCOLS[size]]
     assert names == [name for name in METRICS if name not in absent]
 
 
 @each_config
-def test_names_of_the_config_tell_the_protocol(profile, protocol):
+def test_names_of_the_config_tell_the_protocol(size, protocol):
     kind, _, variant = protocol.name.partition("-")
     folder = {"linear": "classification"}.get(kind, kind)
     path = Path(protocol.config)
@@ -55,14 +55,14 @@ def test_names_of_the_config_tell_the_protocol(profile, protocol):
             "fraction", 1.0
         ) == pytest.approx(int(variant) / 100)
     data = {"paper": r"coco14|voc07|voc12aug-512x512", "scenes": "scenes", "coco128": r"\w+128"}
-    assert re.search(f"_({data[profile]})$", path.stem)
+    assert re.search(f"_({data[size]})$", path.stem)
     assert ("voc" in path.stem) == (
-        protocol.name == "linear-voc" or (kind == "segmentation" and profile != "scenes")
+        protocol.name == "linear-voc" or (kind == "segmentation" and size != "scenes")
     )
 
 
 @each_config
-def test_metrics_are_those_of_the_tables(profile, protocol):
+def test_metrics_are_those_of_the_tables(size, protocol):
     assert tuple(protocol.metrics) == METRICS[protocol.name]
     perfect = {theirs: 100 / factor for theirs, factor in protocol.metrics.values()}
     found = protocol.read_metrics(perfect)
@@ -71,9 +71,9 @@ def test_metrics_are_those_of_the_tables(profile, protocol):
 
 
 @each_config
-def test_images_per_step(profile, protocol):
+def test_images_per_step(size, protocol):
     cfg = Config.fromfile(shipped(protocol.config))
-    if profile != "paper":
+    if size != "paper":
         assert protocol.images_per_step == 0
         return
     gpus, images = map(int, re.search(r"_(\d+)xb(\d+)", protocol.config).groups())
@@ -83,9 +83,9 @@ def test_images_per_step(profile, protocol):
 
 
 @each_config
-def test_data_are_below_the_prefix_and_have_a_remedy(profile, protocol):
+def test_data_are_below_the_prefix_and_have_a_remedy(size, protocol):
     cfg = Config.fromfile(shipped(protocol.config))
-    data = DATA[profile]
+    data = DATA[size]
     for split in ("train", "test"):
         root = cfg[f"{split}_dataloader"].dataset.data_root
         assert root.startswith(f"{data.prefix}/")
@@ -93,7 +93,7 @@ def test_data_are_below_the_prefix_and_have_a_remedy(profile, protocol):
         remedies = [remedy for name, remedy in data.remedies.items() if part.startswith(name)]
         assert len(remedies) == 1
         _, _, command = remedies[0].format("there").partition("python -m mmssprl ")
-        if profile != "coco128":
+        if size != "coco128":
             words = command.split()
             build_parser().parse_args(words)
             assert words[-1].split("/")[0] == "there"
@@ -130,12 +130,12 @@ def test_percent_stay_percent():
 
 
 class TestChooseProtocols:
-    @pytest.mark.parametrize("profile", PROTOCOLS)
-    def test_none_is_all(self, profile):
-        assert choose_protocols(profile, None) == PROTOCOLS[profile]
+    @pytest.mark.parametrize("size", PROTOCOLS)
+    def test_none_is_all(self, size):
+        assert choose_protocols(size, None) == PROTOCOLS[size]
 
     @pytest.mark.parametrize(
-        ("profile", "asked", "expected"),
+        ("size", "asked", "expected"),
         [
             ("paper", ["linear"], ["linear-coco", "linear-voc"]),
             ("scenes", ["linear"], ["linear-coco"]),
@@ -145,21 +145,21 @@ class TestChooseProtocols:
             ("paper", ["linear", "linear-coco", "linear"], ["linear-coco", "linear-voc"]),
         ],
     )
-    def test_groups_and_names_in_the_order_of_the_tables(self, profile, asked, expected):
-        chosen = choose_protocols(profile, asked)
+    def test_groups_and_names_in_the_order_of_the_tables(self, size, asked, expected):
+        chosen = choose_protocols(size, asked)
         assert [protocol.name for protocol in chosen] == expected
-        assert all(isinstance(p, Protocol) and p in PROTOCOLS[profile] for p in chosen)
+        assert all(isinstance(p, Protocol) and p in PROTOCOLS[size] for p in chosen)
 
     def test_unknown_name(self):
         message = (
-            "protocols of profile 'scenes' are linear, semisup, linear-coco, semisup-10, "
+            "protocols of size 'scenes' are linear, semisup, linear-coco, semisup-10, "
             "semisup-100, detection, segmentation, but got 'fcn'."
         )
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             choose_protocols("scenes", ["linear", "fcn"])
 
-    def test_name_of_another_profile(self):
-        with pytest.raises(ValueError, match="profile 'coco128' are .*, but got 'semisup-1'"):
+    def test_name_of_another_size(self):
+        with pytest.raises(ValueError, match="size 'coco128' are .*, but got 'semisup-1'"):
             choose_protocols("coco128", ["semisup-1"])
 
     def test_groups_hold_names_of_protocols(self):

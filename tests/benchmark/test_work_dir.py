@@ -5,7 +5,7 @@ import pytest
 
 from mmssprl.benchmark.work_dir import claim, digest, start_anew
 
-SETTINGS = {"profile": "scenes", "data": None}
+SETTINGS = {"size": "scenes", "data": None}
 
 
 CONFIGS = {"linear-coco": "c1"}
@@ -18,7 +18,7 @@ def take(folder, weights=None, configs=None, *, resume=False, overwrite=False, *
         "configs": CONFIGS if configs is None else configs,
     }
     all_settings = {**SETTINGS, **settings}
-    claim(folder, all_settings, digests, weights, resume=resume, overwrite=overwrite)
+    claim(folder, all_settings, digests, weights.values(), resume=resume, overwrite=overwrite)
 
 
 def content(folder):
@@ -49,7 +49,7 @@ def test_a_new_or_empty_folder_is_taken(exists, how, tmp_path):
         folder.mkdir(parents=True)
     take(folder, data="/data", **how)
     assert marker(folder) == {
-        "profile": "scenes",
+        "size": "scenes",
         "data": "/data",
         "weights": {"random": digest("random")},
         "configs": CONFIGS,
@@ -67,13 +67,22 @@ def test_digests_are_the_sha256_of_the_description_and_the_file(tmp_path):
 
 @pytest.mark.parametrize("how", [{}, {"resume": True}, {"overwrite": True}])
 @pytest.mark.parametrize("names", [["notes.txt"], ["benchmark.json", "runs/1.txt", "configs/1.py"]])
-def test_a_foreign_folder_is_refused_and_untouched(names, how, tmp_path):
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"date": "2024"}',
+        # A benchmark of a version that called the size a profile.
+        '{"profile": "scenes", "data": null, "weights": {}, "configs": {}}',
+    ],
+)
+def test_a_foreign_folder_is_refused_and_untouched(text, names, how, tmp_path):
     for name in names:
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text('{"date": "2024"}')
+        (tmp_path / name).write_text(text)
     before = content(tmp_path)
     with pytest.raises(
-        FileExistsError, match=rf"but {tmp_path} holds other files; give another --work-dir\."
+        FileExistsError,
+        match=rf"but {tmp_path} holds other files, or a .* give another --work-dir\.",
     ):
         take(tmp_path, **how)
     assert content(tmp_path) == before
@@ -103,7 +112,7 @@ def test_resume_keeps_everything(used):
     ("setting", "message"),
     [
         ({"data": "/other"}, r"^--resume needs the data of the runs in .*, None, but got /other; "),
-        ({"profile": "paper"}, r"needs the profile of the runs in .*, scenes, but got paper; give"),
+        ({"size": "paper"}, r"needs the size of the runs in .*, scenes, but got paper; give"),
     ],
 )
 def test_resume_with_other_settings(setting, message, used):
@@ -153,11 +162,10 @@ def test_resume_with_another_config_of_a_protocol(used):
 
 def test_resume_with_another_name_for_known_weights(used, tmp_path):
     digests = {"weights": {"w": "1"}, "configs": CONFIGS}
-    claim(used, SETTINGS, digests, {"w": "w.pth"}, resume=True, overwrite=False)
+    claim(used, SETTINGS, digests, ["w.pth"], resume=True, overwrite=False)
     digests["weights"] = {"a_w": "1", "b_w": "2"}
-    starts = {"a_w": "a/w.pth", "b_w": "b/w.pth"}
     with pytest.raises(ValueError, match=r"knows the weights a_w as w, .*; rename the other file"):
-        claim(used, SETTINGS, digests, starts, resume=True, overwrite=False)
+        claim(used, SETTINGS, digests, ["a/w.pth", "b/w.pth"], resume=True, overwrite=False)
 
 
 def test_overwrite_does_not_delete_the_weights_it_starts_from(used, monkeypatch):

@@ -11,14 +11,13 @@ import pytest
 from benchmark_processes import Forked, Pretended
 from mmengine.config import Config
 from PIL import Image
-from tiny_benchmark import NARROW, RESNET50, save_backbone
+from tiny_benchmark import save_backbone
 
 from mmssprl.benchmark import execute
-from mmssprl.benchmark.plan import Weights
 from mmssprl.benchmark.results import Result
-from mmssprl.cli import benchmark, main
-from mmssprl.cli.benchmark import find_weights
-from mmssprl.datasets.scenes import generate_scenes
+from mmssprl.cli import main
+from mmssprl.datasets.scenes import generate_scenes, sample
+from mmssprl.runs import commands
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +33,7 @@ def call(tmp_path, scenes):
     """Run the command in this process: linear classification of the scenes."""
 
     def call(*words, data=scenes):
-        fixed = ["--profile", "scenes", "--protocols", "linear", "--jobs", "1"]
+        fixed = ["--size", "scenes", "--protocols", "linear", "--jobs", "1"]
         where = ["--data", str(data), "--work-dir", str(tmp_path / "work")]
         return main(["benchmark", *map(str, words), *fixed, *where])
 
@@ -44,87 +43,6 @@ def call(tmp_path, scenes):
 def error_of(capsys):
     text = capsys.readouterr().err.splitlines()
     return next(line for line in text if line.startswith("mmssprl benchmark: error: "))
-
-
-class TestFindWeights:
-    def test_words_and_lonely_files_keep_the_protocols_backbone(self, tmp_path):
-        file = save_backbone(tmp_path / "resnet.pth", with_config=False)
-        assert find_weights(["random", str(file), "supervised"], None) == [
-            Weights("random", "random", None),
-            Weights("resnet", str(file), None),
-            Weights("supervised", "supervised", None),
-        ]
-
-    def test_architecture_beside_the_file(self, tmp_path):
-        narrow = save_backbone(tmp_path / "a" / "narrow.pth")
-        wide = save_backbone(tmp_path / "b" / "wide.pth", RESNET50)
-        rows = find_weights([str(narrow), str(wide)], None)
-        assert [row.backbone for row in rows] == [NARROW, RESNET50]
-        rows = find_weights(["random", str(narrow)], None)
-        assert [row.backbone for row in rows] == [NARROW, NARROW]
-
-    @pytest.mark.parametrize("word", ["random", "supervised"])
-    def test_words_stand_for_one_architecture(self, word, tmp_path):
-        narrow = save_backbone(tmp_path / "a" / "narrow.pth")
-        wide = save_backbone(tmp_path / "b" / "wide.pth", RESNET50)
-        with pytest.raises(ValueError, match="need one backbone for all files, but the files have"):
-            find_weights([word, str(narrow), str(wide)], None)
-
-    def test_the_words_are_no_file_names(self, tmp_path):
-        file = save_backbone(tmp_path / "random.pth")
-        with pytest.raises(ValueError, match="but random.pth has that of the words"):
-            find_weights([str(file)], None)
-
-    def test_of_several_configs_none_is_taken(self, tmp_path):
-        file = save_backbone(tmp_path / "narrow.pth")
-        (tmp_path / "other.py").write_text("model = dict(backbone=dict(type='ResNet'))\n")
-        assert find_weights([str(file)], None)[0].backbone is None
-
-    @pytest.mark.parametrize("words", [[], ["random"]])
-    def test_config_is_for_all(self, words, tmp_path):
-        file = save_backbone(tmp_path / "a" / "wide.pth", RESNET50)
-        save_backbone(tmp_path / "b" / "narrow.pth")
-        rows = find_weights([*words, str(file)], str(tmp_path / "b" / "run.py"))
-        assert [row.backbone for row in rows] == [NARROW] * len(rows)
-        rows = find_weights(["random"], str(tmp_path / "b" / "run.py"))
-        assert rows == [Weights("random", "random", NARROW)]
-
-    def test_names_of_folders_tell_equal_names_apart(self, tmp_path, monkeypatch):
-        for folder in ("a", "b"):
-            save_backbone(tmp_path / folder / "backbone.pth")
-        save_backbone(tmp_path / "c" / "other.pth")
-        monkeypatch.chdir(tmp_path / "a")
-        files = ["backbone.pth", str(tmp_path / "b" / "backbone.pth"), "../c/other.pth"]
-        rows = find_weights(files, None)
-        assert [row.name for row in rows] == ["a_backbone", "b_backbone", "other"]
-        assert [Path(row.start) for row in rows] == [
-            tmp_path / name for name in ("a/backbone.pth", "b/backbone.pth", "c/other.pth")
-        ]
-
-    @pytest.mark.parametrize(
-        ("values", "message"),
-        [
-            (["random", "random"], r"weights must be different, but got random random\."),
-            (["a/x.pth", "./a/x.pth"], "but a_x is there twice; rename one"),
-            (["a/x.pth", "b/a/x.pth"], "names of file or folder, but a_x is there twice"),
-            (["a/x.pth", "b/x.pth", "a_x.pth"], "but a_x is there twice"),
-        ],
-    )
-    def test_refuses_equal_names(self, values, message, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        for value in values:
-            if value != "random":
-                save_backbone(tmp_path / value, with_config=False)
-        with pytest.raises(ValueError, match=message):
-            find_weights(values, None)
-
-    def test_refuses_absent_files_and_other_configs(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=f"there is no {tmp_path / 'x.pth'}"):
-            find_weights([str(tmp_path / "x.pth")], None)
-        config = tmp_path / "config.py"
-        config.write_text("a = 1\n")
-        with pytest.raises(ValueError, match="must describe its backbone under model.backbone"):
-            find_weights(["random"], str(config))
 
 
 class TestMistakes:
@@ -143,7 +61,7 @@ class TestMistakes:
 
     def test_a_folder_with_runs_needs_a_flag(self, call, tmp_path, monkeypatch, capsys):
         pretended = Pretended()
-        monkeypatch.setattr(execute, "subprocess", pretended)
+        monkeypatch.setattr(commands, "subprocess", pretended)
         assert call("random") == 0
         assert call("random") == 2
         assert "holds a benchmark; go on with it by --resume" in error_of(capsys)
@@ -156,9 +74,9 @@ class TestMistakes:
 
 @pytest.mark.parametrize("half_made", [False, True])
 def test_scenes_are_generated_into_the_work_dir(half_made, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(benchmark, "_SCENES_TRAIN", 3)
-    monkeypatch.setattr(benchmark, "_SCENES_VAL", 2)
-    words = ["benchmark", "random", "--profile", "scenes", "--protocols", "linear", "--dry-run"]
+    monkeypatch.setattr(sample, "NUM_TRAIN", 3)
+    monkeypatch.setattr(sample, "NUM_VAL", 2)
+    words = ["benchmark", "random", "--size", "scenes", "--protocols", "linear", "--dry-run"]
     words += ["--work-dir", str(tmp_path / "work")]
     scenes = tmp_path / "work" / "scenes"
     assert main(words) == 0
@@ -188,14 +106,14 @@ def test_jobs_share_the_cores(words, gpu, jobs, threads, scenes, tmp_path, monke
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     monkeypatch.setattr("torch.cuda.is_available", lambda: gpu)
     where = ["--data", str(scenes), "--work-dir", str(tmp_path / "work")]
-    fixed = ["benchmark", "random", "--profile", "scenes", "--protocols", "linear"]
+    fixed = ["benchmark", "random", "--size", "scenes", "--protocols", "linear"]
     assert main([*fixed, *where, *words]) == 0
     assert given == {"num_jobs": jobs, "threads": threads}
 
 
 def test_a_failed_run_gives_exit_code_1_and_is_in_the_table(call, tmp_path, monkeypatch, capsys):
     file = save_backbone(tmp_path / "narrow.pth")
-    monkeypatch.setattr(execute, "subprocess", Pretended("narrow_"))
+    monkeypatch.setattr(commands, "subprocess", Pretended("narrow_"))
     assert call("random", file) == 1
     assert "out of memory (exit code 1, " in capsys.readouterr().out
     results = json.loads((tmp_path / "work" / "results.json").read_text())
@@ -205,7 +123,7 @@ def test_a_failed_run_gives_exit_code_1_and_is_in_the_table(call, tmp_path, monk
     }
     # The next call runs what failed and nothing else.
     again = Pretended()
-    monkeypatch.setattr(execute, "subprocess", again)
+    monkeypatch.setattr(commands, "subprocess", again)
     assert call("random", file, "--resume") == 0
     assert ["narrow_" in command[2] for command in again.commands] == [True, True]
 
@@ -213,7 +131,7 @@ def test_a_failed_run_gives_exit_code_1_and_is_in_the_table(call, tmp_path, monk
 @pytest.fixture
 def tasks(scenes, tmp_path):
     """The lines of a dry run of two seeds, by the command as users call it."""
-    words = ["random", "--profile", "scenes", "--protocols", "linear", "--seeds", "2"]
+    words = ["random", "--size", "scenes", "--protocols", "linear", "--seeds", "2"]
     words += ["--data", str(scenes), "--work-dir", str(tmp_path / "work"), "--dry-run"]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1"}
     command = [sys.executable, "-m", "mmssprl", "benchmark", *words]
@@ -236,7 +154,7 @@ def test_printed_lines_are_tasks_of_a_slurm_array(call, tasks, tmp_path, monkeyp
     """A line runs by itself, away from the checkout; --resume collects it and runs the other."""
     subprocess.run(["bash", "-c", tasks[0]], cwd=tmp_path, capture_output=True, check=True)
     pretended = Pretended()
-    monkeypatch.setattr(execute, "subprocess", pretended)
+    monkeypatch.setattr(commands, "subprocess", pretended)
     assert call("random", "--seeds", "2", "--resume") == 0
     work_dir = tmp_path / "work"
     assert [str(config) for _, _, config, *_ in pretended.commands] == [
@@ -252,7 +170,7 @@ def test_printed_lines_are_tasks_of_a_slurm_array(call, tasks, tmp_path, monkeyp
 
 def test_from_weights_to_the_table(call, tmp_path, monkeypatch, capsys):
     """Real trainings and tests, of a network of the protocol's width and of a narrower one."""
-    monkeypatch.setattr(execute, "subprocess", Forked())
+    monkeypatch.setattr(commands, "subprocess", Forked())
     file = save_backbone(tmp_path / "weights" / "narrow.pth")
     work_dir = tmp_path / "work"
     assert call(file, "random", "--seeds", "2") == 0
@@ -281,8 +199,8 @@ def test_from_weights_to_the_table(call, tmp_path, monkeypatch, capsys):
     for name in ("narrow", "random"):
         values = [runs[name, seed] for seed in (0, 1)]
         expected = f"{fmean(values):.1f} ± {stdev(values):.1f}"
-        assert re.search(rf"^\| {name} \| (\*\*)?{expected}\b", table, re.MULTILINE)
-        assert re.search(rf"^{name} +{expected}", printed, re.MULTILINE)
+        for text in (table, printed):
+            assert re.search(rf"^\| {name} +\| +(\*\*)?{expected}\b", text, re.MULTILINE)
     assert Image.open(work_dir / "benchmark.png").size > (200, 200)
 
     before = {p: p.stat().st_mtime_ns for p in (work_dir / "runs").rglob("*") if p.is_file()}

@@ -1,17 +1,23 @@
 import csv
-import json
+import io
 from concurrent.futures import Future
+from dataclasses import replace
 
 import numba
 import pytest
 import torch
 from mmengine.config import Config
 
-from mmssprl import demo
 from mmssprl.datasets.scenes import generate_scenes
+from mmssprl.demo import methods as demo
 from mmssprl.demo import run as demo_run
+from mmssprl.demo import training
+from mmssprl.demo.table import epochs_in_equal_time, format_csv, format_table
+from mmssprl.demo.training import Training, train_and_probe
 from mmssprl.functional import _cpu_kernels
 from mmssprl.models import PyramidPreprocessor
+from mmssprl.runs.execute import execute_runs
+from mmssprl.runs.run import RunFailedError
 from mmssprl.shipped import shipped
 
 STEPS_PER_EPOCH = 37
@@ -49,7 +55,7 @@ def cells(table):
 
 
 def test_table_by_hand():
-    rows = cells(demo.format_table(RESULTS))
+    rows = cells(format_table(RESULTS))
     assert [row[0] for row in rows[2:]] == [
         "random weights",
         "SwAV (no small views), equal epochs",
@@ -68,14 +74,12 @@ def test_equal_time_is_taken_from_the_median_steps():
     paced = [*(r for r in RESULTS if r["method"] == demo.SWAV_EPOCHS.title), slow]
     reference = [r for r in RESULTS if r["method"] == demo.SSPRL.title]
     # 77.7 s of SS-PRL at 37 x 0.1 s an epoch of SwAV.
-    assert demo.epochs_in_equal_time(reference, paced) == 21
-    assert demo.epochs_in_equal_time(reference, [slow]) == 1
+    assert epochs_in_equal_time([*reference, *paced]) == 21
+    assert epochs_in_equal_time([*reference, slow]) == 1
 
 
-def test_csv_holds_every_run(tmp_path):
-    demo.write_csv(RESULTS, tmp_path / "results.csv")
-    with (tmp_path / "results.csv").open() as file:
-        rows = list(csv.DictReader(file))
+def test_csv_holds_every_run():
+    rows = list(csv.DictReader(io.StringIO(format_csv(RESULTS))))
     assert len(rows) == len(RESULTS)
     assert rows[0] == {
         "method": "SS-PRL",
@@ -89,67 +93,116 @@ def test_csv_holds_every_run(tmp_path):
 
 
 class InProcess:
-    """A pool that does at once, in this process, what is submitted."""
+    """Workers that do everything in this process, one after the other."""
 
-    def __init__(self, *args, **kwargs):
-        self.submitted = []
+    def __init__(self, num_workers, log_file):
+        pass
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *args):
+    def __exit__(self, *_):
         pass
 
     def submit(self, function, *args):
-        self.submitted.append((function, *args))
         future = Future()
         future.set_result(function(*args))
         return future
 
-
-STEP_SECONDS = {demo.SSPRL: 0.35, demo.SWAV_SMALL_TIME: 0.15}
-
-
-def fake_execute(run):
-    epochs = run.epochs or (6 if run.method.trains else 0)
-    score = 0.2 if run.probed else None
-    return result(run.method, run.seed, score, epochs, STEP_SECONDS.get(run.method, 0.1))
+    def call(self, function, *args):
+        return function(*args)
 
 
-def test_every_row_is_run_after_warming_up_and_for_its_epochs(tmp_path, monkeypatch):
-    pool, events, lines = InProcess(), [], []
-    monkeypatch.setattr(demo_run, "ProcessPoolExecutor", lambda *args, **kwargs: pool)
+STEP_SECONDS = {demo.SSPRL.title: 0.35, demo.SWAV_SMALL_TIME.title: 0.15}
+
+
+@pytest.fixture
+def pretended(tmp_path, monkeypatch):
+    """Let a demo train nothing; returns the folder and the settings of each training."""
+    events = []
+
+    def pretend(folder, scenes, settings):
+        assert scenes == tmp_path / "scenes"
+        assert not folder.exists()
+        events.append((folder.name, settings))
+        (method,) = (m for m in demo.METHODS if m.title == settings["title"])
+        epochs = settings["epochs"] or (6 if method.trains else 0)
+        score = 0.2 if settings["probed"] else None
+        seconds = STEP_SECONDS.get(method.title, 0.1)
+        return result(method, settings["seed"], score, epochs, seconds)
+
+    monkeypatch.setattr(demo_run, "Workers", InProcess)
     monkeypatch.setattr(demo_run, "warm_up", lambda: events.append("warm"))
-    monkeypatch.setattr(demo_run, "execute", lambda run: events.append(run) or fake_execute(run))
-    monkeypatch.setattr(demo_run, "_draw_scenes", lambda *args: tmp_path / "scenes")
+    monkeypatch.setattr(training, "train_and_probe", pretend)
+    monkeypatch.setattr(demo_run, "generate_sample", lambda *args: tmp_path / "scenes")
     monkeypatch.setattr(demo_run, "_draw_pictures", lambda *args: [])
-    results = demo.run_demo(tmp_path / "demo", num_seeds=2, log=lines.append)
-    assert events[0] == "warm"
-    runs = events[1:]
-    probed = [run for run in runs if run.probed]
-    epochs = {
-        method: {run.epochs for run in probed if run.method == method} for method in demo.METHODS
-    }
+    return events
+
+
+def test_every_row_is_run_after_warming_up_and_for_its_epochs(pretended, tmp_path):
+    lines = []
+    results = demo_run.run_demo(tmp_path / "demo", num_seeds=2, num_jobs=1, log=lines.append)
+    assert pretended[0] == "warm"
+    runs = [settings for _, settings in pretended[1:]]
+    probed = [settings for settings in runs if settings["probed"]]
     # 6 x 0.35 / 0.1 and 6 x 0.35 / 0.15; the others keep their configs' epochs.
-    assert epochs[demo.SWAV_TIME] == {21}
-    assert epochs[demo.SWAV_SMALL_TIME] == {14}
-    assert [epochs[m] for m in (demo.RANDOM, demo.SWAV_EPOCHS, demo.SSPRL)] == [{None}] * 3
-    assert sorted((run.method.key, run.seed) for run in probed) == sorted(
-        (method.key, seed) for method in demo.METHODS for seed in (0, 1)
+    epochs = {demo.SWAV_TIME: 21, demo.SWAV_SMALL_TIME: 14}
+    assert sorted((s["title"], s["seed"], s["epochs"] or 0) for s in probed) == sorted(
+        (method.title, seed, epochs.get(method, 0)) for method in demo.METHODS for seed in (0, 1)
     )
+    for settings in runs:
+        (method,) = (m for m in demo.METHODS if m.title == settings["title"])
+        assert (settings["config"], settings["trains"]) == (method.config, method.trains)
     # Their pace is measured before, once, among the others, and is no result.
-    [pace] = [run for run in runs if not run.probed]
-    assert (pace.method, pace.epochs) == (demo.SWAV_SMALL_TIME, 1)
-    assert runs.index(pace) < min(runs.index(run) for run in runs if run.epochs == 14)
-    assert len({run.work_dir for run in runs}) == len(runs)
+    [pace] = [settings for settings in runs if not settings["probed"]]
+    assert (pace["title"], pace["epochs"]) == (demo.SWAV_SMALL_TIME.title, 1)
+    # Short and long runs alternate.
+    assert [name.removesuffix("_seed0") for name, _ in pretended[1:]][:5] == [
+        *("ssprl", "swav_equal_epochs", "swav_equal_epochs_seed1"),
+        *("swav_small_views_pace", "ssprl_seed1"),
+    ]
+    assert len({name for name, _ in pretended[1:]}) == len(runs) == 11
     assert len(results) == 10
     assert all(r["mAP"] is not None for r in results)
     progress = [line for line in lines if line.startswith("[")]
-    assert len(progress) == 10
-    assert progress[-1].startswith("[100%]")
+    assert len(progress) == 11
+    assert progress[0] == "[ 1/11] SS-PRL, seed 0: mAP 20.0 %, 0 s; about 0 min left"
+    assert any("pace of SwAV (six small views): 150 ms a step, " in line for line in progress)
     table = (tmp_path / "demo" / "table.md").read_text()
     assert cells(table)[5][:3] == ["SwAV (six small views), equal time", "14", "78"]
     assert "steps x the median time of a step" in table
+
+
+def test_a_stopped_demo_goes_on_and_other_epochs_are_trained_anew(pretended, tmp_path, monkeypatch):
+    def train():
+        del pretended[:]
+        demo_run.run_demo(tmp_path / "demo", num_seeds=1, num_jobs=1, log=lambda line: None)
+        return [name for name, _ in pretended[1:]]
+
+    assert len(train()) == 6
+    (tmp_path / "demo" / "ssprl_seed0" / "result.json").unlink()
+    assert train() == ["ssprl_seed0"]
+    (tmp_path / "demo" / "ssprl_seed0" / "result.json").unlink()
+    monkeypatch.setitem(STEP_SECONDS, demo.SSPRL.title, 0.7)
+    assert train() == [
+        *("ssprl_seed0", "swav_equal_time_seed0", "swav_small_views_equal_time_seed0")
+    ]
+
+
+def test_a_failure_is_told_when_all_others_have_ended(pretended, tmp_path, monkeypatch):
+    class Failing(InProcess):
+        def call(self, function, folder, *args):
+            if folder.name == "ssprl_seed0":
+                raise RunFailedError("OSError: no space left")
+            return function(folder, *args)
+
+    monkeypatch.setattr(demo_run, "Workers", Failing)
+    lines = []
+    message = "the table needs all 6 runs, but 3 failed, see .*; the same command does them again"
+    with pytest.raises(RuntimeError, match=message):
+        demo_run.run_demo(tmp_path / "demo", num_seeds=1, num_jobs=1, log=lines.append)
+    assert len(pretended[1:]) == 3
+    assert any("SS-PRL, seed 0: failed, OSError: no space left" in line for line in lines)
 
 
 def test_warming_up_compiles_what_the_training_calls(monkeypatch):
@@ -157,7 +210,7 @@ def test_warming_up_compiles_what_the_training_calls(monkeypatch):
     monkeypatch.setattr(
         _cpu_kernels, "augment", lambda *args: calls.append([numba.typeof(arg) for arg in args])
     )
-    demo.warm_up()
+    training.warm_up()
     cfg = Config.fromfile(shipped(demo.SWAV_SMALL_TIME.config))
     settings = {key: cfg.model.data_preprocessor[key] for key in cfg.model.data_preprocessor}
     del settings["type"]
@@ -176,10 +229,24 @@ def scenes(tmp_path_factory):
     return generate_scenes(folder, num_train=40, num_val=20, size_px=96, progress=False)
 
 
+def one_run(method, folder, scenes, **changes):
+    return Training(
+        name="a run",
+        kind=method.kind,
+        folder=folder,
+        method=method,
+        seed=0,
+        scenes=scenes,
+        workers=InProcess(1, None),
+        **changes,
+    )
+
+
 @pytest.mark.parametrize("method", [demo.SSPRL, demo.RANDOM])
 def test_a_run_trains_probes_and_is_not_done_twice(method, scenes, tmp_path):
-    run = demo.Run(method, 0, tmp_path / "run", scenes, epochs=1)
-    first = demo.execute(run)
+    run = one_run(method, tmp_path / "run", scenes, epochs=1)
+    (outcome,) = execute_runs([run], num_jobs=1, log=lambda line: None)
+    first = outcome.values
     if method is demo.SSPRL:
         for path in demo_run._draw_pictures(run, tmp_path):
             assert path.stat().st_size > 10_000
@@ -188,17 +255,17 @@ def test_a_run_trains_probes_and_is_not_done_twice(method, scenes, tmp_path):
     assert (first["epochs"], first["steps"]) == ((1, 1) if method.trains else (0, 0))
     assert (first["step_seconds"] > 0) == method.trains
     assert first["seconds"] == first["step_seconds"]
-    assert json.loads(run.result_file.read_text()) == first
-    files = sorted(path.name for path in run.work_dir.iterdir())
+    files = sorted(path.name for path in run.folder.iterdir())
     assert any(name.endswith("_backbone.pth") for name in files) == method.trains
-    run.result_file.write_text(json.dumps({**first, "mAP": 0.5}))
-    assert demo.execute(run)["mAP"] == 0.5
+    run.keep(replace(outcome, values={**first, "mAP": 0.5}))
+    (again,) = execute_runs([run], num_jobs=1, log=lambda line: None)
+    assert again.values["mAP"] == 0.5
 
 
 def test_the_clock_counts_the_median_step_and_a_run_may_go_without_a_probe(scenes, tmp_path):
-    run = demo.Run(demo.SWAV_SMALL_TIME, 0, tmp_path / "run", scenes, epochs=3, probed=False)
-    found = demo.execute(run)
-    state = torch.load(run.work_dir / "epoch_3.pth", weights_only=False)["message_hub"]
+    run = one_run(demo.SWAV_SMALL_TIME, tmp_path / "run", scenes, epochs=3, probed=False)
+    found = train_and_probe(run.folder, scenes, run.settings([]))
+    state = torch.load(run.folder / "epoch_3.pth", weights_only=False)["message_hub"]
     times = state["log_scalars"]["train/time"].data[0].tolist()
     assert len(times) == found["steps"] == 3
     assert found["step_seconds"] == sorted(times)[1]
@@ -207,17 +274,9 @@ def test_the_clock_counts_the_median_step_and_a_run_may_go_without_a_probe(scene
 
 
 def test_a_result_of_an_older_version_does_not_count(tmp_path):
-    run = demo.Run(demo.SSPRL, 0, tmp_path, tmp_path / "scenes")
-    assert run.read_result() is None
-    new = result(demo.SSPRL, 0, 0.2)
-    for old in (
-        {"method": "SS-PRL", "seed": 0, "mAP": 0.2, "epochs": 6, "seconds": 78.0},
-        {**new, "method": "SwAV, equal time"},
-    ):
-        run.result_file.write_text(json.dumps(old))
-        assert run.read_result() is None
-    run.result_file.write_text(json.dumps(new))
-    assert run.read_result() == new
+    run = one_run(demo.SSPRL, tmp_path, tmp_path / "scenes")
+    run.result_file.write_text('{"method": "SS-PRL", "seed": 0, "mAP": 0.2, "epochs": 6}')
+    assert run.kept(run.settings([])) is None
 
 
 def test_a_folder_of_the_user_is_refused_and_left_as_it_was(tmp_path):
@@ -225,13 +284,13 @@ def test_a_folder_of_the_user_is_refused_and_left_as_it_was(tmp_path):
     photo.parent.mkdir()
     photo.write_bytes(b"mine")
     with pytest.raises(FileExistsError, match="needs a folder of its own, but .* other files"):
-        demo.run_demo(tmp_path, num_seeds=1)
+        demo_run.run_demo(tmp_path, num_seeds=1)
     assert photo.read_bytes() == b"mine"
     assert list(tmp_path.iterdir()) == [photo.parent]
 
 
 def test_its_own_folder_is_taken_again(tmp_path):
-    demo.claim(tmp_path / "new" / "demo")
+    demo_run.claim(tmp_path / "new" / "demo")
     (tmp_path / "new" / "demo" / "table.md").write_text("")
-    demo.claim(tmp_path / "new" / "demo")
+    demo_run.claim(tmp_path / "new" / "demo")
     assert (tmp_path / "new" / "demo" / "table.md").exists()

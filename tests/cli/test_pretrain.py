@@ -6,8 +6,9 @@ from mmengine.config import Config
 from paces import stub_pace
 from PIL import Image
 
-from mmssprl.cli import main, pretrain
+from mmssprl.cli import main
 from mmssprl.engine.pretrain_checks import check_pretraining
+from mmssprl.pretraining import start
 from mmssprl.registry import MODELS
 
 
@@ -21,7 +22,7 @@ def photos(tmp_path_factory):
 
 def config_of(photos, work_dir, monkeypatch, *options):
     """The config written for a run that is not started."""
-    monkeypatch.setattr(pretrain, "_train", lambda *arguments: 0)
+    monkeypatch.setattr(start, "train", lambda *arguments, **options: 0)
     stub_pace(monkeypatch)
     arguments = ["pretrain", str(photos), "--work-dir", str(work_dir), "--backbone", "resnet18"]
     assert main([*arguments, *options]) == 0
@@ -75,7 +76,12 @@ def long_run(photos, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     asked = stub_pace(monkeypatch, step_s=7200.0)
     started = []
-    monkeypatch.setattr(pretrain, "_train", lambda *arguments: started.append(arguments) or 0)
+
+    def train(*arguments, **options):
+        started.append((*arguments, options))
+        return 0
+
+    monkeypatch.setattr(start, "train", train)
     monkeypatch.setattr("sys.stdin", None)
     arguments = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
     # 40 // 16 = 2 steps an epoch
@@ -102,7 +108,9 @@ def test_yes_starts_a_long_run(long_run, tmp_path, capsys):
     arguments, _, started = long_run
     assert main([*arguments, "--yes", "--verbose"]) == 0
     work_dir = tmp_path / "run"
-    assert started == [(work_dir / "ssprl_resnet50.py", work_dir, False, True)]
+    assert started == [
+        (work_dir / "ssprl_resnet50.py", work_dir, {"resume": False, "verbose": True})
+    ]
     assert "forecast: 5 epochs, about 20 h" in capsys.readouterr().out
 
 

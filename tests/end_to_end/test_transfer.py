@@ -11,13 +11,14 @@ from mmcv_builds import IS_COMPILED, without_operators
 from mmengine.config import Config
 
 from mmssprl.benchmark.execute import execute_plan
-from mmssprl.benchmark.plan import Weights, make_plan
+from mmssprl.benchmark.plan import make_plan
 from mmssprl.benchmark.protocols import choose_protocols
+from mmssprl.benchmark.rows import Weights
 from mmssprl.datasets.scenes import generate_scenes
 
 ROOT = Path(__file__).parents[2]
 PRETRAINING = ROOT / "configs/ssprl/ssprl_resnet18_scenes.py"
-# The schedules of the profile, shortened: their form and learning rates stay.
+# The schedules of size scenes, shortened: their form and learning rates stay.
 LINEAR = """
 _base_ = {base!r}
 train_cfg = dict(max_epochs=6, val_interval=6)
@@ -70,7 +71,7 @@ def rows(folder, scenes):
 
 
 def shortened(name, change, folder, **others):
-    """Return a protocol of the profile with a changed config."""
+    """Return a protocol of size scenes with a changed config."""
     (protocol,) = choose_protocols("scenes", [name])
     config = folder / f"short_{name}.py"
     config.write_text(change.format(base=str(ROOT / protocol.config)))
@@ -81,7 +82,7 @@ def run(rows, protocols, folder, scenes, name, num_gpus=1):
     plan = make_plan(
         rows,
         protocols,
-        profile="scenes",
+        size="scenes",
         data=scenes,
         work_dir=folder / name,
         num_seeds=1,

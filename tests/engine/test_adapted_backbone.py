@@ -11,15 +11,15 @@ from tiny_benchmark import NARROW, RESNET50, protocol, save_backbone
 
 from mmssprl.engine.adapted_backbone import adapt_backbone
 from mmssprl.engine.initial_weights import apply_weights
-from mmssprl.recipe import BACKBONES
+from mmssprl.pretraining.config import BACKBONES
 from mmssprl.shipped import shipped
 
 NARROW_CHANNELS = [8, 16, 32]
 RESNET50_CHANNELS = [256, 512, 1024, 2048]
 
 
-def adapted(profile, name, backbone):
-    cfg = Config.fromfile(shipped(protocol(name, profile).config))
+def adapted(size, name, backbone):
+    cfg = Config.fromfile(shipped(protocol(name, size).config))
     adapt_backbone(cfg, backbone)
     return cfg
 
@@ -104,7 +104,7 @@ def instance_sample(side):
 class TestDetection:
     # The paper's config has one level more than the backbone has stages, the small ones none.
     @pytest.mark.parametrize(
-        ("profile", "backbone", "channels", "strides"),
+        ("size", "backbone", "channels", "strides"),
         [
             ("paper", NARROW, NARROW_CHANNELS, [4, 8, 16, 32]),
             ("paper", RESNET50, RESNET50_CHANNELS, [4, 8, 16, 32, 64]),
@@ -112,8 +112,8 @@ class TestDetection:
             ("scenes", RESNET50, RESNET50_CHANNELS, [4, 8, 16, 32]),
         ],
     )
-    def test_pyramid_anchors_and_regions_fit_the_stages(self, profile, backbone, channels, strides):
-        cfg = adapted(profile, "detection", backbone)
+    def test_pyramid_anchors_and_regions_fit_the_stages(self, size, backbone, channels, strides):
+        cfg = adapted(size, "detection", backbone)
         model = build(cfg)
         assert model.neck.in_channels == channels
         side = 64
@@ -130,9 +130,9 @@ class TestDetection:
         ):
             assert extractor.featmap_strides == strides[: len(channels)]
 
-    @pytest.mark.parametrize(("profile", "backbone"), [("paper", NARROW), ("scenes", RESNET50)])
-    def test_one_step_reaches_the_whole_backbone(self, profile, backbone):
-        cfg = adapted(profile, "detection", backbone)
+    @pytest.mark.parametrize(("size", "backbone"), [("paper", NARROW), ("scenes", RESNET50)])
+    def test_one_step_reaches_the_whole_backbone(self, size, backbone):
+        cfg = adapted(size, "detection", backbone)
         cfg.model.train_cfg.rcnn.sampler.num = 8  # the paper's 512 take seconds
         model = build(cfg)
         model.train()
@@ -160,27 +160,27 @@ class TestDetection:
 
 @pytest.mark.full
 class TestSegmentation:
-    @pytest.mark.parametrize("profile", ["paper", "scenes"])
+    @pytest.mark.parametrize("size", ["paper", "scenes"])
     @pytest.mark.parametrize(
         ("backbone", "channels"), [(NARROW, NARROW_CHANNELS), (RESNET50, RESNET50_CHANNELS)]
     )
-    def test_output_stride_is_8(self, profile, backbone, channels):
-        cfg = adapted(profile, "segmentation", backbone)
+    def test_output_stride_is_8(self, size, backbone, channels):
+        cfg = adapted(size, "segmentation", backbone)
         model = build(cfg)
         model.eval()
         with torch.no_grad():
             stages = model.backbone(torch.rand(1, 3, 64, 64))
             heads = [model.decode_head]
-            if profile == "paper":
+            if size == "paper":
                 heads.append(model.auxiliary_head)
             scores = [head(stages) for head in heads]
         assert [stage.shape[1] for stage in stages] == channels
         assert [stage.shape[-1] for stage in stages] == [16, 8, 8, 8][: len(channels)]
-        num_classes = {"paper": 21, "scenes": 25}[profile]
+        num_classes = {"paper": 21, "scenes": 25}[size]
         assert [tuple(s.shape) for s in scores] == [(1, num_classes, 8, 8)] * len(heads)
         # The last stage and the one before it.
         assert [head.in_channels for head in heads] == channels[: -len(heads) - 1 : -1]
-        assert model.with_auxiliary_head == (profile == "paper")
+        assert model.with_auxiliary_head == (size == "paper")
 
     def test_dilations_replace_the_strides_of_pre_training(self):
         three = adapted("paper", "segmentation", NARROW).model.backbone

@@ -73,12 +73,18 @@ class TestExtractFeatures:
         assert (backbone[0].training, backbone[1].training) == (True, False)
         assert not features.is_inference()
 
-    def test_draws_a_bar_only_when_asked(self, capsys):
+    @pytest.mark.parametrize("shown", [True, False])
+    def test_every_batch_moves_a_bar_only_when_asked(self, shown, monkeypatch):
+        seen = []
+
+        def watch(batches, description, **options):
+            seen.append((len(batches), description, options))
+            return batches
+
+        monkeypatch.setattr("mmssprl.evaluation.features.watch", watch)
         items = [(torch.zeros(3, 2, 2, dtype=torch.uint8), torch.zeros(1))] * 3
-        extract_features(nn.Identity(), items, batch_size=2, progress=False)
-        assert capsys.readouterr().out == ""
-        extract_features(nn.Identity(), items, batch_size=2)
-        assert "3/3" in capsys.readouterr().out
+        extract_features(nn.Identity(), items, batch_size=2, progress=shown)
+        assert seen == [(2, "features", {"shown": shown})]
 
     @pytest.mark.parametrize("num_workers", [0, 2])
     def test_an_unreadable_image_is_named(self, tmp_path, num_workers):

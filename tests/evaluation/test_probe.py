@@ -84,9 +84,10 @@ class TestCommand:
         assert main(argv) == 0
         printed = capsys.readouterr().out
         assert "COCO layout in" in printed
-        row = next(line for line in printed.splitlines() if line.startswith("tiny_backbone.pth"))
-        assert row.split()[-7:] == ["24", "+", "12", "2", "32", "100.00", "50.00"]
-        assert "green  100.00" in printed
+        row = next(line for line in printed.splitlines() if "| tiny_backbone.pth |" in line)
+        cells = [cell.strip() for cell in row.split("|")]
+        assert cells[3:-1] == ["24 + 12", "2", "32", "100.00", "50.00"]
+        assert "| green | 100.00 |" in printed
         assert json.loads(out.read_text())["mAP"] == 1.0
 
         assert main(argv) == 2

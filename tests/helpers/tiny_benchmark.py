@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 from mmengine.registry import DefaultScope
 
-from mmssprl.benchmark.plan import Run
 from mmssprl.benchmark.protocols import PROTOCOLS
+from mmssprl.benchmark.run import TransferRun
 from mmssprl.registry import MODELS
 
 NARROW = {
@@ -40,8 +40,8 @@ PAPER_FOLDERS = [
 ]
 
 
-def protocol(name, profile="scenes"):
-    return next(p for p in PROTOCOLS[profile] if p.name == name)
+def protocol(name, size="scenes"):
+    return next(p for p in PROTOCOLS[size] if p.name == name)
 
 
 def write_paper_data(root):
@@ -64,11 +64,24 @@ def save_backbone(path, spec=NARROW, *, with_config=True):
     return path
 
 
-def script_run(folder, *scripts, name="linear-coco", weights="w", seed=0):
+def script_commands(*scripts):
+    return tuple((sys.executable, "-S", "-c", script) for script in scripts)
+
+
+def script_run(folder, *scripts, name="linear-coco", weights="w", seed=0, needs=()):
     """A run whose commands are Python scripts instead of training and test."""
-    commands = tuple((sys.executable, "-S", "-c", script) for script in scripts)
     folder = Path(folder) / f"{weights}_{name}_{seed}"
-    return Run(protocol(name), weights, seed, folder / "config.py", folder, commands)
+    return TransferRun(
+        name=f"{name}, {weights}, seed {seed}",
+        kind=name,
+        folder=folder,
+        needs=needs,
+        commands=script_commands(*scripts),
+        protocol=protocol(name),
+        weights=weights,
+        seed=seed,
+        config=folder / "config.py",
+    )
 
 
 def gives(run, metrics):

@@ -1,8 +1,9 @@
 import pytest
 from mmengine.config import Config
 
+from mmssprl.pretraining.config import BACKBONES
+from mmssprl.pretraining.recipe import choose_recipe
 from mmssprl.pyramid import ViewLayout
-from mmssprl.recipe import BACKBONES, choose_recipe
 from mmssprl.shipped import shipped
 
 PAPER = Config.fromfile(shipped("configs/_base_/ssprl_resnet50.py")).layout.to_dict()

@@ -1,11 +1,13 @@
 import csv
+import io
 import json
+import re
 
 import pytest
 from benchmark_runs import done, failed, skipped
 
-from mmssprl.benchmark.results import Result
-from mmssprl.benchmark.tables import format_markdown, format_terminal, write_csv, write_json
+from mmssprl.benchmark.report import format_csv, format_json, format_report
+from mmssprl.benchmark.results import METRICS, Result
 
 SCENES = [
     done("ssprl", "linear-voc", 0, 50.0),
@@ -22,14 +24,14 @@ SCENES = [
 # ssprl: (50 + 54) / 2 = 52, sqrt(2^2 + 2^2) = 2.83; random: 41 and sqrt(2) = 1.41; differences
 # 10 and 12: 11 and 1.41.
 SCENES_MARKDOWN = """\
-Profile scenes, values in %: mean ± sample standard deviation over 2 seeds. \
+Size scenes, values in %: mean ± sample standard deviation over 2 seeds. \
 Bold: the best of its column.
 
-| weights | linear-voc mAP | segmentation mIoU |
-| --- | ---: | ---: |
-| random | 41.0 ± 1.4 | 31.0 ± 1.4 |
-| supervised | skipped | – |
-| ssprl | **52.0 ± 2.8** | failed |
+| weights    | linear-voc mAP | segmentation mIoU |
+| ---------- | -------------: | ----------------: |
+| random     |     41.0 ± 1.4 |        31.0 ± 1.4 |
+| supervised |        skipped |                 – |
+| ssprl      | **52.0 ± 2.8** |            failed |
 
 - failed: ssprl, segmentation, seeds 0, 1: `CUDA out of memory`
 - skipped: supervised, linear-voc, seed 0: `` no `torchvision` weights ``
@@ -38,40 +40,41 @@ Difference to random with the same seed, in percentage points: \
 mean ± sample standard deviation over 2 seeds.
 
 | weights | linear-voc mAP |
-| --- | ---: |
-| ssprl | +11.0 ± 1.4 |
+| ------- | -------------: |
+| ssprl   |    +11.0 ± 1.4 |
 
 The paper's numbers (WACV 2023, arXiv:2208.14439) are for full-size data and ResNet-50; \
 they are not comparable with the measured ones above.
 
-| weights | linear-voc mAP | segmentation mIoU |
-| --- | ---: | ---: |
-| paper: Random | – | 40.7 |
-| paper: Supervised, COCO | 81.8 | – |
-| paper: Supervised, ImageNet | 86.7 | – |
-| paper: MoCo v2, COCO | 67.9 | 57.3 |
-| paper: MoCo v2, ImageNet | 82.5 | 65.7 |
-| paper: SwAV, COCO | 79.2 | 56.1 |
-| paper: SwAV, ImageNet | 83.2 | 60.7 |
-| paper: BYOL, COCO | 70.1 | – |
-| paper: BYOL, ImageNet | 80.2 | – |
-| paper: DenseCL, COCO | 75.2 | 63.2 |
-| paper: DenseCL, ImageNet | 82.9 | 69.0 |
-| paper: DetCo, COCO | 70.6 | – |
-| paper: DetCo, ImageNet | 81.3 | – |
-| paper: MaskCo, COCO | 70.2 | – |
-| paper: MaskCo, ImageNet | 75.1 | – |
-| paper: InsLoc, COCO | 61.8 | – |
-| paper: InsLoc, ImageNet | 74.8 | – |
-| paper: SS-PRL, COCO | 80.5 | 62.4 |
-| paper: SS-PRL, ImageNet | 85.4 | 60.4 |
+| weights                     | linear-voc mAP | segmentation mIoU |
+| --------------------------- | -------------: | ----------------: |
+| paper: Random               |              – |              40.7 |
+| paper: Supervised, COCO     |           81.8 |                 – |
+| paper: Supervised, ImageNet |           86.7 |                 – |
+| paper: MoCo v2, COCO        |           67.9 |              57.3 |
+| paper: MoCo v2, ImageNet    |           82.5 |              65.7 |
+| paper: SwAV, COCO           |           79.2 |              56.1 |
+| paper: SwAV, ImageNet       |           83.2 |              60.7 |
+| paper: BYOL, COCO           |           70.1 |                 – |
+| paper: BYOL, ImageNet       |           80.2 |                 – |
+| paper: DenseCL, COCO        |           75.2 |              63.2 |
+| paper: DenseCL, ImageNet    |           82.9 |              69.0 |
+| paper: DetCo, COCO          |           70.6 |                 – |
+| paper: DetCo, ImageNet      |           81.3 |                 – |
+| paper: MaskCo, COCO         |           70.2 |                 – |
+| paper: MaskCo, ImageNet     |           75.1 |                 – |
+| paper: InsLoc, COCO         |           61.8 |                 – |
+| paper: InsLoc, ImageNet     |           74.8 |                 – |
+| paper: SS-PRL, COCO         |           80.5 |              62.4 |
+| paper: SS-PRL, ImageNet     |           85.4 |              60.4 |
 
 Row 'supervised' was trained on the labels of all training images beforehand: \
 its semisup-10 is not semi-supervised.
 """
 
+# Its columns are aligned in the report.
 PAPER_MARKDOWN = """\
-Profile paper, values in %: one seed, so that no deviation is known. \
+Size paper, values in %: one seed, so that no deviation is known. \
 Bold: the best of its column.
 
 | weights | semisup-1 mAP | detection box AP | detection box AP50 | detection box AP75 \
@@ -95,9 +98,14 @@ ours does not.
 """
 
 
-class TestFormatMarkdown:
+def narrow(text):
+    """The report without what aligns its columns."""
+    return re.sub(r"-{3,}", "---", re.sub(" +", " ", text))
+
+
+class TestMarkdown:
     def test_scenes(self):
-        assert format_markdown(SCENES, "scenes") == SCENES_MARKDOWN
+        assert format_report(SCENES, "scenes") == SCENES_MARKDOWN
 
     def test_the_papers_rows_stand_beside_full_size_runs_of_one_seed(self):
         results = [
@@ -107,19 +115,19 @@ class TestFormatMarkdown:
             done("other", "detection", 0, 19.96, 29.9, 9.0, 18.0, 29.1, 8.0),
             done("other", "semisup-1", 0, 45.06),
         ]
-        assert format_markdown(results, "paper") == PAPER_MARKDOWN
+        assert narrow(format_report(results, "paper")) == PAPER_MARKDOWN
 
     def test_coco128_is_called_noise(self):
-        text = format_markdown(SCENES, "coco128")
+        text = format_report(SCENES, "coco128")
         first, second, table = text.split("\n\n")[:3]
-        assert first.startswith("Profile coco128, values in %")
+        assert first.startswith("Size coco128, values in %")
         assert second == (
             "The figures are noise at this size (100 training images): no difference between rows "
             "means anything."
         )
-        assert table.startswith("| weights |")
+        assert table.startswith("| weights ")
         assert "not comparable" in text
-        assert "noise" not in format_markdown(SCENES, "scenes")
+        assert "noise" not in format_report(SCENES, "scenes")
 
     def test_only_rows_with_the_most_seeds_compete_and_n_is_shown(self):
         results = [
@@ -133,9 +141,9 @@ class TestFormatMarkdown:
             done("a", "segmentation", 1, 1.0),
             done("b", "segmentation", 0, 2.0),
         ]
-        lines = format_markdown(results, "scenes").splitlines()
+        lines = narrow(format_report(results, "scenes")).splitlines()
         assert lines[0] == (
-            "Profile scenes, values in %: mean ± sample standard deviation over n seeds; one seed "
+            "Size scenes, values in %: mean ± sample standard deviation over n seeds; one seed "
             "has no deviation. Bold: the best of its column among the rows with the most seeds."
         )
         # Nobody competes with a's two seeds of segmentation.
@@ -149,13 +157,11 @@ class TestFormatMarkdown:
     def test_n_without_a_single_seed_needs_no_word_about_it(self):
         results = [done("a", "linear-voc", seed, 50.0) for seed in range(3)]
         results += [done("b", "linear-voc", seed, 50.0) for seed in range(2)]
-        first = format_markdown(results, "scenes").splitlines()[0]
-        assert first == (
-            "Profile scenes, values in %: mean ± sample standard deviation over n seeds."
-        )
+        first = format_report(results, "scenes").splitlines()[0]
+        assert first == ("Size scenes, values in %: mean ± sample standard deviation over n seeds.")
 
     def test_a_column_of_one_row_has_no_best(self):
-        text = format_markdown([done("a", "linear-voc", 0, 50.0)], "scenes")
+        text = narrow(format_report([done("a", "linear-voc", 0, 50.0)], "scenes"))
         assert "| a | 50.0 |" in text
         assert "Bold" not in text
         assert "Difference" not in text
@@ -163,7 +169,7 @@ class TestFormatMarkdown:
     def test_a_difference_has_a_sign_and_zero_is_positive(self):
         values = {"random": 50.0, "low": 45.0, "same": 49.99, "high": 50.3}
         results = [done(name, "linear-voc", 0, value) for name, value in values.items()]
-        text = format_markdown(results, "scenes")
+        text = narrow(format_report(results, "scenes"))
         part = text.split("percentage points: one seed, so that no deviation is known.\n\n")[1]
         assert part.split("\n\n")[0].splitlines()[2:] == [
             "| low | -5.0 |",
@@ -176,8 +182,8 @@ class TestFormatMarkdown:
             skipped("a|b", "segmentation", 1, "mmseg is missing"),
             failed("a|b", "segmentation", 0, "boom"),
         ]
-        lines = format_markdown(results, "scenes").splitlines()
-        assert lines[0] == "Profile scenes, values in %: no run is done."
+        lines = narrow(format_report(results, "scenes")).splitlines()
+        assert lines[0] == "Size scenes, values in %: no run is done."
         # One failed run of a cell makes it a failure.
         assert lines[4] == r"| a\|b | failed |"
         assert lines[6:8] == [
@@ -187,59 +193,58 @@ class TestFormatMarkdown:
 
     def test_a_metric_that_a_done_run_lacks_is_a_dash(self):
         results = [Result("detection", "a", 0, {"AP": 10.0}, 1.0, "done")]
-        assert "| a | 10.0 | – | – | – | – | – |" in format_markdown(results, "scenes")
+        text = narrow(format_report(results, "scenes"))
+        assert "| a | 10.0 | – | – | – | – | – |" in text
 
-    @pytest.mark.parametrize("render", [format_markdown, format_terminal])
-    def test_refuses(self, render):
-        with pytest.raises(ValueError, match="one of paper, scenes, coco128, but got 'imagenet'"):
-            render(SCENES, "imagenet")
-        with pytest.raises(ValueError, match="at least one run, but got none; run the benchmark"):
-            render([], "paper")
+    def test_refuses_a_run_that_is_there_twice(self):
         with pytest.raises(ValueError, match="twice"):
-            render(SCENES + SCENES[:1], "paper")
+            format_report(SCENES + SCENES[:1], "paper")
 
 
-class TestFormatTerminal:
-    def test_columns_are_aligned(self):
-        text = format_terminal(SCENES, "scenes")
-        assert text.startswith(
-            """\
-Profile scenes, values in %: mean ± sample standard deviation over 2 seeds.
+class TestTerminal:
+    def test_paragraphs_are_wrapped_and_tables_cut_into_blocks(self):
+        name = "ssprl_resnet50_2xb64-coslr-200e_coco_backbone_of_epoch_200"
+        protocols = ("linear-coco", "linear-voc", "detection", "segmentation")
+        results = [
+            done(weights, protocol, seed, *([99.9 - 50 * seed] * len(METRICS[protocol])))
+            for weights in ("random", name)
+            for protocol in protocols
+            for seed in (0, 1)
+        ]
+        results[-1] = failed(name, "segmentation", 1, "word " * 60)
+        text = format_report(results, "scenes", width=120)
+        lines = text.splitlines()
+        assert max(map(len, lines)) <= 120
+        heads = [line for line in lines if line.startswith("| weights ")]
+        columns = [cell.strip() for head in heads for cell in head.split("|")[2:-1]]
+        # Of three tables: the measured ones, the differences, the paper's.
+        assert columns == 3 * [
+            *("linear-coco mAP", "linear-voc mAP"),
+            *(f"detection {part} AP{at}" for part in ("box", "mask") for at in ("", "50", "75")),
+            "segmentation mIoU",
+        ]
+        assert len(heads) > 3
+        first = [line for line in lines if line.startswith(f"| {name} |")]
+        assert first[0].count("74.9 ± 35.4 (n=2)") == 2
 
-weights     linear-voc  segmentation
-                   mAP          mIoU
-----------  ----------  ------------
-random      41.0 ± 1.4    31.0 ± 1.4
-supervised     skipped             –
-ssprl       52.0 ± 2.8        failed
-
-failed: ssprl, segmentation, seeds 0, 1: CUDA out of memory
-skipped: supervised, linear-voc, seed 0: no `torchvision` weights
-
-Difference to random with the same seed, in percentage points: mean ± sample standard deviation \
-over 2 seeds.
-
-weights   linear-voc
-                 mAP
--------  -----------
-ssprl    +11.0 ± 1.4
-
-The paper's numbers"""
-        )
-        assert "paper: SS-PRL, COCO                80.5          62.4\n" in text
+    def test_a_row_without_numbers_in_a_block_is_left_out_there(self):
+        results = [
+            done("a", protocol, 0, *([5.0] * len(METRICS[protocol]))) for protocol in METRICS
+        ]
+        blocks = format_report(results, "paper", width=120).split("\n\n")
+        assert "paper: BYOL, COCO" in blocks[1]
+        assert "detection" in blocks[2]
+        assert "paper: BYOL, COCO" not in blocks[2]
+        assert "paper: SwAV, COCO" in blocks[2]
 
 
 class TestFiles:
-    def test_csv_has_a_line_per_run_and_metric(self, tmp_path):
-        path = tmp_path / "results.csv"
+    def test_csv_has_a_line_per_run_and_metric(self):
         results = [
             done("a, b", "detection", 1, 1.5, 2.0, 3.0, 4.0, 5.0, 100 / 3),
             failed("ü", "linear-voc", 0, 'line "1"\nline 2'),
         ]
-        write_csv(results, path)
-        assert b"\r" not in path.read_bytes()
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
+        rows = list(csv.DictReader(io.StringIO(format_csv(results), newline="")))
         assert [(row["metric"], float(row["value"])) for row in rows[:-1]] == [
             ("AP", 1.5),
             ("AP50", 2.0),
@@ -262,18 +267,6 @@ class TestFiles:
             "reason": 'line "1"\nline 2',
         }
 
-    def test_json_round_trip(self, tmp_path):
-        path = tmp_path / "results.json"
-        write_json(SCENES, path)
-        read = [Result.from_dict(item) for item in json.loads(path.read_text())]
+    def test_json_round_trip(self):
+        read = [Result(**item) for item in json.loads(format_json(SCENES))]
         assert read == SCENES
-
-    @pytest.mark.parametrize("write", [write_csv, write_json])
-    def test_a_file_is_replaced_only_by_force(self, tmp_path, write):
-        path = tmp_path / "results"
-        path.write_text("mine")
-        with pytest.raises(FileExistsError, match=r"results does; .* replace it with force=True\."):
-            write(SCENES, path)
-        assert path.read_text() == "mine"
-        write(SCENES, path, force=True)
-        assert "ssprl" in path.read_text()

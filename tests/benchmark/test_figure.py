@@ -1,8 +1,8 @@
 import pytest
 from matplotlib.collections import PathCollection
 
+from mmssprl.benchmark.figure import draw_benchmark
 from mmssprl.benchmark.results import METRICS, Result
-from mmssprl.visualization.benchmark import draw_benchmark
 
 NAMES = ["random", "supervised", "mine"]
 
@@ -83,7 +83,7 @@ class TestDrawBenchmark:
         assert [text.get_text() for text in axes.get_legend().get_texts()] == ["box", "mask"]
         assert axes.get_xlabel() == "AP, %"
 
-    def test_only_the_paper_profile_shows_the_papers_numbers(self, results):
+    def test_only_the_papers_size_shows_the_papers_numbers(self, results):
         found = panels(draw_benchmark(results, "paper"))
         assert {protocol: dashed(axes) for protocol, axes in found.items()} == {
             "linear-coco": [61.3],
@@ -99,16 +99,16 @@ class TestDrawBenchmark:
         assert high > 80.5
 
     @pytest.mark.parametrize(
-        ("profile", "note"),
+        ("size", "note"),
         [
             ("paper", "the paper's SS-PRL, pre-trained on COCO"),
             ("scenes", "not comparable with the paper's numbers"),
             ("coco128", "noise at this size, 100 training images"),
         ],
     )
-    def test_the_title_says_what_to_think_of_it(self, results, profile, note):
-        title = draw_benchmark(results, profile).get_suptitle()
-        assert title.startswith(f"Benchmark, profile {profile}: a dot per seed, a line at the mean")
+    def test_the_title_says_what_to_think_of_it(self, results, size, note):
+        title = draw_benchmark(results, size).get_suptitle()
+        assert title.startswith(f"Benchmark, size {size}: a dot per seed, a line at the mean")
         assert title.endswith(note)
 
     def test_missing_runs_are_marked(self, results):
@@ -147,11 +147,3 @@ class TestDrawBenchmark:
         path = tmp_path / "benchmark.png"
         draw_benchmark(results, "coco128").savefig(path)
         assert path.read_bytes().startswith(b"\x89PNG")
-
-    def test_refuses(self, results):
-        with pytest.raises(ValueError, match="at least one run, but got none"):
-            draw_benchmark([], "paper")
-        with pytest.raises(ValueError, match="one of paper, scenes, coco128, but got 'voc'"):
-            draw_benchmark(results, "voc")
-        with pytest.raises(ValueError, match="twice"):
-            draw_benchmark(results + results[:1], "paper")

@@ -1,25 +1,25 @@
-"""The benchmark as text for people (Markdown, terminal) and for programs (CSV, JSON)."""
+"""The benchmark as text: Markdown for people, CSV and JSON for programs."""
 
-import csv
-import io
 import json
 import textwrap
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
 
-from ..errors import UserFileExistsError
-from .layout import ABSENT, Row, Table, markdown_table, terminal_table
+from ..outputs import write_whole
+from ..runs.spread import Spread
+from ..tables import csv_table, markdown_table
+from .figure import draw_benchmark
 from .paper_numbers import SOURCE, notes, paper_rows
 from .results import (
     BASELINE,
     METRICS,
     Key,
-    Profile,
     Result,
-    Spread,
+    Size,
     against_baseline,
     aggregate,
-    check_report,
     order_protocols,
     order_weights,
 )
@@ -38,121 +38,117 @@ _SUPERVISED_HERE = (
 )
 _SIDE_BY_SIDE = f"Rows that begin with 'paper:' are the paper's numbers ({SOURCE})."
 
-_TERMINAL_COLUMNS = 120
 _CSV_COLUMNS = ("weights", "protocol", "seed", "status", "metric", "value", "seconds", "reason")
 
+ABSENT = "–"
+"""A cell without a number."""
 
 _Column = tuple[str, str]
 """Protocol and metric."""
 
-_Problem = tuple[str, str]
-"""Name of a run and why it is not done."""
 
-_Part = str | Table | list[_Problem]
+class _Table(NamedTuple):
+    columns: list[_Column]
+    rows: list[list[str]]
+    """A name, then a cell for each column."""
 
 
-def format_markdown(results: Sequence[Result], profile: Profile) -> str:
+def write_report(results: Sequence[Result], size: Size, work_dir: Path) -> list[str]:
+    """Write the report in all forms, with a figure.
+
+    Returns:
+        The names of the files.
+    """
+    texts = {
+        "table.md": format_report(results, size),
+        "results.csv": format_csv(results),
+        "results.json": format_json(results),
+    }
+    for name, text in texts.items():
+        write_whole(work_dir / name, text)
+    draw_benchmark(results, size).savefig(work_dir / "benchmark.png")
+    return [*texts, "benchmark.png"]
+
+
+def format_report(results: Sequence[Result], size: Size, *, width: int | None = None) -> str:
     """Return the report as Markdown: tables of means over the seeds, with notes.
 
-    Rows are weights, columns protocols and metrics. In profile ``paper`` the paper's rows stand in
+    Rows are weights, columns protocols and metrics. In size ``paper`` the paper's rows stand in
     the same table, otherwise in one of their own. The best mean of a column, as printed, is bold;
     where rows differ in their numbers of seeds, only those with the most seeds compete.
 
     Args:
-        results: All runs, at most one per weights, protocol and seed.
-        profile: The data that they were measured on.
+        results: At least one, at most one per weights, protocol and seed.
+        size: Of the data that they were measured on.
+        width: Characters of a line, for a terminal: paragraphs are wrapped and tables cut into
+            blocks of columns, in which rows without any number are left out.
 
     Raises:
-        ValueError: No results, two for the same run, or an unknown profile.
+        ValueError: Two results for the same run.
     """
     texts = []
-    for part in _report(results, profile, bold=True):
-        if isinstance(part, str):
+    for part in _report(results, size):
+        if isinstance(part, _Table):
+            texts += _format_table(part, width)
+        elif width is None:
             texts.append(part)
-        elif isinstance(part, Table):
-            texts.append(markdown_table(part))
         else:
-            texts.append("\n".join(f"- {run}: {_code(reason)}" for run, reason in part))
+            texts.append("\n".join(textwrap.fill(line, width) for line in part.splitlines()))
     return "\n\n".join(texts) + "\n"
 
 
-def format_terminal(results: Sequence[Result], profile: Profile) -> str:
-    """Return the same report as aligned text of at most 120 columns, tables cut into blocks.
-
-    Args:
-        results: All runs, at most one per weights, protocol and seed.
-        profile: The data that they were measured on.
-
-    Raises:
-        ValueError: No results, two for the same run, or an unknown profile.
-    """
-    texts = []
-    for part in _report(results, profile, bold=False):
-        if isinstance(part, str):
-            texts.append(textwrap.fill(part, _TERMINAL_COLUMNS))
-        elif isinstance(part, Table):
-            texts.append(terminal_table(part, _TERMINAL_COLUMNS))
-        else:
-            lines = [f"{run}: {reason}" for run, reason in part]
-            texts.append("\n".join(textwrap.fill(line, _TERMINAL_COLUMNS) for line in lines))
-    return "\n\n".join(texts) + "\n"
-
-
-def write_csv(results: Sequence[Result], path: str | Path, *, force: bool = False) -> None:
-    """Write a line per run and metric; a run that is not done has a line without value.
-
-    Raises:
-        FileExistsError: ``path`` is there and ``force`` is not given.
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_CSV_COLUMNS)
+def format_csv(results: Sequence[Result]) -> str:
+    """Return a line per run and metric; a run that is not done has a line without value."""
+    rows: list[tuple[object, ...]] = []
     for result in results:
         start = (result.weights, result.protocol, result.seed, result.status)
         end = (result.seconds, result.reason)
-        for metric, value in result.metrics.items() or [("", "")]:
-            writer.writerow((*start, metric, value, *end))
-    _write(text.getvalue(), path, force=force)
+        rows += [(*start, *pair, *end) for pair in result.metrics.items() or [("", "")]]
+    return csv_table(_CSV_COLUMNS, rows)
 
 
-def write_json(results: Sequence[Result], path: str | Path, *, force: bool = False) -> None:
-    """Write a list of what ``Result.from_dict`` reads.
-
-    Raises:
-        FileExistsError: ``path`` is there and ``force`` is not given.
-    """
-    content = [result.to_dict() for result in results]
-    _write(json.dumps(content, indent=2, allow_nan=False) + "\n", path, force=force)
+def format_json(results: Sequence[Result]) -> str:
+    """Return a list of the fields of ``Result``."""
+    return json.dumps([asdict(result) for result in results], indent=2, allow_nan=False) + "\n"
 
 
-def _write(text: str, path: str | Path, *, force: bool) -> None:
-    path = Path(path)
-    if path.exists() and not force:
-        raise UserFileExistsError(
-            f"the output must not exist yet, but {path} does; choose another name or replace it "
-            "with force=True."
-        )
-    # newline="": a line break in a reason is data, and no platform may translate it.
-    with path.open("w", encoding="utf-8", newline="") as file:
-        file.write(text)
+def _format_table(table: _Table, width: int | None) -> list[str]:
+    """Return the table, or several if its columns do not fit into the width side by side."""
+    heads = [f"{protocol} {_label(protocol, metric)}" for protocol, metric in table.columns]
+    heads.insert(0, "weights")
+    blocks: list[list[int]] = []
+    for place in range(1, len(heads)):
+        together = [*blocks[-1], place] if blocks else [place]
+        line, _, _ = _format_columns(heads, table.rows, together).partition("\n")
+        if width is None or len(line) <= width:
+            blocks[-1:] = [together]
+        else:
+            blocks.append([place])
+    return [_format_columns(heads, table.rows, block) for block in blocks]
 
 
-def _report(results: Sequence[Result], profile: Profile, *, bold: bool) -> list[_Part]:
-    check_report(results, profile)
+def _format_columns(heads: list[str], rows: list[list[str]], places: list[int]) -> str:
+    """Return a table of some columns, without the rows that have no number in them."""
+    chosen = [[row[0], *(row[place] for place in places)] for row in rows]
+    kept = [row for row in chosen if any(cell != ABSENT for cell in row[1:])]
+    return markdown_table([heads[0], *(heads[place] for place in places)], kept)
+
+
+def _report(results: Sequence[Result], size: Size) -> list[str | _Table]:
     spreads = aggregate(results)
     columns = [
         (protocol, metric) for protocol in order_protocols(results) for metric in METRICS[protocol]
     ]
-    measured, rivalry = _measured(results, spreads, columns, bold=bold)
+    measured, rivalry = _measured(results, spreads, columns)
     paper = _paper(columns)
-    parts: list[_Part] = [f"Profile {profile}, values in %: {_seeds(spreads)}.{rivalry}"]
-    if profile == "coco128":
+    parts: list[str | _Table] = [f"Size {size}, values in %: {_seeds(spreads)}.{rivalry}"]
+    if size == "coco128":
         parts.append(COCO128_IS_NOISE)
-    if profile == "paper":
+    if size == "paper":
         about = [_SIDE_BY_SIDE, *notes({protocol for protocol, _ in columns})]
-        parts += [_table(columns, measured + paper), " ".join(about)]
+        parts += [_Table(columns, measured + paper), " ".join(about)]
     else:
-        parts.append(_table(columns, measured))
+        parts.append(_Table(columns, measured))
     problems = _problems(results)
     if problems:
         parts.append(problems)
@@ -163,27 +159,21 @@ def _report(results: Sequence[Result], profile: Profile, *, bold: bool) -> list[
             f"{_seeds(differences)}.",
             _differences(order_weights(results), differences, columns),
         ]
-    if profile != "paper":
-        parts += [_NOT_COMPARABLE, _table(columns, paper)]
+    if size != "paper":
+        parts += [_NOT_COMPARABLE, _Table(columns, paper)]
         if any(result.weights == "supervised" for result in results):
             parts.append(_SUPERVISED_HERE)
     return parts
-
-
-def _table(columns: list[_Column], rows: list[Row]) -> Table:
-    return Table([(protocol, _label(protocol, metric)) for protocol, metric in columns], rows)
 
 
 def _measured(
     results: Sequence[Result],
     spreads: dict[Key, Spread],
     columns: list[_Column],
-    *,
-    bold: bool,
-) -> tuple[list[Row], str]:
+) -> tuple[list[list[str]], str]:
     """Return the rows, and the sentence about bold numbers if there are any."""
     names = order_weights(results)
-    best = _best(names, spreads, columns) if bold else set()
+    best = _best(names, spreads, columns)
     statuses: dict[tuple[str, str], set[str]] = {}
     for result in results:
         statuses.setdefault((result.weights, result.protocol), set()).add(result.status)
@@ -200,7 +190,7 @@ def _measured(
                 cells.append(ABSENT)
             else:
                 cells.append(next((s for s in ("failed", "skipped") if s in found), ABSENT))
-        rows.append((name, cells))
+        rows.append([name, *cells])
     if not best:
         return rows, ""
     among = " among the rows with the most seeds" if _show_n(spreads) else ""
@@ -212,24 +202,27 @@ def _best(names: list[str], spreads: dict[Key, Spread], columns: list[_Column]) 
     for column in columns:
         keys = [(name, *column) for name in names if (name, *column) in spreads]
         most = max((spreads[key].n for key in keys), default=0)
-        rivals = {key: _rounded(spreads[key].mean) for key in keys if spreads[key].n == most}
+        rivals = {key: round(spreads[key].mean, 1) for key in keys if spreads[key].n == most}
         if len(rivals) > 1:
             best |= {key for key, value in rivals.items() if value == max(rivals.values())}
     return best
 
 
-def _differences(names: list[str], differences: dict[Key, Spread], columns: list[_Column]) -> Table:
+def _differences(
+    names: list[str], differences: dict[Key, Spread], columns: list[_Column]
+) -> _Table:
     """Return only the rows and columns in which there is a pair of runs."""
     columns = [column for column in columns if any(key[1:] == column for key in differences)]
     rows = [
-        (name, [_number(differences, (name, *column), "+.1f") for column in columns])
+        [name, *(_number(differences, (name, *column), "+.1f") for column in columns)]
         for name in names
         if any(key[0] == name for key in differences)
     ]
-    return _table(columns, rows)
+    return _Table(columns, rows)
 
 
-def _problems(results: Sequence[Result]) -> list[_Problem]:
+def _problems(results: Sequence[Result]) -> str:
+    """Return a list of the runs that are not done."""
     seeds: dict[tuple[str, str, str, str], list[int]] = {}
     for result in results:
         if result.status != "done":
@@ -237,22 +230,20 @@ def _problems(results: Sequence[Result]) -> list[_Problem]:
             reason = " ".join(result.reason.split())
             run = (result.status, result.weights, result.protocol, reason)
             seeds.setdefault(run, []).append(result.seed)
-    return [
-        (
-            f"{status}: {weights}, {protocol}, seed{'s' if len(found) > 1 else ''} "
-            + ", ".join(map(str, sorted(found))),
-            reason,
-        )
-        for (status, weights, protocol, reason), found in seeds.items()
-    ]
+    lines = []
+    for (status, weights, protocol, reason), found in seeds.items():
+        numbers = ", ".join(map(str, sorted(found)))
+        seed = "seed" if len(found) == 1 else "seeds"
+        lines.append(f"- {status}: {weights}, {protocol}, {seed} {numbers}: {_code(reason)}")
+    return "\n".join(lines)
 
 
-def _paper(columns: list[_Column]) -> list[Row]:
+def _paper(columns: list[_Column]) -> list[list[str]]:
     rows = []
     for name, numbers in paper_rows().items():
         values = [numbers.get(protocol, {}).get(metric) for protocol, metric in columns]
         if any(value is not None for value in values):
-            rows.append((name, [ABSENT if v is None else f"{v:.1f}" for v in values]))
+            rows.append([name, *(ABSENT if v is None else f"{v:.1f}" for v in values)])
     return rows
 
 
@@ -275,16 +266,8 @@ def _show_n(spreads: dict[Key, Spread]) -> bool:
 def _number(spreads: dict[Key, Spread], key: Key, form: str) -> str:
     if key not in spreads:
         return ABSENT
-    spread = spreads[key]
-    text = f"{_rounded(spread.mean):{form}}"
-    if spread.std is not None:
-        text += f" ± {spread.std:.1f}"
-    return f"{text} (n={spread.n})" if _show_n(spreads) else text
-
-
-def _rounded(value: float) -> float:
-    """Round to what is printed; the sum turns -0.0 into 0.0, which has no minus sign."""
-    return round(value, 1) + 0.0
+    text = spreads[key].text(form)
+    return f"{text} (n={spreads[key].n})" if _show_n(spreads) else text
 
 
 def _label(protocol: str, metric: str) -> str:

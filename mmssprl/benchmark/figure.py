@@ -8,17 +8,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ..benchmark.paper_numbers import PAPER
-from ..benchmark.results import (
+from ..visualization.style import DPI, INK, MUTED, PYRAMIDS, RC
+from .paper_numbers import PAPER
+from .results import (
     METRICS,
-    Profile,
     Result,
+    Size,
     aggregate,
-    check_report,
     order_protocols,
     order_weights,
 )
-from .style import DPI, INK, MUTED, PYRAMIDS, RC
 
 _PANEL_WIDTH_INCHES = 2.7
 _ROW_INCHES = 0.42
@@ -39,7 +38,7 @@ _SUBTITLES = {
 }
 
 
-def draw_benchmark(results: Sequence[Result], profile: Profile) -> Figure:
+def draw_benchmark(results: Sequence[Result], size: Size) -> Figure:
     """Draw the main metric of each protocol: a dot per seed and a line at the mean.
 
     Rows are weights in the order of the tables. Detection shows box and mask AP. Each axis spans
@@ -47,13 +46,12 @@ def draw_benchmark(results: Sequence[Result], profile: Profile) -> Figure:
     not lengths. A backbone without a done run is marked failed or skipped.
 
     Args:
-        results: All runs, at most one per weights, protocol and seed.
-        profile: Of the measured runs; only ``paper`` shows the paper's SS-PRL as dashed lines.
+        results: At least one, at most one per weights, protocol and seed.
+        size: Of the data; only ``paper`` shows the paper's SS-PRL as dashed lines.
 
     Raises:
-        ValueError: No results, two for the same run, or an unknown profile.
+        ValueError: Two results for the same run.
     """
-    check_report(results, profile)
     names = order_weights(results)
     protocols = order_protocols(results)
     num_columns = min(_MAX_PANEL_COLUMNS, len(protocols))
@@ -70,8 +68,7 @@ def draw_benchmark(results: Sequence[Result], profile: Profile) -> Figure:
             layout="constrained",
         )
         figure.suptitle(
-            f"Benchmark, profile {profile}: a dot per seed, a line at the mean\n"
-            f"{_SUBTITLES[profile]}",
+            f"Benchmark, size {size}: a dot per seed, a line at the mean\n{_SUBTITLES[size]}",
             x=0.01,
             ha="left",
             fontsize=11,
@@ -79,7 +76,7 @@ def draw_benchmark(results: Sequence[Result], profile: Profile) -> Figure:
         grid = figure.subplots(num_rows, num_columns, sharey=True, squeeze=False)
         for axes, protocol in zip(grid.flat, protocols, strict=False):
             own = [result for result in results if result.protocol == protocol]
-            _draw_protocol(axes, own, protocol, names, with_paper=profile == "paper")
+            _draw_protocol(axes, own, protocol, names, with_paper=size == "paper")
         for axes in list(grid.flat)[len(protocols) :]:
             axes.set_visible(False)
     return figure

@@ -1,0 +1,84 @@
+"""Take a work dir for a benchmark, get the data there, and plan the runs."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from mmengine.config import Config
+
+from ..datasets.scenes.sample import generate_sample
+from ..shipped import shipped
+from .plan import Plan, make_plan
+from .protocols import DATA, choose_protocols
+from .results import Size
+from .rows import Weights, find_weights
+from .work_dir import claim, digest, start_anew
+
+
+def plan_in_work_dir(
+    work_dir: Path,
+    weights: Sequence[str],
+    *,
+    size: Size,
+    config: str | None,
+    protocol_names: Sequence[str] | None,
+    data: str | None,
+    num_seeds: int,
+    num_gpus: int,
+    resume: bool,
+    overwrite: bool,
+    log: Callable[[str], object],
+) -> Plan:
+    """Plan a benchmark and write its configs.
+
+    The arguments are the options of the command; ``log`` receives lines about what is planned.
+
+    Raises:
+        FileExistsError: The work dir is used, and neither flag is given.
+        FileNotFoundError: Weights or data that are not there.
+        ValueError: Arguments that do not fit each other or the runs of the work dir.
+    """
+    protocols = choose_protocols(size, protocol_names)
+    rows = find_weights(weights, config)
+    folder = Path(data or "data")
+    generated = size == "scenes" and not data
+    settings = {"size": size, "data": None if generated else str(folder.resolve())}
+    digests = {
+        "weights": {row.name: _digest(row) for row in rows},
+        "configs": {
+            p.name: digest(Config.fromfile(shipped(p.config)).to_dict()) for p in protocols
+        },
+    }
+    starts = [row.start for row in rows]
+    claim(work_dir, settings, digests, starts, resume=resume, overwrite=overwrite)
+    if generated:
+        folder = generate_sample(work_dir)
+    plan = make_plan(
+        rows,
+        protocols,
+        size=size,
+        data=folder,
+        work_dir=work_dir,
+        num_seeds=num_seeds,
+        num_gpus=num_gpus,
+    )
+    if overwrite:
+        start_anew(work_dir, settings, digests)
+    log("\n".join([f"data: {folder} (in place of {DATA[size].prefix})", *_describe(plan)]))
+    return plan
+
+
+def _digest(row: Weights) -> str:
+    """Tell a row by its backbone and what is in its file, wherever that is, or else by its word."""
+    word = "" if Path(row.start).is_file() else row.start
+    return digest([row.backbone, word], row.start)
+
+
+def _describe(plan: Plan) -> list[str]:
+    names = dict.fromkeys(run.protocol.name for run in plan.runs)
+    rows = dict.fromkeys(run.weights for run in plan.runs)
+    seeds = len({run.seed for run in plan.runs})
+    lines = [f"{len(plan.runs)} runs: {', '.join(names)}; {', '.join(rows)}; {seeds} seed(s)"]
+    needs = dict.fromkeys(need for run in plan.runs if not run.is_complete for need in run.needs)
+    lines += [f"before some of them: {need.name}, its output is in {need.folder}" for need in needs]
+    reasons = dict.fromkeys((result.protocol, result.reason) for result in plan.skipped)
+    return lines + [f"skipped: {protocol}: {reason}" for protocol, reason in reasons]

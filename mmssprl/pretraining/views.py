@@ -1,0 +1,46 @@
+"""Choose the sizes of the views from the size of the images and the device."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+SMALL_VIEWS = 6
+"""Of each image in the released code; the paper has none."""
+FULL_SHORT_SIDE_PX = 256
+"""Images at least this large on their short side are cut at the paper's sizes."""
+CPU_SCALE = 0.5
+"""Of the views on a CPU: a quarter of the pixels, and so of the work."""
+SIZE_STEP_PX = 16
+"""View sizes are multiples of it, as patch embeddings of transformers need."""
+
+
+def choose_views(
+    paper: Mapping[str, Any], short_side_px: int, on_gpu: bool, variant: str
+) -> tuple[dict[str, Any], str]:
+    """Return the paper's views, dicts of ``ViewLayout``, scaled to images and device; and why."""
+    scale = min(1.0, short_side_px / FULL_SHORT_SIDE_PX) * (1.0 if on_gpu else CPU_SCALE)
+    small = SMALL_VIEWS if variant == "released" else 0
+    reason = "the paper's sizes"
+    layout = {**paper, "num_small": small}
+    if scale < 1:
+        layout["image_px"] = _size(paper["image_px"] * scale)
+        layout["small_px"] = _size(paper["small_px"] * scale)
+        layout["levels"] = [_scaled(level, scale) for level in paper["levels"]]
+        why = [] if on_gpu else ["halved on a CPU"]
+        if short_side_px < FULL_SHORT_SIDE_PX:
+            why.append(f"scaled to images of {short_side_px} px")
+        reason = f"the paper's sizes {' and '.join(why)}, multiples of {SIZE_STEP_PX}"
+    if small:
+        reason += "; six small views as in the released code"
+    return layout, reason
+
+
+def _scaled(level: Mapping[str, Any], scale: float) -> dict[str, Any]:
+    """Return a level with smaller patches, and its image in the same proportion to them."""
+    patch_px = _size(level["patch_px"] * scale)
+    resize_px = math.ceil(patch_px * level["resize_px"] / level["patch_px"])
+    return {**level, "patch_px": patch_px, "resize_px": resize_px}
+
+
+def _size(px: float) -> int:
+    return max(2 * SIZE_STEP_PX, SIZE_STEP_PX * round(px / SIZE_STEP_PX))

@@ -1,0 +1,68 @@
+"""Runs that are command lines, each a process of its own."""
+
+import os
+import shlex
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from .run import Outcome, Run, RunFailedError
+
+_MAX_REASON = 200
+_TORCHRUN = "torch.distributed.elastic"
+"""Begins what torchrun prints after the traceback of a process that failed."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CommandRun(Run):
+    """Commands, one after the other; they measure nothing themselves.
+
+    Args:
+        commands: Each goes on where it was stopped.
+    """
+
+    commands: tuple[tuple[str, ...], ...]
+
+    @property
+    def log_file(self) -> Path:
+        """What the commands print, of all attempts."""
+        return self.folder / "run.log"
+
+    def shell_line(self) -> str:
+        """Return the commands as one line for a shell."""
+        return " && ".join(shlex.join(command) for command in self.commands)
+
+    def work(self, needed: Sequence[Outcome], threads: int) -> dict[str, Any]:
+        """Run the commands, up to the first that fails.
+
+        Raises:
+            RunFailedError: With the last line of the command that failed.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        env = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+        for command in self.commands:
+            start = self.log_file.stat().st_size if self.log_file.exists() else 0
+            with self.log_file.open("a") as file:
+                status = subprocess.run(
+                    command,
+                    env=env,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    stdin=subprocess.DEVNULL,
+                ).returncode
+            if status:
+                said = _last_line(self.log_file, start)[:_MAX_REASON]
+                raise RunFailedError(f"{said} (exit code {status}, {self.log_file})")
+        return {}
+
+
+def _last_line(path: Path, start: int) -> str:
+    """Return the last line that a command has written to a log, torchrun's own report aside."""
+    with path.open("rb") as file:
+        file.seek(start)
+        text = file.read().decode(errors="replace")
+    lines = takewhile(lambda line: _TORCHRUN not in line, text.splitlines())
+    return next((line.strip() for line in reversed(list(lines)) if line.strip()), "no output")

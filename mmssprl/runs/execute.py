@@ -1,0 +1,102 @@
+"""Do the work of runs, several at a time, and tell what is done and how long the rest will take."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from statistics import fmean
+
+from .run import Outcome, Run, RunFailedError
+
+
+def with_needs(runs: Iterable[Run]) -> list[Run]:
+    """Return the runs, and before each what it needs unless it is complete."""
+    found: dict[Run, None] = {}
+    for run in runs:
+        if not run.is_complete:
+            found.update(dict.fromkeys(with_needs(run.needs)))
+        found[run] = None
+    return list(found)
+
+
+def execute_runs(
+    runs: Sequence[Run],
+    *,
+    num_jobs: int,
+    threads: int = 1,
+    log: Callable[[str], object] = print,
+) -> list[Outcome]:
+    """Do everything that is not complete yet.
+
+    They begin in their order, each once the runs that it needs have ended. A run that fails is
+    reported, so are those that need it, and the next call tries them again; the others go on.
+
+    Args:
+        runs: What is wanted.
+        num_jobs: Runs at a time.
+        threads: CPU threads of each.
+        log: Receives a line about each run that has ended, with an estimate of the time left.
+
+    Returns:
+        An outcome for each of ``runs``.
+    """
+    waiting = with_needs(runs)
+    total, width = len(waiting), len(str(len(waiting)))
+    planned = set(waiting)
+    outcomes: dict[Run, Outcome] = {}
+    under_way: dict[Future[Outcome], Run] = {}
+    pool = ThreadPoolExecutor(num_jobs)  # its threads only wait for processes that do the work
+    try:
+        while waiting or under_way:
+            for run in list(waiting):
+                # What is not planned is needed by complete runs alone.
+                needs = [need for need in run.needs if need in planned]
+                if all(need in outcomes for need in needs):
+                    needed = {need: outcomes[need] for need in needs}
+                    under_way[pool.submit(_execute, run, needed, threads)] = run
+                    waiting.remove(run)
+            for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                run = under_way.pop(future)
+                outcome = outcomes[run] = future.result()
+                left = seconds_left([*under_way.values(), *waiting], outcomes) / num_jobs
+                reason = outcome.reason
+                told = f"failed, {reason}" if reason else run.summary(outcome.values)
+                log(
+                    f"[{len(outcomes):{width}}/{total}] {run.name}: {told}, "
+                    f"{outcome.seconds:.0f} s; about {left / 60:.0f} min left"
+                )
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return [outcomes[run] for run in runs]
+
+
+def seconds_left(runs: Iterable[Run], outcomes: Mapping[Run, Outcome]) -> float:
+    """Return what ``runs`` will take one after the other.
+
+    Args:
+        runs: Not ended yet.
+        outcomes: Of at least one run. Their mean is taken for a kind that has none among them.
+    """
+    seconds: defaultdict[str, list[float]] = defaultdict(list)
+    for run, outcome in outcomes.items():
+        seconds[run.kind].append(outcome.seconds)
+    known = [outcome.seconds for outcome in outcomes.values()]
+    return sum(fmean(seconds.get(run.kind) or known) for run in runs)
+
+
+def _execute(run: Run, needed: Mapping[Run, Outcome], threads: int) -> Outcome:
+    for need, outcome in needed.items():
+        if outcome.reason:
+            return Outcome({}, 0.0, reason=f"needs {need.name}, which failed: {outcome.reason}")
+    settings = run.settings([*needed.values()])
+    kept = run.kept(settings)
+    if kept:
+        return kept
+    start = time.perf_counter()
+    try:
+        values = run.work([*needed.values()], threads)
+    except RunFailedError as error:
+        return Outcome({}, time.perf_counter() - start, settings, str(error))
+    outcome = Outcome(values, time.perf_counter() - start, settings)
+    run.keep(outcome)
+    return outcome

@@ -1,0 +1,87 @@
+"""A run: work that is done once, in a folder of its own, and leaves a result file."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserRuntimeError
+from ..outputs import write_whole
+
+
+class RunFailedError(UserRuntimeError):
+    """Why a run has no result, in one line."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run.
+
+    Args:
+        values: What it measured, as JSON holds it.
+        seconds: Wall time of the call that ended it, >= 0.
+        settings: ``Run.settings`` of then.
+        reason: Why it failed, and so has no values; empty if it is done.
+    """
+
+    values: dict[str, Any]
+    seconds: float
+    settings: dict[str, Any] = field(default_factory=dict)
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Run(ABC):
+    """Work that is done once.
+
+    Args:
+        name: As in the lines of progress, such as ``linear-coco, random, seed 0``.
+        kind: Runs of one kind are taken to last equally long.
+        folder: Of all files of the run.
+        needs: Runs whose outcomes the work takes.
+    """
+
+    name: str
+    kind: str
+    folder: Path
+    needs: tuple["Run", ...] = ()
+
+    @abstractmethod
+    def work(self, needed: Sequence[Outcome], threads: int) -> dict[str, Any]:
+        """Do it with so many CPU threads, and return what it measured, as JSON holds it.
+
+        Raises:
+            RunFailedError: It gave no result.
+        """
+
+    def settings(self, needed: Sequence[Outcome]) -> dict[str, Any]:
+        """Return, as JSON holds it, what a kept result must have been made with to count."""
+        return {}
+
+    def summary(self, values: dict[str, Any]) -> str:
+        """Return what a line of progress tells of the result."""
+        return "done"
+
+    @property
+    def result_file(self) -> Path:
+        """Written last: its presence means that the run is complete."""
+        return self.folder / "result.json"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether its work would need no other run any more."""
+        return self.result_file.exists()
+
+    def keep(self, outcome: Outcome) -> None:
+        """Write the result file."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_whole(self.result_file, json.dumps(asdict(outcome), indent=2) + "\n")
+
+    def kept(self, settings: dict[str, Any]) -> Outcome | None:
+        """Return what an earlier call has left; None if that is nothing or made otherwise."""
+        if not self.result_file.exists():
+            return None
+        content = json.loads(self.result_file.read_text())
+        return Outcome(**content) if content.get("settings") == settings else None
