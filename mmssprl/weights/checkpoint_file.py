@@ -1,17 +1,15 @@
 """Files of weights, read without running any code that they name."""
 
-import pickle
-import zipfile
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
 from ..errors import UserFileNotFoundError, UserValueError
-from . import restricted_pickle
-from .safe_globals import training_types_allowed
+from .safe_pickle import SafeUnpickler, TolerantUnpickler, load_torch
 
 _PREFIX = "backbone."
 _TORCHVISION_CLASSIFIER = ("fc.weight", "fc.bias")
@@ -20,8 +18,8 @@ _TORCHVISION_CLASSIFIER = ("fc.weight", "fc.bias")
 def read_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool = False) -> Any:
     """Read what ``torch.save`` wrote, or a ``.safetensors`` file.
 
-    What a training writes beside tensors is read too, see ``safe_globals``; an object of any other
-    kind is replaced by an empty one, see ``restricted_pickle``.
+    What a training writes beside tensors is read too; an object of any other kind is replaced by
+    an empty one.
 
     Args:
         path: The file.
@@ -33,16 +31,12 @@ def read_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool =
         FileNotFoundError: There is no such file.
         ValueError: The file is of another kind or damaged.
     """
-    path = _existing(path)
+    path = existing_file(path)
     try:
         if path.suffix == ".safetensors":
-            return _read_safetensors(path, map_location)
-        options = _options(path, map_location, mmap)
-        try:
-            with training_types_allowed():
-                return torch.load(path, weights_only=True, **options)
-        except pickle.UnpicklingError:
-            return torch.load(path, pickle_module=restricted_pickle, weights_only=False, **options)
+            state = load_file(path)
+            return {key: value.to(map_location or "cpu") for key, value in state.items()}
+        return load_torch(path, TolerantUnpickler, map_location=map_location, mmap=mmap)
     except Exception as error:  # torch, pickle and safetensors have many classes of them
         raise UserValueError(
             f"weights must be a file of tensors that torch.save or safetensors wrote, but {path} "
@@ -61,10 +55,9 @@ def read_training_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
         FileNotFoundError: There is no such file.
         ValueError: The file is damaged, or holds what no training of mmengine writes.
     """
-    path = _existing(path)
+    path = existing_file(path)
     try:
-        with training_types_allowed():
-            return torch.load(path, weights_only=True, **_options(path, "cpu", mmap))
+        return load_torch(path, SafeUnpickler, mmap=mmap)
     except Exception as error:  # torch and pickle have many classes of them
         raise UserValueError(
             f"only a checkpoint that a training of mmengine wrote can be resumed, but {path} "
@@ -189,20 +182,13 @@ def check_finite(state: dict[str, Tensor], path: str | Path) -> None:
         )
 
 
-def _existing(path: str | Path) -> Path:
+def existing_file(path: str | Path) -> Path:
+    """Refuse a path without a file.
+
+    Raises:
+        FileNotFoundError: There is none.
+    """
     path = Path(path)
     if not path.is_file():
         raise UserFileNotFoundError(f"weights must be an existing file, but there is no {path}.")
     return path
-
-
-def _options(path: Path, map_location: Any, mmap: bool) -> dict[str, Any]:
-    # Files of torch < 1.6 are no archives and cannot be mapped.
-    return {"map_location": map_location, "mmap": mmap and zipfile.is_zipfile(path)}
-
-
-def _read_safetensors(path: Path, map_location: Any) -> dict[str, Tensor]:
-    from safetensors.torch import load_file
-
-    state = load_file(path)
-    return state if map_location is None else {k: v.to(map_location) for k, v in state.items()}

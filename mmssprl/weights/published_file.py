@@ -1,7 +1,5 @@
 """Published checkpoints of any kind, read without running any code that they name."""
 
-import collections
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import UserFileNotFoundError, UserValueError
-from .checkpoint_file import check_finite, read_checkpoint
+from ..errors import UserValueError
+from .checkpoint_file import check_finite, existing_file, read_checkpoint
+from .safe_pickle import SafeUnpickler
 
 _DDP_PREFIX = "module."
 
@@ -71,54 +70,13 @@ def read_numpy_pickle(path: str | Path) -> Any:
         FileNotFoundError: There is no such file.
         ValueError: The pickle asks for anything else, or is damaged.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise UserFileNotFoundError(f"weights must be an existing file, but there is no {path}.")
+    path = existing_file(path)
     try:
         with path.open("rb") as file:
-            return _ArrayUnpickler(file, encoding="latin1").load()
+            return SafeUnpickler(file, encoding="latin1").load()
     except Exception as error:  # damaged pickles raise almost any class
         raise UserValueError(
             f"a pickle of weights must hold numpy arrays and plain values only, but {path} cannot "
             f"be read as that ({type(error).__name__}: {error}); download it again, or save its "
             "arrays as a torch or safetensors file."
         ) from error
-
-
-def _encode_latin1(text: str, encoding: str) -> bytes:
-    """Do what protocol 2 asks ``_codecs.encode`` for: bytes that are written as text."""
-    if encoding != "latin1":
-        raise pickle.UnpicklingError(f"text in the encoding {encoding!r}")
-    return text.encode("latin1")
-
-
-def _allowed_globals() -> dict[tuple[str, str], Any]:
-    """What pickles of arrays name; numpy 1 and 2 call the same functions by two module names."""
-    array = np.zeros(1, dtype=np.float32)
-    reconstruct: Any = array.__reduce__()[0]
-    from_buffer: Any = array.__reduce_ex__(5)[0]
-    scalar: Any = array[0].__reduce__()[0]
-    allowed: dict[tuple[str, str], Any] = {
-        ("numpy", "ndarray"): np.ndarray,
-        ("numpy", "dtype"): np.dtype,
-        ("_codecs", "encode"): _encode_latin1,
-        ("collections", "OrderedDict"): collections.OrderedDict,
-    }
-    for core in ("numpy.core", "numpy._core"):
-        allowed[f"{core}.multiarray", "_reconstruct"] = reconstruct
-        allowed[f"{core}.multiarray", "scalar"] = scalar
-        allowed[f"{core}.numeric", "_frombuffer"] = from_buffer
-    return allowed
-
-
-_ALLOWED = _allowed_globals()
-
-
-class _ArrayUnpickler(pickle.Unpickler):
-    """Knows the functions that build arrays and no other."""
-
-    def find_class(self, module_name: str, global_name: str) -> Any:
-        """Look a name up in the table; nothing is imported."""
-        if (module_name, global_name) not in _ALLOWED:
-            raise pickle.UnpicklingError(f"it asks for {module_name}.{global_name}")
-        return _ALLOWED[module_name, global_name]
