@@ -8,7 +8,14 @@ from typing import Any
 import torchvision
 from torch import Tensor
 
-from ..._dependencies import OFFICIAL, ONEDL, installed_version, is_importable
+from ..._dependencies import (
+    OFFICIAL,
+    ONEDL,
+    distribution,
+    installed_version,
+    is_importable,
+    what_to_install,
+)
 from ..backbone import quiet
 from ..checkpoint_file import read_state
 from .plain import load_own, write_pth, write_safetensors
@@ -132,8 +139,8 @@ def _fields(source: Source) -> str:
 
 def _import_resnet(package: str) -> ModuleType | str:
     """Return the module of its ResNet, or say why there is none."""
-    family = ONEDL if installed_version(ONEDL["mmengine"].distribution) else OFFICIAL
-    spec = f"'{family[package].spec}'"
+    family = ONEDL if installed_version(distribution(ONEDL["mmengine"])) else OFFICIAL
+    spec = f"'{what_to_install(family[package])}'"
     if not is_importable(package):
         return not_installed(package, spec)
     try:
