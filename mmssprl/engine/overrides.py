@@ -10,13 +10,14 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from mmengine import registry as registries
 from mmengine.config import Config
 from mmengine.registry import RUNNERS, Registry
 from mmengine.runner import Runner
 
+from .. import registry as registries
 from ..console import import_quietly
 from ..errors import UserValueError
+from ..registry import class_of
 
 _READ_BY_RUNNER = (
     *("model_wrapper_cfg", "find_unused_parameters", "sync_bn", "compile", "runner_type"),
@@ -228,14 +229,5 @@ def _parameters(kind: Any, cfg: Config) -> set[str]:
 def _find_class(name: str, scope: str) -> Any:
     if scope in ("mmdet", "mmseg"):
         import_quietly(f"{scope}.datasets")  # which the search imports, and which prints
-    for root in vars(registries).values():
-        # mmengine looks for the inferencers of a scope in a module that mmssprl does not have.
-        if isinstance(root, Registry) and root not in (
-            registries.INFERENCERS,
-            registries.FUNCTIONS,
-        ):
-            with root.switch_scope_and_registry(scope) as registry:
-                found = registry.get(name)
-            if found is not None:
-                return found
-    return None
+    own = [found for found in vars(registries).values() if isinstance(found, Registry)]
+    return next((found for one in own if (found := class_of(name, one, scope))), None)
