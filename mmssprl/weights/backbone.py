@@ -1,7 +1,7 @@
 """Backbones from configs, filled from the files that training leaves behind."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -70,8 +70,13 @@ def build_backbone(cfg: Config, *, scope: str = "mmssprl") -> Any:
     """
     spec = cfg.model.backbone.to_dict()
     spec.pop("init_cfg", None)
+    return build_model(spec, scope=scope)
+
+
+def build_model(spec: Mapping[str, Any], *, scope: str = "mmssprl") -> Any:
+    """Build a model, or a part of one, from its config, in silence."""
     with quiet(), DefaultScope.overwrite_default_scope(scope):
-        return MODELS.build(spec)
+        return MODELS.build(dict(spec))
 
 
 def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:

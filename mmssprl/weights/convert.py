@@ -10,16 +10,14 @@ from typing import Any
 
 import torch
 from mmengine.config import Config
-from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
 from ..errors import UserValueError
 from ..outputs import prepare_output
-from ..registry import MODELS
 from ..shipped import config_file, shipped
-from .checkpoint_file import list_faults
+from .backbone import build_model
+from .checkpoint_file import list_faults, read_state
 from .key_tables import SSPRL, Layout, find_layout, ssprl_name
-from .published_file import read_published
 
 RELEASED_CONFIG = "configs/ssprl/ssprl-released_resnet50_2xb64-coslr-200e_coco.py"
 
@@ -100,14 +98,14 @@ def convert_weights(
         )
     for path in (out, beside):
         prepare_output(path, force=force)
-    state = read_published(file)
+    state = read_state(file)
     layout, evidence = find_layout(state, source, file=str(file))
     trunk = {name: value for k, value in state.items() if (name := layout.trunk_name(k))}
     backbone = read_architecture(trunk, file)
     if layout is SSPRL:
         cfg = _read_config(config or shipped(RELEASED_CONFIG))
         tensors = {ssprl_name(key): value for key, value in state.items()}
-        model, owner = _build_model(cfg), str(cfg.filename)
+        owner = str(cfg.filename)
         remedy = "pass --config with the config of the network that was trained."
     else:
         if config is not None:
@@ -117,8 +115,12 @@ def convert_weights(
             )
         cfg = Config({"model": {"backbone": backbone}})
         tensors = trunk
-        model, owner = _build(backbone), f"mmpretrain's ResNet-{backbone['depth']}"
+        owner = f"mmpretrain's ResNet-{backbone['depth']}"
         remedy = "download the file again, or pass one that holds a plain ResNet."
+    # What the file does not fill, such as a seed, is always the same.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = build_model(cfg.model if layout is SSPRL else backbone)
     completed = _fill(model, tensors, f"{file} must fit {owner}", remedy)
     # Training runs channels-last; readers expect torch's default layout.
     filled = {key: value.contiguous() for key, value in model.state_dict().items()}
@@ -187,18 +189,6 @@ def _read_config(path: str | Path) -> Config:
             f"pass one of configs/ssprl, such as {RELEASED_CONFIG}."
         )
     return cfg
-
-
-def _build(spec: Mapping[str, Any]) -> nn.Module:
-    with DefaultScope.overwrite_default_scope("mmssprl"):
-        return MODELS.build(dict(spec))
-
-
-def _build_model(cfg: Config) -> nn.Module:
-    """Build the whole model; what the file does not fill, such as a seed, is always the same."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return _build(cfg.model.to_dict())
 
 
 def _fill(

@@ -80,6 +80,12 @@ def _is_ignored(value: Any) -> bool:
     return issubclass(value if isinstance(value, type) else type(value), _Ignored)
 
 
+def is_archive(path: Path) -> bool:
+    """Whether ``torch.load`` takes the file for a zip archive."""
+    with path.open("rb") as file:
+        return file.read(len(_ARCHIVE)) == _ARCHIVE
+
+
 def load_torch(
     path: Path, unpickler: type[SafeUnpickler], *, map_location: Any = "cpu", mmap: bool = False
 ) -> Any:
@@ -95,11 +101,9 @@ def load_torch(
         UnpicklingError: An unknown name, or a TorchScript archive. A damaged file raises errors of
             almost any class.
     """
-    with path.open("rb") as file:
-        # What torch.load goes by. Files of torch < 1.6 are no archives and cannot be mapped.
-        is_archive = file.read(len(_ARCHIVE)) == _ARCHIVE
+    is_zip = is_archive(path)  # files of torch < 1.6 are none and cannot be mapped
     # torch.load would hand such an archive to torch.jit.load, which no unpickler sees.
-    if is_archive and "constants.pkl" in torch._C.PyTorchFileReader(str(path)).get_all_records():
+    if is_zip and "constants.pkl" in torch._C.PyTorchFileReader(str(path)).get_all_records():
         raise pickle.UnpicklingError("it is a TorchScript archive")
     module = SimpleNamespace(
         __name__=__name__,
@@ -111,7 +115,7 @@ def load_torch(
         map_location=map_location,
         pickle_module=module,
         weights_only=False,  # it would bring torch's own unpickler, which refuses log buffers
-        mmap=mmap and is_archive,
+        mmap=mmap and is_zip,
     )
 
 

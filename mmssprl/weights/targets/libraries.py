@@ -18,7 +18,7 @@ from ..._dependencies import (
 )
 from ..backbone import quiet
 from ..checkpoint_file import read_state
-from .plain import load_own, write_pth, write_safetensors
+from .plain import load_own
 from .target import Features, Loaded, Source, last_and_pooled
 
 CLASSIFIER = ("fc.weight", "fc.bias")
@@ -55,11 +55,6 @@ def load_torchvision(path: Path, source: Source) -> Loaded:
 
     note = f"torchvision.models.{name}().load_state_dict(torch.load(FILE), strict=False)"
     return Loaded(f"torchvision {name}", run, file, model.state_dict(), (note,))
-
-
-def write_timm(source: Source, path: Path) -> None:
-    """Write safetensors or what ``torch.save`` writes, as the name says."""
-    (write_safetensors if path.suffix == ".safetensors" else write_pth)(source, path)
 
 
 def load_timm(path: Path, source: Source) -> Loaded:
