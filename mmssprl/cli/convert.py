@@ -111,9 +111,8 @@ def format_report(report: "ConvertReport") -> str:
     weights, config = shlex.quote(str(report.weights)), shlex.quote(str(report.config))
     probe = f"python -m mmssprl probe {weights} data/VOCdevkit --config {config}"
     train = f"python tools/train.py {config} --cfg-options load_from={weights}"
-    return "\n".join(
-        [aligned_pairs(rows), "", "next:", *([f"  {train}"] if report.kept else []), f"  {probe}"]
-    )
+    commands = [train, probe] if report.kept else [probe]
+    return "\n".join([aligned_pairs(rows), "", "next:", *(f"  {line}" for line in commands)])
 
 
 def _counts(groups: dict[str, int]) -> str:

@@ -29,9 +29,8 @@ class TestReadState:
         check(read_state(published.save(content, tmp_path / "w.pth")))
 
     def test_goes_by_the_content_of_what_torch_saved_under_another_name(self, tmp_path):
-        torch.save(
-            {key: torch.from_numpy(value) for key, value in ARRAYS.items()}, tmp_path / "w.pkl"
-        )
+        state = {key: torch.from_numpy(value) for key, value in ARRAYS.items()}
+        torch.save(state, tmp_path / "w.pkl")
         check(read_state(tmp_path / "w.pkl"))
 
     def test_keeps_a_prefix_that_not_all_keys_have(self, tmp_path):

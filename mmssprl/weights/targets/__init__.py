@@ -8,6 +8,7 @@ from .plain import load_own, load_whole, write_state
 from .target import Features, Loaded, Source, Target, last_and_pooled
 
 _PTH = (".pth", ".pt")
+_TIMM = (".safetensors", *_PTH)
 _ONNX_TOLERANCE = 1e-4
 """onnxruntime fuses BatchNorm into the convolutions, in float32."""
 
@@ -21,9 +22,7 @@ _ALL = (
         load_torchvision,
         own_keys=CLASSIFIER,
     ),
-    Target(
-        "timm", (".safetensors", *_PTH), accept_resnet("timm", STANDARD), write_state, load_timm
-    ),
+    Target("timm", _TIMM, accept_resnet("timm", STANDARD), write_state, load_timm),
     Target("mmdet", _PTH, accept_resnet("mmdet", PLAIN), write_state, load_mmdet),
     Target("mmseg", _PTH, accept_resnet("mmseg", PLAIN), write_state, load_mmseg),
     Target(
