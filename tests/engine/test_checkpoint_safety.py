@@ -10,7 +10,6 @@ import pytest
 import torch
 from linear_config import CONFIG as LINEAR
 from mmengine.config import Config
-from mmengine.logging import HistoryBuffer
 from mmengine.model import initialize
 from mmengine.runner.checkpoint import CheckpointLoader
 from probe_folders import write_coco
@@ -154,20 +153,6 @@ class TestTraps:
         apply_weights(cfg, "w.pth")
         assert cfg.custom_hooks[0].weights.endswith("w.pth")
         assert not folder.exists()
-
-    def test_the_stand_in_for_getattr_reaches_nothing_else(self, tmp_path):
-        class Method:
-            def __reduce__(self):
-                return getattr, (HistoryBuffer, "update")
-
-        torch.save({"a": Method()}, tmp_path / "w.pth")
-        with pytest.raises(UserError, match="cannot be read as one"):
-            read_training_checkpoint(tmp_path / "w.pth")
-
-    def test_torchscript_archives_are_refused(self, tmp_path):
-        torch.jit.script(nn.Linear(1, 1)).save(str(tmp_path / "w.pth"))
-        with pytest.raises(UserError, match=r"w.pth cannot be read \("):
-            read_checkpoint(tmp_path / "w.pth")
 
 
 class TestOwnCheckpoints:

@@ -81,11 +81,13 @@ class TestLoadTorch:
         [
             Holder(),
             types.SimpleNamespace(a=1),
+            collections.deque([1, 2]),
+            collections.defaultdict(int, a=1),
             np.zeros(2).view(Array),
             Calling(getattr, HistoryBuffer, "update"),
             Calling(getattr, Holder, "__init__"),
         ],
-        ids=["object", "namespace", "array", "method", "attribute"],
+        ids=["object", "namespace", "list", "dict", "array", "method", "attribute"],
     )
     def test_an_unknown_object_is_refused_or_left_empty(self, tmp_path, form, content):
         path = save({"unknown": content, "known": torch.ones(1)}, tmp_path / "w.pth", form)
