@@ -39,14 +39,17 @@ _FIELDS = {
         *("dwconv_decay_mult", "dcn_offset_lr_mult", "bypass_duplicate"),
     ),
 }
-"""Dicts by name that are read field by field; fields that nobody knows are passed over."""
+"""All fields of the dicts whose readers look for these and ignore every other."""
 _CLOSED = ("model.train_cfg", "model.test_cfg")
-"""So are these, by the models of mmdet and mmseg: only fields that the config has are known."""
+"""The models of mmdet and mmseg read these the same way, but each model looks for other fields.
+What the config has is then all that is known."""
 _HOOKS = ("default_hooks", "custom_hooks")
 _SIMILAR = 0.85
-"""Of difflib: 'intervall' and 'interval' have 0.94, no two fields that are used here as much."""
+"""From this ratio of difflib on a field counts as misspelt: 'intervall' and 'interval' have 0.94,
+and no two fields that are used here have as much."""
 _SIMILAR_KEY = 0.88
-"""'val_evaluator_abs', a helper in one of mmdet's configs, has 0.867 to a key of a run."""
+"""The same for keys of a run. It is higher because 'val_evaluator_abs', a helper in one of mmdet's
+configs, has a ratio of 0.867 to a key."""
 _MAX_NAMED = 6
 _OF_LOOP = re.compile(r"(train|val|test)_(dataloader|cfg|evaluator)")
 

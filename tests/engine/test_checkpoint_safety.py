@@ -120,6 +120,20 @@ class TestTraps:
             with pytest.raises(UserError, match=rf"a file or an http.* but got {name}; download"):
                 CheckpointLoader.load_checkpoint(name)
 
+    def test_names_of_publishers(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+        (tmp_path / "hub/checkpoints").mkdir(parents=True)
+        state = {"backbone.a": torch.ones(1), "head.b": torch.ones(1)}
+        torch.save({"state_dict": state}, tmp_path / "hub/checkpoints/w.pth")
+        loader = "mmssprl.engine.checkpoint_loader"
+        places = {"w": "https://example.org/w.pth"}
+        monkeypatch.setattr(f"{loader}.get_mmcls_models", lambda: places)
+        found = CheckpointLoader.load_checkpoint("mmcls://w")
+        assert found["state_dict"].keys() == {"a"}
+        for scheme in ("mmcls", "torchvision", "open-mmlab"):
+            with pytest.raises(UserError, match=rf"but {scheme} has none called 'nothing'; give"):
+                CheckpointLoader.load_checkpoint(f"{scheme}://nothing")
+
     @pytest.mark.parametrize(
         "words",
         [
