@@ -66,6 +66,8 @@ def class_of(kind: Any, registry: Registry, scope: str = "mmssprl") -> type | No
         scope: ``default_scope`` of the config, where a bare name is looked up.
     """
     if isinstance(kind, str):
+        if scope in ("mmdet", "mmseg"):
+            import_quietly(f"{scope}.datasets")  # which the search imports, and which prints
         with registry.switch_scope_and_registry(scope) as inner:
             kind = inner.get(kind)
     return kind if isinstance(kind, type) else None

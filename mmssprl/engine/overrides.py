@@ -15,7 +15,6 @@ from mmengine.registry import RUNNERS, Registry
 from mmengine.runner import Runner
 
 from .. import registry as registries
-from ..console import import_quietly
 from ..errors import UserValueError
 from ..registry import class_of
 
@@ -215,10 +214,11 @@ def _check_new(
 
 def _parameters(kind: Any, cfg: Config) -> set[str]:
     """Return the names of the arguments that a registered class takes, none if it is unknown."""
-    if isinstance(kind, str):
-        kind = _find_class(kind, cfg.get("default_scope", "mmssprl"))
+    scope = cfg.get("default_scope", "mmssprl")
+    places = [place for place in vars(registries).values() if isinstance(place, Registry)]
+    found = next((found for place in places if (found := class_of(kind, place, scope))), None)
     names: set[str] = set()
-    for base in inspect.getmro(kind) if inspect.isclass(kind) else ():
+    for base in inspect.getmro(found) if found else ():
         if "__init__" in vars(base) and base is not object:
             parameters = inspect.signature(vars(base)["__init__"]).parameters.values()
             names |= {
@@ -227,10 +227,3 @@ def _parameters(kind: Any, cfg: Config) -> set[str]:
             if not any(p.kind == p.VAR_KEYWORD for p in parameters):
                 break
     return names - {"self"}
-
-
-def _find_class(name: str, scope: str) -> Any:
-    if scope in ("mmdet", "mmseg"):
-        import_quietly(f"{scope}.datasets")  # which the search imports, and which prints
-    own = [found for found in vars(registries).values() if isinstance(found, Registry)]
-    return next((found for one in own if (found := class_of(name, one, scope))), None)

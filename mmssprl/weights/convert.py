@@ -1,7 +1,6 @@
 """Published checkpoints, converted to the names and files of this package."""
 
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from mmengine.config import Config
 from torch import Tensor, nn
 
 from ..errors import UserValueError
-from ..outputs import prepare_output
+from ..outputs import prepare_output, whole_file
 from ..shipped import config_file, shipped
 from .backbone import build_model
 from .checkpoint_file import list_faults, read_state
@@ -124,13 +123,9 @@ def convert_weights(
     completed = _fill(model, tensors, f"{file} must fit {owner}", remedy)
     # Training runs channels-last; readers expect torch's default layout.
     filled = {key: value.contiguous() for key, value in model.state_dict().items()}
-    # Written elsewhere first: a full disk or a stop must not leave one half, or destroy old files.
-    with tempfile.TemporaryDirectory(dir=out.parent) as folder:
-        weights, described = Path(folder) / out.name, Path(folder) / beside.name
+    with whole_file(out, "wb") as weights, whole_file(beside) as described:
         torch.save({"state_dict": filled} if layout is SSPRL else filled, weights)
-        cfg.dump(described)
-        weights.replace(out)
-        described.replace(beside)
+        described.write(cfg.pretty_text)
     heads = tensors if layout is SSPRL else {}
     return ConvertReport(
         layout=layout,
