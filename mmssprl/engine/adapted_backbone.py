@@ -11,6 +11,7 @@ import torch
 from mmengine.config import Config
 from mmengine.logging import print_log
 from mmpretrain.models import ResNet
+from mmpretrain.models.backbones.resnet import get_expansion
 from torch import Tensor, nn
 
 from ..errors import UserValueError
@@ -23,8 +24,6 @@ _RESNET_FIELDS = (
     *("depth", "stem_channels", "base_channels", "num_stages", "strides", "dilations"),
     *("style", "deep_stem", "avg_down"),
 )
-_EXPANSIONS = {18: 1, 34: 1}
-_BOTTLENECK_EXPANSION = 4
 _PROBE_PX = 224
 """Side of the image that shows the number of features; not every transformer takes another."""
 
@@ -110,7 +109,8 @@ def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
         cfg.model.backbone = {k: v for k, v in backbone.items() if k != "init_cfg"}
         cfg.model.head.in_channels = _num_features(cfg)
         return
-    if class_of(backbone["type"], MODELS) is not ResNet:
+    kind: Any = class_of(backbone["type"], MODELS)
+    if kind is not ResNet:
         raise UserValueError(
             f"the configs of {scope} are for ResNets, but the backbone is {backbone['type']}; "
             "write a config of your own for it, or leave the protocol out."
@@ -121,7 +121,7 @@ def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
     cfg.model.backbone.update(own)
     num_stages = own.get("num_stages", 4)
     cfg.model.backbone.out_indices = tuple(range(num_stages))
-    expansion = _EXPANSIONS.get(own["depth"], _BOTTLENECK_EXPANSION)
+    expansion = get_expansion(ResNet.arch_settings[own["depth"]][0])
     channels = [own.get("base_channels", 64) * 2**i * expansion for i in range(num_stages)]
     if scope == "mmdet":
         _fit_pyramid(cfg.model, channels)

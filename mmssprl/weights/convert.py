@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 from mmengine.config import Config
+from mmpretrain.models import ResNet
+from mmpretrain.models.backbones.resnet import Bottleneck
 from torch import Tensor, nn
 
 from ..errors import UserValueError
@@ -21,13 +23,10 @@ from .key_tables import SSPRL, Layout, find_layout, ssprl_name
 RELEASED_CONFIG = "configs/ssprl/ssprl-released_resnet50_2xb64-coslr-200e_coco.py"
 
 _STEP_COUNTER = "num_batches_tracked"
-_DEPTHS: dict[tuple[str, tuple[int, ...]], int] = {
-    ("basic", (2, 2, 2, 2)): 18,
-    ("basic", (3, 4, 6, 3)): 34,
-    ("bottleneck", (3, 4, 6, 3)): 50,
-    ("bottleneck", (3, 4, 23, 3)): 101,
-    ("bottleneck", (3, 8, 36, 3)): 152,
+_DEPTHS = {
+    (block is Bottleneck, blocks): depth for depth, (block, blocks) in ResNet.arch_settings.items()
 }
+"""Depth of a ResNet by whether its blocks are bottlenecks, and their number per stage."""
 _USUAL_WIDTH = 64
 
 
@@ -157,14 +156,15 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str
         1 + max(int(match[2]) for match in found if int(match[1]) == stage)
         for stage in sorted(stages)
     )
-    kind = "bottleneck" if any(key.endswith(".conv3.weight") for key in trunk) else "basic"
-    if (kind, blocks) not in _DEPTHS:
+    has_bottlenecks = any(key.endswith(".conv3.weight") for key in trunk)
+    kind = "bottleneck" if has_bottlenecks else "basic"
+    if (has_bottlenecks, blocks) not in _DEPTHS:
         raise UserValueError(
             "the backbone must be a ResNet of depth 18, 34, 50, 101 or 152, but the keys of "
             f"{file} show {kind} blocks, {blocks} per stage; download the file again, or pass one "
             "that holds a plain ResNet."
         )
-    config: dict[str, Any] = {"type": "ResNet", "depth": _DEPTHS[kind, blocks]}
+    config: dict[str, Any] = {"type": "ResNet", "depth": _DEPTHS[has_bottlenecks, blocks]}
     for setting, key in (
         ("stem_channels", "conv1.weight"),
         ("base_channels", "layer1.0.conv1.weight"),

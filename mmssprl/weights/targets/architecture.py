@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mmpretrain.models import ResNet
+from mmpretrain.models.backbones.resnet import get_expansion
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ...errors import UserValueError
@@ -11,8 +12,6 @@ from .target import Source
 
 _ANY = "backbone, safetensors or onnx"
 _ANY_RESNET = "backbone, safetensors, onnx, mmdet or mmseg"
-_BASIC_BLOCK_DEPTHS = (18, 34)
-_BOTTLENECK_EXPANSION = 4
 
 PLAIN: Mapping[str, Any] = {"deep_stem": False}
 """What tensors are named alike for in mmpretrain, mmdet and mmseg."""
@@ -55,7 +54,7 @@ def check_resnet(source: Source, wanted: Mapping[str, Any], target: str) -> None
             f"target {target} must get a ResNet, but the backbone of {source.cfg.filename} is "
             f"a {type(backbone).__name__}; export it to {_ANY}."
         )
-    expansion = 1 if backbone.depth in _BASIC_BLOCK_DEPTHS else _BOTTLENECK_EXPANSION
+    expansion = get_expansion(ResNet.arch_settings[backbone.depth][0])
     values = {
         name: value[: backbone.num_stages] if isinstance(value, tuple) else value
         for name, value in {**wanted, "expansion": expansion}.items()
