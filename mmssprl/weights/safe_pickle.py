@@ -7,6 +7,7 @@ mmengine are made of. Nothing else is ever imported or called.
 
 import collections
 import pickle
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -98,13 +99,16 @@ def load_torch(
         mmap: Leave the tensors in the file, which must not change meanwhile.
 
     Raises:
-        UnpicklingError: An unknown name, or a TorchScript archive. A damaged file raises errors of
-            almost any class.
+        UnpicklingError: An unknown name, a TorchScript archive, or a tar file. A damaged file
+            raises errors of almost any class.
     """
     is_zip = is_archive(path)  # files of torch < 1.6 are none and cannot be mapped
     # torch.load would hand such an archive to torch.jit.load, which no unpickler sees.
     if is_zip and "constants.pkl" in torch._C.PyTorchFileReader(str(path)).get_all_records():
         raise pickle.UnpicklingError("it is a TorchScript archive")
+    # The format of torch 0.1, whose members torch.load would unpack into a folder.
+    if not is_zip and tarfile.is_tarfile(path):
+        raise pickle.UnpicklingError("it is a tar archive")
     module = SimpleNamespace(
         __name__=__name__,
         Unpickler=unpickler,

@@ -4,6 +4,7 @@ import collections
 import io
 import os
 import pickle
+import tarfile
 import types
 
 import numpy as np
@@ -119,6 +120,15 @@ class TestLoadTorch:
         torch.jit.script(nn.Linear(1, 1)).save(str(tmp_path / "w.pth"))
         monkeypatch.setattr(torch.jit, "load", lambda *_, **__: pytest.fail("was loaded"))
         with pytest.raises(pickle.UnpicklingError, match="TorchScript"):
+            load_torch(tmp_path / "w.pth", unpickler)
+
+    @pytest.mark.parametrize("unpickler", BOTH)
+    def test_tar_files_never_reach_torch(self, tmp_path, monkeypatch, unpickler):
+        (tmp_path / "storages").write_bytes(pickle.dumps(0, protocol=2))
+        with tarfile.open(tmp_path / "w.pth", "w") as file:
+            file.add(tmp_path / "storages", "storages")
+        monkeypatch.setattr(torch, "load", lambda *_, **__: pytest.fail("was loaded"))
+        with pytest.raises(pickle.UnpicklingError, match="tar archive"):
             load_torch(tmp_path / "w.pth", unpickler)
 
     def test_a_file_cannot_change_the_functions_that_it_names(self):
