@@ -8,88 +8,36 @@ reads metadata only: torch is not imported.
 
 import importlib.metadata
 import importlib.util
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Literal
 
-Family = Literal["onedl", "openmmlab"]
-Version = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Requirement:
-    """One distribution that can provide a module, and the versions that fit.
-
-    Args:
-        distribution: Name pip knows.
-        low: First version that fits. A pre-release counts as the release it leads to.
-        high: First version that no longer fits; None: no limit is known.
-        advice: What pip is told to install where that is narrower than the range.
-    """
-
-    distribution: str
-    low: Version
-    high: Version | None
-    advice: str | None = None
-
-    def accepts(self, version: str) -> bool:
-        """Whether low <= version < high."""
-        number = parse_version(version)
-        return number >= self.low and (self.high is None or number < self.high)
-
-    @property
-    def range_spec(self) -> str:
-        """The distribution with its range, for example ``onedl-mmcv>=2.3,<2.4``."""
-        spec = f"{self.distribution}>={_dotted(self.low)}"
-        return spec if self.high is None else f"{spec},<{_dotted(self.high)}"
-
-    @property
-    def spec(self) -> str:
-        """What pip is told to install."""
-        return self.advice or self.range_spec
-
-
-TORCH = {
-    "torch": Requirement("torch", (2, 4), None),
-    "torchvision": Requirement("torchvision", (0, 19), None),
-}
+TORCH = {"torch": "torch>=2.4", "torchvision": "torchvision>=0.19"}
 
 # mmcv < 2.4: OneDL's mmpretrain, mmdet and mmseg assert it.
 ONEDL = {
-    "mmengine": Requirement("onedl-mmengine", (0, 10, 10), (0, 11)),
-    "mmcv": Requirement("onedl-mmcv", (2, 3), (2, 4)),
-    "mmpretrain": Requirement("onedl-mmpretrain", (1, 3), (2,)),
-    "mmdet": Requirement("onedl-mmdetection", (3, 4), (4,)),
-    "mmseg": Requirement("onedl-mmsegmentation", (1, 3), (2,)),
+    "mmengine": "onedl-mmengine>=0.10.10,<0.11",
+    "mmcv": "onedl-mmcv>=2.3,<2.4",
+    "mmpretrain": "onedl-mmpretrain>=1.3,<2",
+    "mmdet": "onedl-mmdetection>=3.4,<4",
+    "mmseg": "onedl-mmsegmentation>=1.3,<2",
 }
-# Advice: a mmengine that resumes on every torch, a mmcv that mmdet and mmseg take as well.
 OFFICIAL = {
-    "mmengine": Requirement("mmengine", (0, 10), (0, 12), "mmengine>=0.11.0rc3,<0.12"),
-    "mmcv": Requirement("mmcv", (2, 1), (2, 3), "mmcv>=2.1,<2.2"),
-    "mmpretrain": Requirement("mmpretrain", (1, 2), (2,)),
-    "mmdet": Requirement("mmdet", (3, 3), (4,)),
-    "mmseg": Requirement("mmsegmentation", (1, 2), (2,)),
+    "mmengine": "mmengine>=0.10,<0.12",
+    "mmcv": "mmcv>=2.1,<2.3",
+    "mmpretrain": "mmpretrain>=1.2,<2",
+    "mmdet": "mmdet>=3.3,<4",
+    "mmseg": "mmsegmentation>=1.2,<2",
 }
 # mmcv without its compiled operators; _mmcv_operators.py replaces those that count.
-OFFICIAL_MMCV_LITE = Requirement("mmcv-lite", (2, 1), (2, 3), "mmcv-lite>=2.1,<2.2")
+OFFICIAL_MMCV_LITE = "mmcv-lite>=2.1,<2.3"
 
-FAMILIES: dict[Family, dict[str, Requirement]] = {"onedl": ONEDL, "openmmlab": OFFICIAL}
+_ADVICE = {
+    OFFICIAL["mmengine"]: "mmengine>=0.11.0rc3,<0.12",  # one that resumes on every torch
+    OFFICIAL["mmcv"]: "mmcv>=2.1,<2.2",  # one that mmdet and mmseg take as well
+    OFFICIAL_MMCV_LITE: "mmcv-lite>=2.1,<2.2",
+}
+FAMILIES = {"onedl": ONEDL, "openmmlab": OFFICIAL}
 REQUIRED = ("mmengine", "mmcv", "mmpretrain")
 OPTIONAL = ("mmdet", "mmseg")
-
-
-@dataclass
-class _Report:
-    """What is wrong, and what pip has to install for it (in order, without repeats)."""
-
-    problems: list[str] = field(default_factory=list)
-    specs: dict[str, None] = field(default_factory=dict)
-    reinstall: bool = False
-
-    def add(self, problem: str, spec: str) -> None:
-        self.problems.append(problem)
-        self.specs[spec] = None
 
 
 def check_dependencies() -> None:
@@ -100,38 +48,33 @@ def check_dependencies() -> None:
             installed. Never ImportError: mmengine's registries swallow that one while they look
             for ``mmssprl.registry``, and the user would read "not in the registry" instead.
     """
-    onedl, official = (_installed(family) for family in ("onedl", "openmmlab"))
+    onedl = _installed(ONEDL.values())
+    official = _installed([*OFFICIAL.values(), OFFICIAL_MMCV_LITE])
     if onedl and official:
         _fail_mixed(onedl, official)
-    family: Family = "openmmlab" if official else "onedl"
     if {"mmcv", "mmcv-lite"} <= official.keys():
+        mmcv = _quote([what_to_install(OFFICIAL["mmcv"])])
         _fail(
             ["mmcv and mmcv-lite are both installed and overwrite each other's files."],
-            f"pip uninstall -y mmcv mmcv-lite && pip install {_quote([OFFICIAL['mmcv'].spec])}",
+            f"pip uninstall -y mmcv mmcv-lite && pip install {mmcv}",
         )
-
-    requirements = dict(FAMILIES[family])
+    wanted = dict(OFFICIAL if official else ONEDL)
     if "mmcv-lite" in official:
-        requirements["mmcv"] = OFFICIAL_MMCV_LITE
-    report = _Report()
-    for module, requirement in TORCH.items():
-        _check(report, module, requirement)
-    for module in REQUIRED:
-        _check(report, module, requirements[module])
-    for module in OPTIONAL:
-        if installed_version(requirements[module].distribution) is not None:
-            _check(report, module, requirements[module])
-    if family == "openmmlab":
-        _check_official_pairs(report)
-    if report.problems:
-        flag = "--force-reinstall " if report.reinstall else ""
-        _fail(report.problems, f"pip install {flag}{_quote(report.specs)}")
+        wanted["mmcv"] = OFFICIAL_MMCV_LITE
+    optional = [module for module in OPTIONAL if installed_version(distribution(wanted[module]))]
+    wanted = TORCH | {module: wanted[module] for module in (*REQUIRED, *optional)}
+    found = [_find_problem(module, requirement) for module, requirement in wanted.items()]
+    problems = [problem for problem in (*found, *_find_bad_pairs()) if problem]
+    if problems:
+        flag = "--force-reinstall " if any(" is broken: " in text for text, _ in problems) else ""
+        specs = dict.fromkeys(spec for _, spec in problems)
+        _fail([text for text, _ in problems], f"pip install {flag}{_quote(specs)}")
 
 
-def installed_version(distribution: str) -> str | None:
+def installed_version(name: str) -> str | None:
     """Return the version in a distribution's metadata, or None if it is not installed."""
     try:
-        return importlib.metadata.version(distribution)
+        return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
 
@@ -145,68 +88,81 @@ def is_importable(module: str) -> bool:
     return spec is not None and spec.origin is not None
 
 
-def parse_version(version: str) -> Version:
-    """Return the release number: (0, 11, 0) of "0.11.0rc3", (2, 4, 1) of "2.4.1+cu121"."""
-    match = re.match(r"\d+(\.\d+)*", version)
-    return tuple(int(part) for part in match.group().split(".")) if match else (0,)
+def distribution(requirement: str) -> str:
+    """Return what pip calls the package of a requirement."""
+    return requirement.partition(">=")[0]
 
 
-def _installed(family: Family) -> dict[str, str]:
-    """Distributions of a family that are installed, with their versions."""
-    names = [requirement.distribution for requirement in FAMILIES[family].values()]
-    if family == "openmmlab":
-        names.append(OFFICIAL_MMCV_LITE.distribution)
-    found = {name: installed_version(name) for name in names}
+def what_to_install(requirement: str) -> str:
+    """Return what pip is told to install, which can be narrower than what fits."""
+    return _ADVICE.get(requirement, requirement)
+
+
+def fits(version: str, requirement: str) -> bool:
+    """Whether a version is in the range; a pre-release counts as the release it leads to."""
+    # Not at the top: without it the environment lacks more, and that must be told.
+    from packaging.requirements import Requirement
+    from packaging.version import Version
+
+    return Requirement(requirement).specifier.contains(Version(version).base_version)
+
+
+def _installed(requirements: Iterable[str]) -> dict[str, str]:
+    """Distributions that are installed, with their versions."""
+    found = {name: installed_version(name) for name in map(distribution, requirements)}
     return {name: version for name, version in found.items() if version is not None}
 
 
-def _check(report: _Report, module: str, requirement: Requirement) -> None:
-    """Report a module that is missing, recorded but gone, or out of range.
+def _find_problem(module: str, requirement: str) -> tuple[str, str] | None:
+    """Say that a module is missing, recorded but gone, or out of range, and what to install.
 
     A module without metadata (a source tree on PYTHONPATH) is taken as it is.
     """
-    version = installed_version(requirement.distribution)
+    name = distribution(requirement)
+    version = installed_version(name)
     if not is_importable(module):
         if version is None:
-            report.add(f"{module} is missing.", requirement.spec)
-        else:
-            # Uninstalling one family deletes files that the other one has recorded.
-            report.reinstall = True
-            report.add(
-                f"{module} is broken: {requirement.distribution} {version} is recorded as "
-                f"installed, but `import {module}` finds nothing.",
-                requirement.spec,
+            problem = f"{module} is missing."
+        else:  # uninstalling one family deletes files that the other one has recorded
+            problem = (
+                f"{module} is broken: {name} {version} is recorded as installed, but "
+                f"`import {module}` finds nothing."
             )
-    elif version is not None and not requirement.accepts(version):
-        report.add(
-            f"{module} must be {requirement.range_spec}, but {version} is installed.",
-            requirement.spec,
+    elif version is not None and not fits(version, requirement):
+        problem = f"{module} must be {requirement}, but {version} is installed."
+    else:
+        return None
+    return problem, what_to_install(requirement)
+
+
+def _find_bad_pairs() -> Iterable[tuple[str, str]]:
+    """Say which versions of the official family do not go with each other, and what to install."""
+    names = ("mmengine", "mmcv", "mmdet", "mmsegmentation", "torch", "setuptools")
+    found = _installed(names)
+
+    def has(requirement: str) -> bool:
+        name = distribution(requirement)
+        return name in found and fits(found[name], requirement)
+
+    mmengine = f"mmengine {found.get('mmengine')}"
+    is_old = "mmengine" in found and not has("mmengine>=0.11")
+    if is_old and has("torch>=2.6"):
+        yield (
+            f"{mmengine} cannot resume its own checkpoints on torch >= 2.6, but torch "
+            f"{found['torch']} is installed.",
+            what_to_install(OFFICIAL["mmengine"]),
         )
-
-
-def _check_official_pairs(report: _Report) -> None:
-    """Report versions of the official family that do not go with each other."""
-    mmengine = installed_version("mmengine")
-    if mmengine is not None and parse_version(mmengine) < (0, 11):
-        torch, setuptools = installed_version("torch"), installed_version("setuptools")
-        if torch is not None and parse_version(torch) >= (2, 6):
-            report.add(
-                f"mmengine {mmengine} cannot resume its own checkpoints on torch >= 2.6, "
-                f"but torch {torch} is installed.",
-                OFFICIAL["mmengine"].spec,
-            )
-        if setuptools is not None and parse_version(setuptools) >= (82,):
-            report.add(
-                f"mmengine {mmengine} needs pkg_resources, which setuptools 82 dropped, "
-                f"but setuptools {setuptools} is installed.",
-                "setuptools<82",
-            )
-    mmcv = installed_version("mmcv")
-    wanting = [name for name in ("mmdet", "mmsegmentation") if installed_version(name)]
-    if mmcv is not None and wanting and parse_version(mmcv) >= (2, 2):
-        report.add(
-            f"{' and '.join(wanting)} must have mmcv < 2.2, but mmcv {mmcv} is installed.",
-            OFFICIAL["mmcv"].spec,
+    if is_old and has("setuptools>=82"):
+        yield (
+            f"{mmengine} needs pkg_resources, which setuptools 82 dropped, but setuptools "
+            f"{found['setuptools']} is installed.",
+            "setuptools<82",
+        )
+    wanting = [name for name in ("mmdet", "mmsegmentation") if name in found]
+    if wanting and has("mmcv>=2.2"):
+        yield (
+            f"{' and '.join(wanting)} must have mmcv < 2.2, but mmcv {found['mmcv']} is installed.",
+            what_to_install(OFFICIAL["mmcv"]),
         )
 
 
@@ -215,19 +171,18 @@ def _fail_mixed(onedl: dict[str, str], official: dict[str, str]) -> None:
         return ", ".join(f"{name} {version}" for name, version in found.items())
 
     wanted = [
-        requirement.spec
+        requirement
         for module, requirement in ONEDL.items()
         if module in REQUIRED
-        or requirement.distribution in onedl
-        or OFFICIAL[module].distribution in official
+        or distribution(requirement) in onedl
+        or distribution(OFFICIAL[module]) in official
     ]
-    names = " ".join([*onedl, *official])
     _fail(
         [
             "both OpenMMLab families are installed and overwrite each other's files: "
             f"OneDL ({listed(onedl)}) and official ({listed(official)})."
         ],
-        f"pip uninstall -y {names} && pip install {_quote(wanted)}",
+        f"pip uninstall -y {' '.join([*onedl, *official])} && pip install {_quote(wanted)}",
     )
 
 
@@ -238,7 +193,3 @@ def _fail(problems: list[str], command: str) -> None:
 
 def _quote(specs: Iterable[str]) -> str:
     return " ".join(f'"{spec}"' for spec in specs)
-
-
-def _dotted(version: Version) -> str:
-    return ".".join(str(part) for part in version)

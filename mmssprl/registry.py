@@ -5,6 +5,8 @@ One child for every registry that a runner searches, so that a config with
 Configs of other scopes, such as mmdet's, name mmssprl's types as ``mmssprl.X``.
 """
 
+from typing import Any
+
 from mmengine.registry import FUNCTIONS as ROOT_FUNCTIONS
 from mmengine.registry import Registry
 from mmpretrain import registry as parents
@@ -53,3 +55,19 @@ TASK_UTILS = _child(parents.TASK_UTILS)
 FUNCTIONS = Registry(
     ROOT_FUNCTIONS.name, parent=ROOT_FUNCTIONS, scope="mmssprl", locations=["mmssprl.datasets"]
 )
+
+
+def class_of(kind: Any, registry: Registry, scope: str = "mmssprl") -> type | None:
+    """Return the class that a config's ``type`` stands for, None if it is not registered.
+
+    Args:
+        kind: A name, bare or with its scope (``'mmssprl.SSPRL'``), or the class itself.
+        registry: One of this module's.
+        scope: ``default_scope`` of the config, where a bare name is looked up.
+    """
+    if isinstance(kind, str):
+        if scope in ("mmdet", "mmseg"):
+            import_quietly(f"{scope}.datasets")  # which the search imports, and which prints
+        with registry.switch_scope_and_registry(scope) as inner:
+            kind = inner.get(kind)
+    return kind if isinstance(kind, type) else None

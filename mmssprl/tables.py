@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 def markdown_table(
@@ -44,3 +44,9 @@ def csv_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     writer.writerow(heads)
     writer.writerows(rows)
     return text.getvalue()
+
+
+def aligned_pairs(pairs: Mapping[str, str]) -> str:
+    """Return a line per pair: names padded to one width, then the values."""
+    width = max(map(len, pairs))
+    return "\n".join(f"{name.ljust(width)}  {value}" for name, value in pairs.items())

@@ -1,7 +1,15 @@
-"""FCN at CPU size: three stages of a narrow ResNet-18, the last one dilated (output stride 8)."""
+"""FCN at CPU size: three stages of a narrow ResNet-18, the last one dilated (output stride 8).
 
-_base_ = ["./fcn_d8.py"]
+The schedule is that for the embedded sample data. AdamW, as in the pre-training at this size,
+replaces SGD, and the training process reads the data itself.
+"""
 
+_base_ = ["./fcn_d8.py", "./voc_segmentation.py", "./dense_runtime.py"]
+
+weights = "random"  # or a backbone file: --weights sets it
+batch_size = 8
+base_lr = 3e-3
+max_iters = 600
 base_channels = 16
 crop_px = 96
 
@@ -19,3 +27,22 @@ model = dict(
     decode_head=dict(in_channels=4 * base_channels, in_index=2, channels=64),
     auxiliary_head=None,  # at full resolution it would cost as much as the head itself
 )
+in_process = dict(num_workers=0, persistent_workers=False)
+train_dataloader = dict(
+    batch_size=batch_size,
+    dataset=dict(
+        ann_file="ImageSets/Segmentation/train.txt",
+        data_prefix=dict(seg_map_path="SegmentationClass"),
+    ),
+    **in_process,
+)
+val_dataloader = dict(**in_process)
+test_dataloader = val_dataloader
+optim_wrapper = dict(
+    type="OptimWrapper", optimizer=dict(type="AdamW", lr=base_lr, weight_decay=1e-4)
+)
+param_scheduler = [
+    dict(type="PolyLR", power=0.9, eta_min=0, by_epoch=False, begin=0, end=max_iters)
+]
+train_cfg = dict(type="IterBasedTrainLoop", max_iters=max_iters, val_interval=max_iters)
+default_hooks = dict(logger=dict(interval=10), checkpoint=dict(interval=max_iters))

@@ -1,7 +1,17 @@
-"""Mask R-CNN at CPU size: three stages of a narrow ResNet-18, one square anchor per place."""
+"""Mask R-CNN at CPU size: three stages of a narrow ResNet-18, one square anchor per place.
 
-_base_ = ["./mask_rcnn_fpn.py"]
+Sizes and schedule are those for the embedded sample data. AdamW, as in the pre-training at this
+size, replaces SGD, and the training process reads the data itself.
+"""
 
+_base_ = ["./mask_rcnn_fpn.py", "./coco_instance.py", "./dense_runtime.py"]
+
+weights = "random"  # or a backbone file: --weights sets it
+scale_px = (96, 96)  # (long, short) side at most
+batch_size = 8
+base_lr = 3e-3
+max_iters = 600
+warmup_iters = 50
 base_channels = 16
 stage_channels = [base_channels, 2 * base_channels, 4 * base_channels]
 num_stages = len(stage_channels)
@@ -61,3 +71,27 @@ model = dict(
         rcnn=dict(max_per_img=20),
     ),
 )
+resize = dict(type="Resize", scale=scale_px, keep_ratio=True)
+train_pipeline = _base_.train_pipeline
+train_pipeline[2] = resize
+val_pipeline = _base_.val_pipeline
+val_pipeline[1] = resize
+in_process = dict(num_workers=0, persistent_workers=False)
+train_dataloader = dict(batch_size=batch_size, dataset=dict(pipeline=train_pipeline), **in_process)
+val_dataloader = dict(dataset=dict(pipeline=val_pipeline), **in_process)
+test_dataloader = val_dataloader
+optim_wrapper = dict(
+    type="OptimWrapper", optimizer=dict(type="AdamW", lr=base_lr, weight_decay=1e-4)
+)
+param_scheduler = [
+    dict(type="LinearLR", start_factor=0.01, by_epoch=False, begin=0, end=warmup_iters),
+    dict(
+        type="CosineAnnealingLR",
+        T_max=max_iters - warmup_iters,
+        by_epoch=False,
+        begin=warmup_iters,
+        end=max_iters,
+    ),
+]
+train_cfg = dict(type="IterBasedTrainLoop", max_iters=max_iters, val_interval=max_iters)
+default_hooks = dict(logger=dict(interval=10), checkpoint=dict(interval=max_iters))

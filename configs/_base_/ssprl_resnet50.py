@@ -49,3 +49,9 @@ model = dict(
         num_iters=3,
     ),
 )
+train_dataloader = dict(
+    drop_last=True,
+    sampler=dict(type="DefaultSampler", shuffle=True),
+    collate_fn=dict(type="mmssprl.stack_views"),
+    dataset=dict(type="UnlabeledImages", pipeline=[dict(type="PyramidCrop", layout=layout)]),
+)

@@ -60,14 +60,7 @@ model = dict(
 train_dataloader = dict(
     batch_size=batch_size,
     num_workers=0,
-    drop_last=True,
-    sampler=dict(type="DefaultSampler", shuffle=True),
-    collate_fn=dict(type="mmssprl.stack_views"),
-    dataset=dict(
-        type="UnlabeledImages",
-        data_root=data_root,
-        pipeline=[dict(type="PyramidCrop", layout=layout)],
-    ),
+    dataset=dict(data_root=data_root, pipeline=[dict(type="PyramidCrop", layout=layout)]),
 )
 optim_wrapper = dict(
     type="OptimWrapper", optimizer=dict(type="AdamW", lr=base_lr, weight_decay=1e-4)

@@ -20,14 +20,7 @@ train_dataloader = dict(
     num_workers=8,
     persistent_workers=True,
     pin_memory=True,
-    drop_last=True,
-    sampler=dict(type="DefaultSampler", shuffle=True),
-    collate_fn=dict(type="mmssprl.stack_views"),
-    dataset=dict(
-        type="UnlabeledImages",
-        data_root=data_root,
-        pipeline=[dict(type="PyramidCrop", layout={{_base_.layout}})],
-    ),
+    dataset=dict(data_root=data_root),
 )
 model = dict(
     head=dict(

@@ -6,6 +6,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..tables import aligned_pairs
+
 if TYPE_CHECKING:
     from ..weights import ConvertReport
 
@@ -106,12 +108,11 @@ def format_report(report: "ConvertReport") -> str:
     }
     if layout.note:
         rows["note"] = layout.note
-    column = max(map(len, rows))
-    table = [f"{name.ljust(column)}  {text}" for name, text in rows.items()]
     weights, config = shlex.quote(str(report.weights)), shlex.quote(str(report.config))
     probe = f"python -m mmssprl probe {weights} data/VOCdevkit --config {config}"
     train = f"python tools/train.py {config} --cfg-options load_from={weights}"
-    return "\n".join([*table, "", "next:", *([f"  {train}"] if report.kept else []), f"  {probe}"])
+    commands = [train, probe] if report.kept else [probe]
+    return "\n".join([aligned_pairs(rows), "", "next:", *(f"  {line}" for line in commands)])
 
 
 def _counts(groups: dict[str, int]) -> str:

@@ -3,6 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from ..tables import aligned_pairs
+
 if TYPE_CHECKING:
     from ..weights import ExportReport
 
@@ -82,6 +84,4 @@ def format_report(report: "ExportReport") -> str:
         "pooled features differ by": f"{report.pooled_difference:.1e}",
         "allowed": f"{report.tolerance:.0e} of the largest feature",
     }
-    width = max(len(name) for name in cells)
-    lines = [f"{name.ljust(width)}  {value}" for name, value in cells.items()]
-    return "\n".join([*lines, *(f"\n{note}" for note in report.notes)])
+    return "\n".join([aligned_pairs(cells), *(f"\n{note}" for note in report.notes)])

@@ -10,21 +10,20 @@ from typing import Any
 import torch
 from mmengine.config import Config
 from mmengine.logging import print_log
-from mmengine.registry import MODELS, DefaultScope
+from mmpretrain.models import ResNet
+from mmpretrain.models.backbones.resnet import get_expansion
 from torch import Tensor, nn
 
 from ..errors import UserValueError
 from ..models.ssprl import pool
-from ..weights import check_fit, find_config, read_backbone
-from ..weights.backbone import quiet
+from ..registry import MODELS, class_of
+from ..weights import build_backbone, check_fit, find_config, read_backbone
 from .build_errors import explain_build_errors
 
 _RESNET_FIELDS = (
     *("depth", "stem_channels", "base_channels", "num_stages", "strides", "dilations"),
     *("style", "deep_stem", "avg_down"),
 )
-_EXPANSIONS = {18: 1, 34: 1}
-_BOTTLENECK_EXPANSION = 4
 _PROBE_PX = 224
 """Side of the image that shows the number of features; not every transformer takes another."""
 
@@ -92,13 +91,6 @@ def take_backbone(cfg: Config, checkpoint: str) -> None:
         fit_backbone(cfg, checkpoint)
 
 
-def build_backbone(cfg: Config) -> nn.Module:
-    """Build ``cfg.model.backbone`` in the scope of the config, with arbitrary weights."""
-    scope = cfg.get("default_scope", "mmssprl")
-    with explain_build_errors(cfg), quiet(), DefaultScope.overwrite_default_scope(scope):
-        return MODELS.build(cfg.model.backbone.to_dict())
-
-
 def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
     """Replace ``cfg.model.backbone`` by a pre-trained one and fit what reads its outputs.
 
@@ -117,7 +109,8 @@ def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
         cfg.model.backbone = {k: v for k, v in backbone.items() if k != "init_cfg"}
         cfg.model.head.in_channels = _num_features(cfg)
         return
-    if backbone["type"].split(".")[-1] != "ResNet":
+    kind: Any = class_of(backbone["type"], MODELS)
+    if kind is not ResNet:
         raise UserValueError(
             f"the configs of {scope} are for ResNets, but the backbone is {backbone['type']}; "
             "write a config of your own for it, or leave the protocol out."
@@ -128,7 +121,7 @@ def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
     cfg.model.backbone.update(own)
     num_stages = own.get("num_stages", 4)
     cfg.model.backbone.out_indices = tuple(range(num_stages))
-    expansion = _EXPANSIONS.get(own["depth"], _BOTTLENECK_EXPANSION)
+    expansion = get_expansion(ResNet.arch_settings[own["depth"]][0])
     channels = [own.get("base_channels", 64) * 2**i * expansion for i in range(num_stages)]
     if scope == "mmdet":
         _fit_pyramid(cfg.model, channels)
@@ -144,7 +137,7 @@ def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
 def _check_fit(state: Mapping[str, Tensor], cfg: Config, path: str, owner: str) -> None:
     check_fit(
         state,
-        build_backbone(cfg).state_dict(),
+        _build(cfg).state_dict(),
         weights=path,
         owner=owner,
         remedy="use a config whose backbone is that of the weights, put the config of their "
@@ -159,6 +152,11 @@ def _describe(backbone: Mapping[str, Any]) -> str:
     return ", ".join([str(backbone["type"]), *fields])
 
 
+def _build(cfg: Config) -> nn.Module:
+    with explain_build_errors(cfg):
+        return build_backbone(cfg, scope=cfg.get("default_scope", "mmssprl"))
+
+
 def _fit_pyramid(model: Any, channels: list[int]) -> None:
     """Let the FPN read all stages; levels that the config adds on top stay as many."""
     extra = model.neck.num_outs - len(model.neck.in_channels)
@@ -171,7 +169,7 @@ def _fit_pyramid(model: Any, channels: list[int]) -> None:
 
 
 def _num_features(cfg: Config) -> int:
-    backbone = build_backbone(cfg)
+    backbone = _build(cfg)
     backbone.eval()
     with torch.inference_mode():
         return pool(backbone(torch.zeros(1, 3, _PROBE_PX, _PROBE_PX))).shape[1]

@@ -12,6 +12,7 @@ from torch import Tensor
 from ..errors import UserFileNotFoundError, UserValueError
 from ..weights import read_checkpoint, read_training_checkpoint
 from ..weights.checkpoint_file import list_faults
+from .unwrap import unwrap
 
 _STATISTICS = ("running_mean", "running_var")
 _RESIZED = ("pos_embed", "relative_position_bias_table")
@@ -75,7 +76,7 @@ def check_fit_of_checkpoint(runner: Runner, task: Literal["train", "test"]) -> N
     if path is None:
         return
     state = {k.removeprefix("module."): v for k, v in _read(path, runner.cfg).items()}
-    model = runner.model.module if hasattr(runner.model, "module") else runner.model
+    model = unwrap(runner.model)
     starts_anew = task == "train" and not runner.cfg.get("resume")
     needed = _STATISTICS if task == "test" else (*_STATISTICS, "_extra_state")
     expected = dict(model.named_parameters())

@@ -63,48 +63,39 @@ def load_from_http(filename: str, map_location: Any = None) -> Any:
     return load_from_local(str(path), map_location)
 
 
-@CheckpointLoader.register_scheme(prefixes=["torchvision://", "modelzoo://"], force=True)
-def load_from_torchvision(filename: str, map_location: Any = None) -> Any:
-    """Load what torchvision publishes under a name.
-
-    Raises:
-        OSError, ValueError: As ``load_from_http``, or an unknown name.
-    """
-    return load_from_http(_look_up(filename, get_torchvision_models()), map_location)
-
-
-@CheckpointLoader.register_scheme(prefixes=["open-mmlab://", "openmmlab://"], force=True)
-def load_from_openmmlab(filename: str, map_location: Any = None) -> Any:
-    """Load what OpenMMLab publishes under a name.
+@CheckpointLoader.register_scheme(
+    prefixes=["torchvision://", "modelzoo://", "open-mmlab://", "openmmlab://", "mmcls://"],
+    force=True,
+)
+def load_from_publisher(filename: str, map_location: Any = None) -> Any:
+    """Load what torchvision or OpenMMLab publishes under a name; of mmcls's, the backbone.
 
     Raises:
         OSError, ValueError: As ``load_from_http``, or an unknown name.
     """
     scheme, _, name = filename.partition("://")
-    name = get_deprecated_model_names().get(name, name)
-    place = _look_up(f"{scheme}://{name}", get_external_models())
-    if place.startswith(("http://", "https://")):
-        return load_from_http(place, map_location)
-    home = Path(os.getenv("XDG_CACHE_HOME", "~/.cache")) / "mmengine"
-    return load_from_local(str(Path(os.getenv("MMENGINE_HOME", home)) / place), map_location)
-
-
-@CheckpointLoader.register_scheme(prefixes="mmcls://", force=True)
-def load_from_mmcls(filename: str, map_location: Any = None) -> Any:
-    """Load the backbone of what mmcls published under a name.
-
-    Raises:
-        OSError, ValueError: As ``load_from_http``, or an unknown name.
-    """
-    content = load_from_http(_look_up(filename, get_mmcls_models()), map_location)
+    if scheme in ("torchvision", "modelzoo"):
+        places = get_torchvision_models()
+    elif scheme == "mmcls":
+        places = get_mmcls_models()
+    else:
+        places = get_external_models()
+        name = get_deprecated_model_names().get(name, name)
+    if name not in places:
+        raise UserValueError(
+            f"{filename} must name a published checkpoint, but {scheme} has none called {name!r}; "
+            "give a file or an http(s) URL."
+        )
+    if not places[name].startswith(("http://", "https://")):
+        home = Path(os.getenv("XDG_CACHE_HOME", "~/.cache")) / "mmengine"
+        folder = Path(os.getenv("MMENGINE_HOME", home))
+        return load_from_local(str(folder / places[name]), map_location)
+    content = load_from_http(places[name], map_location)
+    if scheme != "mmcls":
+        return content
     state = content.get("state_dict", content)
-    return {
-        "state_dict": {
-            key.removeprefix(_BACKBONE): value
-            for key, value in state.items()
-            if key.startswith(_BACKBONE)
-        }
-    }
+    own = {k.removeprefix(_BACKBONE): v for k, v in state.items() if k.startswith(_BACKBONE)}
+    return {"state_dict": own}
 
 
 @CheckpointLoader.register_scheme(
@@ -132,13 +123,3 @@ def _download(url: str, path: Path) -> None:
         raise UserOSError(
             f"{url} cannot be downloaded ({error}); put it into {path.parent}, or give a file."
         ) from error
-
-
-def _look_up(filename: str, places: dict[str, str]) -> str:
-    scheme, _, name = filename.partition("://")
-    if name not in places:
-        raise UserValueError(
-            f"{filename} must name a published checkpoint, but {scheme} has none called {name!r}; "
-            "give a file or an http(s) URL."
-        )
-    return places[name]

@@ -17,9 +17,12 @@ from mmengine.runner import Runner
 from torch import nn
 
 from .._mmcv_operators import uses_torchvision_operators
+from ..datasets import UnlabeledImages, VocMultiLabel
 from ..datasets.image_reading import require_files
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserRuntimeError, UserValueError
+from ..registry import DATASETS, class_of
 from .pretrain_checks import check_pretraining
+from .unwrap import unwrap
 
 _DENSE_PACKAGES = {"mmdet": "mmdet", "mmseg": "mmsegmentation"}
 """What a registry scope of detection or segmentation is called in errors."""
@@ -70,7 +73,7 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
         loader = cfg.get(f"{split}_dataloader")
         if isinstance(loader, Mapping) and loader.get("dataset"):
             for dataset in _leaves(loader["dataset"]):
-                _check_paths(dataset, f"{split}_dataloader")
+                _check_paths(dataset, f"{split}_dataloader", scope)
             _check_evaluator(cfg.get(f"{split}_evaluator"), f"{split}_evaluator")
 
 
@@ -100,7 +103,7 @@ def check_data(runner: Runner, task: str) -> None:
         ValueError: An empty split, data that do not fill one batch, or classes of which the model,
             the annotations and the data set count different numbers.
     """
-    model = runner.model.module if hasattr(runner.model, "module") else runner.model
+    model = unwrap(runner.model)
     for split in ("train", "val") if task == "train" else ("test",):
         loader = _build_loader(runner, split)
         if loader is None:
@@ -195,14 +198,15 @@ def _build_loader(runner: Runner, split: str) -> Any:
     return loader
 
 
-def _check_paths(dataset: Mapping, name: str) -> None:
-    if str(dataset.get("type", "")).endswith("UnlabeledImages"):
+def _check_paths(dataset: Mapping, name: str, scope: str) -> None:
+    kind = class_of(dataset.get("type"), DATASETS, scope) or object
+    if issubclass(kind, UnlabeledImages):
         return  # finds and checks its own files
     root = dataset.get("data_root") or ""
     if "://" in root:
         return  # mmengine's file clients find it
     ann_file = dataset.get("ann_file")
-    if str(dataset.get("type", "")).endswith("VocMultiLabel"):
+    if issubclass(kind, VocMultiLabel):
         path = os.path.join(root, "ImageSets", "Main", f"{dataset.get('split', 'trainval')}.txt")
         if not os.path.isfile(path):
             raise UserFileNotFoundError(

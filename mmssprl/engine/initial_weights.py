@@ -6,9 +6,9 @@ from typing import Any
 from mmengine.config import Config
 
 from ..errors import UserValueError
-from ..weights import RANDOM
+from ..registry import MODELS, class_of
+from ..weights import RANDOM, SUPERVISED, supervised_state
 from .adapted_backbone import fit_backbone
-from .hooks.initial_weights_hook import SUPERVISED, supervised_state
 
 _HOOK = "mmssprl.InitialWeightsHook"
 _TORCHVISION = {
@@ -69,7 +69,9 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
 def _torchvision_depth(cfg: Config) -> int:
     backbone = cfg.model.backbone
     own = [key for key, value in _TORCHVISION.items() if backbone.get(key, value) != value]
-    if str(backbone.type).split(".")[-1] != "ResNet" or own:
+    kind = class_of(backbone.type, MODELS, cfg.get("default_scope", "mmssprl"))
+    # Each scope has a ResNet of its own, and classes with other stems derive from it.
+    if kind is None or kind.__name__ != "ResNet" or own:
         got = ", ".join([str(backbone.type), *(f"{key}={backbone[key]}" for key in own)])
         raise UserValueError(
             "weights='supervised' are torchvision's, for a ResNet of standard width and depth, but "

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from mmengine import registry as registries
 from mmengine.config import Config
 from mmengine.registry import RUNNERS, Registry
 from mmengine.runner import Runner
 
-from ..console import import_quietly
+from .. import registry as registries
 from ..errors import UserValueError
+from ..registry import class_of
 
 _READ_BY_RUNNER = (
     *("model_wrapper_cfg", "find_unused_parameters", "sync_bn", "compile", "runner_type"),
@@ -38,14 +38,17 @@ _FIELDS = {
         *("dwconv_decay_mult", "dcn_offset_lr_mult", "bypass_duplicate"),
     ),
 }
-"""Dicts by name that are read field by field; fields that nobody knows are passed over."""
+"""All fields of the dicts whose readers look for these and ignore every other."""
 _CLOSED = ("model.train_cfg", "model.test_cfg")
-"""So are these, by the models of mmdet and mmseg: only fields that the config has are known."""
+"""The models of mmdet and mmseg read these the same way, but each model looks for other fields.
+What the config has is then all that is known."""
 _HOOKS = ("default_hooks", "custom_hooks")
 _SIMILAR = 0.85
-"""Of difflib: 'intervall' and 'interval' have 0.94, no two fields that are used here as much."""
+"""From this ratio of difflib on a field counts as misspelt: 'intervall' and 'interval' have 0.94,
+and no two fields that are used here have as much."""
 _SIMILAR_KEY = 0.88
-"""'val_evaluator_abs', a helper in one of mmdet's configs, has 0.867 to a key of a run."""
+"""The same for keys of a run. It is higher because 'val_evaluator_abs', a helper in one of mmdet's
+configs, has a ratio of 0.867 to a key."""
 _MAX_NAMED = 6
 _OF_LOOP = re.compile(r"(train|val|test)_(dataloader|cfg|evaluator)")
 
@@ -211,10 +214,11 @@ def _check_new(
 
 def _parameters(kind: Any, cfg: Config) -> set[str]:
     """Return the names of the arguments that a registered class takes, none if it is unknown."""
-    if isinstance(kind, str):
-        kind = _find_class(kind, cfg.get("default_scope", "mmssprl"))
+    scope = cfg.get("default_scope", "mmssprl")
+    places = [place for place in vars(registries).values() if isinstance(place, Registry)]
+    found = next((found for place in places if (found := class_of(kind, place, scope))), None)
     names: set[str] = set()
-    for base in inspect.getmro(kind) if inspect.isclass(kind) else ():
+    for base in inspect.getmro(found) if found else ():
         if "__init__" in vars(base) and base is not object:
             parameters = inspect.signature(vars(base)["__init__"]).parameters.values()
             names |= {
@@ -223,19 +227,3 @@ def _parameters(kind: Any, cfg: Config) -> set[str]:
             if not any(p.kind == p.VAR_KEYWORD for p in parameters):
                 break
     return names - {"self"}
-
-
-def _find_class(name: str, scope: str) -> Any:
-    if scope in ("mmdet", "mmseg"):
-        import_quietly(f"{scope}.datasets")  # which the search imports, and which prints
-    for root in vars(registries).values():
-        # mmengine looks for the inferencers of a scope in a module that mmssprl does not have.
-        if isinstance(root, Registry) and root not in (
-            registries.INFERENCERS,
-            registries.FUNCTIONS,
-        ):
-            with root.switch_scope_and_registry(scope) as registry:
-                found = registry.get(name)
-            if found is not None:
-                return found
-    return None

@@ -5,6 +5,9 @@ from collections.abc import Mapping
 
 from mmengine.config import Config
 from mmengine.logging import print_log
+from mmengine.optim import CosineAnnealingLR
+
+from ..registry import PARAM_SCHEDULERS, class_of
 
 
 def warn_of_schedule(cfg: Config) -> None:
@@ -21,7 +24,9 @@ def warn_of_schedule(cfg: Config) -> None:
         by_epoch = scheduler.get("by_epoch", True)
         unit = "epochs" if by_epoch else "iters"
         end, period = loop.get(f"max_{unit}"), scheduler.get("T_max")
-        if not str(scheduler.get("type")).endswith("CosineAnnealingLR") or None in (end, period):
+        kind = class_of(scheduler.get("type"), PARAM_SCHEDULERS)
+        is_cosine = kind is not None and issubclass(kind, CosineAnnealingLR)
+        if not is_cosine or None in (end, period):
             continue
         # mmengine's own default of begin is 0.
         begin = scheduler.get("begin", 0)

@@ -1,6 +1,6 @@
 """Files of weights: reading them safely, checking them, and building backbones from them."""
 
-from .backbone import RANDOM, find_config, load_backbone
+from .backbone import RANDOM, build_backbone, find_config, load_backbone
 from .checkpoint_file import (
     check_finite,
     check_fit,
@@ -11,11 +11,14 @@ from .checkpoint_file import (
 )
 from .convert import ConvertReport, convert_weights
 from .export import ExportReport, default_output, export_weights
+from .supervised import SUPERVISED, supervised_state
 
 __all__ = [
     "RANDOM",
+    "SUPERVISED",
     "ConvertReport",
     "ExportReport",
+    "build_backbone",
     "check_finite",
     "check_fit",
     "convert_weights",
@@ -27,4 +30,5 @@ __all__ = [
     "read_checkpoint",
     "read_state",
     "read_training_checkpoint",
+    "supervised_state",
 ]

@@ -1,9 +1,10 @@
 """Backbones from configs, filled from the files that training leaves behind."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmengine.config import Config
@@ -60,6 +61,24 @@ def find_config(weights: str, config: str | None) -> Config:
     return cfg
 
 
+def build_backbone(cfg: Config, *, scope: str = "mmssprl") -> Any:
+    """Build ``cfg.model.backbone`` with arbitrary weights, in silence.
+
+    Args:
+        cfg: Config with ``model.backbone``; its ``init_cfg`` is passed over.
+        scope: Registry scope in which the backbone's type is looked up.
+    """
+    spec = cfg.model.backbone.to_dict()
+    spec.pop("init_cfg", None)
+    return build_model(spec, scope=scope)
+
+
+def build_model(spec: Mapping[str, Any], *, scope: str = "mmssprl") -> Any:
+    """Build a model, or a part of one, from its config, in silence."""
+    with quiet(), DefaultScope.overwrite_default_scope(scope):
+        return MODELS.build(dict(spec))
+
+
 def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
     """Build ``cfg.model.backbone`` and fill it with weights, all of them or none.
 
@@ -76,13 +95,10 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
         ValueError: A file that holds no weights, keys or shapes that do not fit the backbone, or
             values that are not finite.
     """
-    spec = cfg.model.backbone.to_dict()
-    spec.pop("init_cfg", None)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
-            with DefaultScope.overwrite_default_scope("mmssprl"):
-                backbone = MODELS.build(spec)
+            backbone = build_backbone(cfg)
         except TypeError as error:
             raise UserValueError(
                 f"model.backbone must be one of mmpretrain's, but that of {cfg.filename} has "

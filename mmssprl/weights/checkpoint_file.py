@@ -1,27 +1,27 @@
 """Files of weights, read without running any code that they name."""
 
-import pickle
-import zipfile
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
 from ..errors import UserFileNotFoundError, UserValueError
-from . import restricted_pickle
-from .safe_globals import training_types_allowed
+from .safe_pickle import SafeUnpickler, TolerantUnpickler, is_archive, load_torch
 
 _PREFIX = "backbone."
+_DDP_PREFIX = "module."
 _TORCHVISION_CLASSIFIER = ("fc.weight", "fc.bias")
 
 
 def read_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool = False) -> Any:
     """Read what ``torch.save`` wrote, or a ``.safetensors`` file.
 
-    What a training writes beside tensors is read too, see ``safe_globals``; an object of any other
-    kind is replaced by an empty one, see ``restricted_pickle``.
+    What a training writes beside tensors is read too; an object of any other kind is replaced by
+    an empty one.
 
     Args:
         path: The file.
@@ -36,13 +36,9 @@ def read_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool =
     path = _existing(path)
     try:
         if path.suffix == ".safetensors":
-            return _read_safetensors(path, map_location)
-        options = _options(path, map_location, mmap)
-        try:
-            with training_types_allowed():
-                return torch.load(path, weights_only=True, **options)
-        except pickle.UnpicklingError:
-            return torch.load(path, pickle_module=restricted_pickle, weights_only=False, **options)
+            state = load_file(path)
+            return {key: value.to(map_location or "cpu") for key, value in state.items()}
+        return load_torch(path, TolerantUnpickler, map_location=map_location, mmap=mmap)
     except Exception as error:  # torch, pickle and safetensors have many classes of them
         raise UserValueError(
             f"weights must be a file of tensors that torch.save or safetensors wrote, but {path} "
@@ -63,8 +59,7 @@ def read_training_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
     """
     path = _existing(path)
     try:
-        with training_types_allowed():
-            return torch.load(path, weights_only=True, **_options(path, "cpu", mmap))
+        return load_torch(path, SafeUnpickler, mmap=mmap)
     except Exception as error:  # torch and pickle have many classes of them
         raise UserValueError(
             f"only a checkpoint that a training of mmengine wrote can be resumed, but {path} "
@@ -73,26 +68,59 @@ def read_training_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
         ) from error
 
 
+def read_numpy_pickle(path: str | Path) -> Any:
+    """Read a pickle of numpy arrays, numbers and strings in dicts, lists and tuples.
+
+    Pickles of Python 2 (older files of detectron2's model zoo) are read too.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The pickle asks for anything else, or is damaged.
+    """
+    path = _existing(path)
+    try:
+        with path.open("rb") as file:
+            return SafeUnpickler(file, encoding="latin1").load()
+    except Exception as error:  # damaged pickles raise almost any class
+        raise UserValueError(
+            f"a pickle of weights must hold numpy arrays and plain values only, but {path} cannot "
+            f"be read as that ({type(error).__name__}: {error}); download it again, or save its "
+            "arrays as a torch or safetensors file."
+        ) from error
+
+
 def read_state(path: str | Path) -> dict[str, Tensor]:
-    """Read all tensors of a checkpoint by name, from under ``state_dict`` where there is one.
+    """Read all tensors of a file by name.
+
+    They lie under ``state_dict``, under ``model``, or bare. The prefix ``module.`` is taken off
+    where DistributedDataParallel put it before every name.
+
+    Args:
+        path: What ``torch.save`` (of any age) or safetensors wrote, or a ``.pkl`` of detectron2.
 
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: The file cannot be read, holds no tensors by name, or values that are not
             finite.
     """
-    content = read_checkpoint(path)
+    path = _existing(path)
+    is_pickle = path.suffix == ".pkl" and not is_archive(path)
+    content = read_numpy_pickle(path) if is_pickle else read_checkpoint(path)
+    parts = [content]
     if isinstance(content, dict):
-        state = content.get("state_dict", content)
-        if isinstance(state, dict):
-            tensors = {key: value for key, value in state.items() if isinstance(value, Tensor)}
-            if tensors:
-                check_finite(tensors, path)
-                return tensors
-    raise UserValueError(
-        f"weights must hold a state dict, but {path} holds a {type(content).__name__} "
-        "without tensors; pass <work dir>/<config name>_backbone.pth or a training checkpoint."
-    )
+        # A state dict may lie beside single tensors, such as the best accuracy.
+        parts = [content.get("state_dict"), content.get("model"), content]
+    tensors = next((found for part in parts if (found := _tensors(part))), {})
+    if not tensors:
+        raise UserValueError(
+            f"weights must hold tensors by name, but {path} holds a {type(content).__name__} "
+            "without tensors; pass <work dir>/<config name>_backbone.pth, a training checkpoint, "
+            "or the file that a project published."
+        )
+    if all(key.startswith(_DDP_PREFIX) for key in tensors):
+        tensors = {key.removeprefix(_DDP_PREFIX): value for key, value in tensors.items()}
+    check_finite(tensors, path)
+    return tensors
 
 
 def read_backbone(path: str | Path) -> dict[str, Tensor]:
@@ -189,20 +217,20 @@ def check_finite(state: dict[str, Tensor], path: str | Path) -> None:
         )
 
 
+def _tensors(content: Any) -> dict[str, Tensor]:
+    """The tensors and arrays of numbers in a dict; none of anything else."""
+    tensors = {}
+    for key, value in content.items() if isinstance(content, dict) else ():
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fi":
+            # A copy, for arrays of protocol 5 can lie in read-only memory.
+            value = torch.from_numpy(value.copy())
+        if isinstance(value, Tensor):
+            tensors[key] = value
+    return tensors
+
+
 def _existing(path: str | Path) -> Path:
     path = Path(path)
     if not path.is_file():
         raise UserFileNotFoundError(f"weights must be an existing file, but there is no {path}.")
     return path
-
-
-def _options(path: Path, map_location: Any, mmap: bool) -> dict[str, Any]:
-    # Files of torch < 1.6 are no archives and cannot be mapped.
-    return {"map_location": map_location, "mmap": mmap and zipfile.is_zipfile(path)}
-
-
-def _read_safetensors(path: Path, map_location: Any) -> dict[str, Tensor]:
-    from safetensors.torch import load_file
-
-    state = load_file(path)
-    return state if map_location is None else {k: v.to(map_location) for k, v in state.items()}

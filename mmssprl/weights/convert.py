@@ -1,7 +1,6 @@
 """Published checkpoints, converted to the names and files of this package."""
 
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,27 +9,24 @@ from typing import Any
 
 import torch
 from mmengine.config import Config
-from mmengine.registry import DefaultScope
+from mmpretrain.models import ResNet
+from mmpretrain.models.backbones.resnet import Bottleneck
 from torch import Tensor, nn
 
 from ..errors import UserValueError
-from ..outputs import prepare_output
-from ..registry import MODELS
+from ..outputs import prepare_output, whole_file
 from ..shipped import config_file, shipped
-from .checkpoint_file import list_faults
+from .backbone import build_model
+from .checkpoint_file import list_faults, read_state
 from .key_tables import SSPRL, Layout, find_layout, ssprl_name
-from .published_file import read_published
 
 RELEASED_CONFIG = "configs/ssprl/ssprl-released_resnet50_2xb64-coslr-200e_coco.py"
 
 _STEP_COUNTER = "num_batches_tracked"
-_DEPTHS: dict[tuple[str, tuple[int, ...]], int] = {
-    ("basic", (2, 2, 2, 2)): 18,
-    ("basic", (3, 4, 6, 3)): 34,
-    ("bottleneck", (3, 4, 6, 3)): 50,
-    ("bottleneck", (3, 4, 23, 3)): 101,
-    ("bottleneck", (3, 8, 36, 3)): 152,
+_DEPTHS = {
+    (block is Bottleneck, blocks): depth for depth, (block, blocks) in ResNet.arch_settings.items()
 }
+"""Depth of a ResNet by whether its blocks are bottlenecks, and their number per stage."""
 _USUAL_WIDTH = 64
 
 
@@ -100,14 +96,14 @@ def convert_weights(
         )
     for path in (out, beside):
         prepare_output(path, force=force)
-    state = read_published(file)
+    state = read_state(file)
     layout, evidence = find_layout(state, source, file=str(file))
     trunk = {name: value for k, value in state.items() if (name := layout.trunk_name(k))}
     backbone = read_architecture(trunk, file)
     if layout is SSPRL:
         cfg = _read_config(config or shipped(RELEASED_CONFIG))
         tensors = {ssprl_name(key): value for key, value in state.items()}
-        model, owner = _build_model(cfg), str(cfg.filename)
+        owner = str(cfg.filename)
         remedy = "pass --config with the config of the network that was trained."
     else:
         if config is not None:
@@ -117,18 +113,18 @@ def convert_weights(
             )
         cfg = Config({"model": {"backbone": backbone}})
         tensors = trunk
-        model, owner = _build(backbone), f"mmpretrain's ResNet-{backbone['depth']}"
+        owner = f"mmpretrain's ResNet-{backbone['depth']}"
         remedy = "download the file again, or pass one that holds a plain ResNet."
+    # What the file does not fill, such as a seed, is always the same.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = build_model(cfg.model if layout is SSPRL else backbone)
     completed = _fill(model, tensors, f"{file} must fit {owner}", remedy)
     # Training runs channels-last; readers expect torch's default layout.
     filled = {key: value.contiguous() for key, value in model.state_dict().items()}
-    # Written elsewhere first: a full disk or a stop must not leave one half, or destroy old files.
-    with tempfile.TemporaryDirectory(dir=out.parent) as folder:
-        weights, described = Path(folder) / out.name, Path(folder) / beside.name
+    with whole_file(out, "wb") as weights, whole_file(beside) as described:
         torch.save({"state_dict": filled} if layout is SSPRL else filled, weights)
-        cfg.dump(described)
-        weights.replace(out)
-        described.replace(beside)
+        described.write(cfg.pretty_text)
     heads = tensors if layout is SSPRL else {}
     return ConvertReport(
         layout=layout,
@@ -160,14 +156,15 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str
         1 + max(int(match[2]) for match in found if int(match[1]) == stage)
         for stage in sorted(stages)
     )
-    kind = "bottleneck" if any(key.endswith(".conv3.weight") for key in trunk) else "basic"
-    if (kind, blocks) not in _DEPTHS:
+    has_bottlenecks = any(key.endswith(".conv3.weight") for key in trunk)
+    kind = "bottleneck" if has_bottlenecks else "basic"
+    if (has_bottlenecks, blocks) not in _DEPTHS:
         raise UserValueError(
             "the backbone must be a ResNet of depth 18, 34, 50, 101 or 152, but the keys of "
             f"{file} show {kind} blocks, {blocks} per stage; download the file again, or pass one "
             "that holds a plain ResNet."
         )
-    config: dict[str, Any] = {"type": "ResNet", "depth": _DEPTHS[kind, blocks]}
+    config: dict[str, Any] = {"type": "ResNet", "depth": _DEPTHS[has_bottlenecks, blocks]}
     for setting, key in (
         ("stem_channels", "conv1.weight"),
         ("base_channels", "layer1.0.conv1.weight"),
@@ -187,18 +184,6 @@ def _read_config(path: str | Path) -> Config:
             f"pass one of configs/ssprl, such as {RELEASED_CONFIG}."
         )
     return cfg
-
-
-def _build(spec: Mapping[str, Any]) -> nn.Module:
-    with DefaultScope.overwrite_default_scope("mmssprl"):
-        return MODELS.build(dict(spec))
-
-
-def _build_model(cfg: Config) -> nn.Module:
-    """Build the whole model; what the file does not fill, such as a seed, is always the same."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return _build(cfg.model.to_dict())
 
 
 def _fill(

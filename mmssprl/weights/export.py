@@ -22,6 +22,7 @@ from .targets import (
     Loaded,
     Source,
     Target,
+    check_resnet,
     image_px,
     is_resnet,
     last_and_pooled,
@@ -107,7 +108,9 @@ def export_weights(
         raise UserValueError(f"the output must be another file than the checkpoint, but got {out}.")
     prepare_output(out, force=force)
     source = _read(checkpoint, config, full=full)
-    chosen.check(source)
+    chosen.check()
+    if chosen.wanted is not None:
+        check_resnet(source, chosen.wanted, target)
     # In a folder of its own, and not under a changed name: readers go by the suffix.
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".export-") as folder:
         draft = Path(folder) / out.name

@@ -117,7 +117,8 @@ SWAV = Layout(
     files="SwAV, DeepCluster v2",
     markers=(r"prototypes\.(prototypes\d+\.)?weight", r"conv1\.weight"),
 )
-"""``swav_*_pretrain.pth.tar``: a bare DistributedDataParallel state dict; pads as ``SSPRL``."""
+"""``swav_*_pretrain.pth.tar`` is a bare state dict of DistributedDataParallel. Its trunk pads as
+that of ``SSPRL``."""
 
 MOCO = Layout(
     name="moco",
@@ -125,7 +126,7 @@ MOCO = Layout(
     markers=(r"encoder_q\.conv1\.weight",),
     prefixes=(("encoder_q.", ""),),
 )
-"""``moco_v*_pretrain.pth.tar``: query encoder, often key encoder and queue too."""
+"""``moco_v*_pretrain.pth.tar`` holds the query encoder, and often the key encoder and the queue."""
 
 DENSECL = Layout(
     name="densecl",
@@ -134,7 +135,7 @@ DENSECL = Layout(
     prefixes=(("encoder_q.0.", ""),),
     copy_prefix="backbone.",
 )
-"""OpenSelfSup's MoCo (backbone ``encoder_q.0``, also named ``backbone``) and a second queue."""
+"""The layout of ``OPENSELFSUP`` with a second queue."""
 
 OPENSELFSUP = Layout(
     name="openselfsup-moco",
@@ -143,7 +144,8 @@ OPENSELFSUP = Layout(
     prefixes=(("encoder_q.0.", ""),),
     copy_prefix="backbone.",
 )
-"""Training checkpoints of OpenSelfSup's MoCo: backbone ``encoder_q.0``, neck ``encoder_q.1``."""
+"""Training checkpoints of OpenSelfSup's MoCo. ``encoder_q.0`` is the backbone, which is held a
+second time as ``backbone``, and ``encoder_q.1`` is the neck."""
 
 BYOL = Layout(
     name="byol",
@@ -152,7 +154,8 @@ BYOL = Layout(
     prefixes=(("online_net.0.", ""),),
     copy_prefix="backbone.",
 )
-"""Training checkpoints of OpenSelfSup's BYOL: the online network, not the target's average."""
+"""Training checkpoints of OpenSelfSup's BYOL. The online network is taken, and not its average, the
+target network."""
 
 INSLOC = Layout(
     name="insloc",
@@ -160,10 +163,8 @@ INSLOC = Layout(
     markers=(r"backbone\.conv1\.weight", r"backbone_k\.conv1\.weight"),
     prefixes=(("roi_head.shared_head.", ""), ("backbone.", "")),
 )
-"""``insloc_*.pth``, a detector of mmdet 2 with momentum copies ``*_k``.
-
-In the C4 form the last stage is the detector's shared head and not part of ``backbone``.
-"""
+"""``insloc_*.pth`` is a detector of mmdet 2 with momentum copies ``*_k``. In the C4 form the last
+stage is the detector's shared head and not part of ``backbone``."""
 
 BACKBONE = Layout(
     name="backbone",
@@ -171,7 +172,7 @@ BACKBONE = Layout(
     markers=(r"backbone\.conv1\.weight",),
     prefixes=(("backbone.", ""),),
 )
-"""Any checkpoint whose ResNet lies under ``backbone.``; the rest is left out."""
+"""Any checkpoint whose ResNet lies under ``backbone.``."""
 
 DETECTRON2 = Layout(
     name="detectron2",
@@ -188,7 +189,7 @@ DETECTRON2 = Layout(
     "(stride in the 1x1, BGR, pixel std 1): for Caffe's set backbone.style='caffe' and the "
     "preprocessor's mean and std in the config",
 )
-"""``{'model': {...}}``: bare (a converted backbone), of an FPN detector, or of a C4 detector."""
+"""The names are bare in a converted backbone, and have a prefix in detectors with FPN or C4."""
 
 TORCHVISION = Layout(
     name="torchvision",
@@ -196,7 +197,7 @@ TORCHVISION = Layout(
     "DetCo)",
     markers=(r"conv1\.weight", r"layer1\.0\.conv1\.weight"),
 )
-"""Plain ResNet names; ``densecl_r50_*.pth`` and ``detco_*.pth`` hold them under state_dict."""
+"""The plain names of a ResNet, which ``densecl_r50_*.pth`` and ``detco_*.pth`` have too."""
 
 LAYOUTS = (
     SSPRL,

@@ -27,12 +27,6 @@ def load(name):
     return Config.fromfile(BENCHMARKS / f"{name}.py")
 
 
-def depth(path):
-    bases = Config._get_base_files(str(path))
-    assert not any("::" in base for base in bases)
-    return 1 + max((depth(path.parent / base) for base in bases), default=-1)
-
-
 def test_these_are_all():
     found = [
         path
@@ -45,14 +39,10 @@ def test_these_are_all():
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_is_documented_and_shallow(name):
-    path = BENCHMARKS / f"{name}.py"
-    text = ast.get_docstring(ast.parse(path.read_text()))
-    assert f"configs/benchmarks/{name}.py" in text  # in a command that can be copied
-    assert "Hardware: " in text
+def test_says_whether_it_was_run(name):
+    text = ast.get_docstring(ast.parse((BENCHMARKS / f"{name}.py").read_text()))
     hardware = "Not run at full scale" if name in FULL_SIZE else "Hardware: one CPU core"
     assert hardware in " ".join(text.split())
-    assert depth(path) <= 2
 
 
 @pytest.mark.parametrize("name", ALL)

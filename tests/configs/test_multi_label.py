@@ -28,11 +28,6 @@ SEMISUP = {
 FULL_SIZE = [COCO, VOC, *SEMISUP.values()]
 
 
-def depth(path):
-    bases = Config._get_base_files(str(path))
-    return 1 + max((depth(path.parent / base) for base in bases), default=-1)
-
-
 def build(cfg):
     with DefaultScope.overwrite_default_scope("mmssprl"):
         return MODELS.build(cfg.model)
@@ -44,12 +39,10 @@ def test_there_are_configs():
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_is_documented_and_takes_its_backbone_by_one_field(path):
+def test_takes_its_backbone_by_one_field(path):
     text = ast.get_docstring(ast.parse(path.read_text()))
-    assert path.name in text.replace("\\\n        ", "")
     assert "--weights BACKBONE.pth" in text
     assert "Not run at full scale" in text if path in FULL_SIZE else "CPU size" in text
-    assert depth(path) <= 2
     cfg = Config.fromfile(path)
     assert cfg.weights == "random"
     assert "init_cfg" not in cfg.model.backbone

@@ -10,10 +10,9 @@ from torchvision.models import resnet18
 
 from mmssprl.engine import adapted_backbone, initial_weights
 from mmssprl.engine.hooks import initial_weights_hook
-from mmssprl.engine.hooks.initial_weights_hook import supervised_state
 from mmssprl.engine.initial_weights import apply_weights
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
-from mmssprl.weights import load_backbone, read_backbone
+from mmssprl.weights import load_backbone, read_backbone, supervised_state
 
 
 @pytest.fixture

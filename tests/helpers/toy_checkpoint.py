@@ -8,12 +8,13 @@ from toy_run import write_config
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def toy_training(tmp_path_factory):
     """The work dir of a toy training of two epochs."""
     folder = tmp_path_factory.mktemp("trained")
     config = write_config(folder)
-    config.write_text(config.read_text() + SCHEDULE)
+    # mmengine's own name ends in the second: runs of the same one would share their history.
+    config.write_text(f"{config.read_text()}{SCHEDULE}experiment_name = {folder.name!r}\n")
     run(prepare_train_config(config, work_dir=folder / "run"), "train")
     return folder / "run"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mmssprl import _dependencies
-from mmssprl._dependencies import check_dependencies, parse_version
+from mmssprl._dependencies import check_dependencies, fits
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -216,11 +216,17 @@ def test_a_source_tree_without_metadata_is_taken_as_it_is(environment, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("text", "number"),
-    [("0.11.0rc3", (0, 11, 0)), ("2.4.1+cu121", (2, 4, 1)), ("2.3.0.post3", (2, 3, 0)), ("", (0,))],
+    ("version", "requirement", "expected"),
+    [
+        ("0.11.0rc3", "a>=0.11,<0.12", True),
+        ("0.11.0rc3", "a>=0.10,<0.11", False),
+        ("2.4.1+cu121", "a>=2.4.1", True),
+        ("2.3.0.post3", "a>=2.3,<2.3.1", True),
+        ("2.10", "a>=2.9", True),
+    ],
 )
-def test_parse_version(text, number):
-    assert parse_version(text) == number
+def test_a_release_counts_without_its_suffix(version, requirement, expected):
+    assert fits(version, requirement) is expected
 
 
 def import_mmssprl(*flags: str, code: str) -> subprocess.CompletedProcess:

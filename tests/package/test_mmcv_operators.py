@@ -165,10 +165,9 @@ def test_spawned_workers_of_the_tools_get_them(tool):
 
 @needs_compiled
 def test_detection_and_segmentation_pass_on_torchvisions_operators(tmp_path):
-    """This file and the tests that need mmdet or mmseg; those of whole runs have two cases."""
-    paths = sorted(TESTS.rglob("test_*.py"))
-    files = [path for path in paths if "mark.full" in path.read_text() and path != END_TO_END]
-    assert {TESTS / "configs" / "test_dense_models.py", Path(__file__)} <= set(files)
+    """This file and the tests that run models of mmdet or mmseg; whole runs are tested below."""
+    names = ("configs/test_dense_models.py", "engine/test_adapted_backbone.py")
+    files = [Path(__file__), *(TESTS / name for name in names)]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", "full and not slow"]
         + files,

@@ -6,6 +6,7 @@ import pytest
 from mmengine.registry import DefaultScope
 
 from mmssprl import registry
+from mmssprl.datasets import UnlabeledImages
 from mmssprl.engine import InitialWeightsHook
 from mmssprl.models import SSPRL
 
@@ -46,3 +47,23 @@ print(OPTIMIZERS.get("LARS").__module__, VISUALIZERS.get("UniversalVisualizer").
     first, second = done.stdout.split()[-2:]
     assert first.startswith("mmpretrain.")
     assert second.startswith("mmpretrain.")
+
+
+@pytest.mark.parametrize("kind", ["UnlabeledImages", "mmssprl.UnlabeledImages", UnlabeledImages])
+def test_class_of_a_type_in_every_form(kind):
+    assert registry.class_of(kind, registry.DATASETS) is UnlabeledImages
+
+
+def test_class_of_finds_no_name_that_only_ends_alike():
+    assert registry.class_of("MyUnlabeledImages", registry.DATASETS) is None
+    assert registry.class_of(None, registry.DATASETS) is None
+    assert registry.class_of("ResNet", registry.MODELS).__module__.startswith("mmpretrain.")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("package", ["mmdet", "mmseg"])
+def test_class_of_looks_in_the_scope_of_the_config(package):
+    found = registry.class_of("ResNet", registry.MODELS, package)
+    assert found.__module__.startswith(f"{package}.")
+    kind = registry.class_of("mmssprl.UnlabeledImages", registry.DATASETS, package)
+    assert kind is UnlabeledImages

@@ -1,4 +1,4 @@
-from mmssprl.tables import csv_table, markdown_table
+from mmssprl.tables import aligned_pairs, csv_table, markdown_table
 
 
 def test_markdown_is_aligned_and_escaped():
@@ -18,3 +18,7 @@ def test_text_columns_begin_at_the_left():
 
 def test_csv_quotes_what_needs_it():
     assert csv_table(["a", "b"], [[1, "x,y"], [2.5, ""]]) == 'a,b\n1,"x,y"\n2.5,\n'
+
+
+def test_pairs_are_aligned():
+    assert aligned_pairs({"a": "1", "long": "2 3"}) == "a     1\nlong  2 3"

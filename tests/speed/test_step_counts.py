@@ -12,7 +12,7 @@ from operator_counts import OperatorCounter, operators_outside_backbone
 from step_counts import SyncCounter, collectives_per_step, run_config, run_steps
 from torch import nn
 
-from mmssprl.engine.hooks import unwrap
+from mmssprl.engine.unwrap import unwrap
 from mmssprl.models import SinkhornHead
 from mmssprl.registry import HOOKS
 

@@ -215,16 +215,6 @@ def test_two_cpu_processes_train_together(tmp_path):
 
 
 @pytest.mark.dist
-def test_one_launched_process_trains_like_an_ordinary_one(tmp_path):
-    config = write_config(tmp_path)
-    done = call("bash", TOOLS / "dist_train.sh", config, "1", "--work-dir", "w", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    launched = report(tmp_path / "w", 0)
-    assert (launched["world_size"], launched["wrapper"]) == (1, "CPUDistributedDataParallel")
-    check_against_gradient_descent(launched, epochs=1)
-
-
-@pytest.mark.dist
 @pytest.mark.slow
 def test_two_cpu_processes_share_a_test(tmp_path):
     config = write_config(tmp_path)
@@ -249,6 +239,19 @@ def tool(tmp_path, monkeypatch):
         runpy.run_path(str(TOOLS / name), run_name="__main__")
 
     return main
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="on a GPU the wrapper is another")
+def test_one_launched_process_trains_like_an_ordinary_one(tool, tmp_path, monkeypatch):
+    monkeypatch.setattr(launch, "get_device", lambda: "cpu")
+    of_torchrun = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+    for name, value in of_torchrun.items():
+        monkeypatch.setenv(name, value)
+    tool("train.py", "toy.py", "--work-dir", "w", "--launcher", "pytorch")
+    launched = report(tmp_path / "w", 0)
+    assert (launched["world_size"], launched["wrapper"]) == (1, "CPUDistributedDataParallel")
+    check_against_gradient_descent(launched, epochs=1)
+    assert not torch.distributed.is_initialized()
 
 
 def test_train_refuses_a_used_work_dir_resumes_it_and_test_reads_it(tool, tmp_path):

@@ -8,17 +8,10 @@ core, 45 s of CPU time. Measured with random weights: mIoU 4.0, which is what ev
 background scores; 4.1 after 450 iterations.
 """
 
-_base_ = [
-    "../../_base_/fcn_d8_small.py",
-    "../../_base_/voc_segmentation.py",
-    "../../_base_/dense_runtime.py",
-]
+_base_ = ["../../_base_/fcn_d8_small.py"]
 
-weights = "random"  # or a backbone file: --weights sets it
 data_root = "data/voc128/VOC2007"
 short_side_px = 128
-batch_size = 8
-base_lr = 3e-3
 max_iters = 200
 crop_size = (_base_.crop_px, _base_.crop_px)
 scale_px = (4 * short_side_px, short_side_px)
@@ -32,34 +25,11 @@ train_pipeline = [
     dict(type="PhotoMetricDistortion"),
     dict(type="PackSegInputs"),
 ]
-val_pipeline = [
-    dict(type="LoadImageFromFile"),
-    dict(type="Resize", scale=scale_px, keep_ratio=True),
-    dict(type="LoadAnnotations"),  # after Resize: the labels keep their own size
-    dict(type="PackSegInputs"),
-]
-train_dataloader = dict(
-    batch_size=batch_size,
-    num_workers=0,
-    persistent_workers=False,
-    dataset=dict(
-        data_root=data_root,
-        ann_file="ImageSets/Segmentation/train.txt",
-        data_prefix=dict(seg_map_path="SegmentationClass"),
-        pipeline=train_pipeline,
-    ),
-)
-val_dataloader = dict(
-    num_workers=0,
-    persistent_workers=False,
-    dataset=dict(data_root=data_root, pipeline=val_pipeline),
-)
+val_pipeline = _base_.val_pipeline
+val_pipeline[1]["scale"] = scale_px
+train_dataloader = dict(dataset=dict(data_root=data_root, pipeline=train_pipeline))
+val_dataloader = dict(dataset=dict(data_root=data_root, pipeline=val_pipeline))
 test_dataloader = val_dataloader
-optim_wrapper = dict(
-    type="OptimWrapper", optimizer=dict(type="AdamW", lr=base_lr, weight_decay=1e-4)
-)
-param_scheduler = [
-    dict(type="PolyLR", power=0.9, eta_min=0, by_epoch=False, begin=0, end=max_iters)
-]
-train_cfg = dict(type="IterBasedTrainLoop", max_iters=max_iters, val_interval=max_iters)
-default_hooks = dict(logger=dict(interval=10), checkpoint=dict(interval=max_iters))
+param_scheduler = [dict(_base_.param_scheduler[0], end=max_iters)]
+train_cfg = dict(max_iters=max_iters, val_interval=max_iters)
+default_hooks = dict(checkpoint=dict(interval=max_iters))

@@ -7,7 +7,7 @@ yet, is gone with the process and is never needed to resume.
 from .clip_gradients_hook import ClipGradientsHook
 from .initial_weights_hook import InitialWeightsHook
 from .pretrain_checkpoint_hook import PretrainCheckpointHook
-from .pretrain_hook import PretrainHook, unwrap
+from .pretrain_hook import PretrainHook
 from .pretrain_runtime_info_hook import PretrainRuntimeInfoHook
 
 __all__ = [
@@ -16,5 +16,4 @@ __all__ = [
     "PretrainCheckpointHook",
     "PretrainHook",
     "PretrainRuntimeInfoHook",
-    "unwrap",
 ]

@@ -10,7 +10,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from ...errors import UserValueError
 from ...registry import HOOKS
-from .pretrain_hook import unwrap
+from ..unwrap import unwrap
 
 
 @HOOKS.register_module()

@@ -10,7 +10,7 @@ from mmengine.runner import Runner
 from mmengine.runner.checkpoint import weights_to_cpu
 
 from ...registry import HOOKS
-from .pretrain_hook import unwrap
+from ..unwrap import unwrap
 
 
 @HOOKS.register_module()

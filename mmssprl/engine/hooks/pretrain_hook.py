@@ -1,23 +1,16 @@
 """What pre-training needs from the runner: epochs for data and head, batches on the device."""
 
 from pathlib import Path
-from typing import Any
 
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
 from mmengine.runner import EpochBasedTrainLoop, Runner
-from torch import nn
 
 from ...datasets import UnlabeledImages
 from ...errors import UserValueError
 from ...registry import HOOKS
 from ..device_prefetcher import Prefetcher, SideStreamCopy
 from ..pretrain_checks import check_pretraining
-
-
-def unwrap(model: nn.Module) -> Any:
-    """Return the model inside a DDP wrapper, or the model itself."""
-    return model.module if is_model_wrapper(model) else model
+from ..unwrap import unwrap
 
 
 @HOOKS.register_module()

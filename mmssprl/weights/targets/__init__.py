@@ -1,52 +1,34 @@
 """The formats of an export, one per package that reads them."""
 
-from .architecture import PLAIN, STANDARD, STRAIGHT, accept_any, accept_resnet, is_resnet
+from .architecture import PLAIN, STANDARD, STRAIGHT, check_resnet, is_resnet
 from .detectron2_file import load_detectron2, to_detectron2, write_detectron2
-from .libraries import (
-    CLASSIFIER,
-    load_mmdet,
-    load_mmseg,
-    load_timm,
-    load_torchvision,
-    write_timm,
-)
+from .libraries import CLASSIFIER, load_mmdet, load_mmseg, load_timm, load_torchvision
 from .onnx_file import check_onnx, image_px, load_onnx, write_onnx
-from .plain import load_own, load_whole, write_pth, write_safetensors
+from .plain import load_own, load_whole, write_state
 from .target import Features, Loaded, Source, Target, last_and_pooled
 
 _PTH = (".pth", ".pt")
+_SAFETENSORS = (".safetensors",)
 _ONNX_TOLERANCE = 1e-4
 """onnxruntime fuses BatchNorm into the convolutions, in float32."""
 
 _ALL = (
-    Target("backbone", _PTH, accept_any, write_pth, load_own),
+    Target("backbone", _PTH, write_state, load_own),
+    Target("torchvision", _PTH, write_state, load_torchvision, STANDARD, own_keys=CLASSIFIER),
+    Target("timm", _SAFETENSORS + _PTH, write_state, load_timm, STANDARD),
+    Target("mmdet", _PTH, write_state, load_mmdet, PLAIN),
+    Target("mmseg", _PTH, write_state, load_mmseg, PLAIN),
     Target(
-        "torchvision",
-        _PTH,
-        accept_resnet("torchvision", STANDARD),
-        write_pth,
-        load_torchvision,
-        own_keys=CLASSIFIER,
+        "detectron2", (".pkl",), write_detectron2, load_detectron2, STRAIGHT, rename=to_detectron2
     ),
-    Target("timm", (".safetensors", *_PTH), accept_resnet("timm", STANDARD), write_timm, load_timm),
-    Target("mmdet", _PTH, accept_resnet("mmdet", PLAIN), write_pth, load_mmdet),
-    Target("mmseg", _PTH, accept_resnet("mmseg", PLAIN), write_pth, load_mmseg),
-    Target(
-        "detectron2",
-        (".pkl",),
-        accept_resnet("detectron2", STRAIGHT),
-        write_detectron2,
-        load_detectron2,
-        rename=to_detectron2,
-    ),
-    Target("safetensors", (".safetensors",), accept_any, write_safetensors, load_own),
-    Target("onnx", (".onnx",), check_onnx, write_onnx, load_onnx, tolerance=_ONNX_TOLERANCE),
+    Target("safetensors", _SAFETENSORS, write_state, load_own),
+    Target("onnx", (".onnx",), write_onnx, load_onnx, check=check_onnx, tolerance=_ONNX_TOLERANCE),
 )
 TARGETS = {target.name: target for target in _ALL}
 """The backbone alone, by the name that users type."""
 
 WHOLE_TARGETS = {
-    name: Target(name, TARGETS[name].suffixes, accept_any, TARGETS[name].write, load_whole)
+    name: Target(name, TARGETS[name].suffixes, write_state, load_whole)
     for name in ("backbone", "safetensors")
 }
 """The whole model: heads, prototypes and queues too."""
@@ -58,6 +40,7 @@ __all__ = [
     "Loaded",
     "Source",
     "Target",
+    "check_resnet",
     "image_px",
     "is_resnet",
     "last_and_pooled",

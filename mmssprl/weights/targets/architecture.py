@@ -1,9 +1,10 @@
 """Which backbones a target can hold, told from the built backbone, not from its config."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mmpretrain.models import ResNet
+from mmpretrain.models.backbones.resnet import get_expansion
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ...errors import UserValueError
@@ -11,8 +12,6 @@ from .target import Source
 
 _ANY = "backbone, safetensors or onnx"
 _ANY_RESNET = "backbone, safetensors, onnx, mmdet or mmseg"
-_BASIC_BLOCK_DEPTHS = (18, 34)
-_BOTTLENECK_EXPANSION = 4
 
 PLAIN: Mapping[str, Any] = {"deep_stem": False}
 """What tensors are named alike for in mmpretrain, mmdet and mmseg."""
@@ -37,45 +36,37 @@ STANDARD: Mapping[str, Any] = {
 """What torchvision and timm build."""
 
 
-def accept_any(source: Source) -> None:
-    """Every backbone will do."""
-
-
-def accept_resnet(target: str, wanted: Mapping[str, Any]) -> Callable[[Source], None]:
-    """Make the check for ResNets that have the values of ``wanted``.
+def check_resnet(source: Source, wanted: Mapping[str, Any], target: str) -> None:
+    """Refuse what is no ResNet with the values of ``wanted``.
 
     Args:
-        target: Name of the target, for the message.
+        source: What is exported.
         wanted: Values of the backbone's fields; those per stage are cut to its stages.
+        target: Name of the target, for the message.
+
+    Raises:
+        ValueError: Another backbone, or a field of another value.
     """
-
-    def check(source: Source) -> None:
-        backbone = source.backbone
-        # Its subclasses have the same fields and other blocks, stems or names.
-        if type(backbone) is not ResNet:
-            raise UserValueError(
-                f"target {target} must get a ResNet, but the backbone of {source.cfg.filename} is "
-                f"a {type(backbone).__name__}; export it to {_ANY}."
-            )
-        found = _fields(source)
-        wrong = []
-        for name, value in wanted.items():
-            if isinstance(value, tuple):
-                value = value[: backbone.num_stages]
-            if found[name] != value:
-                wrong.append((name, found[name], value))
-        expansion = 1 if backbone.depth in _BASIC_BLOCK_DEPTHS else _BOTTLENECK_EXPANSION
-        if backbone.expansion != expansion:
-            wrong.append(("expansion", backbone.expansion, expansion))
-        if wrong:
-            others = _ANY if {"deep_stem", "expansion"} & {row[0] for row in wrong} else _ANY_RESNET
-            raise UserValueError(
-                f"target {target} must get a ResNet with {_listed((n, v) for n, _, v in wrong)}, "
-                f"but the backbone of {source.cfg.filename} has "
-                f"{_listed((n, v) for n, v, _ in wrong)}; export it to {others}."
-            )
-
-    return check
+    backbone = source.backbone
+    # Its subclasses have the same fields and other blocks, stems or names.
+    if type(backbone) is not ResNet:
+        raise UserValueError(
+            f"target {target} must get a ResNet, but the backbone of {source.cfg.filename} is "
+            f"a {type(backbone).__name__}; export it to {_ANY}."
+        )
+    expansion = get_expansion(ResNet.arch_settings[backbone.depth][0])
+    values = {
+        name: value[: backbone.num_stages] if isinstance(value, tuple) else value
+        for name, value in {**wanted, "expansion": expansion}.items()
+    }
+    found = _fields(source)
+    wrong = [name for name, value in values.items() if found[name] != value]
+    if wrong:
+        others = _ANY if {"deep_stem", "expansion"} & set(wrong) else _ANY_RESNET
+        raise UserValueError(
+            f"target {target} must get a ResNet with {_listed(values, wrong)}, but the backbone of "
+            f"{source.cfg.filename} has {_listed(found, wrong)}; export it to {others}."
+        )
 
 
 def is_resnet(source: Source) -> bool:
@@ -85,9 +76,9 @@ def is_resnet(source: Source) -> bool:
 
 def _fields(source: Source) -> dict[str, Any]:
     backbone = source.backbone
-    names = ("stem_channels", "base_channels", "num_stages", "style", "deep_stem", "avg_down")
+    plain = ("stem_channels", "base_channels", "num_stages", "style", "deep_stem", "avg_down")
     return {
-        **{name: getattr(backbone, name) for name in names},
+        **{name: getattr(backbone, name) for name in (*plain, "expansion")},
         "strides": tuple(backbone.strides),
         "dilations": tuple(backbone.dilations),
         "in_channels": source.in_channels,
@@ -102,5 +93,5 @@ def _norm(source: Source) -> str:
     return f"{kind} with eps={norm.eps}"
 
 
-def _listed(fields: Iterable[tuple[str, Any]]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in fields)
+def _listed(fields: Mapping[str, Any], names: Iterable[str]) -> str:
+    return ", ".join(f"{name}={fields[name]!r}" for name in names)

@@ -8,10 +8,17 @@ from typing import Any
 import torchvision
 from torch import Tensor
 
-from ..._dependencies import OFFICIAL, ONEDL, installed_version, is_importable
+from ..._dependencies import (
+    OFFICIAL,
+    ONEDL,
+    distribution,
+    installed_version,
+    is_importable,
+    what_to_install,
+)
 from ..backbone import quiet
 from ..checkpoint_file import read_state
-from .plain import load_own, write_pth, write_safetensors
+from .plain import load_own
 from .target import Features, Loaded, Source, last_and_pooled
 
 CLASSIFIER = ("fc.weight", "fc.bias")
@@ -48,11 +55,6 @@ def load_torchvision(path: Path, source: Source) -> Loaded:
 
     note = f"torchvision.models.{name}().load_state_dict(torch.load(FILE), strict=False)"
     return Loaded(f"torchvision {name}", run, file, model.state_dict(), (note,))
-
-
-def write_timm(source: Source, path: Path) -> None:
-    """Write safetensors or what ``torch.save`` writes, as the name says."""
-    (write_safetensors if path.suffix == ".safetensors" else write_pth)(source, path)
 
 
 def load_timm(path: Path, source: Source) -> Loaded:
@@ -132,8 +134,8 @@ def _fields(source: Source) -> str:
 
 def _import_resnet(package: str) -> ModuleType | str:
     """Return the module of its ResNet, or say why there is none."""
-    family = ONEDL if installed_version(ONEDL["mmengine"].distribution) else OFFICIAL
-    spec = f"'{family[package].spec}'"
+    family = ONEDL if installed_version(distribution(ONEDL["mmengine"])) else OFFICIAL
+    spec = f"'{what_to_install(family[package])}'"
     if not is_importable(package):
         return not_installed(package, spec)
     try:

@@ -17,7 +17,7 @@ _OUTPUTS = ("feature_map", "pooled")
 _EXAMPLE_PX = 224
 
 
-def check_onnx(source: Source) -> None:
+def check_onnx() -> None:
     """Refuse to start without the packages that write and run a graph.
 
     Raises:

@@ -4,13 +4,10 @@ import json
 from pathlib import Path
 
 import torch
-from mmengine.registry import DefaultScope
 from safetensors.torch import save_file
-from torch import Tensor
 
 from ...models import FeatureQueue
-from ...registry import MODELS
-from ..backbone import load_backbone
+from ..backbone import build_model, load_backbone
 from ..checkpoint_file import read_state
 from .target import Loaded, Source, last_and_pooled
 
@@ -23,15 +20,21 @@ _HOW_TO_GO_ON = (
 """From a file of torch.save, from safetensors."""
 
 
-def write_pth(source: Source, path: Path) -> None:
-    """Write a state dict as ``torch.save`` does."""
-    torch.save(_contiguous(source), path)
+def write_state(source: Source, path: Path) -> None:
+    """Write a state dict as safetensors or as ``torch.save`` does, as the name says.
 
-
-def write_safetensors(source: Source, path: Path) -> None:
-    """Write a state dict as safetensors; the metadata hold the backbone's config as JSON."""
+    The metadata of safetensors hold the backbone's config as JSON.
+    """
+    # Copies in plain memory order: safetensors takes no shared and no channels-last tensors.
+    state = {
+        name: value.detach().clone(memory_format=torch.contiguous_format)
+        for name, value in source.state.items()
+    }
+    if path.suffix != ".safetensors":
+        torch.save(state, path)
+        return
     architecture = json.dumps(source.cfg.model.backbone.to_dict(), default=str)
-    save_file(_contiguous(source), path, {"format": "pt", "architecture": architecture})
+    save_file(state, path, {"format": "pt", "architecture": architecture})
 
 
 def load_own(path: Path, source: Source, *notes: str) -> Loaded:
@@ -65,8 +68,8 @@ def load_whole(path: Path, source: Source) -> Loaded:
         )
         model = f"mmpretrain {source.architecture}"
         return Loaded(model, last_and_pooled(backbone), file, file, (note,))
-    with torch.random.fork_rng(devices=[]), DefaultScope.overwrite_default_scope("mmssprl"):
-        algorithm = MODELS.build(spec.to_dict())
+    with torch.random.fork_rng(devices=[]):
+        algorithm = build_model(spec)
     algorithm.load_state_dict(dict(file), strict=True)
     algorithm.eval()
     queues = tuple(
@@ -80,11 +83,3 @@ def load_whole(path: Path, source: Source) -> Loaded:
         state={**algorithm.state_dict(), **of_queues},
         notes=(_HOW_TO_GO_ON[path.suffix == ".safetensors"],),
     )
-
-
-def _contiguous(source: Source) -> dict[str, Tensor]:
-    """Copies in plain memory order: safetensors takes no shared and no channels-last tensors."""
-    return {
-        name: value.detach().clone(memory_format=torch.contiguous_format)
-        for name, value in source.state.items()
-    }

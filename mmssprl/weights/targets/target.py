@@ -72,10 +72,11 @@ class Target:
     Args:
         name: As users type it.
         suffixes: Of its files, the default first.
-        check: Raises ValueError for a backbone that the target cannot hold, before any work.
         write: Writes a new file.
         load: Reads the file back into the target's own model, or, where that package is not
             installed, into ours, and says so in its notes.
+        wanted: Fields of the ResNets that the target can hold; None for every backbone.
+        check: Raises ValueError where the target cannot be written here at all.
         rename: Our name of a tensor to the file's; None for one that the format leaves out.
         own_keys: Tensors of the target's model that no backbone has, its classifier.
         tolerance: Largest difference of features, relative to the largest feature.
@@ -83,9 +84,10 @@ class Target:
 
     name: str
     suffixes: tuple[str, ...]
-    check: Callable[[Source], None]
     write: Callable[[Source, Path], None]
     load: Callable[[Path, Source], Loaded]
+    wanted: Mapping[str, Any] | None = None
+    check: Callable[[], None] = lambda: None
     rename: Callable[[str], str | None] = lambda name: name
     own_keys: tuple[str, ...] = ()
     tolerance: float = 1e-5  # of float32 sums in another order; the same kernels give exactly 0

@@ -5,7 +5,7 @@ import published_checkpoints as published
 import pytest
 import torch
 
-from mmssprl.weights.published_file import read_numpy_pickle, read_published
+from mmssprl.weights.checkpoint_file import read_numpy_pickle, read_state
 
 ARRAYS = {
     "a.weight": np.arange(6, dtype=np.float32).reshape(2, 3),
@@ -20,24 +20,29 @@ def check(state):
     assert int(state["a.num_batches_tracked"]) == 7
 
 
-class TestReadPublished:
+class TestReadState:
     @pytest.mark.parametrize("prefix", ["", "module."])
     @pytest.mark.parametrize("under", [None, "state_dict", "model"])
     def test_finds_the_tensors_bare_or_under_a_name(self, under, prefix, tmp_path):
         state = {prefix + key: torch.from_numpy(value) for key, value in ARRAYS.items()}
         content = state if under is None else {"epoch": 3, under: state}
-        check(read_published(published.save(content, tmp_path / "w.pth")))
+        check(read_state(published.save(content, tmp_path / "w.pth")))
+
+    def test_goes_by_the_content_of_what_torch_saved_under_another_name(self, tmp_path):
+        state = {key: torch.from_numpy(value) for key, value in ARRAYS.items()}
+        torch.save(state, tmp_path / "w.pkl")
+        check(read_state(tmp_path / "w.pkl"))
 
     def test_keeps_a_prefix_that_not_all_keys_have(self, tmp_path):
         state = {"module.a": torch.ones(1), "b": torch.ones(1)}
-        read = read_published(published.save(state, tmp_path / "w.pth"))
+        read = read_state(published.save(state, tmp_path / "w.pth"))
         assert read.keys() == {"module.a", "b"}
 
     @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
     def test_reads_pickles_of_every_protocol(self, protocol, tmp_path):
         content = {"model": ARRAYS, "best": np.float64(1.5), "__author__": "somebody"}
         file = published.save(content, tmp_path / "w.pkl", protocol=protocol)
-        check(read_published(file))
+        check(read_state(file))
         assert read_numpy_pickle(file)["best"] == 1.5
 
     @pytest.mark.parametrize("core", ["numpy.core", "numpy._core"])
@@ -46,7 +51,7 @@ class TestReadPublished:
         here = np.zeros(1).__reduce__()[0].__module__.removesuffix(".multiarray")
         assert here.encode() in data
         (tmp_path / "w.pkl").write_bytes(data.replace(here.encode(), core.encode()))
-        check(read_published(tmp_path / "w.pkl"))
+        check(read_state(tmp_path / "w.pkl"))
 
     @pytest.mark.parametrize(
         ("content", "kind"),
@@ -54,13 +59,13 @@ class TestReadPublished:
     )
     def test_says_what_holds_no_tensors(self, content, kind, tmp_path):
         file = published.save(content, tmp_path / "w.pkl")
-        with pytest.raises(ValueError, match=rf"but .*w.pkl holds a {kind} without; pass the file"):
-            read_published(file)
+        with pytest.raises(ValueError, match=rf"but .*w.pkl holds a {kind} without tensors; pass"):
+            read_state(file)
 
     def test_values_must_be_finite(self, tmp_path):
         file = published.save({"a": np.array([1.0, np.nan])}, tmp_path / "w.pkl")
         with pytest.raises(ValueError, match=r"1 of 1 tensors of .*w.pkl hold NaN"):
-            read_published(file)
+            read_state(file)
 
 
 class TestReadNumpyPickle:
@@ -69,7 +74,7 @@ class TestReadNumpyPickle:
         file = published.save({"model": ARRAYS, "extra": trap}, tmp_path / "w.pkl")
         match = r"but .*w.pkl cannot be read as that \(UnpicklingError: it asks for .*_spring\);"
         with pytest.raises(ValueError, match=match):
-            read_published(file)
+            read_state(file)
         assert not trap.path.exists()
         pickle.loads(file.read_bytes())
         assert trap.path.exists()  # so it was armed

@@ -1,0 +1,41 @@
+"""Every config opens with a lab note, and what it inherits from is found at a glance."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from mmengine.config import Config
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+ALL = sorted(path for path in CONFIGS.rglob("*.py") if path.parent.name != "_base_")
+BASES = sorted((CONFIGS / "_base_").glob("*.py"))
+
+
+def bases_of(path):
+    return [path.parent / base for base in Config._get_base_files(str(path))]
+
+
+def depth(path):
+    return 1 + max(map(depth, bases_of(path)), default=-1)
+
+
+def test_there_are_configs():
+    assert len(ALL) == 29
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+def test_names_its_command_and_hardware_and_is_shallow(path):
+    text = ast.get_docstring(ast.parse(path.read_text()))
+    # In a command that can be copied; a backslash may wrap it.
+    assert str(path.relative_to(CONFIGS.parent)) in text
+    assert "Hardware: " in text
+    assert "Not run at" in text or "CPU" in text
+    assert depth(path) <= 2
+    assert all("::" not in str(base) for base in bases_of(path)), "of another package"
+
+
+def test_every_base_is_documented_and_in_use():
+    used = {base.resolve() for path in (*ALL, *BASES) for base in bases_of(path)}
+    assert BASES
+    assert set(BASES) <= used
+    assert all(ast.get_docstring(ast.parse(path.read_text())) for path in BASES)
