@@ -1,7 +1,4 @@
-"""Measure the CPU gates and write the report: a table, Markdown, CSV and a picture.
-
-    python tools/benchmarks/run.py
-    python tools/benchmarks/run.py --only data --quick --out work_dirs/bench
+"""Measure the CPU gates and write the report: a table in Markdown and CSV, and a picture.
 
 Missed gates are part of a report: the exit code is 0 all the same, unless --strict is given. A part
 that fails is named in the report, which holds what the others measured; the exit code is then 1.
@@ -17,13 +14,19 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-import report
-import sample_images
-from measure import Row, machine
+from mmssprl.datasets import UnlabeledImages
 
-from mmssprl.datasets.unlabeled_images import IMAGE_SUFFIXES
+from .common.gates import Row
+from .common.machine import machine
+from .common.pictures import draw_cpu
+from .common.report import summary, table, write
+from .common.sample_images import write_images
 
-_PARTS = {"data": "data_gates", "large": "large_gates", "step": "step_gates"}
+EXAMPLES = """examples, from the root of the repository:
+  python -m tools.speed.cpu --images photos/
+  python -m tools.speed.cpu --only data --quick --out work_dirs/speed
+"""
+_PARTS = {"data": ".data.rows", "large": ".data.large", "step": ".step.rows"}
 """Part -> its module, each with ``rows(images, quick, log)``."""
 
 _SECONDS = {"data": 210, "large": 180, "step": 360}
@@ -31,8 +34,6 @@ _SECONDS = {"data": 210, "large": 180, "step": 360}
 
 _QUICK_SHARE = 0.25
 _NUM_SAMPLES = 64
-_ROOT = Path(__file__).resolve().parents[2]
-_PHOTOGRAPHS = _ROOT.parent / "shared" / "data" / "coco128" / "train2014"
 
 
 class _Progress:
@@ -64,52 +65,59 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = _parse(arguments)
     here = machine()  # before the run itself is the load
     progress = _Progress(args.only, args.quick)
+    rows: list[Row] = []
+    failures = []
     with ExitStack() as stack:
         images, origin = _images(args.images, stack)
-        about = [
-            f"Images: {origin}. CPU time of one thread, sides interleaved, medians.",
-            f"Load of the machine before the run: {here['load before']} on {here['cores']} cores. "
-            "On a busy machine the rows by the clock mean nothing and ratios are rough.",
-        ]
-        if args.quick:
-            about.append("**Quick run: few rounds and small data, the numbers are rough.**")
-        rows: list[Row] = []
-        failed = False
         for part in args.only:
             log = progress.begin(part)
             log("starting")
             try:
-                rows += importlib.import_module(_PARTS[part]).rows(images, args.quick, log)
+                module = importlib.import_module(_PARTS[part], __package__)
+                rows += module.rows(images, args.quick, log)
             except Exception as error:  # of one part, which costs its own rows only
                 traceback.print_exc()
-                about.append(f"**The part {part} failed: {type(error).__name__}: {error}**")
-                failed = True
+                failures.append(f"**The part {part} failed: {type(error).__name__}: {error}**")
+    quick = ["**Quick run: few rounds and small data, the numbers are rough.**"] * args.quick
     name = "-".join(["cpu", *(args.only if args.only != list(_PARTS) else [])])
-    written = report.write(
+    written = write(
         rows,
         args.out,
         f"{name}-quick" if args.quick else name,
         title="mmssprl on a CPU: gates of speed, memory and fidelity",
         machine=here,
-        notes=about,
+        notes=[
+            f"Images: {origin}. CPU time of one thread, sides interleaved, medians.",
+            f"Load of the machine before the run: {here['load before']} on {here['cores']} cores. "
+            "On a busy machine the rows by the clock mean nothing and ratios are rough.",
+            *quick,
+            *failures,
+        ],
+        figure=draw_cpu(rows, caption=f"{here['cpu']}, one thread; {origin}"),
     )
-    print(f"\n{report.terminal_table(rows)}\n\n{report.summary(rows)}")
+    print(f"\n{table(rows)}\n\n{summary(rows)}")
     print("written:", ", ".join(str(path) for path in written))
-    return int(failed or (args.strict and any(row.passed is False for row in rows)))
+    return int(bool(failures) or (args.strict and any(row.passed is False for row in rows)))
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m tools.speed.cpu",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--out",
         type=Path,
-        default=Path(__file__).resolve().parent / "results",
-        help="folder of the report (default: tools/benchmarks/results)",
+        default=Path(__file__).with_name("results"),
+        help="folder of the report (default: %(default)s)",
     )
     parser.add_argument(
-        "--images", type=Path, help="folder of photographs; without any, JPEGs are generated"
+        "--images",
+        type=Path,
+        metavar="DIR",
+        help="folder of photographs, at least 16; without it, JPEGs are generated",
     )
     parser.add_argument(
         "--only",
@@ -136,20 +144,14 @@ def _parts(text: str) -> list[str]:
 
 def _images(given: Path | None, stack: ExitStack) -> tuple[Path, str]:
     """Return a folder of images and what they are."""
-    folder = given or _PHOTOGRAPHS
-    if folder.is_dir():
-        sizes = [
-            file.stat().st_size
-            for file in folder.rglob("*")
-            if file.suffix.lower() in IMAGE_SUFFIXES
-        ]
-        mean = sum(sizes) / max(1, len(sizes)) / 1000
-        what = "/".join(folder.resolve().parts[-2:])
-        return folder, f"{len(sizes)} files of {what}, {mean:.0f} kB on average"
-    print(f"generating {_NUM_SAMPLES} images", flush=True)
-    made = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench_images")))
-    sample_images.write_images(made, _NUM_SAMPLES)
-    return made, f"{_NUM_SAMPLES} generated JPEGs, no photographs"
+    if given is None:
+        print(f"generating {_NUM_SAMPLES} images", flush=True)
+        made = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="speed_images")))
+        return write_images(made, _NUM_SAMPLES), f"{_NUM_SAMPLES} generated JPEGs, no photographs"
+    names = UnlabeledImages(data_root=str(given)).names
+    mean = sum((given / name).stat().st_size for name in names) / len(names) / 1000
+    what = "/".join(given.resolve().parts[-2:])
+    return given, f"{len(names)} files of {what}, {mean:.0f} kB on average"
 
 
 if __name__ == "__main__":

@@ -9,18 +9,25 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
-from typing import Any
-
-# A checkout works without being installed.
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import torch
 
-EXAMPLES = """examples:
-  python tools/benchmarks/gpu.py
-  python tools/benchmarks/gpu.py --out work_dirs/gpu --batch 32 --quick
+from mmssprl.engine.launch import prepare_train_config
+from mmssprl.profiling.machine import usable_cores
+
+from .common.machine import machine
+from .common.models import CONFIGS, SHIPPED
+from .common.pictures import draw_gpu
+from .common.report import summary, table, write
+from .on_gpu.loop import LoopSizes
+from .on_gpu.measures import Sizes
+from .on_gpu.meter import Meter, Stopwatch, describe_gpu
+from .on_gpu.parts import Session, Setting, all_parts, run_parts
+
+EXAMPLES = """examples, from the root of the repository:
+  python -m tools.speed.gpu
+  python -m tools.speed.gpu --out work_dirs/gpu --batch 32 --quick
 """
 RESULTS = Path(__file__).with_name("results")
 TOTAL_S = 440
@@ -34,10 +41,15 @@ _PREFETCHED = 2  # batches per worker, torch's default
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print and write the report; return the exit code."""
     parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m tools.speed.gpu",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the report")
-    parser.add_argument("--batch", type=int, default=64, help="images per step")
+    parser.add_argument(
+        "--out", type=Path, default=RESULTS, help="folder of the report (default: %(default)s)"
+    )
+    parser.add_argument("--batch", type=int, default=64, help="images per step (default: 64)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, nothing compiled")
     args = parser.parse_args(argv)
     if args.batch < 1:
@@ -45,12 +57,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not torch.cuda.is_available():
         print("gpu.py: error: no CUDA device: it measures GPUs only.", file=sys.stderr)
         return 2
-
-    from gpu_meter import CudaMeter, Stopwatch, describe_gpu
-    from gpu_parts import Session, all_parts, run_parts
-    from measure import machine
-    from report import summary, terminal_table, write
-
     clock = Stopwatch()
 
     def log(line: str) -> None:
@@ -60,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     here = {**describe_gpu(), **machine()}
     with tempfile.TemporaryDirectory() as folder:
         setting = shipped_setting(args.batch, args.quick, Path(folder))
-        session = Session(CudaMeter(), setting, log)
+        session = Session(Meter(), setting, log)
         log(f"{here['gpu']}: {setting.equivalent(28):.2f} and {setting.equivalent(34):.2f} crops")
         rows = run_parts(session, all_parts(args.quick), TOTAL_S)
     files = write(
@@ -73,8 +79,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             "bfloat16 autocast, channels last, LARC; synthetic batches lie on the GPU. G1, G2, G6 "
             "and G10 are steps without queues; in those of G7 and G9 queues are full."
         ],
+        figure=draw_gpu(rows, caption=f"{here['gpu']}; synthetic batches of noise, bfloat16"),
     )
-    print(f"\n{terminal_table(rows)}\n\n{summary(rows)}")
+    print(f"\n{table(rows)}\n\n{summary(rows)}")
     print(f"written: {', '.join(str(path) for path in files)}")
     return 0
 
@@ -86,18 +93,9 @@ def _shared_memory() -> int:
     return int(min(free / 2 / _IMAGE_BYTES, 2**31))
 
 
-def shipped_setting(batch: int, quick: bool, folder: Path) -> Any:
+def shipped_setting(batch: int, quick: bool, folder: Path) -> Setting:
     """Return what is measured on the shipped configs."""
-    from counts import CONFIGS, SHIPPED
-    from gpu_loop import LoopSizes
-    from gpu_measures import Sizes
-    from gpu_parts import Setting
-    from measure import num_cores
-    from step_events import equivalent_crops
-
-    from mmssprl.engine.launch import prepare_train_config
-
-    workers = max(1, min(_MAX_WORKERS, num_cores(), _shared_memory() // (_PREFETCHED * batch)))
+    workers = max(1, min(_MAX_WORKERS, usable_cores(), _shared_memory() // (_PREFETCHED * batch)))
     return Setting(
         batch=batch,
         sizes=Sizes(3, 2, 3) if quick else Sizes(7, 5, 5),
@@ -118,7 +116,6 @@ def shipped_setting(batch: int, quick: bool, folder: Path) -> Any:
             compile=compiled,
             cfg_options={"train_dataloader.dataset.data_root": str(folder)},  # must be there
         ),
-        equivalent=cache(equivalent_crops),
         gate_2="H200" in torch.cuda.get_device_name(),
     )
 

@@ -1,278 +1,146 @@
-"""Compute how SS-PRL's pre-training scales over GPUs; nothing here is measured.
+"""Compute what several GPUs should reach together from the pace of one; nothing here is measured.
 
-Prints Markdown; --write puts what the defaults print into scaling.md, where the law is derived.
+docs/scaling.md explains the law and its symbols and holds what this prints.
 """
 
 import argparse
-import re
+import math
 import sys
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
+from typing import NamedTuple
 
-# A checkout works without being installed.
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from torch.nn import BatchNorm1d, BatchNorm2d
 
-from counts import (
-    SHIPPED,
-    activation_bytes,
-    loader_counts,
-    parameter_counts,
-    shipped_config,
-)
-from report import read_csv
-from scaling_inputs import GPUS, PUBLISHED, Assumptions, Cluster, Latencies
-from scaling_law import rate, roofline_seconds
-from step_events import (
-    convolution_flops,
-    equivalent_crops,
-    num_waits,
-    overlap_share,
-    plain_events,
-    total_bytes,
-    total_flops,
-    training_events,
-)
+from mmssprl.pyramid import NUM_PYRAMIDS
+from mmssprl.tables import markdown_table
 
-from mmssprl.outputs import write_whole
+from .common.counts import equivalent_crops, parameter_counts
+from .common.models import SHIPPED, build_model, shipped_config
 
-EXAMPLES = """examples:
-  python tools/benchmarks/scaling.py
-  python tools/benchmarks/scaling.py --gpu h100 --gpus 1 4 8 32 --crops 34 --cores-per-node 64
-  python tools/benchmarks/scaling.py --write
-"""
-DOCUMENT = Path(__file__).with_name("scaling.md")
-BEGIN, END = "<!-- scaling.py begins -->", "<!-- scaling.py ends -->"
-RESULTS = Path(__file__).with_name("results") / "cpu.csv"
-LOADER_ROW = "ours_{crops}_ms"
-"""Id of the row in RESULTS with the loader's CPU time of one image (loader_times.py)."""
 
-_ASSUMED_LOADER_MS = 6.0
-_WEIGHT_COPIES = 4  # weights, gradients, momentum, DDP's buckets
+class Gpu(NamedTuple):
+    """A GPU in a node of eight; bandwidths in GB/s, per direction for links.
+
+    Attributes:
+        plain: Crops of 224 px per second of a plain ResNet-50, trained in mixed precision.
+        nvlink: To the other GPUs of the node.
+        network: From the node, all its cards together.
+    """
+
+    plain: float
+    nvlink: float
+    network: float
+
+
+_A100 = 2470  # measured by NVIDIA; the others are this rate times the bandwidth of their memory
+GPUS = {
+    "a100": Gpu(_A100, 300, 8 * 25),
+    "h100": Gpu(_A100 * 3.35 / 2.039, 450, 8 * 50),
+    "h200": Gpu(_A100 * 4.8 / 2.039, 450, 8 * 50),
+}
+PER_NODE = 8
+BATCH = 64  # images per GPU
+AUGMENT_SHARE = 0.10
+LINK_SHARE, SMALL_LINK_SHARE = 0.8, 0.25
+START_US = 10.0
+RING_US, SMALL_RING_US = (3.4, 9.6), (0.47, 2.7)  # a step over NVLink, over the network
+SHARED_NODE = 1.8  # factor of the small NVLink step if there are several nodes
+BUCKET_BYTES = 25 * 2**20
+JPEG_MB = 0.16
+LOADER_MS = 6.0
+_FLOAT_BYTES = 4
+
+
+class Traffic(NamedTuple):
+    """Collectives of one kind in a step: how many, and their bytes per rank, all together."""
+
+    number: int
+    num_bytes: int
+
+
+@cache
+def traffic(num_crops: int) -> dict[str, Traffic]:
+    """Count what a step of a shipped config sends: SyncBN, Sinkhorn, gradients."""
+    cfg = shipped_config(num_crops)
+    model = build_model(cfg)
+    groups = len(model.layout.groups)
+    layers = [
+        (layer.num_features, groups if name.startswith("backbone.") else 1)
+        for name, layer in model.named_modules()
+        if isinstance(layer, BatchNorm1d | BatchNorm2d)
+    ]
+    uses, channels = sum(use for _, use in layers), sum(size * use for size, use in layers)
+    prototypes = sum(len(model.head.prototypes[s].weight) for s in model.head.assigned_scales)
+    num_iters, gradients = model.head.num_iters, parameter_counts(cfg)["gradient_bytes"]
+    return {
+        # Forward gathers mean, 1 / std and a count; backward sums two gradients.
+        "SyncBN": Traffic(2 * uses, _FLOAT_BYTES * (4 * channels + uses)),
+        "Sinkhorn": Traffic(num_iters, _FLOAT_BYTES * num_iters * NUM_PYRAMIDS * prototypes),
+        "gradients": Traffic(1 + math.ceil(gradients / BUCKET_BYTES), gradients),
+    }
+
+
+def seconds(kind: str, sent: Traffic, gpu: Gpu, num_gpus: int) -> float:
+    """Time of all collectives of a kind in a step, none of them hidden behind kernels."""
+    nodes = math.ceil(num_gpus / PER_NODE)
+    if num_gpus == 1:
+        return 0.0
+    bandwidth = 1e9 * (gpu.nvlink if nodes == 1 else min(gpu.nvlink, gpu.network))
+    if kind == "gradients":  # a ring all-reduce passes each byte on almost twice
+        steps = 2 * ((num_gpus - nodes) * RING_US[0] + (nodes - 1) * RING_US[1])
+        volume = 2 * (num_gpus - 1) / num_gpus * sent.num_bytes / LINK_SHARE
+    else:  # a ring all-gather brings the bytes of all other ranks
+        inside = SMALL_RING_US[0] * (SHARED_NODE if nodes > 1 else 1)
+        steps = (num_gpus - nodes) * inside + (nodes - 1) * SMALL_RING_US[1]
+        volume = (num_gpus - 1) * sent.num_bytes / SMALL_LINK_SHARE
+    return sent.number * (START_US + steps) * 1e-6 + volume / bandwidth
+
+
+def lines(names: Sequence[str], numbers: Sequence[int], plain: float | None) -> Iterator[list[str]]:
+    """Return one line per GPU, number of crops and number of GPUs."""
+    for name in names:
+        gpu = GPUS[name]._replace(plain=plain or GPUS[name].plain)
+        for num_crops in SHIPPED:
+            kernels = BATCH * equivalent_crops(num_crops) / gpu.plain / (1 - AUGMENT_SHARE)
+            for num_gpus in numbers:
+                sent = traffic(num_crops)
+                parts = [seconds(kind, sent[kind], gpu, num_gpus) for kind in sent]
+                step, nodes = kernels + sum(parts), math.ceil(num_gpus / PER_NODE)
+                rate = num_gpus * BATCH / step
+                yield [
+                    *(name, str(num_crops), str(num_gpus)),
+                    *(f"{1e3 * part:.1f}" for part in (kernels, *parts, step)),
+                    *(f"{rate:,.0f}", f"{kernels / step:.0%}"),
+                    *(f"{rate / nodes * LOADER_MS / 1e3:.0f}", f"{rate / nodes * JPEG_MB:.0f}"),
+                ]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the tables, or write them into the document."""
+    """Print the table."""
     parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m tools.speed.scaling",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--gpu", nargs="+", choices=GPUS, default=list(GPUS))
     parser.add_argument("--gpus", nargs="+", type=int, default=[1, 8, 64], metavar="N")
-    parser.add_argument("--crops", nargs="+", type=int, choices=SHIPPED, default=list(SHIPPED))
-    parser.add_argument("--batch", type=int, default=64, help="images per GPU")
-    parser.add_argument("--cores-per-node", type=float, help="default: all of the node")
     parser.add_argument(
-        "--loader-ms",
+        "--plain",
         type=float,
-        help="CPU ms of one core per image; default: what results/cpu.csv says, if it is there",
+        help="crops of 224 px per second of a plain ResNet-50 on one GPU: row `plain` of "
+        "tools.speed.gpu (default: the rate published for the GPU)",
     )
-    parser.add_argument("--write", action="store_true", help=f"into {DOCUMENT.name}")
     args = parser.parse_args(argv)
-    if min(args.gpus) < 1 or args.batch < 1:
-        parser.error("--gpus and --batch must be at least 1.")
-    for name in ("cores_per_node", "loader_ms"):
-        value = getattr(args, name)
-        if value is not None and value <= 0:
-            parser.error(f"--{name.replace('_', '-')} must be above 0, but got {value:g}.")
-    options = {key: value for key, value in vars(args).items() if key != "write"}
-    if args.write and any(value != parser.get_default(key) for key, value in options.items()):
-        parser.error(f"--write takes no other option: {DOCUMENT.name} holds what the defaults say.")
-    try:
-        text = tables(**options)
-    except ValueError as error:
-        parser.error(str(error))
-    if args.write:
-        document = DOCUMENT.read_text(encoding="utf-8")
-        write_whole(DOCUMENT, insert(document, text))
-    else:
-        print(text)
+    if args.plain is not None and not args.plain > 0:
+        parser.error(f"--plain must be above 0, but got {args.plain:g}.")
+    for number in args.gpus:
+        if number < 1 or (number > PER_NODE and number % PER_NODE):
+            parser.error(f"--gpus must be in 1..8 or a multiple of 8, but got {number}.")
+    heads = ("GPU", "crops", "n", "kernels ms", *(f"{kind} ms" for kind in traffic(28)))
+    heads += ("step ms", "images/s", "of n alone", "cores/node", "JPEG MB/s/node")
+    print(markdown_table(heads, list(lines(args.gpu, args.gpus, args.plain))))
     return 0
-
-
-def insert(document: str, text: str) -> str:
-    """Replace what stands between the markers of a document.
-
-    Raises:
-        ValueError: The document does not hold both markers once.
-    """
-    pattern = re.compile(f"(?<={re.escape(BEGIN)}\n).*(?={re.escape(END)})", re.DOTALL)
-    if document.count(BEGIN) != 1 or document.count(END) != 1 or not pattern.search(document):
-        raise ValueError(f"the document must hold {BEGIN!r} and then {END!r}, once each.")
-    return pattern.sub(lambda _: f"\n{text}\n\n", document)
-
-
-def tables(
-    gpu: Sequence[str],
-    gpus: Sequence[int],
-    crops: Sequence[int],
-    batch: int,
-    cores_per_node: float | None,
-    loader_ms: float | None,
-) -> str:
-    """Return the inputs, the counts and the expected rates as Markdown.
-
-    Raises:
-        ValueError: GPUs that do not fill their nodes.
-    """
-    loader = {num: (loader_ms, "given") if loader_ms else measured_loader(num) for num in crops}
-    given = Assumptions(calibrated_efficiency())
-    steps, needs = [], []
-    for name in gpu:
-        for num in crops:
-            events = training_events(num, batch)
-            single = 0.0
-            for n in gpus:
-                cluster = Cluster(GPUS[name], n)
-                found = rate(
-                    events,
-                    batch,
-                    cluster,
-                    given,
-                    loader_ms=loader[num][0],
-                    crop_bytes=crop_bytes(num),
-                    cores_per_node=cores_per_node or cluster.gpu.cores_per_node,
-                )
-                single = single or found.images / n
-                head = [name, num, n]
-                s = found.step
-                steps.append(
-                    [*head, *(_ms(t) for t in (s.total, s.gpu, s.norm, s.sinkhorn, s.gradients))]
-                    + [f"{found.images:,.0f}", f"{found.images / n / single:.0%}", found.limit]
-                )
-                needs.append(
-                    [*head, f"{found.cores_per_node:.0f}", f"{found.jpeg_mb_per_node:,.0f}"]
-                    + [f"{found.pcie_gb_per_gpu:.2f}", f"{found.network_gbit_per_node:.0f}"]
-                )
-    first = f"{gpus[0]} GPU" + ("s" if gpus[0] > 1 else "")
-    head = ["GPU", "crops", "n"]
-    return "\n\n".join(
-        [
-            "### Expected (computed, not measured)",
-            _table(
-                [*head, "step ms", "kernels ms", "SyncBN ms", "Sinkhorn ms", "gradients ms"]
-                + ["images/s", f"of {first}", "limit"],
-                steps,
-            ),
-            "### What the nodes must bring (computed, not measured)",
-            _table(
-                [*head, "cores/node", "JPEG MB/s/node", "PCIe GB/s/GPU", "network Gbit/s/node"],
-                needs,
-            ),
-            "### Counts",
-            _table(["what", *(f"{num} crops" for num in crops)], count_rows(crops, batch)),
-            "### Inputs",
-            _table(["what", "value", "source"], input_rows(gpu, batch, given, loader)),
-        ]
-    )
-
-
-def count_rows(crops: Sequence[int], batch: int) -> list[list]:
-    """Return one row per count, each counted from the shipped models."""
-    columns = []
-    for num in crops:
-        config, events = shipped_config(num), training_events(num, batch)
-        parameters = parameter_counts(config)
-        backbone = convolution_flops(events) / batch
-        crops_of_224 = equivalent_crops(num, batch, PUBLISHED.batch)
-        heads = total_flops(events) / batch - backbone
-        activations = activation_bytes(config, bfloat16=True)
-        gather = [e for e in events if e.what == "Sinkhorn"]
-        memory = batch * activations + _WEIGHT_COPIES * parameters["gradient_bytes"]
-        columns.append(
-            {
-                "F, GFLOP per image, backbone": f"{backbone / 1e9:.1f}",
-                "F, GFLOP per image, heads": f"{heads / 1e9:.2f}",
-                "crops of 224 px of equal FLOPs": f"{crops_of_224:.2f}",
-                "Q, GB of memory traffic per image": (
-                    f"{total_bytes(events, 'op') / batch / 1e9:.2f}"
-                ),
-                "ops per step": f"{sum(e.kind == 'op' for e in events):,}",
-                "activations, MB per image": f"{activations / 1e6:.0f}",
-                f"memory of B = {batch} images, at least, GB": f"{memory / 1e9:.0f}",
-                "G, MB of gradients": f"{parameters['gradient_bytes'] / 1e6:.0f}",
-                "share of F left when the first of the backbone's is final": (
-                    f"{overlap_share(events):.0%}"
-                ),
-                "SyncBN collectives per step": num_waits(events, "SyncBN"),
-                "Sinkhorn collectives per step": len(gather),
-                "kB in each of these": f"{gather[0].num_bytes / 1e3:.1f}",
-                "MB of crops per image": f"{crop_bytes(num) / 1e6:.2f}",
-            }
-        )
-    return [[name, *(column[name] for column in columns)] for name in columns[0]]
-
-
-def input_rows(
-    gpu: Sequence[str], batch: int, given: Assumptions, loader: dict[int, tuple[float, str]]
-) -> list[list]:
-    """Return one row per input: what, value, source."""
-    rows: list[list] = [["B, images per GPU", batch, "configs/ssprl, 2 x 64"]]
-    for name in gpu:
-        g = GPUS[name]
-        rows += [
-            [f"{name}: P, TFLOP/s bfloat16, dense", f"{g.tflops:g}", g.source],
-            [f"{name}: M, TB/s of HBM; size, GB", f"{g.hbm_tb_s:g}; {g.memory_gb:g}", ""],
-            [f"{name}: NVLink, GB/s per direction", f"{g.nvlink_gb_s:g}", ""],
-            [f"{name}: network, GB/s per direction and GPU", f"{g.nic_gb_s:g}", ""],
-            [f"{name}: PCIe, GB/s per direction", f"{g.pcie_gb_s:g}", ""],
-            [f"{name}: g; cores per node", f"{g.gpus_per_node}; {g.cores_per_node}", ""],
-        ]
-    published = f"{PUBLISHED.images_per_s:g} images/s, batch {PUBLISHED.batch}: {PUBLISHED.source}"
-    assumed = "assumption"
-    rows += [
-        ["eta, share of the roofline", f"{given.efficiency:.3f}", published],
-        ["a, share of augmentation", f"{given.augment_share:g}", f"{assumed}: gate G6, eager"],
-        ["h, host us per op", f"{given.host_us:g}", assumed],
-        ["c, us per collective beside its steps", f"{given.collective_us:g}", assumed],
-        ["share of a link's bandwidth, large", f"{given.link_share:g}", assumed],
-        [
-            "DDP's buckets, MiB, first and others",
-            f"{given.first_bucket_bytes / 2**20:g}; {given.bucket_bytes / 2**20:g}",
-            "torch's defaults",
-        ],
-        ["J, kB per JPEG", f"{given.jpeg_bytes / 1e3:g}", f"{assumed}: COCO, 640x480"],
-    ]
-    rows += [[f"r, loader ms per image, {num} crops", f"{ms:.3g}", source]
-             for num, (ms, source) in loader.items()]  # fmt: skip
-    source = "NCCL's tuner, src/graph/tuning.cc"
-    for field in fields(Latencies):
-        value = getattr(Latencies(), field.name)
-        unit = "us: " if field.name.startswith(("ring", "tree")) else ""
-        rows.append([f"{unit}{field.name.replace('_', ' ')}", f"{value:g}", source])
-    return rows
-
-
-@cache
-def calibrated_efficiency() -> float:
-    """Share of the summed rooflines at which a plain ResNet-50 runs, by a published rate."""
-    events = plain_events(PUBLISHED.batch)
-    return roofline_seconds(events, GPUS[PUBLISHED.gpu]) * PUBLISHED.images_per_s / PUBLISHED.batch
-
-
-@cache
-def crop_bytes(num_crops: int) -> int:
-    """Bytes of one image's crops as the loader sends them."""
-    return loader_counts(shipped_config(num_crops).model.layout)["bytes"]
-
-
-def measured_loader(num_crops: int, results: Path = RESULTS) -> tuple[float, str]:
-    """Return the loader's CPU milliseconds per image and where they are from."""
-    name = LOADER_ROW.format(crops=num_crops)
-    measured = read_csv(results) if results.is_file() else []
-    for row in measured:
-        if row.id == name:
-            return row.value, f"measured on a CPU: results/{results.name}, {name}"
-    return _ASSUMED_LOADER_MS, f"assumption: no {name} in results/{results.name} yet"
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.1f}"
-
-
-def _table(head: Sequence, rows: Sequence[Sequence]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines)
 
 
 if __name__ == "__main__":

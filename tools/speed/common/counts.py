@@ -1,101 +1,19 @@
-"""Exact counts of model and loader: FLOPs, parameters, bytes. Nothing in here is timed.
+"""Exact counts of a model: FLOPs, parameters, bytes. Nothing in here is timed."""
 
-Operators are in operator_counts.py; host syncs and collectives of a run in step_counts.py.
-
-Legend: B images, N_g crops per image in resolution group g, px the group's crop side.
-"""
-
-import pickle
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import torch
-from mmengine.config import Config
-from torch import Tensor, nn
+from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
-from mmssprl.pyramid import ViewLayout
-from mmssprl.registry import MODELS, OPTIM_WRAPPERS, OPTIMIZERS, TRANSFORMS
-
-CONFIGS = Path(__file__).resolve().parents[2] / "configs" / "ssprl"
-PAPER = "ssprl_resnet50_2xb64-coslr-200e_coco.py"
-RELEASED = "ssprl-released_resnet50_2xb64-coslr-200e_coco.py"
-SHIPPED = {28: PAPER, 34: RELEASED}
-"""The shipped ResNet-50 config of each number of crops per image."""
+from .models import build_model, shipped_config
 
 _FLOAT32 = 4  # bytes
-
-
-def shipped_config(num_crops: int = 28) -> Config:
-    """Read the shipped ResNet-50 config whose layout has this many crops per image."""
-    return Config.fromfile(CONFIGS / SHIPPED[num_crops])
-
-
-def build_model(cfg: Mapping) -> Any:
-    """Build a config's model with the weights of its constructors, in training mode.
-
-    The queues are as in the config, and an epoch has 10 iterations.
-    """
-    model = MODELS.build({"_scope_": "mmssprl", **cfg["model"]})
-    model.head.set_epoch_length(10)
-    return model.train()
-
-
-def random_batch(layout: ViewLayout, batch_size: int, seed: int = 0) -> dict[str, list[Tensor]]:
-    """Return a batch as the loader gives it: uint8 noise (B, N_g, 3, px, px), channel last."""
-    generator = torch.Generator().manual_seed(seed)
-    shapes = [(batch_size, group.num_crops, group.px, group.px, 3) for group in layout.groups]
-    noise = [torch.randint(256, s, generator=generator, dtype=torch.uint8) for s in shapes]
-    return {"inputs": [crops.movedim(-1, 2) for crops in noise]}
-
-
-def build_optimizer(cfg: Mapping, model: nn.Module) -> Any:
-    """Build the config's optimizer in mmengine's wrapper."""
-    optimizer = OPTIMIZERS.build(
-        {**cfg["optim_wrapper"]["optimizer"], "params": model.parameters()}
-    )
-    return OPTIM_WRAPPERS.build({"type": "OptimWrapper", "optimizer": optimizer})
-
-
-def loader_counts(layout: ViewLayout | Mapping) -> dict[str, int]:
-    """Count what one sample of the loader holds.
-
-    Returns:
-        'tensors', 'bytes' that a worker sends for them and all other entries, and
-        'float32_bytes' of the same crops as separate float32 images.
-    """
-    layout = ViewLayout.build(layout)
-    image = torch.randint(256, (3, 480, 640), dtype=torch.uint8)
-    sample = TRANSFORMS.build({"_scope_": "mmssprl", "type": "PyramidCrop", "layout": layout})(
-        {"img": image, "crop_seed": (0, 0, 0)}
-    )
-    leaves = list(_leaves(sample))
-    # A worker shares whole storages, also if a tensor shows only a part.
-    storages = {
-        leaf.untyped_storage().data_ptr(): leaf.untyped_storage().nbytes()
-        for leaf in leaves
-        if isinstance(leaf, Tensor)
-    }
-    others = [leaf for leaf in leaves if not isinstance(leaf, Tensor)]
-    pixels = sum(group.num_crops * group.px**2 for group in layout.groups)
-    return {
-        "tensors": len(leaves) - len(others),
-        "bytes": sum(storages.values()) + sum(len(pickle.dumps(other)) for other in others),
-        "float32_bytes": 3 * pixels * _FLOAT32,
-    }
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for item in value:
-            yield from _leaves(item)
-    else:
-        yield value
+_PLAIN_PX = 224
 
 
 def flops_per_image(cfg: Mapping) -> dict[str, int]:
@@ -107,10 +25,21 @@ def flops_per_image(cfg: Mapping) -> dict[str, int]:
     """
     model, fake = _fake_model(cfg)
     with fake, FlopCounterMode(display=False) as counter:
-        sum(_losses(model, 1).values()).backward()
-    flops = {str(op): num for op, num in counter.get_flop_counts()["Global"].items()}
-    conv = sum(num for op, num in flops.items() if "convolution" in op)
-    return {"conv": conv, "heads": sum(flops.values()) - conv}
+        torch.stack(list(_losses(model, 1).values())).sum().backward()
+    return _by_part(counter)
+
+
+@cache
+def equivalent_crops(num_crops: int) -> float:
+    """How many crops of 224 px cost the backbone as many FLOPs as the crops of one image.
+
+    Args:
+        num_crops: Of one image in a shipped config.
+    """
+    model, fake = _fake_model(shipped_config(num_crops))
+    with fake, FlopCounterMode(display=False) as counter:
+        model.backbone(torch.empty(1, 3, _PLAIN_PX, _PLAIN_PX))[-1].sum().backward()
+    return flops_per_image(shipped_config(num_crops))["conv"] / _by_part(counter)["conv"]
 
 
 def parameter_counts(cfg: Mapping) -> dict[str, int]:
@@ -134,7 +63,7 @@ def activation_bytes(cfg: Mapping, *, bfloat16: bool = False) -> int:
         bfloat16: Under bfloat16 autocast instead of float32.
     """
     model, fake = _fake_model(cfg)
-    own = {id_of(t) for t in [*model.parameters(), *model.buffers()]}
+    own = {t.untyped_storage()._cdata for t in [*model.parameters(), *model.buffers()]}
     totals = []
     for batch_size in (1, 2):
         saved: dict[int, tuple[int, Any]] = {}
@@ -152,9 +81,10 @@ def activation_bytes(cfg: Mapping, *, bfloat16: bool = False) -> int:
     return totals[1] - totals[0]
 
 
-def id_of(tensor: Tensor) -> int:
-    """Return what is equal for tensors that share memory, and valid while one of them lives."""
-    return tensor.untyped_storage()._cdata
+def _by_part(counter: FlopCounterMode) -> dict[str, int]:
+    flops = {str(op): num for op, num in counter.get_flop_counts()["Global"].items()}
+    conv = sum(num for op, num in flops.items() if "convolution" in op)
+    return {"conv": conv, "heads": sum(flops.values()) - conv}
 
 
 def _fake_model(cfg: Mapping) -> tuple[Any, FakeTensorMode]:

@@ -6,11 +6,12 @@ Legend: N samples, H, W height and width of an image.
 import colorsys
 from collections.abc import Callable
 
-import loaders
 import numpy as np
 import torch
 
 from mmssprl.pyramid import NUM_PYRAMIDS, ViewLayout
+
+from . import loaders
 
 JITTERS = ("brightness", "contrast", "saturation", "hue")
 _OFF = {"flip_prob": 0.0, "jitter_prob": 0.0, "grayscale_prob": 0.0, "blur_prob": 0.0}

@@ -9,10 +9,11 @@ Legend: px side of a crop, H, W height and width of an image.
 from collections.abc import Callable
 from dataclasses import replace
 
-import loaders
 import numpy as np
 
 from mmssprl.pyramid import NUM_PYRAMIDS
+
+from . import loaders
 
 SMALL = replace(
     loaders.RELEASED,

@@ -3,12 +3,11 @@
 Legend: N crops, px their side.
 """
 
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
-import crop_boxes
-import loaders
 import numpy as np
 import torch
 from PIL import Image, ImageFilter
@@ -16,15 +15,13 @@ from torch import Generator, Tensor
 from torchvision.transforms.v2 import functional as F
 
 from mmssprl.datasets.image_reading import read_image
-from mmssprl.datasets.transforms.pyramid_crop import PyramidCrop
+from mmssprl.datasets.transforms import pyramid_crop
 from mmssprl.functional import photometric
 from mmssprl.pyramid import ViewLayout
 
-Box = tuple[int, int, int, int]
-"""Top, left, height and width in pixels."""
+from . import loaders
 
-_NOISE_ERROR = 1.0
-"""Mean difference in levels up to which two crops of noise show the same box; others: 20 and up."""
+Paths = Sequence[str | Path]
 
 _STEPS = {
     photometric.BRIGHTNESS: F.adjust_brightness,
@@ -34,45 +31,41 @@ _STEPS = {
 }
 
 
-def share_within_one_level(paths: Sequence[str | Path]) -> float:
+def share_within_one_level(paths: Paths) -> float:
     """Compare resized crops with PIL's antialiased bilinear resize of the same box.
 
     Every size of the released recipe is cut from every image: 224, 96, 314 and 383 px, each with
     its share of the area.
 
-    Args:
-        paths: Images.
-
     Returns:
         Share of the pixels whose channels all differ by at most one level of 255.
-
-    Raises:
-        RuntimeError: The box of a crop cannot be told.
     """
     recipe = loaders.RELEASED
     sizes = {recipe.image_px: recipe.image_area, recipe.small_px: recipe.small_area}
     sizes.update({level.resize_px: level.area for level in recipe.levels})
     near = total = 0
-    for index, path in enumerate(paths):
-        image = read_image(path)
-        _, height, width = image.shape
-        coordinates = crop_boxes.coordinate_image(height, width)
-        noise = np.random.default_rng(index).integers(0, 256, (height, width, 3), np.uint8)
-        for px, area in sizes.items():
-            crop = PyramidCrop(ViewLayout(image_px=px, image_area=area, levels=()))
-            seed = (0, 0, index)
-            # The crops follow from the seed and the size of the image: other images tell where.
-            near_box = crop_boxes.find_box(_first_crop(crop, coordinates, seed), height, width)
-            box = _exact_box(near_box, noise, _first_crop(crop, noise, seed), path)
-            expected = _pil_crop(image.permute(1, 2, 0).numpy(), box, px)
-            found = _first_crop(crop, image, seed)
-            worst = np.abs(found.astype(int) - expected.astype(int)).max(axis=2)
-            near += int((worst <= 1).sum())
-            total += worst.size
+    draw = pyramid_crop._draw_box
+    boxes: list[tuple[int, int, int, int]] = []
+
+    def recorded(*args: Any) -> tuple[int, int, int, int]:
+        boxes.append(draw(*args))
+        return boxes[-1]
+
+    with mock.patch.object(pyramid_crop, "_draw_box", recorded):
+        for index, path in enumerate(paths):
+            image = read_image(path)
+            for px, area in sizes.items():
+                layout = ViewLayout(image_px=px, image_area=area, levels=())
+                boxes.clear()
+                for found, box in zip(_cut(layout, image, index), boxes, strict=True):
+                    crop = found.permute(1, 2, 0).numpy().astype(int)
+                    worst = np.abs(crop - _pil_crop(image, box, px)).max(axis=2)
+                    near += int((worst <= 1).sum())
+                    total += worst.size
     return near / total
 
 
-def jitter_difference(paths: Sequence[str | Path]) -> float:
+def jitter_difference(paths: Paths) -> float:
     """Compare our jitters with torchvision's functions on float images, step by step in order.
 
     Returns:
@@ -92,7 +85,7 @@ def jitter_difference(paths: Sequence[str | Path]) -> float:
     return greatest
 
 
-def blur_difference(paths: Sequence[str | Path]) -> tuple[float, float]:
+def blur_difference(paths: Paths) -> tuple[float, float]:
     """Compare our blurs with PIL's of the same radius, which rounds between its passes.
 
     Returns:
@@ -104,64 +97,31 @@ def blur_difference(paths: Sequence[str | Path]) -> tuple[float, float]:
         len(crops), sigma=loaders.BLUR_RADIUS, prob=1.0, generator=Generator().manual_seed(0)
     )
     ours = photometric.apply_gaussian_blur(crops.float() / 255, params) * 255
+    images = [Image.fromarray(crop.permute(1, 2, 0).numpy()) for crop in crops]
     expected = np.stack(
         [
-            np.asarray(
-                Image.fromarray(crop.permute(1, 2, 0).numpy()).filter(
-                    ImageFilter.GaussianBlur(sigma)
-                )
-            )
-            for crop, sigma in zip(crops, params.sigma.tolist(), strict=True)
+            np.asarray(image.filter(ImageFilter.GaussianBlur(sigma)))
+            for image, sigma in zip(images, params.sigma.tolist(), strict=True)
         ]
     )
     difference = np.abs(ours.permute(0, 2, 3, 1).numpy() - expected)
     return float(difference.max()), float((difference <= 2).mean())
 
 
-def _crops(paths: Sequence[str | Path]) -> Tensor:
+def _crops(paths: Paths) -> Tensor:
     """Return crops (N, 3, 96, 96), uint8, several of each image."""
-    layout = ViewLayout(
-        image_px=loaders.RELEASED.small_px, image_area=loaders.RELEASED.image_area, levels=()
-    )
-    crop = PyramidCrop(layout)
-    packed = [
-        crop({"img": read_image(path), "crop_seed": (0, 0, i)})["inputs"][0]
-        for i, path in enumerate(paths)
-    ]
-    return torch.cat(packed)
+    recipe = loaders.RELEASED
+    layout = ViewLayout(image_px=recipe.small_px, image_area=recipe.image_area, levels=())
+    return torch.cat([_cut(layout, read_image(path), i) for i, path in enumerate(paths)])
 
 
-def _first_crop(
-    crop: PyramidCrop, image: Tensor | np.ndarray, seed: tuple[int, int, int]
-) -> np.ndarray:
-    packed = crop({"img": image, "crop_seed": seed})["inputs"]
-    return packed[0][0].permute(1, 2, 0).numpy()
+def _cut(layout: ViewLayout, image: Tensor, index: int) -> Tensor:
+    """Return the image views (2, 3, px, px) of one image."""
+    crop = pyramid_crop.PyramidCrop(layout)
+    return crop({"img": image, "crop_seed": (0, 0, index)})["inputs"][0]
 
 
-def _exact_box(
-    near_box: tuple[float, float, float, float],
-    noise: np.ndarray,
-    found: np.ndarray,
-    path: str | Path,
-) -> Box:
-    """Return the box of whole pixels whose resize is the crop ``found`` of an image of noise."""
-    top, left, height, width = (round(edge) for edge in near_box)
-    shifts = sorted(itertools.product((0, -1, 1), repeat=4), key=np.count_nonzero)
-    for i, j, k, m in shifts:
-        box = (top + i, left + j, height + k, width + m)
-        inside = box[0] + box[2] <= len(noise) and box[1] + box[3] <= noise.shape[1]
-        # Of noise, a box that is off by one pixel gives another crop altogether.
-        if min(box) >= 0 and inside:
-            crop = _pil_crop(noise, box, len(found)).astype(np.float32)
-            if np.abs(crop - found).mean() <= _NOISE_ERROR:
-                return box
-    raise RuntimeError(
-        f"{path}: a crop must be the resize of a box near {near_box}, but none gives it; "
-        "PyramidCrop must draw the same boxes for the same crop_seed and image size."
-    )
-
-
-def _pil_crop(image: np.ndarray, box: Box, px: int) -> np.ndarray:
+def _pil_crop(image: Tensor, box: tuple[int, int, int, int], px: int) -> np.ndarray:
     top, left, height, width = box
-    crop = Image.fromarray(image[top : top + height, left : left + width])
-    return np.asarray(crop.resize((px, px), Image.Resampling.BILINEAR))
+    crop = image[:, top : top + height, left : left + width].permute(1, 2, 0)
+    return np.asarray(Image.fromarray(crop.numpy()).resize((px, px), Image.Resampling.BILINEAR))

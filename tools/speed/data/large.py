@@ -1,133 +1,145 @@
-"""What large data cost: start-up, memory of the loader's workers, packed files against folders.
+"""What large data cost: start-up, memory of the loader's workers, tar files against folders.
 
 Each function measures one thing on its own data in a temporary folder (TMPDIR says where), leaves
-nothing behind, and returns plain numbers. 1.28 million images are those of ImageNet; a folder of
-so many empty files takes a minute or two to make and to delete.
+nothing behind, and returns rows. 1.28 million images are those of ImageNet; a folder of so many
+empty files takes a minute or two to make and to delete.
 """
 
 import multiprocessing
 import os
 import random
-import shutil
-import statistics
+import sys
+import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
+from statistics import median
 from unittest import mock
 
 import numpy as np
 import psutil
-from measure import interleave, ratio
 
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.datasets.image_names import ImageNames
-from mmssprl.datasets.packed_images import PackedImages
-from mmssprl.datasets.packing import pack
 
+from ..common.clock import interleave, ratio
+from ..common.gates import Row, measured
+from .loader_times import each
+
+_NUM_IMAGES, _NUM_QUICK = 1_280_000, 50_000
 _FOLDERS = 1000
 _READS = 100_000
-_SETTLE_S = 2.5
-"""Longer than what a folder must be left alone for before its list is kept."""
+_MOST_READ = 200
+"""Images of the folder that are compared with those of a tar file."""
 
 
-def startup_seconds(num_images: int = 1_280_000) -> dict[str, float]:
+def rows(images: Path, quick: bool, log: Callable[[str], None]) -> list[Row]:
+    """Measure with empty files in a temporary folder, and with the photographs.
+
+    Args:
+        images: Folder of photographs, for the tar file.
+        quick: Fewer files; the start-up then has no gate.
+        log: Receives a line before each part.
+    """
+    num_images = _NUM_QUICK if quick else _NUM_IMAGES
+    log(f"start-up: making and listing {num_images:,} empty files")
+    found = startup_rows(num_images, gates=not quick)
+    log(f"memory of a worker with {num_images:,} paths")
+    found += growth_rows(num_images)
+    log("tar file against folder")
+    return found + tar_rows(images)
+
+
+def startup_rows(num_images: int, *, gates: bool = True) -> list[Row]:
     """Time how long ``UnlabeledImages`` takes to start, with the folders in the system's memory.
 
-    Returns:
-        ``num_images``; ``folder_s``, the search of 1,000 folders; ``cached_s``, the same with the
-        cached index (kept of 20,000 images or more); ``list_s``, the same names from a text file;
-        all in wall seconds, and as ``..._cpu_s`` in seconds of CPU time, which other processes on
-        the machine change less.
+    Args:
+        num_images: Empty files in 1,000 folders.
+        gates: Whether the gate judges so many images.
     """
-    with _folder() as root:
-        images = _make_tree(root / "images", num_images)
-        time.sleep(_SETTLE_S)
-        seconds = {}
-        with mock.patch.dict(os.environ, {"XDG_CACHE_HOME": str(root / "cache")}):
-            dataset = _time(seconds, "folder", lambda: UnlabeledImages(data_root=images))
-            _time(seconds, "cached", lambda: UnlabeledImages(data_root=images))
-        names = root / "list.txt"
+    note = (
+        f"{num_images:,} images, with the folders in memory; a cold disk or a network drive takes "
+        "longer."
+    )
+    with tempfile.TemporaryDirectory(prefix="speed") as root:
+        images, names = f"{root}/images", Path(root, "list.txt")
+        _make_tree(Path(images), num_images)
+        start = time.perf_counter()
+        dataset = UnlabeledImages(data_root=images)
+        folder_s = time.perf_counter() - start
         names.write_text("\n".join(dataset.names))
-        _time(seconds, "list", lambda: UnlabeledImages(data_root=images, ann_file=str(names)))
-        return {"num_images": len(dataset), **seconds}
+        start = time.perf_counter()
+        listed = UnlabeledImages(data_root=images, ann_file=str(names))
+        list_s = time.perf_counter() - start
+        if not len(dataset) == len(listed) == num_images:
+            raise RuntimeError(f"all {num_images} images must be found, but got {len(dataset)}.")
+    return [
+        measured("start_folder", folder_s, gates=gates, note=note),
+        measured("start_list", list_s, note=note),
+    ]
 
 
-def worker_growth(num_images: int = 1_280_000) -> dict[str, float]:
-    """Measure by how much a forked worker grows when it looks up 100,000 random paths.
-
-    Returns:
-        ``num_images``; ``path_bytes``, what the paths take in memory, shared by all workers;
-        ``growth_bytes`` of the worker's own memory (unique set size), of which ``growth_per_read``;
-        ``str_growth_bytes`` and ``str_growth_per_read``, the same for a list of str.
-    """
+def growth_rows(num_images: int) -> list[Row]:
+    """Measure by how much a forked worker grows when it looks up 100,000 random paths."""
     names = [f"n{i % _FOLDERS:08}/n{i % _FOLDERS:08}_{i}.JPEG" for i in range(num_images)]
-    with _folder() as root:
-        dataset = UnlabeledImages(data_root=_make_tree(root / "one", 1))
+    with tempfile.TemporaryDirectory(prefix="speed") as root:
+        _make_tree(Path(root), 1)
+        dataset = UnlabeledImages(data_root=root)
     table = ImageNames.of(names)
     dataset.data_bytes, dataset.data_address = table.blob, table.ends
+    mebibytes = (table.blob.nbytes + table.ends.nbytes) / 2**20
     ours = _growth_bytes(dataset.get_data_info, num_images)
     of_str = _growth_bytes(lambda index: {"img_path": os.path.join("", names[index])}, num_images)
-    return {
-        "num_images": num_images,
-        "path_bytes": table.blob.nbytes + table.ends.nbytes,
-        "growth_bytes": ours,
-        "growth_per_read": ours / _READS,
-        "str_growth_bytes": of_str,
-        "str_growth_per_read": of_str / _READS,
-    }
+    note = f"{num_images:,} paths take {mebibytes:.0f} MiB once, shared by all workers."
+    return [
+        measured("worker_growth", ours / _READS, note=note),
+        measured("worker_growth_str", of_str / _READS),
+    ]
 
 
-def packed_against_folder(image_folder: str | Path, rounds: int = 9) -> dict[str, float]:
-    """Time ``load_image`` from a folder and from the packed file, in turn, files in memory.
+def tar_rows(images: Path, rounds: int = 9) -> list[Row]:
+    """Time ``load_image`` from a folder and from a tar file of it, in turn, files in memory.
 
-    Returns:
-        ``num_images`` of the folder (at most 200 are read); ``folder_ms`` and ``packed_ms`` of CPU
-        time per image, reading and decoding; ``packed_over_folder``, the median of the rounds'
-        ratios, with its quartiles ``low`` and ``high``; ``folder_read_ms``, ``packed_read_ms`` and
-        ``packed_over_folder_read``, the same without decoding.
+    The images are read in a random order, as in training.
     """
-    with _folder() as root:
-        folder = UnlabeledImages(data_root=str(image_folder))
-        out = str(root / "images.lmdb")
-        pack(str(image_folder), folder.names, out, log=lambda line: None)
-        packed, opened = UnlabeledImages(data_root=out), PackedImages(out)
-        indices = np.linspace(0, len(folder) - 1, min(len(folder), 200)).astype(int).tolist()
-        sides = {"folder": folder, "packed": packed}
-        load = interleave(
-            {name: _each(side.load_image, indices) for name, side in sides.items()}, rounds
-        )
-        reads = {
-            "folder": lambda index: np.fromfile(folder.get_data_info(index)["img_path"], np.uint8),
-            "packed": lambda index: opened.read(index, out),
-        }
-        read = interleave({name: _each(side, indices) for name, side in reads.items()}, rounds)
-    middle, low, high = ratio(load["packed"], load["folder"])
-    per_image = 1000 / len(indices)
-    return {
-        "num_images": len(folder),
-        "folder_ms": per_image * statistics.median(load["folder"]),
-        "packed_ms": per_image * statistics.median(load["packed"]),
-        "packed_over_folder": middle,
-        "low": low,
-        "high": high,
-        "folder_read_ms": per_image * statistics.median(read["folder"]),
-        "packed_read_ms": per_image * statistics.median(read["packed"]),
-        "packed_over_folder_read": ratio(read["packed"], read["folder"])[0],
-    }
+    with tempfile.TemporaryDirectory(prefix="speed") as root:
+        folder = UnlabeledImages(data_root=str(images))
+        with tarfile.open(f"{root}/images.tar", "w") as tar:
+            for name in folder.names:
+                tar.add(images / name, name)
+        sides = {"folder": folder, "tar": UnlabeledImages(data_root=f"{root}/images.tar")}
+        indices = random.Random(0).sample(range(len(folder)), min(len(folder), _MOST_READ))
+
+        work = {name: partial(each(side.load_image), indices) for name, side in sides.items()}
+        loading = interleave(work, rounds)
+        with _no_decoding():
+            reading = interleave(work, rounds)
+    per_image = {name: 1000 * median(values) / len(indices) for name, values in loading.items()}
+    note = (
+        f"{per_image['tar']:.2f} against {per_image['folder']:.2f} ms of CPU time per image, files "
+        "in memory; a tar file helps where opening files is slow."
+    )
+    return [
+        measured("tar_ratio", *ratio(loading["tar"], loading["folder"]), note=note),
+        measured("tar_read_ratio", *ratio(reading["tar"], reading["folder"])),
+    ]
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
-    path = tempfile.mkdtemp(prefix="large_data")
-    try:
-        yield Path(path)
-    finally:
-        shutil.rmtree(path)
+def _no_decoding() -> Iterator[None]:
+    """Let ``UnlabeledImages.load_image`` read files without decoding them."""
+    with ExitStack() as stack:
+        for name, module in list(sys.modules.items()):
+            if name.startswith("mmssprl.datasets.") and hasattr(module, "decode_image"):
+                decode = lambda data, path: np.asarray(data)[-1]  # noqa: E731
+                stack.enter_context(mock.patch.object(module, "decode_image", decode))
+        yield
 
 
-def _make_tree(root: Path, num_images: int) -> str:
+def _make_tree(root: Path, num_images: int) -> None:
     """Make empty files in up to 1,000 folders, named as ImageNet's."""
     for number in range(min(_FOLDERS, num_images)):
         folder = root / f"n{number:08}"
@@ -136,26 +148,6 @@ def _make_tree(root: Path, num_images: int) -> str:
             os.close(
                 os.open(f"{folder}/n{number:08}_{index}.JPEG", os.O_CREAT | os.O_WRONLY, 0o644)
             )
-    return str(root)
-
-
-def _time(
-    seconds: dict[str, float], name: str, work: Callable[[], UnlabeledImages]
-) -> UnlabeledImages:
-    """Add the wall and CPU seconds of the work, and return its result."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    result = work()
-    seconds[f"{name}_s"] = time.perf_counter() - wall
-    seconds[f"{name}_cpu_s"] = time.process_time() - cpu
-    return result
-
-
-def _each(work: Callable[[int], object], indices: list[int]) -> Callable[[], None]:
-    def run() -> None:
-        for index in indices:
-            work(index)
-
-    return run
 
 
 def _growth_bytes(look_up: Callable[[int], object], num_images: int) -> int:

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.utils.data import Dataset, default_collate
 from torchvision import transforms as T
 
-from mmssprl.datasets.unlabeled_images import UnlabeledImages
+from mmssprl.datasets import UnlabeledImages
 from mmssprl.models.pyramid_preprocessor import PyramidPreprocessor
 from mmssprl.pyramid import NUM_PYRAMIDS, PyramidLevel, ViewLayout
 

@@ -1,12 +1,16 @@
-"""The gates of the loader: time against the other loaders, what crosses processes, fidelity."""
+"""The rows of the loader: time against the other loaders, what crosses processes, fidelity."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import fidelity
-import loaders
-import same_views
-from loader_times import (
+from torch import Tensor
+
+from mmssprl.datasets import UnlabeledImages
+
+from ..common.gates import Row, measured
+from ..common.models import device_path
+from . import fidelity, loaders, same_views
+from .loader_times import (
     SIDES,
     decoding_row,
     ratio_row,
@@ -14,11 +18,6 @@ from loader_times import (
     time_loaders,
     worker_rows,
 )
-from measure import Row
-from operator_counts import device_path
-from torch import Tensor
-
-from mmssprl.datasets.unlabeled_images import UnlabeledImages
 
 _FEWEST_IMAGES = 16
 
@@ -45,141 +44,91 @@ def rows(images: Path, quick: bool, log: Callable[[str], None]) -> list[Row]:
     # With many more draws, the 8-bit hue and blur of PIL would count as other distributions.
     checked = same_views.check_same(100 if quick else 600)
     log("fidelity against torchvision and PIL")
-    found = _fidelity(paths[: 8 if quick else 32], checked)
+    found = _fidelity_rows(paths[: 8 if quick else 32], checked)
     num_rounds = 3 if quick else 16
     log(f"34 crops, {len(SIDES)} loaders, {num_rounds} rounds")
     seconds = time_loaders(images, loaders.RELEASED, num_rounds)
-    found += _comparisons(seconds, "34 crops") + speed_rows(seconds, 34)
+    found += _comparisons(seconds) + speed_rows(seconds, 34)
     log("our loader against decoding alone")
     found.append(decoding_row(dataset, paths, num_rounds))
     log("28 crops")
     seconds = time_loaders(images, loaders.PAPER, 3 if quick else 6)
     found += [
-        ratio_row("loader_28", "as C1, 28 crops", seconds, "torchvision", "ours"),
-        ratio_row("photometric_28", "as C2, 28 crops", seconds, "torchvision", "ours_cpu"),
+        ratio_row("loader_28", seconds, "torchvision", "ours"),
+        ratio_row("photometric_28", seconds, "torchvision", "ours_cpu"),
         *speed_rows(seconds, 28),
+        *crossing_rows(dataset),
     ]
-    found += crossing_rows(dataset)
     log("DataLoader with 1 and 2 workers")
     return found + worker_rows(dataset, 2 if quick else 6)
 
 
-def _comparisons(seconds: dict[str, list[float]], crops: str) -> list[Row]:
-    return [
-        ratio_row(
-            "C1",
-            f"our loader against torchvision/PIL, {crops}",
-            seconds,
-            "torchvision",
-            "ours",
-            gate=12,
-            stretch=18,
-            note="Ours leaves all photometric work to the device, theirs does it; see C2.",
-        ),
-        ratio_row(
-            "C2",
-            f"the same with our photometric work on the CPU, {crops}",
-            seconds,
-            "torchvision",
-            "ours_cpu",
-            gate=4,
-            stretch=10,
-            note="Equal work: float32 crops, recoloured and normalised, come out of both.",
-        ),
-        ratio_row(
-            "C13",
-            f"our loader against mmpretrain's MultiView pipeline, {crops}",
-            seconds,
-            "mmpretrain",
-            "ours",
-            gate=3,
-            stretch=6,
-            note="Theirs does all photometric work, as it is shipped; patch crops added to it "
-            "without MultiView's deep copies.",
-        ),
-        ratio_row(
-            "mmpretrain_photometric",
-            f"as C13 with our photometric work on the CPU, {crops}",
-            seconds,
-            "mmpretrain",
-            "ours_cpu",
-            note="Theirs leaves float32 and normalisation to its preprocessor, which is not timed.",
-        ),
-    ]
+def _comparisons(seconds: dict[str, list[float]]) -> list[Row]:
+    notes = {
+        "C1": "Ours leaves all photometric work to the device, theirs does it; see C2.",
+        "C2": "Equal work: float32 crops, recoloured and normalised, come out of both.",
+        "C13": "Theirs does all photometric work, as it is shipped. Patch crops were added to it, "
+        "without MultiView's deep copies.",
+        "mmpretrain_photometric": "Theirs leaves float32 and normalisation to its preprocessor, "
+        "which is not timed.",
+    }
+    sides = {
+        "C1": ("torchvision", "ours"),
+        "C2": ("torchvision", "ours_cpu"),
+        "C13": ("mmpretrain", "ours"),
+        "mmpretrain_photometric": ("mmpretrain", "ours_cpu"),
+    }
+    return [ratio_row(row_id, seconds, *sides[row_id], note) for row_id, note in notes.items()]
 
 
 def crossing_rows(dataset: UnlabeledImages) -> list[Row]:
     """Count what a sample of 34 crops sends from a worker to the main process."""
-    ours = _tensors(dataset[0])
-    theirs = _tensors(loaders.TorchvisionLoader(loaders.image_paths(dataset), loaders.RELEASED)[0])
-    our_bytes, their_bytes = (sum(t.nbytes for t in tensors) for tensors in (ours, theirs))
+    theirs = loaders.TorchvisionLoader(loaders.image_paths(dataset), loaders.RELEASED)[0]
+    our_tensors, their_tensors = list(_tensors(dataset[0])), list(_tensors(theirs))
+    our_bytes, their_bytes = _shared_bytes(our_tensors), _shared_bytes(their_tensors)
+    sizes = f"{our_bytes:,} against {their_bytes:,} bytes, 34 crops."
+    tensors = f"Exact; the torchvision/PIL loader has {len(their_tensors)}."
     return [
-        Row(
-            "C5",
-            "bytes per image crossing processes, against float32 crops",
-            our_bytes / their_bytes,
-            "x",
-            gate=0.26,
-            better="lower",
-            note=f"Exact: {our_bytes:,} against {their_bytes:,} bytes, 34 crops.",
-        ),
-        Row(
-            "C6",
-            "tensors per sample",
-            len(ours),
-            "",
-            gate=4,
-            better="lower",
-            note=f"Exact; the torchvision/PIL loader has {len(theirs)}.",
-        ),
+        measured("C5", our_bytes / their_bytes, note=f"Exact: {sizes}"),
+        measured("C6", len(our_tensors), note=tensors),
     ]
 
 
-def _tensors(item: object) -> list[Tensor]:
-    """Return all tensors in nested dicts and lists."""
+def _shared_bytes(tensors: Sequence[Tensor]) -> int:
+    """Count what a worker shares: whole storages, also of a tensor that shows only a part."""
+    storages = [tensor.untyped_storage() for tensor in tensors]
+    return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
+
+
+def _tensors(item: object) -> Iterator[Tensor]:
+    """Go through all tensors in nested dicts and lists."""
     if isinstance(item, Tensor):
-        return [item]
-    values = item.values() if isinstance(item, dict) else item
-    if not isinstance(item, dict | list | tuple):
-        return []
-    return [tensor for value in values for tensor in _tensors(value)]
+        yield item
+    elif isinstance(item, dict | list | tuple):
+        for value in item.values() if isinstance(item, dict) else item:
+            yield from _tensors(value)
 
 
-def _fidelity(paths: Sequence[str], checked: list[same_views.Comparison]) -> list[Row]:
+def _fidelity_rows(paths: Sequence[str], checked: list[same_views.Comparison]) -> list[Row]:
     share = fidelity.share_within_one_level(paths)
     jitter, (blur, near) = fidelity.jitter_difference(paths), fidelity.blur_difference(paths)
     with device_path():
         jitter = max(jitter, fidelity.jitter_difference(paths))
         device_blur, device_near = fidelity.blur_difference(paths)
-    blur, near = max(blur, device_blur), min(near, device_near)
     raw = min(checked, key=lambda result: result.p)
     return [
-        Row(
-            "C14_crop", "resized crops: share of pixels within 1 level of PIL", share, "", gate=0.99
-        ),
-        Row(
-            "C14_jitter",
-            "colour jitter, paths of CPU and device: greatest difference to torchvision, of 1",
-            jitter,
-            "",
-            gate=2 / 255,
-            better="lower",
-        ),
-        Row(
+        measured("C14_crop", share),
+        measured("C14_jitter", jitter, note="The worse of the paths of CPU and device."),
+        measured(
             "C14_blur",
-            "blur, paths of CPU and device: share of values within 2 levels of PIL",
-            near,
-            "",
-            gate=0.99,
-            note="PIL rounds to levels six times on the way, ours does not: the greatest "
-            f"difference is {blur:.1f} levels. The 0.99 is that of the crops.",
+            min(near, device_near),
+            note="The worse of the paths of CPU and device. PIL rounds to levels six times on the "
+            f"way, ours does not: the greatest difference is {max(blur, device_blur):.1f} levels. "
+            "The 0.99 is that of the crops.",
         ),
-        Row(
+        measured(
             "C14_draws",
-            "distributions of boxes, flips, colours, blurs: p, all tests together",
             same_views.smallest_p(checked),
-            "",
-            gate=same_views.MIN_P,
             note=f"Bonferroni over {len(checked)} tests (KS, Fisher's for shares) of ours against "
             f"torchvision's and mmpretrain's; the smallest single p is {raw.p:.2g}, "
             f"{raw.quantity}, {raw.side}. A miss stops this part before anything is timed.",

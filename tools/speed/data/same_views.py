@@ -9,19 +9,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
-import loaders
 import numpy as np
 import torch
-from color_probes import JITTERS, our_colors, step_colors
-from crop_boxes import SMALL, boxes, coordinate_image
 from PIL import Image
 from scipy.stats import fisher_exact, ks_2samp
 
 from mmssprl.datasets.transforms.pyramid_crop import PyramidCrop
 from mmssprl.pyramid import ViewLayout
 
-MIN_P = 0.01
-"""Of all tests together: the smallest p-value times their number (Bonferroni)."""
+from ..common.gates import MIN_P
+from . import loaders
+from .color_probes import JITTERS, our_colors, step_colors
+from .crop_boxes import SMALL, boxes, coordinate_image
 
 
 @dataclass(frozen=True)

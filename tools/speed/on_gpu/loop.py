@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpu_meter import Meter, Stopwatch, seconds_per_call
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.registry import DefaultScope
@@ -13,6 +12,8 @@ from mmengine.runner import Runner
 from torch.utils.data import DataLoader
 
 from mmssprl.pyramid import ViewLayout
+
+from .meter import Meter, Stopwatch, seconds_per_call
 
 
 @dataclass(frozen=True)

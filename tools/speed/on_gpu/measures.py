@@ -3,14 +3,10 @@
 Legend: B images, V crops of an image.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from counts import build_model, random_batch
-from gpu_meter import Meter, alternate
-from measure import ratio, spread
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
@@ -19,7 +15,10 @@ from torch.nn import functional as F
 
 from mmssprl.functional.photometric import apply_photometric, draw_photometric
 from mmssprl.models.ssprl import pool
-from mmssprl.pyramid import ViewLayout
+
+from ..common.clock import Spread, ratio, spread
+from ..common.models import build_model, random_batch
+from .meter import Meter, alternate
 
 _NUM_CLASSES = 1000
 
@@ -39,10 +38,6 @@ class Sizes:
     warmup: int
 
 
-Spread = tuple[float, float, float]
-"""Median, lower and upper quartile over the rounds."""
-
-
 class Pretraining:
     """A config's model with its optimizer and one synthetic batch on the device.
 
@@ -57,17 +52,12 @@ class Pretraining:
         self.model = build_model(cfg).to(device)
         with DefaultScope.overwrite_default_scope("mmssprl"):
             self.optim_wrapper = build_optim_wrapper(self.model, cfg.optim_wrapper)
-        self.data = synthetic_batch(self.model.layout, batch, device)
+        self.data = random_batch(self.model.layout, batch, device)
         self.losses: dict[str, Tensor] = {}
 
     def step(self) -> None:
         """Augment, forward, backward, update: the step of the runner's loop."""
         self.losses = self.model.train_step(self.data, self.optim_wrapper)
-
-
-def synthetic_batch(layout: ViewLayout, batch: int, device: torch.device) -> dict[str, Any]:
-    """Return noise in the loader's form, on the device."""
-    return {"inputs": [crops.to(device) for crops in random_batch(layout, batch)["inputs"]]}
 
 
 class PlainResNet:
@@ -87,7 +77,8 @@ class PlainResNet:
         channels = cfg.model.neck.in_channels
         self.batch = batch
         self.mixed = cfg.optim_wrapper.type == "AmpOptimWrapper"
-        self.model = _Classifier(backbone, channels).to(device, memory_format=torch.channels_last)
+        self.model = _Classifier(backbone, channels).to(device)
+        self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.forward = (
             torch.compile(self.model, dynamic=False) if whole.compile_backbone else self.model
         )
@@ -113,14 +104,6 @@ class _Classifier(nn.Module):
 
     def forward(self, crops: Tensor) -> Tensor:
         return self.linear(pool(self.backbone(crops)))
-
-
-def warm_up(meter: Meter, work: Callable[[], object], steps: int) -> float:
-    """Run some steps and return their seconds."""
-    start = meter.mark()
-    for _ in range(steps):
-        work()
-    return meter.seconds_between(start, meter.mark())
 
 
 def against_plain(

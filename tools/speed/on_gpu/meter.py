@@ -1,73 +1,49 @@
-"""What only a GPU can tell, behind one small interface, and limits of time and of memory."""
+"""What only a GPU can tell, behind one small class, and limits of time and of memory."""
 
 import gc
 import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
 T = TypeVar("T")
 
 
-class Meter(Protocol):
-    """Clock, memory and alarm of a device."""
-
-    device: torch.device
-
-    def mark(self) -> Any:
-        """Put a mark into the device's stream of work."""
-
-    def seconds_between(self, start: Any, end: Any) -> float:
-        """Wait for two marks and return the device's time between them."""
-
-    def reset_peak(self) -> None:
-        """Forget the highest amount of memory so far."""
-
-    def peak_bytes(self) -> int:
-        """Highest amount of memory in tensors since the reset."""
-
-    def free(self) -> None:
-        """Give back memory that nothing uses."""
-
-    def forbid_waiting(self, forbidden: bool) -> None:
-        """Make every wait of the host for the device an error, or allow them again."""
-
-
-class CudaMeter:
-    """The current CUDA device."""
+class Meter:
+    """Clock, memory and alarm of the current CUDA device; the tests have a made-up one."""
 
     def __init__(self) -> None:
         self.device = torch.device("cuda", torch.cuda.current_device())
 
     def mark(self) -> torch.cuda.Event:
-        """Record an event."""
+        """Put a mark into the device's stream of work."""
         event = torch.cuda.Event(enable_timing=True)
         event.record()
         return event
 
     def seconds_between(self, start: torch.cuda.Event, end: torch.cuda.Event) -> float:
-        """Wait for both events and return the time between them."""
+        """Wait for two marks and return the device's time between them."""
         end.synchronize()
         return start.elapsed_time(end) * 1e-3
 
     def reset_peak(self) -> None:
-        """Reset torch's counter."""
+        """Forget the highest amount of memory so far."""
         torch.cuda.reset_peak_memory_stats(self.device)
 
     def peak_bytes(self) -> int:
-        """Read torch's counter."""
+        """Return the highest amount of memory in tensors since the reset."""
         return torch.cuda.max_memory_allocated(self.device)
 
     def free(self) -> None:
-        """Collect cycles, which hold whole models, and empty torch's cache."""
+        """Give back memory that nothing uses; cycles hold whole models."""
         gc.collect()
         torch.cuda.empty_cache()
 
     def forbid_waiting(self, forbidden: bool) -> None:
-        """Set torch's debug mode."""
+        """Make every wait of the host for the device an error, or allow them again."""
         torch.cuda.set_sync_debug_mode("error" if forbidden else "default")
 
 

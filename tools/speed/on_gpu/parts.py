@@ -8,9 +8,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from gpu_gates import GATES, Gate
-from gpu_loop import LoopSizes, loader_rate, train_from_jpeg, write_list
-from gpu_measures import (
+from mmengine.config import Config
+
+from mmssprl.profiling.machine import usable_cores
+from mmssprl.pyramid import ViewLayout
+
+from ..common.counts import equivalent_crops
+from ..common.gates import Gate, Row, measured
+from ..common.models import random_batch
+from ..common.sample_images import write_images
+from .loop import LoopSizes, loader_rate, train_from_jpeg, write_list
+from .measures import (
     PlainResNet,
     Pretraining,
     Sizes,
@@ -19,15 +27,8 @@ from gpu_measures import (
     augmentation_share,
     images_per_second,
     peak_bytes_per_image,
-    synthetic_batch,
-    warm_up,
 )
-from gpu_meter import Meter, OutOfTimeError, Stopwatch, time_limit, with_room
-from measure import Row, num_cores
-from mmengine.config import Config
-from sample_images import write_images
-
-from mmssprl.pyramid import ViewLayout
+from .meter import Meter, OutOfTimeError, Stopwatch, seconds_per_call, time_limit, with_room
 
 _MIN_PART_S = 5.0
 _PLAIN_MULTIPLE = 8  # of the plain batch
@@ -69,8 +70,8 @@ class Setting:
     loop: LoopSizes
     num_files: int
     config: Callable[[int, bool], Config]
-    equivalent: Callable[[int], float]
-    gate_2: bool
+    equivalent: Callable[[int], float] = equivalent_crops
+    gate_2: bool = True
 
 
 class Session:
@@ -88,22 +89,17 @@ class Session:
         self.log = log
         self.rows: dict[str, Row] = {}
 
-    def add(
-        self,
-        row_id: str,
-        value: float,
-        *,
-        spread: tuple[float, float] | None = None,
-        note: str = "",
-        info: Gate | None = None,
-    ) -> None:
-        """Add a row, or replace it; it is printed at once, so that no crash can take it back."""
-        gate = info or GATES[row_id]
-        if row_id.startswith("G2") and not self.setting.gate_2:
-            gate = gate._replace(gate=None, stretch=None)
-            note = f"{note} The gate is for an H200.".strip()
-        self.rows[row_id] = Row(row_id, gate.what, value, *gate[1:], spread=spread, note=note)
-        self.log(f"{row_id}: {value:.4g} {gate.unit} ({gate.what}) {note}".rstrip())
+    def add(self, row_id: str, *values: float, note: str = "", info: Gate | None = None) -> None:
+        """Add a row as ``measured`` does, or replace it; it is printed at once.
+
+        So no crash can take back what was measured.
+        """
+        gates = self.setting.gate_2 or not row_id.startswith("G2")
+        note = note if gates else f"{note} The gate is for an H200.".strip()
+        row = measured(row_id, *values, note=note, gates=gates, info=info)
+        self.rows[row_id] = row
+        number = f"{row.value:.4g} {row.judged.unit}".strip()
+        self.log(f"{row_id}: {number} ({row.judged.what}) {note}".rstrip())
 
     def with_room(self, measure: Callable[[int], None]) -> None:
         """Measure with the batch asked for, or with less where the memory is short."""
@@ -158,44 +154,31 @@ def synthetic_part(num_crops: int, compiled: bool) -> Callable[[Session], None]:
         meter, sizes, note = session.meter, session.setting.sizes, session.note(batch)
         cfg = session.setting.config(num_crops, compiled)
         ours = Pretraining(cfg, meter.device, batch)
-        seconds = warm_up(meter, ours.step, sizes.warmup)
+        first = Gate(f"{name}: first {sizes.warmup} steps, compilers and cudnn's choice", "s")
+        seconds = sizes.warmup * seconds_per_call(meter, ours.step, sizes.warmup)
         if not all(torch.isfinite(value).all() for value in ours.losses.values()):
             raise RuntimeError(f"all losses must be finite, but they are {ours.losses}.")
-        session.add(
-            f"first_steps{suffix}",
-            seconds,
-            info=Gate(f"{name}: first {sizes.warmup} steps, compilers and cudnn's choice", "s"),
-        )
+        session.add(f"first_steps{suffix}", seconds, info=first)
         if num_crops == 28:
             if not compiled:
-                peak = peak_bytes_per_image(meter, ours) / 1e6
-                session.add("G10", peak, note=note)
-            rate, low, high = images_per_second(meter, ours, sizes)
+                session.add("G10", peak_bytes_per_image(meter, ours) / 1e6, note=note)
+            rates = images_per_second(meter, ours, sizes)
             session.add(f"C14{suffix}", augmentation_difference(ours), note=note)
-            session.add(f"G2{suffix}", rate, spread=(low, high), note=note)
+            session.add(f"G2{suffix}", *rates, note=note)
             share, (middle, *_) = augmentation_share(meter, ours, sizes)
-            session.add(
-                f"G6{suffix}", share[0], spread=share[1:], note=f"{middle:.2f} ms a step, {note}"
-            )
+            session.add(f"G6{suffix}", *share, note=f"{middle:.2f} ms a step, {note}")
         equivalent = session.setting.equivalent(num_crops)
         crops = max(1, round(batch * equivalent / _PLAIN_MULTIPLE)) * _PLAIN_MULTIPLE
         plain = PlainResNet(cfg, meter.device, crops)
-        warm_up(meter, plain.step, sizes.warmup)
+        seconds_per_call(meter, plain.step, sizes.warmup)
         against, per_second = against_plain(meter, ours, plain, sizes, equivalent)
         plain_note = f"{note} {equivalent:.2f} crops an image; the plain one has {crops} a step."
-        session.add(f"G1{suffix}", against[0], spread=against[1:], note=plain_note)
-        session.add(
-            f"plain{suffix}",
-            per_second[0],
-            spread=per_second[1:],
-            info=Gate(f"beside {name}: plain ResNet, crops of 224 px", "crops/s"),
-        )
-        session.add(
-            f"images{suffix}",
-            against[0] * per_second[0] / equivalent,
-            note=note,
-            info=Gate(f"{name}: synthetic batch, from the ratio above", "images/s"),
-        )
+        session.add(f"G1{suffix}", *against, note=plain_note)
+        beside = Gate(f"beside {name}: plain ResNet, crops of 224 px", "crops/s")
+        session.add(f"plain{suffix}", *per_second, info=beside)
+        rate = Gate(f"{name}: synthetic batch, from the ratio above", "images/s")
+        images = against[0] * per_second[0] / equivalent
+        session.add(f"images{suffix}", images, note=note, info=rate)
 
     return lambda session: session.with_room(lambda batch: measure(session, batch))
 
@@ -212,44 +195,36 @@ def loop_part(session: Session) -> None:
 
 
 def _measure_loop(session: Session, sizes: LoopSizes, folder: Path) -> None:
-    note = session.note(sizes.batch)
     images = write_images(folder / "images", session.setting.num_files)
     files = sorted(images.iterdir())
-    kilobytes = sum(path.stat().st_size for path in files) / len(files) / 1e3
-    names = [path.name for path in files]
-    list_file = write_list(folder / "list.txt", names, sizes.num_steps * sizes.batch)
+    list_file = write_list(
+        folder / "list.txt", [path.name for path in files], sizes.num_steps * sizes.batch
+    )
     cfg = session.setting.config(28, False)
     cfg.train_dataloader.dataset.update(
         data_root=str(folder), data_prefix="images", ann_file=list_file.name
     )
     loader = loader_rate(cfg, sizes)
     layout = ViewLayout.build(cfg.model.layout)
-    data = synthetic_batch(layout, sizes.batch, session.meter.device)
+    data = random_batch(layout, sizes.batch, session.meter.device)
     found = train_from_jpeg(session.meter, cfg, sizes, folder / "runs", data)
-    session.add(
-        "G9",
-        1 if found.waits else 0,
-        note=found.waits or f"{found.guarded} steps of the runner's loop passed.",
-    )
-    rates = found.synthetic_rates
-    synthetic = sum(rates) / len(rates)
+    passed = f"{found.guarded} steps of the runner's loop passed."
+    session.add("G9", 1 if found.waits else 0, note=found.waits or passed)
     # The timed steps may use up batches that were made before them; the loader alone cannot.
     rate = min(found.jpeg_rate, loader)
-    cores = min(sizes.workers, num_cores()) or 1
+    rates = found.synthetic_rates
+    synthetic = sum(rates) / len(rates)
+    kilobytes = sum(path.stat().st_size for path in files) / len(files) / 1e3
     source = f"{len(files)} generated JPEGs of {kilobytes:.0f} kB, {sizes.workers} workers"
-    session.add(
-        "G7",
-        rate / synthetic,
-        spread=(rate / max(rates), rate / min(rates)),
-        note=f"{note} {found.jpeg_rate:.0f} in the loop and {loader:.0f} by the loader alone, the "
-        f"slower one counts, against {synthetic:.0f} images/s; {source}, {num_cores()} cores.",
+    note = (
+        f"{session.note(sizes.batch)} {found.jpeg_rate:.0f} in the loop and {loader:.0f} by the "
+        f"loader alone, the slower one counts, against {synthetic:.0f} images/s; {source}, "
+        f"{usable_cores()} cores."
     )
-    session.add("loader", loader, note=source, info=Gate("28 crops: loader alone", "images/s"))
-    session.add(
-        "loader_cores",
-        synthetic / (loader / cores),
-        info=Gate("28 crops: cores whose loader keeps up with the synthetic rate", "cores"),
-    )
+    session.add("G7", rate / synthetic, rate / max(rates), rate / min(rates), note=note)
+    session.add("loader", loader, note=source)
+    cores = min(sizes.workers, usable_cores()) or 1
+    session.add("loader_cores", synthetic / (loader / cores))
 
 
 def all_parts(quick: bool) -> list[Part]:

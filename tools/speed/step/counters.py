@@ -1,62 +1,42 @@
-"""Exact count of the operators of a training step outside the backbone. Nothing is timed."""
+"""Dispatch modes that count what a step does; they see every operator, also of hooks and backward.
 
-import sys
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+On the CPU the backward pass runs in the thread that asks for it.
+"""
+
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import torch
-from counts import build_model, build_optimizer, random_batch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-
-from mmssprl.engine import larc
-from mmssprl.models import sinkhorn_head
+from torch.utils._pytree import tree_leaves
 
 
-@contextmanager
-def device_path() -> Iterator[None]:
-    """Take the paths of a device, in augmentation and LARC, on the CPU.
-
-    Raises:
-        RuntimeError: The functions have no such switch any more.
-    """
-    modules = [
-        module
-        for name, module in list(sys.modules.items())
-        if name.startswith("mmssprl.") and hasattr(module, "params_are_free")
-    ]
-    if not modules:
-        raise RuntimeError(
-            "mmssprl.functional must choose between its paths by params_are_free, but no module "
-            "has it; teach counts.device_path() the new switch."
-        )
-    with ExitStack() as stack:
-        for module in modules:
-            stack.enter_context(mock.patch.object(module, "params_are_free", return_value=False))
-        stack.enter_context(mock.patch.object(larc, "_on_cpu", return_value=False))
-        yield
-
-
-class OperatorCounter(TorchDispatchMode):
-    """Count operators that compute, by the phase in which they are called.
-
-    Views and allocations launch nothing and do not count.
-    """
+class PhaseCounter(TorchDispatchMode):
+    """Hands every operator to ``see``, which counts it to the phase of the step."""
 
     def __init__(self) -> None:
         super().__init__()
         self.phase = "heads"
-        self.counts: Counter[str] = Counter()
+        self._found: list[Any] = []
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence = (), kwargs: dict | None = None
     ) -> Any:
-        if not func.is_view and func.overloadpacket.__name__ not in _LAUNCH_NOTHING:
-            self.counts[self.phase] += 1
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        self.see(func, func.overloadpacket.__name__, args, result)
+        return result
+
+    def see(self, func: Any, name: str, args: Sequence, result: Any) -> None:
+        """Look at an operator that has just run."""
+        raise NotImplementedError
+
+    def take(self) -> list[Any]:
+        """Return what was found since the last call."""
+        found, self._found = self._found, []
+        return found
 
     @contextmanager
     def during(self, phase: str) -> Iterator[None]:
@@ -78,62 +58,87 @@ class OperatorCounter(TorchDispatchMode):
         return mock.patch.object(owner, name, called)
 
 
+class OperatorCounter(PhaseCounter):
+    """Lists the phase of each operator that computes; views and allocations launch nothing."""
+
+    def see(self, func: Any, name: str, args: Sequence, result: Any) -> None:
+        """List an operator unless it launches nothing."""
+        if not func.is_view and name not in _LAUNCH_NOTHING:
+            self._found.append(self.phase)
+
+
 _LAUNCH_NOTHING = {
-    "_reshape_alias",
-    "_unsafe_view",
-    "detach",
-    "empty",
-    "empty_like",
-    "empty_strided",
-    "lift_fresh",
-    "new_empty",
-    "new_empty_strided",
+    *("_reshape_alias", "_unsafe_view", "detach", "lift_fresh"),
+    *("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"),
 }
 
 
-class _Given(nn.Module):
-    """Stand-in for a backbone: one prepared feature map (N, C, 1, 1) per resolution group."""
+class SyncCounter(PhaseCounter):
+    """Lists what makes the host wait for a device, on the CPU too.
 
-    def __init__(self, feature_maps: Sequence[Tensor]) -> None:
-        super().__init__()
-        self._by_batch = {len(maps): maps for maps in feature_maps}
-
-    def forward(self, images: Tensor) -> tuple[Tensor]:
-        """Return the maps prepared for as many images."""
-        return (self._by_batch[len(images)],)
-
-
-def operators_outside_backbone(cfg: Mapping, batch_size: int) -> dict[str, int]:
-    """Count the operators of one ``train_step`` but for the backbone's forward and backward.
-
-    On a GPU an operator is a kernel launch or a few: a fused optimizer operator over many tensors
-    takes several. Augmentation takes the GPU's path. Counted in the second step, where the
-    optimizer's state exists.
-
-    Returns:
-        Operators by phase: 'augment', 'heads' (pooling, neck, losses and their backward),
-        'sinkhorn', 'optimizer', and 'all'.
+    Not seen on the CPU: ``to(device)`` from a device to the host, which is no copy here.
     """
-    model = build_model(cfg)
-    wrapper = build_optimizer(cfg, model)
-    backbone_params = list(model.backbone.parameters())
-    maps = [
-        torch.rand(group.num_crops * batch_size, model.neck.in_channels, 1, 1, requires_grad=True)
-        for group in model.layout.groups
-    ]
-    model.backbone = _Given(maps)
-    counter = OperatorCounter()
-    with (
-        device_path(),
-        counter.attribute(model.data_preprocessor, "forward", "augment"),
-        counter.attribute(sinkhorn_head, "sinkhorn_jointly", "sinkhorn"),
-        counter.attribute(wrapper.optimizer, "step", "optimizer"),
-    ):
-        for _ in range(2):
-            for parameter in backbone_params:
-                parameter.grad = torch.ones_like(parameter)
-            batch = random_batch(model.layout, batch_size)
-            counter.counts.clear()
-            with counter:
-                model.train_step(batch, wrapper)
-    return {**counter.counts, "all": sum(counter.counts.values())}
+
+    def see(self, func: Any, name: str, args: Sequence, result: Any) -> None:
+        """List an operator that reads values."""
+        if (
+            name in _READS
+            or (name in _INDEXES and _has_mask(args[1]))
+            or (name in ("_to_copy", "copy_") and _leaves_device(args, result))
+        ):
+            self._found.append(name)
+
+    @contextmanager
+    def patched(self) -> Iterator[None]:
+        """Also see the methods of tensors that read past the dispatcher."""
+        with ExitStack() as stack:
+            for name in ("tolist", "numpy", "cpu"):
+                stack.enter_context(self._counted(name))
+            yield
+
+    def _counted(self, name: str) -> Any:
+        method = getattr(Tensor, name)
+
+        def called(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+            self._found.append(name)
+            return method(tensor, *args, **kwargs)
+
+        return mock.patch.object(Tensor, name, called)
+
+
+_READS = {
+    *("_linalg_check_errors", "_local_scalar_dense", "equal", "is_nonzero", "nonzero"),
+    *("_unique", "_unique2", "unique_consecutive", "unique_dim", "unique_dim_consecutive"),
+    "masked_select",
+}
+_INDEXES = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index"}
+
+
+def _has_mask(indices: Sequence[Tensor | None]) -> bool:
+    return any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in indices)
+
+
+def _leaves_device(args: Sequence, result: Any) -> bool:
+    source = args[-1] if len(args) > 1 and isinstance(args[1], Tensor) else args[0]
+    return source.device.type != "cpu" and result.device.type == "cpu"
+
+
+class Collective(NamedTuple):
+    """One collective: its operator, what this rank sends, and the phase of the step."""
+
+    name: str
+    num_bytes: int
+    phase: str
+
+
+class CollectiveCounter(PhaseCounter):
+    """Lists the collectives, DDP's from within the backward pass among them."""
+
+    def see(self, func: Any, name: str, args: Sequence, result: Any) -> None:
+        """List an operator that sends."""
+        if func.namespace in ("c10d", "_c10d_functional"):
+            # An all-gather's first argument is its output.
+            sent = args[1] if "gather" in name and func.namespace == "c10d" else args[0]
+            tensors = [leaf for leaf in tree_leaves(sent) if isinstance(leaf, Tensor)]
+            num_bytes = sum(tensor.nbytes for tensor in tensors)
+            self._found.append(Collective(name, num_bytes, self.phase))

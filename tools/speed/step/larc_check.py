@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 
 import torch
-from counts import build_model
 from torch import Tensor
 
 from mmssprl.engine import LARC
+
+from ..common.models import build_model
 
 _MOMENTUM, _EPS, _LR = 0.9, 1e-8, 0.6
 

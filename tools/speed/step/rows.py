@@ -1,33 +1,34 @@
-"""The gates of the training step: exact counts first, then ratios of times (C7-C10, C12)."""
+"""The rows of the training step: exact counts first, then ratios of times (C7 to C10, C12)."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import swav_step
-from counts import (
-    activation_bytes,
-    flops_per_image,
-    parameter_counts,
-    shipped_config,
-)
-from larc_check import larc_errors
-from measure import Row, one_thread
 from mmengine.config import Config
 from mmengine.logging import MMLogger
-from operator_counts import operators_outside_backbone
-from step_counts import SyncCounter, collectives_per_step, run_config, run_steps
-from step_times import loader_batch, time_rows
 
-Log = Callable[[str], None]
+from ..common.clock import one_thread
+from ..common.counts import activation_bytes, flops_per_image, parameter_counts
+from ..common.gates import Row, measured
+from ..common.models import SHIPPED, shipped_config
+from .larc_check import larc_errors
+from .runs import (
+    collectives_per_step,
+    operators_outside_backbone,
+    run_config,
+    syncs_per_step,
+)
+from .swav import swav_rows
+from .times import loader_batch, time_rows
 
 _GIGA, _MEGA = 1e9, 1e6
 
 
-def rows(images: Path, quick: bool, log: Log) -> list[Row]:
+def rows(images: Path, quick: bool, log: Callable[[str], None]) -> list[Row]:
     """Measure all gates of the training step.
 
     Args:
@@ -40,13 +41,13 @@ def rows(images: Path, quick: bool, log: Log) -> list[Row]:
         log("operators, FLOPs, activation memory (exact)")
         found = _count_rows()
         log("host syncs and collectives in real runs (exact)")
-        found += [sync_row(), *_collective_rows()]
+        found += [_sync_row(), _collective_row()]
         log("LARC against float64")
-        found += _larc_rows(quick)
+        found.append(_larc_row(quick))
         log(f"{rounds + 1} rounds of {batch_size} images x 28 crops, ResNet-50")
         found += time_rows(images, batch_size, rounds)
         log(f"SwAV, {rounds + 1} rounds of {batch_size} images x 8 crops, ResNet-50")
-        found += swav_step.rows(partial(loader_batch, images), batch_size, rounds)
+        found += swav_rows(partial(loader_batch, images), batch_size, rounds)
     return found
 
 
@@ -62,54 +63,19 @@ def _quiet_mmengine() -> Iterator[None]:
 
 
 def _count_rows() -> list[Row]:
-    cfg = shipped_config()
-    operators = operators_outside_backbone(cfg, batch_size=2)
-    phases = ", ".join(f"{phase} {num}" for phase, num in operators.items() if phase != "all")
-    found = [
-        Row(
-            "operators",
-            "operators a step outside the backbone, for any batch",
-            operators["all"],
-            "operators",
-            better="lower",
-            note=phases,
-        )
-    ]
-    for num_crops in (28, 34):
+    operators = operators_outside_backbone(shipped_config(), batch_size=2)
+    found = [measured("operators", sum(operators.values()), note=_listed(operators))]
+    for num_crops in SHIPPED:
         cfg = shipped_config(num_crops)
         flops = flops_per_image(cfg)
-        found.append(
-            Row(
-                f"FLOPs {num_crops}",
-                f"forward and backward, ResNet-50, {num_crops} crops",
-                sum(flops.values()) / _GIGA,
-                "GFLOP/image",
-                better="lower",
-                note=f"heads {flops['heads'] / _GIGA:.2f}",
-            )
-        )
-        found += [
-            Row(
-                f"activations {num_crops} {name}",
-                f"kept for the backward pass, ResNet-50, {num_crops} crops, {name}",
-                activation_bytes(cfg, bfloat16=name == "bf16") / _MEGA,
-                "MB/image",
-                better="lower",
-            )
-            for name in ("float32", "bf16")
-        ]
+        note = f"Of these, the heads take {flops['heads'] / _GIGA:.2f}."
+        found.append(measured(f"FLOPs {num_crops}", sum(flops.values()) / _GIGA, note=note))
+        for name in ("float32", "bf16"):
+            size = activation_bytes(cfg, bfloat16=name == "bf16")
+            found.append(measured(f"activations {num_crops} {name}", size / _MEGA))
     parameters = parameter_counts(shipped_config())
-    found.append(
-        Row(
-            "gradients",
-            "float32 gradients of ResNet-50 and heads",
-            parameters["gradient_bytes"] / _MEGA,
-            "MB",
-            better="lower",
-            note=f"{parameters['tensors']} tensors",
-        )
-    )
-    return found
+    note = f"{parameters['tensors']} tensors"
+    return [*found, measured("gradients", parameters["gradient_bytes"] / _MEGA, note=note)]
 
 
 def sync_configs() -> dict[str, Config]:
@@ -128,52 +94,31 @@ def sync_configs() -> dict[str, Config]:
     return {"paper": run_config(28, **states), "released": run_config(34, **states)}
 
 
-def sync_row() -> Row:
+def _sync_row() -> Row:
     """C9: the most host syncs of any step between log steps, both variants, all states."""
-    counts = [
-        step.counted
-        for cfg in sync_configs().values()
-        for step in run_steps(cfg, SyncCounter())
-        if not step.may_read
-    ]
-    most = max(counts, key=lambda counted: counted.total())
-    what = "host syncs of a step between log steps, in mmengine's runner"
-    note = ", ".join(f"{name} {num}" for name, num in most.items())
-    return Row("C9", what, most.total(), "syncs", gate=0, better="lower", note=note)
+    steps = [step for cfg in sync_configs().values() for step in syncs_per_step(cfg)]
+    most = max((step.found for step in steps if not step.may_read), key=len)
+    return measured("C9", len(most), note=_listed(Counter(most)))
 
 
-def _collective_rows() -> list[Row]:
+def _collective_row() -> Row:
     collectives = collectives_per_step(run_config(28, train_dataloader__batch_size=1))
-    sinkhorn = [c.num_bytes for c in collectives if c.sinkhorn]
-    others = [c.num_bytes for c in collectives if not c.sinkhorn]
-    return [
-        Row(
-            "C10",
-            "collectives a step for all Sinkhorn problems",
-            len(sinkhorn),
-            "collectives",
-            gate=4,
-            stretch=3,
-            better="lower",
-            note=f"{sinkhorn} bytes a rank; beside them DDP's {len(others)} of a small backbone",
-        )
-    ]
+    sinkhorn = [c.num_bytes for c in collectives if c.phase == "sinkhorn"]
+    num_others = len(collectives) - len(sinkhorn)
+    note = f"{sinkhorn} bytes a rank; beside them DDP's {num_others} of a small backbone"
+    return measured("C10", len(sinkhorn), note=note)
 
 
-def _larc_rows(quick: bool) -> list[Row]:
+def _larc_row(quick: bool) -> Row:
     settings = [(1e-2, 2e-2)] if quick else [(1e-6, 1e-3), (1e-2, 2e-2)]
     errors = [
         larc_errors(shipped_config(), weight_decay=decay, trust=trust) for decay, trust in settings
     ]
     parts = {name: max(found[name] for found in errors) for name in errors[0]}
-    return [
-        Row(
-            "C12",
-            "LARC in float32 against float64, all tensors of ResNet-50 and heads, 4 steps",
-            max(parts.values()),
-            "relative",
-            gate=1e-6,
-            better="lower",
-            note=", ".join(f"{name} {error:.1e}" for name, error in parts.items()),
-        )
-    ]
+    note = ", ".join(f"{name} {error:.1e}" for name, error in parts.items())
+    note = f"All tensors of ResNet-50 and heads: {note}."
+    return measured("C12", max(parts.values()), note=note)
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in counts.items())

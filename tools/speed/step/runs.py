@@ -1,33 +1,33 @@
-"""Exact counts of the steps of a real run: host syncs, collectives. Nothing is timed.
-
-Both are taken by dispatch modes, which see every operator of hooks, forward, backward and
-optimizer: on the CPU the backward pass runs in the thread that asks for it.
-"""
+"""Exact counts of real training steps: operators, host syncs, collectives. Nothing is timed."""
 
 import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest import mock
 
 import numpy as np
 import torch
-from counts import shipped_config
 from mmengine.config import Config
 from mmengine.runner import Runner
-from operator_counts import device_path
 from PIL import Image
-from torch import Tensor, multiprocessing
+from torch import Tensor, multiprocessing, nn
 from torch import distributed as dist
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from mmssprl.engine.launch import CPUDistributedDataParallel
 from mmssprl.models import sinkhorn_head
+
+from ..common.models import (
+    build_model,
+    build_optimizer,
+    device_path,
+    random_batch,
+    shipped_config,
+)
+from .counters import Collective, CollectiveCounter, OperatorCounter, PhaseCounter, SyncCounter
 
 NUM_RANKS = 2
 _LOG_INTERVAL = 3  # of the 5 steps of an epoch, the third writes a log line
@@ -46,124 +46,52 @@ _SMALL = {
 _SMALL_BACKBONE = {"depth": 18, "stem_channels": 8, "base_channels": 8}
 
 
-class SyncCounter(TorchDispatchMode):
-    """Count what makes the host wait for a device, on the CPU too.
+class _Given(nn.Module):
+    """Stand-in for a backbone: one prepared feature map (N, C, 1, 1) per resolution group."""
 
-    Not seen on the CPU: ``to(device)`` from a device to the host, which is no copy here.
+    def __init__(self, feature_maps: Sequence[Tensor]) -> None:
+        super().__init__()
+        self._by_batch = {len(maps): maps for maps in feature_maps}
+
+    def forward(self, images: Tensor) -> tuple[Tensor]:
+        """Return the maps prepared for as many images."""
+        return (self._by_batch[len(images)],)
+
+
+def operators_outside_backbone(cfg: Mapping, batch_size: int) -> dict[str, int]:
+    """Count the operators of one ``train_step`` but for the backbone's forward and backward.
+
+    On a GPU an operator is a kernel launch or a few: a fused optimizer operator over many tensors
+    takes several. Augmentation takes the GPU's path. Counted in the second step, where the
+    optimizer's state exists.
+
+    Returns:
+        Operators by phase: 'augment', 'heads' (pooling, neck, losses and their backward),
+        'sinkhorn', 'optimizer'.
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._counts: Counter[str] = Counter()
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Sequence = (), kwargs: dict | None = None
-    ) -> Any:
-        result = func(*args, **(kwargs or {}))
-        name = func.overloadpacket.__name__
-        if (
-            name in _READS
-            or (name in _INDEXES and _has_mask(args[1]))
-            or (name in ("_to_copy", "copy_") and _leaves_device(args, result))
-        ):
-            self._counts[name] += 1
-        return result
-
-    def take(self) -> Counter[str]:
-        """Return the waits by name since the last call."""
-        counts, self._counts = self._counts, Counter()
-        return counts
-
-    @contextmanager
-    def patched(self) -> Iterator[None]:
-        """Also see the methods of tensors that read past the dispatcher."""
-        with ExitStack() as stack:
-            for name in ("tolist", "numpy", "cpu"):
-                stack.enter_context(self._counted(name))
-            yield
-
-    def _counted(self, name: str) -> Any:
-        method = getattr(Tensor, name)
-
-        def called(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
-            self._counts[name] += 1
-            return method(tensor, *args, **kwargs)
-
-        return mock.patch.object(Tensor, name, called)
-
-
-_READS = {
-    "_linalg_check_errors",
-    "_local_scalar_dense",
-    "_unique",
-    "_unique2",
-    "equal",
-    "is_nonzero",
-    "masked_select",
-    "nonzero",
-    "unique_consecutive",
-    "unique_dim",
-    "unique_dim_consecutive",
-}
-_INDEXES = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index"}
-
-
-def _has_mask(indices: Sequence[Tensor | None]) -> bool:
-    return any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in indices)
-
-
-def _leaves_device(args: Sequence, result: Any) -> bool:
-    source = args[-1] if len(args) > 1 and isinstance(args[1], Tensor) else args[0]
-    return source.device.type != "cpu" and result.device.type == "cpu"
-
-
-class Collective(NamedTuple):
-    """One collective: its operator, what this rank sends, whether Sinkhorn called it."""
-
-    name: str
-    num_bytes: int
-    sinkhorn: bool
-
-
-class CollectiveCounter(TorchDispatchMode):
-    """List the collectives, DDP's from within the backward pass among them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._found: list[Collective] = []
-        self._in_sinkhorn = False
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Sequence = (), kwargs: dict | None = None
-    ) -> Any:
-        if func.namespace in ("c10d", "_c10d_functional"):
-            name = func.overloadpacket.__name__
-            # An all-gather's first argument is its output.
-            sent = args[1] if "gather" in name and func.namespace == "c10d" else args[0]
-            tensors = [leaf for leaf in tree_leaves(sent) if isinstance(leaf, Tensor)]
-            num_bytes = sum(tensor.nbytes for tensor in tensors)
-            self._found.append(Collective(name, num_bytes, self._in_sinkhorn))
-        return func(*args, **(kwargs or {}))
-
-    def take(self) -> list[Collective]:
-        """Return the collectives since the last call."""
-        found, self._found = self._found, []
-        return found
-
-    @contextmanager
-    def patched(self) -> Iterator[None]:
-        """Also see where Sinkhorn begins and ends."""
-        solve = sinkhorn_head.sinkhorn_jointly
-
-        def called(*args: Any, **kwargs: Any) -> Any:
-            self._in_sinkhorn = True
-            try:
-                return solve(*args, **kwargs)
-            finally:
-                self._in_sinkhorn = False
-
-        with mock.patch.object(sinkhorn_head, "sinkhorn_jointly", called):
-            yield
+    model = build_model(cfg)
+    wrapper = build_optimizer(cfg, model)
+    backbone_params = list(model.backbone.parameters())
+    maps = [
+        torch.rand(group.num_crops * batch_size, model.neck.in_channels, 1, 1, requires_grad=True)
+        for group in model.layout.groups
+    ]
+    model.backbone = _Given(maps)
+    counter = OperatorCounter()
+    with (
+        device_path(),
+        counter.attribute(model.data_preprocessor, "forward", "augment"),
+        counter.attribute(sinkhorn_head, "sinkhorn_jointly", "sinkhorn"),
+        counter.attribute(wrapper.optimizer, "step", "optimizer"),
+    ):
+        for _ in range(2):
+            for parameter in backbone_params:
+                parameter.grad = torch.ones_like(parameter)
+            batch = random_batch(model.layout, batch_size)
+            counter.take()
+            with counter:
+                model.train_step(batch, wrapper)
+    return dict(Counter(counter.take()))
 
 
 class Step(NamedTuple):
@@ -171,16 +99,16 @@ class Step(NamedTuple):
 
     Attributes:
         epoch: Counted from 0.
-        index: In its epoch, from 0.
+        number: In its epoch, from 0.
         may_read: Whether the step may wait for the device: the run's first, which checks the
             batch sizes of the ranks, those that write a log line, and the last of an epoch.
-        counted: What the counter found.
+        found: What the counter found.
     """
 
     epoch: int
-    index: int
+    number: int
     may_read: bool
-    counted: Any
+    found: list[Any]
 
 
 def run_config(num_crops: int = 28, **changes: Any) -> Config:
@@ -209,7 +137,13 @@ def run_config(num_crops: int = 28, **changes: Any) -> Config:
     return cfg
 
 
-def run_steps(cfg: Config, counter: SyncCounter | CollectiveCounter) -> list[Step]:
+def syncs_per_step(cfg: Config) -> list[Step]:
+    """List what makes the host wait in every step of a run, see ``run_steps``."""
+    counter = SyncCounter()
+    return run_steps(cfg, counter, counter.patched())
+
+
+def run_steps(cfg: Config, counter: PhaseCounter, patch: AbstractContextManager) -> list[Step]:
     """Train with mmengine's runner and all hooks of the config, and count in each step.
 
     A step is ``run_iter`` of the loop: the hooks before and after it, preprocessor (with the
@@ -218,6 +152,7 @@ def run_steps(cfg: Config, counter: SyncCounter | CollectiveCounter) -> list[Ste
     Args:
         cfg: From ``run_config``; its data and work dir are replaced by temporary ones.
         counter: What counts.
+        patch: What the counter needs around the run.
     """
     steps: list[Step] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -241,7 +176,7 @@ def run_steps(cfg: Config, counter: SyncCounter | CollectiveCounter) -> list[Ste
             steps.append(Step(runner.epoch, index, logs or not steps, counter.take()))
 
         loop.run_iter = counted
-        with device_path(), counter.patched():
+        with device_path(), patch:
             runner.train()
     return steps
 
@@ -274,9 +209,11 @@ def _rank(rank: int, cfg: Config, folder: str) -> None:
     cfg.launcher = "pytorch"
     wrapper = CPUDistributedDataParallel.__name__
     cfg.model_wrapper_cfg = {"type": wrapper, "broadcast_buffers": False}
-    steps = run_steps(cfg, CollectiveCounter())
+    counter = CollectiveCounter()
+    patch = counter.attribute(sinkhorn_head, "sinkhorn_jointly", "sinkhorn")
+    steps = run_steps(cfg, counter, patch)
     if rank == 0:
-        last = [step.counted for step in steps if not step.may_read][-1]
+        last = [step.found for step in steps if not step.may_read][-1]
         Path(folder, "collectives.json").write_text(json.dumps(last))
     dist.barrier()
     dist.destroy_process_group()

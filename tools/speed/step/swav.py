@@ -7,19 +7,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from counts import CONFIGS, build_model, build_optimizer
-from measure import Row, interleave, ratio, spread
 from mmengine.config import Config
 from mmengine.optim import OptimWrapper
 from mmpretrain.registry import MODELS, OPTIMIZERS
-from torch import Tensor
 
 from mmssprl.pyramid import ViewLayout
 
+from ..common.clock import interleave, ratio, spread
+from ..common.gates import Row, measured
+from ..common.models import CONFIGS, Batch, build_model, build_optimizer
+
 IMAGE_ONLY = "ssprl-image-only_resnet50_2xb64-coslr-200e_coco.py"
 NUM_SMALL = 6
-
-Batch = dict[str, list[Tensor]]
 
 
 def image_only_config() -> Config:
@@ -116,7 +115,9 @@ def check_same(ours: Any, swav: Any, batch: Batch) -> tuple[float, float]:
     return losses[0], losses[1]
 
 
-def rows(make_batch: Callable[[ViewLayout, int], Batch], batch_size: int, rounds: int) -> list[Row]:
+def swav_rows(
+    make_batch: Callable[[ViewLayout, int], Batch], batch_size: int, rounds: int
+) -> list[Row]:
     """Time both training steps, of the same crops, on one thread.
 
     Args:
@@ -140,24 +141,15 @@ def rows(make_batch: Callable[[ViewLayout, int], Batch], batch_size: int, rounds
         },
         rounds,
     )
-    middle, low, high = ratio(seconds["swav"], seconds["ours"])
     note = (
         f"{batch_size} images x {ours.layout.num_crops} crops, ResNet-50, both losses {loss:.4f} "
         "before the first step; ours augments in the step, mmpretrain in its loader"
     )
-    found = [
-        Row("SwAV", "mmpretrain's SwAV: step / ours", middle, "x", spread=(low, high), note=note)
+    per_image = {
+        side: [1000 * value / batch_size for value in spread(values)]
+        for side, values in seconds.items()
+    }
+    return [
+        measured("SwAV", *ratio(seconds["swav"], seconds["ours"]), note=note),
+        *(measured(f"SwAV {side}", *values) for side, values in per_image.items()),
     ]
-    for side, name in (("ours", "image-only SS-PRL"), ("swav", "mmpretrain's SwAV")):
-        middle, low, high = (1000 * s / batch_size for s in spread(seconds[side]))
-        found.append(
-            Row(
-                f"SwAV {side}",
-                f"whole step of {name}",
-                middle,
-                "ms/image",
-                better="lower",
-                spread=(low, high),
-            )
-        )
-    return found

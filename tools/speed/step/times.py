@@ -7,19 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from counts import build_model, build_optimizer, flops_per_image, shipped_config
-from measure import Row, interleave, num_cores, ratio, spread
-from torch import Tensor
 from torch.utils.data import default_collate
 
+from mmssprl.profiling.machine import usable_cores
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import DATASETS
+
+from ..common.clock import interleave, ratio, spread
+from ..common.counts import flops_per_image
+from ..common.gates import Row, measured
+from ..common.models import Batch, build_model, build_optimizer, shipped_config
 
 _GEMM_SHAPES = [(2048, 2048, 2048), (4096, 1024, 1024), (1024, 4096, 512)]  # rows, columns, inner
 _GIGA = 1e9
 
 
-def loader_batch(images: Path, layout: ViewLayout, batch_size: int) -> dict[str, list[Tensor]]:
+def loader_batch(images: Path, layout: ViewLayout, batch_size: int) -> Batch:
     """Return what the loader gives for the first images of a folder."""
     dataset = DATASETS.build(
         {
@@ -56,51 +59,17 @@ def time_rows(images: Path, batch_size: int, rounds: int) -> list[Row]:
         side: spread([flops / s / p for s, p in zip(seconds[side], peaks, strict=True)])
         for side in ("step", "backbone")
     }
-    overhead = ratio(seconds["step"], seconds["backbone"])
-    per_image = [1000 * value / batch_size for value in spread(seconds["step"])]
     note = f"{batch_size} images x 28 crops, one thread, GEMM {max(peaks) / _GIGA:.0f} GFLOP/s"
     return [
-        Row(
-            "C7",
-            "convolution FLOPs of a step over the time of the whole step / GEMM peak",
-            shares["step"][0],
-            "x",
-            gate=0.42,
-            stretch=0.55,
-            spread=shares["step"][1:],
-            note=note,
-        ),
-        Row(
-            "C7 backbone",
-            "the same over the time of the backbone alone",
-            shares["backbone"][0],
-            "x",
-            spread=shares["backbone"][1:],
-        ),
+        measured("C7", *shares["step"], note=note),
+        measured("C7 backbone", *shares["backbone"]),
         _all_cores_row(step, flops),
-        Row(
-            "C8",
-            "whole training step / forward and backward of the backbone alone",
-            overhead[0],
-            "x",
-            gate=1.10,
-            stretch=1.03,
-            better="lower",
-            spread=overhead[1:],
-            note=note,
-        ),
-        Row(
-            "step",
-            "whole training step, augmentation on the CPU",
-            per_image[0],
-            "ms/image",
-            better="lower",
-            spread=(per_image[1], per_image[2]),
-        ),
+        measured("C8", *ratio(seconds["step"], seconds["backbone"]), note=note),
+        measured("step", *(1000 * value / batch_size for value in spread(seconds["step"]))),
     ]
 
 
-def _backbone_alone(model: Any, batch: dict[str, list[Tensor]]) -> Callable[[], None]:
+def _backbone_alone(model: Any, batch: Batch) -> Callable[[], None]:
     inputs = model.data_preprocessor(batch, training=True)["inputs"]
     images = [crops.flatten(0, 1).contiguous(memory_format=torch.channels_last) for crops in inputs]
     with torch.no_grad():
@@ -134,7 +103,7 @@ def _gemm(clock: Callable[[], float]) -> tuple[Callable[[], None], list[float]]:
 
 def _all_cores_row(step: Callable[[], Any], flops: int) -> Row:
     """The rate of C7 with a thread per core, by the clock on the wall."""
-    cores = num_cores()
+    cores = usable_cores()
     gemm, peaks = _gemm(time.perf_counter)
     torch.set_num_threads(cores)
     try:
@@ -145,10 +114,5 @@ def _all_cores_row(step: Callable[[], Any], flops: int) -> Row:
         gemm()
     finally:
         torch.set_num_threads(1)
-    return Row(
-        "C7 all cores",
-        f"C7 with {cores} threads, wall time, one step",
-        flops / seconds / peaks[0],
-        "x",
-        note=f"GEMM {peaks[0] / _GIGA:.0f} GFLOP/s",
-    )
+    note = f"{cores} threads, GEMM {peaks[0] / _GIGA:.0f} GFLOP/s"
+    return measured("C7 all cores", flops / seconds / peaks[0], note=note)
