@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -29,49 +29,28 @@ EXAMPLES = """examples, from the root of the repository:
 _PARTS = {"data": ".data.rows", "large": ".data.large", "step": ".step.rows"}
 """Part -> its module, each with ``rows(images, quick, log)``."""
 
-_SECONDS = {"data": 210, "large": 180, "step": 360}
-"""What the parts take on two cores, for the estimate only."""
+_ABOUT_MINUTES = {"data": 3.5, "large": 3, "step": 6}
+"""What the parts take on two cores."""
 
-_QUICK_SHARE = 0.25
 _NUM_SAMPLES = 64
-
-
-class _Progress:
-    """Lines with the time gone and an estimate of what remains."""
-
-    def __init__(self, parts: Sequence[str], quick: bool) -> None:
-        share = _QUICK_SHARE if quick else 1.0
-        self._expected = {part: share * _SECONDS[part] for part in parts}
-        self._start = self._part_start = time.perf_counter()
-        self._part = ""
-
-    def begin(self, part: str) -> Callable[[str], None]:
-        """Return the log of a part, which starts now."""
-        if self._part:
-            del self._expected[self._part]
-        self._part, self._part_start = part, time.perf_counter()
-        return self._log
-
-    def _log(self, line: str) -> None:
-        now = time.perf_counter()
-        rest = sum(self._expected.values())
-        rest -= min(now - self._part_start, self._expected[self._part])
-        gone = f"{(now - self._start) / 60:4.1f} min, about {rest / 60:.0f} more"
-        print(f"[{gone}] {self._part}: {line}", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the parts that are asked for; see the module's text."""
     args = _parse(arguments)
     here = machine()  # before the run itself is the load
-    progress = _Progress(args.only, args.quick)
+    start = time.monotonic()
+    about = sum(_ABOUT_MINUTES[part] for part in args.only) / (4 if args.quick else 1)
     rows: list[Row] = []
     failures = []
     with ExitStack() as stack:
         images, origin = _images(args.images, stack)
         for part in args.only:
-            log = progress.begin(part)
-            log("starting")
+
+            def log(line: str, part: str = part) -> None:
+                gone = (time.monotonic() - start) / 60
+                print(f"[{gone:4.1f} of about {about:.0f} min] {part}: {line}", flush=True)
+
             try:
                 module = importlib.import_module(_PARTS[part], __package__)
                 rows += module.rows(images, args.quick, log)

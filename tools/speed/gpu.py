@@ -8,6 +8,7 @@ import math
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from .common.pictures import draw_gpu
 from .common.report import summary, table, write
 from .on_gpu.loop import LoopSizes
 from .on_gpu.measures import Sizes
-from .on_gpu.meter import Meter, Stopwatch, describe_gpu
+from .on_gpu.meter import Meter, describe_gpu
 from .on_gpu.parts import Session, Setting, all_parts, run_parts
 
 EXAMPLES = """examples, from the root of the repository:
@@ -57,10 +58,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not torch.cuda.is_available():
         print("gpu.py: error: no CUDA device: it measures GPUs only.", file=sys.stderr)
         return 2
-    clock = Stopwatch()
+    start = time.monotonic()
 
     def log(line: str) -> None:
-        print(f"[{clock.seconds:5.0f} s] {line}", flush=True)
+        print(f"[{time.monotonic() - start:5.0f} s] {line}", flush=True)
 
     torch.backends.cudnn.benchmark = True  # as env_cfg of the shipped configs
     here = {**describe_gpu(), **machine()}

@@ -4,10 +4,9 @@ import time
 from contextlib import suppress
 
 import pytest
-import torch
 from fake_gpu import FakeMeter
 
-from tools.speed.on_gpu.meter import OutOfTimeError, alternate, time_limit, with_room
+from tools.speed.on_gpu.meter import OutOfTimeError, alternate, time_limit
 
 
 def test_sides_take_turns():
@@ -16,27 +15,6 @@ def test_sides_take_turns():
     seconds = alternate(meter, sides, rounds=3, repeats=2)
     assert "".join(order) == "AABB" + "BBAA" + "AABB"
     assert {name: len(values) for name, values in seconds.items()} == {"A": 3, "B": 3}
-
-
-def test_memory_that_is_short_halves_the_batch(meter):
-    tried, lines = [], []
-
-    def measure(batch: int) -> str:
-        tried.append(batch)
-        if batch > 3:
-            raise torch.cuda.OutOfMemoryError("too large")
-        return "fits"
-
-    assert with_room(measure, 12, meter, lines.append) == ("fits", 3)
-    assert tried == [12, 6, 3]
-    assert meter.log == ["free", "free"]
-    assert lines[0] == "out of memory with 12 images: trying 6"
-
-    def never(batch: int) -> None:
-        raise torch.cuda.OutOfMemoryError("too large")
-
-    with pytest.raises(torch.cuda.OutOfMemoryError):
-        with_room(never, 4, meter, lines.append)
 
 
 def test_a_part_is_stopped_even_if_it_catches_exceptions():

@@ -59,16 +59,21 @@ def test_a_part_that_fails_costs_its_own_rows_only(tiny, meter):
     def work(session: Session) -> None:
         session.add("G7", 0.99)
 
+    def fill(session: Session) -> None:
+        raise torch.cuda.OutOfMemoryError("too large")
+
     parts = [
         Part("a", 50, ("G10", "G1"), fail),
         Part("b", 5.5, ("G9",), hang),
         Part("c", 50, ("G7",), work),
+        Part("d", 50, ("G1-34",), fill),
     ]
     rows = {r.id: r for r in run_parts(Session(meter, setting(tiny), lambda _: None), parts, 60)}
     assert rows["G10"].passed
     assert rows["G1"].note == "Not measured: RuntimeError: broken."
     assert rows["G9"].note == "Not measured: stopped after 6 s."
     assert rows["G7"].passed
+    assert rows["G1-34"].note.startswith("Not measured: out of memory with 2 images; name fewer")
     assert [rows[name].passed for name in ("G1", "G9")] == [False, False]
 
 
@@ -84,12 +89,6 @@ def test_g2_judges_an_h200_only(tiny, meter):
     row = session.rows["G2"]
     assert (row.judged.gate, row.judged.stretch, row.passed) == (None, None, None)
     assert row.note == "B = 2. The gate is for an H200."
-
-
-def test_a_halved_batch_is_in_the_note(tiny, meter):
-    session = Session(meter, setting(tiny, batch=64), lambda _: None)
-    assert session.note(64) == "B = 64."
-    assert session.note(32) == "B = 32, not 64: out of memory."
 
 
 def test_every_gate_belongs_to_one_part():

@@ -21,9 +21,7 @@ def test_swav_gets_our_crops_and_computes_our_loss():
         *[(3, 3, 48, 48)] * 2,
         *[(3, 3, 32, 32)] * 6,
     ]
-    loss, loss_of_swav = swav.check_same(ours, swav.build_swav(cfg, ours), batch)
-    assert loss == pytest.approx(loss_of_swav, rel=1e-4)
-    assert loss > 1
+    assert swav.check_same(ours, swav.build_swav(cfg, ours), batch) > 1
 
 
 def test_swav_of_other_settings_or_crops_is_refused():
@@ -33,5 +31,5 @@ def test_swav_of_other_settings_or_crops_is_refused():
         swav.check_same(ours, swav.build_swav(cfg, ours), batch)
     other = swav.build_swav(cfg, ours)
     other.data_preprocessor.mean += 1
-    with pytest.raises(RuntimeError, match="must get the same crops"):
+    with pytest.raises(RuntimeError, match="must compute the same loss"):
         swav.check_same(ours, other, batch)

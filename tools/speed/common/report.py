@@ -1,18 +1,16 @@
 """Rows as a table for terminal and Markdown, and as CSV."""
 
-import csv
 import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, cast
 
 from matplotlib.figure import Figure
 
 from mmssprl.outputs import whole_file, write_whole
 from mmssprl.tables import csv_table, markdown_table
 
-from .gates import Gate, Row
+from .gates import Row
 
 _HEADS = ("id", "what", "value", "quartiles", "gate", "stretch", "result")
 _CSV_HEADS = ["id", "what", "value", "unit", "gate", "stretch", "better", "spread_low"]
@@ -61,22 +59,6 @@ def csv_text(rows: Sequence[Row], *, machine: Mapping[str, str]) -> str:
         lines.append(["" if cell is None else cell for cell in (*cells, row.note)])
     head = "".join(f"# {name}: {value}\n" for name, value in machine.items())
     return head + csv_table(_CSV_HEADS, lines)
-
-
-def read_csv(path: str | Path) -> list[Row]:
-    """Read what ``write`` wrote into its CSV file."""
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
-    rows = []
-    for line in csv.DictReader(line for line in lines if not line.startswith("# ")):
-        gate, stretch, low, high = (
-            float(line[name]) if line[name] else None
-            for name in ("gate", "stretch", "spread_low", "spread_high")
-        )
-        better = cast(Literal["higher", "lower"], line["better"])
-        judged = Gate(line["what"], line["unit"], gate, stretch, better)
-        quartiles = None if low is None or high is None else (low, high)
-        rows.append(Row(line["id"], judged, float(line["value"]), quartiles, line["note"]))
-    return rows
 
 
 def write(

@@ -1,6 +1,7 @@
 """The real loop on a GPU: runner, hooks, loader and prefetcher, from JPEG files (G7, G9)."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,10 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
-from torch.utils.data import DataLoader
 
 from mmssprl.pyramid import ViewLayout
 
-from .meter import Meter, Stopwatch, seconds_per_call
+from .meter import Meter, seconds_per_call
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class LoopSizes:
         guarded: Steps in which the host must not wait for the device; none of them is logged.
         drained: Steps in which most batches are used up that the loader had made before.
         timed: Steps that are timed.
-        synthetic: Steps on one batch that stays on the device, before and after.
+        synthetic: Steps on one batch that stays on the device, before and after the epoch.
         workers: Processes of the loader.
     """
 
@@ -40,19 +40,19 @@ class LoopSizes:
 
     @property
     def num_steps(self) -> int:
-        """Of the epoch."""
+        """Steps of the epoch."""
         return self.warmup + self.guarded + self.drained + self.timed
 
 
 @dataclass
 class LoopResult:
-    """What one training has shown.
+    """What one training has shown; rates are images per second.
 
     Args:
         waits: The error of the first wait in a guarded step; empty if there was none.
         guarded: Guarded steps that passed.
-        jpeg_rate: Images per second from JPEG files.
-        synthetic_rates: Images per second on the device, before and after the epoch.
+        jpeg_rate: From JPEG files.
+        synthetic_rates: On the device, before and after the epoch.
     """
 
     waits: str = ""
@@ -68,25 +68,20 @@ class WatchHook(Hook):
         meter: The device.
         sizes: Which steps.
         result: Filled.
-        synthetic: Returns the seconds of a synthetic step.
+        data: A synthetic batch on the device.
         guard: False leaves out the guard, where it has stopped a run before.
     """
 
     priority = "LOWEST"
 
     def __init__(
-        self,
-        meter: Meter,
-        sizes: LoopSizes,
-        result: LoopResult,
-        synthetic: Callable[[Runner], float],
-        guard: bool = True,
+        self, meter: Meter, sizes: LoopSizes, result: LoopResult, data: Any, *, guard: bool
     ) -> None:
         self.meter = meter
         self.sizes = sizes
         self.result = result
-        self.synthetic = synthetic
-        self.first_guarded = sizes.warmup if guard else None
+        self.data = data
+        self.guard = guard
         self._start: Any = None
 
     def before_train(self, runner: Runner) -> None:
@@ -97,19 +92,16 @@ class WatchHook(Hook):
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
     ) -> None:
         """Change between the kinds of steps."""
-        done = batch_idx + 1
-        sizes = self.sizes
-        if self.first_guarded is not None:
-            if self.first_guarded < done <= self.first_guarded + sizes.guarded:
-                self.result.guarded += 1
-            if done == self.first_guarded:
-                self.meter.forbid_waiting(True)
-            if done == self.first_guarded + sizes.guarded:
-                self.meter.forbid_waiting(False)
+        done, sizes, meter = batch_idx + 1, self.sizes, self.meter
+        first, last = sizes.warmup, sizes.warmup + sizes.guarded
+        if self.guard and first <= done <= last:
+            self.result.guarded = done - first
+            if done in (first, last):
+                meter.forbid_waiting(done == first)
         if done == sizes.num_steps - sizes.timed:
-            self._start = self.meter.mark()
+            self._start = meter.mark()
         if done == sizes.num_steps:
-            seconds = self.meter.seconds_between(self._start, self.meter.mark())
+            seconds = meter.seconds_between(self._start, meter.mark())
             self.result.jpeg_rate = sizes.timed * sizes.batch / seconds
 
     def after_train(self, runner: Runner) -> None:
@@ -117,7 +109,13 @@ class WatchHook(Hook):
         self._time_synthetic(runner)
 
     def _time_synthetic(self, runner: Runner) -> None:
-        self.result.synthetic_rates.append(self.sizes.batch / self.synthetic(runner))
+        def step() -> None:
+            runner.model.train_step(self.data, runner.optim_wrapper)
+
+        for _ in range(self.sizes.warmup):
+            step()
+        seconds = seconds_per_call(self.meter, step, self.sizes.synthetic)
+        self.result.synthetic_rates.append(self.sizes.batch / seconds)
 
 
 def train_from_jpeg(
@@ -132,18 +130,10 @@ def train_from_jpeg(
         work_dir: Folder for the run, empty.
         data: A synthetic batch on the device.
     """
-
-    def synthetic(runner: Runner) -> float:
-        def step() -> None:
-            runner.model.train_step(data, runner.optim_wrapper)
-
-        for _ in range(sizes.warmup):
-            step()
-        return seconds_per_call(meter, step, sizes.synthetic)
-
     result = LoopResult()
     try:
-        _train(meter, cfg, sizes, work_dir / "guarded", synthetic, result, guard=True)
+        watch = WatchHook(meter, sizes, result, data, guard=True)
+        _train(cfg, sizes, work_dir / "guarded", watch)
         return result
     except RuntimeError as error:
         if "synchroniz" not in str(error):
@@ -152,20 +142,12 @@ def train_from_jpeg(
     finally:
         meter.forbid_waiting(False)
     meter.free()  # of the run that was stopped, which the error kept
-    _train(meter, cfg, sizes, work_dir / "unguarded", synthetic, result, guard=False)
+    watch = WatchHook(meter, sizes, result, data, guard=False)
+    _train(cfg, sizes, work_dir / "unguarded", watch)
     return result
 
 
-def _train(
-    meter: Meter,
-    cfg: Config,
-    sizes: LoopSizes,
-    work_dir: Path,
-    synthetic: Callable[[Runner], float],
-    result: LoopResult,
-    *,
-    guard: bool,
-) -> None:
+def _train(cfg: Config, sizes: LoopSizes, work_dir: Path, watch: WatchHook) -> None:
     cfg = Config(cfg.to_dict())
     cfg.work_dir = str(work_dir)
     cfg.experiment_name = work_dir.name  # the logger of another run of this process is not reused
@@ -178,11 +160,7 @@ def _train(
         queue_length=2 * sizes.batch,
         patch_queue_length=[2 * sizes.batch * level.grid**2 for level in levels],
     )
-    cfg.train_dataloader.update(
-        batch_size=sizes.batch,
-        num_workers=sizes.workers,
-        persistent_workers=sizes.workers > 0,
-    )
+    _set_loader(cfg, sizes, persistent_workers=sizes.workers > 0)
     # Nothing is kept, and the end of the epoch is not timed.
     cfg.default_hooks.checkpoint.update(interval=-1, save_last=False)
     runner = Runner.from_cfg(cfg)
@@ -196,23 +174,31 @@ def _train(
     guarded = range(sizes.warmup + 1, sizes.warmup + sizes.guarded + 1)
     if any(step % interval == 0 or step == num_steps for step in guarded):
         raise ValueError(f"no guarded step may be logged, but one of {guarded} is.")
-    runner.register_hook(WatchHook(meter, sizes, result, synthetic, guard))
+    runner.register_hook(watch)
     runner.train()
 
 
 def loader_rate(cfg: Config, sizes: LoopSizes) -> float:
     """Images per second of the loader alone, after what it had made before."""
-    settings = Config(cfg.to_dict()).train_dataloader
-    settings.update(batch_size=sizes.batch, num_workers=sizes.workers, persistent_workers=False)
+    cfg = Config(cfg.to_dict())
+    _set_loader(cfg, sizes, persistent_workers=False)
     with DefaultScope.overwrite_default_scope("mmssprl"):
-        loader: DataLoader = Runner.build_dataloader(settings, seed=0)
-    clock: Stopwatch | None = None
+        loader = Runner.build_dataloader(cfg.train_dataloader, seed=0)
+    start = float("nan")
     for done, _ in enumerate(loader, start=1):
-        if clock and done == sizes.drained + sizes.timed:
-            return sizes.timed * sizes.batch / clock.seconds
         if done == sizes.drained:
-            clock = Stopwatch()
+            start = time.monotonic()
+        if done == sizes.drained + sizes.timed:
+            return sizes.timed * sizes.batch / (time.monotonic() - start)
     raise ValueError(f"the loader ended before {sizes.drained + sizes.timed} batches.")
+
+
+def _set_loader(cfg: Config, sizes: LoopSizes, *, persistent_workers: bool) -> None:
+    cfg.train_dataloader.update(
+        batch_size=sizes.batch,
+        num_workers=sizes.workers,
+        persistent_workers=persistent_workers,
+    )
 
 
 def write_list(path: Path, names: Sequence[str], num_images: int) -> Path:

@@ -1,15 +1,12 @@
-"""What only a GPU can tell, behind one small class, and limits of time and of memory."""
+"""What only a GPU can tell, behind one small class, and a limit of time."""
 
 import gc
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
-
-T = TypeVar("T")
 
 
 class Meter:
@@ -78,29 +75,6 @@ def alternate(
     return seconds
 
 
-def with_room(
-    measure: Callable[[int], T], batch: int, meter: Meter, log: Callable[[str], None]
-) -> tuple[T, int]:
-    """Measure with a batch, or with half of it, ..., until it fits into the memory.
-
-    Returns:
-        The measurement and its batch.
-
-    Raises:
-        torch.cuda.OutOfMemoryError: Not even one image fits.
-    """
-    while True:
-        try:
-            return measure(batch), batch
-        except torch.cuda.OutOfMemoryError:
-            if batch == 1:
-                raise
-        # Out here the error is gone, and with it the frames that held the tensors.
-        meter.free()
-        log(f"out of memory with {batch} images: trying {batch // 2}")
-        batch //= 2
-
-
 class OutOfTimeError(BaseException):
     """A part took too long. No ``Exception``: compilers catch those and go on."""
 
@@ -123,18 +97,6 @@ def time_limit(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-class Stopwatch:
-    """Seconds since it was made, by the clock."""
-
-    def __init__(self) -> None:
-        self._start = time.monotonic()
-
-    @property
-    def seconds(self) -> float:
-        """Since it was made."""
-        return time.monotonic() - self._start
 
 
 def describe_gpu() -> dict[str, Any]:

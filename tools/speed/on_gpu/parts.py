@@ -2,9 +2,10 @@
 
 import math
 import tempfile
+import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -28,7 +29,7 @@ from .measures import (
     images_per_second,
     peak_bytes_per_image,
 )
-from .meter import Meter, OutOfTimeError, Stopwatch, seconds_per_call, time_limit, with_room
+from .meter import Meter, OutOfTimeError, seconds_per_call, time_limit
 
 _MIN_PART_S = 5.0
 _PLAIN_MULTIPLE = 8  # of the plain batch
@@ -56,9 +57,9 @@ class Setting:
     """What is measured, apart from the device.
 
     Args:
-        batch: Images per step asked for.
+        batch: Images per step.
         sizes: Rounds of the synthetic measurements.
-        loop: Steps of the training from JPEG; ``batch`` replaces its own.
+        loop: Steps of the training from JPEG.
         num_files: Different JPEG files.
         config: (crops, compiled) -> a prepared config.
         equivalent: Crops -> crops of 224 px of equal FLOPs.
@@ -101,25 +102,15 @@ class Session:
         number = f"{row.value:.4g} {row.judged.unit}".strip()
         self.log(f"{row_id}: {number} ({row.judged.what}) {note}".rstrip())
 
-    def with_room(self, measure: Callable[[int], None]) -> None:
-        """Measure with the batch asked for, or with less where the memory is short."""
-        with_room(measure, self.setting.batch, self.meter, self.log)
-
-    def note(self, batch: int) -> str:
-        """Say with how many images a number was taken, and whether fewer than asked for."""
-        asked = self.setting.batch
-        return f"B = {batch}" + (f", not {asked}: out of memory." if batch < asked else ".")
-
 
 def run_parts(session: Session, parts: Sequence[Part], total_s: float) -> list[Row]:
     """Run the parts, each within its own time and what is left of the whole; return all rows.
 
     A part that fails or takes too long costs its own rows only: they say why and are missed.
     """
-    clock = Stopwatch()
+    end = time.monotonic() + total_s
     for i, part in enumerate(parts, start=1):
-        left = total_s - clock.seconds
-        limit = min(part.limit_s, left)
+        limit = min(part.limit_s, end - time.monotonic())
         session.log(f"part {i} of {len(parts)}: {part.name}, at most {max(limit, 0):.0f} s")
         reason = f"no time left: {total_s:.0f} s are over" if limit < _MIN_PART_S else ""
         if not reason:
@@ -139,6 +130,8 @@ def _run_part(session: Session, part: Part, limit: float) -> str:
     except OutOfTimeError as error:
         session.log(f"{part.name}: {error}")
         return str(error)
+    except torch.cuda.OutOfMemoryError:
+        return f"out of memory with {session.setting.batch} images; name fewer with --batch"
     except Exception as error:
         session.log(traceback.format_exc())
         return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
@@ -150,8 +143,9 @@ def synthetic_part(num_crops: int, compiled: bool) -> Callable[[Session], None]:
     suffix = ("-34" if num_crops == 34 else "") + ("-compiled" if compiled else "")
     name = f"{num_crops} crops, {'compiled' if compiled else 'eager'}"
 
-    def measure(session: Session, batch: int) -> None:
-        meter, sizes, note = session.meter, session.setting.sizes, session.note(batch)
+    def measure(session: Session) -> None:
+        meter, sizes, batch = session.meter, session.setting.sizes, session.setting.batch
+        note = f"B = {batch}."
         cfg = session.setting.config(num_crops, compiled)
         ours = Pretraining(cfg, meter.device, batch)
         first = Gate(f"{name}: first {sizes.warmup} steps, compilers and cudnn's choice", "s")
@@ -180,18 +174,13 @@ def synthetic_part(num_crops: int, compiled: bool) -> Callable[[Session], None]:
         images = against[0] * per_second[0] / equivalent
         session.add(f"images{suffix}", images, note=note, info=rate)
 
-    return lambda session: session.with_room(lambda batch: measure(session, batch))
+    return measure
 
 
 def loop_part(session: Session) -> None:
     """Measure the real loop from JPEG files: G9, G7 and what the loader needs."""
-
-    def measure(batch: int) -> None:
-        sizes = replace(session.setting.loop, batch=batch)
-        with tempfile.TemporaryDirectory() as folder:
-            _measure_loop(session, sizes, Path(folder))
-
-    session.with_room(measure)
+    with tempfile.TemporaryDirectory() as folder:
+        _measure_loop(session, session.setting.loop, Path(folder))
 
 
 def _measure_loop(session: Session, sizes: LoopSizes, folder: Path) -> None:
@@ -217,7 +206,7 @@ def _measure_loop(session: Session, sizes: LoopSizes, folder: Path) -> None:
     kilobytes = sum(path.stat().st_size for path in files) / len(files) / 1e3
     source = f"{len(files)} generated JPEGs of {kilobytes:.0f} kB, {sizes.workers} workers"
     note = (
-        f"{session.note(sizes.batch)} {found.jpeg_rate:.0f} in the loop and {loader:.0f} by the "
+        f"B = {sizes.batch}. {found.jpeg_rate:.0f} in the loop and {loader:.0f} by the "
         f"loader alone, the slower one counts, against {synthetic:.0f} images/s; {source}, "
         f"{usable_cores()} cores."
     )
