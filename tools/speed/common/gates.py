@@ -133,9 +133,6 @@ _CPU = {
     "C7 backbone": Gate(f"{_STEP_FLOPS} the backbone alone", "x"),
     "C7 all cores": Gate("C7 with a thread per core, by the clock, one step", "x"),
     "step": Gate("whole training step, augmentation on the CPU", "ms/image", better="lower"),
-    "SwAV": Gate("step of mmpretrain's SwAV against image-only SS-PRL's", "x"),
-    "SwAV ours": Gate("whole step of image-only SS-PRL", "ms/image", better="lower"),
-    "SwAV swav": Gate("whole step of mmpretrain's SwAV", "ms/image", better="lower"),
 }
 for _crops in (28, 34):
     _CPU[f"FLOPs {_crops}"] = Gate(

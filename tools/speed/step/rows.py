@@ -4,7 +4,6 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,7 @@ from .runs import (
     run_config,
     syncs_per_step,
 )
-from .swav import swav_rows
-from .times import loader_batch, time_rows
+from .times import time_rows
 
 _GIGA, _MEGA = 1e9, 1e6
 
@@ -46,8 +44,6 @@ def rows(images: Path, quick: bool, log: Callable[[str], None]) -> list[Row]:
         found.append(_larc_row(quick))
         log(f"{rounds + 1} rounds of {batch_size} images x 28 crops, ResNet-50")
         found += time_rows(images, batch_size, rounds)
-        log(f"SwAV, {rounds + 1} rounds of {batch_size} images x 8 crops, ResNet-50")
-        found += swav_rows(partial(loader_batch, images), batch_size, rounds)
     return found
 
 
