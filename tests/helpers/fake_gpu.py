@@ -10,6 +10,7 @@ from mmengine.config import Config
 
 from tools.speed.on_gpu.loop import LoopSizes
 from tools.speed.on_gpu.measures import Sizes
+from tools.speed.on_gpu.meter import Meter
 from tools.speed.on_gpu.parts import Setting
 
 SIZES = Sizes(rounds=3, repeats=4, warmup=1)
@@ -38,7 +39,7 @@ launcher = "none"
 """
 
 
-class FakeMeter:
+class FakeMeter(Meter):
     """A device whose clock moves only when a test says so."""
 
     def __init__(self, peak: int = 0) -> None:

@@ -8,6 +8,7 @@ from PIL import Image
 
 from mmssprl.pyramid import ViewLayout
 from tools.speed.common import sample_images
+from tools.speed.common.models import our_loader
 from tools.speed.data import loaders
 
 
@@ -31,7 +32,7 @@ def test_sample_images_are_like_photographs_and_always_the_same(images, tmp_path
     ],
 )
 def test_all_loaders_cut_the_crops_of_the_recipe(images, layout, sizes):
-    dataset = loaders.our_loader(images, layout)
+    dataset = our_loader(images, layout)
     paths = loaders.image_paths(dataset)
     ours = loaders.by_slot(layout, dataset[0]["inputs"])
     torchvision = loaders.TorchvisionLoader(paths, layout)
@@ -62,7 +63,7 @@ def test_torchvision_side_normalises():
 
 
 def test_our_side_on_the_cpu_augments_every_image_once(images, monkeypatch):
-    dataset = loaders.our_loader(images, loaders.RELEASED)
+    dataset = our_loader(images, loaders.RELEASED)
     side = loaders.OursOnCpu(dataset, loaders.RELEASED, batch_size=2)
     shapes, trained = [], []
     forward = side.preprocessor.forward

@@ -4,13 +4,14 @@ import pytest
 
 from tools.speed.common import sample_images
 from tools.speed.common.gates import GATES
+from tools.speed.common.models import our_loader
 from tools.speed.data import loader_times, loaders, rows
 
 PAIRS = {"torchvision": [12.0], "mmpretrain": [15.0], "ours": [1.0], "ours_cpu": [3.0]}
 
 
 def test_bytes_and_tensors_that_cross_processes(images):
-    dataset = loaders.our_loader(images, loaders.RELEASED)
+    dataset = our_loader(images, loaders.RELEASED)
     found = {row.id: row for row in rows.crossing_rows(dataset)}
     assert found["C5"].value == 0.25
     assert "1,265,664 against 5,062,656 bytes" in found["C5"].note

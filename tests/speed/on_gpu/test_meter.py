@@ -1,20 +1,11 @@
-"""Turns, limits of memory and limits of time."""
+"""The limit of time."""
 
 import time
 from contextlib import suppress
 
 import pytest
-from fake_gpu import FakeMeter
 
-from tools.speed.on_gpu.meter import OutOfTimeError, alternate, time_limit
-
-
-def test_sides_take_turns():
-    meter, order = FakeMeter(), []
-    sides = {name: lambda name=name: order.append(name) for name in "AB"}
-    seconds = alternate(meter, sides, rounds=3, repeats=2)
-    assert "".join(order) == "AABB" + "BBAA" + "AABB"
-    assert {name: len(values) for name, values in seconds.items()} == {"A": 3, "B": 3}
+from tools.speed.on_gpu.meter import OutOfTimeError, time_limit
 
 
 def test_a_part_is_stopped_even_if_it_catches_exceptions():

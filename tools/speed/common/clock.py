@@ -25,18 +25,20 @@ def one_thread() -> Iterator[None]:
         cv2.setNumThreads(before[1])
 
 
-def interleave(sides: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+def take_turns(
+    sides: Mapping[str, Callable[[], object]],
+    rounds: int,
+    seconds_of: Callable[[Callable[[], object]], float],
+) -> dict[str, list[float]]:
     """Time all sides in turn: A B, B A, A B, ..., so that a slow minute meets all of them.
 
-    Each side runs once before, untimed: compilers, caches and files are warm when the clock runs.
-
     Args:
-        sides: Name -> the work, on one thread.
+        sides: Name -> the work.
         rounds: Timed calls of each side.
+        seconds_of: Does the work and returns its seconds.
 
     Returns:
-        Name -> seconds of CPU time that this process took, one per round. Other processes make
-        it wait, which does not count; their use of caches and memory still slows it down.
+        Name -> seconds, one per round.
 
     Raises:
         ValueError: No rounds.
@@ -45,16 +47,30 @@ def interleave(sides: Mapping[str, Callable[[], object]], rounds: int) -> dict[s
         raise ValueError(f"rounds must be at least 1, but got {rounds}.")
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     order = list(sides)
+    for _ in range(rounds):
+        for name in order:
+            seconds[name].append(seconds_of(sides[name]))
+        order.reverse()
+    return seconds
+
+
+def interleave(sides: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Let sides take turns on one thread, each once untimed before: files and caches are warm.
+
+    Returns:
+        Name -> seconds of CPU time that this process took, one per round. Other processes make
+        it wait, which does not count; their use of caches and memory still slows it down.
+    """
     with one_thread():
         for work in sides.values():
             work()
-        for _ in range(rounds):
-            for name in order:
-                start = time.process_time()
-                sides[name]()
-                seconds[name].append(time.process_time() - start)
-            order.reverse()
-    return seconds
+        return take_turns(sides, rounds, _cpu_seconds)
+
+
+def _cpu_seconds(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
 
 
 def spread(values: Sequence[float]) -> Spread:

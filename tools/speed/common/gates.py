@@ -131,7 +131,6 @@ _CPU = {
     "operators": Gate("operators a step outside the backbone, for any batch", "", better="lower"),
     "gradients": Gate("float32 gradients of ResNet-50 and heads", "MB", better="lower"),
     "C7 backbone": Gate(f"{_STEP_FLOPS} the backbone alone", "x"),
-    "C7 all cores": Gate("C7 with a thread per core, by the clock, one step", "x"),
     "step": Gate("whole training step, augmentation on the CPU", "ms/image", better="lower"),
 }
 for _crops in (28, 34):

@@ -14,6 +14,7 @@ import torch
 from mmengine.config import Config
 from torch import Tensor, nn
 
+from mmssprl.datasets import UnlabeledImages
 from mmssprl.engine import larc
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import MODELS, OPTIM_WRAPPERS, OPTIMIZERS
@@ -57,6 +58,15 @@ def random_batch(layout: ViewLayout, batch_size: int, device: str | torch.device
     shapes = [(batch_size, group.num_crops, group.px, group.px, 3) for group in layout.groups]
     noise = [torch.randint(256, s, generator=generator, dtype=torch.uint8) for s in shapes]
     return {"inputs": [crops.to(device).movedim(-1, 2) for crops in noise]}
+
+
+def our_loader(folder: str | Path, layout: ViewLayout) -> UnlabeledImages:
+    """Return our data set as a pre-training config builds it, in its first epoch."""
+    dataset = UnlabeledImages(
+        data_root=str(folder), pipeline=[{"type": "PyramidCrop", "layout": layout}]
+    )
+    dataset.set_epoch(0, seed=0)
+    return dataset
 
 
 @contextmanager

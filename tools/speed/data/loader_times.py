@@ -13,6 +13,7 @@ from mmssprl.pyramid import ViewLayout
 
 from ..common.clock import interleave, ratio, spread
 from ..common.gates import Gate, Row, measured
+from ..common.models import our_loader
 from . import loaders
 
 SIDES = {
@@ -26,7 +27,7 @@ SIDES = {
 
 def time_loaders(images: Path, layout: ViewLayout, num_rounds: int) -> dict[str, list[float]]:
     """Return seconds per image of every loader; in one round all load the same images."""
-    dataset = loaders.our_loader(images, layout)
+    dataset = our_loader(images, layout)
     paths = loaders.image_paths(dataset)
     on_cpu = loaders.OursOnCpu(dataset, layout)
     work = {

@@ -215,15 +215,6 @@ class MultiViewLoader(Dataset):
         return self._pack(results)
 
 
-def our_loader(folder: str | Path, layout: ViewLayout) -> UnlabeledImages:
-    """Return our data set as a pre-training config builds it, in its first epoch."""
-    dataset = UnlabeledImages(
-        data_root=str(folder), pipeline=[{"type": "PyramidCrop", "layout": layout}]
-    )
-    dataset.set_epoch(0, seed=0)
-    return dataset
-
-
 def image_paths(dataset: UnlabeledImages) -> list[str]:
     """Return the files of a data set in its order."""
     return [dataset.get_data_info(i)["img_path"] for i in range(len(dataset))]

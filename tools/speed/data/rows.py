@@ -8,7 +8,7 @@ from torch import Tensor
 from mmssprl.datasets import UnlabeledImages
 
 from ..common.gates import Row, measured
-from ..common.models import device_path
+from ..common.models import device_path, our_loader
 from . import fidelity, loaders, same_views
 from .loader_times import (
     SIDES,
@@ -33,7 +33,7 @@ def rows(images: Path, quick: bool, log: Callable[[str], None]) -> list[Row]:
     Raises:
         RuntimeError: The loaders do not draw the same crops, or the folder holds too few images.
     """
-    dataset = loaders.our_loader(images, loaders.RELEASED)
+    dataset = our_loader(images, loaders.RELEASED)
     paths = loaders.image_paths(dataset)
     if len(paths) < _FEWEST_IMAGES:
         raise RuntimeError(

@@ -13,7 +13,7 @@ from mmengine.runner import Runner
 
 from mmssprl.pyramid import ViewLayout
 
-from .meter import Meter, seconds_per_call
+from .meter import Meter
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class WatchHook(Hook):
 
         for _ in range(self.sizes.warmup):
             step()
-        seconds = seconds_per_call(self.meter, step, self.sizes.synthetic)
+        seconds = self.meter.seconds_per_call(step, self.sizes.synthetic)
         self.result.synthetic_rates.append(self.sizes.batch / seconds)
 
 
@@ -164,16 +164,6 @@ def _train(cfg: Config, sizes: LoopSizes, work_dir: Path, watch: WatchHook) -> N
     # Nothing is kept, and the end of the epoch is not timed.
     cfg.default_hooks.checkpoint.update(interval=-1, save_last=False)
     runner = Runner.from_cfg(cfg)
-    num_steps = len(runner.build_dataloader(cfg.train_dataloader))
-    if num_steps != sizes.num_steps:
-        raise ValueError(
-            f"the epoch must have {sizes.num_steps} steps, but the data set gives {num_steps}; "
-            f"list {sizes.num_steps * sizes.batch} images."
-        )
-    interval = cfg.default_hooks.logger.interval
-    guarded = range(sizes.warmup + 1, sizes.warmup + sizes.guarded + 1)
-    if any(step % interval == 0 or step == num_steps for step in guarded):
-        raise ValueError(f"no guarded step may be logged, but one of {guarded} is.")
     runner.register_hook(watch)
     runner.train()
 

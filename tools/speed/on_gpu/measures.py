@@ -16,9 +16,9 @@ from torch.nn import functional as F
 from mmssprl.functional.photometric import apply_photometric, draw_photometric
 from mmssprl.models.ssprl import pool
 
-from ..common.clock import Spread, ratio, spread
+from ..common.clock import Spread, ratio, spread, take_turns
 from ..common.models import build_model, random_batch
-from .meter import Meter, alternate
+from .meter import Meter
 
 _NUM_CLASSES = 1000
 
@@ -122,7 +122,9 @@ def against_plain(
         The ratio, and the crops per second of the plain ResNet.
     """
     sides = {"ours": ours.step, "plain": plain.step}
-    seconds = alternate(meter, sides, sizes.rounds, sizes.repeats)
+    seconds = take_turns(
+        sides, sizes.rounds, lambda work: meter.seconds_per_call(work, sizes.repeats)
+    )
     per_crop = [s / plain.batch for s in seconds["plain"]]
     own = [s / (ours.batch * equivalent) for s in seconds["ours"]]
     return ratio(per_crop, own), spread([1 / s for s in per_crop])
@@ -130,8 +132,8 @@ def against_plain(
 
 def images_per_second(meter: Meter, ours: Any, sizes: Sizes) -> Spread:
     """G2: synthetic batches on the device."""
-    seconds = alternate(meter, {"ours": ours.step}, sizes.rounds, sizes.repeats)["ours"]
-    return spread([ours.batch / s for s in seconds])
+    rounds = [meter.seconds_per_call(ours.step, sizes.repeats) for _ in range(sizes.rounds)]
+    return spread([ours.batch / seconds for seconds in rounds])
 
 
 def augmentation_share(meter: Meter, ours: Any, sizes: Sizes) -> tuple[Spread, Spread]:

@@ -43,36 +43,12 @@ class Meter:
         """Make every wait of the host for the device an error, or allow them again."""
         torch.cuda.set_sync_debug_mode("error" if forbidden else "default")
 
-
-def seconds_per_call(meter: Meter, work: Callable[[], object], repeats: int) -> float:
-    """Time calls in a row on the device, without a wait in between."""
-    start = meter.mark()
-    for _ in range(repeats):
-        work()
-    return meter.seconds_between(start, meter.mark()) / repeats
-
-
-def alternate(
-    meter: Meter, sides: dict[str, Callable[[], object]], rounds: int, repeats: int
-) -> dict[str, list[float]]:
-    """Time sides in turn: A B, B A, A B, ..., so that a slow second meets all of them.
-
-    Args:
-        meter: The device.
-        sides: Name -> the work, warm already.
-        rounds: Timed rounds of each side, at least 1.
-        repeats: Calls per round and side.
-
-    Returns:
-        Name -> seconds per call, one per round.
-    """
-    seconds: dict[str, list[float]] = {name: [] for name in sides}
-    order = list(sides)
-    for _ in range(rounds):
-        for name in order:
-            seconds[name].append(seconds_per_call(meter, sides[name], repeats))
-        order.reverse()
-    return seconds
+    def seconds_per_call(self, work: Callable[[], object], repeats: int) -> float:
+        """Time calls in a row on the device, without a wait in between."""
+        start = self.mark()
+        for _ in range(repeats):
+            work()
+        return self.seconds_between(start, self.mark()) / repeats
 
 
 class OutOfTimeError(BaseException):

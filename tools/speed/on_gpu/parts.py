@@ -29,7 +29,7 @@ from .measures import (
     images_per_second,
     peak_bytes_per_image,
 )
-from .meter import Meter, OutOfTimeError, seconds_per_call, time_limit
+from .meter import Meter, OutOfTimeError, time_limit
 
 _MIN_PART_S = 5.0
 _PLAIN_MULTIPLE = 8  # of the plain batch
@@ -149,7 +149,7 @@ def synthetic_part(num_crops: int, compiled: bool) -> Callable[[Session], None]:
         cfg = session.setting.config(num_crops, compiled)
         ours = Pretraining(cfg, meter.device, batch)
         first = Gate(f"{name}: first {sizes.warmup} steps, compilers and cudnn's choice", "s")
-        seconds = sizes.warmup * seconds_per_call(meter, ours.step, sizes.warmup)
+        seconds = sizes.warmup * meter.seconds_per_call(ours.step, sizes.warmup)
         if not all(torch.isfinite(value).all() for value in ours.losses.values()):
             raise RuntimeError(f"all losses must be finite, but they are {ours.losses}.")
         session.add(f"first_steps{suffix}", seconds, info=first)
@@ -164,7 +164,7 @@ def synthetic_part(num_crops: int, compiled: bool) -> Callable[[Session], None]:
         equivalent = session.setting.equivalent(num_crops)
         crops = max(1, round(batch * equivalent / _PLAIN_MULTIPLE)) * _PLAIN_MULTIPLE
         plain = PlainResNet(cfg, meter.device, crops)
-        seconds_per_call(meter, plain.step, sizes.warmup)
+        meter.seconds_per_call(plain.step, sizes.warmup)
         against, per_second = against_plain(meter, ours, plain, sizes, equivalent)
         plain_note = f"{note} {equivalent:.2f} crops an image; the plain one has {crops} a step."
         session.add(f"G1{suffix}", *against, note=plain_note)

@@ -9,31 +9,13 @@ from typing import Any
 import torch
 from torch.utils.data import default_collate
 
-from mmssprl.profiling.machine import usable_cores
-from mmssprl.pyramid import ViewLayout
-from mmssprl.registry import DATASETS
-
 from ..common.clock import interleave, ratio, spread
 from ..common.counts import flops_per_image
 from ..common.gates import Row, measured
-from ..common.models import Batch, build_model, build_optimizer, shipped_config
+from ..common.models import Batch, build_model, build_optimizer, our_loader, shipped_config
 
 _GEMM_SHAPES = [(2048, 2048, 2048), (4096, 1024, 1024), (1024, 4096, 512)]  # rows, columns, inner
 _GIGA = 1e9
-
-
-def loader_batch(images: Path, layout: ViewLayout, batch_size: int) -> Batch:
-    """Return what the loader gives for the first images of a folder."""
-    dataset = DATASETS.build(
-        {
-            "_scope_": "mmssprl",
-            "type": "UnlabeledImages",
-            "data_root": str(images),
-            "pipeline": [{"type": "mmssprl.PyramidCrop", "layout": layout}],
-        }
-    )
-    dataset.set_epoch(0, 0)
-    return default_collate([dataset[i] for i in range(batch_size)])
 
 
 def time_rows(images: Path, batch_size: int, rounds: int) -> list[Row]:
@@ -47,10 +29,11 @@ def time_rows(images: Path, batch_size: int, rounds: int) -> list[Row]:
     cfg = shipped_config()
     model = build_model(cfg)
     wrapper = build_optimizer(cfg, model)
-    batch = loader_batch(images, model.layout, batch_size)
+    dataset = our_loader(images, model.layout)
+    batch = default_collate([dataset[i] for i in range(batch_size)])
     step = partial(model.train_step, batch, wrapper)
     flops = batch_size * flops_per_image(cfg)["conv"]
-    gemm, peaks = _gemm(time.process_time)
+    gemm, peaks = _gemm()
     seconds = interleave(
         {"step": step, "backbone": _backbone_alone(model, batch), "gemm": gemm}, rounds
     )
@@ -63,7 +46,6 @@ def time_rows(images: Path, batch_size: int, rounds: int) -> list[Row]:
     return [
         measured("C7", *shares["step"], note=note),
         measured("C7 backbone", *shares["backbone"]),
-        _all_cores_row(step, flops),
         measured("C8", *ratio(seconds["step"], seconds["backbone"]), note=note),
         measured("step", *(1000 * value / batch_size for value in spread(seconds["step"]))),
     ]
@@ -83,7 +65,7 @@ def _backbone_alone(model: Any, batch: Batch) -> Callable[[], None]:
     return run
 
 
-def _gemm(clock: Callable[[], float]) -> tuple[Callable[[], None], list[float]]:
+def _gemm() -> tuple[Callable[[], None], list[float]]:
     """Return a call that multiplies matrices, and the list of the best FLOP/s of each call."""
     pairs = [(torch.randn(m, k), torch.randn(k, n)) for m, n, k in _GEMM_SHAPES]
     outputs = [torch.empty(m, n) for m, n, _ in _GEMM_SHAPES]
@@ -93,26 +75,9 @@ def _gemm(clock: Callable[[], float]) -> tuple[Callable[[], None], list[float]]:
         best = 0.0
         for (a, b), out in zip(pairs, outputs, strict=True):
             for _ in range(2):
-                start = clock()
+                start = time.process_time()
                 torch.mm(a, b, out=out)
-                best = max(best, 2 * a.numel() * b.shape[1] / (clock() - start))
+                best = max(best, 2 * a.numel() * b.shape[1] / (time.process_time() - start))
         peaks.append(best)
 
     return run, peaks
-
-
-def _all_cores_row(step: Callable[[], Any], flops: int) -> Row:
-    """The rate of C7 with a thread per core, by the clock on the wall."""
-    cores = usable_cores()
-    gemm, peaks = _gemm(time.perf_counter)
-    torch.set_num_threads(cores)
-    try:
-        step()
-        start = time.perf_counter()
-        step()
-        seconds = time.perf_counter() - start
-        gemm()
-    finally:
-        torch.set_num_threads(1)
-    note = f"{cores} threads, GEMM {peaks[0] / _GIGA:.0f} GFLOP/s"
-    return measured("C7 all cores", flops / seconds / peaks[0], note=note)
