@@ -8,13 +8,9 @@ from types import SimpleNamespace
 import torch
 from mmengine.config import Config
 
-from tools.speed.on_gpu.loop import LoopSizes
-from tools.speed.on_gpu.measures import Sizes
 from tools.speed.on_gpu.meter import Meter
-from tools.speed.on_gpu.parts import Setting
+from tools.speed.on_gpu.setting import Setting
 
-SIZES = Sizes(rounds=3, repeats=4, warmup=1)
-LOOP = LoopSizes(batch=2, warmup=2, guarded=3, drained=1, timed=2, synthetic=1, workers=0)
 RUNTIME = Path(__file__).resolve().parents[2] / "configs" / "_base_" / "default_runtime.py"
 # Eight channels: with four, oneDNN's channels-last backward writes out of bounds (torch 2.11).
 TINY = """
@@ -97,11 +93,21 @@ def tiny_config():
 def setting(cfg, **changes):
     given = Setting(
         batch=2,
-        sizes=Sizes(rounds=2, repeats=1, warmup=1),
-        loop=LOOP,
+        rounds=2,
+        repeats=1,
+        warmup=2,
+        guarded=3,
+        drained=1,
+        timed=2,
+        synthetic=1,
+        workers=0,
         num_files=2,
         config=lambda crops, compiled: Config(cfg.to_dict()),
         equivalent=lambda crops: 4.0,
         gate_2=True,
     )
     return replace(given, **changes)
+
+
+SETTING = setting(None)
+ROUNDS = setting(None, rounds=3, repeats=4)

@@ -31,7 +31,7 @@ def test_the_shipped_setting_trains_the_shipped_configs(tmp_path, monkeypatch):
         assert cfg.optim_wrapper.dtype == "bfloat16"
         assert cfg.optim_wrapper.optimizer.type == "LARC"
     interval = cfg.default_hooks.logger.interval
-    assert given.loop.warmup + given.loop.guarded < interval
+    assert given.warmup + given.guarded < interval
 
 
 def test_without_cuda_there_is_one_line(capsys, monkeypatch, tmp_path):

@@ -21,10 +21,9 @@ from .common.machine import machine
 from .common.models import CONFIGS, SHIPPED
 from .common.pictures import draw_gpu
 from .common.report import summary, table, write
-from .on_gpu.loop import LoopSizes
-from .on_gpu.measures import Sizes
 from .on_gpu.meter import Meter, describe_gpu
-from .on_gpu.parts import Session, Setting, all_parts, run_parts
+from .on_gpu.parts import Session, all_parts, run_parts
+from .on_gpu.setting import Setting
 
 EXAMPLES = """examples, from the root of the repository:
   python -m tools.speed.gpu
@@ -99,16 +98,14 @@ def shipped_setting(batch: int, quick: bool, folder: Path) -> Setting:
     workers = max(1, min(_MAX_WORKERS, usable_cores(), _shared_memory() // (_PREFETCHED * batch)))
     return Setting(
         batch=batch,
-        sizes=Sizes(3, 2, 3) if quick else Sizes(7, 5, 5),
-        loop=LoopSizes(
-            batch=batch,
-            warmup=5,
-            guarded=10,
-            drained=_PREFETCHED * workers,
-            timed=20 if quick else 50,
-            synthetic=10,
-            workers=workers,
-        ),
+        rounds=3 if quick else 7,
+        repeats=2 if quick else 5,
+        warmup=3 if quick else 5,
+        guarded=10,
+        drained=_PREFETCHED * workers,
+        timed=20 if quick else 50,
+        synthetic=10,
+        workers=workers,
         num_files=32 if quick else 128,
         config=lambda crops, compiled: prepare_train_config(
             CONFIGS / SHIPPED[crops],

@@ -1,7 +1,7 @@
 """The real loop of the runner on a made-up device, with a clock that counts steps."""
 
 import pytest
-from fake_gpu import LOOP, FakeMeter
+from fake_gpu import SETTING, FakeMeter
 from image_folders import folder
 
 from mmssprl.pyramid import ViewLayout
@@ -9,28 +9,28 @@ from tools.speed.common.models import random_batch
 from tools.speed.on_gpu.loop import LoopResult, WatchHook, train_from_jpeg, write_list
 
 
-def run_loop(tiny, tmp_path, meter, sizes=LOOP):
+def run_loop(tiny, tmp_path, meter):
     images = tmp_path / "images"
     if not images.exists():
         folder(images, 3)
-    num_images = sizes.num_steps * sizes.batch
+    num_images = SETTING.num_steps * SETTING.batch
     names = sorted(path.name for path in images.iterdir())
     write_list(tmp_path / "list.txt", names, num_images)
     tiny.train_dataloader.dataset.update(
         data_root=str(tmp_path), data_prefix="images", ann_file="list.txt"
     )
-    data = random_batch(ViewLayout.build(tiny.model.layout), sizes.batch, meter.device)
-    return train_from_jpeg(meter, tiny, sizes, tmp_path / "runs", data)
+    data = random_batch(ViewLayout.build(tiny.model.layout), SETTING.batch, meter.device)
+    return train_from_jpeg(meter, tiny, SETTING, tmp_path / "runs", data)
 
 
 def test_the_real_loop_is_guarded_and_timed_where_it_should_be(tiny, tmp_path, stepped):
     found = run_loop(tiny, tmp_path, stepped)
-    assert (found.waits, found.guarded) == ("", LOOP.guarded)
+    assert (found.waits, found.guarded) == ("", SETTING.guarded)
     # Every step takes one second of this clock: two images per second.
     assert found.jpeg_rate == pytest.approx(2)
     assert found.synthetic_rates == pytest.approx([2, 2])
     assert stepped.states == [(False, True)] * len(stepped.states)  # free, with queues
-    synthetic = ["step"] * (LOOP.warmup + LOOP.synthetic)
+    synthetic = ["step"] * (SETTING.warmup + SETTING.synthetic)
     epoch = ["step"] * 2 + ["forbid True"] + ["step"] * 3 + ["forbid False"] + ["step"] * 3
     assert stepped.log == [*synthetic, *epoch, *synthetic, "forbid False"]
 
@@ -69,7 +69,7 @@ def test_other_errors_of_the_loop_pass_through(tiny, tmp_path, stepped, monkeypa
 
 def test_the_watch_runs_after_all_other_hooks():
     assert WatchHook.priority == "LOWEST"
-    hook = WatchHook(FakeMeter(), LOOP, LoopResult(), lambda runner: 1.0, guard=False)
-    for step in range(LOOP.warmup + LOOP.guarded):
+    hook = WatchHook(FakeMeter(), SETTING, LoopResult(), lambda runner: 1.0, guard=False)
+    for step in range(SETTING.warmup + SETTING.guarded):
         hook.after_train_iter(None, step)
     assert hook.meter.log == []

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from fake_gpu import SIZES, FakeMeter
+from fake_gpu import ROUNDS, FakeMeter
 
 from mmssprl.functional.photometric import apply_photometric
 from tools.speed.common.models import device_path, random_batch
@@ -23,7 +23,7 @@ from tools.speed.on_gpu.measures import (
 def test_g1_by_hand(meter):
     # Ours: 2 images in 1 s, each worth 5 crops: 10 crops/s. Plain: 6 crops in 0.5 s: 12 crops/s.
     ours, plain = meter.worker(1.0, batch=2), meter.worker(0.5, batch=6)
-    against, plain_rate = against_plain(meter, ours, plain, SIZES, equivalent=5)
+    against, plain_rate = against_plain(meter, ours, plain, ROUNDS, equivalent=5)
     assert against == pytest.approx((10 / 12,) * 3)
     assert plain_rate == pytest.approx((12,) * 3)
 
@@ -31,7 +31,7 @@ def test_g1_by_hand(meter):
 def test_g2_is_the_median_over_the_rounds(meter):
     # Rounds of 4 steps: 4 s, 8 s and 2 s for 3 images a step.
     ours = meter.worker(*[1.0] * 4, *[2.0] * 4, *[0.5] * 4, batch=3)
-    assert images_per_second(meter, ours, SIZES) == pytest.approx((3, 2.25, 4.5))
+    assert images_per_second(meter, ours, ROUNDS) == pytest.approx((3, 2.25, 4.5))
 
 
 def test_g6_counts_the_preprocessor_inside_the_step(meter, tiny):
@@ -51,7 +51,7 @@ def test_g6_counts_the_preprocessor_inside_the_step(meter, tiny):
         meter.now += 3.0
 
     ours = SimpleNamespace(model=model, step=step)
-    share, milliseconds = augmentation_share(meter, ours, SIZES)
+    share, milliseconds = augmentation_share(meter, ours, ROUNDS)
     assert share == pytest.approx((0.25,) * 3)
     assert milliseconds == pytest.approx((1000,) * 3)
     assert not model.data_preprocessor._forward_hooks

@@ -14,34 +14,7 @@ from mmengine.runner import Runner
 from mmssprl.pyramid import ViewLayout
 
 from .meter import Meter
-
-
-@dataclass(frozen=True)
-class LoopSizes:
-    """Steps of one training epoch, in this order.
-
-    Args:
-        batch: Images per step.
-        warmup: Steps in which kernels are chosen.
-        guarded: Steps in which the host must not wait for the device; none of them is logged.
-        drained: Steps in which most batches are used up that the loader had made before.
-        timed: Steps that are timed.
-        synthetic: Steps on one batch that stays on the device, before and after the epoch.
-        workers: Processes of the loader.
-    """
-
-    batch: int
-    warmup: int
-    guarded: int
-    drained: int
-    timed: int
-    synthetic: int
-    workers: int
-
-    @property
-    def num_steps(self) -> int:
-        """Steps of the epoch."""
-        return self.warmup + self.guarded + self.drained + self.timed
+from .setting import Setting
 
 
 @dataclass
@@ -66,7 +39,7 @@ class WatchHook(Hook):
 
     Args:
         meter: The device.
-        sizes: Which steps.
+        setting: Which steps.
         result: Filled.
         data: A synthetic batch on the device.
         guard: False leaves out the guard, where it has stopped a run before.
@@ -75,10 +48,10 @@ class WatchHook(Hook):
     priority = "LOWEST"
 
     def __init__(
-        self, meter: Meter, sizes: LoopSizes, result: LoopResult, data: Any, *, guard: bool
+        self, meter: Meter, setting: Setting, result: LoopResult, data: Any, *, guard: bool
     ) -> None:
         self.meter = meter
-        self.sizes = sizes
+        self.setting = setting
         self.result = result
         self.data = data
         self.guard = guard
@@ -92,17 +65,17 @@ class WatchHook(Hook):
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
     ) -> None:
         """Change between the kinds of steps."""
-        done, sizes, meter = batch_idx + 1, self.sizes, self.meter
-        first, last = sizes.warmup, sizes.warmup + sizes.guarded
+        done, setting, meter = batch_idx + 1, self.setting, self.meter
+        first, last = setting.warmup, setting.warmup + setting.guarded
         if self.guard and first <= done <= last:
             self.result.guarded = done - first
             if done in (first, last):
                 meter.forbid_waiting(done == first)
-        if done == sizes.num_steps - sizes.timed:
+        if done == setting.num_steps - setting.timed:
             self._start = meter.mark()
-        if done == sizes.num_steps:
+        if done == setting.num_steps:
             seconds = meter.seconds_between(self._start, meter.mark())
-            self.result.jpeg_rate = sizes.timed * sizes.batch / seconds
+            self.result.jpeg_rate = setting.timed * setting.batch / seconds
 
     def after_train(self, runner: Runner) -> None:
         """Time synthetic steps again."""
@@ -112,28 +85,28 @@ class WatchHook(Hook):
         def step() -> None:
             runner.model.train_step(self.data, runner.optim_wrapper)
 
-        for _ in range(self.sizes.warmup):
+        for _ in range(self.setting.warmup):
             step()
-        seconds = self.meter.seconds_per_call(step, self.sizes.synthetic)
-        self.result.synthetic_rates.append(self.sizes.batch / seconds)
+        seconds = self.meter.seconds_per_call(step, self.setting.synthetic)
+        self.result.synthetic_rates.append(self.setting.batch / seconds)
 
 
 def train_from_jpeg(
-    meter: Meter, cfg: Config, sizes: LoopSizes, work_dir: Path, data: dict[str, Any]
+    meter: Meter, cfg: Config, setting: Setting, work_dir: Path, data: dict[str, Any]
 ) -> LoopResult:
-    """Train one epoch with the shipped hooks; see ``LoopSizes`` and ``LoopResult``.
+    """Train one epoch with the shipped hooks; see ``Setting`` and ``LoopResult``.
 
     Args:
         meter: The device.
         cfg: Prepared by ``mmssprl.engine.launch``; it is copied and cut down to one epoch.
-        sizes: Steps of the epoch.
+        setting: Steps of the epoch.
         work_dir: Folder for the run, empty.
         data: A synthetic batch on the device.
     """
     result = LoopResult()
     try:
-        watch = WatchHook(meter, sizes, result, data, guard=True)
-        _train(cfg, sizes, work_dir / "guarded", watch)
+        watch = WatchHook(meter, setting, result, data, guard=True)
+        _train(cfg, setting, work_dir / "guarded", watch)
         return result
     except RuntimeError as error:
         if "synchroniz" not in str(error):
@@ -142,12 +115,12 @@ def train_from_jpeg(
     finally:
         meter.forbid_waiting(False)
     meter.free()  # of the run that was stopped, which the error kept
-    watch = WatchHook(meter, sizes, result, data, guard=False)
-    _train(cfg, sizes, work_dir / "unguarded", watch)
+    watch = WatchHook(meter, setting, result, data, guard=False)
+    _train(cfg, setting, work_dir / "unguarded", watch)
     return result
 
 
-def _train(cfg: Config, sizes: LoopSizes, work_dir: Path, watch: WatchHook) -> None:
+def _train(cfg: Config, setting: Setting, work_dir: Path, watch: WatchHook) -> None:
     cfg = Config(cfg.to_dict())
     cfg.work_dir = str(work_dir)
     cfg.experiment_name = work_dir.name  # the logger of another run of this process is not reused
@@ -157,10 +130,10 @@ def _train(cfg: Config, sizes: LoopSizes, work_dir: Path, watch: WatchHook) -> N
     cfg.model.head.update(
         freeze_epochs=0,
         queue_start_epoch=0,
-        queue_length=2 * sizes.batch,
-        patch_queue_length=[2 * sizes.batch * level.grid**2 for level in levels],
+        queue_length=2 * setting.batch,
+        patch_queue_length=[2 * setting.batch * level.grid**2 for level in levels],
     )
-    _set_loader(cfg, sizes, persistent_workers=sizes.workers > 0)
+    _set_loader(cfg, setting, persistent_workers=setting.workers > 0)
     # Nothing is kept, and the end of the epoch is not timed.
     cfg.default_hooks.checkpoint.update(interval=-1, save_last=False)
     runner = Runner.from_cfg(cfg)
@@ -168,25 +141,25 @@ def _train(cfg: Config, sizes: LoopSizes, work_dir: Path, watch: WatchHook) -> N
     runner.train()
 
 
-def loader_rate(cfg: Config, sizes: LoopSizes) -> float:
+def loader_rate(cfg: Config, setting: Setting) -> float:
     """Images per second of the loader alone, after what it had made before."""
     cfg = Config(cfg.to_dict())
-    _set_loader(cfg, sizes, persistent_workers=False)
+    _set_loader(cfg, setting, persistent_workers=False)
     with DefaultScope.overwrite_default_scope("mmssprl"):
         loader = Runner.build_dataloader(cfg.train_dataloader, seed=0)
     start = float("nan")
     for done, _ in enumerate(loader, start=1):
-        if done == sizes.drained:
+        if done == setting.drained:
             start = time.monotonic()
-        if done == sizes.drained + sizes.timed:
-            return sizes.timed * sizes.batch / (time.monotonic() - start)
-    raise ValueError(f"the loader ended before {sizes.drained + sizes.timed} batches.")
+        if done == setting.drained + setting.timed:
+            return setting.timed * setting.batch / (time.monotonic() - start)
+    raise ValueError(f"the loader ended before {setting.drained + setting.timed} batches.")
 
 
-def _set_loader(cfg: Config, sizes: LoopSizes, *, persistent_workers: bool) -> None:
+def _set_loader(cfg: Config, setting: Setting, *, persistent_workers: bool) -> None:
     cfg.train_dataloader.update(
-        batch_size=sizes.batch,
-        num_workers=sizes.workers,
+        batch_size=setting.batch,
+        num_workers=setting.workers,
         persistent_workers=persistent_workers,
     )
 

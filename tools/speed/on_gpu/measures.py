@@ -3,7 +3,6 @@
 Legend: B images, V crops of an image.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,23 +18,9 @@ from mmssprl.models.ssprl import pool
 from ..common.clock import Spread, ratio, spread, take_turns
 from ..common.models import build_model, random_batch
 from .meter import Meter
+from .setting import Setting
 
 _NUM_CLASSES = 1000
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """How much is measured.
-
-    Args:
-        rounds: Timed rounds, each of all sides.
-        repeats: Steps per round and side.
-        warmup: Steps before, in which kernels are chosen or compiled.
-    """
-
-    rounds: int
-    repeats: int
-    warmup: int
 
 
 class Pretraining:
@@ -107,7 +92,7 @@ class _Classifier(nn.Module):
 
 
 def against_plain(
-    meter: Meter, ours: Any, plain: Any, sizes: Sizes, equivalent: float
+    meter: Meter, ours: Any, plain: Any, setting: Setting, equivalent: float
 ) -> tuple[Spread, Spread]:
     """G1: our images per second in crops of 224 px against those of a plain ResNet.
 
@@ -115,7 +100,7 @@ def against_plain(
         meter: The device.
         ours: ``Pretraining``, warm.
         plain: ``PlainResNet``, warm.
-        sizes: Rounds and repeats.
+        setting: Rounds and repeats.
         equivalent: Crops of 224 px with the FLOPs of one image's crops.
 
     Returns:
@@ -123,20 +108,20 @@ def against_plain(
     """
     sides = {"ours": ours.step, "plain": plain.step}
     seconds = take_turns(
-        sides, sizes.rounds, lambda work: meter.seconds_per_call(work, sizes.repeats)
+        sides, setting.rounds, lambda work: meter.seconds_per_call(work, setting.repeats)
     )
     per_crop = [s / plain.batch for s in seconds["plain"]]
     own = [s / (ours.batch * equivalent) for s in seconds["ours"]]
     return ratio(per_crop, own), spread([1 / s for s in per_crop])
 
 
-def images_per_second(meter: Meter, ours: Any, sizes: Sizes) -> Spread:
+def images_per_second(meter: Meter, ours: Any, setting: Setting) -> Spread:
     """G2: synthetic batches on the device."""
-    rounds = [meter.seconds_per_call(ours.step, sizes.repeats) for _ in range(sizes.rounds)]
+    rounds = [meter.seconds_per_call(ours.step, setting.repeats) for _ in range(setting.rounds)]
     return spread([ours.batch / seconds for seconds in rounds])
 
 
-def augmentation_share(meter: Meter, ours: Any, sizes: Sizes) -> tuple[Spread, Spread]:
+def augmentation_share(meter: Meter, ours: Any, setting: Setting) -> tuple[Spread, Spread]:
     """G6: the preprocessor's share of the device's time, inside of running steps.
 
     Timed alone it would also be charged with the gaps in which it waits for the host, which the
@@ -153,16 +138,16 @@ def augmentation_share(meter: Meter, ours: Any, sizes: Sizes) -> tuple[Spread, S
     ]
     shares, milliseconds = [], []
     try:
-        for _ in range(sizes.rounds):
+        for _ in range(setting.rounds):
             marks.clear()
             start = meter.mark()
-            for _ in range(sizes.repeats):
+            for _ in range(setting.repeats):
                 ours.step()
             whole = meter.seconds_between(start, meter.mark())
             parts = zip(marks[::2], marks[1::2], strict=True)
             augment = sum(meter.seconds_between(begin, end) for begin, end in parts)
             shares.append(augment / whole)
-            milliseconds.append(1e3 * augment / sizes.repeats)
+            milliseconds.append(1e3 * augment / setting.repeats)
     finally:
         for hook in hooks:
             hook.remove()

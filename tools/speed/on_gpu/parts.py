@@ -9,20 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from mmengine.config import Config
 
 from mmssprl.profiling.machine import usable_cores
 from mmssprl.pyramid import ViewLayout
 
-from ..common.counts import equivalent_crops
 from ..common.gates import Gate, Row, measured
 from ..common.models import random_batch
 from ..common.sample_images import write_images
-from .loop import LoopSizes, loader_rate, train_from_jpeg, write_list
+from .loop import loader_rate, train_from_jpeg, write_list
 from .measures import (
     PlainResNet,
     Pretraining,
-    Sizes,
     against_plain,
     augmentation_difference,
     augmentation_share,
@@ -30,6 +27,7 @@ from .measures import (
     peak_bytes_per_image,
 )
 from .meter import Meter, OutOfTimeError, time_limit
+from .setting import Setting
 
 _MIN_PART_S = 5.0
 _PLAIN_MULTIPLE = 8  # of the plain batch
@@ -50,29 +48,6 @@ class Part:
     limit_s: float
     ids: tuple[str, ...]
     run: Callable[["Session"], None]
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What is measured, apart from the device.
-
-    Args:
-        batch: Images per step.
-        sizes: Rounds of the synthetic measurements.
-        loop: Steps of the training from JPEG.
-        num_files: Different JPEG files.
-        config: (crops, compiled) -> a prepared config.
-        equivalent: Crops -> crops of 224 px of equal FLOPs.
-        gate_2: Whether G2 judges this GPU; it is for an H200.
-    """
-
-    batch: int
-    sizes: Sizes
-    loop: LoopSizes
-    num_files: int
-    config: Callable[[int, bool], Config]
-    equivalent: Callable[[int], float] = equivalent_crops
-    gate_2: bool = True
 
 
 class Session:
@@ -144,28 +119,28 @@ def synthetic_part(num_crops: int, compiled: bool) -> Callable[[Session], None]:
     name = f"{num_crops} crops, {'compiled' if compiled else 'eager'}"
 
     def measure(session: Session) -> None:
-        meter, sizes, batch = session.meter, session.setting.sizes, session.setting.batch
+        meter, setting, batch = session.meter, session.setting, session.setting.batch
         note = f"B = {batch}."
-        cfg = session.setting.config(num_crops, compiled)
+        cfg = setting.config(num_crops, compiled)
         ours = Pretraining(cfg, meter.device, batch)
-        first = Gate(f"{name}: first {sizes.warmup} steps, compilers and cudnn's choice", "s")
-        seconds = sizes.warmup * meter.seconds_per_call(ours.step, sizes.warmup)
+        first = Gate(f"{name}: first {setting.warmup} steps, compilers and cudnn's choice", "s")
+        seconds = setting.warmup * meter.seconds_per_call(ours.step, setting.warmup)
         if not all(torch.isfinite(value).all() for value in ours.losses.values()):
             raise RuntimeError(f"all losses must be finite, but they are {ours.losses}.")
         session.add(f"first_steps{suffix}", seconds, info=first)
         if num_crops == 28:
             if not compiled:
                 session.add("G10", peak_bytes_per_image(meter, ours) / 1e6, note=note)
-            rates = images_per_second(meter, ours, sizes)
+            rates = images_per_second(meter, ours, setting)
             session.add(f"C14{suffix}", augmentation_difference(ours), note=note)
             session.add(f"G2{suffix}", *rates, note=note)
-            share, (middle, *_) = augmentation_share(meter, ours, sizes)
+            share, (middle, *_) = augmentation_share(meter, ours, setting)
             session.add(f"G6{suffix}", *share, note=f"{middle:.2f} ms a step, {note}")
-        equivalent = session.setting.equivalent(num_crops)
+        equivalent = setting.equivalent(num_crops)
         crops = max(1, round(batch * equivalent / _PLAIN_MULTIPLE)) * _PLAIN_MULTIPLE
         plain = PlainResNet(cfg, meter.device, crops)
-        meter.seconds_per_call(plain.step, sizes.warmup)
-        against, per_second = against_plain(meter, ours, plain, sizes, equivalent)
+        meter.seconds_per_call(plain.step, setting.warmup)
+        against, per_second = against_plain(meter, ours, plain, setting, equivalent)
         plain_note = f"{note} {equivalent:.2f} crops an image; the plain one has {crops} a step."
         session.add(f"G1{suffix}", *against, note=plain_note)
         beside = Gate(f"beside {name}: plain ResNet, crops of 224 px", "crops/s")
@@ -180,23 +155,23 @@ def synthetic_part(num_crops: int, compiled: bool) -> Callable[[Session], None]:
 def loop_part(session: Session) -> None:
     """Measure the real loop from JPEG files: G9, G7 and what the loader needs."""
     with tempfile.TemporaryDirectory() as folder:
-        _measure_loop(session, session.setting.loop, Path(folder))
+        _measure_loop(session, session.setting, Path(folder))
 
 
-def _measure_loop(session: Session, sizes: LoopSizes, folder: Path) -> None:
-    images = write_images(folder / "images", session.setting.num_files)
+def _measure_loop(session: Session, setting: Setting, folder: Path) -> None:
+    images = write_images(folder / "images", setting.num_files)
     files = sorted(images.iterdir())
     list_file = write_list(
-        folder / "list.txt", [path.name for path in files], sizes.num_steps * sizes.batch
+        folder / "list.txt", [path.name for path in files], setting.num_steps * setting.batch
     )
-    cfg = session.setting.config(28, False)
+    cfg = setting.config(28, False)
     cfg.train_dataloader.dataset.update(
         data_root=str(folder), data_prefix="images", ann_file=list_file.name
     )
-    loader = loader_rate(cfg, sizes)
+    loader = loader_rate(cfg, setting)
     layout = ViewLayout.build(cfg.model.layout)
-    data = random_batch(layout, sizes.batch, session.meter.device)
-    found = train_from_jpeg(session.meter, cfg, sizes, folder / "runs", data)
+    data = random_batch(layout, setting.batch, session.meter.device)
+    found = train_from_jpeg(session.meter, cfg, setting, folder / "runs", data)
     passed = f"{found.guarded} steps of the runner's loop passed."
     session.add("G9", 1 if found.waits else 0, note=found.waits or passed)
     # The timed steps may use up batches that were made before them; the loader alone cannot.
@@ -204,15 +179,15 @@ def _measure_loop(session: Session, sizes: LoopSizes, folder: Path) -> None:
     rates = found.synthetic_rates
     synthetic = sum(rates) / len(rates)
     kilobytes = sum(path.stat().st_size for path in files) / len(files) / 1e3
-    source = f"{len(files)} generated JPEGs of {kilobytes:.0f} kB, {sizes.workers} workers"
+    source = f"{len(files)} generated JPEGs of {kilobytes:.0f} kB, {setting.workers} workers"
     note = (
-        f"B = {sizes.batch}. {found.jpeg_rate:.0f} in the loop and {loader:.0f} by the "
+        f"B = {setting.batch}. {found.jpeg_rate:.0f} in the loop and {loader:.0f} by the "
         f"loader alone, the slower one counts, against {synthetic:.0f} images/s; {source}, "
         f"{usable_cores()} cores."
     )
     session.add("G7", rate / synthetic, rate / max(rates), rate / min(rates), note=note)
     session.add("loader", loader, note=source)
-    cores = min(sizes.workers, usable_cores()) or 1
+    cores = min(setting.workers, usable_cores()) or 1
     session.add("loader_cores", synthetic / (loader / cores))
 
 
