@@ -8,7 +8,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 DEMO_DIR ?= work_dirs/demo
-BENCH_DIR ?= work_dirs/bench
+SPEED_DIR ?= work_dirs/speed
+IMAGES ?=
 TEST_JOBS ?= 2
 # No cache: it can hold a build of mmcv that was compiled for another torch. An isolated build sees
 # no torch, and compiles nothing; a wheel that PIP_FIND_LINKS offers is taken instead.
@@ -16,11 +17,12 @@ INSTALL_MMCV := $(PIP) install --no-cache-dir --no-deps onedl-mmcv -c requiremen
 unexport PIP_NO_BUILD_ISOLATION
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint speed clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
-	@echo "variables: PYTHON=$(PYTHON) (3.10 to 3.12), DEMO_DIR=$(DEMO_DIR), BENCH_DIR=$(BENCH_DIR), TEST_JOBS=$(TEST_JOBS)"
+	@echo "variables: PYTHON=$(PYTHON) (3.10 to 3.12), DEMO_DIR=$(DEMO_DIR), SPEED_DIR=$(SPEED_DIR), TEST_JOBS=$(TEST_JOBS),"
+	@echo "  IMAGES=$(IMAGES) (folder of photographs for speed; none: generated JPEGs)"
 
 demo: $(VENV)/.pretrain  ## pre-train and probe on the embedded scenes, on a CPU
 	@echo "== demo: results go to $(DEMO_DIR)"
@@ -31,9 +33,9 @@ test: $(VENV)/.full  ## install everything, mmdet and mmseg too, then lint, type
 	@echo "== tests"
 	@$(PY) -m pytest -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
 
-bench: $(VENV)/.pretrain  ## measure speed against the gates, under 15 minutes; results go to $(BENCH_DIR)
-	@echo "== bench"
-	$(PY) tools/benchmarks/run.py --out $(BENCH_DIR)
+speed: $(VENV)/.pretrain  ## measure time and memory against the gates, under 15 minutes; results go to $(SPEED_DIR)
+	@echo "== speed"
+	$(PY) -m tools.speed.cpu --out $(SPEED_DIR) $(if $(IMAGES),--images "$(IMAGES)")
 
 lint: $(VENV)/.full  ## ruff and mypy
 	@echo "== ruff"

@@ -1,0 +1,1 @@
+"""The scripts of a checkout; tools/speed measures time and memory."""

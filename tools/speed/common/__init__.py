@@ -1,0 +1,1 @@
+"""What the measurements share: clock, counts, gates, report."""

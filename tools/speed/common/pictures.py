@@ -1,0 +1,117 @@
+"""The speed of a CPU and of a GPU as bars that can be read without the gates."""
+
+from collections.abc import Sequence
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mmssprl.visualization.style import DPI, INK, MUTED, PYRAMIDS, RC
+
+from .gates import Row
+
+_LOADERS = {
+    "torchvision": "Released recipe's loader\n(torchvision and PIL)",
+    "mmpretrain": "mmpretrain's\nMultiView pipeline",
+    "ours": "mmssprl, crops only\n(colours change on the device)",
+    "ours_cpu": "mmssprl,\nall work on the CPU",
+}
+"""Side -> label; the rows of a side are ``SIDE_34_ms`` and ``SIDE_34_rate``."""
+
+_STEPS = {
+    "images": "28 crops",
+    "images-compiled": "28 crops, compiled",
+    "images-34": "34 crops",
+    "images-34-compiled": "34 crops, compiled",
+}
+_OTHERS = "#a9b4bf"
+
+
+def draw_cpu(rows: Sequence[Row], *, caption: str) -> Figure | None:
+    """Draw CPU time per image and images per second of the loaders, for 34 crops.
+
+    Args:
+        rows: Of a report; those of the loaders and of decoding are found by their ids.
+        caption: Which machine and images.
+
+    Returns:
+        The figure, or None if a row is missing.
+    """
+    found = {row.id: row for row in rows}
+    panels = {
+        "ms": ("CPU time per image, ms (shorter is better)", "decoding alone"),
+        "rate": ("Images per second and core (longer is better)", "decoding alone"),
+    }
+    wanted = [f"{side}_34_{unit}" for side in _LOADERS for unit in panels]
+    if not {*wanted, "decode_ms", "decode_rate"} <= found.keys():
+        return None
+    labels = list(_LOADERS.values())
+    colors = [PYRAMIDS[0] if side.startswith("ours") else _OTHERS for side in _LOADERS]
+    with matplotlib.rc_context(RC):
+        figure = Figure(figsize=(10, 3.4), dpi=DPI, layout="constrained")
+        for axes, (unit, (title, floor)) in zip(
+            figure.subplots(1, 2, sharey=True), panels.items(), strict=True
+        ):
+            values = [found[f"{side}_34_{unit}"].value for side in _LOADERS]
+            _bars(axes, labels, values, colors)
+            _line(axes, found[f"decode_{unit}"].value, floor)
+            axes.set_title(title)
+        figure.suptitle(
+            "Loading one image as 34 crops: 2 x 224, 6 x 96 and 26 patches", x=0.01, ha="left"
+        )
+        figure.supxlabel(caption, x=0.01, ha="left", fontsize=8, color=MUTED)
+    return figure
+
+
+def draw_gpu(rows: Sequence[Row], *, caption: str) -> Figure | None:
+    """Draw images per second of the training step on one GPU, for every setting measured.
+
+    Args:
+        rows: Of a report; ``images...`` are drawn.
+        caption: Which machine and images.
+
+    Returns:
+        The figure, or None if there is no such row.
+    """
+    found = {row.id: row.value for row in rows if row.value == row.value}
+    steps = [row_id for row_id in _STEPS if row_id in found]
+    if not steps:
+        return None
+    with matplotlib.rc_context(RC):
+        figure = Figure(figsize=(8, 1.2 + 0.5 * len(steps)), dpi=DPI, layout="constrained")
+        axes = figure.subplots()
+        labels = [_STEPS[row_id] for row_id in steps]
+        _bars(axes, labels, [found[row_id] for row_id in steps], [PYRAMIDS[0]] * len(steps))
+        axes.set_title("Pre-training ResNet-50 on one GPU, images per second (longer is better)")
+        figure.supxlabel(caption, x=0.01, ha="left", fontsize=8, color=MUTED)
+    return figure
+
+
+def _bars(
+    axes: Axes, labels: Sequence[str], values: Sequence[float], colors: Sequence[str]
+) -> None:
+    places = range(len(values))
+    bars = axes.barh(places, values, height=0.62, color=colors)
+    axes.bar_label(bars, [f"{value:.3g}" for value in values], padding=4, color=INK)
+    axes.set_yticks(places, labels)
+    axes.set_ylim(len(values) - 0.4, -0.6)
+    axes.set_xlim(0, 1.14 * max(values))
+    axes.tick_params(axis="y", length=0, labelcolor=INK)
+    axes.grid(visible=False, axis="y")
+
+
+def _line(axes: Axes, value: float, label: str) -> None:
+    """Mark the best that a loader could reach, inside the range of the axis."""
+    axes.axvline(value, color=PYRAMIDS[1], linewidth=1.5)
+    high = max(axes.get_xlim()[1], 1.14 * value)
+    axes.set_xlim(0, high)
+    left = value > high / 2
+    axes.annotate(
+        f"{label}: {value:.3g}",
+        (value, 1),
+        xycoords=("data", "axes fraction"),
+        xytext=(-4 if left else 4, -9),
+        textcoords="offset points",
+        ha="right" if left else "left",
+        color=PYRAMIDS[1],
+    )

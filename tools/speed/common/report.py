@@ -1,0 +1,149 @@
+"""Rows as a table for terminal and Markdown, and as CSV."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from mmssprl.outputs import whole_file, write_whole
+from mmssprl.tables import csv_table, markdown_table
+
+from .gates import Row
+
+_HEADS = ("id", "what", "value", "quartiles", "gate", "stretch", "result")
+_CSV_HEADS = ["id", "what", "value", "unit", "gate", "stretch", "better", "spread_low"]
+_CSV_HEADS += ["spread_high", "passed", "note"]
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Say in one line how many gates are met and which are not, loudly."""
+    gates = [row for row in rows if row.passed is not None]
+    missed = [row.id for row in gates if not row.passed]
+    stretches = [row.reached_stretch for row in gates if row.reached_stretch is not None]
+    if not gates:
+        return "No gate was measured."
+    if missed:
+        return f"!!! {len(missed)} of {len(gates)} gates MISSED: {', '.join(missed)} !!!"
+    return (
+        f"All {len(gates)} gates are met; {sum(stretches)} of {len(stretches)} stretches "
+        "are reached."
+    )
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return the rows as a Markdown table: the gates first, then what only informs."""
+    return markdown_table(_HEADS, [_cells(row) for row in _sorted(rows)], num_left=2)
+
+
+def markdown(
+    rows: Sequence[Row], *, title: str, machine: Mapping[str, str], notes: Sequence[str] = ()
+) -> str:
+    """Return the report as Markdown: summary, table, notes of the rows, machine."""
+    parts = [f"# {title}", f"**{summary(rows)}**", *notes, table(rows)]
+    remarks = [f"- {row.id}: {row.note}" for row in _sorted(rows) if row.note]
+    if remarks:
+        parts += ["## Notes", "\n".join(remarks)]
+    facts = markdown_table(("what", "value"), list(machine.items()), num_left=2)
+    return "\n\n".join([*parts, "## Machine", facts]) + "\n"
+
+
+def csv_text(rows: Sequence[Row], *, machine: Mapping[str, str]) -> str:
+    """Return the rows as CSV under ``# name: value`` lines of the machine, every digit kept."""
+    lines = []
+    for row in rows:
+        what, unit, gate, stretch, better = row.judged
+        low, high = row.spread or (None, None)
+        cells = (row.id, what, row.value, unit, gate, stretch, better, low, high, row.passed)
+        lines.append(["" if cell is None else cell for cell in (*cells, row.note)])
+    head = "".join(f"# {name}: {value}\n" for name, value in machine.items())
+    return head + csv_table(_CSV_HEADS, lines)
+
+
+def write(
+    rows: Sequence[Row],
+    out: str | Path,
+    name: str,
+    *,
+    title: str,
+    machine: Mapping[str, str],
+    notes: Sequence[str] = (),
+    figure: Figure | None = None,
+) -> list[Path]:
+    """Write ``name.md``, ``name.csv`` and, with a figure, ``name.png`` into a folder.
+
+    Args:
+        rows: Rows with different ids.
+        out: Folder, made if it is not there.
+        name: Of the files, without suffix.
+        title: First line of the report.
+        machine: What the numbers were measured on, name -> value.
+        notes: Paragraphs under the summary.
+        figure: The picture.
+
+    Returns:
+        The files.
+
+    Raises:
+        ValueError: No rows, or two of one id.
+    """
+    ids = [row.id for row in rows]
+    twice = sorted({row_id for row_id in ids if ids.count(row_id) > 1})
+    if not rows or twice:
+        raise ValueError(
+            f"rows must be at least one and of different ids, but got {len(rows)} rows, "
+            f"twice: {twice}; give each its own id."
+        )
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {
+        folder / f"{name}.md": markdown(rows, title=title, machine=machine, notes=notes),
+        folder / f"{name}.csv": csv_text(rows, machine=machine),
+    }
+    for path, text in texts.items():
+        write_whole(path, text)
+    if figure is None:
+        return list(texts)
+    picture = folder / f"{name}.png"
+    with whole_file(picture, "wb") as file:
+        figure.savefig(file, format="png")
+    return [*texts, picture]
+
+
+def _sorted(rows: Sequence[Row]) -> list[Row]:
+    """Put gates first, C2 before C10; what only informs stays in its order."""
+
+    def key(row: Row) -> tuple[bool, list[tuple[int, str]]]:
+        if row.passed is None:
+            return True, []
+        parts = re.findall(r"\d+|\D+", row.id)
+        return False, [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
+
+    return sorted(rows, key=key)
+
+
+def _cells(row: Row) -> list[str]:
+    judged = row.judged
+    quartiles = f"{_number(row.spread[0])} to {_number(row.spread[1])}" if row.spread else ""
+    sign = ">=" if judged.better == "higher" else "<="
+    bounds = [
+        "" if bound is None else f"{sign} {_number(bound)}"
+        for bound in (judged.gate, judged.stretch)
+    ]
+    result = {None: "info", True: "met", False: "MISSED"}[row.passed]
+    if row.reached_stretch:
+        result = "met, stretch"
+    value = f"{_number(row.value)} {judged.unit}".strip()
+    return [row.id, judged.what, value, quartiles, *bounds, result]
+
+
+def _number(value: float) -> str:
+    """Three digits that count, and all digits of whole numbers."""
+    if math.isnan(value) or math.isinf(value):
+        return str(value)
+    if value == round(value) and abs(value) < 1e9:
+        return f"{round(value):,}"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"

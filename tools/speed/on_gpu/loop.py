@@ -1,0 +1,182 @@
+"""The real loop on a GPU: runner, hooks, loader and prefetcher, from JPEG files (G7, G9)."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.hooks import Hook
+from mmengine.registry import DefaultScope
+from mmengine.runner import Runner
+
+from mmssprl.pyramid import ViewLayout
+
+from .meter import Meter
+from .setting import Setting
+
+
+@dataclass
+class LoopResult:
+    """What one training has shown; rates are images per second.
+
+    Args:
+        waits: The error of the first wait in a guarded step; empty if there was none.
+        guarded: Guarded steps that passed.
+        jpeg_rate: From JPEG files.
+        synthetic_rates: On the device, before and after the epoch.
+    """
+
+    waits: str = ""
+    guarded: int = 0
+    jpeg_rate: float = float("nan")
+    synthetic_rates: list[float] = field(default_factory=list)
+
+
+class WatchHook(Hook):
+    """Guards and times the steps of an epoch; runs after all other hooks.
+
+    Args:
+        meter: The device.
+        setting: Which steps.
+        result: Filled.
+        data: A synthetic batch on the device.
+        guard: False leaves out the guard, where it has stopped a run before.
+    """
+
+    priority = "LOWEST"
+
+    def __init__(
+        self, meter: Meter, setting: Setting, result: LoopResult, data: Any, *, guard: bool
+    ) -> None:
+        self.meter = meter
+        self.setting = setting
+        self.result = result
+        self.data = data
+        self.guard = guard
+        self._start: Any = None
+
+    def before_train(self, runner: Runner) -> None:
+        """Time synthetic steps before the loader has started."""
+        self._time_synthetic(runner)
+
+    def after_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
+    ) -> None:
+        """Change between the kinds of steps."""
+        done, setting, meter = batch_idx + 1, self.setting, self.meter
+        first, last = setting.warmup, setting.warmup + setting.guarded
+        if self.guard and first <= done <= last:
+            self.result.guarded = done - first
+            if done in (first, last):
+                meter.forbid_waiting(done == first)
+        if done == setting.num_steps - setting.timed:
+            self._start = meter.mark()
+        if done == setting.num_steps:
+            seconds = meter.seconds_between(self._start, meter.mark())
+            self.result.jpeg_rate = setting.timed * setting.batch / seconds
+
+    def after_train(self, runner: Runner) -> None:
+        """Time synthetic steps again."""
+        self._time_synthetic(runner)
+
+    def _time_synthetic(self, runner: Runner) -> None:
+        def step() -> None:
+            runner.model.train_step(self.data, runner.optim_wrapper)
+
+        for _ in range(self.setting.warmup):
+            step()
+        seconds = self.meter.seconds_per_call(step, self.setting.synthetic)
+        self.result.synthetic_rates.append(self.setting.batch / seconds)
+
+
+def train_from_jpeg(
+    meter: Meter, cfg: Config, setting: Setting, work_dir: Path, data: dict[str, Any]
+) -> LoopResult:
+    """Train one epoch with the shipped hooks; see ``Setting`` and ``LoopResult``.
+
+    Args:
+        meter: The device.
+        cfg: Prepared by ``mmssprl.engine.launch``; it is copied and cut down to one epoch.
+        setting: Steps of the epoch.
+        work_dir: Folder for the run, empty.
+        data: A synthetic batch on the device.
+    """
+    result = LoopResult()
+    try:
+        watch = WatchHook(meter, setting, result, data, guard=True)
+        _train(cfg, setting, work_dir / "guarded", watch)
+        return result
+    except RuntimeError as error:
+        if "synchroniz" not in str(error):
+            raise
+        result = LoopResult(waits=_where(error))
+    finally:
+        meter.forbid_waiting(False)
+    meter.free()  # of the run that was stopped, which the error kept
+    watch = WatchHook(meter, setting, result, data, guard=False)
+    _train(cfg, setting, work_dir / "unguarded", watch)
+    return result
+
+
+def _train(cfg: Config, setting: Setting, work_dir: Path, watch: WatchHook) -> None:
+    cfg = Config(cfg.to_dict())
+    cfg.work_dir = str(work_dir)
+    cfg.experiment_name = work_dir.name  # the logger of another run of this process is not reused
+    cfg.train_cfg.max_epochs = 1
+    # The state of most epochs: nothing is frozen, and the queues are full before the guard begins.
+    levels = ViewLayout.build(cfg.model.layout).levels
+    cfg.model.head.update(
+        freeze_epochs=0,
+        queue_start_epoch=0,
+        queue_length=2 * setting.batch,
+        patch_queue_length=[2 * setting.batch * level.grid**2 for level in levels],
+    )
+    _set_loader(cfg, setting, persistent_workers=setting.workers > 0)
+    # Nothing is kept, and the end of the epoch is not timed.
+    cfg.default_hooks.checkpoint.update(interval=-1, save_last=False)
+    runner = Runner.from_cfg(cfg)
+    runner.register_hook(watch)
+    runner.train()
+
+
+def loader_rate(cfg: Config, setting: Setting) -> float:
+    """Images per second of the loader alone, after what it had made before."""
+    cfg = Config(cfg.to_dict())
+    _set_loader(cfg, setting, persistent_workers=False)
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        loader = Runner.build_dataloader(cfg.train_dataloader, seed=0)
+    start = float("nan")
+    for done, _ in enumerate(loader, start=1):
+        if done == setting.drained:
+            start = time.monotonic()
+        if done == setting.drained + setting.timed:
+            return setting.timed * setting.batch / (time.monotonic() - start)
+    raise ValueError(f"the loader ended before {setting.drained + setting.timed} batches.")
+
+
+def _set_loader(cfg: Config, setting: Setting, *, persistent_workers: bool) -> None:
+    cfg.train_dataloader.update(
+        batch_size=setting.batch,
+        num_workers=setting.workers,
+        persistent_workers=persistent_workers,
+    )
+
+
+def write_list(path: Path, names: Sequence[str], num_images: int) -> Path:
+    """Write a list of images that names few files as often as an epoch needs."""
+    lines = [names[i % len(names)] for i in range(num_images)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def _where(error: RuntimeError) -> str:
+    """Say which line of ours or mmengine's waited."""
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        file = Path(trace.tb_frame.f_code.co_filename)
+        if {"mmssprl", "mmengine", "mmpretrain"} & set(file.parts):
+            place = f"{'/'.join(file.parts[-3:])}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return f"{str(error).splitlines()[0]} ({place})"

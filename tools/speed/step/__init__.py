@@ -1,0 +1,1 @@
+"""Time and exact counts of a training step on a CPU."""

@@ -1,0 +1,144 @@
+"""Dispatch modes that count what a step does; they see every operator, also of hooks and backward.
+
+On the CPU the backward pass runs in the thread that asks for it.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+from unittest import mock
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class PhaseCounter(TorchDispatchMode):
+    """Hands every operator to ``see``, which counts it to the phase of the step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.phase = "heads"
+        self._found: list[Any] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence = (), kwargs: dict | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.see(func, func.overloadpacket.__name__, args, result)
+        return result
+
+    def see(self, func: Any, name: str, args: Sequence, result: Any) -> None:
+        """Look at an operator that has just run."""
+        raise NotImplementedError
+
+    def take(self) -> list[Any]:
+        """Return what was found since the last call."""
+        found, self._found = self._found, []
+        return found
+
+    @contextmanager
+    def during(self, phase: str) -> Iterator[None]:
+        """Count to ``phase`` in here."""
+        before, self.phase = self.phase, phase
+        try:
+            yield
+        finally:
+            self.phase = before
+
+    def attribute(self, owner: Any, name: str, phase: str) -> Any:
+        """Patch: count the calls of ``owner.name`` to ``phase``."""
+        function = getattr(owner, name)
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            with self.during(phase):
+                return function(*args, **kwargs)
+
+        return mock.patch.object(owner, name, called)
+
+
+class OperatorCounter(PhaseCounter):
+    """Lists the phase of each operator that computes; views and allocations launch nothing."""
+
+    def see(self, func: Any, name: str, args: Sequence, result: Any) -> None:
+        """List an operator unless it launches nothing."""
+        if not func.is_view and name not in _LAUNCH_NOTHING:
+            self._found.append(self.phase)
+
+
+_LAUNCH_NOTHING = {
+    *("_reshape_alias", "_unsafe_view", "detach", "lift_fresh"),
+    *("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"),
+}
+
+
+class SyncCounter(PhaseCounter):
+    """Lists what makes the host wait for a device, on the CPU too.
+
+    Not seen on the CPU: ``to(device)`` from a device to the host, which is no copy here.
+    """
+
+    def see(self, func: Any, name: str, args: Sequence, result: Any) -> None:
+        """List an operator that reads values."""
+        if (
+            name in _READS
+            or (name in _INDEXES and _has_mask(args[1]))
+            or (name in ("_to_copy", "copy_") and _leaves_device(args, result))
+        ):
+            self._found.append(name)
+
+    @contextmanager
+    def patched(self) -> Iterator[None]:
+        """Also see the methods of tensors that read past the dispatcher."""
+        with ExitStack() as stack:
+            for name in ("tolist", "numpy", "cpu"):
+                stack.enter_context(self._counted(name))
+            yield
+
+    def _counted(self, name: str) -> Any:
+        method = getattr(Tensor, name)
+
+        def called(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+            self._found.append(name)
+            return method(tensor, *args, **kwargs)
+
+        return mock.patch.object(Tensor, name, called)
+
+
+_READS = {
+    *("_linalg_check_errors", "_local_scalar_dense", "equal", "is_nonzero", "nonzero"),
+    *("_unique", "_unique2", "unique_consecutive", "unique_dim", "unique_dim_consecutive"),
+    "masked_select",
+}
+_INDEXES = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index"}
+
+
+def _has_mask(indices: Sequence[Tensor | None]) -> bool:
+    return any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in indices)
+
+
+def _leaves_device(args: Sequence, result: Any) -> bool:
+    source = args[-1] if len(args) > 1 and isinstance(args[1], Tensor) else args[0]
+    return source.device.type != "cpu" and result.device.type == "cpu"
+
+
+class Collective(NamedTuple):
+    """One collective: its operator, what this rank sends, and the phase of the step."""
+
+    name: str
+    num_bytes: int
+    phase: str
+
+
+class CollectiveCounter(PhaseCounter):
+    """Lists the collectives, DDP's from within the backward pass among them."""
+
+    def see(self, func: Any, name: str, args: Sequence, result: Any) -> None:
+        """List an operator that sends."""
+        if func.namespace in ("c10d", "_c10d_functional"):
+            # An all-gather's first argument is its output.
+            sent = args[1] if "gather" in name and func.namespace == "c10d" else args[0]
+            tensors = [leaf for leaf in tree_leaves(sent) if isinstance(leaf, Tensor)]
+            num_bytes = sum(tensor.nbytes for tensor in tensors)
+            self._found.append(Collective(name, num_bytes, self.phase))
