@@ -3,7 +3,7 @@
 import pytest
 from mmengine.hooks import Hook
 
-from mmssprl.engine.hooks import unwrap
+from mmssprl.engine.unwrap import unwrap
 from mmssprl.models import SinkhornHead
 from mmssprl.registry import HOOKS
 from tools.speed.common.counts import parameter_counts
