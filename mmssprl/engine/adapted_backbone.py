@@ -14,7 +14,7 @@ from mmengine.registry import MODELS, DefaultScope
 from torch import Tensor, nn
 
 from ..errors import UserValueError
-from ..models.ssprl import pool
+from ..functional.pooling import pool
 from ..weights import check_fit, find_config, read_backbone
 from ..weights.backbone import quiet
 from .build_errors import explain_build_errors

@@ -16,7 +16,7 @@ from torchvision.transforms.v2 import functional as transforms
 
 from ..datasets.image_reading import read_image
 from ..errors import UserValueError
-from ..models.ssprl import pool
+from ..functional.pooling import pool
 
 RESIZE_RATIO = 256 / 224
 """Shorter side before the centre crop / side of the crop, as in the paper's test protocol."""

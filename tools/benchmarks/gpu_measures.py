@@ -18,7 +18,7 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from mmssprl.functional.photometric import apply_photometric, draw_photometric
-from mmssprl.models.ssprl import pool
+from mmssprl.functional.pooling import pool
 from mmssprl.pyramid import ViewLayout
 
 _NUM_CLASSES = 1000
