@@ -1,5 +1,6 @@
 """A runner that pre-trains a small network for some epochs of seconds."""
 
+import copy
 import os
 
 from mmengine.config import Config
@@ -79,7 +80,7 @@ def make_runner(images, work_dir, max_epochs=2, **overrides):
         cfg_text="# made by the test",
         filename="toy_ssprl.py",
     )
-    cfg.merge_from_dict(overrides)
+    cfg.merge_from_dict(copy.deepcopy(overrides))  # it takes `_delete_` out
     # Two runners in one second would share mmengine's name.
     cfg.experiment_name = f"{work_dir}{sorted(overrides)}".replace(os.sep, "_")
     return Runner.from_cfg(cfg)

@@ -1,4 +1,4 @@
-"""What pre-training needs from the runner: epochs for data and head, batches on the device."""
+"""What pre-training needs from the runner: epochs for data and model, batches on the device."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ def unwrap(model: nn.Module) -> Any:
 
 @HOOKS.register_module()
 class PretrainHook(Hook):
-    """Tell the head the length of an epoch, and the data set the epoch and where to report.
+    """Tell the model the length of an epoch, and the data set the epoch and where to report.
 
     The crops of an image depend on (seed, epoch, image) alone, so the data set has to know the
     epoch. Unreadable images are listed in ``work_dir/bad_images.txt``. On a CUDA device the
@@ -30,7 +30,7 @@ class PretrainHook(Hook):
     """
 
     def before_train(self, runner: Runner) -> None:
-        """Tell head and data set about the run.
+        """Tell model and data set about the run.
 
         Raises:
             ValueError: A loop without epochs, another data set than ``UnlabeledImages``, or as
@@ -49,7 +49,7 @@ class PretrainHook(Hook):
                 f"{type(loader.dataset).__name__}; it reads folders, lists and COCO files."
             )
         model = unwrap(runner.model)
-        model.head.set_epoch_length(len(loader))
+        model.on_epoch_length(len(loader))
         loader.dataset.record_bad_images(Path(runner.work_dir) / "bad_images.txt")
         device = next(model.parameters()).device
         if device.type == "cuda":
