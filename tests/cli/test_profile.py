@@ -47,7 +47,7 @@ def test_measures_prints_and_writes(images, tmp_path, capsys, monkeypatch):
     assert main([*words, "--out", "a/numbers.json", "--figure", "bars.png"]) == 0
     text = capsys.readouterr().out
     assert "% of step" in text
-    assert "step 1 of 2" in text
+    assert "then 2 to measure" in text
     assert "a/numbers.json" in text
     assert {path.name for path in tmp_path.iterdir()} == {"images", "a", "bars.png"}
     numbers = json.loads(Path("a/numbers.json").read_text())
@@ -150,7 +150,7 @@ def test_force_replaces(asked, tmp_path):
             "config must be a pre-training config",
         ),
         (CONFIG, ["--data", "nowhere"], "data_root/data_prefix must be a folder of images"),
-        (CONFIG, ["--batch-size", "7"], "a step must not take more images than there are"),
+        (CONFIG, ["--batch-size", "7"], "one epoch has no step: 6 samples over 1 process(es)"),
         (CONFIG, ["--amp"], "--amp needs an accelerator"),
         (CONFIG, ["--steps", "0"], "--steps must be >= 1"),
     ],

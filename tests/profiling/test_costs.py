@@ -5,20 +5,15 @@ from types import SimpleNamespace
 import image_folders
 import pytest
 import torch
-from profiles import Time, parts_of, save_images
+from chunked_model import make_model
+from profiles import Time
+from small_ssprl import LAYOUT, packed_batch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from mmssprl.profiling import (
-    loader_phases,
-)
+from mmssprl.profiling import loader_phases
 from mmssprl.profiling.loader_phases import measure_loader
 from mmssprl.profiling.saved_bytes import count_saved_bytes
-
-
-@pytest.fixture(scope="module")
-def images(tmp_path_factory):
-    return save_images(tmp_path_factory.mktemp("images"))
 
 
 class TestSavedBytes:
@@ -58,14 +53,12 @@ class TestSavedBytes:
         _, count = count_saved_bytes(module, lambda: checkpoint(module, x, use_reentrant=False))
         assert count == 4 * 5 * 3
 
-    def test_doubles_with_the_batch(self, images):
-        parts, batch = parts_of(images)
+    def test_grows_with_the_batch(self):
+        model = make_model()
 
         def count(num_images):
-            data = parts.core.data_preprocessor(
-                {"inputs": [crops[:num_images] for crops in batch["inputs"]]}, True
-            )
-            return count_saved_bytes(parts.core, lambda: parts.model(**data, mode="loss"))[1]
+            data = model.data_preprocessor(packed_batch(LAYOUT, num_images), True)
+            return count_saved_bytes(model, lambda: model(**data, mode="loss"))[1]
 
         two, three, four = count(2), count(3), count(4)
         assert four - three == three - two
@@ -134,13 +127,11 @@ class TestMeasureLoader:
 
     def test_loads_on_one_thread(self, cpu_time, monkeypatch):
         threads = []
-        dataset = SlowImages(cpu_time)
-        monkeypatch.setattr(
-            dataset, "load_image", lambda idx: threads.append(torch.get_num_threads())
-        )
+        note = lambda dataset, idx: threads.append(torch.get_num_threads())  # noqa: E731
+        monkeypatch.setattr(SlowImages, "load_image", note)
         torch.set_num_threads(3)
         try:
-            self.measure(dataset, [0, 1], batch_size=1)
+            self.measure(SlowImages(cpu_time), [0, 1], batch_size=1)
             threads.append(torch.get_num_threads())
         finally:
             torch.set_num_threads(1)
