@@ -9,6 +9,7 @@ from ..functional.phases import OPTIMIZER
 from ..models import FeatureQueue
 from ..profiling.machine import peak_bytes, reset_peak_bytes, usable_cores
 from ..profiling.profile import typical
+from ..profiling.saved_bytes import saved_bytes
 from ..profiling.training import MeasuringHook
 from .pace import LEAST_STEPS, Pace, fitting_images, scaled, with_loader
 
@@ -37,7 +38,8 @@ class PaceHook(MeasuringHook):
         def batch(images: int) -> dict:
             return {"inputs": [part[:images] for part in next(batches)["inputs"]]}
 
-        yield from self.count_activations(batch(unit))  # compiles as well
+        with saved_bytes(self.runner.model) as counts:
+            yield batch(unit)  # compiles as well
         with self.clock.step() as first:
             yield batch(unit)
         images = fitting_images(sum(first.values()) / 1e9, unit, full, unit)
@@ -53,7 +55,7 @@ class PaceHook(MeasuringHook):
             times.append(phases)
         mean_ms = typical(times)
         cores = usable_cores()
-        more_bytes = self.activation_bytes / unit * (full - images)
+        more_bytes = counts[0] / unit * (full - images)
         self.pace = Pace(
             step_s=with_loader(
                 scaled(sum(mean_ms.values()), mean_ms[OPTIMIZER], images, full) / 1000,

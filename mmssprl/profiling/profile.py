@@ -22,6 +22,7 @@ from ..errors import UserFileNotFoundError, UserValueError
 from ..functional.phases import BACKBONE_BACKWARD, COMMUNICATION, HEADS_BACKWARD
 from .machine import describe_machine, peak_bytes, reset_peak_bytes, usable_cores
 from .result import PHASES, Profile, Setting
+from .saved_bytes import saved_bytes
 from .training import MeasuringHook, read_config
 
 CPU_BATCH_SIZE = 2
@@ -118,15 +119,9 @@ def profile_training(
 
 
 def choose_batch_size(cfg: Config, batch_size: int | None) -> int:
-    """Return the images per process and step.
+    """Return the images per process and step: those that are asked for, which must be >= 1.
 
-    Args:
-        cfg: The config.
-        batch_size: None takes the config's, or on a CPU ``CPU_BATCH_SIZE``, but no less than
-            ``model.num_chunks``.
-
-    Raises:
-        ValueError: A batch size < 1.
+    None takes the config's, or on a CPU ``CPU_BATCH_SIZE``, but no less than ``model.num_chunks``.
     """
     if batch_size is not None:
         if batch_size < 1:
@@ -165,7 +160,8 @@ class ProfilingHook(MeasuringHook):
             f"{images} images loaded; {1 + _WARMUP_STEPS} steps to warm up, then {self.num_steps} "
             f"to measure, in {limit} at most"
         )
-        yield from self.count_activations(next(batches))
+        with saved_bytes(self.runner.model) as counts:
+            yield next(batches)
         deadline = time.perf_counter() + self.time_limit_s
         for _ in range(_WARMUP_STEPS):
             yield next(batches)
@@ -189,7 +185,7 @@ class ProfilingHook(MeasuringHook):
             loader=self.loader_cost,
             step_ms=step_ms,
             free_step_ms=free_step_ms,
-            activation_bytes=self.activation_bytes,
+            activation_bytes=counts[0],
             peak_bytes=peak_bytes(self.device),
         )
 

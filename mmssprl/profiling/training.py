@@ -22,7 +22,6 @@ from ..models import is_pretraining
 from ..shipped import config_file
 from .clock import PhaseClock
 from .loader_phases import measure_loader
-from .saved_bytes import count_saved_bytes
 
 _WITHOUT = ("runtime_info", "timer", "logger", "param_scheduler", "checkpoint", "sampler_seed")
 
@@ -50,7 +49,13 @@ def read_config(
         ValueError: No pre-training config, or ``amp`` without an accelerator.
     """
     path = config_file(config)
-    _require_pretraining(Config.fromfile(path))
+    cfg = Config.fromfile(path)
+    if not is_pretraining(cfg) or cfg.get("train_dataloader") is None:
+        raise UserValueError(
+            "config must be a pre-training config (a pre-training model and a train_dataloader), "
+            f"but {cfg.filename} has model.type={(cfg.get('model') or {}).get('type')!r}; the "
+            "shipped ones are in configs/ssprl."
+        )
     values = dict(cfg_options or {})
     if data is not None:
         values["train_dataloader.dataset.data_root"] = str(data)
@@ -63,15 +68,6 @@ def read_config(
     cfg.log_level = "WARNING"
     cfg.experiment_name = Path(work_dir).name  # two runs of one name would share their files
     return cfg
-
-
-def _require_pretraining(cfg: Config) -> None:
-    if not is_pretraining(cfg) or cfg.get("train_dataloader") is None:
-        kind = (cfg.get("model") or {}).get("type")
-        raise UserValueError(
-            "config must be a pre-training config (a pre-training model and a train_dataloader), "
-            f"but {cfg.filename} has model.type={kind!r}; the shipped ones are in configs/ssprl."
-        )
 
 
 class MeasuringHook(Hook):
@@ -95,7 +91,6 @@ class MeasuringHook(Hook):
         self.device = get_device()
         self.synchronize = torch.get_device_module(self.device).synchronize
         self.clock = PhaseClock(synchronize=self.synchronize)
-        self.activation_bytes = 0
         for name, part in (
             ("backward", phases.HEADS_BACKWARD),
             ("step", phases.OPTIMIZER),
@@ -113,21 +108,6 @@ class MeasuringHook(Hook):
             batches: Endless.
         """
         raise NotImplementedError
-
-    def count_activations(self, batch: dict) -> Iterator[dict]:
-        """Yield one batch, and count what the forward of its step keeps for the backward."""
-        model = self.runner.model
-        forward = model.forward
-
-        def counted(*args: Any, **kwargs: Any) -> Any:
-            losses, self.activation_bytes = count_saved_bytes(
-                model, lambda: forward(*args, **kwargs)
-            )
-            return losses
-
-        model.forward = counted
-        yield batch
-        del model.forward
 
     def _load_and_step(self) -> Iterator[dict]:
         dataset = self.loader.dataset
