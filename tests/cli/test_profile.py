@@ -144,15 +144,8 @@ def test_force_replaces(asked, tmp_path):
     ("config", "words", "message"),
     [
         ("nowhere.py", [], "config must be a config file, but there is none at nowhere.py"),
-        (
-            str(shipped("configs/benchmarks/classification/linear_resnet18_scenes.py")),
-            [],
-            "config must be a pre-training config",
-        ),
         (CONFIG, ["--data", "nowhere"], "data_root/data_prefix must be a folder of images"),
         (CONFIG, ["--batch-size", "7"], "one epoch has no step: 6 samples over 1 process(es)"),
-        (CONFIG, ["--amp"], "--amp needs an accelerator"),
-        (CONFIG, ["--steps", "0"], "--steps must be >= 1"),
     ],
 )
 def test_mistakes_of_the_measurement_are_one_message(config, words, message, images, capsys):

@@ -13,6 +13,7 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from profiles import CONFIG, save_images
 
+from mmssprl.errors import UserError
 from mmssprl.functional import phases
 from mmssprl.profiling import profile as profile_module
 from mmssprl.profiling import profile_training
@@ -21,6 +22,9 @@ from mmssprl.profiling.profile import ProfilingHook, choose_batch_size, mean_pha
 from mmssprl.profiling.result import PHASES
 from mmssprl.profiling.training import read_config
 from mmssprl.shipped import shipped
+
+LINEAR = shipped("configs/benchmarks/classification/linear_resnet18_scenes.py")
+TOY_DATA = {"_delete_": True, "type": "ToyData"}
 
 
 class TestMeans:
@@ -156,27 +160,19 @@ class TestProfileTraining:
                 r"batch_size must be a multiple of model\.num_chunks, but got 3 and 2",
             ),
             ({"amp": True}, r"--amp needs an accelerator"),
+            ({"data": "."}, r"must hold images"),
+            ({"data": "nowhere"}, r"missing; correct the path, or give .* by --data"),
+            (
+                {"data": None, "cfg_options": {"train_dataloader.dataset": TOY_DATA}},
+                r"type='UnlabeledImages', but got ToyData",
+            ),
+            ({"config": LINEAR}, r"must be a pre-training config .* but .*MultiLabel"),
         ],
     )
-    def test_mistakes(self, images, arguments, message):
-        with pytest.raises(ValueError, match=message):
-            profile_training(CONFIG, data=images, **arguments)
-
-    def test_no_data(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"missing; correct the path, or give .*--data"):
-            profile_training(CONFIG, data=tmp_path / "nowhere")
-        with pytest.raises(ValueError, match=r"must hold images"):
-            profile_training(CONFIG, data=tmp_path)
-
-    def test_other_data_sets(self):
-        options = {"train_dataloader.dataset": {"_delete_": True, "type": "ToyData"}}
-        with pytest.raises(ValueError, match=r"type='UnlabeledImages', but got ToyData"):
-            profile_training(CONFIG, cfg_options=options)
-
-    def test_other_configs(self, images):
-        config = shipped("configs/benchmarks/classification/linear_resnet18_scenes.py")
-        with pytest.raises(ValueError, match=r"must be a pre-training config .* but .*MultiLabel"):
-            profile_training(config, data=images)
+    def test_mistakes(self, images, tmp_path, monkeypatch, arguments, message):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(UserError, match=message):
+            profile_training(**{"config": CONFIG, "data": images, **arguments})
 
 
 class TestBatchSize:
