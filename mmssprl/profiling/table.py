@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import ceil
+from pathlib import Path
 
 from ..functional.phases import AUGMENT, COMMUNICATION, COPY, OPTIMIZER, SINKHORN
 from ..tables import csv_table
@@ -74,6 +75,8 @@ def advise(profile: Profile) -> str:
         hint = f": {_HINTS[name]}" if name in _HINTS else ""
         return f"the step, not its loader, sets the pace; {name} takes {percent:.0f} %{hint}."
     ways = [f"give it {ceil(needed)} cores and as many workers"]
+    if Path(setting.data).is_dir():
+        ways.append("put the images into one file with `tar cf photos.tar photos/`")
     if setting.num_small:
         ways.append(f"fewer than {setting.num_small} small views")
     decoding = 100 * profile.loader.ms[DECODE] / profile.loader.worker_ms

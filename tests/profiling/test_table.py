@@ -122,17 +122,21 @@ class TestAdvice:
         )
         assert "sets the pace" in advise(profile_with(num_workers=0, free_step_ms=1000.0))
 
-    def test_too_few_workers(self):
-        text = advise(profile_with(num_workers=4, num_small=6, free_step_ms=8.0))
+    def test_too_few_workers(self, tmp_path):
+        text = advise(
+            profile_with(num_workers=4, num_small=6, data=str(tmp_path), free_step_ms=8.0)
+        )
         assert text == (
             "the loader is the bottleneck: it needs 5.0 cores to keep up, but "
-            "train_dataloader.num_workers=4; give it 5 cores and as many workers, fewer than 6 "
-            "small views (reading and decoding is 30 % of it)."
+            "train_dataloader.num_workers=4; give it 5 cores and as many workers, put the "
+            "images into one file with `tar cf photos.tar photos/`, fewer than 6 small views "
+            "(reading and decoding is 30 % of it)."
         )
 
-    def test_too_few_cores(self):
+    def test_too_few_cores_and_one_file_already(self):
         text = advise(profile_with(cores=2.0, free_step_ms=10.0))
         assert "needs 4.0 cores to keep up, but each process has 2 cores" in text
+        assert "tar cf" not in text
         assert "small views" not in text
 
     def test_a_slow_disk(self):
