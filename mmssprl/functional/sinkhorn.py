@@ -96,4 +96,4 @@ def _logsumexp_over_ranks(values: Tensor) -> Tensor:
     ranks = values.new_empty(dist.get_world_size() * values.numel())
     with phase(COMMUNICATION):
         dist.all_gather_into_tensor(ranks, values)
-    return ranks.view(-1, values.numel()).logsumexp(dim=0)
+    return ranks.view(-1, values.numel()).logsumexp(dim=0)  # (W, K) -> (K,)

@@ -141,6 +141,7 @@ def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
     for group, cut, seen, places in zip(groups, packed, augmented, boxes, strict=True):
         displayed = (seen[:, 0] * std + mean).round().clamp(0, 255).to(torch.uint8)
         for slot in group.slots:
+            # (V P, 3, px, px) -> (V, P, px, px, 3), as pictures are drawn.
             part, shape = slice(slot.start, slot.stop), (slot.num_views, slot.num_patches)
             slots.append(
                 DrawnSlot(
