@@ -106,8 +106,8 @@ class SSPRL(PretrainingModel):
         run = _compiled_features() if self.compile_backbone else crop_features
         with phase(BACKBONE_FORWARD):
             scales = self.layout.split([self._in_chunks(run, crops) for crops in inputs])
-        # All that is left of the backward then, with what checkpointed chunks compute again. Not
-        # asked of each group: the first group's turn comes when all others are done.
+        # What is left of the backward then, with all that checkpointed chunks compute again. Not
+        # asked of the groups themselves: the first group's turn comes when all others are done.
         backward_goes_on_as(BACKBONE_BACKWARD, scales)
         return scales
 
@@ -171,8 +171,8 @@ class SSPRL(PretrainingModel):
 
 def crop_features(backbone: nn.Module, crops: Tensor) -> Tensor:
     """Run a backbone on crops (N_g, B, 3, px, px) and pool: features (N_g, B, C)."""
-    # Flattened with the channel last: no copy of what the preprocessor has laid out like this, and
-    # one of a part of it.
+    # (N_g, B, 3, px, px) -> (N_g B, 3, px, px), flattened with the channel last: no copy of what
+    # the preprocessor has laid out like this, and one of a part of it.
     images = crops.movedim(2, -1).flatten(0, 1).movedim(-1, 1)
     images = images.contiguous(memory_format=torch.channels_last)
     return pool(backbone(images)).unflatten(0, crops.shape[:2])
