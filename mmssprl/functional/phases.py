@@ -49,8 +49,10 @@ def backward_goes_on_as(name: str, tensors: Sequence[Tensor]) -> None:
     operations in reverse order: give tensors that were made after all of the part ``name``.
     """
     clock = _clock
+    if clock is None:
+        return
     trained = [tensor for tensor in tensors if tensor.requires_grad]
-    if clock is not None and trained:
+    if trained:
         register_multi_grad_hook(trained, lambda grads: clock.go_on_as(name))
 
 

@@ -105,7 +105,9 @@ class TestPhase:
     def test_breaks_no_compiled_graph(self):
         def function(x):
             with phases.phase("a"):
-                return x * 2
+                y = x * 2
+            phases.backward_goes_on_as("b", [y])
+            return y
 
         compiled = torch.compile(function, backend="eager", fullgraph=True)
         assert compiled(torch.ones(2)).tolist() == [2, 2]
