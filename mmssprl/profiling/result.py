@@ -71,7 +71,7 @@ class Profile:
         step_ms: Wall milliseconds of a step by phase, waiting for the device between phases:
             means over the middle half of the steps by length. Their sum is the step.
         free_step_ms: Wall milliseconds of a step without these waits, as in training.
-        activation_bytes: What one step keeps for its backward, see ``count_saved_bytes``.
+        activation_bytes: What one step keeps for its backward, see ``saved_bytes``.
         peak_bytes: Most memory in use, allocated on the device or resident on a CPU.
     """
 
@@ -111,7 +111,9 @@ class Profile:
             merged[_TABLE_NAMES.get(name, name)] += ms
         total = sum(self.step_ms.values())
         for name, ms in merged.items():
-            rows.append(Row("step", name, ms / batch, ms, 100 * ms / total))
+            # Not every model has every phase; of communication the table says why there is none.
+            if ms > 0 or name == phases.COMMUNICATION:
+                rows.append(Row("step", name, ms / batch, ms, 100 * ms / total))
         return rows
 
     def to_dict(self) -> dict[str, Any]:

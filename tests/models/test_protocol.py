@@ -87,7 +87,9 @@ def test_is_profiled(trained):
     assert profile.step_ms["rest"] > 0
     assert profile.step_ms["heads backward"] > 0
     assert profile.step_ms["optimizer"] > 0
-    assert profile.step_ms["Sinkhorn"] == profile.step_ms["backbone forward"] == 0
+    names = [row.name for row in profile.rows if row.part == "step"]
+    assert not {"Sinkhorn", "backbone forward", "backbone backward"} & set(names)
+    assert "communication" in names
     assert not profile.setting.is_frozen
     assert not profile.setting.queues_wait
     assert profile.activation_bytes > 0
