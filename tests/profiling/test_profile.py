@@ -11,7 +11,7 @@ import torch
 import toy_run  # noqa: F401  # registers ToyData
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
-from profiles import CONFIG, save_images
+from profiles import CONFIG, PROFILE, SETTING, save_images
 
 from mmssprl.errors import UserError
 from mmssprl.functional import phases
@@ -78,6 +78,24 @@ class TestMeans:
         assert len(times) == 4
         # Two steps at least, however late it is.
         assert len(list(hook.timed_steps(itertools.count(), 0.0, []))) == 2
+
+
+def test_on_a_device_as_many_steps_follow_that_wait_for_it_once(monkeypatch):
+    for name in ("reset_peak_bytes", "peak_bytes"):
+        monkeypatch.setattr(profile_module, name, lambda device: 7)
+    trained, waits = [], []
+    hook = ProfilingHook(1, 4, float("inf"), lambda line: None)
+    monkeypatch.setattr(hook, "_setting", lambda: SETTING)
+    hook.device, hook.clock, hook.loader_cost = "cuda", PhaseClock(), PROFILE.loader
+    hook.synchronize = lambda: waits.append(len(trained))
+    hook.runner = SimpleNamespace(model=torch.nn.Identity())
+    for batch in hook.steps(itertools.count()):
+        hook.runner.model(batch)
+        trained.append(batch)
+    assert trained == list(range(1 + 2 + 4 + 4))
+    assert waits == [11]
+    assert hook.profile.num_steps == 4
+    assert 0 < hook.profile.free_step_ms < sum(hook.profile.step_ms.values()) + 1
 
 
 @pytest.fixture(scope="module")
