@@ -41,15 +41,12 @@ Log = Callable[[str], object]
 def profile_training(
     config: str | Path,
     *,
-    data: str | Path | None = None,
     steps: int = 30,
     batch_size: int | None = None,
-    amp: bool = False,
-    compile: bool = False,
-    cfg_options: Mapping[str, Any] | None = None,
     launcher: Launcher = "none",
     time_limit_s: float = TIME_LIMIT_S,
     log: Log = lambda line: None,
+    **options: Any,
 ) -> Profile:
     """Run some steps of a pre-training, from random weights, and split their time.
 
@@ -58,17 +55,14 @@ def profile_training(
 
     Args:
         config: Pre-training config.
-        data: Replaces ``train_dataloader.dataset.data_root``.
         steps: Steps to measure >= 1, or >= 2 with several processes, where every other one leaves
             out the gradients' all-reduce.
         batch_size: Images per process and step; None takes the config's, or 2 on a CPU.
-        amp: Use mixed precision.
-        compile: Compile backbone and augmentation.
-        cfg_options: Values by dotted key that replace the config's.
         launcher: What started the processes; every one of them calls this.
         time_limit_s: Seconds from the end of the first step after which no step begins, but for
             the least number.
         log: Receives lines of progress.
+        options: ``data``, ``cfg_options``, ``amp`` and ``compile``, see ``read_config``.
 
     Returns:
         The profile; its times are those of this process.
@@ -91,15 +85,7 @@ def profile_training(
         TemporaryDirectory() as work_dir,
         torch.random.fork_rng(devices=[]),
     ):
-        cfg = read_config(
-            config,
-            work_dir=work_dir,
-            data=data,
-            amp=amp,
-            compile=compile,
-            cfg_options=cfg_options,
-            launcher=launcher,
-        )
+        cfg = read_config(config, work_dir=work_dir, launcher=launcher, **options)
         config_batch_size = cfg.train_dataloader.batch_size
         cfg.train_dataloader.batch_size = chosen = choose_batch_size(cfg, batch_size)
         check_pretraining(cfg)  # once more, with this batch

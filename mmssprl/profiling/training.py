@@ -41,7 +41,7 @@ def read_config(
         work_dir: An empty folder that is deleted afterwards.
         data: Replaces ``train_dataloader.dataset.data_root``.
         cfg_options: Values by dotted key that replace the config's.
-        options: Others of ``prepare_train_config``.
+        options: ``amp``, ``compile`` and ``launcher`` of ``prepare_train_config``.
 
     Raises:
         FileNotFoundError: No such config.
