@@ -5,6 +5,7 @@ import os
 
 from mmengine.config import Config
 from mmengine.runner import Runner
+from small_ssprl import BACKBONE
 
 LAYOUT = {
     "image_px": 16,
@@ -20,16 +21,7 @@ def make_runner(images, work_dir, max_epochs=2, **overrides):
             "model": {
                 "type": "SSPRL",
                 "layout": LAYOUT,
-                "backbone": {
-                    "type": "ResNet",
-                    "depth": 18,
-                    "stem_channels": 8,
-                    "base_channels": 8,
-                    "num_stages": 1,
-                    "strides": (1,),
-                    "dilations": (1,),
-                    "out_indices": (0,),
-                },
+                "backbone": BACKBONE,
                 "neck": {
                     "type": "MultiHeadNeck",
                     "in_channels": 8,
