@@ -226,6 +226,7 @@ class ViewLayout:
         scales: list[list[Tensor]] = [[] for _ in range(self.num_scales)]
         for group, crops in zip(self.groups, packed, strict=True):
             for slot in group.slots:
+                # (V P, B, ...) -> (V, P, B, ...): crops lie view by view.
                 views = crops[slot.start : slot.stop]
                 scales[slot.scale].append(views.unflatten(0, (slot.num_views, slot.num_patches)))
         return [views[0] if len(views) == 1 else torch.cat(views) for views in scales]

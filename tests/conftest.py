@@ -6,23 +6,21 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from default_scope import own_default_scope
 from mmcv_builds import IS_COMPILED
-from mmengine.registry import DefaultScope
 
 torch.set_num_threads(1)
 
 
-def forget_default_scope() -> Iterator[None]:
+def in_own_default_scope() -> Iterator[None]:
     """Forget the registry scope that a runner sets for the whole process."""
-    before = DefaultScope._instance_dict.copy()
-    yield
-    # Not emptied in place: ``overwrite_default_scope`` puts another dict here.
-    DefaultScope._instance_dict = before
+    with own_default_scope():
+        yield
 
 
 # The scopes that a module's shared fixtures set, and those that a test sets.
-own_default_scope_of_module = pytest.fixture(autouse=True, scope="module")(forget_default_scope)
-own_default_scope_of_test = pytest.fixture(autouse=True)(forget_default_scope)
+own_default_scope_of_module = pytest.fixture(autouse=True, scope="module")(in_own_default_scope)
+own_default_scope_of_test = pytest.fixture(autouse=True)(in_own_default_scope)
 
 
 def missing_for_full() -> list[str]:

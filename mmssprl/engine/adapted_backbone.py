@@ -15,7 +15,7 @@ from mmpretrain.models.backbones.resnet import get_expansion
 from torch import Tensor, nn
 
 from ..errors import UserValueError
-from ..models.ssprl import pool
+from ..functional.pooling import pool
 from ..registry import MODELS, class_of
 from ..weights import build_backbone, check_fit, find_config, read_backbone
 from .build_errors import explain_build_errors

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,6 +10,7 @@ import torch
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.dist import is_main_process
+from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.model import MMDistributedDataParallel, revert_sync_batchnorm
 from mmengine.registry import MODEL_WRAPPERS, RUNNERS
@@ -164,6 +165,7 @@ def run(
     *,
     out: str | Path | None = None,
     overwrite: bool = False,
+    hooks: Sequence[Hook] = (),
 ) -> None:
     """Build the runner of a prepared config, train or test, and leave the process group.
 
@@ -173,6 +175,7 @@ def run(
         out: File for the metrics of a test, as JSON; one that is there is replaced.
         overwrite: Delete the checkpoints of another training in ``work_dir``, once everything
             else is right.
+        hooks: Join those of the config.
 
     Raises:
         FileNotFoundError, ValueError: As ``check_data`` and ``check_fit_of_checkpoint``, before the
@@ -180,16 +183,22 @@ def run(
         TypeError, ValueError: As ``explain_build_errors``.
     """
     with explain_build_errors(cfg):
-        _run(cfg, task, out, overwrite)
+        _run(cfg, task, out, overwrite, hooks)
 
 
 def _run(
-    cfg: Config, task: Literal["train", "test"], out: str | Path | None, overwrite: bool
+    cfg: Config,
+    task: Literal["train", "test"],
+    out: str | Path | None,
+    overwrite: bool,
+    hooks: Sequence[Hook],
 ) -> None:
     if cfg.launcher != "none" and get_device() == "cpu":
         # mmengine selects a CUDA device before it joins the group, so the CPU group comes first.
         torch.distributed.init_process_group("gloo")
     runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
+    for hook in hooks:
+        runner.register_hook(hook)
     log_operators(cfg)
     check_data(runner, task)
     check_fit_of_checkpoint(runner, task)

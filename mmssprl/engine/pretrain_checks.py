@@ -11,14 +11,8 @@ from mmengine.config import Config
 from mmengine.device import get_device
 
 from ..errors import UserRuntimeError, UserValueError
+from ..models import is_pretraining
 from ..pyramid import ViewLayout
-
-
-def is_pretraining(cfg: Config) -> bool:
-    """Whether the config trains ``SSPRL``."""
-    model = cfg.get("model")
-    kind = model.get("type") if isinstance(model, Mapping) else None
-    return str(kind).split(".")[-1] == "SSPRL"
 
 
 def check_pretraining(cfg: Config) -> None:
@@ -38,9 +32,9 @@ def check_pretraining(cfg: Config) -> None:
     counts = wrapper.get("accumulative_counts", 1) if isinstance(wrapper, Mapping) else 1
     if counts != 1:
         raise UserValueError(
-            "optim_wrapper.accumulative_counts must be 1 for SSPRL, whose assignment, queues and "
-            f"freezing count whole updates, but got {counts!r}; leave it out. For a batch N times "
-            "as large multiply train_dataloader.batch_size by N and set model.num_chunks=N."
+            "optim_wrapper.accumulative_counts must be 1 in pre-training, where queues, targets "
+            f"and freezing count whole updates, but got {counts!r}; leave it out. For a batch N "
+            "times as large multiply train_dataloader.batch_size by N and set model.num_chunks=N."
         )
     num_chunks = cfg.model.get("num_chunks", 1)
     if not isinstance(num_chunks, int) or num_chunks < 1:
@@ -101,11 +95,11 @@ def use_compile(cfg: Config) -> None:
     """Turn on what a pre-training can compile.
 
     Raises:
-        ValueError: Another model than ``SSPRL``.
+        ValueError: Another model than a ``PretrainingModel``.
     """
     if not is_pretraining(cfg):
         raise UserValueError(
-            f"--compile is for pre-training (model.type='SSPRL'), but {cfg.filename} trains "
+            f"--compile is for pre-training, but {cfg.filename} trains "
             f"{(cfg.get('model') or {}).get('type')}; leave it out."
         )
     cfg.model.compile_backbone = True

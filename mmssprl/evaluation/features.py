@@ -14,7 +14,7 @@ from torchvision.transforms.v2 import functional as transforms
 
 from ..datasets.image_reading import read_image
 from ..errors import UserValueError
-from ..models.ssprl import pool
+from ..functional.pooling import pool
 from ..progress import watch
 
 RESIZE_RATIO = 256 / 224

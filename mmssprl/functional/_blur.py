@@ -45,6 +45,7 @@ def blur(x: Tensor, params: GaussianBlurParams) -> Tensor:
     # Dense products beat shifting and adding, which takes a pass over the image per tap.
     columns = _blur_matrix(height, params.sigma, reach)
     rows = columns if width == height else _blur_matrix(width, params.sigma, reach)
+    # (N, 3, H, W) -> (N, 3 H, W): one matrix for all rows of a sample, then one for its columns.
     lines = x.reshape(num, 3 * height, width).bmm(rows.transpose(1, 2))
     blurred = torch.stack([columns.bmm(plane) for plane in lines.chunk(3, dim=1)], dim=1)
     return torch.where((params.sigma > 0)[:, None, None, None], blurred, x)

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from ..errors import UserValueError
 from ._blur import box_radius
-from ._photometric_params import PhotometricParams
+from ._cpu_arguments import Changes, Source, Target
+from ._photometric_params import ColorJitterParams, PhotometricParams
 
 _PARTS_PER_THREAD = 4  # samples differ in cost; more parts even that out
 _IDENTITY_FACTORS = (1.0, 1.0, 1.0, 0.0)
@@ -53,25 +54,15 @@ def augment(
     shape = (*leading, height, width, 3) if channels_last else tuple(images.shape)
     result = torch.empty(shape, dtype=torch.float32)
     if result.numel():
-        memory, starts, strides = _memory(images)
-        none = np.empty(0, np.float32 if images.dtype == torch.uint8 else np.uint8)
-        _run(
-            len(starts),
-            *((memory, none) if images.dtype == torch.uint8 else (none, memory)),
-            starts,
-            strides,
-            (height, width),
-            *_arrays(params, len(starts), height, width),
-            np.array(scale, np.float32),
-            np.array(shift, np.float32),
-            channels_last,
-            result.view(-1).numpy(),
-        )
+        source = _source(images)
+        changes = _changes(params, len(source.starts), height, width)
+        values = result.view(-1).numpy()
+        target = Target(values, channels_last, *(np.array(t, np.float32) for t in (scale, shift)))
+        _run(source, changes, target)
     return result.movedim(-1, -3) if channels_last else result
 
 
-def _memory(images: Tensor) -> tuple[np.ndarray, np.ndarray, tuple[int, int, int]]:
-    """The values as they lie, each sample's begin, the steps to the next row, channel and pixel."""
+def _source(images: Tensor) -> Source:
     channel, row, pixel = images.stride()[-3:]
     # The step along a single pixel may be any number.
     pixel = 1 if images.shape[-1] == 1 else pixel
@@ -85,36 +76,43 @@ def _memory(images: Tensor) -> tuple[np.ndarray, np.ndarray, tuple[int, int, int
         (size - 1) * step for size, step in zip(images.shape, images.stride(), strict=True)
     )
     memory = images.as_strided((span,), (1,)).numpy()
-    return memory, starts.flatten().numpy(), (row, channel, pixel)
+    as_levels = images.dtype == torch.uint8
+    none = np.empty(0, np.float32 if as_levels else np.uint8)
+    return Source(
+        levels=memory if as_levels else none,
+        values=none if as_levels else memory,
+        starts=starts.flatten().numpy(),
+        strides=(row, channel, pixel),
+        size=(images.shape[-2], images.shape[-1]),
+    )
 
 
-def _arrays(params: PhotometricParams, num: int, height: int, width: int) -> list[np.ndarray]:
-    """What the kernel wants to know about each sample, from ``flip`` to ``column_weights``.
-
-    In numpy: torch's own threads, unlike numpy's, hang in a forked child.
-    """
+def _changes(params: PhotometricParams, num: int, height: int, width: int) -> Changes:
     flip, jitter, grayscale, blur = params
     nothing = torch.zeros(num, dtype=torch.bool)
     if jitter is None:
-        order = torch.arange(4).expand(num, 4)
         factors = torch.tensor(_IDENTITY_FACTORS).expand(num, 4)
-    else:
-        order, factors = jitter
-    typed = (
-        (nothing if flip is None else flip, np.bool_),
-        (order, np.int64),
-        (factors, np.float32),
-        (nothing if grayscale is None else grayscale, np.bool_),
-        (torch.zeros(num) if blur is None else blur.sigma, np.float64),
-    )
-    *arrays, sigma = (np.ascontiguousarray(t.cpu().numpy(), dtype) for t, dtype in typed)
+        jitter = ColorJitterParams(torch.arange(4).expand(num, 4), factors)
+
+    def array(values: Tensor, dtype: type) -> np.ndarray:
+        # Torch's own threads, unlike numpy's, hang in a forked child: so numpy does what follows.
+        return np.ascontiguousarray(values.cpu().numpy(), dtype)
+
+    sigma = array(torch.zeros(num) if blur is None else blur.sigma, np.float64)
     if not np.isfinite(sigma).all():
         raise UserValueError(f"sigma must be finite, but got {sigma.tolist()}; draw it anew.")
     radius = box_radius(sigma)
     reach = np.ceil(radius).astype(np.int64)
     row_weights = _line_weights(width, radius, reach)
-    columns = row_weights if width == height else _line_weights(height, radius, reach)
-    return [*arrays, reach, row_weights, columns]
+    return Changes(
+        flip=array(nothing if flip is None else flip, np.bool_),
+        order=array(jitter.order, np.int64),
+        factors=array(jitter.factors, np.float32),
+        gray=array(nothing if grayscale is None else grayscale, np.bool_),
+        reach=reach,
+        row_weights=row_weights,
+        column_weights=row_weights if width == height else _line_weights(height, radius, reach),
+    )
 
 
 def _line_weights(size: int, radius: np.ndarray, reach: np.ndarray) -> np.ndarray:
@@ -140,16 +138,17 @@ def _line_weights(size: int, radius: np.ndarray, reach: np.ndarray) -> np.ndarra
     return weights
 
 
-def _run(num: int, *arguments: object) -> None:
+def _run(source: Source, changes: Changes, target: Target) -> None:
+    num = len(source.starts)
     num_threads = min(torch.get_num_threads(), num)
     if num_threads == 1:
-        _call(*arguments, 0, num)
+        _call(source, changes, target, 0, num)
         return
     num_parts = min(num, num_threads * _PARTS_PER_THREAD)
     bounds = [num * i // num_parts for i in range(num_parts + 1)]
     parts = zip(bounds, bounds[1:], strict=False)
     pool = _pool(torch.get_num_threads())  # of one size, whatever the number of samples
-    jobs = [pool.submit(_call, *arguments, *part) for part in parts]
+    jobs = [pool.submit(_call, source, changes, target, *part) for part in parts]
     for job in jobs:
         job.result()
 

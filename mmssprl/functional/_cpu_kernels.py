@@ -17,6 +17,7 @@ from numba import njit
 from numpy import ndarray as Array
 
 from ._color import BRIGHTNESS, CONTRAST, GRAY_WEIGHTS, HUE, SATURATION
+from ._cpu_arguments import Changes, Source, Target
 
 _BLOCK_PIXELS = 1024  # 12 KiB
 _GROUP = 7  # taps added at a time: as many as a blur up to sigma 1.41 has
@@ -213,37 +214,16 @@ def _blur_columns(
         y = stop
 
 
-def _augment(
-    levels: Array, values: Array, starts: Array, strides: tuple[int, int, int],
-    size: tuple[int, int], flip: Array, order: Array, factors: Array, gray: Array, reach: Array,
-    row_weights: Array, column_weights: Array, scale: Array, shift: Array, interleaved: bool,
-    out: Array, first: int, last: int,
-) -> None:  # fmt: skip
+def _augment(source: Source, changes: Changes, target: Target, first: int, last: int) -> None:
     """Augment the samples ``first`` to ``last - 1`` of N.
 
     Mirror, jitter, gray, blur, ``* scale + shift``, in this order. What a sample's parameters leave
     out costs nothing and changes no bit.
-
-    Args:
-        levels: uint8, the memory that holds the samples, or empty.
-        values: float32, as ``levels``; one of them is empty, so that both types share one kernel.
-        starts: (N,) int64, index of each sample's first value in there.
-        strides: Steps in there to the next row, channel and pixel: the pixel's is 1, or it is 3 and
-            the channel's is 1.
-        size: H and W, at least 1.
-        flip: (N,) bool.
-        order: (N, 4) int64, as in ``ColorJitterParams``.
-        factors: (N, 4) float32, as ``order``.
-        gray: (N,) bool.
-        reach: (N,) int64, R of each sample's blur; 0 is no blur.
-        row_weights: (N, n, T) float32, weights of the pixels of a row, as `_cpu_batch` has them.
-        column_weights: As ``row_weights``.
-        scale, shift: (3,) float32, per channel.
-        interleaved: Whether ``out`` holds (N, H, W, 3) or (N, 3, H, W).
-        out: (N * 3 * L,) float32, written.
-        first, last: Indices of samples.
     """
-    height, width = size
+    # Taken apart once: the loops below read plain variables.
+    levels, values, starts, strides, (height, width) = source
+    flip, order, factors, gray, reach, row_weights, column_weights = changes
+    out, interleaved, scale, shift = target
     area, rows = height * width, max(1, _BLOCK_PIXELS // width)
     slack = 3 * reach[first:last].max()
     block = np.zeros((3, slack + rows * width + slack), np.float32)
@@ -255,18 +235,19 @@ def _augment(
             if order[n, k] == CONTRAST and contrast != _ONE:
                 contrast_at = k
         has_contrast, blurred = contrast_at < 4, reach[n] > 0
-        # Phase 0: up to contrast, which blends with the mean of the whole image; 1: from there up
+        # Stage 0: up to contrast, which blends with the mean of the whole image; 1: from there up
         # to the blur of the rows; 2: the blur of the columns, which needs all rows.
-        for phase in range(0 if has_contrast else 1, 3 if blurred else 2):
-            resume = phase == 1 and has_contrast
+        for stage in range(0 if has_contrast else 1, 3 if blurred else 2):
+            resume = stage == 1 and has_contrast
             if resume:
                 lift = np.float32((1.0 - np.float64(contrast)) * total / area)
             for y in range(0, height, rows):
                 begin, end = y * width, min(y + rows, height) * width
                 here, there = slice(begin, end), slice(slack, slack + end - begin)
-                at, store = (here, plane) if phase == 0 else (there, block)
+                # Only stage 0 must keep the whole image, for the mean is known at its end.
+                at, store = (here, plane) if stage == 0 else (there, block)
                 rgb = (store[0, at], store[1, at], store[2, at])
-                if phase == 2:
+                if stage == 2:
                     for c in range(3):
                         _blur_columns(plane[c], column_weights[n], reach[n], y, width, rgb[c])
                 else:
@@ -280,15 +261,15 @@ def _augment(
                         _load(values, start, strides, _ONE, flip[n], line, rgb)
                     step, stop = (contrast_at + 1, 4) if resume else (0, contrast_at)
                     _jitter_(rgb, order[n], factors[n], step, stop)
-                    if phase == 0:
+                    if stage == 0:
                         total += np.float64(_gray_sum(rgb))
                         continue
                     if gray[n]:
                         _gray_(rgb)
                     if blurred:
                         for c in range(3):
-                            target, weights = plane[c, here], row_weights[n]
-                            _blur_rows(block[c], slack, weights, reach[n], width, target)
+                            weights, out_rows = row_weights[n], plane[c, here]
+                            _blur_rows(block[c], slack, weights, reach[n], width, out_rows)
                         continue
                 place = 3 * n * area + (3 if interleaved else 1) * begin
                 _store(rgb, scale, shift, interleaved, area, out[place:])

@@ -169,12 +169,7 @@ def params_are_free(images: Tensor) -> bool:
 
 
 def _apply(images: Tensor, params: PhotometricParams) -> Tensor:
-    if images.ndim != 4:
-        raise UserValueError(
-            f"images must be a batch (N, 3, H, W), but got {tuple(images.shape)}; "
-            "add the batch dimension, or convert to RGB."
-        )
-    _check(images, params)
+    _check(images, params, max_dims=4)
     as_levels = images.dtype == torch.uint8
     if params_are_free(images):
         scale = (255.0 if as_levels else 1.0,) * 3
@@ -198,8 +193,8 @@ def _moved(params: PhotometricParams, device: torch.device) -> PhotometricParams
     )
 
 
-def _check(images: Tensor, params: PhotometricParams) -> None:
-    if images.ndim < 4 or images.shape[-3] != 3:
+def _check(images: Tensor, params: PhotometricParams, max_dims: float = math.inf) -> None:
+    if not 4 <= images.ndim <= max_dims or images.shape[-3] != 3:
         raise UserValueError(
             f"images must be a batch (N, 3, H, W), but got {tuple(images.shape)}; "
             "add the batch dimension, or convert to RGB."

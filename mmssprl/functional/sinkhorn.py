@@ -20,6 +20,7 @@ from torch import Tensor
 from torch import distributed as dist
 
 from ..errors import UserValueError
+from .phases import COMMUNICATION, SINKHORN, phase
 
 
 def sinkhorn(scores: Tensor, *, epsilon: float = 0.05, num_iters: int = 3) -> Tensor:
@@ -69,7 +70,7 @@ def sinkhorn_jointly(
                 "sinkhorn: scores must be a floating matrix (B, K), "
                 f"but got {scores.dtype} of shape {tuple(scores.shape)}."
             )
-    with torch.autocast(problems[0].device.type, enabled=False):
+    with phase(SINKHORN), torch.autocast(problems[0].device.type, enabled=False):
         # The constant shift cancels in the result; it keeps the numbers that matter, those of
         # scores near 1, small and therefore exact.
         log_kernels = [(scores.float() - 1) / epsilon for scores in problems]
@@ -93,5 +94,6 @@ def _logsumexp_over_ranks(values: Tensor) -> Tensor:
     if not (dist.is_available() and dist.is_initialized()):
         return values
     ranks = values.new_empty(dist.get_world_size() * values.numel())
-    dist.all_gather_into_tensor(ranks, values)
-    return ranks.view(-1, values.numel()).logsumexp(dim=0)
+    with phase(COMMUNICATION):
+        dist.all_gather_into_tensor(ranks, values)
+    return ranks.view(-1, values.numel()).logsumexp(dim=0)  # (W, K) -> (K,)

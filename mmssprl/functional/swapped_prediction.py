@@ -35,6 +35,7 @@ def swapped_prediction_loss(scores: Tensor, codes: Tensor, *, temperature: float
             f"with A <= V, but got {tuple(scores.shape)} and {tuple(codes.shape)}."
         )
     log_probs = log_softmax(scores, temperature)
+    # (A, N, K): for each target the sum over all views but its own.
     others = log_probs.sum(dim=0) - log_probs[:num_targets]
     return -(codes * others).sum(dim=-1).mean() / (num_views - 1)
 

@@ -5,6 +5,7 @@ import mmpretrain.models  # noqa: F401
 from .feature_queue import FeatureQueue
 from .multi_head_neck import MultiHeadNeck
 from .multi_label import MultiLabelClassifier, MultiLabelLoss
+from .protocol import LossTerm, PretrainingModel, is_pretraining
 from .prototypes import CorrelationLearner, Prototypes
 from .pyramid_preprocessor import PyramidPreprocessor
 from .sinkhorn_head import SinkhornHead
@@ -13,11 +14,14 @@ from .ssprl import SSPRL
 __all__ = [
     "CorrelationLearner",
     "FeatureQueue",
+    "LossTerm",
     "MultiHeadNeck",
     "MultiLabelClassifier",
     "MultiLabelLoss",
+    "PretrainingModel",
     "Prototypes",
     "PyramidPreprocessor",
     "SSPRL",
     "SinkhornHead",
+    "is_pretraining",
 ]

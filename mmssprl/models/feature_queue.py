@@ -63,6 +63,8 @@ class FeatureQueue(nn.Module):
         Args:
             embeddings: (2, R, D), unit norm.
         """
+        # A row's slot is its number modulo L, so the next slot needs no state of its own. The rows
+        # fill the slots from ``start`` to the ring's end, and what is left those from 0 on.
         self.num_pushed += embeddings.shape[1]
         newest = embeddings[:, -self.length :]
         rows = newest.shape[1]

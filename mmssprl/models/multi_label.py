@@ -10,8 +10,8 @@ from mmpretrain.models import ImageClassifier
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..functional.pooling import pool
 from ..registry import MODELS
-from .ssprl import pool
 
 
 @MODELS.register_module()

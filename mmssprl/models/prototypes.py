@@ -29,14 +29,11 @@ class Prototypes(_UnitRows):
 
     Args:
         in_channels: D, size of the embeddings.
-        num_prototypes: K_s.
+        out_channels: K_s.
 
     Attributes:
         weight: (K_s, D), rows of unit norm.
     """
-
-    def __init__(self, in_channels: int, num_prototypes: int) -> None:
-        super().__init__(in_channels, num_prototypes)
 
     def forward(self, embeddings: Tensor, frozen: bool = False) -> Tensor:
         """Score embeddings (..., D) of unit norm: cosines (..., K_s).
@@ -53,15 +50,12 @@ class CorrelationLearner(_UnitRows):
     and its rows are L2-normalised, and its output is divided by tau before the softmax.
 
     Args:
-        num_prototypes: K_s of the patch scale.
-        num_image_prototypes: K_0.
+        in_channels: K_s of the patch scale.
+        out_channels: K_0.
 
     Attributes:
         weight: (K_0, K_s), rows of unit norm.
     """
-
-    def __init__(self, num_prototypes: int, num_image_prototypes: int) -> None:
-        super().__init__(num_prototypes, num_image_prototypes)
 
     def forward(self, mean_predictions: Tensor, frozen: bool = False) -> Tensor:
         """Map mu(P_s) (..., K_s) to cosines (..., K_0) with the image's prototypes.

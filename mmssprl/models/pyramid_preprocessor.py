@@ -13,6 +13,7 @@ from mmengine.model import BaseDataPreprocessor
 from torch import Generator, Tensor
 
 from ..errors import UserValueError
+from ..functional.phases import AUGMENT, COPY, phase
 from ..functional.photometric import (
     PhotometricParams,
     apply_photometric,
@@ -114,13 +115,14 @@ class PyramidPreprocessor(BaseDataPreprocessor):
             ValueError: Inputs that do not have the layout's groups.
         """
         packed = data["inputs"]
-        self._check_inputs(packed)
-        packed = self.cast_data(list(packed))
-        generator = self._next_generator(packed[0].device) if training else None
-        return {
-            "inputs": [self._process(crops.transpose(0, 1), generator) for crops in packed],
-            "data_samples": None,
-        }
+        with phase(AUGMENT):
+            self._check_inputs(packed)
+            with phase(COPY):
+                packed = self.cast_data(list(packed))
+            generator = self._next_generator(packed[0].device) if training else None
+            # (B, N_g, 3, px, px) -> (N_g, B, 3, px, px): from here on the views come first.
+            views = [self._process(crops.transpose(0, 1), generator) for crops in packed]
+        return {"inputs": views, "data_samples": None}
 
     def _process(self, views: Tensor, generator: Generator | None) -> Tensor:
         params = PhotometricParams()

@@ -94,20 +94,19 @@ class SinkhornHead(BaseModule):
         self.beta = [1.0, *_per_level(beta, num_levels, "beta", 0)]  # beta_0 enters no term
         if variant not in ("paper", "released"):
             raise UserValueError(f"variant must be 'paper' or 'released', but got {variant!r}.")
-        for name, value, low in (
-            ("num_prototypes", num_prototypes, 1),
-            ("num_iters", num_iters, 1),
-            ("cross_weight", cross_weight, 0),
-            ("queue_length", queue_length, 0),
-            ("queue_start_epoch", queue_start_epoch, 0),
-            ("freeze_epochs", freeze_epochs, 0),
-            ("freeze_iters", freeze_iters, 0),
+        for name, value, is_valid, rule in (
+            ("num_prototypes", num_prototypes, num_prototypes >= 1, ">= 1"),
+            ("num_iters", num_iters, num_iters >= 1, ">= 1"),
+            ("cross_weight", cross_weight, cross_weight >= 0, ">= 0"),
+            ("temperature", temperature, temperature > 0, "> 0"),
+            ("epsilon", epsilon, epsilon > 0, "> 0"),
+            ("queue_length", queue_length, queue_length >= 0, ">= 0"),
+            ("queue_start_epoch", queue_start_epoch, queue_start_epoch >= 0, ">= 0"),
+            ("freeze_epochs", freeze_epochs, freeze_epochs >= 0, ">= 0"),
+            ("freeze_iters", freeze_iters, freeze_iters >= 0, ">= 0"),
         ):
-            if value < low:
-                raise UserValueError(f"{name} must be >= {low}, but got {value}.")
-        for name, value in (("temperature", temperature), ("epsilon", epsilon)):
-            if value <= 0:
-                raise UserValueError(f"{name} must be > 0, but got {value}.")
+            if not is_valid:
+                raise UserValueError(f"{name} must be {rule}, but got {value}.")
         if freeze_epochs and freeze_iters:
             raise UserValueError(
                 f"give freeze_epochs or freeze_iters, but got {freeze_epochs} and {freeze_iters}."
@@ -128,11 +127,11 @@ class SinkhornHead(BaseModule):
         self.freeze_epochs = freeze_epochs
         self.freeze_iters = freeze_iters
 
-        shared = None
         if share_prototypes:
-            shared = Prototypes(in_channels, num_prototypes)
             counts = [num_prototypes] * (num_levels + 1)
-        self.prototypes = nn.ModuleList(shared or Prototypes(in_channels, k) for k in counts)
+            self.prototypes = nn.ModuleList([Prototypes(in_channels, num_prototypes)] * len(counts))
+        else:
+            self.prototypes = nn.ModuleList(Prototypes(in_channels, k) for k in counts)
         self.correlation = nn.ModuleList(
             CorrelationLearner(k, num_prototypes) for k in (counts[1:] if with_cross else ())
         )
@@ -155,13 +154,13 @@ class SinkhornHead(BaseModule):
     @property
     def is_frozen(self) -> bool:
         """Whether prototypes and correlation learners stay as they are in the coming step."""
-        freeze_iters = self.freeze_iters or self._iterations("freeze_epochs")
+        freeze_iters = self.freeze_iters or self._iterations("freeze_epochs", self.freeze_epochs)
         return self.num_iterations < freeze_iters
 
     @property
     def uses_queues(self) -> bool:
         """Whether the coming step has reached the queues' first epoch."""
-        return self.num_iterations >= self._iterations("queue_start_epoch")
+        return self.num_iterations >= self._iterations("queue_start_epoch", self.queue_start_epoch)
 
     def set_epoch_length(self, num_iters: int) -> None:
         """Tell how many iterations an epoch has; needed where a setting counts epochs."""
@@ -194,26 +193,22 @@ class SinkhornHead(BaseModule):
         self._check(embeddings)
         with torch.autocast(embeddings[0].device.type, enabled=False):
             embeddings = [z.float() for z in embeddings]
-            frozen = self.is_frozen
+            frozen, tau = self.is_frozen, self.temperature
             for prototypes in self.prototypes:
                 prototypes.normalize_()
             scores = [c(z, frozen) for c, z in zip(self.prototypes, embeddings, strict=True)]
-            codes = self._assign(embeddings, scores)
+            codes = self._assign(scores)
             losses = {}
             for s in self.assigned_scales:
                 # (V, M_s, B, K_s) -> (V, M_s B, K_s): the mean over rows is sum_m 1 / M_s.
-                term = swapped_prediction_loss(
-                    scores[s].flatten(1, 2), codes[s], temperature=self.temperature
-                )
+                term = swapped_prediction_loss(scores[s].flatten(1, 2), codes[s], temperature=tau)
                 losses[f"loss_pyramid_s{s}"] = self.alpha[s] * term
             for s, learner in enumerate(self.correlation, start=1):
                 learner.normalize_()
                 cross_scores = learner(self._mean_prediction(scores[s]), frozen)
+                all_pairs = self.variant == "released"
                 term = cross_scale_loss(
-                    cross_scores,
-                    codes[0],
-                    temperature=self.temperature,
-                    all_pairs=self.variant == "released",
+                    cross_scores, codes[0], temperature=tau, all_pairs=all_pairs
                 )
                 losses[f"loss_cross_s{s}"] = self.cross_weight * self.beta[s] * term
         if self.training:
@@ -227,30 +222,36 @@ class SinkhornHead(BaseModule):
         return scores.mean(dim=1)
 
     @torch.no_grad()
-    def _assign(self, embeddings: Sequence[Tensor], scores: Sequence[Tensor]) -> list[Tensor]:
+    def _assign(self, scores: Sequence[Tensor]) -> list[Tensor]:
         """Codes (2, M_s B, K_s) of the scales in ``assigned_scales``, on both pyramids."""
-        problems = []
+        problems, num_rows = [], []
         for s in self.assigned_scales:
+            # (V, M_s, B, K_s) -> (2, M_s B, K_s): small views, which come last, get no codes.
             rows = scores[s][:NUM_PYRAMIDS].flatten(1, 2)
-            queue = self.queues[s]
-            if queue is not None and queue.is_full and self.uses_queues:
-                # Scored by today's prototypes; these rows only help to balance, see below.
-                rows = torch.cat([rows, self.prototypes[s](queue.features)], dim=1)
-            problems += list(rows)
+            num_rows.append(rows.shape[1])
+            if self.queue_takes_part(s):
+                # Older embeddings, scored by today's prototypes: (2, M_s B + L, K_s).
+                rows = torch.cat([rows, self.prototypes[s](self.queues[s].features)], dim=1)
+            problems += list(rows)  # each pyramid is an assignment of its own
         codes = sinkhorn_jointly(problems, epsilon=self.epsilon, num_iters=self.num_iters)
-        return [
-            torch.stack(codes[i : i + NUM_PYRAMIDS])[:, : embeddings[s][0].shape[:2].numel()]
-            for s, i in enumerate(range(0, len(codes), NUM_PYRAMIDS))
-        ]
+        # The rows of a queue lie behind the batch's. They have helped to balance the prototypes,
+        # but no view of this step could predict their codes: they are cut off.
+        pyramids = zip(codes[0::NUM_PYRAMIDS], codes[1::NUM_PYRAMIDS], strict=True)
+        return [torch.stack(pair)[:, :n] for pair, n in zip(pyramids, num_rows, strict=True)]
+
+    def queue_takes_part(self, scale: int) -> bool:
+        """Whether a scale's queue joins the assignment of the coming step."""
+        queue = self.queues[scale]
+        return queue is not None and queue.is_full and self.uses_queues
 
     def _advance(self, embeddings: Sequence[Tensor]) -> None:
         for queue, z in zip(self.queues, embeddings, strict=True):
             if queue is not None:
+                # (V, M_s, B, D) -> (2, M_s B, D): as in the assignment.
                 queue.push(z[:NUM_PYRAMIDS].flatten(1, 2))
         self.num_iterations += 1
 
-    def _iterations(self, setting: str) -> int:
-        epochs = getattr(self, setting)
+    def _iterations(self, setting: str, epochs: int) -> int:
         if epochs and self._iters_per_epoch is None:
             raise UserRuntimeError(
                 f"SinkhornHead: {setting}={epochs} needs the length of an epoch; "

@@ -9,12 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from mmpretrain.models import BaseSelfSupervisor
 from torch import Tensor, nn
 
 from ..errors import UserValueError
+from ..functional.phases import (
+    BACKBONE_BACKWARD,
+    BACKBONE_FORWARD,
+    HEADS_FORWARD,
+    backward_goes_on_as,
+    phase,
+)
+from ..functional.pooling import pool
 from ..pyramid import ViewLayout
 from ..registry import MODELS
+from .protocol import LossTerm, PretrainingModel
 from .recomputation import recomputed_in_chunks
 
 _COMPILED_VARIANTS = 64
@@ -23,7 +31,7 @@ _COMPILED_VARIANTS = 64
 
 
 @MODELS.register_module()
-class SSPRL(BaseSelfSupervisor):
+class SSPRL(PretrainingModel):
     """Self-Supervised Pyramid Representation Learning (WACV 2023, arXiv:2208.14439).
 
     Args:
@@ -47,6 +55,8 @@ class SSPRL(BaseSelfSupervisor):
     Raises:
         ValueError: ``num_chunks < 1``.
     """
+
+    layout: ViewLayout
 
     def __init__(
         self,
@@ -94,30 +104,75 @@ class SSPRL(BaseSelfSupervisor):
             ValueError: B is no multiple of ``num_chunks``.
         """
         run = _compiled_features() if self.compile_backbone else crop_features
+        with phase(BACKBONE_FORWARD):
+            scales = self.layout.split([self._in_chunks(run, crops) for crops in inputs])
+        # What is left of the backward then, with all that checkpointed chunks compute again. Not
+        # asked of the groups themselves: the first group's turn comes when all others are done.
+        backward_goes_on_as(BACKBONE_BACKWARD, scales)
+        return scales
+
+    def _in_chunks(self, run: Callable[[nn.Module, Tensor], Tensor], crops: Tensor) -> Tensor:
         if self.num_chunks == 1 or not torch.is_grad_enabled():
-            return self.layout.split([run(self.backbone, crops) for crops in inputs])
-        batch = inputs[0].shape[1]
+            return run(self.backbone, crops)
+        batch = crops.shape[1]
         if batch % self.num_chunks:
             raise UserValueError(
                 f"SSPRL: the images per process must be a multiple of num_chunks="
                 f"{self.num_chunks}, but got {batch}; change train_dataloader.batch_size."
             )
-        return self.layout.split(
-            [
-                recomputed_in_chunks(run, self.backbone, crops, self.num_chunks, dim=1)
-                for crops in inputs
-            ]
-        )
+        return recomputed_in_chunks(run, self.backbone, crops, self.num_chunks, dim=1)
 
     def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
         """Compute the weighted loss terms of ``SinkhornHead.loss``; their sum is Eq. 4."""
-        return self.head.loss(self.neck(self.extract_feat(inputs)))
+        features = self.extract_feat(inputs)
+        with phase(HEADS_FORWARD):
+            return self.head.loss(self.neck(features))
+
+    def on_epoch_length(self, num_iters: int) -> None:
+        """Tell the head, some of whose settings count epochs."""
+        self.head.set_epoch_length(num_iters)
+
+    def before_checkpoint(self) -> None:
+        """Gather the queues of all ranks."""
+        self.head.gather_queues()
+
+    def after_checkpoint(self) -> None:
+        """Free the queues of the other ranks."""
+        self.head.release_queues()
+
+    def health(self) -> dict[str, float | Tensor]:
+        """Return what is configured of 'frozen', 'queue_fill' and 'queues_in_use'.
+
+        1 as long as prototypes do not change; the share of the queues' rows that hold embeddings;
+        the share of the queues that take part in the assignment. All are Python numbers.
+        """
+        head = self.head
+        health: dict[str, float | Tensor] = {}
+        if head.freeze_epochs or head.freeze_iters:
+            health["frozen"] = float(head.is_frozen)
+        queues = {scale: queue for scale, queue in enumerate(head.queues) if queue is not None}
+        if queues:
+            num_filled = sum(queue.num_filled for queue in queues.values())
+            health["queue_fill"] = num_filled / sum(queue.length for queue in queues.values())
+            health["queues_in_use"] = sum(map(head.queue_takes_part, queues)) / len(queues)
+        return health
+
+    def loss_terms(self) -> dict[str, LossTerm]:
+        """Describe the terms of L_pyr and L_cross whose weight is not zero."""
+        head, terms = self.head, {}
+        counts = [prototypes.weight.shape[0] for prototypes in head.prototypes]
+        for s, count in enumerate(counts):
+            alpha, beta = head.alpha[s], head.cross_weight * head.beta[s]
+            terms[f"loss_pyramid_s{s}"] = LossTerm("L_{pyr}", s, alpha, f"K_{s}", count)
+            # All scales predict the codes of the whole image.
+            terms[f"loss_cross_s{s}"] = LossTerm("L_{cross}", s, beta, "K_0", counts[0])
+        return {name: term for name, term in terms.items() if term.weight > 0}
 
 
 def crop_features(backbone: nn.Module, crops: Tensor) -> Tensor:
     """Run a backbone on crops (N_g, B, 3, px, px) and pool: features (N_g, B, C)."""
-    # Flattened with the channel last: no copy of what the preprocessor has laid out like this, and
-    # one of a part of it.
+    # (N_g, B, 3, px, px) -> (N_g B, 3, px, px), flattened with the channel last: no copy of what
+    # the preprocessor has laid out like this, and one of a part of it.
     images = crops.movedim(2, -1).flatten(0, 1).movedim(-1, 1)
     images = images.contiguous(memory_format=torch.channels_last)
     return pool(backbone(images)).unflatten(0, crops.shape[:2])
@@ -132,26 +187,3 @@ def _compiled_features() -> Callable[[nn.Module, Tensor], Tensor]:
     # running statistics twice. False in torch 2.4, and other packages may set it so.
     config.inline_inbuilt_nn_modules = True
     return torch.compile(crop_features, dynamic=False)
-
-
-def pool(outputs: Sequence[Tensor] | Tensor) -> Tensor:
-    """Global average pool of a backbone's last output.
-
-    Args:
-        outputs: A backbone's outputs; the last is (N, C, H, W) or already (N, C).
-
-    Returns:
-        Features (N, C).
-
-    Raises:
-        ValueError: An output of another rank, such as the tokens (N, L, C) of a transformer.
-    """
-    last = outputs if isinstance(outputs, Tensor) else outputs[-1]
-    if last.dim() == 4:
-        return last.mean(dim=(2, 3))
-    if last.dim() != 2:
-        raise UserValueError(
-            "the backbone's last output must be (N, C, H, W) or (N, C), "
-            f"but got {tuple(last.shape)}; for a ViT set out_type='avg_featmap' or 'cls_token'."
-        )
-    return last

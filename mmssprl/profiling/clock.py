@@ -1,11 +1,9 @@
 """Split the time of a step into phases of which exactly one is open at any moment."""
 
-import functools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 REST = "rest"
 """The phase of a step's time that no other phase claims."""
@@ -70,16 +68,6 @@ class PhaseClock:
             self._book()
             self._open[-1] = name
 
-    def timed(self, function: Callable, name: str) -> Callable:
-        """Return ``function`` with its calls booked to ``name``."""
-
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            with self.phase(name):
-                return function(*args, **kwargs)
-
-        return call
-
     def _read(self) -> int:
         self._synchronize()
         return self._now()
@@ -89,18 +77,3 @@ class PhaseClock:
         if self._times is not None:
             self._times[self._open[-1]] += now - self._last
         self._last = now
-
-
-@contextmanager
-def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """Set an attribute of an object or module, and leave it as it was found."""
-    own = name in vars(owner)
-    before = getattr(owner, name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        if own:
-            setattr(owner, name, before)
-        else:
-            delattr(owner, name)

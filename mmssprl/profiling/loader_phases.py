@@ -1,8 +1,8 @@
 """CPU time that one image costs the loader, measured in this process on one thread."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from ..datasets import UnlabeledImages
-from .clock import REST, PhaseClock, replaced
+from .clock import REST, PhaseClock
 
 DECODE = "read and decode"
 CROP = "crop"
@@ -70,36 +70,34 @@ def measure_loader(
     """
     wanted = max(_MIN_IMAGES, NUM_BATCHES * batch_size)
     clock = PhaseClock(time.process_time_ns)
-    cpu_ns = {DECODE: 0, CROP: 0}
+    cpu_ns: Counter[str] = Counter()
     samples: list[Any] = []
-    with _one_thread():
+    num_threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as in a loader's worker
+    dataset.load_image = clock.phase(DECODE)(dataset.load_image)  # type: ignore[method-assign]
+    try:
         dataset[indices[0]]  # imports, first calls
         start = time.perf_counter()
-        num_images = 0
-        with replaced(dataset, "load_image", clock.timed(dataset.load_image, DECODE)):
-            for index in indices[:wanted]:
-                with clock.step() as times:
-                    sample = dataset[index]
-                num_images += 1
-                cpu_ns[DECODE] += times[DECODE]
-                cpu_ns[CROP] += times[REST]
-                if len(samples) < NUM_BATCHES * batch_size:
-                    samples.append(sample)
-                wall = time.perf_counter() - start
-                if wall > _TIME_LIMIT_S and num_images >= batch_size:
-                    break
-        ms = {name: value / num_images / 1e6 for name, value in cpu_ns.items()}
-        parts = [samples[i : i + batch_size] for i in range(0, len(samples), batch_size)]
-        if len(parts[-1]) < batch_size:
-            parts.pop()
+        for num_images, index in enumerate(indices[:wanted], start=1):
+            with clock.step() as times:
+                sample = dataset[index]
+            cpu_ns += times
+            if len(samples) < NUM_BATCHES * batch_size:
+                samples.append(sample)
+            wall = time.perf_counter() - start
+            if wall > _TIME_LIMIT_S and num_images >= batch_size:
+                break
+        ms = {DECODE: cpu_ns[DECODE] / num_images / 1e6, CROP: cpu_ns[REST] / num_images / 1e6}
+        whole = len(samples) // batch_size * batch_size
         begin = time.process_time_ns()
-        batches = [collate(part) for part in parts]
-        collate_ns = time.process_time_ns() - begin
-        ms[COLLATE] = collate_ns / (len(parts) * batch_size) / 1e6
+        batches = [collate(samples[i : i + batch_size]) for i in range(0, whole, batch_size)]
+        ms[COLLATE] = (time.process_time_ns() - begin) / whole / 1e6
         if use_workers:
             ms[TRANSFER] = _transfer_ms(samples[:batch_size], collate)
-    wall_over_cpu = wall * 1e9 / sum(cpu_ns.values())
-    return LoaderCost(ms, num_images, wall_over_cpu), batches
+    finally:
+        del dataset.load_image
+        torch.set_num_threads(num_threads)
+    return LoaderCost(ms, num_images, wall * 1e9 / cpu_ns.total()), batches
 
 
 def _transfer_ms(samples: list[Any], collate: Callable[[list], Any]) -> float:
@@ -115,14 +113,3 @@ def _transfer_ms(samples: list[Any], collate: Callable[[list], Any]) -> float:
     begin = time.process_time_ns()
     count = sum(1 for _ in batches)
     return (time.process_time_ns() - begin) / (count * len(samples)) / 1e6
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """As in a loader's worker."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

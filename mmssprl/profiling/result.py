@@ -1,74 +1,62 @@
 """What a profile holds: the setting, the cost of loading an image, the phases of a step."""
 
+from collections import defaultdict
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from ..functional import phases
+from .clock import REST
 from .loader_phases import LoaderCost
-from .step_phases import BACKBONE_BACKWARD, BACKBONE_FORWARD, HEADS_BACKWARD, HEADS_FORWARD, PHASES
+
+PHASES = (
+    phases.COPY,
+    phases.AUGMENT,
+    phases.BACKBONE_FORWARD,
+    phases.BACKBONE_BACKWARD,
+    phases.HEADS_FORWARD,
+    phases.HEADS_BACKWARD,
+    phases.SINKHORN,
+    phases.OPTIMIZER,
+    phases.COMMUNICATION,
+    REST,
+)
+"""The phases of SS-PRL's step in the order of the table; those of other models follow."""
 
 HEADS = "heads"
 BACKBONE = "backbone"
-_TABLE_NAMES = {HEADS_FORWARD: HEADS, HEADS_BACKWARD: HEADS}
+_TABLE_NAMES = {phases.HEADS_FORWARD: HEADS, phases.HEADS_BACKWARD: HEADS}
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What was measured.
+    """What was measured."""
 
-    Attributes:
-        config: Path of the config.
-        data: Where the images come from.
-        num_images: Images in the data set.
-        batch_size: Images per process and step.
-        config_batch_size: The same, as the config asks for.
-        num_processes: Processes that train together.
-        num_workers: Loader processes of each, as the config asks for.
-        num_small: Small views of the layout.
-        num_chunks: Parts of a batch that pass the backbone one after the other.
-        is_frozen: Whether prototypes do not change yet in the measured steps.
-        queues_wait: Whether there are queues that do not take part yet.
-        precision: 'float32', or the type that autocast computes in.
-        device: 'cpu', 'cuda', ...
-        threads: Threads of torch.
-        cores: CPU cores for each process, its loader included.
-        machine: Processor, cores, torch, accelerator.
-    """
-
-    config: str
-    data: str
-    num_images: int
-    batch_size: int
-    config_batch_size: int
-    num_processes: int
-    num_workers: int
-    num_small: int
-    num_chunks: int
-    is_frozen: bool
-    queues_wait: bool
-    precision: str
-    device: str
-    threads: int
-    cores: float
-    machine: str
+    config: str  # its path
+    data: str  # where the images come from
+    num_images: int  # of the data set
+    batch_size: int  # images per process and step
+    config_batch_size: int  # the same, as the config asks for
+    num_processes: int  # that train together
+    num_workers: int  # loader processes of each, as the config asks for
+    num_small: int  # small views of the layout
+    num_chunks: int  # parts of a batch that pass the backbone one after the other
+    is_frozen: bool  # whether prototypes do not change yet in the measured steps
+    queues_wait: bool  # whether there are queues that do not take part yet
+    precision: str  # 'float32', or the type that autocast computes in
+    device: str  # 'cpu', 'cuda', ...
+    threads: int  # of torch
+    cores: float  # CPU cores for each process, its loader included
+    machine: str  # processor, cores, torch, accelerator
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of the table.
+class Row(NamedTuple):
+    """One line of the table."""
 
-    Attributes:
-        part: 'loader', whose CPU time runs beside the step, or 'step', whose wall time is split.
-        name: The phase.
-        ms_per_image: Milliseconds.
-        ms_per_step: Milliseconds.
-        percent: Of the step's time; of a loader's phase 100 % is one core at work all the time.
-    """
-
-    part: str
-    name: str
+    part: str  # 'loader', whose CPU time runs beside the step, or 'step', whose wall time is split
+    name: str  # the phase
     ms_per_image: float
     ms_per_step: float
-    percent: float
+    percent: float  # of the step; 100 % of a loader's phase is one core at work all the time
 
 
 @dataclass(frozen=True)
@@ -83,7 +71,7 @@ class Profile:
         step_ms: Wall milliseconds of a step by phase, waiting for the device between phases:
             means over the middle half of the steps by length. Their sum is the step.
         free_step_ms: Wall milliseconds of a step without these waits, as in training.
-        activation_bytes: What one step keeps for its backward, see ``count_saved_bytes``.
+        activation_bytes: What one step keeps for its backward, see ``saved_bytes``.
         peak_bytes: Most memory in use, allocated on the device or resident on a CPU.
     """
 
@@ -118,20 +106,21 @@ class Profile:
         rows = []
         for name, ms in self.loader.ms.items():
             rows.append(Row("loader", name, ms, ms * batch, 100 * ms * batch / self.free_step_ms))
-        merged: dict[str, float] = {}
-        for name in PHASES:
-            shown = _TABLE_NAMES.get(name, name)
-            merged[shown] = merged.get(shown, 0.0) + self.step_ms[name]
+        merged: defaultdict[str, float] = defaultdict(float)
+        for name, ms in self.step_ms.items():
+            merged[_TABLE_NAMES.get(name, name)] += ms
         total = sum(self.step_ms.values())
         for name, ms in merged.items():
-            rows.append(Row("step", name, ms / batch, ms, 100 * ms / total))
+            # Not every model has every phase; of communication the table says why there is none.
+            if ms > 0 or name == phases.COMMUNICATION:
+                rows.append(Row("step", name, ms / batch, ms, 100 * ms / total))
         return rows
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers, for JSON."""
         return {
             **asdict(self),
-            "rows": [asdict(row) for row in self.rows],
+            "rows": [row._asdict() for row in self.rows],
             "images_per_s": self.images_per_s,
             "loader_images_per_s_per_core": self.loader_images_per_s,
             "cores_needed": self.cores_needed,
@@ -141,10 +130,9 @@ class Profile:
 
 def dominant(profile: Profile) -> tuple[str, float]:
     """Return the largest part of the step, backbone taken as one, and its percent."""
-    parts: dict[str, float] = {}
+    parts: defaultdict[str, float] = defaultdict(float)
     for row in profile.rows:
         if row.part == "step":
-            is_backbone = row.name in (BACKBONE_FORWARD, BACKBONE_BACKWARD)
-            name = BACKBONE if is_backbone else row.name
-            parts[name] = parts.get(name, 0.0) + row.percent
+            is_backbone = row.name in (phases.BACKBONE_FORWARD, phases.BACKBONE_BACKWARD)
+            parts[BACKBONE if is_backbone else row.name] += row.percent
     return max(parts.items(), key=lambda item: item[1])

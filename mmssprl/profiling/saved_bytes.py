@@ -1,35 +1,31 @@
 """Activation memory: what autograd keeps of a forward pass for the backward pass."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain
-from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-Result = TypeVar("Result")
 
-
-def count_saved_bytes(module: nn.Module, forward: Callable[[], Result]) -> tuple[Result, int]:
-    """Run a forward pass and count the bytes that it keeps for the backward pass.
+@contextmanager
+def saved_bytes(module: nn.Module) -> Iterator[list[int]]:
+    """Count the bytes that the module's forward passes inside keep for their backward passes.
 
     Each storage counts once and whole, however many tensors share it, because one of them keeps
     all of it. The module's own parameters and buffers do not count; copies that autocast makes of
     them do. Of a part under ``torch.utils.checkpoint`` the inputs count, not what the backward
     computes again.
 
-    Args:
-        module: Whose parameters and buffers are left out.
-        forward: The forward pass.
-
-    Returns:
-        What ``forward`` returns, and the number of bytes.
+    Yields:
+        A list that receives one number at the end of each forward pass.
     """
     own = {
         tensor.untyped_storage().data_ptr()
         for tensor in chain(module.parameters(), module.buffers())
     }
+    counts: list[int] = []
     # The storages themselves: a freed one's address could be another's.
     saved: dict[int, torch.UntypedStorage] = {}
 
@@ -39,6 +35,16 @@ def count_saved_bytes(module: nn.Module, forward: Callable[[], Result]) -> tuple
             saved[storage.data_ptr()] = storage
         return tensor
 
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
-        result = forward()
-    return result, sum(storage.nbytes() for storage in saved.values())
+    def finish(*_: object) -> None:
+        hooks.__exit__()
+        counts.append(sum(storage.nbytes() for storage in saved.values()))
+        saved.clear()  # or the backward could free nothing
+
+    hooks = saved_tensors_hooks(pack, lambda tensor: tensor)
+    begin = module.register_forward_pre_hook(lambda *_: hooks.__enter__())
+    end = module.register_forward_hook(finish, always_call=True)
+    try:
+        yield counts
+    finally:
+        begin.remove()
+        end.remove()

@@ -1,14 +1,13 @@
 """Lay out a profile for a terminal, a CSV file, and in a line of advice."""
 
-import csv
-import io
 from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 
+from ..functional.phases import AUGMENT, COMMUNICATION, COPY, OPTIMIZER, SINKHORN
+from ..tables import csv_table
 from .loader_phases import DECODE
 from .result import BACKBONE, HEADS, Profile, Row, dominant
-from .step_phases import AUGMENT, COMMUNICATION, COPY, OPTIMIZER, SINKHORN
 
 _NOTICEABLE = 0.05
 """Share of a step from which something is worth an advice."""
@@ -54,13 +53,9 @@ def format_profile(profile: Profile) -> str:
 
 def format_csv(profile: Profile) -> str:
     """Return the rows of the table as CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["part", "phase", "ms_per_image", "ms_per_step", "percent_of_step"])
-    for row in profile.rows:
-        numbers = (row.ms_per_image, row.ms_per_step, row.percent)
-        writer.writerow([row.part, row.name, *(f"{number:.6g}" for number in numbers)])
-    return text.getvalue()
+    heads = ["part", "phase", "ms_per_image", "ms_per_step", "percent_of_step"]
+    rows = [[part, name, *(f"{ms:.6g}" for ms in numbers)] for part, name, *numbers in profile.rows]
+    return csv_table(heads, rows)
 
 
 def advise(profile: Profile) -> str:
@@ -92,13 +87,8 @@ def advise(profile: Profile) -> str:
 
 
 def _sum(rows: Sequence[Row]) -> Row:
-    return Row(
-        part=rows[0].part,
-        name="sum",
-        ms_per_image=sum(row.ms_per_image for row in rows),
-        ms_per_step=sum(row.ms_per_step for row in rows),
-        percent=sum(row.percent for row in rows),
-    )
+    _, _, *numbers = zip(*rows, strict=True)
+    return Row(rows[0].part, "sum", *map(sum, numbers))
 
 
 def _line(row: Row, profile: Profile) -> str:

@@ -1,8 +1,6 @@
 """The loss terms of a run against ln K, the value of a uniform prediction."""
 
 import json
-import re
-from dataclasses import dataclass
 from math import log
 from pathlib import Path
 from typing import Any
@@ -14,28 +12,19 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
 from ..errors import UserFileNotFoundError, UserValueError
+from ..models import LossTerm, PretrainingModel, is_pretraining
 from ..registry import MODELS
 from .style import DPI, INK, LEARNING_RATE, MUTED, PYRAMIDS, RC
 
-_TERM = re.compile(r"loss_(pyramid|cross)_s(\d+)")
 _PANEL_INCHES = (3.3, 2.5)
-
-
-@dataclass(frozen=True)
-class LossTerm:
-    """One loss term: what the log value is divided by, and ln K of its prediction."""
-
-    kind: str
-    scale: int
-    weight: float
-    num_prototypes: int
 
 
 def draw_losses(work_dir: str | Path) -> Figure:
     """Draw every loss term of a run, divided by its weight, in a panel of its own.
 
-    Upper row: the terms of L_pyr per scale with ln K_s. Lower row: the learning rate, then the
-    terms of L_cross per level with ln K_0. A term that stays at its line has learned nothing.
+    One row per kind of term and one column per scale, each with ln K, the value of a uniform
+    prediction: a term that stays at its line has learned nothing. The learning rate takes the first
+    free panel.
 
     Args:
         work_dir: Holds the dumped config (``*.py``) and ``*/vis_data/scalars.json`` of a run and
@@ -43,22 +32,21 @@ def draw_losses(work_dir: str | Path) -> Figure:
 
     Raises:
         FileNotFoundError: No folder, no log or no config in it.
-        ValueError: A log without SS-PRL's loss terms or a damaged one, or several configs.
+        ValueError: A log without the model's loss terms or a damaged one, or several configs.
     """
     work_dir = Path(work_dir)
     records = read_scalars(work_dir)
     config = _dumped_config(work_dir)
-    names = {name for record in records for name in record if _TERM.fullmatch(name)}
+    names = set().union(*records)
     terms = {name: term for name, term in _loss_terms(config).items() if name in names}
     if not terms:
         raise UserValueError(
-            "a log must hold terms like loss_pyramid_s0, but the log in "
-            f"{work_dir} holds {sorted(set().union(*records)) or 'nothing'}; "
-            "pass the work dir of an SS-PRL pre-training."
+            f"a log must hold the loss terms of {config.model.type}, but the log in "
+            f"{work_dir} holds {sorted(names) or 'nothing'}; pass the work dir of a pre-training."
         )
-    num_columns = 1 + max(term.scale for term in terms.values())
-    num_rows = 2 if num_columns > 1 else 1
-    num_columns = max(num_columns, 2)
+    symbols = list(dict.fromkeys(term.symbol for term in terms.values()))
+    num_columns = max(2, *(1 + term.scale for term in terms.values()))
+    num_rows = len(symbols) + (len(terms) == len(symbols) * num_columns)  # one for the rate
     with matplotlib.rc_context(RC):
         width, height = _PANEL_INCHES
         figure = Figure(
@@ -71,13 +59,14 @@ def draw_losses(work_dir: str | Path) -> Figure:
             fontsize=11,
         )
         grid = figure.subplots(num_rows, num_columns, sharex=True, squeeze=False)
-        free = set(grid.flat)
+        free = dict.fromkeys(grid.flat)
         for name, term in terms.items():
-            axes = grid[0 if term.kind == "pyramid" else 1, term.scale]
-            free.discard(axes)
-            _draw_term(axes, _series(records, name), term)
-        rate_axes = grid[1, 0] if num_rows == 2 else grid[0, 1]
-        free.discard(rate_axes)
+            row = symbols.index(term.symbol)
+            axes = grid[row, term.scale]
+            free.pop(axes, None)
+            _draw_term(axes, _series(records, name), term, PYRAMIDS[row % 2])
+        rate_axes = grid[-1, 0] if grid[-1, 0] in free else next(iter(free))
+        free.pop(rate_axes)
         _draw_rate(rate_axes, _series(records, "lr"))
         for axes in free:
             axes.set_visible(False)
@@ -137,21 +126,15 @@ def _dumped_config(work_dir: Path) -> Config:
 
 
 def _loss_terms(cfg: Config) -> dict[str, LossTerm]:
-    """Ask the config's own head for its weights, so that defaults are known in one place."""
-    if not cfg.get("model") or "head" not in cfg.model or "layout" not in cfg.model:
+    """Ask the config's own model, so that weights and defaults are known in one place."""
+    if not is_pretraining(cfg):
         raise UserValueError(
-            "the config must describe an SS-PRL model with layout and head, but "
-            f"{cfg.filename} does not; pass the work dir of an SS-PRL pre-training."
+            f"the config must describe a pre-training model, but {cfg.filename} does not; "
+            "pass the work dir of a pre-training."
         )
     with DefaultScope.overwrite_default_scope("mmssprl"):
-        head = MODELS.build({"layout": cfg.model.layout, **cfg.model.head})
-    num_prototypes = [prototypes.weight.shape[0] for prototypes in head.prototypes]
-    terms = {}
-    for s, count in enumerate(num_prototypes):
-        terms[f"loss_pyramid_s{s}"] = LossTerm("pyramid", s, head.alpha[s], count)
-        weight = head.cross_weight * head.beta[s]
-        terms[f"loss_cross_s{s}"] = LossTerm("cross", s, weight, num_prototypes[0])
-    return {name: term for name, term in terms.items() if term.weight > 0}
+        model: PretrainingModel = MODELS.build(cfg.model)
+    return model.loss_terms()
 
 
 def _series(records: list[dict[str, Any]], name: str) -> tuple[list[int], list[float]]:
@@ -159,28 +142,28 @@ def _series(records: list[dict[str, Any]], name: str) -> tuple[list[int], list[f
     return [step for step, _ in found], [value for _, value in found]
 
 
-def _draw_term(axes: Axes, series: tuple[list[int], list[float]], term: LossTerm) -> None:
+def _draw_term(
+    axes: Axes, series: tuple[list[int], list[float]], term: LossTerm, colour: str
+) -> None:
     steps, values = series
-    uniform = log(term.num_prototypes)
-    index = term.scale if term.kind == "pyramid" else 0
-    colour = PYRAMIDS[0] if term.kind == "pyramid" else PYRAMIDS[1]
     axes.plot(steps, [value / term.weight for value in values], color=colour, linewidth=1.6)
-    axes.axhline(uniform, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-    axes.annotate(
-        rf"$\ln K_{index}$ = ln {term.num_prototypes} = {uniform:.2f}",
-        (0.98, uniform),
-        xycoords=("axes fraction", "data"),
-        xytext=(0, 3),
-        textcoords="offset points",
-        ha="right",
-        va="bottom",
-        color=MUTED,
-        fontsize=8,
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
-    )
+    if term.num_classes is not None:
+        uniform = log(term.num_classes)
+        axes.axhline(uniform, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+        axes.annotate(
+            rf"$\ln {term.classes}$ = ln {term.num_classes} = {uniform:.2f}",
+            (0.98, uniform),
+            xycoords=("axes fraction", "data"),
+            xytext=(0, 3),
+            textcoords="offset points",
+            ha="right",
+            va="bottom",
+            color=MUTED,
+            fontsize=8,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+        )
     place = "image" if term.scale == 0 else f"level {term.scale}"
-    title = rf"$L_{{pyr}}$, {place}" if term.kind == "pyramid" else rf"$L_{{cross}}$, {place}"
-    axes.set_title(title)
+    axes.set_title(f"${term.symbol}$, {place}")
     axes.margins(y=0.18)
 
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..datasets.image_reading import read_image
 from ..errors import UserFileNotFoundError, UserValueError
-from ..models.ssprl import SSPRL
+from ..models import is_pretraining
 from ..pyramid import ViewSlot
 from ..registry import MODELS, TRANSFORMS
 from ..shipped import config_file
@@ -51,7 +51,7 @@ def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figur
     is random and the same in both views.
 
     Args:
-        config: Pre-training config with ``train_dataloader`` and an SS-PRL model.
+        config: Pre-training config whose pipeline cuts with ``PyramidCrop``.
         image: Image file.
         seed: Seed of crops and augmentation.
 
@@ -106,13 +106,14 @@ def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
         One entry per role and scale: image views, small views, then the levels.
 
     Raises:
-        ValueError: A config without ``train_dataloader.dataset.pipeline`` or an SS-PRL model.
+        ValueError: A config without ``train_dataloader.dataset.pipeline`` or without a pre-training
+            model that has a layout of views.
     """
     pipeline = (cfg.get("train_dataloader") or {}).get("dataset", {}).get("pipeline")
-    if not pipeline or (cfg.get("model") or {}).get("type") not in ("SSPRL", "mmssprl.SSPRL"):
+    if not pipeline or not is_pretraining(cfg) or "layout" not in cfg.model:
         raise UserValueError(
-            "the config must have train_dataloader.dataset.pipeline and a model of type SSPRL, "
-            f"but {cfg.filename} does not; pass a pre-training config of SS-PRL."
+            "the config must have train_dataloader.dataset.pipeline and a pre-training model with "
+            f"a layout, but {cfg.filename} does not; pass a pre-training config."
         )
     with (
         torch.random.fork_rng(devices=[]),
@@ -120,7 +121,7 @@ def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
     ):
         torch.manual_seed(seed)
         transforms = [TRANSFORMS.build(spec) for spec in pipeline]
-        model: SSPRL = MODELS.build(cfg.model)
+        model = MODELS.build(cfg.model)
 
     def crop(image: Tensor) -> list[Tensor]:
         results = {"img": image, "img_path": "", "crop_seed": (seed, 0, 0)}
@@ -136,9 +137,11 @@ def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
         augmented = preprocessor(batch, training=True)["inputs"]
     mean, std = (torch.tensor(v).view(3, 1, 1) for v in (preprocessor.mean, preprocessor.std))
     slots = []
-    for group, cut, seen, places in zip(model.layout.groups, packed, augmented, boxes, strict=True):
+    groups = model.layout.groups
+    for group, cut, seen, places in zip(groups, packed, augmented, boxes, strict=True):
         displayed = (seen[:, 0] * std + mean).round().clamp(0, 255).to(torch.uint8)
         for slot in group.slots:
+            # (V P, 3, px, px) -> (V, P, px, px, 3), as pictures are drawn.
             part, shape = slice(slot.start, slot.stop), (slot.num_views, slot.num_patches)
             slots.append(
                 DrawnSlot(

@@ -14,6 +14,7 @@ from mmpretrain.models.backbones.resnet import Bottleneck
 from torch import Tensor, nn
 
 from ..errors import UserValueError
+from ..models import is_pretraining
 from ..outputs import prepare_output, whole_file
 from ..shipped import config_file, shipped
 from .backbone import build_model
@@ -178,7 +179,7 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str
 
 def _read_config(path: str | Path) -> Config:
     cfg = Config.fromfile(config_file(path))
-    if (cfg.get("model") or {}).get("type") != "SSPRL":
+    if not is_pretraining(cfg):
         raise UserValueError(
             f"the config of the whole model must have model.type='SSPRL', but {path} has not; "
             f"pass one of configs/ssprl, such as {RELEASED_CONFIG}."

@@ -111,7 +111,7 @@ def test_full_of_another_algorithm_compares_tensors(run, tmp_path):
         full=True,
     )
     assert report.model == "mmpretrain ResNet-18"
-    assert report.notes[0].startswith("The config describes no SSPRL model: heads were compared")
+    assert report.notes[0].startswith("The config describes no pre-training model: heads")
 
 
 def test_full_must_fit_the_model_and_the_file(run, tmp_path):

@@ -112,13 +112,12 @@ class OnDevice:
     def __init__(self, device):
         self.device = torch.device(device)
         self.lengths = []
-        self.head = self
         self.data_preprocessor = self
 
     def parameters(self):
         yield self
 
-    def set_epoch_length(self, num_iters):
+    def on_epoch_length(self, num_iters):
         self.lengths.append(num_iters)
 
     def cast_data(self, batch):

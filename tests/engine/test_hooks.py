@@ -49,19 +49,19 @@ def test_same_seed_same_weights_other_seed_other_weights(images, trained, tmp_pa
     ("by_epoch", "interval", "files"),
     [(True, 3, ["epoch_3.pth", "epoch_4.pth"]), (False, 5, ["iter_5.pth", "iter_8.pth"])],
 )
-def test_queues_are_gathered_for_the_checkpoints_alone(
+def test_the_model_is_told_of_the_checkpoints_alone(
     images, tmp_path, monkeypatch, by_epoch, interval, files
 ):
     options = {"by_epoch": by_epoch, "interval": interval}
     options = {f"default_hooks.checkpoint.{name}": value for name, value in options.items()}
     runner = make_runner(images, tmp_path, max_epochs=4, **options)
     calls = []
-    for name in ("gather_queues", "release_queues"):
-        monkeypatch.setattr(runner.model.head, name, lambda name=name: calls.append(name))
+    for name in ("before_checkpoint", "after_checkpoint"):
+        monkeypatch.setattr(runner.model, name, lambda name=name: calls.append(name))
     runner.train()
     names = sorted(path.name for path in tmp_path.glob("*.pth") if "backbone" not in path.name)
     assert names == files
-    assert calls == ["gather_queues", "release_queues"] * 2
+    assert calls == ["before_checkpoint", "after_checkpoint"] * 2
 
 
 def test_backbone_weights_are_a_plain_state_dict(trained):
@@ -118,7 +118,7 @@ def test_only_loops_with_epochs(images, tmp_path):
 
 def test_what_only_whole_updates_can_count_is_refused(images, tmp_path):
     runner = make_runner(images, tmp_path, **{"optim_wrapper.accumulative_counts": 2})
-    with pytest.raises(ValueError, match=r"must be 1 for SSPRL, .* but got 2; leave it out"):
+    with pytest.raises(ValueError, match=r"must be 1 in pre-training, .* but got 2; leave it out"):
         runner.train()
 
 

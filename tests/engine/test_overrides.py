@@ -11,7 +11,7 @@ from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 from mmssprl.engine.overrides import check_spelling, merge_options
 from mmssprl.engine.pretrain_checks import check_pretraining
 from mmssprl.errors import UserError, UserTypeError
-from mmssprl.profiling.parts import read_config
+from mmssprl.profiling.training import read_config
 from mmssprl.shipped import shipped
 
 SSPRL = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
@@ -132,9 +132,7 @@ class TestOptions:
         [
             lambda options: prepare_train_config(SSPRL, cfg_options=options),
             lambda options: prepare_test_config(LINEAR, "w.pth", cfg_options=options),
-            lambda options: read_config(
-                SSPRL, data=None, amp=False, compile=False, cfg_options=options, launcher="none"
-            ),
+            lambda options: read_config(SSPRL, work_dir=".", cfg_options=options),
         ],
         ids=["train", "test", "profile"],
     )

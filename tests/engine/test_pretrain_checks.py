@@ -35,8 +35,8 @@ def test_good_configs_pass():
 @pytest.mark.parametrize("kind", ["SSPRL", "mmssprl.SSPRL"])
 def test_accumulated_gradients_are_refused(kind):
     message = (
-        r"accumulative_counts must be 1 for SSPRL, .* but got 4; leave it out\. For a batch N "
-        r"times as large multiply train_dataloader.batch_size by N and set model.num_chunks=N\.$"
+        r"accumulative_counts must be 1 in pre-training, .* but got 4; leave it out\. For a batch "
+        r"N times as large multiply train_dataloader.batch_size by N and set model.num_chunks=N\.$"
     )
     with pytest.raises(ValueError, match=message):
         check_pretraining(config(**{"model.type": kind, "optim_wrapper.accumulative_counts": 4}))

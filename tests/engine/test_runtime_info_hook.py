@@ -20,6 +20,8 @@ from mmssprl.models import PyramidPreprocessor
 STEPS = 5  # 10 images in batches of 2
 OURS = {"runtime_info": {"type": "PretrainRuntimeInfoHook"}}
 TIMES = {"time", "data_time", "memory"}
+HEALTH = {"frozen", "queue_fill", "queues_in_use"}
+"""What the model adds, of which mmengine's hook knows nothing."""
 
 
 def train(images, work_dir, *hooks, interval=2, ours=True, **overrides):  # noqa: F811
@@ -40,14 +42,17 @@ def history(runner):
     return {
         name: buffer.data[0]
         for name, buffer in runner.message_hub.log_scalars.items()
-        if name.removeprefix("train/") not in TIMES
+        if name.removeprefix("train/") not in TIMES | HEALTH
     }
 
 
 def logged(runner):
     (path,) = Path(runner.work_dir).glob("*/vis_data/scalars.json")
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return [[(key, None if key in TIMES else line[key]) for key in line] for line in lines]
+    return [
+        [(key, None if key in TIMES else line[key]) for key in line if key not in HEALTH]
+        for line in lines
+    ]
 
 
 @pytest.mark.parametrize("interval", [2, 3, 50])
@@ -60,6 +65,16 @@ def test_logs_and_history_equal_those_of_mmengine_s_hook(images, tmp_path, inter
     for name, values in history(stock).items():
         assert len(values) == 2 * STEPS
         assert np.array_equal(history(ours)[name], values), name
+
+
+def test_the_model_s_health_of_every_step_is_in_the_history(images, tmp_path):  # noqa: F811
+    runner = train(images, tmp_path, interval=50)
+    found = {name: runner.message_hub.get_scalar(f"train/{name}").data[0] for name in HEALTH}
+    # Rows a step: 2 of 8 images, 8 of 32 patches. The queues wait for the second epoch, in which
+    # prototypes are no longer frozen: told after a step, and so of the one that follows.
+    assert found["queue_fill"].tolist() == [0.25, 0.5, 0.75] + [1] * 7
+    assert found["queues_in_use"].tolist() == [0] * 4 + [1] * 6
+    assert found["frozen"].tolist() == [1] * 4 + [0] * 6
 
 
 class CountReads(TorchDispatchMode):

@@ -1,9 +1,11 @@
 """A runner that pre-trains a small network for some epochs of seconds."""
 
+import copy
 import os
 
 from mmengine.config import Config
 from mmengine.runner import Runner
+from small_ssprl import BACKBONE
 
 LAYOUT = {
     "image_px": 16,
@@ -19,16 +21,7 @@ def make_runner(images, work_dir, max_epochs=2, **overrides):
             "model": {
                 "type": "SSPRL",
                 "layout": LAYOUT,
-                "backbone": {
-                    "type": "ResNet",
-                    "depth": 18,
-                    "stem_channels": 8,
-                    "base_channels": 8,
-                    "num_stages": 1,
-                    "strides": (1,),
-                    "dilations": (1,),
-                    "out_indices": (0,),
-                },
+                "backbone": BACKBONE,
                 "neck": {
                     "type": "MultiHeadNeck",
                     "in_channels": 8,
@@ -79,7 +72,7 @@ def make_runner(images, work_dir, max_epochs=2, **overrides):
         cfg_text="# made by the test",
         filename="toy_ssprl.py",
     )
-    cfg.merge_from_dict(overrides)
+    cfg.merge_from_dict(copy.deepcopy(overrides))  # it takes `_delete_` out
     # Two runners in one second would share mmengine's name.
     cfg.experiment_name = f"{work_dir}{sorted(overrides)}".replace(os.sep, "_")
     return Runner.from_cfg(cfg)

@@ -4,12 +4,9 @@ numbers."""
 from dataclasses import replace
 
 import numpy as np
-import torch
-from mmengine.registry import DefaultScope
 from PIL import Image
 
 from mmssprl.profiling.loader_phases import LoaderCost
-from mmssprl.profiling.parts import build_parts, read_config
 from mmssprl.profiling.result import Profile, Setting
 from mmssprl.shipped import shipped
 
@@ -89,15 +86,3 @@ def save_images(folder):
         pixels = draw.integers(0, 256, (60, 80, 3), np.uint8)
         Image.fromarray(pixels).save(folder / f"{i:02}.jpg")
     return folder
-
-
-def parts_of(images, **options):
-    with DefaultScope.overwrite_default_scope("mmssprl"):
-        cfg = read_config(
-            CONFIG, data=images, amp=False, compile=False, cfg_options=options, launcher="none"
-        )
-        cfg.train_dataloader.batch_size = 4
-        torch.manual_seed(0)
-        parts = build_parts(cfg)
-    batch = parts.collate([parts.dataset[i] for i in range(4)])
-    return parts, batch

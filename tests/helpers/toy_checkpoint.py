@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+from default_scope import own_default_scope
 from toy_run import write_config
 
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
@@ -15,7 +16,8 @@ def toy_training(tmp_path_factory):
     config = write_config(folder)
     # mmengine's own name ends in the second: runs of the same one would share their history.
     config.write_text(f"{config.read_text()}{SCHEDULE}experiment_name = {folder.name!r}\n")
-    run(prepare_train_config(config, work_dir=folder / "run"), "train")
+    with own_default_scope():  # the session's other tests must not see the toy's
+        run(prepare_train_config(config, work_dir=folder / "run"), "train")
     return folder / "run"
 
 

@@ -3,8 +3,8 @@ import torch
 from mmengine.registry import DefaultScope, init_default_scope
 from small_ssprl import LAYOUT, model_cfg, packed_batch
 
+from mmssprl.functional.pooling import pool
 from mmssprl.models import SSPRL, SinkhornHead
-from mmssprl.models.ssprl import pool
 from mmssprl.registry import MODELS
 
 BACKBONES = {
@@ -78,6 +78,27 @@ def test_backbone_keys_are_torchvision_s():
     )
     assert set(missing) == {"fc.weight", "fc.bias"}
     assert not unexpected
+
+
+def test_what_the_runner_tells_reaches_the_head(monkeypatch):
+    model = MODELS.build(model_cfg(BACKBONES["resnet18"][0], 512, queue_length=4))
+    calls = []
+    monkeypatch.setattr(model.head.queues[0], "gather_ranks", lambda: calls.append("gather"))
+    monkeypatch.setattr(model.head.queues[0], "release_ranks", lambda: calls.append("release"))
+    model.on_epoch_length(7)
+    assert model.head._iterations("freeze_epochs", 2) == 14
+    model.before_checkpoint()
+    model.after_checkpoint()
+    assert calls == ["gather", "release"]
+
+
+def test_health_is_of_what_is_configured():
+    def health(**head):
+        return MODELS.build(model_cfg(BACKBONES["resnet18"][0], 512, **head)).health()
+
+    assert health() == {}
+    assert health(freeze_iters=1) == {"frozen": 1}
+    assert health(queue_length=4) == {"queue_fill": 0, "queues_in_use": 0}
 
 
 def test_pool():

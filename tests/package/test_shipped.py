@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config
-from mmssprl.profiling.parts import read_config
+from mmssprl.profiling.training import read_config
 from mmssprl.shipped import config_file, shipped
 from mmssprl.visualization import draw_views
 from mmssprl.weights import find_config
@@ -58,8 +58,7 @@ def read_for_a_backbone():
 
 
 def read_for_a_profile():
-    none = {"amp": False, "compile": False, "cfg_options": None, "launcher": "none"}
-    return read_config(SCENES, data=None, **none).filename
+    return read_config(SCENES, work_dir=".").filename
 
 
 def read_for_the_views():

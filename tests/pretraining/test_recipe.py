@@ -140,7 +140,7 @@ def test_bad_input(kwargs, message):
 def test_every_backbone_builds_with_its_channels():
     import torch
 
-    from mmssprl.models.ssprl import pool
+    from mmssprl.functional.pooling import pool
     from mmssprl.registry import MODELS
 
     for name, (cfg, channels) in BACKBONES.items():

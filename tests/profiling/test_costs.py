@@ -5,43 +5,56 @@ from types import SimpleNamespace
 import image_folders
 import pytest
 import torch
-from profiles import Time, parts_of, save_images
+from chunked_model import make_model
+from profiles import Time
+from small_ssprl import LAYOUT, packed_batch
 from torch import nn
+from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
-from mmssprl.profiling import (
-    loader_phases,
-)
+from mmssprl.profiling import loader_phases
 from mmssprl.profiling.loader_phases import measure_loader
-from mmssprl.profiling.saved_bytes import count_saved_bytes
+from mmssprl.profiling.saved_bytes import saved_bytes
 
 
-@pytest.fixture(scope="module")
-def images(tmp_path_factory):
-    return save_images(tmp_path_factory.mktemp("images"))
+class Calling(nn.Module):
+    """A function as a module, with the modules whose weights it uses."""
+
+    def __init__(self, function, *parts):
+        super().__init__()
+        self.function, self.parts = function, nn.ModuleList(parts)
+
+    def forward(self):
+        return self.function()
+
+
+def count(function, *parts):
+    module = Calling(function, *parts)
+    with saved_bytes(module) as counts:
+        module()
+    return counts
 
 
 class TestSavedBytes:
     def test_by_hand(self):
         module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU())
         x = torch.randn(5, 3)
-        result, count = count_saved_bytes(module, lambda: module(x))
-        assert result.shape == (5, 4)
+        with saved_bytes(module) as counts:
+            result = module(x)
         # x, the normalisation's input, its mean and deviation, and what ReLU gives; neither the
         # weights nor the running statistics.
-        assert count == 4 * (5 * 3 + 5 * 4 + 2 * 4 + 5 * 4)
+        assert counts == [4 * (5 * 3 + 5 * 4 + 2 * 4 + 5 * 4)]
+        module(x)
+        assert len(counts) == 1  # it is over
         result.sum().backward()
         assert module[0].weight.grad is not None
 
     def test_a_storage_counts_once_and_whole(self):
-        module = nn.Linear(1, 1)
         whole = torch.randn(100, 4, requires_grad=True)
         part = whole[:2]
-        _, count = count_saved_bytes(module, lambda: part.square() + part.square() * 2)
-        assert count == 100 * 4 * 4
+        assert count(lambda: part.square() + part.square() * 2) == [100 * 4 * 4]
 
     def test_freed_storages_are_not_taken_for_others(self):
-        module = nn.Linear(1, 1)
         x = torch.randn(100_000, requires_grad=True)
 
         def forward():
@@ -49,23 +62,33 @@ class TestSavedBytes:
                 (x * 2).square()  # dropped at once, so that the next one can get its memory
             return x.square()
 
-        _, count = count_saved_bytes(module, forward)
-        assert count == 4 * 100_000 * 11
+        assert count(forward) == [4 * 100_000 * 11]
 
     def test_of_a_checkpointed_part_the_inputs(self):
-        module = nn.Sequential(nn.Linear(3, 4), nn.Sigmoid(), nn.Linear(4, 2))
+        part = nn.Sequential(nn.Linear(3, 4), nn.Sigmoid(), nn.Linear(4, 2))
         x = torch.randn(5, 3, requires_grad=True)
-        _, count = count_saved_bytes(module, lambda: checkpoint(module, x, use_reentrant=False))
-        assert count == 4 * 5 * 3
+        model = Calling(lambda: checkpoint(part, x, use_reentrant=False), part)
+        with saved_bytes(model) as counts:
+            model().sum().backward()  # which computes it again
+        assert counts == [4 * 5 * 3]
 
-    def test_doubles_with_the_batch(self, images):
-        parts, batch = parts_of(images)
+    def test_an_error_ends_it(self):
+        x = torch.ones(2, requires_grad=True)
+        with pytest.raises(ZeroDivisionError):
+            count(lambda: 1 // 0)
+        kept = []
+        with saved_tensors_hooks(kept.append, lambda tensor: tensor):
+            x.square()
+        assert len(kept) == 1
+
+    def test_grows_with_the_batch(self):
+        model = make_model()
 
         def count(num_images):
-            data = parts.core.data_preprocessor(
-                {"inputs": [crops[:num_images] for crops in batch["inputs"]]}, True
-            )
-            return count_saved_bytes(parts.core, lambda: parts.model(**data, mode="loss"))[1]
+            data = model.data_preprocessor(packed_batch(LAYOUT, num_images), True)
+            with saved_bytes(model) as counts:
+                model(**data, mode="loss")
+            return counts[0]
 
         two, three, four = count(2), count(3), count(4)
         assert four - three == three - two
@@ -134,13 +157,11 @@ class TestMeasureLoader:
 
     def test_loads_on_one_thread(self, cpu_time, monkeypatch):
         threads = []
-        dataset = SlowImages(cpu_time)
-        monkeypatch.setattr(
-            dataset, "load_image", lambda idx: threads.append(torch.get_num_threads())
-        )
+        note = lambda dataset, idx: threads.append(torch.get_num_threads())  # noqa: E731
+        monkeypatch.setattr(SlowImages, "load_image", note)
         torch.set_num_threads(3)
         try:
-            self.measure(dataset, [0, 1], batch_size=1)
+            self.measure(SlowImages(cpu_time), [0, 1], batch_size=1)
             threads.append(torch.get_num_threads())
         finally:
             torch.set_num_threads(1)

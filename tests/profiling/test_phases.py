@@ -1,17 +1,25 @@
 """Which time goes to which phase of a step, to the nanosecond."""
 
+import importlib
 import itertools
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from profiles import Time, parts_of, save_images
-from torch import nn
+from chunked_model import make_model
+from mmengine.optim import OptimWrapper
+from profiles import Time
+from small_ssprl import LAYOUT, packed_batch
 
-from mmssprl.models import sinkhorn_head
-from mmssprl.profiling import step_phases as phases
-from mmssprl.profiling.clock import REST, PhaseClock, replaced
+from mmssprl.functional import phases
+from mmssprl.profiling import training
+from mmssprl.profiling.clock import REST, PhaseClock
+from mmssprl.profiling.result import PHASES
+
+# The package has a function of this name.
+sinkhorn_module = importlib.import_module("mmssprl.functional.sinkhorn")
 
 
 class TestPhaseClock:
@@ -73,51 +81,68 @@ class TestPhaseClock:
         clock = PhaseClock(lambda: 1 // 0, lambda: 1 // 0)
         with clock.phase("a"):
             clock.go_on_as("b")
-        assert clock.timed(lambda x: x + 1, "a")(2) == 3
 
     def test_an_error_closes_its_phases(self):
         time = Time()
         clock = PhaseClock(time.now)
-
-        def fail():
-            time.after(1)
-            raise KeyError
-
         with clock.step() as times:
-            with pytest.raises(KeyError):
-                clock.timed(fail, "a")()
+            with pytest.raises(KeyError), clock.phase("a"):
+                raise KeyError(time.after(1))
             time.after(10)
         assert times == {"a": 1, REST: 10}
 
 
-@pytest.mark.parametrize("own", [True, False])
-def test_replaced_leaves_an_object_as_it_was(own):
-    owner = nn.Linear(2, 2)
-    if own:
-        owner.forward = owner.forward
-    before = dict(vars(owner))
-    with replaced(owner, "forward", lambda x: "new"):
-        assert owner(None) == "new"
-    assert vars(owner) == before
-    with pytest.raises(ZeroDivisionError), replaced(owner, "forward", lambda x: 1 // x):
-        owner(0)
-    assert vars(owner) == before
-    assert owner(torch.ones(1, 2)).shape == (1, 2)
+class TestPhase:
+    def test_costs_nothing_while_no_clock_listens(self):
+        features = torch.ones(2, requires_grad=True)
+        assert phases.phase("a") is phases.phase("b")
+        phases.backward_goes_on_as("a", [features])
+        assert features._backward_hooks is None
+        with pytest.raises(KeyError), phases.timed_by(PhaseClock()):
+            raise KeyError
+        assert phases.phase("a") is phases.phase("b")
+
+    def test_breaks_no_compiled_graph(self):
+        def function(x):
+            with phases.phase("a"):
+                y = x * 2
+            phases.backward_goes_on_as("b", [y])
+            return y
+
+        compiled = torch.compile(function, backend="eager", fullgraph=True)
+        assert compiled(torch.ones(2)).tolist() == [2, 2]
 
 
-@pytest.fixture(scope="module")
-def images(tmp_path_factory):
-    return save_images(tmp_path_factory.mktemp("images"))
+@pytest.fixture
+def time(monkeypatch):
+    """What the clock of a measured training reads."""
+    time = Time()
+    monkeypatch.setattr(training, "PhaseClock", lambda **kwargs: PhaseClock(time.now))
+    return time
 
 
-class TestPhasesOf:
+def start(model):
+    """A runner as far as the hook looks at it, and the hook."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    runner = SimpleNamespace(
+        model=model,
+        optim_wrapper=OptimWrapper(optimizer),
+        train_loop=SimpleNamespace(),
+        train_dataloader=None,
+    )
+    hook = training.MeasuringHook()
+    return runner, hook
+
+
+class TestStep:
     """Every part of a real step moves the clock by itself, and must get exactly its own time."""
 
     @pytest.mark.parametrize("num_chunks", [1, 2])
-    def test_every_part_gets_its_own_time(self, images, monkeypatch, num_chunks):
-        time, spent = Time(), Counter()
-        parts, batch = parts_of(images, **{"model.num_chunks": num_chunks})
-        model, wrapper = parts.core, parts.optim_wrapper
+    def test_every_part_gets_its_own_time(self, time, monkeypatch, num_chunks):
+        spent = Counter()
+        model = make_model(num_chunks)
+        runner, hook = start(model)
+        wrapper = runner.optim_wrapper
         units = (10**i for i in itertools.count())
         in_backward = False
 
@@ -133,13 +158,11 @@ class TestPhasesOf:
 
         def before(owner, name, spend):
             function = getattr(owner, name)
-            monkeypatch.setattr(
-                owner, name, lambda *a, **k: (spend(), function(*a, **k))[1], raising=True
-            )
+            monkeypatch.setattr(owner, name, lambda *a, **k: (spend(), function(*a, **k))[1])
 
-        before(model.data_preprocessor, "forward", costs(phases.AUGMENT))
+        before(model.data_preprocessor, "_process", costs(phases.AUGMENT))
         before(model.data_preprocessor, "cast_data", costs(phases.COPY))
-        before(sinkhorn_head, "sinkhorn_jointly", costs(phases.SINKHORN))
+        before(sinkhorn_module, "_logsumexp_over_ranks", costs(phases.SINKHORN))
         before(model, "parse_losses", costs(REST))
         before(wrapper.optimizer, "step", costs(phases.OPTIMIZER))
         before(wrapper.optimizer, "zero_grad", costs(phases.OPTIMIZER))
@@ -166,58 +189,49 @@ class TestPhasesOf:
             for param in params:
                 param.register_hook(spend)
 
-        clock = PhaseClock(time.now)
-        with phases.phases_of(clock, model, wrapper), clock.step() as times:
-            model.train_step(batch, optim_wrapper=wrapper)
+        hook.before_train(runner)
+        with phases.timed_by(hook.clock), hook.clock.step() as times:
+            model.train_step(packed_batch(LAYOUT, 4), optim_wrapper=wrapper)
         assert +times == spent
-        assert set(spent) == set(phases.PHASES) - {phases.COMMUNICATION}
+        assert set(spent) == set(PHASES) - {phases.COMMUNICATION}
         assert sum(times.values()) == time.ns
 
-    def test_a_backbone_without_gradients_has_no_backward(self, images):
-        parts, batch = parts_of(images)
-        parts.core.backbone.requires_grad_(False)
-        clock = PhaseClock()
-        with phases.phases_of(clock, parts.core, parts.optim_wrapper), clock.step() as times:
-            parts.core.train_step(batch, optim_wrapper=parts.optim_wrapper)
+    def test_a_backbone_without_gradients_has_no_backward(self):
+        model = make_model()
+        model.backbone.requires_grad_(False)
+        runner, hook = start(model)
+        hook.before_train(runner)
+        with phases.timed_by(hook.clock), hook.clock.step() as times:
+            model.train_step(packed_batch(LAYOUT), optim_wrapper=runner.optim_wrapper)
         assert phases.BACKBONE_BACKWARD not in times
         assert times[phases.HEADS_BACKWARD] > 0
 
-    def test_of_sinkhorn_the_collectives_are_communication(self, images, monkeypatch):
+    def test_of_sinkhorn_the_collectives_are_communication(self, monkeypatch):
         time = Time()
-        gather = torch.distributed.all_gather_into_tensor
-        parts, _ = parts_of(images)
-        with monkeypatch.context() as patch:
-            patch.setattr(torch.distributed, "is_initialized", lambda: True)
-            patch.setattr(torch.distributed, "all_gather_into_tensor", lambda: time.after(100))
-            patch.setattr(
-                sinkhorn_head,
-                "sinkhorn_jointly",
-                lambda: time.after(10, torch.distributed.all_gather_into_tensor()),
-            )
-            clock = PhaseClock(time.now)
-            with phases.phases_of(clock, parts.core, parts.optim_wrapper), clock.step() as times:
-                sinkhorn_head.sinkhorn_jointly()
-                # Others', such as SyncBatchNorm's, stay where they are.
-                torch.distributed.all_gather_into_tensor()
-        assert times == {phases.SINKHORN: 10, phases.COMMUNICATION: 100, REST: 100}
-        assert torch.distributed.all_gather_into_tensor is gather
+        dist = sinkhorn_module.dist
+        monkeypatch.setattr(dist, "is_initialized", lambda: True)
+        monkeypatch.setattr(dist, "get_world_size", lambda: 1)
+        monkeypatch.setattr(
+            dist, "all_gather_into_tensor", lambda to, own: time.after(100, to.copy_(own))
+        )
+        scores, clock = torch.rand(6, 3), PhaseClock(time.now)
+        with phases.timed_by(clock), clock.step() as times:
+            sinkhorn_module.sinkhorn(scores, num_iters=3)
+            # Others', such as SyncBatchNorm's, stay where they are.
+            dist.all_gather_into_tensor(scores, scores)
+        assert +times == {phases.COMMUNICATION: 300, REST: 100}
 
-    def test_is_undone_and_changes_no_step(self, images):
+    def test_changes_no_step(self):
         states = []
         for is_timed in (False, True):
-            parts, batch = parts_of(images)
-            owners = (parts.core, parts.core.data_preprocessor, parts.optim_wrapper)
-            before = [set(vars(owner)) for owner in owners]
-            original = sinkhorn_head.sinkhorn_jointly
-            clock = PhaseClock()
+            model = make_model()
+            runner, hook = start(model)
             if is_timed:
-                with phases.phases_of(clock, parts.core, parts.optim_wrapper), clock.step():
-                    assert sinkhorn_head.sinkhorn_jointly is not original
-                    parts.core.train_step(batch, optim_wrapper=parts.optim_wrapper)
+                hook.before_train(runner)
+                with phases.timed_by(hook.clock), hook.clock.step():
+                    model.train_step(packed_batch(LAYOUT), optim_wrapper=runner.optim_wrapper)
             else:
-                parts.core.train_step(batch, optim_wrapper=parts.optim_wrapper)
-            assert [set(vars(owner)) for owner in owners] == before
-            assert sinkhorn_head.sinkhorn_jointly is original
-            states.append(parts.core.state_dict())
+                model.train_step(packed_batch(LAYOUT), optim_wrapper=runner.optim_wrapper)
+            states.append(model.state_dict())
         for name, value in states[0].items():
             assert torch.equal(value, states[1][name]), name

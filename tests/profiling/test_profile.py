@@ -1,8 +1,9 @@
 """A profile of a real training, its means, its mistakes."""
 
+import itertools
 import sys
-from collections import Counter
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,17 +11,20 @@ import torch
 import toy_run  # noqa: F401  # registers ToyData
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
-from profiles import CONFIG, save_images
+from profiles import CONFIG, PROFILE, SETTING, save_images
 
+from mmssprl.errors import UserError
+from mmssprl.functional import phases
 from mmssprl.profiling import profile as profile_module
-from mmssprl.profiling import (
-    profile_training,
-)
-from mmssprl.profiling import step_phases as phases
+from mmssprl.profiling import profile_training
 from mmssprl.profiling.clock import REST, PhaseClock
-from mmssprl.profiling.parts import choose_batch_size, read_config
-from mmssprl.profiling.profile import mean_phases, typical, without_all_reduce
+from mmssprl.profiling.profile import ProfilingHook, choose_batch_size, mean_phases, typical
+from mmssprl.profiling.result import PHASES
+from mmssprl.profiling.training import read_config
 from mmssprl.shipped import shipped
+
+LINEAR = shipped("configs/benchmarks/classification/linear_resnet18_scenes.py")
+TOY_DATA = {"_delete_": True, "type": "ToyData"}
 
 
 class TestMeans:
@@ -28,36 +32,30 @@ class TestMeans:
         steps = [{"rest": 10**6 * total} for total in (9, 2, 4, 100, 3, 5, 1, 6)]
         assert typical(steps)["rest"] == (3 + 4 + 5 + 6) / 4
         assert typical(steps[:1])["rest"] == 9
-        assert list(typical(steps)) == list(phases.PHASES)
+        assert list(typical(steps)) == list(PHASES)
 
     def test_whole_steps_are_chosen_so_that_the_sum_stays(self):
         draw = np.random.default_rng(0)
-        steps = [{name: int(draw.integers(1, 10**9)) for name in phases.PHASES} for _ in range(30)]
+        steps = [{name: int(draw.integers(1, 10**9)) for name in PHASES} for _ in range(30)]
         totals = sorted(sum(step.values()) for step in steps)[7:23]
         mean = sum(totals) / 16 / 1e6
         assert sum(typical(steps).values()) == pytest.approx(mean, rel=1e-12)
 
-    def test_the_all_reduce_is_what_the_backward_takes_longer(self):
-        synced = dict.fromkeys(phases.PHASES, 1.0)
-        synced |= {phases.BACKBONE_BACKWARD: 50.0, phases.HEADS_BACKWARD: 8.0}
-        local = dict.fromkeys(phases.PHASES, 0.5)
-        local |= {phases.BACKBONE_BACKWARD: 30.0, phases.HEADS_BACKWARD: 9.0}
-        split = without_all_reduce(synced, local)
-        assert split[phases.BACKBONE_BACKWARD] == 30
-        assert split[phases.HEADS_BACKWARD] == 8
-        assert split[phases.COMMUNICATION] == 1 + 20
-        assert split[phases.AUGMENT] == 1
-        assert sum(split.values()) == sum(synced.values())
+    def test_phases_of_the_model_s_own_follow(self):
+        means = typical([{"guess": 10**6, REST: 10**6}])
+        assert list(means) == [*PHASES, "guess"]
 
     def test_of_several_processes_odd_steps_only_tell_the_all_reduce(self):
-        synced = {phases.BACKBONE_BACKWARD: 50 * 10**6, REST: 2 * 10**6}
-        local = {phases.BACKBONE_BACKWARD: 30 * 10**6, REST: 10**6}
+        synced = dict.fromkeys(PHASES, 10**6)
+        synced |= {phases.BACKBONE_BACKWARD: 50 * 10**6, phases.HEADS_BACKWARD: 8 * 10**6}
+        local = dict.fromkeys(PHASES, 10**5)
+        local |= {phases.BACKBONE_BACKWARD: 30 * 10**6, phases.HEADS_BACKWARD: 9 * 10**6}
         mean = mean_phases([synced, local] * 4 + [synced], num_processes=2)
-        assert +Counter(mean) == {
-            phases.BACKBONE_BACKWARD: 30,
-            phases.COMMUNICATION: 20,
-            REST: 2,
-        }
+        assert mean[phases.BACKBONE_BACKWARD] == 30
+        assert mean[phases.HEADS_BACKWARD] == 8  # not shorter without it
+        assert mean[phases.COMMUNICATION] == 1 + 20
+        assert mean[phases.AUGMENT] == 1
+        assert sum(mean.values()) == sum(synced.values()) / 1e6
         assert mean_phases([synced], num_processes=1)[phases.BACKBONE_BACKWARD] == 50
 
     def test_of_several_processes_odd_steps_leave_out_the_all_reduce(self, monkeypatch):
@@ -71,16 +69,33 @@ class TestMeans:
                 calls.append("sync")
 
         monkeypatch.setattr(profile_module, "get_world_size", lambda: 2)
-        times = profile_module._timed_steps(
-            PhaseClock(), Model(), calls.append, 4, float("inf"), lambda line: None
-        )
+        hook = ProfilingHook(1, 4, 0.0, lambda line: None)
+        hook.runner, hook.clock = SimpleNamespace(model=Model()), PhaseClock()
+        times = []
+        for batch in hook.timed_steps(itertools.count(), float("inf"), times):
+            calls.append(batch)
         assert calls == [0, "no_sync", 1, "sync", 2, "no_sync", 3, "sync"]
         assert len(times) == 4
         # Two steps at least, however late it is.
-        times = profile_module._timed_steps(
-            PhaseClock(), Model(), calls.append, 4, 0.0, lambda line: None
-        )
-        assert len(times) == 2
+        assert len(list(hook.timed_steps(itertools.count(), 0.0, []))) == 2
+
+
+def test_on_a_device_as_many_steps_follow_that_wait_for_it_once(monkeypatch):
+    for name in ("reset_peak_bytes", "peak_bytes"):
+        monkeypatch.setattr(profile_module, name, lambda device: 7)
+    trained, waits = [], []
+    hook = ProfilingHook(1, 4, float("inf"), lambda line: None)
+    monkeypatch.setattr(hook, "_setting", lambda: SETTING)
+    hook.device, hook.clock, hook.loader_cost = "cuda", PhaseClock(), PROFILE.loader
+    hook.synchronize = lambda: waits.append(len(trained))
+    hook.runner = SimpleNamespace(model=torch.nn.Identity())
+    for batch in hook.steps(itertools.count()):
+        hook.runner.model(batch)
+        trained.append(batch)
+    assert trained == list(range(1 + 2 + 4 + 4))
+    assert waits == [11]
+    assert hook.profile.num_steps == 4
+    assert 0 < hook.profile.free_step_ms < sum(hook.profile.step_ms.values()) + 1
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +119,7 @@ class TestProfileTraining:
 
     def test_measures_every_phase(self, measured):
         profile, _ = measured
-        assert list(profile.step_ms) == list(phases.PHASES)
+        assert list(profile.step_ms) == list(PHASES)
         zero = [name for name, ms in profile.step_ms.items() if ms <= 0]
         assert zero == [phases.COMMUNICATION]
         assert profile.free_step_ms == sum(profile.step_ms.values())
@@ -126,7 +141,9 @@ class TestProfileTraining:
             "2 images a step: the config's 32 could take minutes on a CPU; --batch-size sets the "
             "number"
         )
-        assert any(line.startswith("step 1 of 5, at most ") for line in lines)
+        assert (
+            lines[-1] == "12 images loaded; 3 steps to warm up, then 5 to measure, in 160 s at most"
+        )
 
     def test_stops_in_time(self, images):
         lines = []
@@ -154,34 +171,26 @@ class TestProfileTraining:
             ({"batch_size": 0}, r"--batch-size must be >= 1, but got 0"),
             (
                 {"batch_size": 13},
-                r"1 process\(es\) x 13 images and 12 images in .*; lower --batch-size",
+                r"12 samples over 1 process\(es\) do not fill one batch of 13; lower",
             ),
             (
                 {"batch_size": 3, "cfg_options": {"model.num_chunks": 2}},
                 r"batch_size must be a multiple of model\.num_chunks, but got 3 and 2",
             ),
             ({"amp": True}, r"--amp needs an accelerator"),
+            ({"data": "."}, r"must hold images"),
+            ({"data": "nowhere"}, r"missing; correct the path, or give .* by --data"),
+            (
+                {"data": None, "cfg_options": {"train_dataloader.dataset": TOY_DATA}},
+                r"type='UnlabeledImages', but got ToyData",
+            ),
+            ({"config": LINEAR}, r"must be a pre-training config .* but .*MultiLabel"),
         ],
     )
-    def test_mistakes(self, images, arguments, message):
-        with pytest.raises(ValueError, match=message):
-            profile_training(CONFIG, data=images, **arguments)
-
-    def test_no_data(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"missing; correct the path, or give .*--data"):
-            profile_training(CONFIG, data=tmp_path / "nowhere")
-        with pytest.raises(ValueError, match=r"must hold images"):
-            profile_training(CONFIG, data=tmp_path)
-
-    def test_other_data_sets(self):
-        options = {"train_dataloader.dataset": {"_delete_": True, "type": "ToyData"}}
-        with pytest.raises(ValueError, match=r"must be 'UnlabeledImages'.*, but got ToyData"):
-            profile_training(CONFIG, cfg_options=options)
-
-    def test_other_configs(self, images):
-        config = shipped("configs/benchmarks/classification/linear_resnet18_scenes.py")
-        with pytest.raises(ValueError, match=r"must be a pre-training config .* but .*MultiLabel"):
-            profile_training(config, data=images)
+    def test_mistakes(self, images, tmp_path, monkeypatch, arguments, message):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(UserError, match=message):
+            profile_training(**{"config": CONFIG, "data": images, **arguments})
 
 
 class TestBatchSize:
@@ -191,14 +200,14 @@ class TestBatchSize:
         )
 
     def test_on_a_cpu_two_images_or_one_per_chunk(self, monkeypatch):
-        monkeypatch.setattr("mmssprl.profiling.parts.get_device", lambda: "cpu")
+        monkeypatch.setattr("mmssprl.profiling.profile.get_device", lambda: "cpu")
         assert choose_batch_size(self.cfg(64), None) == 2
         assert choose_batch_size(self.cfg(64, num_chunks=8), None) == 8
         assert choose_batch_size(self.cfg(1), None) == 1
         assert choose_batch_size(self.cfg(64), 5) == 5
 
     def test_on_a_gpu_the_configs(self, monkeypatch):
-        monkeypatch.setattr("mmssprl.profiling.parts.get_device", lambda: "cuda")
+        monkeypatch.setattr("mmssprl.profiling.profile.get_device", lambda: "cuda")
         assert choose_batch_size(self.cfg(64), None) == 64
         assert choose_batch_size(self.cfg(64), 5) == 5
 
@@ -206,16 +215,15 @@ class TestBatchSize:
 @pytest.mark.parametrize(
     "name", sorted(path.name for path in shipped("configs/ssprl").glob("ssprl*.py"))
 )
-def test_every_shipped_pretraining_config_is_taken(name, images, monkeypatch):
+def test_every_shipped_pretraining_config_is_taken(name, images, tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", sys.executable)  # asked for, but not called: nothing is built
     with DefaultScope.overwrite_default_scope("mmssprl"):
         cfg = read_config(
             shipped(f"configs/ssprl/{name}"),
             data=images,
-            amp=False,
+            work_dir=str(tmp_path),
             compile=True,
             cfg_options={"train_dataloader.num_workers": 3},
-            launcher="none",
         )
     assert cfg.train_dataloader.dataset.data_root == str(images)
     assert cfg.train_dataloader.num_workers == 3

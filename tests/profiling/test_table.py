@@ -7,13 +7,8 @@ from dataclasses import replace
 import pytest
 from profiles import PROFILE, profile_with
 
-from mmssprl.profiling import (
-    advise,
-    draw_profile,
-    format_csv,
-    format_profile,
-)
-from mmssprl.profiling import step_phases as phases
+from mmssprl.functional import phases
+from mmssprl.profiling import advise, draw_profile, format_csv, format_profile
 from mmssprl.profiling.result import dominant
 
 

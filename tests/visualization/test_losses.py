@@ -106,7 +106,7 @@ class TestDrawLosses:
         with pytest.raises(ValueError, match=r"holds \['second.py', 'tiny_views.py'\]"):
             draw_losses(work_dir)
         (work_dir / "tiny_views.py").unlink()
-        with pytest.raises(ValueError, match=r"SS-PRL model with layout and head, but .*second"):
+        with pytest.raises(ValueError, match=r"must describe a pre-training model, but .*second"):
             draw_losses(work_dir)
         (work_dir / "second.py").unlink()
         with pytest.raises(FileNotFoundError, match="the one config that training dumps"):

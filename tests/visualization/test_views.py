@@ -141,7 +141,7 @@ class TestDrawViews:
         with pytest.raises(FileNotFoundError, match="image must be an existing file"):
             draw_views(views, "gone.png")
         (tmp_path / "other.py").write_text("model = dict(type='ImageClassifier')")
-        with pytest.raises(ValueError, match=r"a model of type SSPRL, but .*other.py does not"):
+        with pytest.raises(ValueError, match=r"with a layout, but .*other.py does not"):
             draw_views(tmp_path / "other.py", image)
 
     def test_the_command_writes_and_does_not_replace(self, tmp_path, views, image, capsys):

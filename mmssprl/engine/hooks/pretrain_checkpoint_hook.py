@@ -1,7 +1,6 @@
-"""Checkpoints that hold every rank's queues, and the backbone's weights at the end."""
+"""Checkpoints that hold the state of every rank, and the backbone's weights at the end."""
 
 from pathlib import Path
-from typing import Any
 
 import torch
 from mmengine.dist import master_only
@@ -17,33 +16,18 @@ from ..unwrap import unwrap
 class PretrainCheckpointHook(CheckpointHook):
     """mmengine's CheckpointHook, with two additions.
 
-    The queues are kept per rank and rank 0 writes the checkpoint: they are gathered before each
-    save, so that one ordinary checkpoint resumes all ranks. After the last epoch the backbone is
-    written to ``<work_dir>/<config name>_backbone.pth``, a plain state dict with torchvision's and
-    mmpretrain's names.
+    Rank 0 writes the checkpoint, and a model may keep state per rank, such as queues: it is told
+    before each save, so that one ordinary checkpoint resumes all ranks. After the last epoch the
+    backbone is written to ``<work_dir>/<config name>_backbone.pth``, a plain state dict with
+    torchvision's and mmpretrain's names.
     """
 
-    def after_train_epoch(self, runner: Runner) -> None:
-        """Gather the queues and save where an epoch's end asks for it."""
-        if self.by_epoch and (
-            self.every_n_epochs(runner, self.interval, self.save_begin)
-            or (self.save_last and self.is_last_train_epoch(runner))
-        ):
-            head = unwrap(runner.model).head
-            head.gather_queues()
-            super().after_train_epoch(runner)
-            head.release_queues()
-
-    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        """Gather the queues and save where an iteration asks for it."""
-        if not self.by_epoch and (
-            self.every_n_train_iters(runner, self.interval, self.save_begin)
-            or (self.save_last and self.is_last_train_iter(runner))
-        ):
-            head = unwrap(runner.model).head
-            head.gather_queues()
-            super().after_train_iter(runner, *args, **kwargs)
-            head.release_queues()
+    def _save_checkpoint(self, runner: Runner) -> None:
+        # mmengine calls it on every rank, by epoch or by iteration.
+        model = unwrap(runner.model)
+        model.before_checkpoint()
+        super()._save_checkpoint(runner)
+        model.after_checkpoint()
 
     def after_train(self, runner: Runner) -> None:
         """Write the backbone's weights."""
@@ -52,7 +36,7 @@ class PretrainCheckpointHook(CheckpointHook):
 
     @master_only
     def _save_backbone(self, runner: Runner) -> None:
-        name = Path(runner.cfg.filename or "ssprl").stem
+        name = Path(runner.cfg.filename or "pretraining").stem
         path = Path(runner.work_dir) / f"{name}_backbone.pth"
         weights = weights_to_cpu(unwrap(runner.model).backbone.state_dict())
         # Training runs channels-last; readers expect torch's default layout.

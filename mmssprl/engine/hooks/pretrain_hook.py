@@ -1,4 +1,4 @@
-"""What pre-training needs from the runner: epochs for data and head, batches on the device."""
+"""What pre-training needs from the runner: epochs for data and model, batches on the device."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from ..unwrap import unwrap
 
 @HOOKS.register_module()
 class PretrainHook(Hook):
-    """Tell the head the length of an epoch, and the data set the epoch and where to report.
+    """Tell the model the length of an epoch, and the data set the epoch and where to report.
 
     The crops of an image depend on (seed, epoch, image) alone, so the data set has to know the
     epoch. Unreadable images are listed in ``work_dir/bad_images.txt``. On a CUDA device the
@@ -23,7 +23,7 @@ class PretrainHook(Hook):
     """
 
     def before_train(self, runner: Runner) -> None:
-        """Tell head and data set about the run.
+        """Tell model and data set about the run.
 
         Raises:
             ValueError: A loop without epochs, another data set than ``UnlabeledImages``, or as
@@ -42,7 +42,7 @@ class PretrainHook(Hook):
                 f"{type(loader.dataset).__name__}; it reads folders, lists and COCO files."
             )
         model = unwrap(runner.model)
-        model.head.set_epoch_length(len(loader))
+        model.on_epoch_length(len(loader))
         loader.dataset.record_bad_images(Path(runner.work_dir) / "bad_images.txt")
         device = next(model.parameters()).device
         if device.type == "cuda":

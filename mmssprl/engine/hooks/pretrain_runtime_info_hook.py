@@ -1,4 +1,4 @@
-"""Losses that wait on the device until somebody reads them."""
+"""Losses, and what else a model logs, that wait on the device until somebody reads them."""
 
 import math
 from typing import Any
@@ -9,17 +9,19 @@ from mmengine.runner import Runner
 from torch import Tensor
 
 from ...errors import UserRuntimeError
+from ...models import PretrainingModel
 from ...registry import HOOKS
+from .pretrain_hook import unwrap
 
 
 @HOOKS.register_module()
 class PretrainRuntimeInfoHook(RuntimeInfoHook):
     """mmengine's RuntimeInfoHook without its wait for the device, once per loss and step.
 
-    The losses of all steps reach the message hub in their order, but in one transfer: when a
-    LoggerHook is about to write them, when an epoch or the training ends, and when a checkpoint is
-    saved, which holds their history. The first step's are read at once. Hooks that read
-    ``train/loss`` in between see the last transfer.
+    The losses of all steps, and what ``PretrainingModel.health`` says after each, reach the message
+    hub in their order, but in one transfer: when a LoggerHook is about to write them, when an epoch
+    or the training ends, and when a checkpoint is saved, which holds their history. The first
+    step's are read at once. Hooks that read ``train/loss`` in between see the last transfer.
     """
 
     def __init__(self) -> None:
@@ -35,9 +37,11 @@ class PretrainRuntimeInfoHook(RuntimeInfoHook):
             RuntimeError: A loss among those handed over is not finite.
         """
         if outputs is not None:
+            model = unwrap(runner.model)
+            health = model.health() if isinstance(model, PretrainingModel) else {}
             kept = {
                 name: value.detach() if isinstance(value, Tensor) else value
-                for name, value in outputs.items()
+                for name, value in {**outputs, **health}.items()
             }
             self._steps.append((runner.iter + 1, kept))
         if not self._has_read or self._is_logged(runner, batch_idx):

@@ -6,12 +6,11 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from ...models import FeatureQueue
+from ...models import FeatureQueue, is_pretraining
 from ..backbone import build_model, load_backbone
 from ..checkpoint_file import read_state
 from .target import Loaded, Source, last_and_pooled
 
-_ALGORITHM = "SSPRL"
 _HOW_TO_GO_ON = (
     "Go on pre-training with it: load_from='FILE' in the config.",
     "Go on pre-training with it: model.load_state_dict(safetensors.torch.load_file('FILE')); "
@@ -57,13 +56,13 @@ def load_whole(path: Path, source: Source) -> Loaded:
     """
     file = read_state(path)
     spec = source.cfg.model
-    if str(spec.get("type")).split(".")[-1] != _ALGORITHM:
+    if not is_pretraining(source.cfg):
         prefix = "backbone."
         own = {k.removeprefix(prefix): v for k, v in file.items() if k.startswith(prefix)}
         backbone = load_backbone("random", source.cfg)
         backbone.load_state_dict(own)
         note = (
-            f"The config describes no {_ALGORITHM} model: heads were compared tensor by tensor, "
+            "The config describes no pre-training model: heads were compared tensor by tensor, "
             "and not loaded into a model."
         )
         model = f"mmpretrain {source.architecture}"
@@ -77,7 +76,7 @@ def load_whole(path: Path, source: Source) -> Loaded:
     )
     of_queues = {name: value for name, value in file.items() if name.startswith(queues)}
     return Loaded(
-        model=f"mmssprl {_ALGORITHM} with {source.architecture}",
+        model=f"mmssprl {type(algorithm).__name__} with {source.architecture}",
         run=last_and_pooled(algorithm.backbone),
         file=file,
         state={**algorithm.state_dict(), **of_queues},

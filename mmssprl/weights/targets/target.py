@@ -12,7 +12,7 @@ from typing import Any
 from mmengine.config import Config
 from torch import Tensor, nn
 
-from ...models.ssprl import pool
+from ...functional.pooling import pool
 
 Features = tuple[Tensor, Tensor]
 """The last feature map (N, C, H, W) or (N, C), and the pooled features (N, C)."""

@@ -40,7 +40,7 @@ def build_model(cfg: Mapping) -> Any:
     The queues are as in the config, and an epoch has 10 iterations.
     """
     model = MODELS.build({"_scope_": "mmssprl", **cfg["model"]})
-    model.head.set_epoch_length(10)
+    model.on_epoch_length(10)
     return model.train()
 
 

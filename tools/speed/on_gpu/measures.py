@@ -13,7 +13,7 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from mmssprl.functional.photometric import apply_photometric, draw_photometric
-from mmssprl.models.ssprl import pool
+from mmssprl.functional.pooling import pool
 
 from ..common.clock import Spread, ratio, spread, take_turns
 from ..common.models import build_model, random_batch

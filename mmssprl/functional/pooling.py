@@ -1,0 +1,30 @@
+"""From a backbone's outputs to one vector per image."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from ..errors import UserValueError
+
+
+def pool(outputs: Sequence[Tensor] | Tensor) -> Tensor:
+    """Global average pool of a backbone's last output.
+
+    Args:
+        outputs: A backbone's outputs; the last is (N, C, H, W) or already (N, C).
+
+    Returns:
+        Features (N, C).
+
+    Raises:
+        ValueError: An output of another rank, such as the tokens (N, L, C) of a transformer.
+    """
+    last = outputs if isinstance(outputs, Tensor) else outputs[-1]
+    if last.dim() == 4:
+        return last.mean(dim=(2, 3))
+    if last.dim() != 2:
+        raise UserValueError(
+            "the backbone's last output must be (N, C, H, W) or (N, C), "
+            f"but got {tuple(last.shape)}; for a ViT set out_type='avg_featmap' or 'cls_token'."
+        )
+    return last

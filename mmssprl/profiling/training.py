@@ -1,0 +1,137 @@
+"""A training that is measured: the ordinary runner, on a few batches from memory, under a clock."""
+
+from collections.abc import Iterator, Mapping
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from mmengine.config import Config
+from mmengine.device import get_device
+from mmengine.dist import get_rank, get_world_size
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+
+from ..engine.device_prefetcher import Prefetcher
+from ..engine.launch import prepare_train_config
+from ..engine.unwrap import unwrap
+from ..errors import UserValueError
+from ..functional import phases
+from ..models import is_pretraining
+from ..shipped import config_file
+from .clock import PhaseClock
+from .loader_phases import measure_loader
+
+_WITHOUT = ("runtime_info", "timer", "logger", "param_scheduler", "checkpoint", "sampler_seed")
+
+
+def read_config(
+    config: str | Path,
+    *,
+    work_dir: str,
+    data: str | Path | None = None,
+    cfg_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Config:
+    """Read a pre-training config for steps from random weights that leave nothing behind.
+
+    Args:
+        config: Config file.
+        work_dir: An empty folder that is deleted afterwards.
+        data: Replaces ``train_dataloader.dataset.data_root``.
+        cfg_options: Values by dotted key that replace the config's.
+        options: ``amp``, ``compile`` and ``launcher`` of ``prepare_train_config``.
+
+    Raises:
+        FileNotFoundError: No such config.
+        RuntimeError: Something is to be compiled that cannot be compiled here.
+        ValueError: No pre-training config, or ``amp`` without an accelerator.
+    """
+    path = config_file(config)
+    cfg = Config.fromfile(path)
+    if not is_pretraining(cfg) or cfg.get("train_dataloader") is None:
+        raise UserValueError(
+            "config must be a pre-training config (a pre-training model and a train_dataloader), "
+            f"but {cfg.filename} has model.type={(cfg.get('model') or {}).get('type')!r}; the "
+            "shipped ones are in configs/ssprl."
+        )
+    values = dict(cfg_options or {})
+    if data is not None:
+        values["train_dataloader.dataset.data_root"] = str(data)
+    cfg = prepare_train_config(path, work_dir=work_dir, cfg_options=values, **options)
+    cfg.default_hooks = dict.fromkeys(_WITHOUT)  # None takes a hook away
+    cfg.param_scheduler = cfg.val_dataloader = cfg.val_cfg = cfg.val_evaluator = None
+    cfg.load_from, cfg.resume = None, False
+    cfg.train_dataloader.drop_last = True
+    cfg.randomness = {"seed": 0}  # the same augmentations, so the same work, in every run
+    cfg.log_level = "WARNING"
+    cfg.experiment_name = Path(work_dir).name  # two runs of one name would share their files
+    return cfg
+
+
+class MeasuringHook(Hook):
+    """Replaces the runner's loader by :meth:`steps`, which measures what happens between batches.
+
+    The loop asks ``steps`` for a batch, trains on it and asks for the next: so a context around a
+    ``yield`` lasts for one step. The training ends with the last batch.
+
+    The model tells the clock its phases (``functional.phases``), and the hook those of the
+    optimizer: ``HEADS_BACKWARD`` is the backward as far as the model does not know better,
+    ``OPTIMIZER`` is ``step`` and ``zero_grad``. The gradients' all-reduce runs inside the backward.
+    """
+
+    priority = "LOWEST"  # the others have prepared model and data
+
+    def before_train(self, runner: Runner) -> None:
+        """Take the place of the loader."""
+        self.runner = runner
+        self.model = unwrap(runner.model)
+        self.loader = runner.train_dataloader
+        self.device = get_device()
+        self.synchronize = torch.get_device_module(self.device).synchronize
+        self.clock = PhaseClock(synchronize=self.synchronize)
+        for name, part in (
+            ("backward", phases.HEADS_BACKWARD),
+            ("step", phases.OPTIMIZER),
+            ("zero_grad", phases.OPTIMIZER),
+        ):
+            # mmengine's, so it cannot open a phase itself; nobody uses it after this run.
+            method = getattr(runner.optim_wrapper, name)
+            setattr(runner.optim_wrapper, name, self.clock.phase(part)(method))
+        runner.train_loop.dataloader = _Batches(self.loader, self._load_and_step())
+
+    def steps(self, batches: Iterator[dict]) -> Iterator[dict]:
+        """Yield the batches of all steps.
+
+        Args:
+            batches: Endless.
+        """
+        raise NotImplementedError
+
+    def _load_and_step(self) -> Iterator[dict]:
+        dataset = self.loader.dataset
+        order = np.random.default_rng(0).permutation(len(dataset))
+        self.loader_cost, batches = measure_loader(
+            dataset,
+            order[get_rank() :: get_world_size()].tolist(),
+            self.loader.collate_fn,
+            batch_size=self.loader.batch_size,
+            use_workers=self.loader.num_workers > 0,
+        )
+        if self.loader.pin_memory and self.device.startswith("cuda"):
+            batches = [{"inputs": [t.pin_memory() for t in batch["inputs"]]} for batch in batches]
+        with phases.timed_by(self.clock):
+            yield from self.steps(cycle(batches))
+        self.runner.train_loop.stop_training = True
+
+
+class _Batches(Prefetcher):
+    """The loader but for its batches."""
+
+    def __init__(self, loader: Any, batches: Iterator[dict]) -> None:
+        self.loader = loader
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[dict]:
+        return self._batches

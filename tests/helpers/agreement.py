@@ -1,0 +1,59 @@
+"""A pre-training method of a few lines that shares nothing with SS-PRL but the protocol."""
+
+import torch
+from torch.nn import functional as F
+
+from mmssprl.functional.pooling import pool
+from mmssprl.models import LossTerm, PretrainingModel
+from mmssprl.pyramid import ViewLayout
+from mmssprl.registry import MODELS
+
+LAYOUT = {"image_px": 16, "levels": []}
+
+
+@MODELS.register_module()
+class Agreement(PretrainingModel):
+    """Pulls the features of an image's two views together."""
+
+    def __init__(self, layout, backbone, data_preprocessor=None):
+        views = ViewLayout.build(layout)
+        preprocessor = {"type": "PyramidPreprocessor", "layout": views, **(data_preprocessor or {})}
+        super().__init__(
+            backbone=MODELS.build(backbone), data_preprocessor=MODELS.build(preprocessor)
+        )
+        self.layout = views
+        self.told = []
+        self.register_buffer("num_steps", torch.zeros((), dtype=torch.int64))
+
+    def loss(self, inputs, data_samples=None):
+        first, second = (pool(self.backbone(view)) for view in inputs[0])
+        self.num_steps += 1
+        return {"loss_agreement": 1 - F.cosine_similarity(first, second).mean()}
+
+    def on_epoch_length(self, num_iters):
+        self.told.append(num_iters)
+
+    def before_checkpoint(self):
+        self.told.append("before")
+
+    def after_checkpoint(self):
+        self.told.append("after")
+
+    def health(self):
+        return {"half": self.num_steps / 2, "one": 1.0}
+
+    def loss_terms(self):
+        return {"loss_agreement": LossTerm("L", 0, 0.5)}
+
+
+OVERRIDES = {
+    "model": {
+        "_delete_": True,
+        "type": "Agreement",
+        "layout": LAYOUT,
+        "backbone": {"type": "ResNet", "depth": 18, "stem_channels": 8, "base_channels": 8},
+    },
+    "train_dataloader.dataset.pipeline": [{"type": "PyramidCrop", "layout": LAYOUT}],
+    "default_hooks.runtime_info": {"type": "PretrainRuntimeInfoHook"},
+}
+"""What makes a config of ``pretrain_runner`` train it."""

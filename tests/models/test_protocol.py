@@ -1,0 +1,106 @@
+"""A model that is not SS-PRL goes through everything that is said to work for pre-training."""
+
+import json
+
+import pytest
+import torch
+from agreement import OVERRIDES
+from mmengine.config import Config
+from PIL import Image
+from pretrain_runner import make_runner
+from profiles import save_images
+
+from mmssprl.models import SSPRL, is_pretraining
+from mmssprl.profiling import profile_training
+from mmssprl.visualization import draw_losses, draw_views
+from mmssprl.weights.export import export_weights
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    return save_images(tmp_path_factory.mktemp("images"))
+
+
+@pytest.fixture(scope="module")
+def trained(images, tmp_path_factory):
+    work_dir = tmp_path_factory.mktemp("run")
+    runner = make_runner(images, work_dir, **OVERRIDES)
+    runner.train()
+    return runner, work_dir
+
+
+def test_which_configs_pretrain():
+    def of(kind):
+        return is_pretraining(Config({"model": {"type": kind}}))
+
+    assert [of(kind) for kind in ("SSPRL", "mmssprl.SSPRL", SSPRL, "Agreement")] == [True] * 4
+    others = ("MultiLabelClassifier", "MoCo", "mmpretrain.MoCo", "mmdet.MaskRCNN", "Nothing", None)
+    assert [of(kind) for kind in others] == [False] * len(others)
+    assert not is_pretraining(Config({}))
+
+
+def test_is_told_of_epochs_and_checkpoints(trained):
+    # 12 images in batches of 4, two epochs.
+    assert trained[0].model.told == [3, "before", "after", "before", "after"]
+
+
+def test_its_health_of_each_step_is_logged(trained):
+    runner, work_dir = trained
+    (path,) = work_dir.glob("*/vis_data/scalars.json")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["half"] for line in lines] == [0.5, 1, 1.5, 2, 2.5, 3]
+    assert {line["one"] for line in lines} == {1.0}
+
+
+def test_resumes_bit_equal(images, trained, tmp_path):
+    whole, work_dir = trained
+    again = make_runner(
+        images, tmp_path, resume=True, load_from=str(work_dir / "epoch_1.pth"), **OVERRIDES
+    )
+    again.train()
+    state = again.model.state_dict()
+    assert state["num_steps"] == 6
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(value, state[name]), name
+
+
+def test_its_backbone_is_what_remains(trained, tmp_path):
+    runner, work_dir = trained
+    expected = runner.model.backbone.state_dict()
+    weights = torch.load(work_dir / "toy_ssprl_backbone.pth", weights_only=True)
+    for full in (False, True):
+        report = export_weights(
+            str(work_dir / "epoch_2.pth"), "backbone", tmp_path / f"{full}.pth", full=full
+        )
+        model = "mmssprl Agreement with ResNet-18" if full else "mmpretrain ResNet-18"
+        assert report.model == model
+    exported = torch.load(tmp_path / "False.pth", weights_only=True)
+    for name, value in expected.items():
+        assert torch.equal(weights[name], value), name
+        assert torch.equal(exported[name], value), name
+
+
+def test_is_profiled(trained):
+    profile = profile_training(trained[1] / "toy_ssprl.py", steps=2)
+    assert profile.num_steps == 2
+    # What the model does not mark is somebody else's: the forward's rest, the backward's heads'.
+    assert profile.step_ms["rest"] > 0
+    assert profile.step_ms["heads backward"] > 0
+    assert profile.step_ms["optimizer"] > 0
+    names = [row.name for row in profile.rows if row.part == "step"]
+    assert not {"Sinkhorn", "backbone forward", "backbone backward"} & set(names)
+    assert "communication" in names
+    assert not profile.setting.is_frozen
+    assert not profile.setting.queues_wait
+    assert profile.activation_bytes > 0
+
+
+def test_is_drawn(trained, tmp_path):
+    _, work_dir = trained
+    figure = draw_losses(work_dir)
+    axes = {a.get_title(loc="left"): a for a in figure.axes if a.get_visible()}
+    assert list(axes) == ["$L$, image", "learning rate"]
+    assert len(axes["$L$, image"].lines) == 1  # no value tells that nothing is learned
+    Image.new("RGB", (40, 30)).save(tmp_path / "image.png")
+    views = draw_views(work_dir / "toy_ssprl.py", tmp_path / "image.png")
+    assert views.axes[0].get_title(loc="left") == "Image views"
