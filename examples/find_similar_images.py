@@ -10,8 +10,8 @@ from torchvision.transforms import v2
 
 weights, folder, query = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
 model = resnet18()
-model.load_state_dict(torch.load(weights, weights_only=True), strict=False)  # all but model.fc
-model.fc = torch.nn.Identity()
+model.fc = torch.nn.Identity()  # the classifier, which the backbone's weights do not have
+model.load_state_dict(torch.load(weights, weights_only=True))
 model.eval()
 prepare = v2.Compose(
     [
@@ -31,7 +31,8 @@ def feature_of(path: Path) -> torch.Tensor:
     return torch.nn.functional.normalize(model(image[None])[0], dim=0)
 
 
-paths = [path for path in sorted(folder.rglob("*.jpg")) if path.resolve() != query.resolve()]
-cosines = torch.stack([feature_of(path) for path in paths]) @ feature_of(query)
-for value, index in zip(*cosines.topk(min(5, len(paths))), strict=True):
-    print(f"{value:.3f}  {paths[index]}")
+sought = feature_of(query)
+files = [path for path in sorted(folder.rglob("*")) if path.suffix in (".jpg", ".jpeg", ".png")]
+found = [(float(feature_of(path) @ sought), path) for path in files if path != query]
+for cosine, path in sorted(found, reverse=True)[:5]:
+    print(f"{cosine:.3f}  {path}")

@@ -9,7 +9,7 @@ from .protocol import LossTerm, PretrainingModel, is_pretraining
 from .prototypes import CorrelationLearner, Prototypes
 from .pyramid_preprocessor import PyramidPreprocessor
 from .sinkhorn_head import SinkhornHead
-from .ssprl import SSPRL
+from .ssprl import SSPRL, crop_features
 
 __all__ = [
     "CorrelationLearner",
@@ -23,5 +23,6 @@ __all__ = [
     "PyramidPreprocessor",
     "SSPRL",
     "SinkhornHead",
+    "crop_features",
     "is_pretraining",
 ]
