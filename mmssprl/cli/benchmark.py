@@ -108,6 +108,11 @@ def run(args: argparse.Namespace) -> int:
         value = getattr(args, name)
         if value is not None and value < 1:
             raise UserValueError(f"--{name} must be at least 1, but got {value}.")
+    if args.dry_run and args.overwrite:
+        raise UserValueError(
+            "--dry-run deletes nothing, but --overwrite was given, too; delete the work dir first, "
+            "or give another --work-dir."
+        )
     work_dir = Path(args.work_dir or f"work_dirs/benchmark_{args.size}")
     # mmpretrain prints while it is imported; the commands of a dry run stand alone on stdout.
     with contextlib.redirect_stdout(sys.stderr if args.dry_run else sys.stdout):

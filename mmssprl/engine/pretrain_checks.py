@@ -10,9 +10,11 @@ from dataclasses import fields
 from mmengine.config import Config
 from mmengine.device import get_device
 
+from ..datasets.transforms import PyramidCrop
 from ..errors import UserRuntimeError, UserValueError
 from ..models import is_pretraining
 from ..pyramid import ViewLayout
+from ..registry import TRANSFORMS, class_of
 
 
 def check_pretraining(cfg: Config) -> None:
@@ -56,7 +58,9 @@ def check_pretraining(cfg: Config) -> None:
 def _check_layouts(cfg: Config) -> None:
     dataset = (cfg.get("train_dataloader") or {}).get("dataset") or {}
     for i, transform in enumerate(dataset.get("pipeline") or ()):
-        if str(transform.get("type")).split(".")[-1] != "PyramidCrop" or "layout" not in cfg.model:
+        if class_of(transform.get("type"), TRANSFORMS) is not PyramidCrop:
+            continue
+        if "layout" not in cfg.model:
             continue
         key = f"train_dataloader.dataset.pipeline.{i}.layout"
         model, data = ViewLayout.build(cfg.model.layout), ViewLayout.build(transform["layout"])

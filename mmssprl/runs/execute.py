@@ -4,6 +4,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from json import JSONDecodeError
 from statistics import fmean
 
 from .run import Outcome, Run, RunFailedError
@@ -90,14 +91,15 @@ def _execute(run: Run, needed: Mapping[Run, Outcome], threads: int) -> Outcome:
         if outcome.reason:
             return Outcome({}, 0.0, reason=f"needs {need.name}, which failed: {outcome.reason}")
     settings = run.settings([*needed.values()])
-    kept = run.kept(settings)
-    if kept:
-        return kept
     start = time.perf_counter()
     try:
+        kept = run.kept(settings)
+        if kept:
+            return kept
         values = run.work([*needed.values()], threads)
-    except RunFailedError as error:
+        outcome = Outcome(values, time.perf_counter() - start, settings)
+        run.keep(outcome)
+    # A full disk or a damaged file of one run must not cost the results of the others.
+    except (RunFailedError, OSError, JSONDecodeError) as error:
         return Outcome({}, time.perf_counter() - start, settings, str(error))
-    outcome = Outcome(values, time.perf_counter() - start, settings)
-    run.keep(outcome)
     return outcome

@@ -13,9 +13,10 @@ from mmpretrain.models import ResNet
 from mmpretrain.models.backbones.resnet import Bottleneck
 from torch import Tensor, nn
 
+from .. import models
 from ..errors import UserValueError
-from ..models import is_pretraining
 from ..outputs import prepare_output, whole_file
+from ..registry import MODELS, class_of
 from ..shipped import config_file, shipped
 from .backbone import build_model
 from .checkpoint_file import list_faults, read_state
@@ -179,7 +180,8 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str
 
 def _read_config(path: str | Path) -> Config:
     cfg = Config.fromfile(config_file(path))
-    if not is_pretraining(cfg):
+    kind = class_of((cfg.get("model") or {}).get("type"), MODELS)
+    if not (kind and issubclass(kind, models.SSPRL)):
         raise UserValueError(
             f"the config of the whole model must have model.type='SSPRL', but {path} has not; "
             f"pass one of configs/ssprl, such as {RELEASED_CONFIG}."

@@ -129,6 +129,8 @@ def _make_table(unknown: Callable[[str], Any]) -> dict[str, Any]:
     def get_statistic(owner: Any, name: str) -> Any:
         # Log buffers name their own methods by getattr, which itself would reach everything.
         if owner is HistoryBuffer and name in _STATISTICS:
+            # As it is: the next checkpoint names it again. What a pickle may hang on a function
+            # is read by nobody.
             return getattr(HistoryBuffer, name)
         return unknown(f"the attribute {name!r} of {owner!r}")()
 

@@ -65,6 +65,8 @@ class TestMistakes:
         assert call("random") == 0
         assert call("random") == 2
         assert "holds a benchmark; go on with it by --resume" in error_of(capsys)
+        assert call("random", "--overwrite", "--dry-run") == 2
+        assert "--dry-run deletes nothing" in error_of(capsys)
         assert call("random", "--overwrite", data=tmp_path / "wrong") == 2
         assert call("random", "--resume") == 0
         assert len(pretended.commands) == 2  # nothing was deleted by the call that failed

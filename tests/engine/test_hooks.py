@@ -116,6 +116,13 @@ def test_only_loops_with_epochs(images, tmp_path):
         runner.train()
 
 
+def test_only_models_of_the_protocol(images, tmp_path):
+    runner = make_runner(images, tmp_path)
+    runner.model = runner.model.backbone
+    with pytest.raises(ValueError, match="PretrainingModel, but got ResNet; leave them"):
+        runner.call_hook("before_train")
+
+
 def test_what_only_whole_updates_can_count_is_refused(images, tmp_path):
     runner = make_runner(images, tmp_path, **{"optim_wrapper.accumulative_counts": 2})
     with pytest.raises(ValueError, match=r"must be 1 in pre-training, .* but got 2; leave it out"):

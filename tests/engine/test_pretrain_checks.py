@@ -6,6 +6,7 @@ import pytest
 import torch
 from mmengine.config import Config
 
+from mmssprl.datasets.transforms import PyramidCrop
 from mmssprl.engine import pretrain_checks
 from mmssprl.engine.pretrain_checks import check_pretraining, use_compile
 
@@ -52,6 +53,18 @@ def test_chunks_divide_the_batch():
 def test_chunks_are_a_number(value):
     with pytest.raises(ValueError, match=f"num_chunks must be an integer >= 1, but got {value!r}"):
         check_pretraining(config(**{"model.num_chunks": value}))
+
+
+@pytest.mark.parametrize("kind", ["PyramidCrop", "mmssprl.PyramidCrop", PyramidCrop])
+def test_model_and_data_have_one_layout(kind):
+    crop = {"type": kind, "layout": {"image_px": 96}}
+    cfg = config(**{"model.layout": {"image_px": 96}})
+    cfg.train_dataloader.dataset = {"pipeline": [crop]}
+    check_pretraining(cfg)
+    crop["layout"] = {"image_px": 64}
+    cfg.train_dataloader.dataset = {"pipeline": [crop]}
+    with pytest.raises(ValueError, match=r"must be one layout, but image_px of them are \[96\]"):
+        check_pretraining(cfg)
 
 
 COMPILED = {"model.compile_backbone": True}

@@ -118,3 +118,13 @@ def test_time_left_is_that_of_runs_of_the_same_kind(waiting, expected, add):
     known = [("short", 10.0), ("short", 30.0), ("long", 100.0)]
     outcomes = {of(kind): Outcome({}, seconds) for kind, seconds in known}
     assert seconds_left([of(kind) for kind in waiting], outcomes) == pytest.approx(expected)
+
+
+def test_a_damaged_result_costs_that_run_alone(add):
+    damaged, whole = add("a", 1), add("b", 2)
+    damaged.keep(Outcome({"sum": 1}, 1.0))
+    damaged.result_file.write_text('{"values": {"su')
+    (first, second), lines = execute(damaged, whole)
+    assert "Unterminated string" in first.reason
+    assert (second.reason, second.values) == ("", {"sum": 2})
+    assert lines[0].startswith("[1/2] a: failed, Unterminated string")

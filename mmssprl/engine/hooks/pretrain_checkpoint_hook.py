@@ -8,6 +8,7 @@ from mmengine.hooks import CheckpointHook
 from mmengine.runner import Runner
 from mmengine.runner.checkpoint import weights_to_cpu
 
+from ...outputs import whole_file
 from ...registry import HOOKS
 from ..unwrap import unwrap
 
@@ -40,5 +41,6 @@ class PretrainCheckpointHook(CheckpointHook):
         path = Path(runner.work_dir) / f"{name}_backbone.pth"
         weights = weights_to_cpu(unwrap(runner.model).backbone.state_dict())
         # Training runs channels-last; readers expect torch's default layout.
-        torch.save({name: value.contiguous() for name, value in weights.items()}, path)
+        with whole_file(path, "wb") as file:
+            torch.save({name: value.contiguous() for name, value in weights.items()}, file)
         runner.logger.info(f"Backbone weights: {path}")

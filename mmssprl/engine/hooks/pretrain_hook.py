@@ -7,6 +7,7 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 
 from ...datasets import UnlabeledImages
 from ...errors import UserValueError
+from ...models import PretrainingModel
 from ...registry import HOOKS
 from ..device_prefetcher import Prefetcher, SideStreamCopy
 from ..pretrain_checks import check_pretraining
@@ -27,7 +28,7 @@ class PretrainHook(Hook):
 
         Raises:
             ValueError: A loop without epochs, another data set than ``UnlabeledImages``, or as
-                ``check_pretraining``.
+                ``check_pretraining``; or another model than a ``PretrainingModel``.
         """
         check_pretraining(runner.cfg)
         if not isinstance(runner.train_loop, EpochBasedTrainLoop):
@@ -39,9 +40,15 @@ class PretrainHook(Hook):
         if not isinstance(loader.dataset, UnlabeledImages):
             raise UserValueError(
                 "pre-training needs train_dataloader.dataset.type='UnlabeledImages', but got "
-                f"{type(loader.dataset).__name__}; it reads folders, lists and COCO files."
+                f"{type(loader.dataset).__name__}; it reads folders, tar files, lists and COCO's "
+                "annotations."
             )
         model = unwrap(runner.model)
+        if not isinstance(model, PretrainingModel):
+            raise UserValueError(
+                "the hooks of pre-training need a model that is a mmssprl.models.PretrainingModel, "
+                f"but got {type(model).__name__}; leave them out, or let it extend that class."
+            )
         model.on_epoch_length(len(loader))
         loader.dataset.record_bad_images(Path(runner.work_dir) / "bad_images.txt")
         device = next(model.parameters()).device
