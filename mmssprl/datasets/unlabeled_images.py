@@ -264,6 +264,13 @@ def _search(folder: str) -> ImageIndex:
             f"{len(index.unlisted)} folders that cannot be listed and no image; correct the path, "
             "or decompress what is compressed."
         )
+    if index.tars and index.num_others:
+        print_log(
+            f"{index.num_others:,} files beside the {len(index.tars):,} tar files of {folder} are "
+            "left out; decompress those that are compressed.",
+            logger="current",
+            level=logging.WARNING,
+        )
     return index
 
 
