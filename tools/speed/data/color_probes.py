@@ -41,7 +41,7 @@ def our_colors(num_samples: int) -> Draws:
         levels = views * torch.tensor(preprocessor.std).view(3, 1, 1)
         levels += torch.tensor(preprocessor.mean).view(3, 1, 1)
         outputs = levels.permute(0, 2, 3, 1).numpy()[:num_samples]
-        draws.update(_measure(name, [output for output in outputs]))
+        draws.update(_measure(name, list(outputs)))
     return draws
 
 
@@ -50,9 +50,7 @@ def step_colors(
 ) -> Draws:
     """Measure what another loader's steps draw.
 
-    Args:
-        step: Name -> a function of an image (H, W, 3), uint8, that draws and applies the step.
-        num_samples: N.
+    ``step`` returns, by name, a function of an image (H, W, 3) uint8 that draws and applies it.
     """
     draws: Draws = {}
     for name in (*JITTERS, "flip", "grayscale", "blur"):
