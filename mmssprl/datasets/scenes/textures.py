@@ -70,17 +70,11 @@ TEXTURES: dict[str, Callable[[Array, Array, np.random.Generator], Array]] = {
 def texture_share(
     texture: str, u: Array, v: Array, *, radius_px: float, rng: np.random.Generator
 ) -> Array:
-    """Draw a texture with random period, phase and slant.
-
-    Args:
-        texture: A key of ``TEXTURES``.
-        u: Horizontal coordinate in the upright object's unit disc, any shape.
-        v: Vertical coordinate, same shape as ``u``, pointing down.
-        radius_px: Radius of the object in pixels, > 0; sets the width of the smoothed borders.
-        rng: Source of randomness.
+    """Draw a texture with random period, phase and slant, v pointing down.
 
     Returns:
-        Share of the second colour in [0, 1], same shape as ``u``.
+        Share of the second colour in [0, 1], same shape as ``u``; borders are smoothed over about
+        one pixel, of which the object's radius has ``radius_px``.
     """
     slant = rng.uniform(-0.35, 0.35)
     cos, sin = np.float32(np.cos(slant)), np.float32(np.sin(slant))
