@@ -37,6 +37,7 @@ def our_colors(num_samples: int) -> Draws:
         preprocessor = loaders.our_preprocessor(layout, **{**_OFF, **change})
         probe = torch.from_numpy(_probe(name)).permute(2, 0, 1)
         batch = probe.expand((num_samples + 1) // 2, NUM_PYRAMIDS, *probe.shape).contiguous()
+        # (2, N / 2, 3, 32, 32) -> (N, 3, 32, 32), N rounded up to even.
         views = preprocessor({"inputs": [batch]}, training=True)["inputs"][0].flatten(0, 1)
         levels = views * torch.tensor(preprocessor.std).view(3, 1, 1)
         levels += torch.tensor(preprocessor.mean).view(3, 1, 1)

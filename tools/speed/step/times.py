@@ -47,6 +47,7 @@ def time_rows(images: Path, batch_size: int, rounds: int) -> list[Row]:
 
 def _backbone_alone(model: Any, batch: Batch) -> Callable[[], None]:
     inputs = model.data_preprocessor(batch, training=True)["inputs"]
+    # (N_g, B, 3, px, px) -> (N_g B, 3, px, px)
     images = [crops.flatten(0, 1).contiguous(memory_format=torch.channels_last) for crops in inputs]
     with torch.no_grad():
         gradients = [torch.randn_like(model.backbone(x)[-1]) for x in images]
