@@ -1,7 +1,7 @@
 """Find the images and the tar files below a folder."""
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mmssprl.datasets.image_names import ImageNames
 
@@ -24,8 +24,8 @@ class ImageIndex:
 
     names: ImageNames
     tars: list[str]
-    unlisted: list[str] = field(default_factory=list)
-    num_others: int = 0
+    unlisted: list[str]
+    num_others: int
 
 
 def index_images(folder: str) -> ImageIndex:

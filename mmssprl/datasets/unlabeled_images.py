@@ -16,12 +16,7 @@ from mmssprl.datasets.bad_images import BadImages
 from mmssprl.datasets.coco_multi_label import read_coco, require_ann_file
 from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, ImageIndex, index_images
 from mmssprl.datasets.image_names import ImageNames
-from mmssprl.datasets.image_reading import (
-    ImageReadError,
-    decode_image,
-    read_image,
-    require_files,
-)
+from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_image, require_files
 from mmssprl.datasets.tar_images import TarImages, index_tars
 from mmssprl.registry import DATASETS, TRANSFORMS
 

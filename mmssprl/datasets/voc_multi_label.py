@@ -127,9 +127,6 @@ def read_objects(path: Path) -> dict[str, int]:
     labels: dict[str, int] = {}
     for item in tree.iter("object"):
         name = item.findtext("name", "").strip()
-        difficult = item.findtext("difficult", "0").strip() == "1"
-        if not difficult:
-            labels[name] = PRESENT
-        else:
-            labels.setdefault(name, UNKNOWN)
+        is_difficult = item.findtext("difficult", "0").strip() == "1"
+        labels[name] = max(labels.get(name, UNKNOWN), UNKNOWN if is_difficult else PRESENT)
     return labels

@@ -14,11 +14,7 @@ from torch import Generator, Tensor
 
 from ..errors import UserValueError
 from ..functional.phases import AUGMENT, COPY, phase
-from ..functional.photometric import (
-    PhotometricParams,
-    apply_photometric,
-    draw_photometric,
-)
+from ..functional.photometric import PhotometricParams, apply_photometric, draw_photometric
 from ..pyramid import ViewLayout
 from ..registry import MODELS
 
@@ -165,13 +161,7 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         found: Any = type(packed).__name__
         if isinstance(packed, Sequence) and all(isinstance(t, Tensor) for t in packed):
             found = [(*t.shape, str(t.dtype)) for t in packed]
-            sizes = [tuple(t.shape[1:]) for t in packed]
-            batches = {t.shape[:1] for t in packed}
-            if (
-                sizes == [shape[1:] for shape in expected]
-                and len(batches) == 1
-                and all(t.dtype == torch.uint8 for t in packed)
-            ):
+            if found and found == [(found[0][0], *shape[1:], "torch.uint8") for shape in expected]:
                 return
         raise UserValueError(
             f"inputs must be one uint8 tensor per group of the layout, of shapes {expected} with "

@@ -166,16 +166,6 @@ class SinkhornHead(BaseModule):
         """Tell how many iterations an epoch has; needed where a setting counts epochs."""
         self._iters_per_epoch = num_iters
 
-    def gather_queues(self) -> None:
-        """Collect all ranks' queues for the checkpoint; every rank must call it."""
-        for queue in filter(None, self.queues):
-            queue.gather_ranks()
-
-    def release_queues(self) -> None:
-        """Free what :meth:`gather_queues` collected."""
-        for queue in filter(None, self.queues):
-            queue.release_ranks()
-
     def loss(self, embeddings: Sequence[Tensor]) -> dict[str, Tensor]:
         """Compute the weighted loss terms, and in training mode advance queues and counters.
 

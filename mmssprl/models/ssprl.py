@@ -134,11 +134,13 @@ class SSPRL(PretrainingModel):
 
     def before_checkpoint(self) -> None:
         """Gather the queues of all ranks."""
-        self.head.gather_queues()
+        for queue in filter(None, self.head.queues):
+            queue.gather_ranks()
 
     def after_checkpoint(self) -> None:
         """Free the queues of the other ranks."""
-        self.head.release_queues()
+        for queue in filter(None, self.head.queues):
+            queue.release_ranks()
 
     def health(self) -> dict[str, float | Tensor]:
         """Return what is configured of 'frozen', 'queue_fill' and 'queues_in_use'.
@@ -160,7 +162,7 @@ class SSPRL(PretrainingModel):
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the terms of L_pyr and L_cross whose weight is not zero."""
         head, terms = self.head, {}
-        counts = [prototypes.weight.shape[0] for prototypes in head.prototypes]
+        counts = [len(prototypes.weight) for prototypes in head.prototypes]
         for s, count in enumerate(counts):
             alpha, beta = head.alpha[s], head.cross_weight * head.beta[s]
             terms[f"loss_pyramid_s{s}"] = LossTerm("L_{pyr}", s, alpha, f"K_{s}", count)

@@ -1,7 +1,8 @@
 """Checks of the data sets' folders, and what has to be converted.
 
-Each data set is a module with ``TREE``, the files that it wants, and ``check(root, any_size=...)``,
-which looks and changes nothing. ``voc12aug`` also has ``convert``.
+Each data set is a module with ``TREE``, the files that it wants below ``root``, and
+``check(root, any_size=...)``, which looks and changes nothing. With ``any_size`` other numbers of
+images and categories than the official ones are right too. ``voc12aug`` also has ``convert``.
 """
 
 from mmssprl.preparation import coco, imagenet, voc07, voc12aug

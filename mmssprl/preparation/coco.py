@@ -28,12 +28,7 @@ _IMAGES = {
 
 
 def check(root: Path, *, any_size: bool = False) -> list[Finding]:
-    """Look at annotations and images.
-
-    Args:
-        root: The folder that holds ``annotations``, ``train2014`` and ``val2014``.
-        any_size: Whether other numbers of images and categories are right too.
-    """
+    """Look at annotations and images."""
     findings = []
     for split in SPLITS:
         found, images = _check_annotations(root, split, any_size)

@@ -31,15 +31,9 @@ class Finding:
 def judge_count(
     name: str, count: int, expected: int, what: str, *, any_size: bool, remedy: str
 ) -> Finding:
-    """Compare a count with the official one, or only report it.
+    """Compare the count of ``what``, such as "images", with the official one.
 
-    Args:
-        name: Name of the finding.
-        count: How many there are.
-        expected: How many there are officially.
-        what: What is counted, for example "images".
-        any_size: Whether any count above 0 is right.
-        remedy: Remedy of the finding if the count is not right.
+    With ``any_size`` any count above 0 is right.
     """
     if count == expected or (any_size and count):
         return Finding(name, OK, f"{count:,} {what}")

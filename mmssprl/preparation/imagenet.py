@@ -26,12 +26,7 @@ _ACCOUNT = "# needs an account at https://image-net.org (download, ILSVRC 2012)"
 
 
 def check(root: Path, *, any_size: bool = False) -> list[Finding]:
-    """Count folders and images, and decode a sample.
-
-    Args:
-        root: Holds ``train`` and, if wanted, ``val``.
-        any_size: Whether other numbers of classes and images are right too.
-    """
+    """Count folders and images, and decode a sample."""
     return [*_check_train(root, any_size), *_check_val(root, any_size)]
 
 
@@ -74,8 +69,7 @@ def _check_train(root: Path, any_size: bool) -> list[Finding]:
 def _check_val(root: Path, any_size: bool) -> list[Finding]:
     val = root / "val"
     if not val.is_dir():
-        detail = "not there; pre-training reads train/ only"
-        return [Finding("val/", OK, detail)]
+        return [Finding("val/", OK, "not there; pre-training reads train/ only")]
     fetch = f"{_ACCOUNT}\n{_VAL.commands(val, keep_in=root)}"
     with os.scandir(val) as entries:
         folders = sorted(entry.name for entry in entries if entry.is_dir())

@@ -102,12 +102,7 @@ def check_size(labels: np.ndarray, path: Path, image: Path) -> None:
 
 
 def write_png_labels(labels: np.ndarray, path: Path) -> None:
-    """Write labels as a gray PNG; the file appears under its name when it is complete.
-
-    Args:
-        labels: uint8 (H, W).
-        path: The file to make; an existing one is replaced.
-    """
+    """Write labels (H, W) uint8 as a gray PNG; it appears under its name when it is complete."""
     # Gray, without VOC's palette: whatever reads it, cv2 included, gets the indices.
     with whole_file(path, "wb") as file:
         Image.fromarray(labels).save(file, format="PNG")

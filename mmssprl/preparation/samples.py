@@ -28,14 +28,7 @@ def spread(items: Sequence[Item], size: int = SAMPLE_SIZE) -> list[Item]:
 
 
 def check_files(name: str, folder: Path, files: Sequence[str], remedy: str) -> Finding:
-    """Find out whether files are there.
-
-    Args:
-        name: Name of the finding.
-        folder: Folder that must hold them.
-        files: Their names below ``folder``, with "/".
-        remedy: Remedy of the finding if some are missing.
-    """
+    """Find out whether ``files``, given by their names below ``folder``, are there."""
     if not folder.is_dir():
         return Finding(name, MISSING, f"no folder {folder}", remedy)
     missing = missing_files([f"{folder}/{file}" for file in files])

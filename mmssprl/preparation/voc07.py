@@ -39,12 +39,7 @@ _ARCHIVES = {
 
 
 def check(root: Path, *, any_size: bool = False) -> list[Finding]:
-    """Look at lists, labels, annotations and images of both splits.
-
-    Args:
-        root: Holds ``VOCdevkit/VOC2007``, or is ``VOCdevkit`` or ``VOC2007``.
-        any_size: Whether other numbers of images are right too. The classes must be VOC's.
-    """
+    """Look at lists, labels, annotations and images of both splits."""
     voc = find_devkit(root, "VOC2007")
     findings = []
     for split, expected in SPLITS.items():

@@ -53,12 +53,7 @@ _SBD = Archive(
 
 
 def check(root: Path, *, any_size: bool = False) -> list[Finding]:
-    """Look at VOC2012, at SBD, and at what ``convert`` makes of them.
-
-    Args:
-        root: Holds ``VOCdevkit/VOC2012``, or is ``VOCdevkit`` or ``VOC2012``.
-        any_size: Whether other numbers of images are right too.
-    """
+    """Look at VOC2012, at SBD, and at what ``convert`` makes of them."""
     voc = find_devkit(root, "VOC2012")
     fetch = _VOC.commands(voc, keep_in=voc.parent)
     replace = _VOC.commands(voc, keep_in=voc.parent, replace=True)

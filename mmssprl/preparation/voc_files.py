@@ -17,9 +17,7 @@ HOST = "http://host.robots.ox.ac.uk/pascal/VOC"
 def find_devkit(root: Path, name: str) -> Path:
     """Return the folder of one year's devkit, or where it is to be made.
 
-    Args:
-        root: Holds ``VOCdevkit/NAME`` or ``NAME``, or is it.
-        name: "VOC2007" or "VOC2012".
+    ``root`` holds ``VOCdevkit/NAME`` or ``NAME``, or is it; the name is "VOC2007" or "VOC2012".
     """
     for folder in (root / "VOCdevkit" / name, root / name, root):
         if (folder / "ImageSets").is_dir():
@@ -41,18 +39,7 @@ def read_names(path: Path) -> list[str]:
 def check_list(
     root: Path, file: str, expected: int, remedy: str, *, any_size: bool
 ) -> tuple[Finding, list[str]]:
-    """Read a list of images and count them.
-
-    Args:
-        root: Folder that ``file`` is relative to.
-        file: The list, which gives the finding its name.
-        expected: How many images the official list names.
-        remedy: Remedy of the finding if the list is missing.
-        any_size: Whether any number of images above 0 is right.
-
-    Returns:
-        The finding, and the names, each once.
-    """
+    """Read the list ``root / file`` and count its images; return the names too, each once."""
     if not (root / file).is_file():
         return Finding(file, MISSING, f"no {root / file}", remedy), []
     names = read_names(root / file)

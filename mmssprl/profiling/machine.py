@@ -18,7 +18,7 @@ def usable_cores() -> int:
 
 def describe_machine(device: str) -> str:
     """Return processor, cores, torch and, if there is one, the accelerator, in one line."""
-    words = [f"{_processor()}, {usable_cores()} core(s)", f"torch {torch.__version__}"]
+    words = [f"{processor()}, {usable_cores()} core(s)", f"torch {torch.__version__}"]
     if device.startswith("cuda"):
         words.append(torch.cuda.get_device_name())
     return ", ".join(words)
@@ -39,10 +39,15 @@ def peak_bytes(device: str) -> int:
     return peak_resident_mib() * 2**20
 
 
-def _processor() -> str:
+def processor() -> str:
+    """Return the name of the CPU."""
+    return cpu_info().get("model name") or platform.processor() or platform.machine()
+
+
+def cpu_info() -> dict[str, str]:
+    """Return the first processor of /proc/cpuinfo; empty where there is none."""
     info = Path("/proc/cpuinfo")
-    if info.is_file():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    if not info.is_file():
+        return {}
+    lines = info.read_text().split("\n\n")[0].splitlines()
+    return {name.strip(): value.strip() for name, _, value in (li.partition(":") for li in lines)}

@@ -21,18 +21,16 @@ def saved_bytes(module: nn.Module) -> Iterator[list[int]]:
     Yields:
         A list that receives one number at the end of each forward pass.
     """
-    own = {
-        tensor.untyped_storage().data_ptr()
-        for tensor in chain(module.parameters(), module.buffers())
-    }
+    own = {t.untyped_storage()._cdata for t in chain(module.parameters(), module.buffers())}
     counts: list[int] = []
-    # The storages themselves: a freed one's address could be another's.
+    # The storages themselves: a freed one's address could be another's. Addresses of the storage
+    # and not of its memory, which fake tensors have none of.
     saved: dict[int, torch.UntypedStorage] = {}
 
     def pack(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
-            saved[storage.data_ptr()] = storage
+        if storage._cdata not in own:
+            saved[storage._cdata] = storage
         return tensor
 
     def finish(*_: object) -> None:

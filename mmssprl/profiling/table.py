@@ -36,11 +36,12 @@ def format_profile(profile: Profile) -> str:
         rows = [row for row in profile.rows if row.part == part]
         lines += [title, *(_line(row, profile) for row in rows)]
         lines.append(_line(_sum(rows), profile))
+    count = profile.setting.num_processes
+    of_all, of_each = (f" of {count} processes", " of each process") if count > 1 else ("", "")
     figures = {
-        "step": f"{profile.images_per_s:.3g} images/s{_over_processes(profile)}",
+        "step": f"{profile.images_per_s:.3g} images/s{of_all}",
         "loader": f"{profile.loader_images_per_s:.3g} images/s per core",
-        "loader cores": f"{profile.cores_needed:.2g} keep up with the step"
-        f"{' of each process' if profile.setting.num_processes > 1 else ''}",
+        "loader cores": f"{profile.cores_needed:.2g} keep up with the step{of_each}",
         "peak memory": f"{_mib(profile.peak_bytes)} "
         f"{'resident' if profile.setting.device == 'cpu' else 'allocated'}",
         "activations": f"{_mib(profile.activation_bytes / profile.setting.batch_size)} per image "
@@ -124,11 +125,6 @@ def _how(profile: Profile) -> str:
     if setting.queues_wait:
         words.append("queues not in use yet")
     return "; ".join(words)
-
-
-def _over_processes(profile: Profile) -> str:
-    count = profile.setting.num_processes
-    return f" of {count} processes" if count > 1 else ""
 
 
 def _disk(profile: Profile) -> str:

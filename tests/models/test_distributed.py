@@ -63,9 +63,11 @@ def worker(rank, folder):
     head, losses, grads = train_steps(rank, NUM_RANKS)
     results.update(losses=losses, grads=grads)
 
-    head.gather_queues()
+    for queue in filter(None, head.queues):
+        queue.gather_ranks()
     results["state_dict"] = state = {k: v.clone() for k, v in head.state_dict().items()}
-    head.release_queues()
+    for queue in filter(None, head.queues):
+        queue.release_ranks()
     # Everybody loads what rank 0 saved.
     shared = [state]
     dist.broadcast_object_list(shared)

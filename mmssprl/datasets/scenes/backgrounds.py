@@ -125,11 +125,6 @@ STRUCTURES: dict[str, Callable[[Array, Array, np.random.Generator], tuple[Array,
 def draw_background(rng: np.random.Generator, scene: str, size_px: int) -> Array:
     """Paint the background of a scene in two random colours.
 
-    Args:
-        rng: Source of randomness.
-        scene: A key of ``STRUCTURES``.
-        size_px: Side of the square image in pixels.
-
     Returns:
         RGB (H, W, 3) float32, in about [0, 255] (not clipped); H = W = ``size_px``.
     """

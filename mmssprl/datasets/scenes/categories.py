@@ -26,86 +26,32 @@ SCENE_CATEGORIES: tuple[str, ...] = tuple(
 )
 """The 24 category names; the COCO id of ``SCENE_CATEGORIES[c]`` is c + 1."""
 
+_TEXTURES = ("striped", "checked", "zigzag", "rayed", "dotted", "ringed")
+_GROUP_SHAPES: dict[str, tuple[str, ...]] = {
+    "field": ("ring", "disc", "hourglass", "square", "crescent", "drop"),
+    "tiles": ("arrow", "heart", "square", "ring", "cross", "hexagon"),
+    "sea": ("triangle", "crescent", "drop", "hourglass", "hexagon", "star"),
+    "sunburst": ("ring", "crescent", "square", "cross", "hexagon", "drop"),
+    "bricks": ("disc", "heart", "drop", "square", "triangle", "star"),
+    "clouds": ("triangle", "disc", "heart", "hourglass", "cross", "arrow"),
+    "lattice": ("disc", "star", "heart", "ring", "crescent", "arrow"),
+    "planks": ("arrow", "star", "hourglass", "cross", "triangle", "hexagon"),
+}
+"""Scene name -> the shapes that wear these textures, in their order."""
+
 SCENE_GROUPS: dict[str, tuple[str, ...]] = {
-    "field": (
-        "striped_ring",
-        "checked_disc",
-        "zigzag_hourglass",
-        "rayed_square",
-        "dotted_crescent",
-        "ringed_drop",
-    ),
-    "tiles": (
-        "striped_arrow",
-        "checked_heart",
-        "zigzag_square",
-        "rayed_ring",
-        "dotted_cross",
-        "ringed_hexagon",
-    ),
-    "sea": (
-        "striped_triangle",
-        "checked_crescent",
-        "zigzag_drop",
-        "rayed_hourglass",
-        "dotted_hexagon",
-        "ringed_star",
-    ),
-    "sunburst": (
-        "striped_ring",
-        "checked_crescent",
-        "zigzag_square",
-        "rayed_cross",
-        "dotted_hexagon",
-        "ringed_drop",
-    ),
-    "bricks": (
-        "striped_disc",
-        "checked_heart",
-        "zigzag_drop",
-        "rayed_square",
-        "dotted_triangle",
-        "ringed_star",
-    ),
-    "clouds": (
-        "striped_triangle",
-        "checked_disc",
-        "zigzag_heart",
-        "rayed_hourglass",
-        "dotted_cross",
-        "ringed_arrow",
-    ),
-    "lattice": (
-        "striped_disc",
-        "checked_star",
-        "zigzag_heart",
-        "rayed_ring",
-        "dotted_crescent",
-        "ringed_arrow",
-    ),
-    "planks": (
-        "striped_arrow",
-        "checked_star",
-        "zigzag_hourglass",
-        "rayed_cross",
-        "dotted_triangle",
-        "ringed_hexagon",
-    ),
+    scene: tuple(f"{texture}_{shape}" for texture, shape in zip(_TEXTURES, shapes, strict=True))
+    for scene, shapes in _GROUP_SHAPES.items()
 }
 """Scene name -> its 6 typical categories: 6 different shapes and every texture once, so that
 texture alone does not tell the scene; each category is typical of exactly 2 scenes."""
 
 
 def draw_category(rng: np.random.Generator, scene: str) -> int:
-    """Draw the category of one object.
+    """Draw an object of a scene, as its index in ``SCENE_CATEGORIES``.
 
-    Args:
-        rng: Source of randomness.
-        scene: A key of ``SCENE_GROUPS``.
-
-    Returns:
-        Index into ``SCENE_CATEGORIES``: uniform over the scene's group with probability
-        ``TYPICAL_SHARE``, otherwise uniform over the 18 categories outside it.
+    Uniform over the scene's group with probability ``TYPICAL_SHARE``, otherwise uniform over the 18
+    categories outside it.
     """
     group = [SCENE_CATEGORIES.index(name) for name in SCENE_GROUPS[scene]]
     if rng.random() >= TYPICAL_SHARE:

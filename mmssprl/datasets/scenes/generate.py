@@ -90,14 +90,7 @@ def generate_scenes(
 
 
 def draw_scene(seed: int, split: str, index: int, size_px: int) -> Scene:
-    """Draw image ``index`` of a split, the same on every call.
-
-    Args:
-        seed: Seed of the data set, >= 0.
-        split: One of ``SPLITS``.
-        index: Number of the image within its split, from 0.
-        size_px: Side of the image in pixels.
-    """
+    """Draw image ``index``, from 0, of one of ``SPLITS``, the same on every call."""
     return render_scene(np.random.default_rng([seed, SPLITS.index(split), index]), size_px)
 
 

@@ -43,13 +43,7 @@ class Pose:
 def draw_pose(rng: np.random.Generator, shape: str, size_px: int) -> Pose:
     """Draw position, scale, rotation and stretch of an object.
 
-    Args:
-        rng: Source of randomness.
-        shape: A key of ``OUTLINES``.
-        size_px: Side of the square image in pixels.
-
-    Returns:
-        A pose of which at most a quarter of the diameter lies beyond each side of the image.
+    At most a quarter of its diameter lies beyond each side of the image.
     """
     scale = MIN_SCALE * (MAX_SCALE / MIN_SCALE) ** (rng.random() ** 0.65)
     radius = scale / 2 * size_px

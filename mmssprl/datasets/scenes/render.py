@@ -57,15 +57,7 @@ class Scene:
 
 
 def render_scene(rng: np.random.Generator, size_px: int) -> Scene:
-    """Draw one scene.
-
-    Args:
-        rng: Source of all randomness.
-        size_px: Side of the square image in pixels, H = W.
-
-    Returns:
-        The image and its ground truth.
-    """
+    """Draw a scene of H = W = ``size_px`` and its ground truth."""
     name = tuple(STRUCTURES)[int(rng.integers(len(STRUCTURES)))]
     canvas = draw_background(rng, name, size_px)
     direction = rng.uniform(0, 2 * np.pi)

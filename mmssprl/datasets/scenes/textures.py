@@ -72,15 +72,11 @@ def texture_share(
 ) -> Array:
     """Draw a texture with random period, phase and slant.
 
-    Args:
-        texture: A key of ``TEXTURES``.
-        u: Horizontal coordinate in the upright object's unit disc, any shape.
-        v: Vertical coordinate, same shape as ``u``, pointing down.
-        radius_px: Radius of the object in pixels, > 0; sets the width of the smoothed borders.
-        rng: Source of randomness.
+    The coordinate v points down. ``radius_px``, the object's radius in pixels, sets the width of
+    the smoothed borders.
 
     Returns:
-        Share of the second colour in [0, 1], same shape as ``u``.
+        Share of the second colour in [0, 1], of the shape of ``u``.
     """
     slant = rng.uniform(-0.35, 0.35)
     cos, sin = np.float32(np.cos(slant)), np.float32(np.sin(slant))

@@ -65,15 +65,10 @@ class VocDevkit:
     def __init__(self, root: Path) -> None:
         self._root = root / "VOC2007"
         self._labels: dict[str, dict[str, dict[int, int]]] = {split: {} for split in self.SETS}
-        for folder in (
-            "JPEGImages",
-            "Annotations",
-            "SegmentationClass",
-            "SegmentationObject",
-            "ImageSets/Main",
-            "ImageSets/Segmentation",
-        ):
+        for folder in ("JPEGImages", "Annotations", "SegmentationClass", "SegmentationObject"):
             (self._root / folder).mkdir(parents=True)
+        for task in ("Main", "Segmentation"):
+            (self._root / "ImageSets" / task).mkdir(parents=True)
 
     def add(self, split: str, image_path: Path, scene: Scene) -> None:
         """Write one image, a hard link to ``image_path`` where the file system allows it."""

@@ -6,16 +6,15 @@ from image_folders import folder
 
 from mmssprl.pyramid import ViewLayout
 from tools.speed.common.models import random_batch
-from tools.speed.on_gpu.loop import LoopResult, WatchHook, train_from_jpeg, write_list
+from tools.speed.on_gpu.loop import LoopResult, WatchHook, train_from_jpeg
 
 
 def run_loop(tiny, tmp_path, meter):
     images = tmp_path / "images"
     if not images.exists():
         folder(images, 3)
-    num_images = SETTING.num_steps * SETTING.batch
-    names = sorted(path.name for path in images.iterdir())
-    write_list(tmp_path / "list.txt", names, num_images)
+    names = sorted(path.name for path in images.iterdir()) * SETTING.num_steps * SETTING.batch
+    (tmp_path / "list.txt").write_text("\n".join(names[: SETTING.num_steps * SETTING.batch]))
     tiny.train_dataloader.dataset.update(
         data_root=str(tmp_path), data_prefix="images", ann_file="list.txt"
     )

@@ -39,12 +39,7 @@ def take_turns(
 
     Returns:
         Name -> seconds, one per round.
-
-    Raises:
-        ValueError: No rounds.
     """
-    if rounds < 1:
-        raise ValueError(f"rounds must be at least 1, but got {rounds}.")
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     order = list(sides)
     for _ in range(rounds):
@@ -82,13 +77,5 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def ratio(slow: Sequence[float], fast: Sequence[float]) -> Spread:
-    """Return how many times ``fast`` fits into ``slow``, compared round by round.
-
-    Args:
-        slow: Seconds of one side, from ``interleave``.
-        fast: Seconds of the other side in the same rounds.
-
-    Raises:
-        ValueError: Sides of different lengths.
-    """
+    """Return how many times ``fast`` fits into ``slow``, seconds of the same rounds."""
     return spread([a / b for a, b in zip(slow, fast, strict=True)])

@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
+
+from mmssprl.profiling.saved_bytes import saved_bytes
 
 from .models import build_model, shipped_config
 
@@ -31,11 +32,7 @@ def flops_per_image(cfg: Mapping) -> dict[str, int]:
 
 @cache
 def equivalent_crops(num_crops: int) -> float:
-    """How many crops of 224 px cost the backbone as many FLOPs as the crops of one image.
-
-    Args:
-        num_crops: Of one image in a shipped config.
-    """
+    """How many crops of 224 px cost the backbone as many FLOPs as the crops of one image."""
     model, fake = _fake_model(shipped_config(num_crops))
     with fake, FlopCounterMode(display=False) as counter:
         model.backbone(torch.empty(1, 3, _PLAIN_PX, _PLAIN_PX))[-1].sum().backward()
@@ -55,29 +52,13 @@ def parameter_counts(cfg: Mapping) -> dict[str, int]:
 def activation_bytes(cfg: Mapping, *, bfloat16: bool = False) -> int:
     """Count the bytes per image that the step keeps for its backward pass.
 
-    Each storage counts once, parameters and buffers do not. What does not grow with the batch,
-    such as autocast's copies of the weights, cancels: this is two images' bytes less one's.
-
-    Args:
-        cfg: Config with ``model``.
-        bfloat16: Under bfloat16 autocast instead of float32.
+    What does not grow with the batch, such as the copies of the weights that bfloat16 autocast
+    makes, cancels: this is two images' bytes less one's.
     """
     model, fake = _fake_model(cfg)
-    own = {t.untyped_storage()._cdata for t in [*model.parameters(), *model.buffers()]}
-    totals = []
-    for batch_size in (1, 2):
-        saved: dict[int, tuple[int, Any]] = {}
-
-        def keep(tensor: Tensor, saved: dict[int, tuple[int, Any]] = saved) -> Tensor:
-            # The storage is held as well: a freed one's address could be given out again.
-            storage = tensor.untyped_storage()
-            saved.setdefault(storage._cdata, (storage.nbytes(), storage))
-            return tensor
-
-        with fake, saved_tensors_hooks(keep, lambda tensor: tensor):
-            losses = _losses(model, batch_size, bfloat16)
-        totals.append(sum(size for key, (size, _) in saved.items() if key not in own))
-        del losses
+    with fake, saved_bytes(model) as totals:
+        for batch_size in (1, 2):
+            _losses(model, batch_size, bfloat16)
     return totals[1] - totals[0]
 
 

@@ -14,22 +14,22 @@ import torch
 import torchvision
 from PIL import features
 
-from mmssprl.profiling.machine import usable_cores
+from mmssprl.profiling.machine import cpu_info, processor, usable_cores
 
 _RESULTS = "tools/speed/results"
 
 
 def machine() -> dict[str, str]:
     """Describe what the numbers were measured on; no names of hosts, users or folders."""
-    info = _cpu_info()
+    info = cpu_info()
     vectors = [flag for flag in info.get("flags", "").split() if flag.startswith(("avx", "fma"))]
     pillow = "pillow-simd" if ".post" in PIL.__version__ else "pillow"
     others = (torchvision, cv2, numpy, numba)
     return {
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": _commit(),
-        "cpu": f"{info.get('model name') or platform.processor() or platform.machine()}"
-        f" (family {info.get('cpu family', '?')}, model {info.get('model', '?')})",
+        "cpu": f"{processor()} (family {info.get('cpu family', '?')}, "
+        f"model {info.get('model', '?')})",
         "cores": str(usable_cores()),
         "load before": f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "?",
         "vector instructions": " ".join(vectors) or "unknown",
@@ -39,16 +39,6 @@ def machine() -> dict[str, str]:
         + (" (turbo)" if features.check_feature("libjpeg_turbo") else ""),
         "others": ", ".join(f"{module.__name__} {module.__version__}" for module in others),
     }
-
-
-def _cpu_info() -> dict[str, str]:
-    """Return the first processor of /proc/cpuinfo; empty where there is none."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return {}
-    lines = [line.split(":", 1) for line in text.split("\n\n")[0].splitlines() if ":" in line]
-    return {name.strip(): value.strip() for name, value in lines}
 
 
 def _commit() -> str:

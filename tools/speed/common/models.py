@@ -3,9 +3,8 @@
 Legend: B images, N_g crops per image in resolution group g, px the group's crop side.
 """
 
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.engine import larc
+from mmssprl.functional import photometric
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import MODELS, OPTIM_WRAPPERS, OPTIMIZERS
 
@@ -71,23 +71,9 @@ def our_loader(folder: str | Path, layout: ViewLayout) -> UnlabeledImages:
 
 @contextmanager
 def device_path() -> Iterator[None]:
-    """Take the paths of a device, in augmentation and LARC, on the CPU.
-
-    Raises:
-        RuntimeError: The functions have no such switch any more.
-    """
-    modules = [
-        module
-        for name, module in list(sys.modules.items())
-        if name.startswith("mmssprl.") and hasattr(module, "params_are_free")
-    ]
-    if not modules:
-        raise RuntimeError(
-            "mmssprl.functional must choose between its paths by params_are_free, but no module "
-            "has it; teach device_path() the new switch."
-        )
-    with ExitStack() as stack:
-        for module in modules:
-            stack.enter_context(mock.patch.object(module, "params_are_free", return_value=False))
-        stack.enter_context(mock.patch.object(larc, "_on_cpu", return_value=False))
+    """Take the paths of a device, in augmentation and LARC, on the CPU."""
+    with (
+        mock.patch.object(photometric, "params_are_free", return_value=False),
+        mock.patch.object(larc, "_on_cpu", return_value=False),
+    ):
         yield

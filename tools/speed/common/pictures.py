@@ -30,17 +30,12 @@ _OTHERS = "#a9b4bf"
 def draw_cpu(rows: Sequence[Row], *, caption: str) -> Figure | None:
     """Draw CPU time per image and images per second of the loaders, for 34 crops.
 
-    Args:
-        rows: Of a report; those of the loaders and of decoding are found by their ids.
-        caption: Which machine and images.
-
-    Returns:
-        The figure, or None if a row is missing.
+    None if one of their rows is missing. The caption tells which machine and images.
     """
     found = {row.id: row for row in rows}
     panels = {
-        "ms": ("CPU time per image, ms (shorter is better)", "decoding alone"),
-        "rate": ("Images per second and core (longer is better)", "decoding alone"),
+        "ms": "CPU time per image, ms (shorter is better)",
+        "rate": "Images per second and core (longer is better)",
     }
     wanted = [f"{side}_34_{unit}" for side in _LOADERS for unit in panels]
     if not {*wanted, "decode_ms", "decode_rate"} <= found.keys():
@@ -49,13 +44,11 @@ def draw_cpu(rows: Sequence[Row], *, caption: str) -> Figure | None:
     colors = [PYRAMIDS[0] if side.startswith("ours") else _OTHERS for side in _LOADERS]
     with matplotlib.rc_context(RC):
         figure = Figure(figsize=(10, 3.4), dpi=DPI, layout="constrained")
-        for axes, (unit, (title, floor)) in zip(
-            figure.subplots(1, 2, sharey=True), panels.items(), strict=True
-        ):
+        for axes, unit in zip(figure.subplots(1, 2, sharey=True), panels, strict=True):
             values = [found[f"{side}_34_{unit}"].value for side in _LOADERS]
             _bars(axes, labels, values, colors)
-            _line(axes, found[f"decode_{unit}"].value, floor)
-            axes.set_title(title)
+            _line(axes, found[f"decode_{unit}"].value, "decoding alone")
+            axes.set_title(panels[unit])
         figure.suptitle(
             "Loading one image as 34 crops: 2 x 224, 6 x 96 and 26 patches", x=0.01, ha="left"
         )
@@ -64,14 +57,9 @@ def draw_cpu(rows: Sequence[Row], *, caption: str) -> Figure | None:
 
 
 def draw_gpu(rows: Sequence[Row], *, caption: str) -> Figure | None:
-    """Draw images per second of the training step on one GPU, for every setting measured.
+    """Draw images per second of the training step on one GPU, for every setting measured, if any.
 
-    Args:
-        rows: Of a report; ``images...`` are drawn.
-        caption: Which machine and images.
-
-    Returns:
-        The figure, or None if there is no such row.
+    The caption tells which machine and images.
     """
     found = {row.id: row.value for row in rows if row.value == row.value}
     steps = [row_id for row_id in _STEPS if row_id in found]

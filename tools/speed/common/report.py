@@ -73,42 +73,19 @@ def write(
 ) -> list[Path]:
     """Write ``name.md``, ``name.csv`` and, with a figure, ``name.png`` into a folder.
 
-    Args:
-        rows: Rows with different ids.
-        out: Folder, made if it is not there.
-        name: Of the files, without suffix.
-        title: First line of the report.
-        machine: What the numbers were measured on, name -> value.
-        notes: Paragraphs under the summary.
-        figure: The picture.
-
-    Returns:
-        The files.
-
-    Raises:
-        ValueError: No rows, or two of one id.
+    The notes are paragraphs under the summary, the machine is what the numbers were measured on.
+    Returns the files.
     """
-    ids = [row.id for row in rows]
-    twice = sorted({row_id for row_id in ids if ids.count(row_id) > 1})
-    if not rows or twice:
-        raise ValueError(
-            f"rows must be at least one and of different ids, but got {len(rows)} rows, "
-            f"twice: {twice}; give each its own id."
-        )
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    texts = {
-        folder / f"{name}.md": markdown(rows, title=title, machine=machine, notes=notes),
-        folder / f"{name}.csv": csv_text(rows, machine=machine),
-    }
-    for path, text in texts.items():
-        write_whole(path, text)
-    if figure is None:
-        return list(texts)
-    picture = folder / f"{name}.png"
-    with whole_file(picture, "wb") as file:
-        figure.savefig(file, format="png")
-    return [*texts, picture]
+    files = [folder / f"{name}.md", folder / f"{name}.csv"]
+    write_whole(files[0], markdown(rows, title=title, machine=machine, notes=notes))
+    write_whole(files[1], csv_text(rows, machine=machine))
+    if figure is not None:
+        files.append(folder / f"{name}.png")
+        with whole_file(files[-1], "wb") as file:
+            figure.savefig(file, format="png")
+    return files
 
 
 def _sorted(rows: Sequence[Row]) -> list[Row]:
@@ -140,7 +117,7 @@ def _cells(row: Row) -> list[str]:
 
 def _number(value: float) -> str:
     """Three digits that count, and all digits of whole numbers."""
-    if math.isnan(value) or math.isinf(value):
+    if not math.isfinite(value):
         return str(value)
     if value == round(value) and abs(value) < 1e9:
         return f"{round(value):,}"

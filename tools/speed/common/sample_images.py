@@ -14,20 +14,7 @@ _GRAIN = 13.0
 
 
 def write_images(folder: str | Path, num_images: int) -> Path:
-    """Write JPEGs, every fourth of them upright, the same ones on every call.
-
-    Args:
-        folder: Where to; made if it is not there.
-        num_images: At least 1.
-
-    Returns:
-        ``folder`` as a path.
-
-    Raises:
-        ValueError: No images are asked for.
-    """
-    if num_images < 1:
-        raise ValueError(f"num_images must be at least 1, but got {num_images}.")
+    """Write JPEGs, every fourth of them upright, the same ones on every call; return the folder."""
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
     for i in range(num_images):

@@ -37,11 +37,12 @@ def our_colors(num_samples: int) -> Draws:
         preprocessor = loaders.our_preprocessor(layout, **{**_OFF, **change})
         probe = torch.from_numpy(_probe(name)).permute(2, 0, 1)
         batch = probe.expand((num_samples + 1) // 2, NUM_PYRAMIDS, *probe.shape).contiguous()
+        # (2, N / 2, 3, 32, 32) -> (N, 3, 32, 32), N rounded up to even.
         views = preprocessor({"inputs": [batch]}, training=True)["inputs"][0].flatten(0, 1)
         levels = views * torch.tensor(preprocessor.std).view(3, 1, 1)
         levels += torch.tensor(preprocessor.mean).view(3, 1, 1)
         outputs = levels.permute(0, 2, 3, 1).numpy()[:num_samples]
-        draws.update(_measure(name, [output for output in outputs]))
+        draws.update(_measure(name, list(outputs)))
     return draws
 
 
@@ -50,9 +51,7 @@ def step_colors(
 ) -> Draws:
     """Measure what another loader's steps draw.
 
-    Args:
-        step: Name -> a function of an image (H, W, 3), uint8, that draws and applies the step.
-        num_samples: N.
+    ``step`` returns, by name, a function of an image (H, W, 3) uint8 that draws and applies it.
     """
     draws: Draws = {}
     for name in (*JITTERS, "flip", "grayscale", "blur"):

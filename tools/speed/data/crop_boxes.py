@@ -42,12 +42,9 @@ def coordinate_image(height: int, width: int) -> np.ndarray:
 
 
 def find_box(crop: np.ndarray, height: int, width: int) -> tuple[float, float, float, float]:
-    """Find top, left, height and width of a crop of a coordinate image, in pixels.
+    """Find top, left, height and width of a crop of a coordinate image (H, W, 3), in pixels.
 
-    Args:
-        crop: (px, px, 3) in levels, resized or not, neither flipped nor recoloured.
-        height: H of the coordinate image.
-        width: Its W.
+    The crop is (px, px, 3) in levels, resized or not, neither flipped nor recoloured.
     """
     px = len(crop)
     # The filter of a resize bends the ramp at the borders.
@@ -60,9 +57,7 @@ def find_box(crop: np.ndarray, height: int, width: int) -> tuple[float, float, f
 def boxes(cut: Callable[[np.ndarray], list[np.ndarray]], num_images: int) -> dict[str, np.ndarray]:
     """Measure where a loader cuts: one crop of each kind per image, and both views of a cell.
 
-    Args:
-        cut: Cuts an image (H, W, 3) into the 34 crops of ``SMALL``, in the order of ``loaders``.
-        num_images: N.
+    ``cut`` makes of an image (H, W, 3) the 34 crops of ``SMALL``, in the order of ``loaders``.
 
     Raises:
         RuntimeError: The two views of a patch do not lie in one cell.

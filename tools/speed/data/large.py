@@ -8,12 +8,11 @@ empty files takes a minute or two to make and to delete.
 import multiprocessing
 import os
 import random
-import sys
 import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -22,7 +21,7 @@ from unittest import mock
 import numpy as np
 import psutil
 
-from mmssprl.datasets import UnlabeledImages
+from mmssprl.datasets import UnlabeledImages, image_reading, unlabeled_images
 from mmssprl.datasets.image_names import ImageNames
 
 from ..common.clock import interleave, ratio
@@ -37,13 +36,7 @@ _MOST_READ = 200
 
 
 def rows(images: Path, quick: bool, log: Callable[[str], None]) -> list[Row]:
-    """Measure with empty files in a temporary folder, and with the photographs.
-
-    Args:
-        images: Folder of photographs, for the tar file.
-        quick: Fewer files; the start-up then has no gate.
-        log: Receives a line before each part.
-    """
+    """Measure with empty files, fewer of them and without a gate if ``quick``, and photographs."""
     num_images = _NUM_QUICK if quick else _NUM_IMAGES
     log(f"start-up: making and listing {num_images:,} empty files")
     found = startup_rows(num_images, gates=not quick)
@@ -54,12 +47,7 @@ def rows(images: Path, quick: bool, log: Callable[[str], None]) -> list[Row]:
 
 
 def startup_rows(num_images: int, *, gates: bool = True) -> list[Row]:
-    """Time how long ``UnlabeledImages`` takes to start, with the folders in the system's memory.
-
-    Args:
-        num_images: Empty files in 1,000 folders.
-        gates: Whether the gate judges so many images.
-    """
+    """Time how long ``UnlabeledImages`` takes to start, with the folders in the system's memory."""
     note = (
         f"{num_images:,} images, with the folders in memory; a cold disk or a network drive takes "
         "longer."
@@ -131,12 +119,15 @@ def tar_rows(images: Path, rounds: int = 9) -> list[Row]:
 @contextmanager
 def _no_decoding() -> Iterator[None]:
     """Let ``UnlabeledImages.load_image`` read files without decoding them."""
-    with ExitStack() as stack:
-        for name, module in list(sys.modules.items()):
-            if name.startswith("mmssprl.datasets.") and hasattr(module, "decode_image"):
-                decode = lambda data, path: np.asarray(data)[-1]  # noqa: E731
-                stack.enter_context(mock.patch.object(module, "decode_image", decode))
+    with (
+        mock.patch.object(image_reading, "decode_image", _last_byte),
+        mock.patch.object(unlabeled_images, "decode_image", _last_byte),
+    ):
         yield
+
+
+def _last_byte(data: np.ndarray, path: str) -> np.ndarray:
+    return data[-1]
 
 
 def _make_tree(root: Path, num_images: int) -> None:

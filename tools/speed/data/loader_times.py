@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 
-from torch.utils.data import DataLoader, RandomSampler, default_collate
+from torch.utils.data import DataLoader, RandomSampler
 
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.datasets.image_reading import read_image
@@ -29,16 +30,16 @@ def time_loaders(images: Path, layout: ViewLayout, num_rounds: int) -> dict[str,
     """Return seconds per image of every loader; in one round all load the same images."""
     dataset = our_loader(images, layout)
     paths = loaders.image_paths(dataset)
-    on_cpu = loaders.OursOnCpu(dataset, layout)
-    work = {
+    preprocessor = loaders.our_preprocessor(layout)
+    work: dict[str, Callable[[Sequence[int]], None]] = {
         "torchvision": each(loaders.TorchvisionLoader(paths, layout).__getitem__),
         "mmpretrain": each(loaders.MultiViewLoader(paths, layout).__getitem__),
         "ours": each(dataset.__getitem__),
-        "ours_cpu": on_cpu.run,
+        "ours_cpu": partial(loaders.load_on_cpu, dataset, preprocessor),
         "decode": each(lambda index: read_image(paths[index])),
     }
     # Whole batches only, so that an image costs the same in every round.
-    size = 2 * on_cpu.batch_size
+    size = 2 * loaders.BATCH_SIZE
     batches = [range(i, i + size) for i in range(0, len(paths) - size + 1, size)]
     seconds = interleave({name: _in_turn(load, batches) for name, load in work.items()}, num_rounds)
     return {name: [value / size for value in values] for name, values in seconds.items()}
@@ -106,7 +107,6 @@ def worker_rows(dataset: UnlabeledImages, num_rounds: int) -> list[Row]:
             sampler=RandomSampler(dataset, replacement=True, num_samples=num_images),
             num_workers=workers,
             persistent_workers=True,
-            collate_fn=default_collate,
         )
         for workers in (1, 2)
     }

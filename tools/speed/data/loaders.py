@@ -1,9 +1,8 @@
 """The loaders that are compared: ours, torchvision/PIL, and mmpretrain's MultiView.
 
 The crops and their numbers are those of the released recipe (method: 2 x 224, 6 x 96, 2 x 4 x 112
-and 2 x 9 x 96 px); the code of the other sides is written for this comparison. Each side is a map
-style data set of image files, one item per file. ``same_views.check_same`` proves that they cut and
-recolour alike.
+and 2 x 9 x 96 px); the code of the other sides is written for this comparison. Each side loads an
+image by the number of its file. ``same_views.check_same`` proves that they cut and recolour alike.
 
 Legend: V views, P patches per view; every side orders its crops by slot: image views, small views,
 then each level view by view and cell by cell.
@@ -19,7 +18,7 @@ import torch
 from mmpretrain.registry import TRANSFORMS as MMPRETRAIN_TRANSFORMS
 from PIL import Image, ImageFilter
 from torch import Tensor
-from torch.utils.data import Dataset, default_collate
+from torch.utils.data import default_collate
 from torchvision import transforms as T
 
 from mmssprl.datasets import UnlabeledImages
@@ -36,14 +35,13 @@ JITTER = {"brightness": 0.8, "contrast": 0.8, "saturation": 0.8, "hue": 0.2}
 JITTER_PROB, GRAYSCALE_PROB, BLUR_PROB, FLIP_PROB = 0.8, 0.2, 0.5, 0.5
 BLUR_RADIUS = (0.1, 2.0)
 MEAN, STD = (0.485, 0.456, 0.406), (0.228, 0.224, 0.225)
+BATCH_SIZE = 8
+"""Images that our preprocessor augments at once."""
 
 
-class PilBlur:
-    """PIL's Gaussian blur of a random radius, always applied; torchvision has no such blur."""
-
-    def __call__(self, image: Image.Image) -> Image.Image:
-        """Return the blurred image."""
-        return image.filter(ImageFilter.GaussianBlur(random.uniform(*BLUR_RADIUS)))
+def pil_blur(image: Image.Image) -> Image.Image:
+    """Blur by PIL's Gaussian of a random radius; torchvision has no such blur."""
+    return image.filter(ImageFilter.GaussianBlur(random.uniform(*BLUR_RADIUS)))
 
 
 def torchvision_steps(jitter: Mapping[str, float] = JITTER) -> dict[str, Callable]:
@@ -52,7 +50,7 @@ def torchvision_steps(jitter: Mapping[str, float] = JITTER) -> dict[str, Callabl
         "flip": T.RandomHorizontalFlip(FLIP_PROB),
         "jitter": T.RandomApply([T.ColorJitter(**jitter)], JITTER_PROB),
         "grayscale": T.RandomGrayscale(GRAYSCALE_PROB),
-        "blur": T.RandomApply([PilBlur()], BLUR_PROB),
+        "blur": T.RandomApply([pil_blur], BLUR_PROB),
     }
 
 
@@ -81,7 +79,7 @@ def mmpretrain_steps(jitter: Mapping[str, float] = JITTER) -> dict[str, Callable
     return {name: MMPRETRAIN_TRANSFORMS.build(config) for name, config in configs.items()}
 
 
-class TorchvisionLoader(Dataset):
+class TorchvisionLoader:
     """The released recipe as it is usually written: PIL images through torchvision.
 
     An item is a list of float32 crops (3, px, px), normalised.
@@ -98,8 +96,7 @@ class TorchvisionLoader(Dataset):
         layout: ViewLayout,
         steps: Iterable[Callable] | None = None,
     ) -> None:
-        self.paths = list(paths)
-        self.layout = layout
+        self.paths = paths
         steps = torchvision_steps().values() if steps is None else steps
         self._finish = T.Compose([*steps, T.ToTensor(), T.Normalize(MEAN, STD)])
         self._whole = [T.RandomResizedCrop(layout.image_px, scale=layout.image_area)] * NUM_PYRAMIDS
@@ -113,9 +110,6 @@ class TorchvisionLoader(Dataset):
             )
             for level in layout.levels
         ]
-
-    def __len__(self) -> int:
-        return len(self.paths)
 
     def __getitem__(self, index: int) -> list[Tensor]:
         """Read an image and cut it."""
@@ -136,7 +130,7 @@ class TorchvisionLoader(Dataset):
         return crops
 
 
-class MultiViewLoader(Dataset):
+class MultiViewLoader:
     """The same crops from mmpretrain's and mmcv's transforms, as their SwAV config sets them.
 
     MultiView cuts the image and small views. mmpretrain has no patch views: they go through its
@@ -157,8 +151,7 @@ class MultiViewLoader(Dataset):
         layout: ViewLayout,
         steps: Iterable[Callable] | None = None,
     ) -> None:
-        self.paths = list(paths)
-        self.layout = layout
+        self.paths = paths
         build = MMPRETRAIN_TRANSFORMS.build
         self._steps = list(mmpretrain_steps().values() if steps is None else steps)
         self._load = build({"type": "LoadImageFromFile"})
@@ -186,9 +179,6 @@ class MultiViewLoader(Dataset):
             )
             for level in layout.levels
         ]
-
-    def __len__(self) -> int:
-        return len(self.paths)
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         """Read an image and cut it."""
@@ -245,25 +235,16 @@ def our_preprocessor(layout: ViewLayout, **changes: float) -> PyramidPreprocesso
     return PyramidPreprocessor(layout=layout, **settings)
 
 
-class OursOnCpu:
-    """Our loader with all photometric work on the CPU as well: float32 crops, normalised.
-
-    Args:
-        dataset: From ``our_loader``.
-        layout: The views.
-        batch_size: Images that the preprocessor augments at once.
-    """
-
-    def __init__(self, dataset: UnlabeledImages, layout: ViewLayout, batch_size: int = 8) -> None:
-        self.dataset = dataset
-        self.batch_size = batch_size
-        self.preprocessor = our_preprocessor(layout)
-
-    def run(self, indices: Sequence[int]) -> None:
-        """Load and augment some images, batch by batch."""
-        for start in range(0, len(indices), self.batch_size):
-            samples = [self.dataset[i] for i in indices[start : start + self.batch_size]]
-            self.preprocessor(default_collate(samples), training=True)
+def load_on_cpu(
+    dataset: UnlabeledImages,
+    preprocessor: PyramidPreprocessor,
+    indices: Sequence[int],
+    batch_size: int = BATCH_SIZE,
+) -> None:
+    """Load images as ours and do all photometric work as well: float32 crops, normalised."""
+    for start in range(0, len(indices), batch_size):
+        samples = [dataset[i] for i in indices[start : start + batch_size]]
+        preprocessor(default_collate(samples), training=True)
 
 
 def _visit(level: PyramidLevel) -> list[tuple[int, int]]:

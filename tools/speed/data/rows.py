@@ -1,34 +1,23 @@
 """The rows of the loader: time against the other loaders, what crosses processes, fidelity."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from mmssprl.datasets import UnlabeledImages
 
 from ..common.gates import Row, measured
 from ..common.models import device_path, our_loader
 from . import fidelity, loaders, same_views
-from .loader_times import (
-    SIDES,
-    decoding_row,
-    ratio_row,
-    speed_rows,
-    time_loaders,
-    worker_rows,
-)
+from .loader_times import SIDES, decoding_row, ratio_row, speed_rows, time_loaders, worker_rows
 
 _FEWEST_IMAGES = 16
 
 
 def rows(images: Path, quick: bool, log: Callable[[str], None]) -> list[Row]:
     """Check that all loaders do the same, then time and compare them.
-
-    Args:
-        images: Folder of photographs, at least 16.
-        quick: Few rounds, to see that everything runs; the numbers are rough.
-        log: Receives a line before each part.
 
     Raises:
         RuntimeError: The loaders do not draw the same crops, or the folder holds too few images.
@@ -64,27 +53,26 @@ def rows(images: Path, quick: bool, log: Callable[[str], None]) -> list[Row]:
 
 
 def _comparisons(seconds: dict[str, list[float]]) -> list[Row]:
-    notes = {
-        "C1": "Ours leaves all photometric work to the device, theirs does it; see C2.",
-        "C2": "Equal work: float32 crops, recoloured and normalised, come out of both.",
-        "C13": "Theirs does all photometric work, as it is shipped. Patch crops were added to it, "
-        "without MultiView's deep copies.",
-        "mmpretrain_photometric": "Theirs leaves float32 and normalisation to its preprocessor, "
-        "which is not timed.",
+    comparisons = {
+        ("C1", "torchvision", "ours"): "Ours leaves all photometric work to the device, theirs "
+        "does it; see C2.",
+        ("C2", "torchvision", "ours_cpu"): "Equal work: float32 crops, recoloured and normalised, "
+        "come out of both.",
+        ("C13", "mmpretrain", "ours"): "Theirs does all photometric work, as it is shipped. Patch "
+        "crops were added to it, without MultiView's deep copies.",
+        ("mmpretrain_photometric", "mmpretrain", "ours_cpu"): "Theirs leaves float32 and "
+        "normalisation to its preprocessor, which is not timed.",
     }
-    sides = {
-        "C1": ("torchvision", "ours"),
-        "C2": ("torchvision", "ours_cpu"),
-        "C13": ("mmpretrain", "ours"),
-        "mmpretrain_photometric": ("mmpretrain", "ours_cpu"),
-    }
-    return [ratio_row(row_id, seconds, *sides[row_id], note) for row_id, note in notes.items()]
+    return [
+        ratio_row(row_id, seconds, slow, fast, note)
+        for (row_id, slow, fast), note in comparisons.items()
+    ]
 
 
 def crossing_rows(dataset: UnlabeledImages) -> list[Row]:
     """Count what a sample of 34 crops sends from a worker to the main process."""
-    theirs = loaders.TorchvisionLoader(loaders.image_paths(dataset), loaders.RELEASED)[0]
-    our_tensors, their_tensors = list(_tensors(dataset[0])), list(_tensors(theirs))
+    their_tensors = loaders.TorchvisionLoader(loaders.image_paths(dataset), loaders.RELEASED)[0]
+    our_tensors = [leaf for leaf in tree_leaves(dataset[0]) if isinstance(leaf, Tensor)]
     our_bytes, their_bytes = _shared_bytes(our_tensors), _shared_bytes(their_tensors)
     sizes = f"{our_bytes:,} against {their_bytes:,} bytes, 34 crops."
     tensors = f"Exact; the torchvision/PIL loader has {len(their_tensors)}."
@@ -98,15 +86,6 @@ def _shared_bytes(tensors: Sequence[Tensor]) -> int:
     """Count what a worker shares: whole storages, also of a tensor that shows only a part."""
     storages = [tensor.untyped_storage() for tensor in tensors]
     return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
-
-
-def _tensors(item: object) -> Iterator[Tensor]:
-    """Go through all tensors in nested dicts and lists."""
-    if isinstance(item, Tensor):
-        yield item
-    elif isinstance(item, dict | list | tuple):
-        for value in item.values() if isinstance(item, dict) else item:
-            yield from _tensors(value)
 
 
 def _fidelity_rows(paths: Sequence[str], checked: list[same_views.Comparison]) -> list[Row]:

@@ -1,7 +1,6 @@
 """The real loop on a GPU: runner, hooks, loader and prefetcher, from JPEG files (G7, G9)."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,12 +36,8 @@ class LoopResult:
 class WatchHook(Hook):
     """Guards and times the steps of an epoch; runs after all other hooks.
 
-    Args:
-        meter: The device.
-        setting: Which steps.
-        result: Filled.
-        data: A synthetic batch on the device.
-        guard: False leaves out the guard, where it has stopped a run before.
+    It fills ``result``. ``data`` is a synthetic batch on the device; ``guard=False`` leaves out the
+    guard, where it has stopped a run before.
     """
 
     priority = "LOWEST"
@@ -96,12 +91,8 @@ def train_from_jpeg(
 ) -> LoopResult:
     """Train one epoch with the shipped hooks; see ``Setting`` and ``LoopResult``.
 
-    Args:
-        meter: The device.
-        cfg: Prepared by ``mmssprl.engine.launch``; it is copied and cut down to one epoch.
-        setting: Steps of the epoch.
-        work_dir: Folder for the run, empty.
-        data: A synthetic batch on the device.
+    ``cfg`` is prepared by ``mmssprl.engine.launch`` and cut down to one epoch in a copy; ``data``
+    is a synthetic batch on the device.
     """
     result = LoopResult()
     try:
@@ -162,13 +153,6 @@ def _set_loader(cfg: Config, setting: Setting, *, persistent_workers: bool) -> N
         num_workers=setting.workers,
         persistent_workers=persistent_workers,
     )
-
-
-def write_list(path: Path, names: Sequence[str], num_images: int) -> Path:
-    """Write a list of images that names few files as often as an epoch needs."""
-    lines = [names[i % len(names)] for i in range(num_images)]
-    path.write_text("\n".join(lines) + "\n")
-    return path
 
 
 def _where(error: RuntimeError) -> str:

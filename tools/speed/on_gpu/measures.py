@@ -24,12 +24,9 @@ _NUM_CLASSES = 1000
 
 
 class Pretraining:
-    """A config's model with its optimizer and one synthetic batch on the device.
+    """A config's model with its optimizer and one synthetic batch of B images on the device.
 
-    Args:
-        cfg: Prepared by ``mmssprl.engine.launch``, which sets mixed precision and compilation.
-        device: Where it trains.
-        batch: B.
+    The config is prepared by ``mmssprl.engine.launch``, which sets mixed precision and compilation.
     """
 
     def __init__(self, cfg: Config, device: torch.device, batch: int) -> None:
@@ -48,12 +45,8 @@ class Pretraining:
 class PlainResNet:
     """The same backbone with a classifier, SGD and finished crops: what the hardware can do.
 
-    Args:
-        cfg: The pre-training whose backbone it is.
-        device: Where it trains.
-        batch: Crops per step.
-
-    Mixed precision, compilation and the side of the crops are those of the config.
+    Mixed precision, compilation and the side of the crops are those of the config; ``batch`` is the
+    number of crops per step.
     """
 
     def __init__(self, cfg: Config, device: torch.device, batch: int) -> None:

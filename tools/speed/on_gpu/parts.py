@@ -6,6 +6,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 
 import torch
@@ -16,7 +17,7 @@ from mmssprl.pyramid import ViewLayout
 from ..common.gates import Gate, Row, measured
 from ..common.models import random_batch
 from ..common.sample_images import write_images
-from .loop import loader_rate, train_from_jpeg, write_list
+from .loop import loader_rate, train_from_jpeg
 from .measures import (
     PlainResNet,
     Pretraining,
@@ -154,31 +155,25 @@ def synthetic_part(num_crops: int, compiled: bool) -> Callable[[Session], None]:
 
 def loop_part(session: Session) -> None:
     """Measure the real loop from JPEG files: G9, G7 and what the loader needs."""
+    setting, cfg = session.setting, session.setting.config(28, False)
+    data = random_batch(ViewLayout.build(cfg.model.layout), setting.batch, session.meter.device)
     with tempfile.TemporaryDirectory() as folder:
-        _measure_loop(session, session.setting, Path(folder))
-
-
-def _measure_loop(session: Session, setting: Setting, folder: Path) -> None:
-    images = write_images(folder / "images", setting.num_files)
-    files = sorted(images.iterdir())
-    list_file = write_list(
-        folder / "list.txt", [path.name for path in files], setting.num_steps * setting.batch
-    )
-    cfg = setting.config(28, False)
-    cfg.train_dataloader.dataset.update(
-        data_root=str(folder), data_prefix="images", ann_file=list_file.name
-    )
-    loader = loader_rate(cfg, setting)
-    layout = ViewLayout.build(cfg.model.layout)
-    data = random_batch(layout, setting.batch, session.meter.device)
-    found = train_from_jpeg(session.meter, cfg, setting, folder / "runs", data)
+        files = sorted(write_images(f"{folder}/images", setting.num_files).iterdir())
+        kilobytes = sum(path.stat().st_size for path in files) / len(files) / 1e3
+        # A list names the few files as often as an epoch needs.
+        names = islice(cycle(path.name for path in files), setting.num_steps * setting.batch)
+        Path(folder, "list.txt").write_text("\n".join(names))
+        cfg.train_dataloader.dataset.update(
+            data_root=folder, data_prefix="images", ann_file="list.txt"
+        )
+        loader = loader_rate(cfg, setting)
+        found = train_from_jpeg(session.meter, cfg, setting, Path(folder, "runs"), data)
     passed = f"{found.guarded} steps of the runner's loop passed."
     session.add("G9", 1 if found.waits else 0, note=found.waits or passed)
     # The timed steps may use up batches that were made before them; the loader alone cannot.
     rate = min(found.jpeg_rate, loader)
     rates = found.synthetic_rates
     synthetic = sum(rates) / len(rates)
-    kilobytes = sum(path.stat().st_size for path in files) / len(files) / 1e3
     source = f"{len(files)} generated JPEGs of {kilobytes:.0f} kB, {setting.workers} workers"
     note = (
         f"B = {setting.batch}. {found.jpeg_rate:.0f} in the loop and {loader:.0f} by the "

@@ -81,11 +81,7 @@ class SyncCounter(PhaseCounter):
 
     def see(self, func: Any, name: str, args: Sequence, result: Any) -> None:
         """List an operator that reads values."""
-        if (
-            name in _READS
-            or (name in _INDEXES and _has_mask(args[1]))
-            or (name in ("_to_copy", "copy_") and _leaves_device(args, result))
-        ):
+        if name in _READS or (name in _INDEXES and _has_mask(args[1])):
             self._found.append(name)
 
     @contextmanager
@@ -116,11 +112,6 @@ _INDEXES = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_ind
 
 def _has_mask(indices: Sequence[Tensor | None]) -> bool:
     return any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in indices)
-
-
-def _leaves_device(args: Sequence, result: Any) -> bool:
-    source = args[-1] if len(args) > 1 and isinstance(args[1], Tensor) else args[0]
-    return source.device.type != "cpu" and result.device.type == "cpu"
 
 
 class Collective(NamedTuple):

@@ -15,25 +15,14 @@ from ..common.counts import activation_bytes, flops_per_image, parameter_counts
 from ..common.gates import Row, measured
 from ..common.models import SHIPPED, shipped_config
 from .larc_check import larc_errors
-from .runs import (
-    collectives_per_step,
-    operators_outside_backbone,
-    run_config,
-    syncs_per_step,
-)
+from .runs import collectives_per_step, operators_outside_backbone, run_config, syncs_per_step
 from .times import time_rows
 
 _GIGA, _MEGA = 1e9, 1e6
 
 
 def rows(images: Path, quick: bool, log: Callable[[str], None]) -> list[Row]:
-    """Measure all gates of the training step.
-
-    Args:
-        images: Folder of images; its first ones make the batches.
-        quick: Fewer rounds and smaller batches.
-        log: Takes a line of progress.
-    """
+    """Measure all gates of the training step, on batches of the first images of a folder."""
     batch_size, rounds = (2, 2) if quick else (4, 4)
     with _quiet_mmengine(), one_thread():
         log("operators, FLOPs, activation memory (exact)")

@@ -20,13 +20,7 @@ from torch import distributed as dist
 from mmssprl.engine.launch import CPUDistributedDataParallel
 from mmssprl.models import sinkhorn_head
 
-from ..common.models import (
-    build_model,
-    build_optimizer,
-    device_path,
-    random_batch,
-    shipped_config,
-)
+from ..common.models import build_model, build_optimizer, device_path, random_batch, shipped_config
 from .counters import Collective, CollectiveCounter, OperatorCounter, PhaseCounter, SyncCounter
 
 NUM_RANKS = 2
@@ -114,9 +108,7 @@ class Step(NamedTuple):
 def run_config(num_crops: int = 28, **changes: Any) -> Config:
     """Return the shipped config with small crops and backbone, 5 steps of 2 images in one epoch.
 
-    Args:
-        num_crops: See ``shipped_config``.
-        changes: Values that replace the config's; dots in their names are written as ``__``.
+    ``changes`` replace values of the config; dots in their names are written as ``__``.
     """
     cfg = shipped_config(num_crops)
     cfg.merge_from_dict(

@@ -19,13 +19,7 @@ _GIGA = 1e9
 
 
 def time_rows(images: Path, batch_size: int, rounds: int) -> list[Row]:
-    """Measure C7 and C8 with the shipped ResNet-50 config, on one thread.
-
-    Args:
-        images: Folder of images; its first ones make the batch.
-        batch_size: Images a step.
-        rounds: Timed calls of each side.
-    """
+    """Measure C7 and C8 with the shipped ResNet-50 config, on one thread."""
     cfg = shipped_config()
     model = build_model(cfg)
     wrapper = build_optimizer(cfg, model)
@@ -53,6 +47,7 @@ def time_rows(images: Path, batch_size: int, rounds: int) -> list[Row]:
 
 def _backbone_alone(model: Any, batch: Batch) -> Callable[[], None]:
     inputs = model.data_preprocessor(batch, training=True)["inputs"]
+    # (N_g, B, 3, px, px) -> (N_g B, 3, px, px)
     images = [crops.flatten(0, 1).contiguous(memory_format=torch.channels_last) for crops in inputs]
     with torch.no_grad():
         gradients = [torch.randn_like(model.backbone(x)[-1]) for x in images]
