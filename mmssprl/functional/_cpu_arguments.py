@@ -37,7 +37,7 @@ class Changes(NamedTuple):
         factors: (N, 4) float32, as ``order``.
         gray: (N,) bool.
         reach: (N,) int64, R of each sample's blur; 0 is no blur.
-        row_weights: (N, n, T) float32, weights of the pixels of a row, as `_cpu_batch` has them.
+        row_weights: float32, (N, pixels of a row of the result, pixels that each is made of).
         column_weights: As ``row_weights``.
     """
 

@@ -64,7 +64,7 @@ class PretrainingModel(BaseSelfSupervisor):
         """Free what :meth:`before_checkpoint` collected; every rank calls it."""
 
     def health(self) -> dict[str, float | Tensor]:
-        """Return scalars for the log about the coming step, from what is at hand.
+        """Return scalars for the log about the state after this step, from what is at hand.
 
         Called in every step: nothing waits for the device here. Tensors are read later, those of
         many steps in one go, so what a step changes in place must be returned as a copy.

@@ -106,8 +106,9 @@ class SSPRL(PretrainingModel):
         run = _compiled_features() if self.compile_backbone else crop_features
         with phase(BACKBONE_FORWARD):
             scales = self.layout.split([self._in_chunks(run, crops) for crops in inputs])
-        # What is left of the backward then, with all that checkpointed chunks compute again. Not
-        # asked of the groups themselves: the first group's turn comes when all others are done.
+        # Once every scale's gradient is there, the backward pass of the heads is over, and the rest
+        # is the backbone's, with all that chunks compute again. Hooks on the tensors of the groups
+        # would come too late: the first group's gradient is the last that is computed.
         backward_goes_on_as(BACKBONE_BACKWARD, scales)
         return scales
 

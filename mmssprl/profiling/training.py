@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import cycle
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +78,9 @@ class MeasuringHook(Hook):
     ``yield`` lasts for one step. The training ends with the last batch.
 
     The model tells the clock its phases (``functional.phases``), and the hook those of the
-    optimizer: ``HEADS_BACKWARD`` is the backward as far as the model does not know better,
-    ``OPTIMIZER`` is ``step`` and ``zero_grad``. The gradients' all-reduce runs inside the backward.
+    optimizer: the backward pass counts as ``HEADS_BACKWARD`` until the model says that it
+    goes on as the backbone's, ``OPTIMIZER`` is ``step`` and ``zero_grad``. The gradients'
+    all-reduce runs inside the backward.
     """
 
     priority = "LOWEST"  # the others have prepared model and data
@@ -111,10 +113,13 @@ class MeasuringHook(Hook):
 
     def _load_and_step(self) -> Iterator[dict]:
         dataset = self.loader.dataset
-        order = np.random.default_rng(0).permutation(len(dataset))
+        world_size = get_world_size()
+        # The first images once more, as the sampler does: every process takes equally many.
+        share = ceil(len(dataset) / world_size)
+        order = np.resize(np.random.default_rng(0).permutation(len(dataset)), share * world_size)
         self.loader_cost, batches = measure_loader(
             dataset,
-            order[get_rank() :: get_world_size()].tolist(),
+            order[get_rank() :: world_size].tolist(),
             self.loader.collate_fn,
             batch_size=self.loader.batch_size,
             use_workers=self.loader.num_workers > 0,

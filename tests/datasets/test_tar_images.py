@@ -47,15 +47,19 @@ def test_samples_are_those_of_the_folder(tmp_path, warnings, form, longest):
         assert len({crop.numpy().tobytes() for crop in both[0]}) == 8
 
 
-def test_shards_give_the_samples_of_folders_of_their_names(tmp_path):
+def test_shards_give_the_samples_of_folders_of_their_names(tmp_path, warnings):
     for i, name in enumerate(["n02/a.jpg", "n01-2/b.jpg", "n01/c.jpg", "deep/n03/sub/d.jpg"]):
         save(tmp_path / "images" / name, i)
     shards = tmp_path / "data" / "train"
     for name in ("n02", "n01-2", "n01", "deep/n03"):
         make_tar(shards / f"{name}.tar", tmp_path / "images" / name, inside=True)
-    (shards / "classes.txt").write_text("n01 n02")
+    (shards / "n04.tar.gz").write_bytes(b"")  # is not left out silently
     from_folder = build(tmp_path / "images", pipeline=[CROP])
     from_shards = build(tmp_path / "data", data_prefix="train", pipeline=[CROP])
+    assert warnings == [
+        f"1 files beside the 4 tar files of {shards} are left out; decompress those that are "
+        "compressed."
+    ]
     found = names(from_shards, shards)
     assert found == ["deep/n03/sub/d.jpg", "n01-2/b.jpg", "n01/c.jpg", "n02/a.jpg"]
     assert found == names(from_folder, tmp_path / "images")

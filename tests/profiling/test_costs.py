@@ -11,8 +11,10 @@ from small_ssprl import LAYOUT, packed_batch
 from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
+from torch.utils.data import DataLoader
 
-from mmssprl.profiling import loader_phases
+from mmssprl.profiling import loader_phases, training
+from mmssprl.profiling.clock import PhaseClock
 from mmssprl.profiling.loader_phases import measure_loader
 from mmssprl.profiling.saved_bytes import saved_bytes
 
@@ -181,3 +183,24 @@ class TestMeasureLoader:
         assert len(batches) == 2
         expected = collate([dataset[3], dataset[2]])["inputs"]
         assert torch.equal(batches[1]["inputs"][0], expected[0])
+
+
+def test_all_processes_load_equally_many_images(monkeypatch):
+    """Of nine images for two processes, one is taken by both, as in training."""
+    shares = []
+
+    def measure(dataset, indices, *args, **options):
+        shares.append(indices)
+        return None, []
+
+    monkeypatch.setattr(training, "measure_loader", measure)
+    monkeypatch.setattr(training, "get_world_size", lambda: 2)
+    for rank in range(2):
+        monkeypatch.setattr(training, "get_rank", lambda rank=rank: rank)
+        hook = training.MeasuringHook()
+        hook.loader = DataLoader(range(9), batch_size=5)
+        hook.clock, hook.runner = PhaseClock(), SimpleNamespace(train_loop=SimpleNamespace())
+        hook.steps = lambda batches: iter(())
+        assert list(hook._load_and_step()) == []
+    assert [len(share) for share in shares] == [5, 5]
+    assert sorted({*shares[0], *shares[1]}) == list(range(9))

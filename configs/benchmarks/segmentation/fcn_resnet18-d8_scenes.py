@@ -28,7 +28,7 @@ train_pipeline = [
     dict(type="PackSegInputs"),
 ]
 val_pipeline = _base_.val_pipeline
-val_pipeline[1]["scale"] = crop_size
+val_pipeline[1]["scale"] = crop_size  # of Resize
 class_weight = [background_weight] + [1.0] * len(SCENE_CATEGORIES)
 model = dict(
     decode_head=dict(num_classes=len(classes), loss_decode=dict(class_weight=class_weight))

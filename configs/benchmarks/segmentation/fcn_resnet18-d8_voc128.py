@@ -26,7 +26,7 @@ train_pipeline = [
     dict(type="PackSegInputs"),
 ]
 val_pipeline = _base_.val_pipeline
-val_pipeline[1]["scale"] = scale_px
+val_pipeline[1]["scale"] = scale_px  # of Resize
 train_dataloader = dict(dataset=dict(data_root=data_root, pipeline=train_pipeline))
 val_dataloader = dict(dataset=dict(data_root=data_root, pipeline=val_pipeline))
 test_dataloader = val_dataloader
