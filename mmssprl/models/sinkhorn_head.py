@@ -190,7 +190,7 @@ class SinkhornHead(BaseModule):
             codes = self._assign(scores)
             losses = {}
             for s in self.assigned_scales:
-                # (V, M_s, B, K_s) -> (V, M_s B, K_s): the mean over the M_s B rows contains Eq. 2's 1 / M_s.
+                # (V, M_s, B, K_s) -> (V, M_s B, K_s); the mean over rows has Eq. 2's 1 / M_s in it.
                 term = swapped_prediction_loss(scores[s].flatten(1, 2), codes[s], temperature=tau)
                 losses[f"loss_pyramid_s{s}"] = self.alpha[s] * term
             for s, learner in enumerate(self.correlation, start=1):
