@@ -37,7 +37,8 @@ class Changes(NamedTuple):
         factors: (N, 4) float32, as ``order``.
         gray: (N,) bool.
         reach: (N,) int64, R of each sample's blur; 0 is no blur.
-        row_weights: float32, (N, pixels of a row of the result, pixels that each is made of).
+        row_weights: (N, n, T) float32: the first n pixels of a blurred row are sums of its first T
+            pixels; those behind them repeat the last weights, see ``_line_weights``.
         column_weights: As ``row_weights``.
     """
 

@@ -52,7 +52,7 @@ class PretrainRuntimeInfoHook(RuntimeInfoHook):
         self._hand_over(runner)
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Complete the history in the checkpoint; with a loss that is not finite none is written."""
+        """Complete the checkpoint's history; none is written after a loss that is not finite."""
         if self._steps:
             self._hand_over(runner)
             checkpoint["message_hub"] = runner.message_hub.state_dict()
