@@ -15,7 +15,7 @@ from torch import Tensor
 from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import prepare_output
 from .backbone import find_config, load_backbone
-from .checkpoint_file import describe_faults, read_state
+from .checkpoint_file import backbone_part, describe_faults, read_state
 from .targets import (
     TARGETS,
     WHOLE_TARGETS,
@@ -28,7 +28,6 @@ from .targets import (
     last_and_pooled,
 )
 
-_PREFIX = "backbone."
 _SEED = 0
 _TINY = 1e-12
 """Instead of a largest feature of zero, which nothing can be relative to."""
@@ -161,10 +160,9 @@ def _read(checkpoint: str, config: str | None, *, full: bool) -> Source:
     if not full:
         return Source(backbone, cfg, backbone.state_dict())
     state = read_state(checkpoint)
-    of_backbone = [name for name in state if name.startswith(_PREFIX)]
-    if not of_backbone or len(of_backbone) == len(state):
+    if not 0 < len(backbone_part(state)) < len(state):
         raise UserValueError(
-            f"--full must get a training checkpoint, with '{_PREFIX}' and heads, but {checkpoint} "
+            f"--full must get a training checkpoint, with 'backbone.' and heads, but {checkpoint} "
             "holds a backbone alone; pass <work dir>/epoch_<N>.pth, or drop --full."
         )
     return Source(backbone, cfg, state)
@@ -184,11 +182,7 @@ def _load(target: Target, draft: Path, source: Source) -> Loaded:
 def _check_tensors(
     target: Target, source: Source, loaded: Loaded
 ) -> tuple[int | None, tuple[str, ...]]:
-    """Compare names and values; return how many matched, and what only the model has.
-
-    Raises:
-        ValueError: A tensor that was lost, changed, left over, or is missing in the model.
-    """
+    """Compare names and values; return how many matched, and what only the model has."""
     if loaded.file is None or loaded.state is None:
         return None, ()
     names = {name: target.rename(name) for name in source.state}
@@ -220,11 +214,7 @@ def _holds(state: Mapping[str, Tensor], name: str, value: Tensor) -> bool:
 
 
 def _check_features(target: Target, source: Source, loaded: Loaded) -> tuple[float, float]:
-    """Compare features of random images; return the largest differences.
-
-    Raises:
-        ValueError: A difference above the target's tolerance.
-    """
+    """Compare features of random images; return the largest differences."""
     ours = last_and_pooled(source.backbone)
     differences = []
     with torch.no_grad():
