@@ -117,7 +117,13 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
         )
     if all(key.startswith(_DDP_PREFIX) for key in tensors):
         tensors = {key.removeprefix(_DDP_PREFIX): value for key, value in tensors.items()}
-    check_finite(tensors, path)
+    bad = [key for key, value in tensors.items() if not torch.isfinite(value).all()]
+    if bad:
+        raise UserValueError(
+            f"all weights must be finite, but {len(bad)} of {len(tensors)} tensors of {path} "
+            f"hold NaN or infinity (first {bad[0]}); take a checkpoint from before the "
+            "training diverged."
+        )
     return tensors
 
 
@@ -196,21 +202,6 @@ def describe_faults(faults: Mapping[str, Sequence[str]]) -> str:
         for what, names in faults.items()
         if names
     )
-
-
-def check_finite(state: dict[str, Tensor], path: str | Path) -> None:
-    """Refuse NaN and infinity.
-
-    Raises:
-        ValueError: Names how many tensors hold them, and the first.
-    """
-    bad = [key for key, value in state.items() if not torch.isfinite(value).all()]
-    if bad:
-        raise UserValueError(
-            f"all weights must be finite, but {len(bad)} of {len(state)} tensors of {path} "
-            f"hold NaN or infinity (first {bad[0]}); take a checkpoint from before the "
-            "training diverged."
-        )
 
 
 def _tensors(content: Any) -> dict[str, Tensor]:

@@ -16,17 +16,10 @@ from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import prepare_output
 from .backbone import find_config, load_backbone
 from .checkpoint_file import backbone_part, describe_faults, read_state
-from .targets import (
-    TARGETS,
-    WHOLE_TARGETS,
-    Loaded,
-    Source,
-    Target,
-    check_resnet,
-    image_px,
-    is_resnet,
-    last_and_pooled,
-)
+from .targets import TARGETS, WHOLE_TARGETS
+from .targets.architecture import check_resnet, is_resnet
+from .targets.onnx_file import image_px
+from .targets.target import Loaded, Source, Target, last_and_pooled
 
 _SEED = 0
 _TINY = 1e-12
@@ -114,7 +107,14 @@ def export_weights(
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".export-") as folder:
         draft = Path(folder) / out.name
         chosen.write(source, draft)
-        loaded = _load(chosen, draft, source)
+        try:
+            loaded = chosen.load(draft, source)
+        except (RuntimeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise UserValueError(
+                f"the file for {target} must load into its model, but it does not ({reason}); "
+                "nothing was written, export to another target."
+            ) from error
         matched, missing = _check_tensors(chosen, source, loaded)
         map_difference, pooled_difference = _check_features(chosen, source, loaded)
         draft.replace(out)
@@ -166,17 +166,6 @@ def _read(checkpoint: str, config: str | None, *, full: bool) -> Source:
             "holds a backbone alone; pass <work dir>/epoch_<N>.pth, or drop --full."
         )
     return Source(backbone, cfg, state)
-
-
-def _load(target: Target, draft: Path, source: Source) -> Loaded:
-    try:
-        return target.load(draft, source)
-    except (RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise UserValueError(
-            f"the file for {target.name} must load into its model, but it does not ({reason}); "
-            "nothing was written, export to another target."
-        ) from error
 
 
 def _check_tensors(

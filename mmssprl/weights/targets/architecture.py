@@ -28,9 +28,7 @@ STRAIGHT: Mapping[str, Any] = {
 """What detectron2 builds, at any width; up to four stages."""
 
 STANDARD: Mapping[str, Any] = {
-    "stem_channels": 64,
-    "base_channels": 64,
-    "num_stages": 4,
+    **{"stem_channels": 64, "base_channels": 64, "num_stages": 4},
     **STRAIGHT,
 }
 """What torchvision and timm build."""
