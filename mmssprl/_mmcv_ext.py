@@ -7,7 +7,6 @@ because mmcv looks for all of them when it is imported, and raises an error when
 Shapes: N boxes, R regions, (B, C, H, W) feature maps, h x w the bins of a region.
 """
 
-import struct
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -133,4 +132,4 @@ def _computed_in(tensor: Tensor) -> torch.dtype:
 
 def _float32(value: float) -> float:
     """Round as mmcv does: its C++ functions take single precision, torchvision's double."""
-    return struct.unpack("f", struct.pack("f", value))[0]
+    return torch.tensor(value, dtype=torch.float32).item()
