@@ -1,5 +1,6 @@
 """From the arguments of tools/train.py and tools/test.py to a run: config, processes, runner."""
 
+import gc
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -204,6 +205,10 @@ def run(
     if torch.distributed.is_initialized():
         # Together: a rank that leaves while another still saves can abort in gloo's threads.
         torch.distributed.barrier()
+        # The group ends its threads when nothing holds it any more, and the model's wrapper does.
+        # A thread that lets go of a tensor while Python shuts down would abort the process.
+        del runner
+        gc.collect()
         torch.distributed.destroy_process_group()
 
 
