@@ -120,18 +120,17 @@ def _find_problem(module: str, requirement: str) -> tuple[str, str] | None:
     """
     name = distribution(requirement)
     version = installed_version(name)
-    if not is_importable(module):
-        if version is None:
-            problem = f"{module} is missing."
-        else:  # uninstalling one family deletes files that the other one has recorded
-            problem = (
-                f"{module} is broken: {name} {version} is recorded as installed, but "
-                f"`import {module}` finds nothing."
-            )
-    elif version is not None and not fits(version, requirement):
+    if is_importable(module):
+        if version is None or fits(version, requirement):
+            return None
         problem = f"{module} must be {requirement}, but {version} is installed."
-    else:
-        return None
+    elif version is None:
+        problem = f"{module} is missing."
+    else:  # uninstalling one family deletes files that the other one has recorded
+        problem = (
+            f"{module} is broken: {name} {version} is recorded as installed, but `import {module}` "
+            "finds nothing."
+        )
     return problem, what_to_install(requirement)
 
 

@@ -7,7 +7,6 @@ because mmcv looks for all of them when it is imported, and raises an error when
 Shapes: N boxes, R regions, (B, C, H, W) feature maps, h x w the bins of a region.
 """
 
-import struct
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -62,14 +61,9 @@ def roi_align_forward(
         input: (B, C, H, W).
         rois: (R, 5), index of the image and corners in px of the image.
         output: (R, C, h, w).
-        argmax_y: Of maximum pooling; unused.
-        argmax_x: Of maximum pooling; unused.
-        aligned_height: h.
-        aligned_width: w.
+        argmax_y: Of maximum pooling; unused, as ``argmax_x``.
         spatial_scale: Pixels of the feature map per pixel of the image.
-        sampling_ratio: Samples per bin and axis; 0: as many as the bin has pixels.
         pool_mode: 1 for the average; 0, the maximum, is not torchvision's.
-        aligned: Whether pixels have their centres at half coordinates.
 
     Raises:
         RuntimeError: Maximum pooling.
@@ -77,16 +71,8 @@ def roi_align_forward(
     if pool_mode != _AVERAGE:
         _refuse("roi_align with pool_mode='max'")
     dtype = _computed_in(input)
-    pooled = torch.ops.torchvision.roi_align(
-        input.to(dtype),
-        rois.to(dtype),
-        _float32(spatial_scale),
-        aligned_height,
-        aligned_width,
-        sampling_ratio,
-        aligned,
-    )
-    output.copy_(pooled)
+    bins = (_float32(spatial_scale), aligned_height, aligned_width, sampling_ratio, aligned)
+    output.copy_(torch.ops.torchvision.roi_align(input.to(dtype), rois.to(dtype), *bins))
 
 
 def roi_align_backward(
@@ -105,15 +91,9 @@ def roi_align_backward(
 ) -> None:
     """Write the gradient of ``roi_align_forward``, with its arguments, to ``grad_input``."""
     dtype = _computed_in(grad_output)
+    grid = (_float32(spatial_scale), aligned_height, aligned_width, *grad_input.shape)
     grad = torch.ops.torchvision._roi_align_backward(
-        grad_output.to(dtype),
-        rois.to(dtype),
-        _float32(spatial_scale),
-        aligned_height,
-        aligned_width,
-        *grad_input.shape,
-        sampling_ratio,
-        aligned,
+        grad_output.to(dtype), rois.to(dtype), *grid, sampling_ratio, aligned
     )
     grad_input.copy_(grad)
 
@@ -123,9 +103,7 @@ def get_compiler_version() -> str:
     return "n/a"
 
 
-def get_compiling_cuda_version() -> str:
-    """As ``get_compiler_version``."""
-    return "n/a"
+get_compiling_cuda_version = get_compiler_version
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
@@ -154,4 +132,4 @@ def _computed_in(tensor: Tensor) -> torch.dtype:
 
 def _float32(value: float) -> float:
     """Round as mmcv does: its C++ functions take single precision, torchvision's double."""
-    return struct.unpack("f", struct.pack("f", value))[0]
+    return torch.tensor(value, dtype=torch.float32).item()

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 _NOTICES = (
     "\n" + 60 * "-" + "\nSystem environment:",
@@ -53,22 +53,15 @@ def quiet_console(*, verbose: bool = False) -> Iterator[None]:
     with warnings.catch_warnings():
         show = warnings.showwarning
 
-        def show_or_note(
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
+        def show_or_note(message: Any, category: Any, filename: str, line: int, *more: Any) -> None:
             is_ours = not _PACKAGES.intersection(Path(filename).parts)
-            if file is not None or (is_ours and not issubclass(category, _DEPRECATIONS)):
-                show(message, category, filename, lineno, file, line)
+            if is_ours and not issubclass(category, _DEPRECATIONS):
+                show(message, category, filename, line, *more)
             else:
-                _note(warnings.formatwarning(message, category, filename, lineno, line).rstrip())
+                _note(warnings.formatwarning(message, category, filename, line).rstrip())
 
         if not verbose:
-            warnings.showwarning = show_or_note
+            warnings.showwarning = show_or_note  # type: ignore[assignment]
         try:
             yield
         finally:

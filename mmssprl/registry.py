@@ -22,12 +22,9 @@ def _child(parent: Registry, *locations: str) -> Registry:
     # such as LARS is found however the process began.
     everywhere = [*parent._locations, *locations]
     child = Registry(parent.name, parent=parent, scope="mmssprl", locations=everywhere)
-    root = parent
-    while root.parent is not None:
-        root = root.parent
     # From mmdet's or mmseg's scope mmengine looks for `mmssprl.X` among the root's own children
     # only, not among their children.
-    root._add_child(child)
+    parent._get_root_registry()._add_child(child)
     return child
 
 

@@ -8,13 +8,10 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def shipped(name: str | Path) -> Path:
-    """Find a shipped file.
+    """Find a shipped file in the installed package's ``.mim`` folder, or else in the checkout.
 
     Args:
         name: Path below the repository's root, such as ``configs/ssprl/NAME.py``.
-
-    Returns:
-        The file in the installed package's ``.mim`` folder, or else in the checkout.
 
     Raises:
         FileNotFoundError: It is in neither place.
@@ -33,9 +30,6 @@ def config_file(config: str | Path) -> Path:
 
     Args:
         config: Path of a file, which wins, or ``configs/...``, from any folder.
-
-    Returns:
-        An existing file.
 
     Raises:
         FileNotFoundError: There is no such file, here or among the shipped configs.

@@ -11,13 +11,7 @@ from .errors import message_for_user
 
 
 def add_run_options(parser: argparse.ArgumentParser, *, option: str, remark: str = "") -> None:
-    """Add the options of every run.
-
-    Args:
-        parser: Of the tool.
-        option: An example for ``--cfg-options``.
-        remark: What else its help says.
-    """
+    """Add the options of every run; ``option`` and ``remark`` are in ``--cfg-options``'s help."""
     from mmengine.config import DictAction
 
     parser.add_argument(

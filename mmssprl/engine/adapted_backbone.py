@@ -59,10 +59,12 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
     adapt_backbone(adapted, other)
     _check_fit(state, adapted, path, str(found[0]))
     cfg.model = adapted.model
+    fields = [f"{key}={other[key]}" for key in ("depth", "arch", "base_channels") if key in other]
+    described = [str(other["type"]), *fields]
     if int(os.getenv("RANK", os.getenv("SLURM_PROCID", "0"))) == 0:
         print_log(
-            f"model.backbone is that of {found[0]} ({_describe(other)}): the weights of {path} do "
-            f"not fit the one of {cfg.filename}.",
+            f"model.backbone is that of {found[0]} ({', '.join(described)}): the weights of {path} "
+            f"do not fit the one of {cfg.filename}.",
             logger="current",
         )
 
@@ -107,7 +109,11 @@ def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
     scope = cfg.get("default_scope", "mmssprl")
     if scope == "mmssprl":
         cfg.model.backbone = {k: v for k, v in backbone.items() if k != "init_cfg"}
-        cfg.model.head.in_channels = _num_features(cfg)
+        built = _build(cfg)
+        built.eval()  # it does not chain: mmpretrain's train() returns nothing
+        with torch.inference_mode():
+            features = pool(built(torch.zeros(1, 3, _PROBE_PX, _PROBE_PX)))  # (1, C)
+        cfg.model.head.in_channels = features.shape[1]
         return
     kind: Any = class_of(backbone["type"], MODELS)
     if kind is not ResNet:
@@ -145,13 +151,6 @@ def _check_fit(state: Mapping[str, Tensor], cfg: Config, path: str, owner: str) 
     )
 
 
-def _describe(backbone: Mapping[str, Any]) -> str:
-    fields = [
-        f"{key}={backbone[key]}" for key in ("depth", "arch", "base_channels") if key in backbone
-    ]
-    return ", ".join([str(backbone["type"]), *fields])
-
-
 def _build(cfg: Config) -> nn.Module:
     with explain_build_errors(cfg):
         return build_backbone(cfg, scope=cfg.get("default_scope", "mmssprl"))
@@ -166,10 +165,3 @@ def _fit_pyramid(model: Any, channels: list[int]) -> None:
     model.rpn_head.anchor_generator.strides = strides
     for extractor in ("bbox_roi_extractor", "mask_roi_extractor"):
         model.roi_head[extractor].featmap_strides = strides[: len(channels)]
-
-
-def _num_features(cfg: Config) -> int:
-    backbone = _build(cfg)
-    backbone.eval()
-    with torch.inference_mode():
-        return pool(backbone(torch.zeros(1, 3, _PROBE_PX, _PROBE_PX))).shape[1]

@@ -83,19 +83,16 @@ def check_fit_of_checkpoint(runner: Runner, task: Literal["train", "test"]) -> N
     expected |= {k: v for k, v in model.state_dict().items() if k.endswith(needed)}
     resized = {name for name in expected if name.endswith(_RESIZED)} if task == "test" else set()
     found = {k: v for k, v in state.items() if k in expected and k not in resized}
+    if starts_anew and any(found[name].shape == expected[name].shape for name in found):
+        return
+    remedy = (
+        "start from a backbone alone by --weights or model.backbone.init_cfg, or leave load_from "
+        "out."
+        if starts_anew
+        else "use the config that the training has written beside its checkpoint, or give a "
+        "checkpoint of this config."
+    )
     faults = list_faults(found, expected, resized)
-    if starts_anew:
-        if any(found[name].shape == expected[name].shape for name in found):
-            return
-        remedy = (
-            "start from a backbone alone by --weights or model.backbone.init_cfg, or leave "
-            "load_from out."
-        )
-    else:
-        remedy = (
-            "use the config that the training has written beside its checkpoint, or give a "
-            "checkpoint of this config."
-        )
     if faults:
         raise UserValueError(
             f"{path} must hold the weights of {runner.cfg.filename or 'the config'}'s model, but "

@@ -24,8 +24,7 @@ from mmengine.runner.checkpoint import (
 
 from ..errors import UserOSError, UserValueError
 from ..weights import read_checkpoint
-
-_BACKBONE = "backbone."
+from ..weights.checkpoint_file import backbone_part
 
 
 # mmengine logs the functions' names without "load_from_".
@@ -93,9 +92,7 @@ def load_from_publisher(filename: str, map_location: Any = None) -> Any:
     content = load_from_http(places[name], map_location)
     if scheme != "mmcls":
         return content
-    state = content.get("state_dict", content)
-    own = {k.removeprefix(_BACKBONE): v for k, v in state.items() if k.startswith(_BACKBONE)}
-    return {"state_dict": own}
+    return {"state_dict": backbone_part(content.get("state_dict", content))}
 
 
 @CheckpointLoader.register_scheme(

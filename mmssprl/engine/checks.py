@@ -4,7 +4,7 @@ import importlib
 import importlib.util
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -60,8 +60,7 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
         )
     if scope in _DENSE_PACKAGES:
         _check_operators()
-    wrapper = cfg.get("optim_wrapper")
-    kind = wrapper.get("type") if isinstance(wrapper, Mapping) else None
+    kind = (cfg.get("optim_wrapper") or {}).get("type")
     if "train" in splits and kind == "AmpOptimWrapper" and get_device() == "cpu":
         raise UserValueError(
             "mixed precision needs an accelerator, but optim_wrapper.type='AmpOptimWrapper' and "
@@ -205,28 +204,21 @@ def _check_paths(dataset: Mapping, name: str, scope: str) -> None:
     root = dataset.get("data_root") or ""
     if "://" in root:
         return  # mmengine's file clients find it
-    ann_file = dataset.get("ann_file")
+
+    def require(field: str, rule: str, exists: Callable[[str], bool], path: Any) -> None:
+        if isinstance(path, str) and not exists(os.path.join(root, path)):
+            raise UserFileNotFoundError(
+                f"{name}: {field} must {rule}, but there is no {os.path.join(root, path)}; correct "
+                f"data_root or {field} (docs/data.md shows the expected folders)."
+            )
+
     if issubclass(kind, VocMultiLabel):
-        path = os.path.join(root, "ImageSets", "Main", f"{dataset.get('split', 'trainval')}.txt")
-        if not os.path.isfile(path):
-            raise UserFileNotFoundError(
-                f"{name}: split must name an image set, but there is no {path}; correct data_root "
-                "or split."
-            )
-    if isinstance(ann_file, str) and ann_file and not os.path.isfile(os.path.join(root, ann_file)):
-        raise UserFileNotFoundError(
-            f"{name}: ann_file must be a file, but there is no {os.path.join(root, ann_file)}; "
-            "correct data_root or ann_file (docs/data.md shows the expected folders)."
-        )
+        image_set = os.path.join("ImageSets", "Main", f"{dataset.get('split', 'trainval')}.txt")
+        require("split", "name an image set", os.path.isfile, image_set)
+    require("ann_file", "be a file", os.path.isfile, dataset.get("ann_file") or None)
     prefix = dataset.get("data_prefix")
-    folders = prefix.values() if isinstance(prefix, Mapping) else [prefix]
-    for folder in folders:
-        if isinstance(folder, str) and not os.path.isdir(os.path.join(root, folder)):
-            raise UserFileNotFoundError(
-                f"{name}: data_prefix must be a folder, but there is no "
-                f"{os.path.join(root, folder)}; correct data_root or data_prefix (docs/data.md "
-                "shows the expected folders)."
-            )
+    for folder in prefix.values() if isinstance(prefix, Mapping) else [prefix]:
+        require("data_prefix", "be a folder", os.path.isdir, folder)
 
 
 def _check_evaluator(evaluator: Any, name: str) -> None:

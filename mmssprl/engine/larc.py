@@ -45,6 +45,7 @@ class LARC(Optimizer):
         trust_coefficient: float = 0.001,
         eps: float = 1e-8,
     ) -> None:
+        defaults = {}
         for name, value, valid, rule in (
             ("lr", lr, lr >= 0, ">= 0"),
             ("momentum", momentum, 0 <= momentum < 1, "in [0, 1)"),
@@ -54,13 +55,7 @@ class LARC(Optimizer):
         ):
             if not valid:
                 raise UserValueError(f"LARC: {name} must be {rule}, but got {value}.")
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "weight_decay": weight_decay,
-            "trust_coefficient": trust_coefficient,
-            "eps": eps,
-        }
+            defaults[name] = value
         super().__init__(params, defaults)
 
     @torch.no_grad()

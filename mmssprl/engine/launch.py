@@ -1,5 +1,6 @@
 """From the arguments of tools/train.py and tools/test.py to a run: config, processes, runner."""
 
+import gc
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -130,9 +131,7 @@ def prepare_test_config(
     Args:
         config: Config file with a ``test_dataloader``.
         checkpoint: Weights to test: a file, a URL, or the folder of a run for its newest ones.
-        work_dir: As for ``prepare_train_config``.
-        cfg_options: As for ``prepare_train_config``.
-        launcher: As for ``prepare_train_config``.
+        work_dir, cfg_options, launcher: As for ``prepare_train_config``.
 
     Returns:
         The config for ``run``.
@@ -182,40 +181,34 @@ def run(
             first step.
         TypeError, ValueError: As ``explain_build_errors``.
     """
-    with explain_build_errors(cfg):
-        _run(cfg, task, out, overwrite, hooks)
-
-
-def _run(
-    cfg: Config,
-    task: Literal["train", "test"],
-    out: str | Path | None,
-    overwrite: bool,
-    hooks: Sequence[Hook],
-) -> None:
     if cfg.launcher != "none" and get_device() == "cpu":
         # mmengine selects a CUDA device before it joins the group, so the CPU group comes first.
         torch.distributed.init_process_group("gloo")
-    runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
-    for hook in hooks:
-        runner.register_hook(hook)
-    log_operators(cfg)
-    check_data(runner, task)
-    check_fit_of_checkpoint(runner, task)
-    if task == "train":
-        warn_of_schedule(cfg)
-        if overwrite and is_main_process():
-            for path in files_of_run(Path(cfg.work_dir)):
-                path.unlink()
-        runner.train()
-    else:
-        metrics = runner.test()
-        if out is not None and is_main_process():
-            # Metrics of mmseg are numpy scalars.
-            write_whole(Path(out), json.dumps(metrics, indent=2, default=float) + "\n")
+    with explain_build_errors(cfg):
+        runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
+        for hook in hooks:
+            runner.register_hook(hook)
+        log_operators(cfg)
+        check_data(runner, task)
+        check_fit_of_checkpoint(runner, task)
+        if task == "train":
+            warn_of_schedule(cfg)
+            if overwrite and is_main_process():
+                for path in files_of_run(Path(cfg.work_dir)):
+                    path.unlink()
+            runner.train()
+        else:
+            metrics = runner.test()
+            if out is not None and is_main_process():
+                # Metrics of mmseg are numpy scalars.
+                write_whole(Path(out), json.dumps(metrics, indent=2, default=float) + "\n")
     if torch.distributed.is_initialized():
         # Together: a rank that leaves while another still saves can abort in gloo's threads.
         torch.distributed.barrier()
+        # The group ends its threads when nothing holds it any more, and the model's wrapper does.
+        # A thread that lets go of a tensor while Python shuts down would abort the process.
+        del runner
+        gc.collect()
         torch.distributed.destroy_process_group()
 
 

@@ -4,7 +4,6 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Mapping
 from dataclasses import fields
 
 from mmengine.config import Config
@@ -20,9 +19,6 @@ from ..registry import TRANSFORMS, class_of
 def check_pretraining(cfg: Config) -> None:
     """Check views, division and compilation of a pre-training's steps; other configs pass.
 
-    Args:
-        cfg: Config of a training.
-
     Raises:
         ValueError: Gradients accumulated by the optimizer's wrapper, a batch that
             ``model.num_chunks`` does not divide, or a layout of the model that is not the data's.
@@ -30,8 +26,7 @@ def check_pretraining(cfg: Config) -> None:
     """
     if not is_pretraining(cfg):
         return
-    wrapper = cfg.get("optim_wrapper")
-    counts = wrapper.get("accumulative_counts", 1) if isinstance(wrapper, Mapping) else 1
+    counts = (cfg.get("optim_wrapper") or {}).get("accumulative_counts", 1)
     if counts != 1:
         raise UserValueError(
             "optim_wrapper.accumulative_counts must be 1 in pre-training, where queues, targets "
@@ -41,8 +36,7 @@ def check_pretraining(cfg: Config) -> None:
     num_chunks = cfg.model.get("num_chunks", 1)
     if not isinstance(num_chunks, int) or num_chunks < 1:
         raise UserValueError(f"model.num_chunks must be an integer >= 1, but got {num_chunks!r}.")
-    loader = cfg.get("train_dataloader")
-    batch_size = loader.get("batch_size") if isinstance(loader, Mapping) else None
+    batch_size = (cfg.get("train_dataloader") or {}).get("batch_size")
     if isinstance(batch_size, int) and batch_size % num_chunks:
         raise UserValueError(
             "train_dataloader.batch_size must be a multiple of model.num_chunks, "
@@ -76,19 +70,17 @@ def _check_layouts(cfg: Config) -> None:
 def _check_compiler() -> None:
     import torch
 
+    # On a CPU torch tries this one alone.
+    compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+    on_cpu = get_device() == "cpu"
     if not torch._dynamo.is_dynamo_supported():
         missing = f"which does not support Python {sys.version.split()[0]}"
-    elif get_device() != "cpu":
-        if importlib.util.find_spec("triton") is not None:
-            return
+    elif not on_cpu and importlib.util.find_spec("triton") is None:
         missing = "which needs the package triton for a GPU, and it is not installed"
-    else:
-        # torch tries this one alone.
-        default = "clang++" if sys.platform == "darwin" else "g++"
-        compiler = os.environ.get("CXX", default)
-        if shutil.which(compiler):
-            return
+    elif on_cpu and not shutil.which(compiler):
         missing = f"which needs a C++ compiler on a CPU, and there is no {compiler}"
+    else:
+        return
     raise UserRuntimeError(
         "model.compile_backbone and model.data_preprocessor.compile use torch.compile, "
         f"{missing}; install it, or leave --compile out."

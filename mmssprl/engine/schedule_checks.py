@@ -14,9 +14,6 @@ def warn_of_schedule(cfg: Config) -> None:
     """Warn of every cosine that is not over when the training is.
 
     A longer cosine ends at a high rate, and a shorter one rises again.
-
-    Args:
-        cfg: Config of a training.
     """
     loop = cfg.get("train_cfg") or {}
     schedulers = cfg.get("param_scheduler") or []

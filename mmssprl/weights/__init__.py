@@ -2,11 +2,9 @@
 
 from .backbone import RANDOM, build_backbone, find_config, load_backbone
 from .checkpoint_file import (
-    check_finite,
     check_fit,
     read_backbone,
     read_checkpoint,
-    read_state,
     read_training_checkpoint,
 )
 from .convert import ConvertReport, convert_weights
@@ -19,7 +17,6 @@ __all__ = [
     "ConvertReport",
     "ExportReport",
     "build_backbone",
-    "check_finite",
     "check_fit",
     "convert_weights",
     "default_output",
@@ -28,7 +25,6 @@ __all__ = [
     "load_backbone",
     "read_backbone",
     "read_checkpoint",
-    "read_state",
     "read_training_checkpoint",
     "supervised_state",
 ]

@@ -49,9 +49,7 @@ def read_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool =
 def read_training_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
     """Read a checkpoint that a training wrote, with everything in it or not at all.
 
-    Args:
-        path: The file.
-        mmap: As for ``read_checkpoint``.
+    ``mmap`` is that of ``read_checkpoint``.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -119,7 +117,13 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
         )
     if all(key.startswith(_DDP_PREFIX) for key in tensors):
         tensors = {key.removeprefix(_DDP_PREFIX): value for key, value in tensors.items()}
-    check_finite(tensors, path)
+    bad = [key for key, value in tensors.items() if not torch.isfinite(value).all()]
+    if bad:
+        raise UserValueError(
+            f"all weights must be finite, but {len(bad)} of {len(tensors)} tensors of {path} "
+            f"hold NaN or infinity (first {bad[0]}); take a checkpoint from before the "
+            "training diverged."
+        )
     return tensors
 
 
@@ -133,10 +137,13 @@ def read_backbone(path: str | Path) -> dict[str, Tensor]:
         ValueError: As ``read_state``.
     """
     state = read_state(path)
-    in_model = {
-        key.removeprefix(_PREFIX): value for key, value in state.items() if key.startswith(_PREFIX)
-    }
-    return {k: v for k, v in (in_model or state).items() if k not in _TORCHVISION_CLASSIFIER}
+    own = backbone_part(state) or state
+    return {key: value for key, value in own.items() if key not in _TORCHVISION_CLASSIFIER}
+
+
+def backbone_part(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors below ``backbone.`` without that prefix."""
+    return {k.removeprefix(_PREFIX): v for k, v in state.items() if k.startswith(_PREFIX)}
 
 
 def check_fit(
@@ -152,9 +159,7 @@ def check_fit(
     Args:
         state: The weights.
         expected: State dict of the model.
-        weights: Their file, for the message.
-        owner: Config or name of the model, for the message.
-        remedy: What to do, for the message.
+        weights, owner, remedy: Their file, the model's config or name, and what to do.
 
     Raises:
         ValueError: Keys or shapes that differ. BatchNorm's step counter may be missing, as in old
@@ -174,10 +179,7 @@ def list_faults(
 ) -> str:
     """Say how tensors differ from those that a model expects, in names and shapes; '' if not.
 
-    Args:
-        state: The tensors.
-        expected: State dict of the model.
-        optional: Names that may be missing.
+    Those in ``optional`` may be missing.
     """
     reshaped = [
         f"{key} {tuple(state[key].shape)} instead of {tuple(expected[key].shape)}"
@@ -200,21 +202,6 @@ def describe_faults(faults: Mapping[str, Sequence[str]]) -> str:
         for what, names in faults.items()
         if names
     )
-
-
-def check_finite(state: dict[str, Tensor], path: str | Path) -> None:
-    """Refuse NaN and infinity.
-
-    Raises:
-        ValueError: Names how many tensors hold them, and the first.
-    """
-    bad = [key for key, value in state.items() if not torch.isfinite(value).all()]
-    if bad:
-        raise UserValueError(
-            f"all weights must be finite, but {len(bad)} of {len(state)} tensors of {path} "
-            f"hold NaN or infinity (first {bad[0]}); take a checkpoint from before the "
-            "training diverged."
-        )
 
 
 def _tensors(content: Any) -> dict[str, Tensor]:

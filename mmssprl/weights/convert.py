@@ -192,13 +192,9 @@ def _read_config(path: str | Path) -> Config:
 def _fill(
     model: nn.Module, tensors: Mapping[str, Tensor], requirement: str, remedy: str
 ) -> dict[str, int]:
-    """Load tensors strictly; counters, queues and seeds that they lack stay as they are.
+    """Load tensors strictly, and count by part those that the file lacks and that stay as they are.
 
-    Returns:
-        How many tensors stayed as they were, by part.
-
-    Raises:
-        ValueError: Tensors that are missing, unexpected, or of another shape.
+    Only counters, queues and seeds may be lacking.
     """
     expected = model.state_dict()
     statistics = ("running_mean", "running_var")

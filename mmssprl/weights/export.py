@@ -15,20 +15,12 @@ from torch import Tensor
 from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import prepare_output
 from .backbone import find_config, load_backbone
-from .checkpoint_file import describe_faults, read_state
-from .targets import (
-    TARGETS,
-    WHOLE_TARGETS,
-    Loaded,
-    Source,
-    Target,
-    check_resnet,
-    image_px,
-    is_resnet,
-    last_and_pooled,
-)
+from .checkpoint_file import backbone_part, describe_faults, read_state
+from .targets import TARGETS, WHOLE_TARGETS
+from .targets.architecture import check_resnet, is_resnet
+from .targets.onnx_file import image_px
+from .targets.target import Loaded, Source, Target, last_and_pooled
 
-_PREFIX = "backbone."
 _SEED = 0
 _TINY = 1e-12
 """Instead of a largest feature of zero, which nothing can be relative to."""
@@ -115,7 +107,14 @@ def export_weights(
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".export-") as folder:
         draft = Path(folder) / out.name
         chosen.write(source, draft)
-        loaded = _load(chosen, draft, source)
+        try:
+            loaded = chosen.load(draft, source)
+        except (RuntimeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise UserValueError(
+                f"the file for {target} must load into its model, but it does not ({reason}); "
+                "nothing was written, export to another target."
+            ) from error
         matched, missing = _check_tensors(chosen, source, loaded)
         map_difference, pooled_difference = _check_features(chosen, source, loaded)
         draft.replace(out)
@@ -161,34 +160,18 @@ def _read(checkpoint: str, config: str | None, *, full: bool) -> Source:
     if not full:
         return Source(backbone, cfg, backbone.state_dict())
     state = read_state(checkpoint)
-    of_backbone = [name for name in state if name.startswith(_PREFIX)]
-    if not of_backbone or len(of_backbone) == len(state):
+    if not 0 < len(backbone_part(state)) < len(state):
         raise UserValueError(
-            f"--full must get a training checkpoint, with '{_PREFIX}' and heads, but {checkpoint} "
+            f"--full must get a training checkpoint, with 'backbone.' and heads, but {checkpoint} "
             "holds a backbone alone; pass <work dir>/epoch_<N>.pth, or drop --full."
         )
     return Source(backbone, cfg, state)
 
 
-def _load(target: Target, draft: Path, source: Source) -> Loaded:
-    try:
-        return target.load(draft, source)
-    except (RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise UserValueError(
-            f"the file for {target.name} must load into its model, but it does not ({reason}); "
-            "nothing was written, export to another target."
-        ) from error
-
-
 def _check_tensors(
     target: Target, source: Source, loaded: Loaded
 ) -> tuple[int | None, tuple[str, ...]]:
-    """Compare names and values; return how many matched, and what only the model has.
-
-    Raises:
-        ValueError: A tensor that was lost, changed, left over, or is missing in the model.
-    """
+    """Compare names and values; return how many matched, and what only the model has."""
     if loaded.file is None or loaded.state is None:
         return None, ()
     names = {name: target.rename(name) for name in source.state}
@@ -220,11 +203,7 @@ def _holds(state: Mapping[str, Tensor], name: str, value: Tensor) -> bool:
 
 
 def _check_features(target: Target, source: Source, loaded: Loaded) -> tuple[float, float]:
-    """Compare features of random images; return the largest differences.
-
-    Raises:
-        ValueError: A difference above the target's tolerance.
-    """
+    """Compare features of random images; return the largest differences."""
     ours = last_and_pooled(source.backbone)
     differences = []
     with torch.no_grad():

@@ -240,7 +240,7 @@ def find_layout(keys: Collection[str], source: str, *, file: str) -> tuple[Layou
     Args:
         keys: Names of the file's tensors, without ``module.``.
         source: Key of ``SOURCES``; ``'auto'`` takes every layout.
-        file: The file, for messages.
+        file: For the messages.
 
     Returns:
         The layout and the keys that gave it away.

@@ -64,17 +64,7 @@ class _Ignored:
     def __call__(self, *args: object) -> "_Ignored":
         return self
 
-    def __setstate__(self, state: object) -> None:
-        pass
-
-    def __setitem__(self, key: object, value: object) -> None:
-        pass
-
-    def append(self, item: object) -> None:
-        pass
-
-    def extend(self, items: object) -> None:
-        pass
+    __setstate__ = __setitem__ = append = extend = __call__
 
 
 def _is_ignored(value: Any) -> bool:
@@ -95,8 +85,7 @@ def load_torch(
     Args:
         path: The file.
         unpickler: ``SafeUnpickler`` for everything or nothing, or ``TolerantUnpickler``.
-        map_location: Of the tensors, as for ``torch.load``.
-        mmap: Leave the tensors in the file, which must not change meanwhile.
+        map_location, mmap: As for ``torch.load``; mapped files must not change meanwhile.
 
     Raises:
         UnpicklingError: An unknown name, a TorchScript archive, or a tar file. A damaged file

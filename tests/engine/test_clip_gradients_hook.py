@@ -5,7 +5,7 @@ import torch
 from mmengine.optim import OptimWrapper
 from torch import nn
 
-from mmssprl.engine import ClipGradientsHook
+from mmssprl.engine.hooks import ClipGradientsHook
 
 MODULES = ["backbone", "head"]
 

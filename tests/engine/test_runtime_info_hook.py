@@ -14,7 +14,7 @@ from mmengine.runner import Runner
 from pretrain_runner import make_runner
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mmssprl.engine import PretrainRuntimeInfoHook
+from mmssprl.engine.hooks import PretrainRuntimeInfoHook
 from mmssprl.models import PyramidPreprocessor
 
 STEPS = 5  # 10 images in batches of 2

@@ -252,6 +252,8 @@ def test_one_launched_process_trains_like_an_ordinary_one(tool, tmp_path, monkey
     assert (launched["world_size"], launched["wrapper"]) == (1, "CPUDistributedDataParallel")
     check_against_gradient_descent(launched, epochs=1)
     assert not torch.distributed.is_initialized()
+    threads = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+    assert "pt_gloo_runloop" not in threads, "one can abort the process when Python shuts down"
 
 
 def test_train_refuses_a_used_work_dir_resumes_it_and_test_reads_it(tool, tmp_path):

@@ -12,7 +12,7 @@ from torch import nn
 
 import mmssprl.weights.targets.detectron2_file as detectron2_file
 from mmssprl.weights import export_weights, load_backbone
-from mmssprl.weights.targets import to_detectron2
+from mmssprl.weights.targets.detectron2_file import to_detectron2
 
 CONFIG = """
 model = dict(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import torch
-from mmengine.dist import master_only
+from mmengine.dist import is_main_process
 from mmengine.hooks import CheckpointHook
 from mmengine.runner import Runner
 from mmengine.runner.checkpoint import weights_to_cpu
@@ -33,10 +33,8 @@ class PretrainCheckpointHook(CheckpointHook):
     def after_train(self, runner: Runner) -> None:
         """Write the backbone's weights."""
         super().after_train(runner)
-        self._save_backbone(runner)
-
-    @master_only
-    def _save_backbone(self, runner: Runner) -> None:
+        if not is_main_process():
+            return
         name = Path(runner.cfg.filename or "pretraining").stem
         path = Path(runner.work_dir) / f"{name}_backbone.pth"
         weights = weights_to_cpu(unwrap(runner.model).backbone.state_dict())

@@ -11,7 +11,7 @@ from torch import Tensor
 from ...errors import UserRuntimeError
 from ...models import PretrainingModel
 from ...registry import HOOKS
-from .pretrain_hook import unwrap
+from ..unwrap import unwrap
 
 
 @HOOKS.register_module()

@@ -1,11 +1,11 @@
 """The formats of an export, one per package that reads them."""
 
-from .architecture import PLAIN, STANDARD, STRAIGHT, check_resnet, is_resnet
+from .architecture import PLAIN, STANDARD, STRAIGHT
 from .detectron2_file import load_detectron2, to_detectron2, write_detectron2
 from .libraries import CLASSIFIER, load_mmdet, load_mmseg, load_timm, load_torchvision
-from .onnx_file import check_onnx, image_px, load_onnx, write_onnx
+from .onnx_file import check_onnx, load_onnx, write_onnx
 from .plain import load_own, load_whole, write_state
-from .target import Features, Loaded, Source, Target, last_and_pooled
+from .target import Target
 
 _PTH = (".pth", ".pt")
 _SAFETENSORS = (".safetensors",)
@@ -33,16 +33,4 @@ WHOLE_TARGETS = {
 }
 """The whole model: heads, prototypes and queues too."""
 
-__all__ = [
-    "TARGETS",
-    "WHOLE_TARGETS",
-    "Features",
-    "Loaded",
-    "Source",
-    "Target",
-    "check_resnet",
-    "image_px",
-    "is_resnet",
-    "last_and_pooled",
-    "to_detectron2",
-]
+__all__ = ["TARGETS", "WHOLE_TARGETS"]

@@ -28,9 +28,7 @@ STRAIGHT: Mapping[str, Any] = {
 """What detectron2 builds, at any width; up to four stages."""
 
 STANDARD: Mapping[str, Any] = {
-    "stem_channels": 64,
-    "base_channels": 64,
-    "num_stages": 4,
+    **{"stem_channels": 64, "base_channels": 64, "num_stages": 4},
     **STRAIGHT,
 }
 """What torchvision and timm build."""
@@ -76,21 +74,16 @@ def is_resnet(source: Source) -> bool:
 
 def _fields(source: Source) -> dict[str, Any]:
     backbone = source.backbone
+    norm = next(m for m in backbone.layer1[-1].children() if "Norm" in type(m).__name__)
+    kind = "BatchNorm" if isinstance(norm, _BatchNorm) else type(norm).__name__
     plain = ("stem_channels", "base_channels", "num_stages", "style", "deep_stem", "avg_down")
     return {
         **{name: getattr(backbone, name) for name in (*plain, "expansion")},
         "strides": tuple(backbone.strides),
         "dilations": tuple(backbone.dilations),
         "in_channels": source.in_channels,
-        "norm": _norm(source),
+        "norm": f"{kind} with eps={norm.eps}",
     }
-
-
-def _norm(source: Source) -> str:
-    last = list(source.backbone.layer1[-1].children())
-    norm = next(m for m in last if "Norm" in type(m).__name__)
-    kind = "BatchNorm" if isinstance(norm, _BatchNorm) else type(norm).__name__
-    return f"{kind} with eps={norm.eps}"
 
 
 def _listed(fields: Mapping[str, Any], names: Iterable[str]) -> str:

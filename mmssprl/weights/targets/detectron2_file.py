@@ -57,11 +57,8 @@ def to_detectron2(name: str) -> str | None:
 
 def write_detectron2(source: Source, path: Path) -> None:
     """Write the layout that detectron2's checkpointer takes for self-supervised weights."""
-    model = {}
-    for ours, value in source.state.items():
-        theirs = to_detectron2(ours)
-        if theirs is not None:
-            model[theirs] = value.numpy()
+    state = source.state.items()
+    model = {theirs: value.numpy() for ours, value in state if (theirs := to_detectron2(ours))}
     content = {"model": model, "__author__": "mmssprl", "matching_heuristics": True}
     with path.open("wb") as file:
         pickle.dump(content, file)
@@ -74,18 +71,18 @@ def load_detectron2(path: Path, source: Source) -> Loaded:
     file = {name: torch.from_numpy(value) for name, value in model.items()}
     note = "In detectron2: " + ", ".join(f"{k} {v!r}" for k, v in _settings(source).items())
     if not is_importable("detectron2"):
-        return _load_own(file, source, not_installed("detectron2", _INSTALL), note)
-    if source.backbone.depth < _BOTTLENECK_DEPTH and source.backbone.base_channels != _WIDTH:
+        why = not_installed("detectron2", _INSTALL)
+    elif source.backbone.depth < _BOTTLENECK_DEPTH and source.backbone.base_channels != _WIDTH:
         why = (
             f"detectron2 builds ResNet-18 and -34 with {_WIDTH} channels only: its own model was "
             "not tried; this width needs a ResNet class of your own."
         )
-        return _load_own(file, source, why, note)
-    try:
-        return _load_theirs(file, source, note)
-    except ImportError as error:  # built for another torch
-        why = not_installed("detectron2", _INSTALL, f"cannot be imported ({error})")
-        return _load_own(file, source, why, note)
+    else:
+        try:
+            return _load_theirs(file, source, note)
+        except ImportError as error:  # built for another torch
+            why = not_installed("detectron2", _INSTALL, f"cannot be imported ({error})")
+    return _load_own(file, source, why, note)
 
 
 def _settings(source: Source) -> dict[str, Any]:
@@ -133,8 +130,7 @@ def _load_theirs(file: dict[str, Tensor], source: Source, note: str) -> Loaded:
 
 def _load_own(file: dict[str, Tensor], source: Source, *notes: str) -> Loaded:
     backbone = load_backbone(RANDOM, source.cfg)
-    names = {name: to_detectron2(name) for name in backbone.state_dict()}
-    ours = {theirs: name for name, theirs in names.items() if theirs is not None}
+    ours = {theirs: name for name in backbone.state_dict() if (theirs := to_detectron2(name))}
     backbone.load_state_dict({ours.get(k, k): v for k, v in file.items()}, strict=False)
     state = {theirs: backbone.state_dict()[name] for theirs, name in ours.items()}
     model = f"mmpretrain {source.architecture}, names mapped back"

@@ -2,11 +2,10 @@
 
 import importlib
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torchvision
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..._dependencies import (
     OFFICIAL,
@@ -24,17 +23,8 @@ from .target import Features, Loaded, Source, last_and_pooled
 CLASSIFIER = ("fc.weight", "fc.bias")
 # Taken from the built backbone, because the three packages' defaults differ.
 _SHARED_FIELDS = (
-    "depth",
-    "stem_channels",
-    "base_channels",
-    "num_stages",
-    "strides",
-    "dilations",
-    "out_indices",
-    "style",
-    "avg_down",
-    "conv_cfg",
-    "norm_cfg",
+    *("depth", "stem_channels", "base_channels", "num_stages", "strides", "dilations"),
+    *("out_indices", "style", "avg_down", "conv_cfg", "norm_cfg"),
 )
 
 
@@ -45,13 +35,11 @@ def load_torchvision(path: Path, source: Source) -> Loaded:
     file = read_state(path)
     model.load_state_dict(file, strict=False)
     model.eval()
-    stages = [model.conv1, model.bn1, model.relu, model.maxpool]
-    stages += [model.layer1, model.layer2, model.layer3, model.layer4]
+    trunk = nn.Sequential(*list(model.children())[:-2])  # without avgpool and fc
 
     def run(images: Tensor) -> Features:
-        for stage in stages:
-            images = stage(images)
-        return images, model.avgpool(images).flatten(1)
+        last = trunk(images)  # (N, C, H, W)
+        return last, model.avgpool(last).flatten(1)
 
     note = f"torchvision.models.{name}().load_state_dict(torch.load(FILE), strict=False)"
     return Loaded(f"torchvision {name}", run, file, model.state_dict(), (note,))
@@ -102,18 +90,23 @@ def not_installed(module: str, spec: str, reason: str = "is not installed") -> s
 
 
 def _load_openmmlab(package: str, path: Path, source: Source, note: str) -> Loaded:
-    module = _import_resnet(package)
-    if isinstance(module, str):
-        return load_own(path, source, module, note)
+    family = ONEDL if installed_version(distribution(ONEDL["mmengine"])) else OFFICIAL
+    spec = f"'{what_to_install(family[package])}'"
+    if not is_importable(package):
+        return load_own(path, source, not_installed(package, spec), note)
+    try:
+        module = importlib.import_module(f"{package}.models.backbones.resnet")
+    except ImportError as error:  # a mmcv compiled for another torch
+        why = not_installed(package, spec, f"cannot be imported ({error})")
+        return load_own(path, source, why, note)
     fields = {name: getattr(source.backbone, name) for name in _SHARED_FIELDS}
-    init_cfg = {"type": "Pretrained", "checkpoint": str(path)}
     with quiet():
         model = module.ResNet(
             **fields,
             in_channels=source.in_channels,
             frozen_stages=-1,
             norm_eval=False,
-            init_cfg=init_cfg,
+            init_cfg={"type": "Pretrained", "checkpoint": str(path)},
         )
         model.init_weights()
     model.eval()
@@ -130,15 +123,3 @@ def _fields(source: Source) -> str:
     """What must be written out: mmdet's stem is as wide as its first stage unless told."""
     names = ("depth", "stem_channels", "base_channels", "num_stages", "strides")
     return ", ".join(f"{name}={getattr(source.backbone, name)!r}" for name in names)
-
-
-def _import_resnet(package: str) -> ModuleType | str:
-    """Return the module of its ResNet, or say why there is none."""
-    family = ONEDL if installed_version(distribution(ONEDL["mmengine"])) else OFFICIAL
-    spec = f"'{what_to_install(family[package])}'"
-    if not is_importable(package):
-        return not_installed(package, spec)
-    try:
-        return importlib.import_module(f"{package}.models.backbones.resnet")
-    except ImportError as error:  # a mmcv compiled for another torch
-        return not_installed(package, spec, f"cannot be imported ({error})")

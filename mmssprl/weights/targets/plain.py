@@ -1,6 +1,7 @@
 """Files with mmpretrain's own names, the backbone's or those of the whole model."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -55,21 +56,15 @@ def load_whole(path: Path, source: Source) -> Loaded:
     they are compared in the file alone.
     """
     file = read_state(path)
-    spec = source.cfg.model
     if not is_pretraining(source.cfg):
-        prefix = "backbone."
-        own = {k.removeprefix(prefix): v for k, v in file.items() if k.startswith(prefix)}
-        backbone = load_backbone("random", source.cfg)
-        backbone.load_state_dict(own)
         note = (
             "The config describes no pre-training model: heads were compared tensor by tensor, "
             "and not loaded into a model."
         )
-        model = f"mmpretrain {source.architecture}"
-        return Loaded(model, last_and_pooled(backbone), file, file, (note,))
+        return replace(load_own(path, source, note), state=file)
     with torch.random.fork_rng(devices=[]):
-        algorithm = build_model(spec)
-    algorithm.load_state_dict(dict(file), strict=True)
+        algorithm = build_model(source.cfg.model)
+    algorithm.load_state_dict(dict(file))
     algorithm.eval()
     queues = tuple(
         f"{name}." for name, part in algorithm.named_modules() if isinstance(part, FeatureQueue)
