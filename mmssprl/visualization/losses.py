@@ -14,7 +14,7 @@ from mmengine.registry import DefaultScope
 from ..errors import UserFileNotFoundError, UserValueError
 from ..models import LossTerm, PretrainingModel, is_pretraining
 from ..registry import MODELS
-from .style import DPI, INK, LEARNING_RATE, MUTED, PYRAMIDS, RC
+from .style import INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, titled_figure
 
 _PANEL_INCHES = (3.3, 2.5)
 
@@ -48,15 +48,10 @@ def draw_losses(work_dir: str | Path) -> Figure:
     num_columns = max(2, *(1 + term.scale for term in terms.values()))
     num_rows = len(symbols) + (len(terms) == len(symbols) * num_columns)  # one for the rate
     with matplotlib.rc_context(RC):
-        width, height = _PANEL_INCHES
-        figure = Figure(
-            figsize=(num_columns * width, num_rows * height + 0.5), dpi=DPI, layout="constrained"
-        )
-        figure.suptitle(
+        figure = titled_figure(
+            num_columns * _PANEL_INCHES[0],
+            num_rows * _PANEL_INCHES[1] + 0.5,
             f"{Path(config.filename).stem}: loss terms divided by their weights",
-            x=0.01,
-            ha="left",
-            fontsize=11,
         )
         grid = figure.subplots(num_rows, num_columns, sharex=True, squeeze=False)
         free = dict.fromkeys(grid.flat)

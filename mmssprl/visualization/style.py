@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from matplotlib.figure import Figure
+
 INK = "#222222"
 MUTED = "#6b6b6b"
 GRID = "#e4e4e4"
@@ -30,3 +32,10 @@ RC: dict[Any, Any] = {
     "grid.linewidth": 0.8,
     "axes.axisbelow": True,
 }
+
+
+def titled_figure(width: float, height: float, title: str) -> Figure:
+    """Return an empty figure of so many inches with a title at its upper left."""
+    figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+    return figure

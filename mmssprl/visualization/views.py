@@ -25,7 +25,7 @@ from ..pyramid import ViewSlot
 from ..registry import MODELS, TRANSFORMS
 from ..shipped import config_file
 from .crop_boxes import crop_boxes
-from .style import DPI, MUTED, PYRAMIDS, RC
+from .style import MUTED, PYRAMIDS, RC, titled_figure
 
 _CELL_INCHES = 2.3
 _GAP = 0.04
@@ -66,17 +66,11 @@ def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figur
     pixels = read_image(image)
     slots = cut_views(cfg, pixels, seed=seed)
     with matplotlib.rc_context({**RC, "axes.grid": False}):
-        figure = Figure(
-            figsize=(5 * _CELL_INCHES + 0.9, len(slots) * _CELL_INCHES + 0.8),
-            dpi=DPI,
-            layout="constrained",
-        )
-        figure.suptitle(
+        figure = titled_figure(
+            5 * _CELL_INCHES + 0.9,
+            len(slots) * _CELL_INCHES + 0.8,
             f"{config.stem}: the views of {Path(image).name} "
             f"({pixels.shape[2]} x {pixels.shape[1]} px)",
-            x=0.01,
-            ha="left",
-            fontsize=11,
         )
         grid = figure.add_gridspec(len(slots), 5)
         for row, drawn in enumerate(slots):
