@@ -39,9 +39,6 @@ def draw_benchmark(results: Sequence[Result], size: Size) -> Figure:
     Args:
         results: At least one, at most one per weights, protocol and seed.
         size: Of the data; only ``paper`` shows the paper's SS-PRL as dashed lines.
-
-    Raises:
-        ValueError: Two results for the same run.
     """
     names = order_weights(results)
     protocols = order_protocols(results)
@@ -88,7 +85,7 @@ def _draw_protocol(
             axes.plot([mean, mean], [y - half, y + half], color=colour, linewidth=2)
             shown += values
         if with_paper:
-            value = PAPER["SS-PRL"]["COCO"][protocol][metric]
+            value = PAPER["paper: SS-PRL, COCO"][protocol][metric]
             axes.axvline(value, color=colour if label else INK, linewidth=1, linestyle=(0, (4, 3)))
             shown.append(value)
     for row, name in enumerate(names):

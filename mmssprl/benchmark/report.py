@@ -11,7 +11,7 @@ from ..outputs import write_whole
 from ..runs.spread import Spread
 from ..tables import csv_table, markdown_table
 from .figure import draw_benchmark
-from .paper_numbers import SOURCE, notes, paper_rows
+from .paper_numbers import PAPER, SOURCE, notes
 from .results import (
     BASELINE,
     METRICS,
@@ -82,9 +82,6 @@ def format_report(results: Sequence[Result], size: Size, *, width: int | None = 
         size: Of the data that they were measured on.
         width: Characters of a line, for a terminal: paragraphs are wrapped and tables cut into
             blocks of columns, in which rows without any number are left out.
-
-    Raises:
-        ValueError: Two results for the same run.
     """
     texts = []
     for part in _report(results, size):
@@ -240,7 +237,7 @@ def _problems(results: Sequence[Result]) -> str:
 
 def _paper(columns: list[_Column]) -> list[list[str]]:
     rows = []
-    for name, numbers in paper_rows().items():
+    for name, numbers in PAPER.items():
         values = [numbers.get(protocol, {}).get(metric) for protocol, metric in columns]
         if any(value is not None for value in values):
             rows.append([name, *(ABSENT if v is None else f"{v:.1f}" for v in values)])

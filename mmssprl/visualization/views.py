@@ -79,7 +79,8 @@ def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figur
                 what = "cut" if first == 1 else "augmented"
                 if drawn.slot.role == "small":
                     axes = figure.add_subplot(grid[row, first : first + 2])
-                    _draw_small(axes, crops[:, 0], what)
+                    _draw_mosaic(axes, crops[:, 0], columns=-(-len(crops) // 2))
+                    axes.set_title(f"small views, {what}", color=_SMALL)
                     continue
                 for view in range(2):
                     axes = figure.add_subplot(grid[row, first + view])
@@ -183,12 +184,6 @@ def _draw_patches(axes: Axes, crops: NDArray[np.uint8], boxes: NDArray[np.float6
     _draw_mosaic(axes, crops[order], side, [str(p) for p in order] if side > 1 else None)
 
 
-def _draw_small(axes: Axes, crops: NDArray[np.uint8], what: str) -> None:
-    columns = -(-len(crops) // 2)
-    _draw_mosaic(axes, crops, columns, None)
-    axes.set_title(f"small views, {what}", color=_SMALL)
-
-
 def _in_place(boxes: NDArray[np.float64]) -> list[int]:
     """Order patches (M, 4) as they lie in the image, row by row; M is a square."""
     side = round(len(boxes) ** 0.5)
@@ -198,7 +193,7 @@ def _in_place(boxes: NDArray[np.float64]) -> list[int]:
 
 
 def _draw_mosaic(
-    axes: Axes, tiles: NDArray[np.uint8], columns: int, names: list[str] | None
+    axes: Axes, tiles: NDArray[np.uint8], columns: int, names: list[str] | None = None
 ) -> None:
     """Show tiles (M, px, px, 3) with gaps between them, row by row."""
     px = tiles.shape[1]
