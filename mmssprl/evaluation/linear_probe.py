@@ -1,7 +1,7 @@
 """How much a frozen backbone's features tell a linear classifier: mAP on unseen images."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,8 @@ def linear_probe(
         f"{found.layout} layout in {found.root}: {len(found.train.paths)} {found.train.name} and "
         f"{len(found.test.paths)} {found.test.name} images, {len(found.classes)} classes"
     )
-    px = _image_px(cfg) if image_px is None else image_px
+    layout = cfg.model.get("layout") or cfg.get("layout") or {}
+    px = layout.get("image_px", DEFAULT_IMAGE_PX) if image_px is None else image_px
     where = _device(device)
     backbone = load_backbone(str(weights), cfg, seed=seed)
     normalisation = _normalisation(cfg)
@@ -126,13 +127,6 @@ def _device(name: str) -> torch.device:
             f"({str(error).splitlines()[0]}); use 'auto' or 'cpu'."
         ) from error
     return device
-
-
-def _image_px(cfg: Config) -> int:
-    layout = cfg.model.get("layout") or cfg.get("layout")
-    if isinstance(layout, Mapping) and "image_px" in layout:
-        return int(layout["image_px"])
-    return DEFAULT_IMAGE_PX
 
 
 def _normalisation(cfg: Config) -> dict[str, Any]:

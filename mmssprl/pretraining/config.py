@@ -51,18 +51,15 @@ KNOBS = ("max_epochs", "batch_size", "base_lr", "data_root", "num_gpus")
 
 
 def make_config(
-    images: str,
-    *,
-    backbone: str = "resnet50",
-    variant: str = "paper",
-    epochs: int | None = None,
-    batch_size: int | None = None,
-    accumulate: int = 1,
-    seed: int = 0,
+    images: str, *, variant: str = "paper", seed: int = 0, **options: Any
 ) -> tuple[Config, Recipe, UsableImages]:
     """Look at the images and devices, choose a recipe, and put it into the config of its variant.
 
-    The arguments are the options of ``pretrain``, with its defaults.
+    Args:
+        images: As the argument of ``pretrain``.
+        variant: Key of ``BASE_CONFIGS``.
+        seed: Of all randomness, from 0 to 2**32 - 1.
+        options: Of ``choose_recipe``: backbone, epochs, batch_size, accumulate.
 
     Raises:
         ValueError: Too few usable images, or a number out of range.
@@ -80,11 +77,8 @@ def make_config(
         cfg.model.layout.to_dict(),
         num_devices=max(1, num_gpus),
         on_gpu=num_gpus > 0,
-        backbone=backbone,
         variant=variant,
-        epochs=epochs,
-        batch_size=batch_size,
-        accumulation=accumulate,
+        **options,
     )
     cfg.layout = cfg.model.layout = recipe.layout
     cfg.model.backbone, channels = _backbone(recipe)

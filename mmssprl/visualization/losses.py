@@ -62,7 +62,9 @@ def draw_losses(work_dir: str | Path) -> Figure:
             _draw_term(axes, _series(records, name), term, PYRAMIDS[row % 2])
         rate_axes = grid[-1, 0] if grid[-1, 0] in free else next(iter(free))
         free.pop(rate_axes)
-        _draw_rate(rate_axes, _series(records, "lr"))
+        rate_axes.plot(*_series(records, "lr"), color=LEARNING_RATE, linewidth=1.6)
+        rate_axes.set_title("learning rate")
+        rate_axes.set_ylim(bottom=0)
         for axes in free:
             axes.set_visible(False)
         for axes in grid[-1]:
@@ -94,9 +96,7 @@ def read_scalars(work_dir: str | Path) -> list[dict[str, Any]]:
         )
     by_step: dict[int, dict[str, Any]] = {}
     for path in paths:
-        text = path.read_text()
-        lines = text.split("\n")[:-1]
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(path.read_text().split("\n")[:-1], start=1):
             try:
                 record = json.loads(line)
             except json.JSONDecodeError as error:
@@ -160,10 +160,3 @@ def _draw_term(
     place = "image" if term.scale == 0 else f"level {term.scale}"
     axes.set_title(f"${term.symbol}$, {place}")
     axes.margins(y=0.18)
-
-
-def _draw_rate(axes: Axes, series: tuple[list[int], list[float]]) -> None:
-    steps, values = series
-    axes.plot(steps, values, color=LEARNING_RATE, linewidth=1.6)
-    axes.set_title("learning rate")
-    axes.set_ylim(bottom=0)
