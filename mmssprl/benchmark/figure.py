@@ -6,7 +6,6 @@ from math import ceil
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from ..visualization.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 from .paper_numbers import PAPER
@@ -91,12 +90,9 @@ def _draw_protocol(
     for row, name in enumerate(names):
         _mark_missing(axes, [result for result in results if result.weights == name], row)
     if len(metrics) > 1:
-        handles = [
-            Line2D([], [], color=colour, marker="o", linestyle="", label=label)
-            for label, colour in metrics.values()
-        ]
+        for label, colour in metrics.values():
+            axes.scatter([], [], color=colour, label=label)
         axes.legend(
-            handles=handles,
             loc="lower right",
             bbox_to_anchor=(1, 1),
             ncols=2,

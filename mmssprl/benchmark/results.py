@@ -80,15 +80,12 @@ def against_baseline(results: Sequence[Result]) -> dict[Key, Spread]:
 def order_weights(results: Sequence[Result]) -> list[str]:
     """Return the names of the rows: random, supervised, then the others as they come."""
     names = dict.fromkeys(result.weights for result in results)
-    return [name for name in _FIRST if name in names] + [
-        name for name in names if name not in _FIRST
-    ]
+    return sorted(names, key=(*_FIRST, *names).index)
 
 
 def order_protocols(results: Sequence[Result]) -> list[str]:
     """Return the protocols that the results are about, in the order of the tables."""
-    found = {result.protocol for result in results}
-    return [protocol for protocol in METRICS if protocol in found]
+    return [p for p in METRICS if any(result.protocol == p for result in results)]
 
 
 def _by_seed(results: Sequence[Result]) -> dict[Key, dict[int, float]]:

@@ -24,8 +24,6 @@ example, from nothing to a score:
   python -m mmssprl probe random data/scenes/coco --config configs/ssprl/ssprl_resnet18_scenes.py
 """
 
-_EXIT_MISTAKE = 2
-
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
@@ -82,4 +80,4 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         command = next(name for name in arguments if name in COMMANDS)
         print(f"mmssprl {command}: error: {message}", file=sys.stderr)
-        return _EXIT_MISTAKE
+        return 2

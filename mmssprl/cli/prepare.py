@@ -18,7 +18,6 @@ import argparse
 from ..errors import UserFileNotFoundError
 
 _DATA_SETS = ("coco", "voc07", "voc12aug", "imagenet")
-_INCOMPLETE = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,4 +54,4 @@ def run(args: argparse.Namespace) -> int:
         print("\neverything is there")
         return 0
     print(f"\nexpected:\n{data_set.TREE}\nto get or mend what is not OK:\n{format_remedies(bad)}")
-    return _INCOMPLETE
+    return 1

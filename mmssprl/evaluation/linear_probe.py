@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mmengine.config import Config
 
 from ..errors import UserValueError
 from ..weights import find_config, load_backbone
@@ -71,7 +70,7 @@ def linear_probe(
     px = layout.get("image_px", DEFAULT_IMAGE_PX) if image_px is None else image_px
     where = _device(device)
     backbone = load_backbone(str(weights), cfg, seed=seed)
-    normalisation = _normalisation(cfg)
+    preprocessor = cfg.model.get("data_preprocessor") or cfg.get("data_preprocessor") or {}
     features = []
     for split in (found.train, found.test):
         log(f"features of {split.name} at {px} px on {where}")
@@ -80,7 +79,8 @@ def linear_probe(
             extract_features(
                 backbone,
                 dataset,
-                **normalisation,
+                mean=preprocessor.get("mean") or IMAGENET_MEAN,
+                std=preprocessor.get("std") or IMAGENET_STD,
                 batch_size=batch_size,
                 num_workers=num_workers,
                 device=where,
@@ -127,12 +127,3 @@ def _device(name: str) -> torch.device:
             f"({str(error).splitlines()[0]}); use 'auto' or 'cpu'."
         ) from error
     return device
-
-
-def _normalisation(cfg: Config) -> dict[str, Any]:
-    """Mean and deviation the backbone was trained with; ImageNet's if the config has none."""
-    preprocessor = cfg.model.get("data_preprocessor") or cfg.get("data_preprocessor") or {}
-    return {
-        "mean": preprocessor.get("mean") or IMAGENET_MEAN,
-        "std": preprocessor.get("std") or IMAGENET_STD,
-    }

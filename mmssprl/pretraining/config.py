@@ -81,7 +81,11 @@ def make_config(
         **options,
     )
     cfg.layout = cfg.model.layout = recipe.layout
-    cfg.model.backbone, channels = _backbone(recipe)
+    backbone, channels = BACKBONES[recipe.backbone]
+    if backbone["type"] == "ResNet":
+        # LARC does not scale parameters of zero norm, see the base config; AdamW gains by them.
+        backbone = {**backbone, "zero_init_residual": recipe.optimizer["type"] != "LARC"}
+    cfg.model.backbone = backbone
     cfg.optim_wrapper.optimizer = recipe.optimizer
     cfg.merge_from_dict(_values(recipe, images, channels, on_gpu=num_gpus > 0))
     cfg.randomness.seed = seed
@@ -115,14 +119,6 @@ def describe(recipe: Recipe, source: str) -> str:
     title = f"SS-PRL ({recipe.variant} form), {recipe.backbone}, images of {source}"
     rows = [f"  {name:<11}{text:<{width}}  {recipe.reasons[name]}" for name, text in lines.items()]
     return "\n".join([title, *rows, *(f"warning: {text}" for text in recipe.warnings)])
-
-
-def _backbone(recipe: Recipe) -> tuple[dict[str, Any], int]:
-    cfg, channels = BACKBONES[recipe.backbone]
-    if cfg["type"] == "ResNet":
-        # LARC does not scale parameters of zero norm, see the base config; AdamW gains by them.
-        cfg = {**cfg, "zero_init_residual": recipe.optimizer["type"] != "LARC"}
-    return cfg, channels
 
 
 def _values(recipe: Recipe, images: str, channels: int, *, on_gpu: bool) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from matplotlib.figure import Figure
 
 INK = "#222222"
 MUTED = "#6b6b6b"
-GRID = "#e4e4e4"
 PYRAMIDS = ("#1f6fb4", "#d95f02")
 """V and V'."""
 
@@ -28,7 +27,7 @@ RC: dict[Any, Any] = {
     "ytick.color": MUTED,
     "text.color": INK,
     "axes.grid": True,
-    "grid.color": GRID,
+    "grid.color": "#e4e4e4",
     "grid.linewidth": 0.8,
     "axes.axisbelow": True,
 }

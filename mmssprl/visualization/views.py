@@ -84,7 +84,9 @@ def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figur
                     continue
                 for view in range(2):
                     axes = figure.add_subplot(grid[row, first + view])
-                    _draw_patches(axes, crops[view], drawn.boxes[view])
+                    order = _in_place(drawn.boxes[view])
+                    names = [str(p) for p in order] if len(order) > 1 else None
+                    _draw_mosaic(axes, crops[view][order], round(len(order) ** 0.5), names)
                     axes.set_title(f"{_NAMES[view]}, {what}", color=PYRAMIDS[view])
     return figure
 
@@ -176,12 +178,6 @@ def _draw_boxes(axes: Axes, pixels: Tensor, drawn: DrawnSlot) -> None:
     }[slot.role]
     axes.set_title(title)
     axes.set_xlabel(detail, color=MUTED, loc="left")
-
-
-def _draw_patches(axes: Axes, crops: NDArray[np.uint8], boxes: NDArray[np.float64]) -> None:
-    order = _in_place(boxes)
-    side = round(len(crops) ** 0.5)
-    _draw_mosaic(axes, crops[order], side, [str(p) for p in order] if side > 1 else None)
 
 
 def _in_place(boxes: NDArray[np.float64]) -> list[int]:
