@@ -125,10 +125,7 @@ def _draw_pictures(run: Training, work_dir: Path) -> list[Path]:
     from ..visualization import draw_losses, draw_views
 
     image = sorted((run.scenes / "coco" / "val2014").glob("*.jpg"))[0]
-    figures = {
-        "views.png": draw_views(shipped(run.method.config), image),
-        "losses.png": draw_losses(run.folder),
-    }
-    for name, figure in figures.items():
-        figure.savefig(work_dir / name)
-    return [work_dir / name for name in figures]
+    views, losses = work_dir / "views.png", work_dir / "losses.png"
+    draw_views(shipped(run.method.config), image).savefig(views)
+    draw_losses(run.folder).savefig(losses)
+    return [views, losses]

@@ -119,11 +119,9 @@ def _device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
+        return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
         raise UserValueError(
             f"device must be one that this machine has, but got {name!r} "
             f"({str(error).splitlines()[0]}); use 'auto' or 'cpu'."
         ) from error
-    return device

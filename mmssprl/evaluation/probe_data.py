@@ -88,9 +88,8 @@ def _read_coco(root: Path) -> ProbeData:
                 f"{path}."
             )
         dataset = CocoMultiLabel(ann_file=str(path), data_prefix=str(root / split))
-        classes = list(dataset.metainfo["classes"])
         splits.append(_labelled_split(split, dataset))
-        names.append(classes)
+        names.append(list(dataset.metainfo["classes"]))
     if names[0] != names[1]:
         raise UserValueError(
             f"both splits must have the same classes, but {COCO_SPLITS[0]} has {len(names[0])} "

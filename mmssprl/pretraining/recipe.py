@@ -143,11 +143,8 @@ def choose_recipe(
     Raises:
         ValueError: Too few images for one batch, or a number out of range.
     """
-    for name, value in (
-        ("epochs", epochs),
-        ("batch_size", batch_size),
-        ("accumulate", accumulate),
-    ):
+    numbers = {"epochs": epochs, "batch_size": batch_size, "accumulate": accumulate}
+    for name, value in numbers.items():
         if value is not None and value < 1:
             raise UserValueError(f"{name} must be >= 1, but got {value}.")
     reasons: dict[str, str] = {}
