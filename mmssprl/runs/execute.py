@@ -55,7 +55,8 @@ def execute_runs(
                     needed = {need: outcomes[need] for need in needs}
                     under_way[pool.submit(_execute, run, needed, threads)] = run
                     waiting.remove(run)
-            for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+            done = wait(under_way, return_when=FIRST_COMPLETED).done
+            for future in sorted(done, key=list(under_way).index):  # a set has no order
                 run = under_way.pop(future)
                 outcome = outcomes[run] = future.result()
                 left = seconds_left([*under_way.values(), *waiting], outcomes) / num_jobs
