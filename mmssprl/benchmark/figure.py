@@ -6,18 +6,10 @@ from math import ceil
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from ..visualization.style import DPI, INK, MUTED, PYRAMIDS, RC
+from ..visualization.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 from .paper_numbers import PAPER
-from .results import (
-    METRICS,
-    Result,
-    Size,
-    aggregate,
-    order_protocols,
-    order_weights,
-)
+from .results import METRICS, Result, Size, aggregate, order_protocols, order_weights
 
 _PANEL_WIDTH_INCHES = 2.7
 _ROW_INCHES = 0.42
@@ -26,9 +18,7 @@ _MEAN_HALF_HEIGHT = 0.2
 _MIN_SPAN = 5.0
 """Least width of an axis in percentage points, so that noise does not look like an effect."""
 
-_MAIN_METRICS = {
-    "detection": {"AP": ("box", PYRAMIDS[0]), "mask_AP": ("mask", PYRAMIDS[1])},
-}
+_MAIN_METRICS = {"detection": {"AP": ("box", PYRAMIDS[0]), "mask_AP": ("mask", PYRAMIDS[1])}}
 """Metric -> its name and colour, where a protocol has more than one that matters."""
 
 _SUBTITLES = {
@@ -48,30 +38,18 @@ def draw_benchmark(results: Sequence[Result], size: Size) -> Figure:
     Args:
         results: At least one, at most one per weights, protocol and seed.
         size: Of the data; only ``paper`` shows the paper's SS-PRL as dashed lines.
-
-    Raises:
-        ValueError: Two results for the same run.
     """
     names = order_weights(results)
     protocols = order_protocols(results)
     num_columns = min(_MAX_PANEL_COLUMNS, len(protocols))
     num_rows = ceil(len(protocols) / num_columns)
     # Names stand at the first panel of each row and the title needs room above one panel too.
-    width = max(num_columns * _PANEL_WIDTH_INCHES, 2 * _PANEL_WIDTH_INCHES)
+    width = max(2, num_columns) * _PANEL_WIDTH_INCHES
     with matplotlib.rc_context(RC):
-        figure = Figure(
-            figsize=(
-                width + 0.07 * max(len(name) for name in names),
-                num_rows * (_ROW_INCHES * len(names) + 0.9) + 0.5,
-            ),
-            dpi=DPI,
-            layout="constrained",
-        )
-        figure.suptitle(
+        figure = titled_figure(
+            width + 0.07 * max(len(name) for name in names),
+            num_rows * (_ROW_INCHES * len(names) + 0.9) + 0.5,
             f"Benchmark, size {size}: a dot per seed, a line at the mean\n{_SUBTITLES[size]}",
-            x=0.01,
-            ha="left",
-            fontsize=11,
         )
         grid = figure.subplots(num_rows, num_columns, sharey=True, squeeze=False)
         for axes, protocol in zip(grid.flat, protocols, strict=False):
@@ -106,18 +84,15 @@ def _draw_protocol(
             axes.plot([mean, mean], [y - half, y + half], color=colour, linewidth=2)
             shown += values
         if with_paper:
-            value = PAPER["SS-PRL"]["COCO"][protocol][metric]
+            value = PAPER["paper: SS-PRL, COCO"][protocol][metric]
             axes.axvline(value, color=colour if label else INK, linewidth=1, linestyle=(0, (4, 3)))
             shown.append(value)
     for row, name in enumerate(names):
         _mark_missing(axes, [result for result in results if result.weights == name], row)
     if len(metrics) > 1:
-        handles = [
-            Line2D([], [], color=colour, marker="o", linestyle="", label=label)
-            for label, colour in metrics.values()
-        ]
+        for label, colour in metrics.values():
+            axes.scatter([], [], color=colour, label=label)
         axes.legend(
-            handles=handles,
             loc="lower right",
             bbox_to_anchor=(1, 1),
             ncols=2,

@@ -45,12 +45,13 @@ SS-PRL,     ImageNet, 63.8, 85.4, 41.0, 60.9, 67.4, 23.6, 42.5, 24.0, 22.7, 39.7
 """
 
 
-def _read_table() -> dict[str, dict[str | None, Numbers]]:
+def _read_table() -> dict[str, Numbers]:
     columns = [(protocol, metric) for protocol, names in METRICS.items() for metric in names]
-    paper: dict[str, dict[str | None, Numbers]] = {}
+    paper: dict[str, Numbers] = {}
     for line in _TABLE.strip().splitlines():
         method, data, *cells = (cell.strip() for cell in line.split(","))
-        numbers = paper.setdefault(method, {})[None if data == "-" else data] = {}
+        label = f"paper: {method}" if data == "-" else f"paper: {method}, {data}"
+        numbers = paper[label] = {}
         for (protocol, metric), cell in zip(columns, cells, strict=True):
             if cell != "-":
                 numbers.setdefault(protocol, {})[metric] = float(cell)
@@ -58,7 +59,7 @@ def _read_table() -> dict[str, dict[str | None, Numbers]]:
 
 
 PAPER = _read_table()
-"""Method -> what it was pre-trained on -> its numbers. A number that is not reported is absent."""
+"""Row label, such as ``paper: SS-PRL, COCO`` -> its numbers; what is not reported is absent."""
 
 
 NOTES: dict[tuple[str, ...], str] = {
@@ -80,12 +81,3 @@ NOTES: dict[tuple[str, ...], str] = {
 def notes(protocols: Collection[str]) -> list[str]:
     """Return the notes that concern any of ``protocols``."""
     return [note for concerned, note in NOTES.items() if set(concerned) & set(protocols)]
-
-
-def paper_rows() -> dict[str, Numbers]:
-    """Return the numbers by row label, such as ``paper: SS-PRL, COCO``."""
-    return {
-        f"paper: {method}, {data}" if data else f"paper: {method}": numbers
-        for method, by_data in PAPER.items()
-        for data, numbers in by_data.items()
-    }

@@ -17,7 +17,7 @@ from ..runs.commands import CommandRun
 from ..runs.execute import with_needs
 from ..shipped import shipped
 from ..weights import RANDOM
-from .protocols import DATA, PROTOCOLS, Protocol
+from .protocols import DATA_PREFIX, PROTOCOLS, REMEDIES, Protocol
 from .results import Result, Size
 from .rows import SUPERVISED, Weights
 from .run import TransferRun
@@ -159,7 +159,7 @@ def _make_config(
     cfg.weights = row.start
     if row.backbone is not None:
         adapt_backbone(cfg, row.backbone)
-    _relocate(cfg, DATA[size].prefix, str(data.resolve()))
+    _relocate(cfg, DATA_PREFIX[size], str(data.resolve()))
     if protocol.images_per_step:
         if protocol.images_per_step % num_gpus:
             raise UserValueError(
@@ -178,7 +178,7 @@ def _find_missing(cfg: Config, size: Size, data: Path) -> dict[str, str]:
         check_config(cfg, ("train", "test"))
     except FileNotFoundError as error:
         problem = str(error)
-        for part, remedy in DATA[size].remedies.items():
+        for part, remedy in REMEDIES[size].items():
             if str(data.resolve() / part) in problem:
                 return {problem: remedy.format(data)}
         return {problem: "see docs/data.md"}

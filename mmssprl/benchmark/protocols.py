@@ -13,12 +13,15 @@ GROUPS: dict[str, tuple[str, ...]] = {
 """Names that stand for several protocols on the command line."""
 
 _MULTI_LABEL = {"mAP": ("multi-label/mAP", 1.0)}
-_DETECTION = {
-    f"{ours}AP{at}": (f"coco/{theirs}_mAP{'_' if at else ''}{at}", 100.0)
-    for ours, theirs in (("", "bbox"), ("mask_", "segm"))
-    for at in ("", "50", "75")
+_METRICS = {
+    "detection": {
+        f"{ours}AP{at}": (f"coco/{theirs}_mAP{'_' if at else ''}{at}", 100.0)
+        for ours, theirs in (("", "bbox"), ("mask_", "segm"))
+        for at in ("", "50", "75")
+    },
+    "segmentation": {"mIoU": ("mIoU", 1.0)},
 }
-_SEGMENTATION = {"mIoU": ("mIoU", 1.0)}
+_SHARED: dict[tuple[Size, str], int] = {("paper", "detection"): 16, ("paper", "segmentation"): 16}
 
 
 @dataclass(frozen=True)
@@ -28,14 +31,17 @@ class Protocol:
     Args:
         name: As in the tables.
         config: Shipped config.
-        metrics: For each metric of the tables its name in the runner and the factor to percent.
         images_per_step: Images of one update that several GPUs share; 0 runs on one GPU.
     """
 
     name: str
     config: str
-    metrics: Mapping[str, tuple[str, float]]
-    images_per_step: int = 0
+    images_per_step: int
+
+    @property
+    def metrics(self) -> dict[str, tuple[str, float]]:
+        """For each metric of the tables its name in the runner and the factor to percent."""
+        return _METRICS.get(self.name, _MULTI_LABEL)
 
     def read_metrics(self, found: Mapping[str, float]) -> dict[str, float]:
         """Turn the runner's metrics into those of the tables, in percent.
@@ -52,96 +58,57 @@ class Protocol:
         }
 
 
-@dataclass(frozen=True)
-class Data:
-    """Where the configs of a size look, and what makes an absent folder.
-
-    Args:
-        prefix: Beginning of every ``data_root``; ``--data`` replaces it.
-        remedies: What prepares or checks the data, by the part of the path after the prefix; {}
-            stands for the folder in place of the prefix.
-    """
-
-    prefix: str
-    remedies: Mapping[str, str]
-
-
-def _config(folder: str, name: str) -> str:
-    return f"configs/benchmarks/{folder}/{name}.py"
-
-
-def _cpu_sized(multi_label: Mapping[str, str], dense: tuple[str, str]) -> list[Protocol]:
-    return [
-        *(
-            Protocol(name, _config("classification", f"linear_resnet18_{data}"), _MULTI_LABEL)
-            for name, data in multi_label.items()
-        ),
-        *(
-            Protocol(
-                f"semisup-{percent}",
-                _config(
-                    "semisup", f"semisup-{percent}percent_resnet18_{multi_label['linear-coco']}"
-                ),
-                _MULTI_LABEL,
-            )
-            for percent in (10, 100)
-        ),
-        Protocol("detection", _config("detection", dense[0]), _DETECTION),
-        Protocol("segmentation", _config("segmentation", dense[1]), _SEGMENTATION),
-    ]
-
-
-_LINEAR = _config("classification", "linear_resnet50_1xb{}-coslr-100e_{}")
-_SEMISUP = "semisup-{}percent_resnet50_1xb32-steplr-20e_coco14"
+_CONFIGS: dict[Size, dict[str, str]] = {
+    "paper": {
+        "linear-coco": "classification/linear_resnet50_1xb128-coslr-100e_coco14",
+        "linear-voc": "classification/linear_resnet50_1xb32-coslr-100e_voc07",
+        "semisup-1": "semisup/semisup-1percent_resnet50_1xb32-steplr-20e_coco14",
+        "semisup-10": "semisup/semisup-10percent_resnet50_1xb32-steplr-20e_coco14",
+        "semisup-100": "semisup/semisup-100percent_resnet50_1xb32-steplr-20e_coco14",
+        "detection": "detection/mask-rcnn_resnet50-fpn_8xb2-15k_coco14",
+        "segmentation": "segmentation/fcn_resnet50-d8_2xb8-20k_voc12aug-512x512",
+    },
+    "scenes": {
+        "linear-coco": "classification/linear_resnet18_scenes",
+        "semisup-10": "semisup/semisup-10percent_resnet18_scenes",
+        "semisup-100": "semisup/semisup-100percent_resnet18_scenes",
+        "detection": "detection/mask-rcnn_resnet18-fpn_scenes",
+        "segmentation": "segmentation/fcn_resnet18-d8_scenes",
+    },
+    "coco128": {
+        "linear-coco": "classification/linear_resnet18_coco128",
+        "linear-voc": "classification/linear_resnet18_voc128",
+        "semisup-10": "semisup/semisup-10percent_resnet18_coco128",
+        "semisup-100": "semisup/semisup-100percent_resnet18_coco128",
+        "detection": "detection/mask-rcnn_resnet18-fpn_coco128",
+        "segmentation": "segmentation/fcn_resnet18-d8_voc128",
+    },
+}
+"""Below configs/benchmarks/."""
 
 PROTOCOLS: dict[Size, list[Protocol]] = {
-    "paper": [
-        Protocol("linear-coco", _LINEAR.format(128, "coco14"), _MULTI_LABEL),
-        Protocol("linear-voc", _LINEAR.format(32, "voc07"), _MULTI_LABEL),
-        *(
-            Protocol(
-                f"semisup-{percent}", _config("semisup", _SEMISUP.format(percent)), _MULTI_LABEL
-            )
-            for percent in (1, 10, 100)
-        ),
-        Protocol(
-            "detection",
-            _config("detection", "mask-rcnn_resnet50-fpn_8xb2-15k_coco14"),
-            _DETECTION,
-            images_per_step=16,
-        ),
-        Protocol(
-            "segmentation",
-            _config("segmentation", "fcn_resnet50-d8_2xb8-20k_voc12aug-512x512"),
-            _SEGMENTATION,
-            images_per_step=16,
-        ),
-    ],
-    "scenes": _cpu_sized(
-        {"linear-coco": "scenes"}, ("mask-rcnn_resnet18-fpn_scenes", "fcn_resnet18-d8_scenes")
-    ),
-    "coco128": _cpu_sized(
-        {"linear-coco": "coco128", "linear-voc": "voc128"},
-        ("mask-rcnn_resnet18-fpn_coco128", "fcn_resnet18-d8_voc128"),
-    ),
+    size: [
+        Protocol(name, f"configs/benchmarks/{config}.py", _SHARED.get((size, name), 0))
+        for name, config in configs.items()
+    ]
+    for size, configs in _CONFIGS.items()
 }
 
+DATA_PREFIX: dict[Size, str] = {"paper": "data", "scenes": "data/scenes", "coco128": "data"}
+"""Beginning of every ``data_root`` in the configs; ``--data`` replaces it."""
+
 _SAMPLE = "a folder of 100 + 100 images in that layout, which nothing can download for you"
-DATA: dict[Size, Data] = {
-    "paper": Data(
-        "data",
-        {
-            "coco": "python -m mmssprl prepare coco {}/coco",
-            "VOCdevkit/VOC2007": "python -m mmssprl prepare voc07 {}",
-            "VOCdevkit/VOC2012": "python -m mmssprl prepare voc12aug {}",
-        },
-    ),
-    "scenes": Data(
-        "data/scenes",
-        {"": "leave --data out: scenes are generated; or python -m mmssprl scenes {}"},
-    ),
-    "coco128": Data("data", {"coco128": _SAMPLE, "voc128": _SAMPLE}),
+REMEDIES: dict[Size, dict[str, str]] = {
+    "paper": {
+        "coco": "python -m mmssprl prepare coco {}/coco",
+        "VOCdevkit/VOC2007": "python -m mmssprl prepare voc07 {}",
+        "VOCdevkit/VOC2012": "python -m mmssprl prepare voc12aug {}",
+    },
+    "scenes": {"": "leave --data out: scenes are generated; or python -m mmssprl scenes {}"},
+    "coco128": {"coco128": _SAMPLE, "voc128": _SAMPLE},
 }
+"""What prepares or checks absent data, by the part of their path after the prefix; {} stands for
+the folder in place of the prefix."""
 
 
 def choose_protocols(size: Size, names: Sequence[str] | None) -> list[Protocol]:

@@ -5,13 +5,12 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
 
 from ..outputs import write_whole
 from ..runs.spread import Spread
 from ..tables import csv_table, markdown_table
 from .figure import draw_benchmark
-from .paper_numbers import SOURCE, notes, paper_rows
+from .paper_numbers import PAPER, SOURCE, notes
 from .results import (
     BASELINE,
     METRICS,
@@ -47,10 +46,8 @@ _Column = tuple[str, str]
 """Protocol and metric."""
 
 
-class _Table(NamedTuple):
-    columns: list[_Column]
-    rows: list[list[str]]
-    """A name, then a cell for each column."""
+_Table = tuple[list[_Column], list[list[str]]]
+"""Columns; and rows, a name and then a cell for each column."""
 
 
 def write_report(results: Sequence[Result], size: Size, work_dir: Path) -> list[str]:
@@ -82,13 +79,10 @@ def format_report(results: Sequence[Result], size: Size, *, width: int | None = 
         size: Of the data that they were measured on.
         width: Characters of a line, for a terminal: paragraphs are wrapped and tables cut into
             blocks of columns, in which rows without any number are left out.
-
-    Raises:
-        ValueError: Two results for the same run.
     """
     texts = []
     for part in _report(results, size):
-        if isinstance(part, _Table):
+        if isinstance(part, tuple):
             texts += _format_table(part, width)
         elif width is None:
             texts.append(part)
@@ -114,17 +108,17 @@ def format_json(results: Sequence[Result]) -> str:
 
 def _format_table(table: _Table, width: int | None) -> list[str]:
     """Return the table, or several if its columns do not fit into the width side by side."""
-    heads = [f"{protocol} {_label(protocol, metric)}" for protocol, metric in table.columns]
-    heads.insert(0, "weights")
+    columns, rows = table
+    heads = ["weights", *(f"{protocol} {_label(protocol, metric)}" for protocol, metric in columns)]
     blocks: list[list[int]] = []
     for place in range(1, len(heads)):
         together = [*blocks[-1], place] if blocks else [place]
-        line, _, _ = _format_columns(heads, table.rows, together).partition("\n")
+        line, _, _ = _format_columns(heads, rows, together).partition("\n")
         if width is None or len(line) <= width:
             blocks[-1:] = [together]
         else:
             blocks.append([place])
-    return [_format_columns(heads, table.rows, block) for block in blocks]
+    return [_format_columns(heads, rows, block) for block in blocks]
 
 
 def _format_columns(heads: list[str], rows: list[list[str]], places: list[int]) -> str:
@@ -146,9 +140,9 @@ def _report(results: Sequence[Result], size: Size) -> list[str | _Table]:
         parts.append(COCO128_IS_NOISE)
     if size == "paper":
         about = [_SIDE_BY_SIDE, *notes({protocol for protocol, _ in columns})]
-        parts += [_Table(columns, measured + paper), " ".join(about)]
+        parts += [(columns, measured + paper), " ".join(about)]
     else:
-        parts.append(_Table(columns, measured))
+        parts.append((columns, measured))
     problems = _problems(results)
     if problems:
         parts.append(problems)
@@ -160,7 +154,7 @@ def _report(results: Sequence[Result], size: Size) -> list[str | _Table]:
             _differences(order_weights(results), differences, columns),
         ]
     if size != "paper":
-        parts += [_NOT_COMPARABLE, _Table(columns, paper)]
+        parts += [_NOT_COMPARABLE, (columns, paper)]
         if any(result.weights == "supervised" for result in results):
             parts.append(_SUPERVISED_HERE)
     return parts
@@ -218,7 +212,7 @@ def _differences(
         for name in names
         if any(key[0] == name for key in differences)
     ]
-    return _Table(columns, rows)
+    return columns, rows
 
 
 def _problems(results: Sequence[Result]) -> str:
@@ -240,7 +234,7 @@ def _problems(results: Sequence[Result]) -> str:
 
 def _paper(columns: list[_Column]) -> list[list[str]]:
     rows = []
-    for name, numbers in paper_rows().items():
+    for name, numbers in PAPER.items():
         values = [numbers.get(protocol, {}).get(metric) for protocol, metric in columns]
         if any(value is not None for value in values):
             rows.append([name, *(ABSENT if v is None else f"{v:.1f}" for v in values)])

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..errors import UserValueError
 from ..runs.spread import Spread, spread_of
 
 Size = Literal["paper", "scenes", "coco128"]
@@ -46,9 +45,6 @@ class Result:
         seconds: Wall time of the call that finished it, >= 0; about 0 if it only collected it.
         status: What became of the run.
         reason: Why it failed or was skipped.
-
-    Raises:
-        ValueError: A metric that breaks the rules above.
     """
 
     protocol: str
@@ -59,26 +55,9 @@ class Result:
     status: Status
     reason: str = ""
 
-    def __post_init__(self) -> None:
-        known = METRICS[self.protocol]
-        for name, value in self.metrics.items():
-            # NaN is not in any range: no missing value reaches a mean or a JSON file.
-            if name not in known or not 0 <= value <= 100:
-                raise UserValueError(
-                    f"metrics of {self.protocol} must be percent in [0, 100] with the names "
-                    f"{', '.join(known)}, but got {name}={value}; leave out what is missing."
-                )
-        # Evaluators return NumPy scalars, of which JSON knows nothing.
-        metrics = {name: float(self.metrics[name]) for name in known if name in self.metrics}
-        object.__setattr__(self, "metrics", metrics)
-
 
 def aggregate(results: Sequence[Result]) -> dict[Key, Spread]:
-    """Summarise the done runs over their seeds.
-
-    Raises:
-        ValueError: Two results for the same weights, protocol and seed.
-    """
+    """Summarise the done runs over their seeds."""
     return {key: spread_of(list(by_seed.values())) for key, by_seed in _by_seed(results).items()}
 
 
@@ -87,9 +66,6 @@ def against_baseline(results: Sequence[Result]) -> dict[Key, Spread]:
 
     Pairs share what the seed decides (order of the images, augmentation), so that their
     differences vary less than the two means do.
-
-    Raises:
-        ValueError: Two results for the same weights, protocol and seed.
     """
     values = _by_seed(results)
     differences = {}
@@ -104,28 +80,17 @@ def against_baseline(results: Sequence[Result]) -> dict[Key, Spread]:
 def order_weights(results: Sequence[Result]) -> list[str]:
     """Return the names of the rows: random, supervised, then the others as they come."""
     names = dict.fromkeys(result.weights for result in results)
-    return [name for name in _FIRST if name in names] + [
-        name for name in names if name not in _FIRST
-    ]
+    return sorted(names, key=(*_FIRST, *names).index)
 
 
 def order_protocols(results: Sequence[Result]) -> list[str]:
     """Return the protocols that the results are about, in the order of the tables."""
-    found = {result.protocol for result in results}
-    return [protocol for protocol in METRICS if protocol in found]
+    return [p for p in METRICS if any(result.protocol == p for result in results)]
 
 
 def _by_seed(results: Sequence[Result]) -> dict[Key, dict[int, float]]:
-    seen = set()
     values: dict[Key, dict[int, float]] = {}
     for result in results:
-        run = (result.weights, result.protocol, result.seed)
-        if run in seen:
-            raise UserValueError(
-                f"weights, protocol and seed must name one run, but got {run} twice; keep the "
-                "last one."
-            )
-        seen.add(run)
         for metric, value in result.metrics.items():
             values.setdefault((result.weights, result.protocol, metric), {})[result.seed] = value
     return values

@@ -8,7 +8,7 @@ from mmengine.config import Config
 from ..datasets.scenes.sample import generate_sample
 from ..shipped import shipped
 from .plan import Plan, make_plan
-from .protocols import DATA, choose_protocols
+from .protocols import DATA_PREFIX, choose_protocols
 from .results import Size
 from .rows import Weights, find_weights
 from .work_dir import claim, digest, start_anew
@@ -63,7 +63,7 @@ def plan_in_work_dir(
     )
     if overwrite:
         start_anew(work_dir, settings, digests)
-    log("\n".join([f"data: {folder} (in place of {DATA[size].prefix})", *_describe(plan)]))
+    log("\n".join([f"data: {folder} (in place of {DATA_PREFIX[size]})", *_describe(plan)]))
     return plan
 
 

@@ -11,7 +11,6 @@ from ..errors import UserFileExistsError, UserValueError
 from ..outputs import write_whole
 
 MARKER = "benchmark.json"
-_DIGEST_BYTES = 1 << 20
 _CHANGED = {
     "weights": "{} is another file or has another backbone now; rename it",
     "configs": "the config of {} has changed; give another --work-dir",
@@ -85,9 +84,7 @@ def digest(content: Any, file: str = "") -> str:
     """Return the SHA-256 of what JSON makes of ``content``, and of a file if there is one."""
     found = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode())
     if Path(file).is_file():
-        with open(file, "rb") as stream:
-            while block := stream.read(_DIGEST_BYTES):
-                found.update(block)
+        found.update(Path(file).read_bytes())
     return found.hexdigest()
 
 

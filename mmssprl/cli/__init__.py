@@ -1,28 +1,21 @@
 """The commands of ``python -m mmssprl``.
 
-Each command is a module with ``add_parser(subparsers)``, which registers it and sets
-``parser.set_defaults(run=run)``, and ``run(args) -> int``. Whatever takes time to import is
-imported inside ``run``, so that ``--help`` answers at once.
+Each command is a module with ``add_arguments(parser)`` and ``run(args) -> int``. Its docstring is
+its help: a line for the list of commands, a paragraph, and examples. Whatever takes time to import
+is imported inside ``run``, so that ``--help`` answers at once.
 """
 
 import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from ..errors import message_for_user
 
 COMMANDS = (
-    "demo",
-    "scenes",
-    "prepare",
-    "profile",
-    "pretrain",
-    "probe",
-    "convert",
-    "export",
-    "benchmark",
-    "visualize",
+    *("demo", "scenes", "prepare", "profile", "pretrain"),
+    *("probe", "convert", "export", "benchmark", "visualize"),
 )
 
 _EXAMPLE = """\
@@ -30,8 +23,6 @@ example, from nothing to a score:
   python -m mmssprl scenes data/scenes
   python -m mmssprl probe random data/scenes/coco --config configs/ssprl/ssprl_resnet18_scenes.py
 """
-
-_EXIT_MISTAKE = 2
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -47,8 +38,25 @@ def build_parser() -> argparse.ArgumentParser:
     )
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in COMMANDS:
-        importlib.import_module(f".{name}", __package__).add_parser(subparsers)
+        command = importlib.import_module(f".{name}", __package__)
+        command_parser = add_command(subparsers, name, str(command.__doc__))
+        command_parser.set_defaults(run=command.run)
+        command.add_arguments(command_parser)
     return parser
+
+
+def add_command(
+    subparsers: "argparse._SubParsersAction[Any]", name: str, text: str
+) -> argparse.ArgumentParser:
+    """Add a parser whose help is ``text``: a line, a paragraph and examples."""
+    summary, description, examples = text.split("\n\n", 2)
+    return subparsers.add_parser(
+        name,
+        help=summary,
+        description=description,
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -72,4 +80,4 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         command = next(name for name in arguments if name in COMMANDS)
         print(f"mmssprl {command}: error: {message}", file=sys.stderr)
-        return _EXIT_MISTAKE
+        return 2

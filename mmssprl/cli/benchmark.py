@@ -1,16 +1,10 @@
-"""``python -m mmssprl benchmark``: the transfer protocols on one or more backbones."""
+"""Run the paper's transfer protocols and print its table.
 
-import argparse
-import contextlib
-import os
-import sys
-import time
-from pathlib import Path
-from typing import Any
+Train and test every protocol on every backbone: linear and semi-supervised
+multi-label classification, detection and instance segmentation, semantic
+segmentation. Data and packages are checked first. Each run keeps its config, log,
+checkpoint and metrics; what is complete is never run again.
 
-from ..errors import UserValueError
-
-_EXAMPLE = """\
 examples:
   python -m mmssprl benchmark backbone.pth random --size scenes --seeds 3
   python -m mmssprl benchmark backbone.pth supervised random --data /data --gpus 8
@@ -22,67 +16,63 @@ command with --resume instead of --dry-run collects the results and runs what is
 'supervised' is trained here, that is the first line, which must end before the others begin.
 """
 
+import argparse
+import contextlib
+import os
+import sys
+import time
+from pathlib import Path
+
+from ..errors import UserValueError
+
 _COLUMNS = 120
 """Of the report at a terminal."""
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
-    """Register the command."""
-    parser = subparsers.add_parser(
-        "benchmark",
-        help="run the paper's transfer protocols and print its table",
-        description=(
-            "Train and test every protocol on every backbone: linear and semi-supervised\n"
-            "multi-label classification, detection and instance segmentation, semantic\n"
-            "segmentation. Data and packages are checked first. Each run keeps its config, log,\n"
-            "checkpoint and metrics; what is complete is never run again."
-        ),
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add = parser.add_argument
+    add(
         "weights",
         nargs="+",
         metavar="WEIGHTS",
         help="backbone weights, training checkpoints, or the words 'random' and 'supervised' "
         "(size paper: torchvision's ImageNet weights; else trained here on all labels)",
     )
-    parser.add_argument(
+    add(
         "--size",
         choices=["paper", "scenes", "coco128"],
         default="paper",
         help="of the data: the paper's, generated scenes, or 100 + 100 real images; the "
         "last two are for CPUs (default: %(default)s)",
     )
-    parser.add_argument(
+    add(
         "--protocols",
         nargs="+",
         metavar="NAME",
         help="linear, semisup, detection, segmentation, or linear-coco, linear-voc, semisup-1, "
         "semisup-10, semisup-100 (default: all of the size)",
     )
-    parser.add_argument(
+    add(
         "--data",
         metavar="DIR",
         help="folder with coco/ and VOCdevkit/, with coco/ and voc/ of `mmssprl scenes`, or with "
         "coco128/ and voc128/ (default: data; scenes are generated into the work dir)",
     )
-    parser.add_argument(
+    add(
         "--config",
         help="config with model.backbone of the weights (default: the one beside each file, or "
         "the protocols' own ResNet)",
     )
-    parser.add_argument(
-        "--seeds", type=int, default=1, metavar="N", help="trainings of each (default: 1)"
-    )
-    parser.add_argument("--work-dir", help="default: work_dirs/benchmark_<size>")
-    parser.add_argument(
+    add("--seeds", type=int, default=1, metavar="N", help="trainings of each (default: 1)")
+    add("--work-dir", help="default: work_dirs/benchmark_<size>")
+    add(
         "--jobs",
         type=int,
         help="runs at a time, all on the first GPU if there is one (default: 1 with a GPU, else "
         "one per core)",
     )
-    parser.add_argument(
+    add(
         "--gpus",
         type=int,
         default=1,
@@ -93,12 +83,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
     group.add_argument(
         "--overwrite", action="store_true", help="delete the runs that the work dir holds"
     )
-    parser.add_argument(
+    add(
         "--dry-run",
         action="store_true",
         help="write the configs and print one line of shell commands for each run",
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

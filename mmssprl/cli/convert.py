@@ -1,10 +1,21 @@
-"""``python -m mmssprl convert``: published checkpoints into ours."""
+"""Turn a published checkpoint into backbone weights, or into ours to go on from.
+
+Rename the tensors of a published checkpoint and write them, with a config beside
+them, for probe and the other commands. Released SS-PRL is converted with all heads,
+so that pre-training can go on; of other projects the ResNet is taken. Nothing is
+guessed from file names, and the file must fill the network exactly.
+
+examples:
+  python -m mmssprl convert swav_800ep_pretrain.pth.tar --from swav
+  python -m mmssprl convert R-50.pkl --from auto --out work_dirs/converted/r50/r50.pth
+  python -m mmssprl convert checkpoint.pth.tar --from ssprl
+"""
 
 import argparse
 import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..tables import aligned_pairs
 
@@ -12,61 +23,30 @@ if TYPE_CHECKING:
     from ..weights import ConvertReport
 
 SOURCES = (
-    "ssprl",
-    "swav",
-    "moco",
-    "byol",
-    "densecl",
-    "detco",
-    "maskco",
-    "insloc",
-    "torchvision",
-    "detectron2",
-    "auto",
+    *("ssprl", "swav", "moco", "byol", "densecl", "detco", "maskco", "insloc"),
+    *("torchvision", "detectron2", "auto"),
 )
 _FOLDER = Path("work_dirs/converted")
-_EXAMPLE = """\
-examples:
-  python -m mmssprl convert swav_800ep_pretrain.pth.tar --from swav
-  python -m mmssprl convert R-50.pkl --from auto --out work_dirs/converted/r50/r50.pth
-  python -m mmssprl convert checkpoint.pth.tar --from ssprl
-"""
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
-    """Register the command."""
-    parser = subparsers.add_parser(
-        "convert",
-        help="turn a published checkpoint into backbone weights, or into ours to go on from",
-        description=(
-            "Rename the tensors of a published checkpoint and write them, with a config beside\n"
-            "them, for probe and the other commands. Released SS-PRL is converted with all heads,\n"
-            "so that pre-training can go on; of other projects the ResNet is taken. Nothing is\n"
-            "guessed from file names, and the file must fill the network exactly."
-        ),
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "file", metavar="FILE", help="what torch.save or safetensors wrote, or detectron2's .pkl"
-    )
-    parser.add_argument(
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add = parser.add_argument
+    add("file", metavar="FILE", help="what torch.save or safetensors wrote, or detectron2's .pkl")
+    add(
         "--from",
         dest="source",
         choices=SOURCES,
         required=True,
         help="project that published the file; auto looks at the keys",
     )
-    parser.add_argument(
+    add(
         "--out",
         metavar="OUT",
         help=f"file to write (default: {_FOLDER}/NAME/NAME.pth, NAME from FILE)",
     )
-    parser.add_argument(
-        "--config", help="for ssprl: config of the whole model (default: the released recipe)"
-    )
-    parser.add_argument("--force", action="store_true", help="replace existing outputs")
-    parser.set_defaults(run=run)
+    add("--config", help="for ssprl: config of the whole model (default: the released recipe)")
+    add("--force", action="store_true", help="replace existing outputs")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,12 +1,10 @@
-"""See SS-PRL learn: sample data, pre-training and probe over several seeds, on a CPU."""
+"""See SS-PRL learn on sample data.
 
-import argparse
-import os
-from pathlib import Path
+Generate the sample data, pre-train a small ResNet with SS-PRL, with SwAV without
+small views (at equal epochs and at equal time) and with six (at equal time), probe
+all of them and random weights, and leave table, pictures, logs, configs and weights
+in the work dir.
 
-from ..errors import UserValueError
-
-_EXAMPLE = """\
 examples:
   python -m mmssprl demo
   python -m mmssprl demo --work-dir work_dirs/demo --seeds 1
@@ -14,28 +12,24 @@ examples:
 A demo that was stopped goes on where it was when started again with the same work dir.
 """
 
+import argparse
+import os
+from pathlib import Path
 
-def add_parser(subparsers: "argparse._SubParsersAction") -> None:
-    """Register the command."""
-    parser = subparsers.add_parser(
-        "demo",
-        help="see SS-PRL learn on sample data",
-        description="Generate the sample data, pre-train a small ResNet with SS-PRL, with SwAV "
-        "without small views (at equal epochs and at equal time) and with six (at equal time), "
-        "probe all of them and random weights, and leave table, pictures, logs, configs and "
-        "weights in the work dir.",
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--work-dir", default="work_dirs/demo", help="default: %(default)s")
-    parser.add_argument("--seeds", type=int, default=3, help="runs of each (default: 3)")
-    parser.add_argument(
+from ..errors import UserValueError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add = parser.add_argument
+    add("--work-dir", default="work_dirs/demo", help="default: %(default)s")
+    add("--seeds", type=int, default=3, help="runs of each (default: 3)")
+    add(
         "--jobs",
         type=int,
         default=os.cpu_count() or 1,
         help="trainings at once, one core each (default: the number of cores)",
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

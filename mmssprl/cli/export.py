@@ -1,7 +1,17 @@
-"""``python -m mmssprl export``: weights in the formats of other packages."""
+"""Write weights for torchvision, timm, mmdet, mmseg, detectron2, safetensors or ONNX.
+
+Write the backbone in another package's format, load the file into that package's
+own model and compare every tensor and the features of random images. A file that
+fails this is not kept.
+
+examples:
+  python -m mmssprl export work_dirs/demo/epoch_6.pth --to mmdet
+  python -m mmssprl export work_dirs/r50/epoch_200.pth --to detectron2 --out ssprl_r50.pkl
+  python -m mmssprl export work_dirs/r50/epoch_200.pth --to safetensors --full
+"""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..tables import aligned_pairs
 
@@ -9,53 +19,26 @@ if TYPE_CHECKING:
     from ..weights import ExportReport
 
 _TARGETS = (
-    "backbone",
-    "torchvision",
-    "timm",
-    "mmdet",
-    "mmseg",
-    "detectron2",
-    "safetensors",
-    "onnx",
+    *("backbone", "torchvision", "timm", "mmdet", "mmseg", "detectron2"),
+    *("safetensors", "onnx"),
 )
-_EXAMPLE = """\
-examples:
-  python -m mmssprl export work_dirs/demo/epoch_6.pth --to mmdet
-  python -m mmssprl export work_dirs/r50/epoch_200.pth --to detectron2 --out ssprl_r50.pkl
-  python -m mmssprl export work_dirs/r50/epoch_200.pth --to safetensors --full
-"""
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
-    """Register the command."""
-    parser = subparsers.add_parser(
-        "export",
-        help="weights for torchvision, timm, mmdet, mmseg, detectron2, safetensors or ONNX",
-        description=(
-            "Write the backbone in another package's format, load the file into that package's\n"
-            "own model and compare every tensor and the features of random images. A file that\n"
-            "fails this is not kept."
-        ),
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "checkpoint", metavar="CKPT", help="training checkpoint or backbone weights"
-    )
-    parser.add_argument("--to", required=True, choices=_TARGETS, help="who reads the file")
-    parser.add_argument(
-        "--config", help="config with model.backbone (default: the one beside CKPT)"
-    )
-    parser.add_argument(
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add = parser.add_argument
+    add("checkpoint", metavar="CKPT", help="training checkpoint or backbone weights")
+    add("--to", required=True, choices=_TARGETS, help="who reads the file")
+    add("--config", help="config with model.backbone (default: the one beside CKPT)")
+    add(
         "--out", metavar="FILE", help="file to write (default: CKPT's name with _TARGET, beside it)"
     )
-    parser.add_argument(
+    add(
         "--full",
         action="store_true",
         help="keep heads, prototypes and queues, to go on pre-training (backbone, safetensors)",
     )
-    parser.add_argument("--force", action="store_true", help="replace an existing file")
-    parser.set_defaults(run=run)
+    add("--force", action="store_true", help="replace an existing file")
 
 
 def run(args: argparse.Namespace) -> int:

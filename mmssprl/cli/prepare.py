@@ -1,14 +1,10 @@
-"""``python -m mmssprl prepare``: check a data set's folder, and convert what has to be."""
+"""Check the folder of a data set, say what is missing and how to get it.
 
-import argparse
-from typing import Any
+Check lists, annotations and images of a data set and print a table: OK, MISSING or
+WRONG for each piece. For what is missing print the shell commands that fetch it;
+nothing is downloaded. Once all the rest is there, voc12aug converts SBD's labels to
+label images. The exit code is 0 if everything is there and right, 1 if not.
 
-from ..errors import UserFileNotFoundError
-
-_DATA_SETS = ("coco", "voc07", "voc12aug", "imagenet")
-_INCOMPLETE = 1
-
-_EXAMPLE = """\
 examples:
   python -m mmssprl prepare coco data/coco
   python -m mmssprl prepare voc07 data
@@ -17,32 +13,24 @@ examples:
   python -m mmssprl prepare coco data/scenes/coco --any-size
 """
 
+import argparse
 
-def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
-    """Register the command."""
-    parser = subparsers.add_parser(
-        "prepare",
-        help="check the folder of a data set, say what is missing and how to get it",
-        description=(
-            "Check lists, annotations and images of a data set and print a table: OK, MISSING or\n"
-            "WRONG for each piece. For what is missing print the shell commands that fetch it;\n"
-            "nothing is downloaded. Once all the rest is there, voc12aug converts SBD's labels to\n"
-            "label images. The exit code is 0 if everything is there and right, 1 if not."
-        ),
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("data_set", choices=_DATA_SETS, help="which data set")
-    parser.add_argument("folder", metavar="DIR", help="its folder; see docs/data.md for the trees")
-    parser.add_argument(
+from ..errors import UserFileNotFoundError
+
+_DATA_SETS = ("coco", "voc07", "voc12aug", "imagenet")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add = parser.add_argument
+    add("data_set", choices=_DATA_SETS, help="which data set")
+    add("folder", metavar="DIR", help="its folder; see docs/data.md for the trees")
+    add(
         "--any-size",
         action="store_true",
         help="other numbers of images than the official ones are right too, as of own data",
     )
-    parser.add_argument(
-        "--check-only", action="store_true", help="convert nothing (matters to voc12aug only)"
-    )
-    parser.set_defaults(run=run)
+    add("--check-only", action="store_true", help="convert nothing (matters to voc12aug only)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -66,4 +54,4 @@ def run(args: argparse.Namespace) -> int:
         print("\neverything is there")
         return 0
     print(f"\nexpected:\n{data_set.TREE}\nto get or mend what is not OK:\n{format_remedies(bad)}")
-    return _INCOMPLETE
+    return 1

@@ -1,4 +1,15 @@
-"""Pre-train a backbone on a folder of images with a recipe chosen for them."""
+"""Pre-train on your own images.
+
+Pre-train a backbone on all images below a folder. Sizes, batch, learning rate,
+prototypes, queues and freezing are chosen from the number of images and devices; the
+recipe is printed and written as a config into the work dir. Some timed steps then
+tell how long the run will take.
+
+examples:
+  python -m mmssprl pretrain photos/ --backbone resnet18 --epochs 100
+  python -m mmssprl pretrain photos/ --work-dir work_dirs/photos
+  python -m mmssprl pretrain photos/ --work-dir work_dirs/photos --resume
+"""
 
 import argparse
 from pathlib import Path
@@ -10,70 +21,49 @@ from ..errors import UserValueError
 if TYPE_CHECKING:
     from mmengine.config import Config
 
-_EXAMPLE = """\
-examples:
-  python -m mmssprl pretrain photos/ --backbone resnet18 --epochs 100
-  python -m mmssprl pretrain photos/ --work-dir work_dirs/photos
-  python -m mmssprl pretrain photos/ --work-dir work_dirs/photos --resume
-"""
-
 _RECIPE_OPTIONS = ("epochs", "batch_size", "accumulate", "backbone", "variant", "seed")
 """None unless given, so that --resume can refuse them."""
 
 
-def add_parser(subparsers: "argparse._SubParsersAction") -> None:
-    """Register the command."""
-    parser = subparsers.add_parser(
-        "pretrain",
-        help="pre-train on your own images",
-        description="Pre-train a backbone on all images below a folder. Sizes, batch, learning "
-        "rate, prototypes, queues and freezing are chosen from the number of images and devices; "
-        "the recipe is printed and written as a config into the work dir. Some timed steps then "
-        "tell how long the run will take.",
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add = parser.add_argument
+    add(
         "dir",
         metavar="DIR",
         help="folder of images or of .tar files, searched recursively, or one .tar file",
     )
-    parser.add_argument("--work-dir", help="folder of the run; default: work_dirs/pretrain_<DIR>")
-    parser.add_argument("--epochs", type=int, help="passes over the images; default: chosen")
-    parser.add_argument(
-        "--batch-size", type=int, help="images per device and backbone pass; default: chosen"
-    )
-    parser.add_argument(
+    add("--work-dir", help="folder of the run; default: work_dirs/pretrain_<DIR>")
+    add("--epochs", type=int, help="passes over the images; default: chosen")
+    add("--batch-size", type=int, help="images per device and backbone pass; default: chosen")
+    add(
         "--accumulate",
         type=int,
         help="multiply the batch by this without its memory: the backbone sees a step's images in "
         "so many parts; LARC's lr follows the images of a step, AdamW's only up to 64 (default: 1)",
     )
-    parser.add_argument(
+    add(
         "--backbone",
         choices=["resnet18", "resnet50", "vit-small", "swin-tiny"],
         help="what to pre-train (default: resnet50)",
     )
-    parser.add_argument(
+    add(
         "--variant",
         choices=["paper", "released"],
         help="form of the method: of the paper, or of its released code (default: paper)",
     )
-    parser.add_argument("--seed", type=int, help="of all randomness (default: 0)")
-    parser.add_argument(
+    add("--seed", type=int, help="of all randomness (default: 0)")
+    add(
         "--resume",
         action="store_true",
         help="go on with the run in the work dir, with the config that it holds",
     )
-    parser.add_argument(
-        "--yes", action="store_true", help="start even if it will take more than 12 h on a CPU"
-    )
-    parser.add_argument(
+    add("--yes", action="store_true", help="start even if it will take more than 12 h on a CPU")
+    add(
         "--verbose",
         action="store_true",
         help="show what otherwise only the log file gets: environment, config, hooks, all warnings",
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -85,8 +75,7 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     from ..pretraining import start
 
-    given = {name: getattr(args, name) for name in _RECIPE_OPTIONS}
-    given = {name: value for name, value in given.items() if value is not None}
+    given = {k: v for k, v in vars(args).items() if k in _RECIPE_OPTIONS and v is not None}
     work_dir = Path(args.work_dir or f"work_dirs/pretrain_{Path(args.dir).resolve().name}")
     if args.resume:
         config = start.config_of_run(work_dir, args.dir)

@@ -1,4 +1,13 @@
-"""``python -m mmssprl probe``: a linear classifier on frozen features."""
+"""Score frozen features: linear multi-label classifier, mAP.
+
+Extract frozen features once (eval mode, average pool, centre crop), fit a
+regularised linear classifier on the training images and print its mAP on the test
+images. Quick and comparable between backbones; not the paper's SGD protocol.
+
+examples:
+  python -m mmssprl probe work_dirs/demo/ssprl_resnet18_scenes_backbone.pth data/scenes/coco
+  python -m mmssprl probe random data/VOCdevkit --config configs/ssprl/ssprl_resnet18_scenes.py
+"""
 
 import argparse
 from pathlib import Path
@@ -7,59 +16,34 @@ from typing import Any
 from ..outputs import prepare_output, write_whole
 from ..tables import markdown_table
 
-_EXAMPLE = """\
-examples:
-  python -m mmssprl probe work_dirs/demo/ssprl_resnet18_scenes_backbone.pth data/scenes/coco
-  python -m mmssprl probe random data/VOCdevkit --config configs/ssprl/ssprl_resnet18_scenes.py
-"""
 
-
-def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
-    """Register the command."""
-    parser = subparsers.add_parser(
-        "probe",
-        help="score frozen features: linear multi-label classifier, mAP",
-        description=(
-            "Extract frozen features once (eval mode, average pool, centre crop), fit a\n"
-            "regularised linear classifier on the training images and print its mAP on the test\n"
-            "images. Quick and comparable between backbones; not the paper's SGD protocol."
-        ),
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add = parser.add_argument
+    add(
         "weights",
         metavar="WEIGHTS",
         help="backbone weights, a training checkpoint, or the word 'random'",
     )
-    parser.add_argument(
+    add(
         "data",
         metavar="DATA",
         help="folder in COCO layout (train2014, val2014) or VOC layout (VOC2007 trainval, test)",
     )
-    parser.add_argument(
-        "--config", help="config with model.backbone (default: the one beside WEIGHTS)"
-    )
-    parser.add_argument(
+    add("--config", help="config with model.backbone (default: the one beside WEIGHTS)")
+    add(
         "--image-px",
         type=int,
         metavar="PX",
         help="side of the centre crop (default: the image views of the config, or 224)",
     )
-    parser.add_argument("--batch-size", type=int, default=64, help="default: %(default)s")
-    parser.add_argument(
-        "--num-workers", type=int, default=2, help="reading processes (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--device", default="auto", help="auto, cpu, cuda, cuda:1 (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, help="of random weights and validation folds (default: 0)"
-    )
-    parser.add_argument("--per-class", action="store_true", help="print every class's AP too")
-    parser.add_argument("--out", metavar="JSON", help="write all numbers to this file")
-    parser.add_argument("--force", action="store_true", help="replace an existing JSON")
-    parser.set_defaults(run=run)
+    add("--batch-size", type=int, default=64, help="default: %(default)s")
+    add("--num-workers", type=int, default=2, help="reading processes (default: %(default)s)")
+    add("--device", default="auto", help="auto, cpu, cuda, cuda:1 (default: %(default)s)")
+    add("--seed", type=int, default=0, help="of random weights and validation folds (default: 0)")
+    add("--per-class", action="store_true", help="print every class's AP too")
+    add("--out", metavar="JSON", help="write all numbers to this file")
+    add("--force", action="store_true", help="replace an existing JSON")
 
 
 def run(args: argparse.Namespace) -> int:

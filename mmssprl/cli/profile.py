@@ -1,4 +1,16 @@
-"""``python -m mmssprl profile``: where the time of a pre-training step goes."""
+"""Show where the time of a pre-training step goes, and whether the loader keeps up.
+
+Run some training steps from random weights and print the time of every part:
+loading (CPU time of one core), copy, augmentation, backbone, heads, Sinkhorn,
+optimizer, communication; images/s, memory, and the cores that the loader needs.
+No work dir, no checkpoint: nothing is written but --out and --figure.
+
+examples:
+  python -m mmssprl profile configs/ssprl/ssprl_resnet18_scenes.py --data photos/
+  python -m mmssprl profile CONFIG --data photos/ --amp --compile --figure profile.png
+  python -m mmssprl profile CONFIG --cfg-options train_dataloader.num_workers=16 --out profile.json
+With several GPUs: torchrun --nproc_per_node 2 -m mmssprl profile CONFIG --launcher pytorch
+"""
 
 import argparse
 import os
@@ -9,59 +21,33 @@ from typing import Any
 from ..errors import UserValueError
 from ..outputs import prepare_output, write_whole
 
-_EXAMPLE = """\
-examples:
-  python -m mmssprl profile configs/ssprl/ssprl_resnet18_scenes.py --data photos/
-  python -m mmssprl profile CONFIG --data photos/ --amp --compile --figure profile.png
-  python -m mmssprl profile CONFIG --cfg-options train_dataloader.num_workers=16 --out profile.json
-With several GPUs: torchrun --nproc_per_node 2 -m mmssprl profile CONFIG --launcher pytorch
-"""
-
 _SUFFIXES = {"--out": (".json", ".csv"), "--figure": (".png", ".pdf")}
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
-    """Register the command."""
-    parser = subparsers.add_parser(
-        "profile",
-        help="where the time of a pre-training step goes, and whether the loader keeps up",
-        description=(
-            "Run some training steps from random weights and print the time of every part:\n"
-            "loading (CPU time of one core), copy, augmentation, backbone, heads, Sinkhorn,\n"
-            "optimizer, communication; images/s, memory, and the cores that the loader needs.\n"
-            "No work dir, no checkpoint: nothing is written but --out and --figure."
-        ),
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("config", metavar="CONFIG", help="pre-training config")
-    parser.add_argument("--data", metavar="DIR", help="images (default: the config's data_root)")
-    parser.add_argument(
-        "--steps", type=int, default=30, metavar="N", help="steps to measure (default: 30)"
-    )
-    parser.add_argument(
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add = parser.add_argument
+    add("config", metavar="CONFIG", help="pre-training config")
+    add("--data", metavar="DIR", help="images (default: the config's data_root)")
+    add("--steps", type=int, default=30, metavar="N", help="steps to measure (default: 30)")
+    add(
         "--batch-size",
         type=int,
         metavar="N",
         help="images per step and process (default: the config's; on a CPU 2)",
     )
-    parser.add_argument("--amp", action="store_true", help="mixed precision, as in training")
-    parser.add_argument(
-        "--compile", action="store_true", help="compile backbone and augmentation, as in training"
-    )
-    parser.add_argument(
-        "--cfg-options", nargs="+", metavar="KEY=VALUE", help="replace values of the config"
-    )
-    parser.add_argument("--out", metavar="FILE", help="write the numbers, .json or .csv")
-    parser.add_argument("--figure", metavar="FILE", help="draw the parts, .png or .pdf")
-    parser.add_argument("--force", action="store_true", help="replace existing files")
-    parser.add_argument(
+    add("--amp", action="store_true", help="mixed precision, as in training")
+    add("--compile", action="store_true", help="compile backbone and augmentation, as in training")
+    add("--cfg-options", nargs="+", metavar="KEY=VALUE", help="replace values of the config")
+    add("--out", metavar="FILE", help="write the numbers, .json or .csv")
+    add("--figure", metavar="FILE", help="draw the parts, .png or .pdf")
+    add("--force", action="store_true", help="replace existing files")
+    add(
         "--launcher",
         choices=["none", "pytorch"],
         default="none",
         help="what started the processes; none: a single process",
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,8 +1,10 @@
-"""``python -m mmssprl scenes``: write the embedded sample data."""
+"""Generate the sample data: drawn scenes with boxes, masks and labels.
 
-import argparse
+Draw multi-object scenes, the same for the same arguments, and write them to
+OUT_DIR/coco and OUT_DIR/voc. Finished data of the same arguments is reused; nothing
+else is overwritten.
 
-_EPILOG = """example, 1,400 images of 128 px in COCO and PASCAL VOC layout:
+example, 1,400 images of 128 px in COCO and PASCAL VOC layout:
   python -m mmssprl scenes data/scenes
 
 a smaller and a larger set:
@@ -10,34 +12,23 @@ a smaller and a larger set:
   python -m mmssprl scenes data/scenes256 --num-train 5000 --num-val 1000 --size 256 --seed 1
 """
 
+import argparse
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Register the command ``scenes``."""
-    parser = subparsers.add_parser(
-        "scenes",
-        help="generate the sample data: drawn scenes with boxes, masks and labels",
-        description="Draw multi-object scenes, the same for the same arguments, and write them "
-        "to OUT_DIR/coco and OUT_DIR/voc. Finished data of the same arguments is reused; "
-        "nothing else is overwritten.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("out_dir", metavar="OUT_DIR", help="folder to write to")
-    parser.add_argument(
-        "--num-train", type=int, default=1000, help="training images (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--num-val", type=int, default=400, help="validation images (default: %(default)s)"
-    )
-    parser.add_argument(
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add = parser.add_argument
+    add("out_dir", metavar="OUT_DIR", help="folder to write to")
+    add("--num-train", type=int, default=1000, help="training images (default: %(default)s)")
+    add("--num-val", type=int, default=400, help="validation images (default: %(default)s)")
+    add(
         "--size",
         type=int,
         default=128,
         metavar="PX",
         help="side of the square images in pixels, 64 to 640 (default: %(default)s)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
-    parser.set_defaults(run=run)
+    add("--seed", type=int, default=0, help="random seed (default: %(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:

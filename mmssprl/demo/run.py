@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from ..datasets.scenes.sample import generate_sample
@@ -73,31 +74,28 @@ def plan_runs(work_dir: Path, scenes: Path, workers: Workers, num_seeds: int) ->
 
     Short and long runs alternate: all steps are measured beside others, and no core is idle.
     """
+    training = partial(Training, scenes=scenes, workers=workers)
 
     def make(method: Method, needs: tuple[Training, ...] = ()) -> tuple[Training, ...]:
         return tuple(
-            Training(
+            training(
                 name=f"{method.title}, seed {seed}",
                 kind=method.kind,
                 folder=work_dir / f"{method.key}_seed{seed}",
                 needs=needs,
                 method=method,
                 seed=seed,
-                scenes=scenes,
-                workers=workers,
             )
             for seed in range(num_seeds)
         )
 
     ssprl, swav = make(SSPRL), make(SWAV_EPOCHS)
-    pace = Training(
+    pace = training(
         name="pace of SwAV (six small views)",
         kind="pace",
         folder=work_dir / "swav_small_views_pace",
         method=SWAV_SMALL_TIME,
         seed=0,
-        scenes=scenes,
-        workers=workers,
         epochs=1,
         probed=False,
     )
@@ -127,10 +125,7 @@ def _draw_pictures(run: Training, work_dir: Path) -> list[Path]:
     from ..visualization import draw_losses, draw_views
 
     image = sorted((run.scenes / "coco" / "val2014").glob("*.jpg"))[0]
-    figures = {
-        "views.png": draw_views(shipped(run.method.config), image),
-        "losses.png": draw_losses(run.folder),
-    }
-    for name, figure in figures.items():
-        figure.savefig(work_dir / name)
-    return [work_dir / name for name in figures]
+    views, losses = work_dir / "views.png", work_dir / "losses.png"
+    draw_views(shipped(run.method.config), image).savefig(views)
+    draw_losses(run.folder).savefig(losses)
+    return [views, losses]

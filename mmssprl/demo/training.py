@@ -79,6 +79,8 @@ def train_and_probe(folder: Path, scenes: Path, settings: dict[str, Any]) -> Val
         ``method``, its title; ``seed``; ``mAP`` in [0, 1], or None without a probe; ``epochs``;
         ``steps``; ``step_seconds``, the median over the steps; ``seconds``, the product of both.
     """
+    from mmengine.logging import MessageHub
+
     from ..engine.launch import prepare_train_config
     from ..engine.launch import run as launch
     from ..evaluation import linear_probe
@@ -96,7 +98,8 @@ def train_and_probe(folder: Path, scenes: Path, settings: dict[str, Any]) -> Val
         cfg = prepare_train_config(config, work_dir=folder, cfg_options=options)
         warm_up()
         launch(cfg, "train")
-        times = _times_of_steps()
+        # Each includes the time in which the step waited for its data.
+        times = MessageHub.get_current_instance().get_scalar("train/time").data[0].tolist()
         epochs = cfg.train_cfg.max_epochs
         weights = folder / f"{config.stem}_backbone.pth"
     score = None
@@ -133,11 +136,3 @@ def warm_up() -> None:
 
     view = torch.zeros((1, 3, 8, 8), dtype=torch.uint8)
     apply_photometric(view, PhotometricParams(), mean=(0, 0, 0), std=(1, 1, 1))
-
-
-def _times_of_steps() -> list[float]:
-    """Seconds of each step of the training that this process has just ended, its data included."""
-    from mmengine.logging import MessageHub
-
-    times, _ = MessageHub.get_current_instance().get_scalar("train/time").data
-    return times.tolist()

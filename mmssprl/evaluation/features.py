@@ -4,6 +4,7 @@ Legend: N images, C features, K classes, px side of the square the backbone sees
 """
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +88,14 @@ def extract_features(
     Raises:
         ValueError: An empty dataset, an image that cannot be read, or features that are not finite.
     """
+    indices = range(len(dataset))  # type: ignore[arg-type]
     loader: DataLoader = DataLoader(
-        _Guarded(dataset), batch_size=batch_size, num_workers=num_workers, collate_fn=_collate
+        indices,  # type: ignore[arg-type]
+        batch_size,
+        num_workers=num_workers,
+        collate_fn=partial(_load, dataset),
     )
-    if not len(loader):
+    if not len(indices):
         raise UserValueError("the dataset must hold at least one image, but it is empty.")
     shift = torch.tensor(mean, device=device).view(3, 1, 1)
     scale = torch.tensor(std, device=device).view(3, 1, 1)
@@ -117,22 +122,9 @@ def extract_features(
     return joined, torch.cat(labels)
 
 
-class _Guarded(Dataset):
-    """Hands a ValueError on as an item: raised in a worker, a loader would bury its message."""
-
-    def __init__(self, dataset: Dataset) -> None:
-        self.dataset = dataset
-
-    def __len__(self) -> int:
-        return len(self.dataset)  # type: ignore[arg-type]
-
-    def __getitem__(self, index: int) -> Any:
-        try:
-            return self.dataset[index]
-        except ValueError as error:
-            return error
-
-
-def _collate(items: list[Any]) -> Any:
-    errors = [item for item in items if isinstance(item, ValueError)]
-    return errors[0] if errors else default_collate(items)
+def _load(dataset: Dataset, indices: list[int]) -> Any:
+    """Return a batch, or its ValueError: raised in a worker, a loader would bury its message."""
+    try:
+        return default_collate([dataset[index] for index in indices])
+    except ValueError as error:
+        return error

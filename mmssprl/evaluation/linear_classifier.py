@@ -4,7 +4,7 @@ Legend: N images, C features, K classes.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -41,7 +41,7 @@ class LinearProbe:
     mean: Tensor
     scale: Tensor
     strength: float
-    held_out: dict[float, float]
+    held_out: dict[float, float] = field(default_factory=dict)
 
     def __call__(self, features: Tensor) -> Tensor:
         """Return logits (N, K) of raw features (N, C)."""
@@ -91,9 +91,7 @@ def fit_linear_probe(
         held_out = _cross_validate(features, labels, sorted(strengths, reverse=True), seed)
         # max() keeps the first of equals: the stronger penalty.
         strength = max(held_out, key=lambda candidate: held_out[candidate])
-    fit = _Fit(features, labels)
-    fit.minimise(strength)
-    return LinearProbe(fit.weight, fit.bias, fit.mean, fit.scale, strength, held_out)
+    return replace(_Fit(features, labels).minimise(strength), held_out=held_out)
 
 
 def _cross_validate(
@@ -113,8 +111,7 @@ def _cross_validate(
     scores: dict[float, float] = {}
     for strength in strengths:
         for fold, fit in enumerate(fits):
-            fit.minimise(strength)
-            logits[in_fold == fold] = fit.logits(features[in_fold == fold])
+            logits[in_fold == fold] = fit.minimise(strength)(features[in_fold == fold])
         scores[strength], _ = mean_average_precision(logits, labels)
         values = list(scores.values())
         if len(values) - values.index(max(values)) > _PATIENCE:
@@ -132,10 +129,10 @@ class _Fit:
     """
 
     def __init__(self, features: Tensor, labels: Tensor) -> None:
-        std, self.mean = torch.std_mean(features, dim=0, correction=0)
-        varies = std > _NO_VARIANCE * self.mean.abs()
-        self.scale = torch.where(varies, 1 / std, 0.0)
-        x = (features - self.mean) * self.scale
+        std, self._mean = torch.std_mean(features, dim=0, correction=0)
+        varies = std > _NO_VARIANCE * self._mean.abs()
+        self._scale = torch.where(varies, 1 / std, 0.0)
+        x = (features - self._mean) * self._scale
         variances, self._axes = torch.linalg.eigh(x.T @ x / len(x))
         self._x = x @ self._axes
         known = (labels >= 0).to(x)
@@ -144,22 +141,13 @@ class _Fit:
         share = (self._target * self._weights).sum(dim=0)
         self._curvature = (share * (1 - share))[:, None] * variances.clamp(min=0)
         self._along_axes = x.new_zeros(labels.shape[1], x.shape[1])
-        self.bias = x.new_zeros(labels.shape[1])
+        self._bias = x.new_zeros(labels.shape[1])
 
-    @property
-    def weight(self) -> Tensor:
-        """Weights (K, C) for standardised features."""
-        return self._along_axes @ self._axes.T
-
-    def logits(self, features: Tensor) -> Tensor:
-        """Return logits (N, K) of raw features (N, C)."""
-        return F.linear((features - self.mean) * self.scale, self.weight, self.bias)
-
-    def minimise(self, strength: float) -> None:
+    def minimise(self, strength: float) -> LinearProbe:
         """Run L-BFGS on all classes at once: they share no parameter, so each finds its minimum."""
         d = (self._curvature + strength).rsqrt()
         u = (self._along_axes / d).requires_grad_()
-        bias = self.bias.clone().requires_grad_()
+        bias = self._bias.clone().requires_grad_()
         optimizer = torch.optim.LBFGS(
             [u, bias],
             max_iter=_MAX_ITERS,
@@ -180,7 +168,9 @@ class _Fit:
             return loss
 
         optimizer.step(closure)
-        self._along_axes, self.bias = (d * u).detach(), bias.detach()
+        self._along_axes, self._bias = (d * u).detach(), bias.detach()
+        weight = self._along_axes @ self._axes.T
+        return LinearProbe(weight, self._bias, self._mean, self._scale, strength)
 
 
 def _check(features: Tensor, labels: Tensor, strengths: Sequence[float]) -> None:

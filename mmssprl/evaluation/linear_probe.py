@@ -1,13 +1,12 @@
 """How much a frozen backbone's features tell a linear classifier: mAP on unseen images."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import isnan
 from pathlib import Path
 from typing import Any
 
 import torch
-from mmengine.config import Config
 
 from ..errors import UserValueError
 from ..weights import find_config, load_backbone
@@ -67,10 +66,11 @@ def linear_probe(
         f"{found.layout} layout in {found.root}: {len(found.train.paths)} {found.train.name} and "
         f"{len(found.test.paths)} {found.test.name} images, {len(found.classes)} classes"
     )
-    px = _image_px(cfg) if image_px is None else image_px
+    layout = cfg.model.get("layout") or cfg.get("layout") or {}
+    px = layout.get("image_px", DEFAULT_IMAGE_PX) if image_px is None else image_px
     where = _device(device)
     backbone = load_backbone(str(weights), cfg, seed=seed)
-    normalisation = _normalisation(cfg)
+    preprocessor = cfg.model.get("data_preprocessor") or cfg.get("data_preprocessor") or {}
     features = []
     for split in (found.train, found.test):
         log(f"features of {split.name} at {px} px on {where}")
@@ -79,7 +79,8 @@ def linear_probe(
             extract_features(
                 backbone,
                 dataset,
-                **normalisation,
+                mean=preprocessor.get("mean") or IMAGENET_MEAN,
+                std=preprocessor.get("std") or IMAGENET_STD,
                 batch_size=batch_size,
                 num_workers=num_workers,
                 device=where,
@@ -118,27 +119,9 @@ def _device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
+        return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
         raise UserValueError(
             f"device must be one that this machine has, but got {name!r} "
             f"({str(error).splitlines()[0]}); use 'auto' or 'cpu'."
         ) from error
-    return device
-
-
-def _image_px(cfg: Config) -> int:
-    layout = cfg.model.get("layout") or cfg.get("layout")
-    if isinstance(layout, Mapping) and "image_px" in layout:
-        return int(layout["image_px"])
-    return DEFAULT_IMAGE_PX
-
-
-def _normalisation(cfg: Config) -> dict[str, Any]:
-    """Mean and deviation the backbone was trained with; ImageNet's if the config has none."""
-    preprocessor = cfg.model.get("data_preprocessor") or cfg.get("data_preprocessor") or {}
-    return {
-        "mean": preprocessor.get("mean") or IMAGENET_MEAN,
-        "std": preprocessor.get("std") or IMAGENET_STD,
-    }

@@ -10,12 +10,7 @@ from torch import Tensor
 
 from ..datasets.coco_multi_label import CocoMultiLabel
 from ..datasets.multi_label_target import MultiLabelTargetDataset
-from ..datasets.voc_multi_label import (
-    VocMultiLabel,
-    listed_classes,
-    read_image_set,
-    read_objects,
-)
+from ..datasets.voc_multi_label import VocMultiLabel, listed_classes, read_image_set, read_objects
 from ..errors import UserFileNotFoundError, UserValueError
 
 COCO_SPLITS = ("train2014", "val2014")
@@ -93,9 +88,8 @@ def _read_coco(root: Path) -> ProbeData:
                 f"{path}."
             )
         dataset = CocoMultiLabel(ann_file=str(path), data_prefix=str(root / split))
-        classes = list(dataset.metainfo["classes"])
         splits.append(_labelled_split(split, dataset))
-        names.append(classes)
+        names.append(list(dataset.metainfo["classes"]))
     if names[0] != names[1]:
         raise UserValueError(
             f"both splits must have the same classes, but {COCO_SPLITS[0]} has {len(names[0])} "
@@ -117,11 +111,10 @@ def _read_voc(root: Path) -> ProbeData:
         for name in read_image_set(main / f"{split}.txt"):
             classes.update(read_objects(root / "Annotations" / f"{name}.xml"))
     names = sorted(classes)
-    datasets = {
-        split: VocMultiLabel(data_root=str(root), split=split, classes=names)
+    splits = [
+        _labelled_split(split, VocMultiLabel(data_root=str(root), split=split, classes=names))
         for split in VOC_SPLITS
-    }
-    splits = [_labelled_split(name, dataset) for name, dataset in datasets.items()]
+    ]
     return ProbeData("VOC", root, names, *splits)
 
 

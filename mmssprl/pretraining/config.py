@@ -51,18 +51,15 @@ KNOBS = ("max_epochs", "batch_size", "base_lr", "data_root", "num_gpus")
 
 
 def make_config(
-    images: str,
-    *,
-    backbone: str = "resnet50",
-    variant: str = "paper",
-    epochs: int | None = None,
-    batch_size: int | None = None,
-    accumulate: int = 1,
-    seed: int = 0,
+    images: str, *, variant: str = "paper", seed: int = 0, **options: Any
 ) -> tuple[Config, Recipe, UsableImages]:
     """Look at the images and devices, choose a recipe, and put it into the config of its variant.
 
-    The arguments are the options of ``pretrain``, with its defaults.
+    Args:
+        images: As the argument of ``pretrain``.
+        variant: Key of ``BASE_CONFIGS``.
+        seed: Of all randomness, from 0 to 2**32 - 1.
+        options: Of ``choose_recipe``: backbone, epochs, batch_size, accumulate.
 
     Raises:
         ValueError: Too few usable images, or a number out of range.
@@ -80,14 +77,15 @@ def make_config(
         cfg.model.layout.to_dict(),
         num_devices=max(1, num_gpus),
         on_gpu=num_gpus > 0,
-        backbone=backbone,
         variant=variant,
-        epochs=epochs,
-        batch_size=batch_size,
-        accumulation=accumulate,
+        **options,
     )
     cfg.layout = cfg.model.layout = recipe.layout
-    cfg.model.backbone, channels = _backbone(recipe)
+    backbone, channels = BACKBONES[recipe.backbone]
+    if backbone["type"] == "ResNet":
+        # LARC does not scale parameters of zero norm, see the base config; AdamW gains by them.
+        backbone = {**backbone, "zero_init_residual": recipe.optimizer["type"] != "LARC"}
+    cfg.model.backbone = backbone
     cfg.optim_wrapper.optimizer = recipe.optimizer
     cfg.merge_from_dict(_values(recipe, images, channels, on_gpu=num_gpus > 0))
     cfg.randomness.seed = seed
@@ -121,14 +119,6 @@ def describe(recipe: Recipe, source: str) -> str:
     title = f"SS-PRL ({recipe.variant} form), {recipe.backbone}, images of {source}"
     rows = [f"  {name:<11}{text:<{width}}  {recipe.reasons[name]}" for name, text in lines.items()]
     return "\n".join([title, *rows, *(f"warning: {text}" for text in recipe.warnings)])
-
-
-def _backbone(recipe: Recipe) -> tuple[dict[str, Any], int]:
-    cfg, channels = BACKBONES[recipe.backbone]
-    if cfg["type"] == "ResNet":
-        # LARC does not scale parameters of zero norm, see the base config; AdamW gains by them.
-        cfg = {**cfg, "zero_init_residual": recipe.optimizer["type"] != "LARC"}
-    return cfg, channels
 
 
 def _values(recipe: Recipe, images: str, channels: int, *, on_gpu: bool) -> dict[str, Any]:

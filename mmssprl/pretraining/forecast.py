@@ -18,17 +18,32 @@ _BUSY = 2.0
 class Forecast:
     """What a run will take.
 
-    Attributes:
+    Args:
+        pace: Of a step.
         epochs: Passes over the images.
-        hours: Of all epochs.
-        pace: What was measured.
-        disk_bytes: The checkpoints that are kept, and the backbone's weights.
+        steps_per_epoch: Steps of one process and epoch.
+        checkpoint: ``default_hooks.checkpoint``: ``interval`` in epochs, ``max_keep_ckpts``.
     """
 
-    epochs: int
-    hours: float
     pace: Pace
-    disk_bytes: int
+    epochs: int
+    steps_per_epoch: int
+    checkpoint: Mapping[str, Any]
+
+    @property
+    def hours(self) -> float:
+        """Of all epochs."""
+        return self.epochs * self.steps_per_epoch * self.pace.step_s / 3600
+
+    @property
+    def disk_bytes(self) -> int:
+        """The checkpoints that are kept, and the backbone's weights."""
+        # The last epoch's checkpoint is saved in any case.
+        kept = -(-self.epochs // self.checkpoint.get("interval", 1))
+        most = self.checkpoint.get("max_keep_ckpts", -1)
+        if most > 0:
+            kept = min(most, kept)
+        return kept * self.pace.checkpoint_bytes + self.pace.backbone_bytes
 
     @property
     def line(self) -> str:
@@ -46,28 +61,6 @@ class Forecast:
         if pace.load > _BUSY * pace.cores:
             notes.append(f"other work keeps the cores busy, load {pace.load:.1f}: less without it")
         return f"{line} ({'; '.join(notes)})" if notes else line
-
-
-def make_forecast(
-    pace: Pace, *, epochs: int, steps_per_epoch: int, checkpoint: Mapping[str, Any]
-) -> Forecast:
-    """Multiply what a step takes.
-
-    Args:
-        pace: Of a step.
-        epochs: Passes over the images.
-        steps_per_epoch: Steps of one process and epoch.
-        checkpoint: ``default_hooks.checkpoint``: ``interval`` in epochs, ``max_keep_ckpts``.
-    """
-    interval, most = checkpoint.get("interval", 1), checkpoint.get("max_keep_ckpts", -1)
-    saved = -(-epochs // interval)  # the last epoch's is saved in any case
-    kept = saved if most < 1 else min(most, saved)
-    return Forecast(
-        epochs=epochs,
-        hours=epochs * steps_per_epoch * pace.step_s / 3600,
-        pace=pace,
-        disk_bytes=kept * pace.checkpoint_bytes + pace.backbone_bytes,
-    )
 
 
 def may_start(forecast: Forecast, *, yes: bool, ask: Callable[[str], str] = input) -> bool:

@@ -7,8 +7,8 @@ it back for that input and scale it for others; ``choose_recipe`` names them in 
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from ..errors import UserValueError
 from ..pyramid import ViewLayout
@@ -55,18 +55,10 @@ ADAMW_LR = 1e-3
 ADAMW_BATCH = 64
 """Images of an update up to which AdamW's learning rate grows with them."""
 
-
-class Targets(NamedTuple):
-    """Sinkhorn's epsilon (small: sharp codes), the strength of the colour jitter, and why."""
-
-    epsilon: float
-    jitter: float
-    reason: str
-
-
-LARC_TARGETS = Targets(0.05, 0.8, "as in the paper")
+LARC_TARGETS = (0.05, 0.8, "as in the paper")
+"""Sinkhorn's epsilon (small: sharp codes), the strength of the colour jitter, and why."""
 _COLLAPSED = "AdamW collapsed or stood still with the paper's"
-ADAMW_TARGETS = Targets(0.02, 0.4, f"sharper codes and half the colour jitter: {_COLLAPSED}")
+ADAMW_TARGETS = (0.02, 0.4, f"sharper codes and half the colour jitter: {_COLLAPSED}")
 """Found on the sample data, see ``configs/ssprl/ssprl_resnet18_scenes.py``."""
 
 
@@ -113,8 +105,8 @@ class Recipe:
     patch_queue_length: list[int]
     queue_start_epoch: int
     freeze_iters: int
-    reasons: dict[str, str] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
+    reasons: dict[str, str]
+    warnings: list[str]
 
 
 def choose_recipe(
@@ -128,7 +120,7 @@ def choose_recipe(
     variant: str = "paper",
     epochs: int | None = None,
     batch_size: int | None = None,
-    accumulation: int = 1,
+    accumulate: int = 1,
 ) -> Recipe:
     """Scale the released COCO recipe to other data and devices.
 
@@ -142,7 +134,7 @@ def choose_recipe(
         variant: 'paper', or 'released' with six small views.
         epochs: None chooses.
         batch_size: Images per device that the backbone sees at once; None chooses.
-        accumulation: How many of them make one step. LARC's learning rate is in proportion to
+        accumulate: How many of them make one step. LARC's learning rate is in proportion to
             the images of a step, AdamW's up to 64 images and not beyond.
 
     Returns:
@@ -151,25 +143,20 @@ def choose_recipe(
     Raises:
         ValueError: Too few images for one batch, or a number out of range.
     """
-    for name, value in (
-        ("epochs", epochs),
-        ("batch_size", batch_size),
-        ("accumulate", accumulation),
-    ):
+    numbers = {"epochs": epochs, "batch_size": batch_size, "accumulate": accumulate}
+    for name, value in numbers.items():
         if value is not None and value < 1:
             raise UserValueError(f"{name} must be >= 1, but got {value}.")
     reasons: dict[str, str] = {}
     layout, reasons["views"] = choose_views(paper_layout, short_side_px, on_gpu, variant)
-    batch, reasons["batch"] = _choose_batch(
-        num_images, num_devices, on_gpu, batch_size, accumulation
-    )
+    batch, reasons["batch"] = _choose_batch(num_images, num_devices, on_gpu, batch_size, accumulate)
     step_images = batch * num_devices
     steps_per_epoch = math.ceil(num_images / num_devices) // batch  # of one process
     epochs, reasons["epochs"] = _choose_epochs(num_images, epochs)
     num_steps = epochs * steps_per_epoch
     optimizer, reasons["optimizer"] = _choose_optimizer(step_images, num_steps, backbone)
     targets = LARC_TARGETS if optimizer["type"] == "LARC" else ADAMW_TARGETS
-    reasons["targets"] = targets.reason
+    epsilon, jitter, reasons["targets"] = targets
     k_0, k_s, reasons["prototypes"] = _choose_prototypes(num_images)
     queues, warnings = _choose_queues(layout, num_images, num_devices, step_images, k_0, k_s)
     reasons["queues"] = (
@@ -184,13 +171,13 @@ def choose_recipe(
         variant=variant,
         layout=layout,
         batch_size=batch,
-        num_chunks=accumulation,
+        num_chunks=accumulate,
         num_devices=num_devices,
         epochs=epochs,
         steps_per_epoch=steps_per_epoch,
         optimizer=optimizer,
-        epsilon=targets.epsilon,
-        jitter=targets.jitter,
+        epsilon=epsilon,
+        jitter=jitter,
         num_prototypes=k_0,
         num_patch_prototypes=k_s,
         queue_length=queues[0],
@@ -203,7 +190,7 @@ def choose_recipe(
 
 
 def _choose_batch(
-    num_images: int, num_devices: int, on_gpu: bool, asked: int | None, accumulation: int
+    num_images: int, num_devices: int, on_gpu: bool, asked: int | None, accumulate: int
 ) -> tuple[int, str]:
     """Return the images of a step of one device, all its parts together."""
     if asked is None:
@@ -214,11 +201,11 @@ def _choose_batch(
         reason = f"at most {most} per {place}, and at least {LEAST_STEPS_PER_EPOCH} steps an epoch"
     else:
         part, reason = asked, "as asked"
-    if accumulation > 1:
-        reason += f", times {accumulation} as asked"
-    if accumulation * part * num_devices > num_images or part < LEAST_BATCH:
-        times = f" {accumulation} times" if accumulation > 1 else ""
-        largest = num_images // (accumulation * num_devices)
+    if accumulate > 1:
+        reason += f", times {accumulate} as asked"
+    if accumulate * part * num_devices > num_images or part < LEAST_BATCH:
+        times = f" {accumulate} times" if accumulate > 1 else ""
+        largest = num_images // (accumulate * num_devices)
         fits = f"choose a batch size from 2 to {largest}, " if largest >= LEAST_BATCH else ""
         raise UserValueError(
             f"a step needs 2 images per device and at most all {num_images} images, but got "
@@ -226,7 +213,7 @@ def _choose_batch(
             f"{'lower --accumulate, ' if times else ''}use fewer devices "
             "(CUDA_VISIBLE_DEVICES), or add images."
         )
-    return accumulation * part, reason
+    return accumulate * part, reason
 
 
 def _choose_epochs(num_images: int, asked: int | None) -> tuple[int, str]:

@@ -11,7 +11,7 @@ from ..engine.launch import prepare_train_config, run
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..shipped import shipped
 from . import pace
-from .forecast import Forecast, make_forecast
+from .forecast import Forecast
 from .recipe import Recipe
 
 
@@ -48,7 +48,7 @@ def config_of_run(work_dir: Path, images: str) -> Path:
 
 def forecast_run(cfg: Config, recipe: Recipe) -> Forecast:
     """Time some steps of a run, and multiply."""
-    return make_forecast(
+    return Forecast(
         pace.measure_pace(cfg, amp=torch.cuda.is_available(), num_devices=recipe.num_devices),
         epochs=recipe.epochs,
         steps_per_epoch=recipe.steps_per_epoch,

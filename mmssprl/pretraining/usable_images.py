@@ -52,9 +52,10 @@ class UsableImages:
         lines = []
         if self.num_unreadable or self.num_small:
             lines.append(
-                f"of {self.num_opened} images looked at {self._unusable}; unreadable ones are "
-                "replaced by others and stop the training above 1 % of all, small ones are "
-                "scaled up and teach little: remove them."
+                f"of {self.num_opened} images looked at {self.num_unreadable} cannot be read and "
+                f"{self.num_small} have a side below {MIN_SIDE_PX} px, the smallest a view can "
+                "have; unreadable ones are replaced by others and stop the training above 1 % of "
+                "all, small ones are scaled up and teach little: remove them."
             )
         if self.num_usable < FEW_IMAGES:
             lines.append(
@@ -64,13 +65,6 @@ class UsableImages:
                 "ImageNet is likely the better start (`tools/train.py ... --weights supervised`)."
             )
         return lines
-
-    @property
-    def _unusable(self) -> str:
-        return (
-            f"{self.num_unreadable} cannot be read and {self.num_small} have a side below "
-            f"{MIN_SIDE_PX} px, the smallest a view can have"
-        )
 
 
 def find_usable_images(images: UnlabeledImages, source: str) -> UsableImages:

@@ -14,11 +14,7 @@ class Spread:
     n: int
 
     def text(self, form: str = ".1f") -> str:
-        """Return such as ``22.9 ± 1.5``, or the mean alone.
-
-        Args:
-            form: Of the mean.
-        """
+        """Return such as ``22.9 ± 1.5``, or the mean alone; ``form`` is that of the mean."""
         # Rounded first and added to 0.0: what prints as zero has no minus sign.
         mean = f"{round(self.mean, 1) + 0.0:{form}}"
         return mean if self.std is None else f"{mean} ± {self.std:.1f}"

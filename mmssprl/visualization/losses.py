@@ -14,7 +14,7 @@ from mmengine.registry import DefaultScope
 from ..errors import UserFileNotFoundError, UserValueError
 from ..models import LossTerm, PretrainingModel, is_pretraining
 from ..registry import MODELS
-from .style import DPI, INK, LEARNING_RATE, MUTED, PYRAMIDS, RC
+from .style import INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, titled_figure
 
 _PANEL_INCHES = (3.3, 2.5)
 
@@ -48,15 +48,10 @@ def draw_losses(work_dir: str | Path) -> Figure:
     num_columns = max(2, *(1 + term.scale for term in terms.values()))
     num_rows = len(symbols) + (len(terms) == len(symbols) * num_columns)  # one for the rate
     with matplotlib.rc_context(RC):
-        width, height = _PANEL_INCHES
-        figure = Figure(
-            figsize=(num_columns * width, num_rows * height + 0.5), dpi=DPI, layout="constrained"
-        )
-        figure.suptitle(
+        figure = titled_figure(
+            num_columns * _PANEL_INCHES[0],
+            num_rows * _PANEL_INCHES[1] + 0.5,
             f"{Path(config.filename).stem}: loss terms divided by their weights",
-            x=0.01,
-            ha="left",
-            fontsize=11,
         )
         grid = figure.subplots(num_rows, num_columns, sharex=True, squeeze=False)
         free = dict.fromkeys(grid.flat)
@@ -67,7 +62,9 @@ def draw_losses(work_dir: str | Path) -> Figure:
             _draw_term(axes, _series(records, name), term, PYRAMIDS[row % 2])
         rate_axes = grid[-1, 0] if grid[-1, 0] in free else next(iter(free))
         free.pop(rate_axes)
-        _draw_rate(rate_axes, _series(records, "lr"))
+        rate_axes.plot(*_series(records, "lr"), color=LEARNING_RATE, linewidth=1.6)
+        rate_axes.set_title("learning rate")
+        rate_axes.set_ylim(bottom=0)
         for axes in free:
             axes.set_visible(False)
         for axes in grid[-1]:
@@ -99,9 +96,7 @@ def read_scalars(work_dir: str | Path) -> list[dict[str, Any]]:
         )
     by_step: dict[int, dict[str, Any]] = {}
     for path in paths:
-        text = path.read_text()
-        lines = text.split("\n")[:-1]
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(path.read_text().split("\n")[:-1], start=1):
             try:
                 record = json.loads(line)
             except json.JSONDecodeError as error:
@@ -165,10 +160,3 @@ def _draw_term(
     place = "image" if term.scale == 0 else f"level {term.scale}"
     axes.set_title(f"${term.symbol}$, {place}")
     axes.margins(y=0.18)
-
-
-def _draw_rate(axes: Axes, series: tuple[list[int], list[float]]) -> None:
-    steps, values = series
-    axes.plot(steps, values, color=LEARNING_RATE, linewidth=1.6)
-    axes.set_title("learning rate")
-    axes.set_ylim(bottom=0)

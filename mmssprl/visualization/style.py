@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from matplotlib.figure import Figure
+
 INK = "#222222"
 MUTED = "#6b6b6b"
-GRID = "#e4e4e4"
 PYRAMIDS = ("#1f6fb4", "#d95f02")
 """V and V'."""
 
@@ -26,7 +27,14 @@ RC: dict[Any, Any] = {
     "ytick.color": MUTED,
     "text.color": INK,
     "axes.grid": True,
-    "grid.color": GRID,
+    "grid.color": "#e4e4e4",
     "grid.linewidth": 0.8,
     "axes.axisbelow": True,
 }
+
+
+def titled_figure(width: float, height: float, title: str) -> Figure:
+    """Return an empty figure of so many inches with a title at its upper left."""
+    figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+    return figure

@@ -25,7 +25,7 @@ from ..pyramid import ViewSlot
 from ..registry import MODELS, TRANSFORMS
 from ..shipped import config_file
 from .crop_boxes import crop_boxes
-from .style import DPI, MUTED, PYRAMIDS, RC
+from .style import MUTED, PYRAMIDS, RC, titled_figure
 
 _CELL_INCHES = 2.3
 _GAP = 0.04
@@ -66,17 +66,11 @@ def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figur
     pixels = read_image(image)
     slots = cut_views(cfg, pixels, seed=seed)
     with matplotlib.rc_context({**RC, "axes.grid": False}):
-        figure = Figure(
-            figsize=(5 * _CELL_INCHES + 0.9, len(slots) * _CELL_INCHES + 0.8),
-            dpi=DPI,
-            layout="constrained",
-        )
-        figure.suptitle(
+        figure = titled_figure(
+            5 * _CELL_INCHES + 0.9,
+            len(slots) * _CELL_INCHES + 0.8,
             f"{config.stem}: the views of {Path(image).name} "
             f"({pixels.shape[2]} x {pixels.shape[1]} px)",
-            x=0.01,
-            ha="left",
-            fontsize=11,
         )
         grid = figure.add_gridspec(len(slots), 5)
         for row, drawn in enumerate(slots):
@@ -85,11 +79,14 @@ def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figur
                 what = "cut" if first == 1 else "augmented"
                 if drawn.slot.role == "small":
                     axes = figure.add_subplot(grid[row, first : first + 2])
-                    _draw_small(axes, crops[:, 0], what)
+                    _draw_mosaic(axes, crops[:, 0], columns=-(-len(crops) // 2))
+                    axes.set_title(f"small views, {what}", color=_SMALL)
                     continue
                 for view in range(2):
                     axes = figure.add_subplot(grid[row, first + view])
-                    _draw_patches(axes, crops[view], drawn.boxes[view])
+                    order = _in_place(drawn.boxes[view])
+                    names = [str(p) for p in order] if len(order) > 1 else None
+                    _draw_mosaic(axes, crops[view][order], round(len(order) ** 0.5), names)
                     axes.set_title(f"{_NAMES[view]}, {what}", color=PYRAMIDS[view])
     return figure
 
@@ -183,18 +180,6 @@ def _draw_boxes(axes: Axes, pixels: Tensor, drawn: DrawnSlot) -> None:
     axes.set_xlabel(detail, color=MUTED, loc="left")
 
 
-def _draw_patches(axes: Axes, crops: NDArray[np.uint8], boxes: NDArray[np.float64]) -> None:
-    order = _in_place(boxes)
-    side = round(len(crops) ** 0.5)
-    _draw_mosaic(axes, crops[order], side, [str(p) for p in order] if side > 1 else None)
-
-
-def _draw_small(axes: Axes, crops: NDArray[np.uint8], what: str) -> None:
-    columns = -(-len(crops) // 2)
-    _draw_mosaic(axes, crops, columns, None)
-    axes.set_title(f"small views, {what}", color=_SMALL)
-
-
 def _in_place(boxes: NDArray[np.float64]) -> list[int]:
     """Order patches (M, 4) as they lie in the image, row by row; M is a square."""
     side = round(len(boxes) ** 0.5)
@@ -204,7 +189,7 @@ def _in_place(boxes: NDArray[np.float64]) -> list[int]:
 
 
 def _draw_mosaic(
-    axes: Axes, tiles: NDArray[np.uint8], columns: int, names: list[str] | None
+    axes: Axes, tiles: NDArray[np.uint8], columns: int, names: list[str] | None = None
 ) -> None:
     """Show tiles (M, px, px, 3) with gaps between them, row by row."""
     px = tiles.shape[1]

@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 from mmengine.config import Config
 
-from mmssprl.benchmark.protocols import DATA, GROUPS, PROTOCOLS, Protocol, choose_protocols
+from mmssprl.benchmark.protocols import (
+    DATA_PREFIX,
+    GROUPS,
+    PROTOCOLS,
+    REMEDIES,
+    Protocol,
+    choose_protocols,
+)
 from mmssprl.benchmark.results import METRICS, Result
 from mmssprl.cli import build_parser
 from mmssprl.shipped import shipped
@@ -85,12 +92,12 @@ def test_images_per_step(size, protocol):
 @each_config
 def test_data_are_below_the_prefix_and_have_a_remedy(size, protocol):
     cfg = Config.fromfile(shipped(protocol.config))
-    data = DATA[size]
+    prefix = DATA_PREFIX[size]
     for split in ("train", "test"):
         root = cfg[f"{split}_dataloader"].dataset.data_root
-        assert root.startswith(f"{data.prefix}/")
-        part = root.removeprefix(f"{data.prefix}/")
-        remedies = [remedy for name, remedy in data.remedies.items() if part.startswith(name)]
+        assert root.startswith(f"{prefix}/")
+        part = root.removeprefix(f"{prefix}/")
+        remedies = [remedy for name, remedy in REMEDIES[size].items() if part.startswith(name)]
         assert len(remedies) == 1
         _, _, command = remedies[0].format("there").partition("python -m mmssprl ")
         if size != "coco128":

@@ -3,7 +3,6 @@ import io
 import json
 import re
 
-import pytest
 from benchmark_runs import done, failed, skipped
 
 from mmssprl.benchmark.report import format_csv, format_json, format_report
@@ -195,10 +194,6 @@ class TestMarkdown:
         results = [Result("detection", "a", 0, {"AP": 10.0}, 1.0, "done")]
         text = narrow(format_report(results, "scenes"))
         assert "| a | 10.0 | – | – | – | – | – |" in text
-
-    def test_refuses_a_run_that_is_there_twice(self):
-        with pytest.raises(ValueError, match="twice"):
-            format_report(SCENES + SCENES[:1], "paper")
 
 
 class TestTerminal:

@@ -1,34 +1,7 @@
-import json
-import math
-
-import numpy as np
 import pytest
 from benchmark_runs import done, failed
 
 from mmssprl.benchmark.results import Result, Spread, against_baseline, aggregate, order_weights
-
-
-class TestResult:
-    def test_metrics_are_plain_numbers_in_the_order_of_the_tables(self):
-        result = Result("detection", "w", 3, {"mask_AP": np.float32(19.5), "AP": 20.0}, 7.5, "done")
-        assert json.dumps(result.metrics) == '{"AP": 20.0, "mask_AP": 19.5}'
-
-    @pytest.mark.parametrize(
-        ("metrics", "message"),
-        [
-            ({"mAP": math.nan}, r"mAP=nan; leave out what is missing\."),
-            ({"mAP": 100.5}, r"linear-voc must be percent in \[0, 100\].*mAP=100\.5"),
-            ({"mAP": -1.0}, r"mAP=-1\.0"),
-            ({"AP": 1.0}, r"names mAP, but got AP=1\.0"),
-        ],
-    )
-    def test_refuses(self, metrics, message):
-        with pytest.raises(ValueError, match=message):
-            Result("linear-voc", "w", 0, metrics, 1.0, "done")
-
-    @pytest.mark.parametrize("value", [0.0, 100.0])
-    def test_the_ends_of_the_range_are_percent_too(self, value):
-        assert done("w", "linear-voc", 0, value).metrics == {"mAP": value}
 
 
 class TestAggregate:
@@ -50,11 +23,6 @@ class TestAggregate:
         assert found["w", "detection", "AP"] == Spread(12.0, pytest.approx(8**0.5), 2)
         assert found["w", "detection", "mask_AP"] == Spread(4.0, None, 1)
         assert len(found) == 2
-
-    def test_a_run_must_not_come_twice(self):
-        results = [failed("w", "linear-voc", 0, "x"), done("w", "linear-voc", 0, 5.0)]
-        with pytest.raises(ValueError, match=r"got \('w', 'linear-voc', 0\) twice; keep the last"):
-            aggregate(results)
 
     def test_differences_pair_the_seeds(self):
         results = [

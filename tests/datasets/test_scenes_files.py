@@ -1,4 +1,3 @@
-import argparse
 import hashlib
 import json
 import os
@@ -11,7 +10,7 @@ from PIL import Image
 from pycocotools import mask as coco_mask
 from pycocotools.coco import COCO
 
-from mmssprl.cli import scenes as command
+from mmssprl.cli import build_parser
 from mmssprl.datasets.scenes import SCENE_CATEGORIES, generate_scenes
 from mmssprl.datasets.scenes.coco_files import encode_mask, tight_box
 from mmssprl.datasets.scenes.generate import draw_scene
@@ -212,8 +211,7 @@ def test_bad_numbers_are_refused_before_anything_is_written(tmp_path, name, valu
 
 
 def test_command_writes_what_the_function_writes(sample, tmp_path, capsys):
-    parser = argparse.ArgumentParser(prog="mmssprl")
-    command.add_parser(parser.add_subparsers())
+    parser = build_parser()
     out = str(tmp_path / "out")
     text = f"scenes {out} --num-train 10 --num-val 5 --size 96 --seed 3"
     args = parser.parse_args(text.split())

@@ -10,29 +10,27 @@ from paces import PACE
 
 from mmssprl.errors import UserRuntimeError
 from mmssprl.pretraining import forecast as forecasting
-from mmssprl.pretraining.forecast import format_hours, make_forecast, may_start
+from mmssprl.pretraining.forecast import Forecast, format_hours, may_start
 from mmssprl.pretraining.pace import fitting_images, measure_pace, scaled, with_loader
 
 CHECKPOINT = {"interval": 10, "max_keep_ckpts": 3}
-LONG = make_forecast(
-    replace(PACE, step_s=36.0), epochs=130, steps_per_epoch=10, checkpoint=CHECKPOINT
-)
+LONG = Forecast(replace(PACE, step_s=36.0), epochs=130, steps_per_epoch=10, checkpoint=CHECKPOINT)
 """13 h."""
 
 
 def test_the_line_in_closed_form():
     # 200 epochs x 31 steps x 0.5 s = 3100 s; 3 checkpoints of 180 MB and 45 MB
-    forecast = make_forecast(PACE, epochs=200, steps_per_epoch=31, checkpoint=CHECKPOINT)
+    forecast = Forecast(PACE, epochs=200, steps_per_epoch=31, checkpoint=CHECKPOINT)
     assert forecast.line == (
         "forecast: 200 epochs, about 52 min on this CPU (2 cores), 1.4 GB of memory, "
         "585 MB of checkpoints"
     )
     few = replace(PACE, num_timed=4, batch_size=32, device="cuda")
-    line = make_forecast(few, epochs=1, steps_per_epoch=1, checkpoint=CHECKPOINT).line
+    line = Forecast(few, epochs=1, steps_per_epoch=1, checkpoint=CHECKPOINT).line
     assert "about 1 s on this device" in line
     assert line.endswith(" (timed with 4 of the 32 images of a step)")
     busy = replace(PACE, load=7.44)
-    line = make_forecast(busy, epochs=1, steps_per_epoch=1, checkpoint=CHECKPOINT).line
+    line = Forecast(busy, epochs=1, steps_per_epoch=1, checkpoint=CHECKPOINT).line
     assert line.endswith(" (other work keeps the cores busy, load 7.4: less without it)")
 
 
@@ -46,7 +44,7 @@ def test_the_line_in_closed_form():
     ],
 )
 def test_checkpoints_that_are_kept(epochs, checkpoint, kept):
-    forecast = make_forecast(PACE, epochs=epochs, steps_per_epoch=1, checkpoint=checkpoint)
+    forecast = Forecast(PACE, epochs=epochs, steps_per_epoch=1, checkpoint=checkpoint)
     assert forecast.disk_bytes == kept * 180_000_000 + 45_000_000
 
 
@@ -108,7 +106,7 @@ def test_a_long_cpu_run_at_a_terminal_is_asked_about(answer, starts, monkeypatch
     ("forecast", "yes"),
     [
         (LONG, True),
-        (replace(LONG, hours=12.0), False),
+        (replace(LONG, epochs=120), False),
         (replace(LONG, pace=replace(PACE, device="cuda")), False),
     ],
 )
@@ -119,7 +117,7 @@ def test_what_starts_without_a_question(forecast, yes, monkeypatch):
 
 def test_no_epoch_fits(monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
-    forecast = make_forecast(
+    forecast = Forecast(
         replace(PACE, step_s=3600.0), epochs=2, steps_per_epoch=20, checkpoint=CHECKPOINT
     )
     with pytest.raises(UserRuntimeError, match="about 40 h; --backbone resnet18 or fewer images"):

@@ -35,11 +35,11 @@ def test_coco_on_two_gpus_gives_the_released_recipe_back():
     assert not recipe.warnings
 
 
-@pytest.mark.parametrize(("accumulation", "num_devices"), [(1, 4), (2, 2), (4, 1)])
-def test_accumulation_and_devices_make_one_batch(accumulation, num_devices):
-    recipe = choose(accumulation=accumulation, num_devices=num_devices)
+@pytest.mark.parametrize(("accumulate", "num_devices"), [(1, 4), (2, 2), (4, 1)])
+def test_accumulation_and_devices_make_one_batch(accumulate, num_devices):
+    recipe = choose(accumulate=accumulate, num_devices=num_devices)
     assert recipe.optimizer["lr"] == pytest.approx(0.6 * 256 / 128)
-    assert (recipe.batch_size, recipe.num_chunks) == (64 * accumulation, accumulation)
+    assert (recipe.batch_size, recipe.num_chunks) == (64 * accumulate, accumulate)
     assert recipe.steps_per_epoch == 323  # 82,783 // 256
     assert recipe.freeze_iters == 323
     # Batch and queues of all devices together as on COCO: 128 M + 1,920 or 4,992.
@@ -49,8 +49,8 @@ def test_accumulation_and_devices_make_one_batch(accumulation, num_devices):
 
 
 def test_accumulation_is_explained():
-    assert choose(accumulation=4).reasons["batch"].endswith("8 steps an epoch, times 4 as asked")
-    assert choose(accumulation=2, batch_size=16).reasons["batch"] == "as asked, times 2 as asked"
+    assert choose(accumulate=4).reasons["batch"].endswith("8 steps an epoch, times 4 as asked")
+    assert choose(accumulate=2, batch_size=16).reasons["batch"] == "as asked, times 2 as asked"
 
 
 @pytest.mark.parametrize(
@@ -122,13 +122,13 @@ def test_warns_when_batch_and_queue_are_fewer_than_prototypes():
     ("kwargs", "message"),
     [
         ({"epochs": 0}, "epochs must be >= 1, but got 0"),
-        ({"accumulation": 0}, "accumulate must be >= 1, but got 0"),
+        ({"accumulate": 0}, "accumulate must be >= 1, but got 0"),
         ({"num_images": 100, "batch_size": 64}, "choose a batch size from 2 to 50"),
         (
-            {"num_images": 100, "batch_size": 16, "accumulation": 4},
+            {"num_images": 100, "batch_size": 16, "accumulate": 4},
             r"batch size 16 4 times on 2 .* from 2 to 12, lower --accumulate, use fewer devices",
         ),
-        ({"num_images": 12, "accumulation": 100}, r"device\(s\); lower --accumulate, use fewer"),
+        ({"num_images": 12, "accumulate": 100}, r"device\(s\); lower --accumulate, use fewer"),
         ({"num_images": 100, "batch_size": 1}, "a step needs 2 images per device"),
     ],
 )
