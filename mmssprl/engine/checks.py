@@ -49,7 +49,8 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
         RuntimeError: A package that the config's models come from, or a compiler that they are to
             be compiled with, is not installed, or mmcv's compiled operators do not load.
         FileNotFoundError: An annotation file or an image folder does not exist.
-        ValueError: Mixed precision without an accelerator, or as ``check_pretraining``.
+        ValueError: A plain value in place of a dict, mixed precision without an accelerator, or
+            as ``check_pretraining``.
     """
     scope = cfg.get("default_scope", "mmssprl")
     missing = missing_package(scope)
@@ -60,7 +61,11 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
         )
     if scope in _DENSE_PACKAGES:
         _check_operators()
-    kind = (cfg.get("optim_wrapper") or {}).get("type")
+    for key in ("model", "optim_wrapper", *(f"{split}_dataloader" for split in splits)):
+        if isinstance(cfg.get(key), bool | int | float | str | list):
+            raise UserValueError(f"{key} must be a dict, but got {cfg.get(key)!r}; correct it.")
+    wrapper = cfg.get("optim_wrapper")
+    kind = wrapper.get("type") if isinstance(wrapper, Mapping) else None
     if "train" in splits and kind == "AmpOptimWrapper" and get_device() == "cpu":
         raise UserValueError(
             "mixed precision needs an accelerator, but optim_wrapper.type='AmpOptimWrapper' and "

@@ -4,6 +4,7 @@ import importlib.util
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import fields
 
 from mmengine.config import Config
@@ -26,7 +27,8 @@ def check_pretraining(cfg: Config) -> None:
     """
     if not is_pretraining(cfg):
         return
-    counts = (cfg.get("optim_wrapper") or {}).get("accumulative_counts", 1)
+    wrapper = cfg.get("optim_wrapper")
+    counts = wrapper.get("accumulative_counts", 1) if isinstance(wrapper, Mapping) else 1
     if counts != 1:
         raise UserValueError(
             "optim_wrapper.accumulative_counts must be 1 in pre-training, where queues, targets "
@@ -36,21 +38,24 @@ def check_pretraining(cfg: Config) -> None:
     num_chunks = cfg.model.get("num_chunks", 1)
     if not isinstance(num_chunks, int) or num_chunks < 1:
         raise UserValueError(f"model.num_chunks must be an integer >= 1, but got {num_chunks!r}.")
-    batch_size = (cfg.get("train_dataloader") or {}).get("batch_size")
+    loader = cfg.get("train_dataloader")
+    if not isinstance(loader, Mapping):
+        loader = {}  # the runner says what it may be
+    batch_size = loader.get("batch_size")
     if isinstance(batch_size, int) and batch_size % num_chunks:
         raise UserValueError(
             "train_dataloader.batch_size must be a multiple of model.num_chunks, "
             f"but got {batch_size} and {num_chunks}; change one of them."
         )
-    _check_layouts(cfg)
+    _check_layouts(cfg, loader)
     preprocessor = cfg.model.get("data_preprocessor") or {}
     # On a CPU the preprocessor has kernels of its own, which need no compilation here.
     if cfg.model.get("compile_backbone") or (preprocessor.get("compile") and get_device() != "cpu"):
         _check_compiler()
 
 
-def _check_layouts(cfg: Config) -> None:
-    dataset = (cfg.get("train_dataloader") or {}).get("dataset") or {}
+def _check_layouts(cfg: Config, loader: Mapping) -> None:
+    dataset = loader.get("dataset") or {}
     for i, transform in enumerate(dataset.get("pipeline") or ()):
         if class_of(transform.get("type"), TRANSFORMS) is not PyramidCrop:
             continue

@@ -69,6 +69,13 @@ class TestConfig:
         cfg.train_dataloader.dataset.data_root = "s3://bucket/coco"
         check_config(cfg, ("train",))
 
+    @pytest.mark.parametrize("key", ["model", "optim_wrapper", "train_dataloader"])
+    def test_a_number_in_place_of_a_dict(self, config, key):
+        cfg = Config.fromfile(config)
+        cfg[key] = 5
+        with pytest.raises(ValueError, match=f"^{key} must be a dict, but got 5; correct it.$"):
+            check_config(cfg, ("train",))
+
     def test_a_missing_annotation_file_of_a_metric(self, config):
         cfg = Config.fromfile(config)
         cfg.val_evaluator = [
