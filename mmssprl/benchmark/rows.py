@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserValueError
-from ..weights import RANDOM, find_config
+from ..weights import RANDOM, SUPERVISED, find_config
 
-SUPERVISED = "supervised"
 WORDS = (RANDOM, SUPERVISED)
 """Stand for weights without a file."""
 
