@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from torch.utils.data import DataLoader, DistributedSampler
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.engine.device_prefetcher import Prefetcher, SideStreamCopy
 from mmssprl.engine.hooks import PretrainHook, pretrain_hook
+from mmssprl.models import PretrainingModel
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -106,15 +108,16 @@ def test_the_rest_is_the_loader_s():
     assert len(pickle.loads(pickle.dumps(Prefetcher([1, 2], len)))) == 2
 
 
-class OnDevice:
+class OnDevice(PretrainingModel):
     """A model as far as PretrainHook looks at it."""
 
     def __init__(self, device):
+        torch.nn.Module.__init__(self)
         self.device = torch.device(device)
         self.lengths = []
-        self.data_preprocessor = self
+        self.data_preprocessor = SimpleNamespace(cast_data=self.cast_data)
 
-    def parameters(self):
+    def parameters(self, recurse=True):
         yield self
 
     def on_epoch_length(self, num_iters):
@@ -122,6 +125,9 @@ class OnDevice:
 
     def cast_data(self, batch):
         return batch
+
+    def loss(self, inputs, data_samples=None):
+        raise NotImplementedError
 
 
 class NoImages(UnlabeledImages):
