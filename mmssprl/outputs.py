@@ -4,9 +4,12 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from .errors import UserFileExistsError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def prepare_output(path: str | Path, *, force: bool = False) -> None:
@@ -51,3 +54,9 @@ def write_whole(path: str | Path, text: str) -> None:
     """Write text through ``whole_file``."""
     with whole_file(path) as file:
         file.write(text)
+
+
+def write_figure(path: str | Path, figure: "Figure") -> None:
+    """Write a figure through ``whole_file``, in the format that the path's suffix names."""
+    with whole_file(path, "wb") as file:
+        figure.savefig(file, format=Path(path).suffix.removeprefix(".") or None)

@@ -13,6 +13,7 @@ from ..engine.adapted_backbone import adapt_backbone
 from ..engine.checks import check_config, missing_package
 from ..engine.initial_weights import apply_weights
 from ..errors import UserFileNotFoundError, UserValueError
+from ..outputs import write_whole
 from ..runs.commands import CommandRun
 from ..runs.execute import with_needs
 from ..shipped import shipped
@@ -190,7 +191,9 @@ def _write_config(cfg: Config, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # Config.dump formats by yapf, which takes a minute for a hundred runs.
     items = cfg.to_dict().items()
-    path.write_text("".join(f"{k} = {pformat(v, width=100, sort_dicts=False)}\n" for k, v in items))
+    text = "".join(f"{k} = {pformat(v, width=100, sort_dicts=False)}\n" for k, v in items)
+    # Whole at any moment: tasks of a cluster may be reading the config of the same call before.
+    write_whole(path, text)
 
 
 def _commands(

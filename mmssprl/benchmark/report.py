@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from ..outputs import write_whole
+from ..outputs import write_figure, write_whole
 from ..runs.spread import Spread
 from ..tables import csv_table, markdown_table
 from .figure import draw_benchmark
@@ -63,7 +63,7 @@ def write_report(results: Sequence[Result], size: Size, work_dir: Path) -> list[
     }
     for name, text in texts.items():
         write_whole(work_dir / name, text)
-    draw_benchmark(results, size).savefig(work_dir / "benchmark.png")
+    write_figure(work_dir / "benchmark.png", draw_benchmark(results, size))
     return [*texts, "benchmark.png"]
 
 

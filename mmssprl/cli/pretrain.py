@@ -1,9 +1,9 @@
 """Pre-train on your own images.
 
-Pre-train a backbone on all images below a folder. Sizes, batch, learning rate,
-prototypes, queues and freezing are chosen from the number of images and devices; the
-recipe is printed and written as a config into the work dir. Some timed steps then
-tell how long the run will take.
+Pre-train a backbone on all images below a folder, or in a tar file. Sizes, batch,
+learning rate, prototypes, queues and freezing are chosen from the number of images
+and devices; the recipe is printed and written as a config into the work dir. Some
+timed steps then tell how long the run will take.
 
 examples:
   python -m mmssprl pretrain photos/ --backbone resnet18 --epochs 100
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..console import quiet_console
 from ..errors import UserValueError
+from ..outputs import write_whole
 
 if TYPE_CHECKING:
     from mmengine.config import Config
@@ -92,7 +93,7 @@ def _run(args: argparse.Namespace) -> int:
             return 1
         config = work_dir / f"ssprl_{args.backbone or 'resnet50'}.py"
         work_dir.mkdir(parents=True, exist_ok=True)
-        cfg.dump(config)
+        write_whole(config, cfg.pretty_text)
         print(f"config: {config}")
     status = start.train(config, work_dir, resume=args.resume, verbose=args.verbose)
     if status:

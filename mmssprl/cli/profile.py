@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserValueError
-from ..outputs import prepare_output, write_whole
+from ..outputs import prepare_output, write_figure, write_whole
 
 _SUFFIXES = {"--out": (".json", ".csv"), "--figure": (".png", ".pdf")}
 
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         write_whole(Path(args.out), text)
         print(f"\nnumbers: {args.out}")
     if args.figure:
-        draw_profile(profile).savefig(args.figure)
+        write_figure(args.figure, draw_profile(profile))
         print(f"picture: {args.figure}")
     return 0
 

@@ -9,7 +9,7 @@ examples:
 
 import argparse
 
-from ..outputs import prepare_output
+from ..outputs import prepare_output, write_figure
 from . import add_command
 
 _VIEWS = """\
@@ -58,6 +58,6 @@ def run(args: argparse.Namespace) -> int:
         figure = draw_views(args.config, args.image, seed=args.seed)
     else:
         figure = draw_losses(args.work_dir)
-    figure.savefig(args.out)
+    write_figure(args.out, figure)
     print(f"picture: {args.out}")
     return 0

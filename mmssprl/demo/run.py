@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..datasets.scenes.sample import generate_sample
 from ..errors import UserFileExistsError, UserRuntimeError
-from ..outputs import write_whole
+from ..outputs import write_figure, write_whole
 from ..runs.execute import execute_runs
 from ..runs.workers import Workers
 from ..shipped import shipped
@@ -126,6 +126,6 @@ def _draw_pictures(run: Training, work_dir: Path) -> list[Path]:
 
     image = sorted((run.scenes / "coco" / "val2014").glob("*.jpg"))[0]
     views, losses = work_dir / "views.png", work_dir / "losses.png"
-    draw_views(shipped(run.method.config), image).savefig(views)
-    draw_losses(run.folder).savefig(losses)
+    write_figure(views, draw_views(shipped(run.method.config), image))
+    write_figure(losses, draw_losses(run.folder))
     return [views, losses]

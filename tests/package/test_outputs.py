@@ -1,6 +1,7 @@
 import pytest
+from matplotlib.figure import Figure
 
-from mmssprl.outputs import prepare_output, whole_file, write_whole
+from mmssprl.outputs import prepare_output, whole_file, write_figure, write_whole
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path):
@@ -43,3 +44,9 @@ def test_outputs_are_refused_before_the_work(tmp_path):
     prepare_output(tmp_path / "there.txt", force=True)
     prepare_output(tmp_path / "new" / "a.txt")
     assert (tmp_path / "new").is_dir()
+
+
+@pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG"), ("a.pdf", b"%PDF")])
+def test_figures_take_the_format_of_their_suffix(name, start, tmp_path):
+    write_figure(tmp_path / name, Figure())
+    assert (tmp_path / name).read_bytes().startswith(start)

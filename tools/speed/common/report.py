@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from mmssprl.outputs import whole_file, write_whole
+from mmssprl.outputs import write_figure, write_whole
 from mmssprl.tables import csv_table, markdown_table
 
 from .gates import Row
@@ -83,8 +83,7 @@ def write(
     write_whole(files[1], csv_text(rows, machine=machine))
     if figure is not None:
         files.append(folder / f"{name}.png")
-        with whole_file(files[-1], "wb") as file:
-            figure.savefig(file, format="png")
+        write_figure(files[-1], figure)
     return files
 
 
