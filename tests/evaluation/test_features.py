@@ -3,23 +3,12 @@ import pytest
 import torch
 from mmengine.config import Config
 from PIL import Image
-from probe_folders import write_coco, write_config
 from torch import nn
 
 from mmssprl.datasets import ImageReadError
 from mmssprl.errors import message_for_user
 from mmssprl.evaluation import LabelledImages, extract_features, find_probe_data
 from mmssprl.weights import load_backbone
-
-
-@pytest.fixture
-def config(tmp_path):
-    return write_config(tmp_path)
-
-
-@pytest.fixture
-def coco(tmp_path):
-    return write_coco(tmp_path)
 
 
 class TestExtractFeatures:

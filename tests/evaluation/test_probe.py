@@ -3,7 +3,6 @@ import json
 import pytest
 import torch
 from mmengine.config import Config
-from probe_folders import write_coco, write_config, write_voc
 
 from mmssprl.cli import main
 from mmssprl.evaluation import (
@@ -15,21 +14,6 @@ from mmssprl.evaluation import (
     mean_average_precision,
 )
 from mmssprl.weights import load_backbone
-
-
-@pytest.fixture
-def config(tmp_path):
-    return write_config(tmp_path)
-
-
-@pytest.fixture
-def coco(tmp_path):
-    return write_coco(tmp_path)
-
-
-@pytest.fixture
-def voc(tmp_path):
-    return write_voc(tmp_path)
 
 
 class TestLinearProbe:

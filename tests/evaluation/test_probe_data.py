@@ -1,19 +1,8 @@
 import json
 
 import pytest
-from probe_folders import write_coco, write_voc
 
 from mmssprl.evaluation import find_probe_data
-
-
-@pytest.fixture
-def coco(tmp_path):
-    return write_coco(tmp_path)
-
-
-@pytest.fixture
-def voc(tmp_path):
-    return write_voc(tmp_path)
 
 
 class TestFindProbeData:
