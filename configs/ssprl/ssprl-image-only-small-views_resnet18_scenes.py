@@ -8,6 +8,6 @@ size of its patches and SwAV's area. Hardware: one CPU core.
 
 _base_ = ["./ssprl_resnet18_scenes.py"]
 
-layout = dict(_base_.layout, levels=[], num_small=6, small_px=24)
+layout = dict(_base_.layout, levels=[], num_small=6)
 model = dict(layout=layout)
 train_dataloader = dict(dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)]))
