@@ -48,17 +48,32 @@ class PyramidLevel:
         resize_px: Side of the square that the RandomResizedCrop of this level produces.
         patch_px: Side of the random crop inside each cell, at most one cell.
         area: Share of the image's area that the RandomResizedCrop covers. Released code: 0.6-1.
+        num_sampled: Cells that are cut of each image and step, a random subset that both views
+            share, from 1 to grid ** 2. None, as in the paper, and grid ** 2 cut all of them, in
+            the same way. Fewer are an extension of this package and in no part of the paper:
+            embeddings, queues and loss terms have this many patches instead of M_s.
     """
 
     grid: int
     resize_px: int
     patch_px: int
     area: Area = (0.6, 1.0)
+    num_sampled: int | None = None
+
+    @property
+    def num_cells(self) -> int:
+        """M_s of the paper, cells of the grid."""
+        return self.grid**2
 
     @property
     def num_patches(self) -> int:
-        """M_s, patches per view."""
-        return self.grid**2
+        """Patches that are cut per view: of every cell, or of ``num_sampled`` of them."""
+        return self.num_cells if self.num_sampled is None else self.num_sampled
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether some cells are left out."""
+        return self.num_patches < self.num_cells
 
     @property
     def cell_px(self) -> int:
@@ -80,6 +95,12 @@ class PyramidLevel:
                 f"{name}: resize_px // grid = {self.cell_px} must be >= patch_px, "
                 f"but got patch_px={self.patch_px}; "
                 f"raise resize_px to at least {self.patch_px * self.grid}."
+            )
+        n = self.num_sampled
+        if n is not None and (not isinstance(n, int) or not 1 <= n <= self.num_cells):
+            raise UserValueError(
+                f"{name}: num_sampled must be from 1 to grid ** 2 = {self.num_cells} cells, but "
+                f"got {n!r}; leave it out to cut every cell."
             )
 
 
@@ -182,7 +203,7 @@ class ViewLayout:
 
     @property
     def patches_per_scale(self) -> tuple[int, ...]:
-        """M_s for s = 0..S; M_0 = 1."""
+        """Patches per view for s = 0..S: 1, then M_s or ``num_sampled`` of each level."""
         return (1, *(level.num_patches for level in self.levels))
 
     @property
@@ -221,7 +242,7 @@ class ViewLayout:
 
         Returns:
             One tensor per scale: (V_0, 1, B, ...) for the image and small views, then
-            (2, M_s, B, ...) per level.
+            (2, P, B, ...) per level.
         """
         scales: list[list[Tensor]] = [[] for _ in range(self.num_scales)]
         for group, crops in zip(self.groups, packed, strict=True):

@@ -6,8 +6,9 @@ Data: data/imagenet/train (1.28 M images). The paper gives 100 epochs and batch 
 ASSUMPTIONS, from SwAV's published small-batch recipe: lr 0.6 -> 0.0006, 3,000 image prototypes,
 image queue of 3,840 rows over all GPUs from epoch 15, one frozen epoch. ASSUMPTIONS of our own,
 from the COCO recipe: patch prototypes half of the image's, patch queues of 4,992 rows over all
-GPUs. Paper: 63.8 mAP (COCO), 85.4 mAP (VOC07) with a linear classifier. Hardware: 8 GPUs x 32
-images. Not run at full scale: wall time, memory and mAP are not measured.
+GPUs. Paper: 63.8 mAP (COCO), 85.4 mAP (VOC07) with a linear classifier; most likely they come
+from the released form, six small views included. Hardware: 8 GPUs x 32 images. Not run at full
+scale: wall time, memory and mAP are not measured.
 """
 
 _base_ = ["./ssprl_resnet50_2xb64-coslr-200e_coco.py"]

@@ -1,7 +1,8 @@
 """Prototypes, balanced targets and the losses of SS-PRL (Eq. 1-4).
 
 Legend: V views, M_s patches per view, B images per rank, D embedding size, K_s prototypes.
-Index s is the scale: 0 the whole image, 1..S the patch levels.
+Index s is the scale: 0 the whole image, 1..S the patch levels. M_s is the paper's number of cells,
+or what a level with ``num_sampled`` cuts of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,6 +31,10 @@ class SinkhornHead(BaseModule):
     Differs between the variants: the input of g_s is the mean of the softmax over patches
     ('paper') or of the raw scores ('released'); a pyramid predicts its own image code ('paper')
     or those of both pyramids ('released').
+
+    Differs from both where a level of the layout has ``num_sampled``, this package's own extension:
+    assignment and queue hold the sampled patches alone, and the terms of Eq. 2 and mu(P_s) of Eq. 3
+    are means over them.
 
     Args:
         layout: The views.

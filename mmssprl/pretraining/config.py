@@ -9,6 +9,7 @@ from mmengine.config import Config
 
 from ..datasets import UnlabeledImages
 from ..errors import UserValueError
+from ..pyramid import ViewLayout
 from ..shipped import shipped
 from .recipe import Recipe, choose_recipe
 from .usable_images import UsableImages, find_usable_images
@@ -100,7 +101,9 @@ def describe(recipe: Recipe, source: str) -> str:
     views = [f"2 x {layout['image_px']} px"]
     if layout["num_small"]:
         views.append(f"{layout['num_small']} x {layout['small_px']} px")
-    views += [f"2 x {level['grid'] ** 2} x {level['patch_px']} px" for level in layout["levels"]]
+    for level in ViewLayout.build(layout).levels:
+        out_of = f" of {level.num_cells}" if level.is_sampled else ""
+        views.append(f"2 x {level.num_patches}{out_of} x {level.patch_px} px")
     batch = f"{recipe.batch_size} images x {recipe.num_devices} device(s)"
     if recipe.num_chunks > 1:
         batch += f", in {recipe.num_chunks} parts"

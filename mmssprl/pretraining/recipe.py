@@ -264,9 +264,12 @@ def _choose_queues(
 ) -> tuple[list[int], list[str]]:
     """Return rows per view and device, one per scale, and warnings of too few embeddings."""
     lengths, warnings = [], []
-    for scale, num_patches in enumerate(ViewLayout.build(layout).patches_per_scale):
+    views = ViewLayout.build(layout)
+    for scale, num_patches in enumerate(views.patches_per_scale):
         k, coco_k = (k_s, COCO_PROTOTYPES / 2) if scale else (k_0, COCO_PROTOTYPES)
-        coco_rows = num_patches * COCO_BATCH + (COCO_PATCH_QUEUE if scale else COCO_QUEUE)
+        # On COCO every cell was cut; what a level samples fewer in a step, its queue makes up for.
+        num_cells = views.levels[scale - 1].num_cells if scale else 1
+        coco_rows = num_cells * COCO_BATCH + (COCO_PATCH_QUEUE if scale else COCO_QUEUE)
         step_rows = num_patches * step_images  # over all devices, as ``coco_rows``
         most_rows = num_patches * num_images * QUEUED_SHARE
         queued_rows = min(coco_rows * k / coco_k, most_rows) - step_rows

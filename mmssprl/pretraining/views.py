@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ..pyramid import ViewLayout
+
 SMALL_VIEWS = 6
 """Of each image in the released code; the paper has none."""
 FULL_SHORT_SIDE_PX = 256
@@ -32,6 +34,8 @@ def choose_views(
         reason = f"the paper's sizes {' and '.join(why)}, multiples of {SIZE_STEP_PX}"
     if small:
         reason += "; six small views as in the released code"
+    if any(level.is_sampled for level in ViewLayout.build(layout).levels):
+        reason += "; patches sampled, which is this package's own and not the paper's"
     return layout, reason
 
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from ..datasets.image_reading import read_image
 from ..errors import UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
-from ..pyramid import ViewSlot
+from ..pyramid import PyramidLevel, ViewSlot
 from ..registry import MODELS, TRANSFORMS
 from ..shipped import config_file
 from .crop_boxes import crop_boxes
@@ -29,6 +29,7 @@ from .style import MUTED, PYRAMIDS, RC, titled_figure
 
 _CELL_INCHES = 2.3
 _GAP = 0.04
+_FADED = 0.2
 _NAMES = ("V", "V'")
 _SMALL = "#1b9e77"
 
@@ -38,6 +39,7 @@ class DrawnSlot:
     """The crops of one role: uint8 (V, P, px, px, 3) cut and augmented, boxes (V, P, 4)."""
 
     slot: ViewSlot
+    level: PyramidLevel | None  # of patches
     cut: NDArray[np.uint8]
     augmented: NDArray[np.uint8]
     boxes: NDArray[np.float64]
@@ -48,7 +50,8 @@ def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figur
 
     One row per scale (and one for small views), from the config's own data pipeline and
     preprocessor. Patches are laid out as they lie in the image; the number is their index p, which
-    is random and the same in both views.
+    is random and the same in both views. A level that samples its cells shows its patches on the
+    faded image instead, so that the cells it left out are seen.
 
     Args:
         config: Pre-training config whose pipeline cuts with ``PyramidCrop``.
@@ -84,10 +87,13 @@ def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figur
                     continue
                 for view in range(2):
                     axes = figure.add_subplot(grid[row, first + view])
+                    axes.set_title(f"{_NAMES[view]}, {what}", color=PYRAMIDS[view])
+                    if drawn.level and drawn.level.is_sampled:
+                        _draw_on_image(axes, pixels, crops[view], drawn.boxes[view])
+                        continue
                     order = _in_place(drawn.boxes[view])
                     names = [str(p) for p in order] if len(order) > 1 else None
                     _draw_mosaic(axes, crops[view][order], round(len(order) ** 0.5), names)
-                    axes.set_title(f"{_NAMES[view]}, {what}", color=PYRAMIDS[view])
     return figure
 
 
@@ -143,6 +149,7 @@ def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
             slots.append(
                 DrawnSlot(
                     slot,
+                    model.layout.levels[slot.scale - 1] if slot.role == "patch" else None,
                     cut[part].unflatten(0, shape).permute(0, 1, 3, 4, 2).numpy(),
                     displayed[part].unflatten(0, shape).permute(0, 1, 3, 4, 2).numpy(),
                     places[part].reshape(*shape, 4),
@@ -169,15 +176,17 @@ def _draw_boxes(axes: Axes, pixels: Tensor, drawn: DrawnSlot) -> None:
                     path_effects=[withStroke(linewidth=3, foreground="white")],
                 )
             )
-    px = drawn.cut.shape[2]
-    side = round(slot.num_patches**0.5)
+    px, level = drawn.cut.shape[2], drawn.level
     title, detail = {
-        "image": ("Image views", f"s = 0, {px} px"),
-        "small": ("Small views", f"s = 0, {slot.num_views} of {px} px"),
-        "patch": (f"Level {slot.scale}", f"s = {slot.scale}, {side} x {side} patches of {px} px"),
+        "image": ("Image views", f"{px} px"),
+        "small": ("Small views", f"{slot.num_views} of {px} px"),
+        "patch": (f"Level {slot.scale}", ""),
     }[slot.role]
+    if level:
+        sampled = f"{level.num_sampled} of " if level.is_sampled else ""
+        detail = f"{sampled}{level.grid} x {level.grid} patches of {px} px"
     axes.set_title(title)
-    axes.set_xlabel(detail, color=MUTED, loc="left")
+    axes.set_xlabel(f"s = {slot.scale}, {detail}", color=MUTED, loc="left")
 
 
 def _in_place(boxes: NDArray[np.float64]) -> list[int]:
@@ -186,6 +195,19 @@ def _in_place(boxes: NDArray[np.float64]) -> list[int]:
     x, y = boxes[:, [0, 2]].mean(axis=1), boxes[:, [1, 3]].mean(axis=1)
     rows = np.argsort(y).reshape(side, side)
     return [int(p) for row in rows for p in row[np.argsort(x[row])]]
+
+
+def _draw_on_image(
+    axes: Axes, pixels: Tensor, tiles: NDArray[np.uint8], boxes: NDArray[np.float64]
+) -> None:
+    """Show tiles (M, px, px, 3) in their boxes (M, 4) on the image (3, H, W), which is faded."""
+    axes.imshow(pixels.permute(1, 2, 0).numpy(), alpha=_FADED)
+    limits = axes.axis()
+    for p, (tile, (left, top, right, bottom)) in enumerate(zip(tiles, boxes, strict=True)):
+        axes.imshow(tile, extent=(left, right, bottom, top))
+        _name_tile(axes, left + 0.06 * (right - left), top + 0.06 * (bottom - top), str(p))
+    axes.axis(limits)  # each tile has set them to its own box
+    _hide_frame(axes)
 
 
 def _draw_mosaic(
@@ -200,17 +222,14 @@ def _draw_mosaic(
         top, left = i // columns * step, i % columns * step
         canvas[top : top + px, left : left + px] = tile
         if names:
-            axes.text(
-                left + 0.06 * px,
-                top + 0.06 * px,
-                names[i],
-                va="top",
-                color="white",
-                fontsize=7,
-                path_effects=[withStroke(linewidth=2, foreground="black")],
-            )
+            _name_tile(axes, left + 0.06 * px, top + 0.06 * px, names[i])
     axes.imshow(canvas)
     _hide_frame(axes)
+
+
+def _name_tile(axes: Axes, left: float, top: float, name: str) -> None:
+    outline = withStroke(linewidth=2, foreground="black")
+    axes.text(left, top, name, va="top", color="white", fontsize=7, path_effects=[outline])
 
 
 def _hide_frame(axes: Axes) -> None:

@@ -1,5 +1,6 @@
 """Every shipped config: documented, consistent, and its model and pipeline build and train."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def test_builds_and_takes_one_step_on_its_own_views(path):
             results = step(results)
         samples.append(results["inputs"])
     batch = {"inputs": [torch.stack(crops) for crops in zip(*samples, strict=True)]}
-    # One crop of each kind reaches the real backbone; the whole step is too slow for 10 configs.
+    # One crop of each kind reaches the real backbone; the whole step is too slow for all configs.
     data = model.data_preprocessor(batch, training=True)
     assert [tuple(x.shape) for x in data["inputs"]] == [
         (group.num_crops, 2, 3, group.px, group.px) for group in model.layout.groups
@@ -146,6 +147,38 @@ def test_forms_differ_from_the_paper_in_one_field(name, field, value):
     assert preprocessor.std == pytest.approx((255 * red, 255 * 0.224, 255 * 0.225))
     assert form.optim_wrapper == paper.optim_wrapper
     assert form.train_dataloader.batch_size == paper.train_dataloader.batch_size
+
+
+@pytest.mark.parametrize("data", ["scenes", "photos"])
+@pytest.mark.parametrize(
+    ("name", "head", "num_small", "num_sampled"),
+    [
+        ("small-views", {}, 6, (None, None)),
+        ("sampled", {}, 0, (2, 3)),
+        ("small-views-sampled", {}, 6, (2, 3)),
+        ("released", {"variant": "released"}, 6, (None, None)),
+        ("pyramid-only", {"with_cross": False}, 0, (None, None)),
+        ("cross-only", {"with_pyramid": False}, 0, (None, None)),
+        ("shared-prototypes", {"share_prototypes": True}, 0, (None, None)),
+    ],
+)
+def test_forms_at_cpu_size_differ_in_what_they_are_named_for(
+    data, name, head, num_small, num_sampled
+):
+    paper, form = load(f"ssprl_resnet18_{data}"), load(f"ssprl-{name}_resnet18_{data}")
+    layout = ViewLayout.build(paper.layout)
+    levels = [
+        replace(level, num_sampled=n) for level, n in zip(layout.levels, num_sampled, strict=True)
+    ]
+    assert ViewLayout.build(form.layout) == replace(layout, num_small=num_small, levels=levels)
+    model = {**paper.model, "head": {**paper.model.head, **head}, "layout": form.layout}
+    assert form.model.to_dict() == model
+    crop = {"type": "PyramidCrop", "layout": form.layout}
+    paper.train_dataloader.dataset.pipeline = [crop]
+    changed = {"model", "layout"}
+    assert {k: form[k] for k in form if k not in changed} == {
+        k: paper[k] for k in paper if k not in changed
+    }
 
 
 def test_imagenet_recipe():

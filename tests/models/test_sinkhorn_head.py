@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 import reference
@@ -11,6 +12,10 @@ from mmssprl.models import SinkhornHead
 from mmssprl.pyramid import ViewLayout
 
 WITH_SMALL = ViewLayout(image_px=8, num_small=2, small_px=4, levels=LAYOUT.levels)
+SAMPLED = ViewLayout(
+    image_px=8,
+    levels=[replace(level, num_sampled=n) for level, n in zip(LAYOUT.levels, (2, 3), strict=True)],
+)
 
 
 def reference_of(head):
@@ -36,7 +41,9 @@ def reference_losses(ref, head, z, queues):
 
 
 @pytest.mark.parametrize("variant", ["paper", "released"])
-@pytest.mark.parametrize("layout", [LAYOUT, WITH_SMALL], ids=["2views", "small_views"])
+@pytest.mark.parametrize(
+    "layout", [LAYOUT, WITH_SMALL, SAMPLED], ids=["2views", "small_views", "sampled"]
+)
 def test_every_term_and_gradient_equals_the_equations(variant, layout):
     head = make_head(layout, variant=variant, alpha=(0.25, 0.5), beta=(0.3, 0.7), cross_weight=2.0)
     inputs = [z.requires_grad_() for z in embeddings_of(layout)]
@@ -63,15 +70,22 @@ def test_every_term_and_gradient_equals_the_equations(variant, layout):
             torch.testing.assert_close(got.double(), want, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("variant", ["paper", "released"])
-def test_queues_fill_over_steps_and_join_the_assignment(variant):
+@pytest.mark.parametrize(
+    ("variant", "layout", "lengths"),
+    [
+        # Rows a step: 2, 8, 18. Scale 0 is full after two steps; the others end inside a step.
+        ("paper", LAYOUT, (4, 9, 40)),
+        ("released", LAYOUT, (4, 9, 40)),
+        ("paper", SAMPLED, (4, 5, 16)),  # rows a step: 2, 4, 6
+    ],
+)
+def test_queues_fill_over_steps_and_join_the_assignment(variant, layout, lengths):
     batch = 2
-    # Rows a step: 2, 8, 18. Scale 0 is full after two steps; the others end inside a step.
-    lengths = (4, 9, 40)
-    head = make_head(variant=variant, queue_length=4, patch_queue_length=lengths[1:])
+    settings = {"queue_length": lengths[0], "patch_queue_length": lengths[1:]}
+    head = make_head(layout, variant=variant, **settings)
     pushed = [torch.empty(2, 0, 6, dtype=torch.float64) for _ in range(3)]
     for step in range(5):
-        z = embeddings_of(LAYOUT, seed=step, batch=batch)
+        z = embeddings_of(layout, seed=step, batch=batch)
         losses = head.loss(z)
         queues = [
             rows[:, -length:] if rows.shape[1] >= length else None
@@ -84,7 +98,9 @@ def test_queues_fill_over_steps_and_join_the_assignment(variant):
             )
         for s in range(3):
             pushed[s] = torch.cat([pushed[s], z[s].flatten(1, 2).double()], dim=1)
-    without = make_head(variant=variant)
+    rows_a_step = [batch * patches for patches in layout.patches_per_scale]
+    assert [queue.num_pushed for queue in head.queues] == [5 * rows for rows in rows_a_step]
+    without = make_head(layout, variant=variant)
     with torch.no_grad():
         for name, loss in without.loss(z).items():
             assert abs(loss - losses[name]) > 1e-5  # the queues did change every term
@@ -238,9 +254,18 @@ def test_epochs_need_their_length():
         head.loss(embeddings_of(LAYOUT))
 
 
-def test_embeddings_of_another_layout():
+def test_a_sampled_layout_adds_no_state():
+    settings = {"queue_length": 4, "patch_queue_length": 9}
+    full, sampled = make_head(**settings), make_head(SAMPLED, **settings)
+    full.loss(embeddings_of(LAYOUT))
+    sampled.load_state_dict(full.state_dict())
+    assert [queue.num_filled for queue in sampled.queues] == [3, 9, 9]
+
+
+@pytest.mark.parametrize("layout", [WITH_SMALL, SAMPLED])
+def test_embeddings_of_another_layout(layout):
     with pytest.raises(ValueError, match="per scale must be .* but the embeddings are"):
-        make_head().loss(embeddings_of(WITH_SMALL))
+        make_head().loss(embeddings_of(layout))
 
 
 def test_unequal_batches_are_refused(monkeypatch):

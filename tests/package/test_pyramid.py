@@ -34,6 +34,19 @@ def test_consecutive_views_of_one_size_share_a_group():
     ]
 
 
+def test_sampled_cells_count_as_what_is_cut():
+    levels = [PyramidLevel(2, 314, 112, num_sampled=2), PyramidLevel(3, 383, 96, num_sampled=3)]
+    layout = ViewLayout(num_small=6, levels=levels)
+    assert layout.patches_per_scale == (1, 2, 3)
+    assert [level.num_cells for level in layout.levels] == [4, 9]
+    assert [(group.px, group.num_crops) for group in layout.groups] == [
+        (224, 2),
+        (96, 6),
+        (112, 4),
+        (96, 6),
+    ]
+
+
 def test_no_levels_is_swav():
     layout = ViewLayout(levels=[])
     assert layout.num_scales == 1
@@ -73,6 +86,14 @@ def test_build_from_a_dict_equals_the_objects():
         (
             {"levels": [{"grid": 2, "resize_px": 8, "patch_px": 4, "area": (0.0, 1.0)}]},
             r"levels\[0\]: area must be",
+        ),
+        *(
+            (
+                {"levels": [{"grid": 2, "resize_px": 8, "patch_px": 4, "num_sampled": n}]},
+                r"levels\[0\]: num_sampled must be from 1 to grid \*\* 2 = 4 cells, "
+                rf"but got {n!r}; leave it out to cut every cell",
+            )
+            for n in (0, 5, 2.0)
         ),
         ({"image_px": 0}, "image_px must be a positive number"),
         ({"image_area": (0.5, 0.1)}, "image_area must be"),

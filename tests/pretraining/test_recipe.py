@@ -1,7 +1,7 @@
 import pytest
 from mmengine.config import Config
 
-from mmssprl.pretraining.config import BACKBONES
+from mmssprl.pretraining.config import BACKBONES, describe
 from mmssprl.pretraining.recipe import choose_recipe
 from mmssprl.pyramid import ViewLayout
 from mmssprl.shipped import shipped
@@ -46,6 +46,27 @@ def test_accumulation_and_devices_make_one_batch(accumulate, num_devices):
     lengths = [recipe.queue_length, *recipe.patch_queue_length]
     rows = [num_devices * n + 256 * m for n, m in zip(lengths, (1, 4, 9), strict=True)]
     assert rows == [128 + 1920, 4 * 128 + 4992, 9 * 128 + 4992]
+
+
+def test_sampled_patches_keep_their_embeddings_per_prototype():
+    levels = [{**level, "num_sampled": n} for level, n in zip(PAPER["levels"], (2, 3), strict=True)]
+    recipe = choose(paper_layout={**PAPER, "levels": levels})
+    assert recipe.layout["levels"] == levels
+    # Queue of both GPUs + patches of a step of 128 images: as many as with all cells on COCO.
+    rows = [2 * n + 128 * m for n, m in zip(recipe.patch_queue_length, (2, 3), strict=True)]
+    assert rows == [4 * 128 + 4992, 9 * 128 + 4992]
+    assert recipe.queue_length == choose().queue_length
+    assert "views      2 x 224 px, 2 x 2 of 4 x 112 px, 2 x 3 of 9 x 96 px" in describe(recipe, "")
+    assert recipe.reasons["views"].endswith("this package's own and not the paper's")
+    scaled = choose(paper_layout={**PAPER, "levels": levels}, on_gpu=False, num_devices=1)
+    assert [level["num_sampled"] for level in scaled.layout["levels"]] == [2, 3]
+
+
+def test_few_images_are_queued_by_what_is_cut_of_them():
+    levels = [{**PAPER["levels"][0], "num_sampled": 1}]
+    paper_layout = {**PAPER, "levels": levels}
+    recipe = choose(paper_layout=paper_layout, num_images=200, num_devices=1, on_gpu=False)
+    assert recipe.patch_queue_length == [200 // 2 - 16]  # half of an epoch's patches - a step's
 
 
 def test_accumulation_is_explained():

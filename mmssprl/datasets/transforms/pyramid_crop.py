@@ -34,7 +34,8 @@ class PyramidCrop(BaseTransform):
     RandomResizedCrop for both views, divides it into its grid, and visits rows and columns in a
     random order; then each view takes its own random crop inside the cell, so patch p of view 0
     and of view 1 always show the same cell. The paper leaves the shared crop and the visiting
-    order open: they are the released recipe's.
+    order open: they are the released recipe's. A level with ``num_sampled`` visits only so many
+    cells, drawn anew for each image and step: this package's own extension.
 
     Nothing is flipped, recoloured or blurred: the preprocessor does that on the device. Resizing
     is bilinear and antialiased; an image smaller than a view is scaled up.
@@ -184,13 +185,20 @@ def _cut_patches(
 
     ``resized`` (resize_px, resize_px, 3) is divided into grid x grid cells of cell_px.
     """
-    # Lists: for so few numbers numpy's own loops take longer than the copies of the pixels.
-    rows, columns = (rng.permutation(level.grid).tolist() for _ in range(2))
-    # Top and left of the P = grid ** 2 cells, then the same once more for the second view.
-    cells = [(level.cell_px * row, level.cell_px * column) for row in rows for column in columns]
-    cells *= NUM_PYRAMIDS
+    # The P cells, then the same once more for the second view.
+    cells = _draw_cells(level, rng) * NUM_PYRAMIDS
     slack = level.cell_px - level.patch_px  # how far a patch may lie from its cell's corner
     inside = rng.integers(slack + 1, size=(len(cells), 2)).tolist()
-    for crop, (top, left), (down, right) in zip(out, cells, inside, strict=True):
-        y, x = top + down, left + right
+    for crop, (row, column), (down, right) in zip(out, cells, inside, strict=True):
+        y, x = level.cell_px * row + down, level.cell_px * column + right
         crop[:] = resized[y : y + level.patch_px, x : x + level.patch_px]
+
+
+def _draw_cells(level: PyramidLevel, rng: np.random.Generator) -> list[tuple[int, int]]:
+    """Draw row and column of the P cells of one image, all different."""
+    # Lists: for so few numbers numpy's own loops take longer than the copies of the pixels.
+    if level.is_sampled:
+        sampled = rng.permutation(level.num_cells)[: level.num_patches].tolist()
+        return [divmod(cell, level.grid) for cell in sampled]
+    rows, columns = (rng.permutation(level.grid).tolist() for _ in range(2))
+    return [(row, column) for row in rows for column in columns]

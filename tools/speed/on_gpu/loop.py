@@ -122,7 +122,7 @@ def _train(cfg: Config, setting: Setting, work_dir: Path, watch: WatchHook) -> N
         freeze_epochs=0,
         queue_start_epoch=0,
         queue_length=2 * setting.batch,
-        patch_queue_length=[2 * setting.batch * level.grid**2 for level in levels],
+        patch_queue_length=[2 * setting.batch * level.num_patches for level in levels],
     )
     _set_loader(cfg, setting, persistent_workers=setting.workers > 0)
     # Nothing is kept, and the end of the epoch is not timed.

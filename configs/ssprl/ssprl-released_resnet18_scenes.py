@@ -1,0 +1,13 @@
+"""SS-PRL in the form of the authors' released code, at CPU size.
+
+    python tools/train.py configs/ssprl/ssprl-released_resnet18_scenes.py
+
+Data, network, optimizer and schedule of ssprl_resnet18_scenes.py. Differs from it: six small views,
+g_s reads the mean raw scores, and each pyramid predicts both image codes. Hardware: one CPU core.
+"""
+
+_base_ = ["./ssprl_resnet18_scenes.py"]
+
+layout = dict(_base_.layout, num_small=6)
+model = dict(layout=layout, head=dict(variant="released"))
+train_dataloader = dict(dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)]))
