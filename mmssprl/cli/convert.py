@@ -12,9 +12,7 @@ examples:
 """
 
 import argparse
-import re
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..tables import aligned_pairs
@@ -26,7 +24,6 @@ SOURCES = (
     *("ssprl", "swav", "moco", "byol", "densecl", "detco", "maskco", "insloc"),
     *("torchvision", "detectron2", "auto"),
 )
-_FOLDER = Path("work_dirs/converted")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--out",
         metavar="OUT",
-        help=f"file to write (default: {_FOLDER}/NAME/NAME.pth, NAME from FILE)",
+        help="file to write (default: work_dirs/converted/NAME/NAME.pth, NAME from FILE)",
     )
     add("--config", help="for ssprl: config of the whole model (default: the released recipe)")
     add("--force", action="store_true", help="replace existing outputs")
@@ -53,22 +50,9 @@ def run(args: argparse.Namespace) -> int:
     """Convert, and print what was found, done and left out."""
     from ..weights import convert_weights
 
-    report = convert_weights(
-        args.file,
-        args.source,
-        args.out or default_out(args.file),
-        config=args.config,
-        force=args.force,
-    )
+    report = convert_weights(args.file, args.source, args.out, config=args.config, force=args.force)
     print(format_report(report))
     return 0
-
-
-def default_out(file: str | Path) -> Path:
-    """Name the output: a folder of its own, so that one config lies beside the weights."""
-    name = re.sub(r"(\.(tar|pth|pt|pkl|bin|safetensors))+$", "", Path(file).name)
-    stem = re.sub(r"[^\w-]", "_", name)
-    return _FOLDER / stem / f"{stem}.pth"
 
 
 def format_report(report: "ConvertReport") -> str:

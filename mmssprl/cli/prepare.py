@@ -14,8 +14,7 @@ examples:
 """
 
 import argparse
-
-from ..errors import UserFileNotFoundError
+from pathlib import Path
 
 _DATA_SETS = ("coco", "voc07", "voc12aug", "imagenet")
 
@@ -35,23 +34,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check, convert if that is possible and wanted, and print what was found."""
-    from pathlib import Path
-
-    from ..preparation import DATA_SETS, OK, format_remedies, format_table
+    from ..preparation import DATA_SETS, OK, format_remedies, format_table, prepare
 
     root = Path(args.folder)
-    if root.exists() and not root.is_dir():
-        raise UserFileNotFoundError(f"DIR must be a folder, but {root} is a file; pass its folder.")
-    data_set = DATA_SETS[args.data_set]
-    findings = data_set.check(root, any_size=args.any_size)
-    if args.data_set == "voc12aug" and not args.check_only and data_set.ready(findings):
-        written = data_set.convert(root, any_size=args.any_size)
-        print(f"converted: {written:,} label images written\n")
-        findings = data_set.check(root, any_size=args.any_size)
+    findings = prepare(
+        args.data_set, root, any_size=args.any_size, check_only=args.check_only, log=print
+    )
     print(f"{args.data_set} in {root}\n\n{format_table(findings)}")
     bad = [item for item in findings if item.status != OK]
     if not bad:
         print("\neverything is there")
         return 0
-    print(f"\nexpected:\n{data_set.TREE}\nto get or mend what is not OK:\n{format_remedies(bad)}")
+    print(f"\nexpected:\n{DATA_SETS[args.data_set].TREE}")
+    print(f"to get or mend what is not OK:\n{format_remedies(bad)}")
     return 1

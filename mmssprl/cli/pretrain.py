@@ -12,18 +12,12 @@ examples:
 """
 
 import argparse
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from functools import partial
 
 from ..console import quiet_console
-from ..errors import UserValueError
-from ..outputs import write_whole
-
-if TYPE_CHECKING:
-    from mmengine.config import Config
 
 _RECIPE_OPTIONS = ("epochs", "batch_size", "accumulate", "backbone", "variant", "seed")
-"""None unless given, so that --resume can refuse them."""
+"""Handed on only if given, so that the recipe chooses the others and --resume can refuse these."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,52 +62,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Choose the recipe, forecast the run, write the config, train, and say what comes next."""
+    """Train, and say what comes next; 1 if a person at the terminal finds the run too long."""
     with quiet_console(verbose=args.verbose):
-        return _run(args)
+        from ..pretraining.start import pretrain
 
-
-def _run(args: argparse.Namespace) -> int:
-    from ..pretraining import start
-
-    given = {k: v for k, v in vars(args).items() if k in _RECIPE_OPTIONS and v is not None}
-    work_dir = Path(args.work_dir or f"work_dirs/pretrain_{Path(args.dir).resolve().name}")
-    if args.resume:
-        config = start.config_of_run(work_dir, args.dir)
-        if given:
-            flags = ", ".join("--" + name.replace("_", "-") for name in _RECIPE_OPTIONS)
-            raise UserValueError(
-                f"--resume takes the recipe from {config}; leave {flags} out, or start a new run."
-            )
-    else:
-        start.refuse_used(work_dir)
-        cfg = _accepted_config(args, given)
-        if cfg is None:
+        weights = pretrain(
+            args.dir,
+            args.work_dir,
+            resume=args.resume,
+            yes=args.yes,
+            verbose=args.verbose,
+            log=partial(print, flush=True),
+            **{k: v for k, v in vars(args).items() if k in _RECIPE_OPTIONS and v is not None},
+        )
+        if weights is None:
             print("not started; nothing was written.")
             return 1
-        config = work_dir / f"ssprl_{args.backbone or 'resnet50'}.py"
-        work_dir.mkdir(parents=True, exist_ok=True)
-        write_whole(config, cfg.pretty_text)
-        print(f"config: {config}")
-    status = start.train(config, work_dir, resume=args.resume, verbose=args.verbose)
-    if status:
-        return status
-    weights = work_dir / f"{config.stem}_backbone.pth"
-    print(f"backbone weights: {weights}")
-    print(f"next: python -m mmssprl probe {weights} DATA  (DATA in COCO or VOC layout)")
-    return 0
-
-
-def _accepted_config(args: argparse.Namespace, given: "dict[str, Any]") -> "Config | None":
-    """Say what the run will be and take; None if it is too long for the person at the terminal."""
-    from ..pretraining import forecast, start
-    from ..pretraining.config import describe, make_config
-
-    cfg, recipe, images = make_config(args.dir, **given)
-    print(describe(recipe, args.dir))
-    for text in images.warnings:
-        print(f"warning: {text}")
-    print("timing some steps ...", flush=True)
-    expected = start.forecast_run(cfg, recipe)
-    print(expected.line, flush=True)
-    return cfg if forecast.may_start(expected, yes=args.yes) else None
+        print(f"backbone weights: {weights}")
+        print(f"next: python -m mmssprl probe {weights} DATA  (DATA in COCO or VOC layout)")
+        return 0

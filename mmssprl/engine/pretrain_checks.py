@@ -6,13 +6,14 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import fields
+from typing import Any
 
 from mmengine.config import Config
 from mmengine.device import get_device
 
 from ..datasets.transforms import PyramidCrop
 from ..errors import UserRuntimeError, UserValueError
-from ..models import is_pretraining
+from ..models import PretrainingModel, pretraining_class
 from ..pyramid import ViewLayout
 from ..registry import TRANSFORMS, class_of
 
@@ -21,37 +22,52 @@ def check_pretraining(cfg: Config) -> None:
     """Check views, division and compilation of a pre-training's steps; other configs pass.
 
     Raises:
-        ValueError: Gradients accumulated by the optimizer's wrapper, a batch that
-            ``model.num_chunks`` does not divide, or a layout of the model that is not the data's.
+        ValueError: Gradients accumulated by the optimizer's wrapper, ``model.num_chunks`` that the
+            method refuses or that does not divide the batch, or a layout of the model that is not
+            the data's.
         RuntimeError: Something is to be compiled, and torch.compile cannot work here.
     """
-    if not is_pretraining(cfg):
+    method = pretraining_class(cfg)
+    if method is None:
         return
-    wrapper = cfg.get("optim_wrapper")
-    counts = wrapper.get("accumulative_counts", 1) if isinstance(wrapper, Mapping) else 1
-    if counts != 1:
-        raise UserValueError(
-            "optim_wrapper.accumulative_counts must be 1 in pre-training, where queues, targets "
-            f"and freezing count whole updates, but got {counts!r}; leave it out. For a batch N "
-            "times as large multiply train_dataloader.batch_size by N and set model.num_chunks=N."
-        )
-    num_chunks = cfg.model.get("num_chunks", 1)
-    if not isinstance(num_chunks, int) or num_chunks < 1:
-        raise UserValueError(f"model.num_chunks must be an integer >= 1, but got {num_chunks!r}.")
     loader = cfg.get("train_dataloader")
     if not isinstance(loader, Mapping):
         loader = {}  # the runner says what it may be
-    batch_size = loader.get("batch_size")
-    if isinstance(batch_size, int) and batch_size % num_chunks:
-        raise UserValueError(
-            "train_dataloader.batch_size must be a multiple of model.num_chunks, "
-            f"but got {batch_size} and {num_chunks}; change one of them."
-        )
+    _check_division(cfg, method, loader.get("batch_size"))
     _check_layouts(cfg, loader)
     preprocessor = cfg.model.get("data_preprocessor") or {}
     # On a CPU the preprocessor has kernels of its own, which need no compilation here.
     if cfg.model.get("compile_backbone") or (preprocessor.get("compile") and get_device() != "cpu"):
         _check_compiler()
+
+
+def _check_division(cfg: Config, method: type[PretrainingModel], batch_size: Any) -> None:
+    wrapper = cfg.get("optim_wrapper")
+    counts = wrapper.get("accumulative_counts", 1) if isinstance(wrapper, Mapping) else 1
+    if counts != 1:
+        larger = (
+            " For a batch N times as large multiply train_dataloader.batch_size by N and set "
+            "model.num_chunks=N."
+        )
+        raise UserValueError(
+            "optim_wrapper.accumulative_counts must be 1 in pre-training, where queues, targets "
+            f"and freezing count whole updates, but got {counts!r}; leave it out."
+            f"{larger if method.takes_num_chunks else ''}"
+        )
+    num_chunks = cfg.model.get("num_chunks", 1)
+    if not isinstance(num_chunks, int) or num_chunks < 1:
+        raise UserValueError(f"model.num_chunks must be an integer >= 1, but got {num_chunks!r}.")
+    if num_chunks > 1 and not method.takes_num_chunks:
+        raise UserValueError(
+            f"model.num_chunks must be 1 for {method.__name__}, which needs its whole batch at "
+            f"once, but got {num_chunks}; leave it out, and lower train_dataloader.batch_size if "
+            "there is not enough memory."
+        )
+    if isinstance(batch_size, int) and batch_size % num_chunks:
+        raise UserValueError(
+            "train_dataloader.batch_size must be a multiple of model.num_chunks, "
+            f"but got {batch_size} and {num_chunks}; change one of them."
+        )
 
 
 def _check_layouts(cfg: Config, loader: Mapping) -> None:
@@ -96,12 +112,14 @@ def use_compile(cfg: Config) -> None:
     """Turn on what a pre-training can compile.
 
     Raises:
-        ValueError: Another model than a ``PretrainingModel``.
+        ValueError: Another model than a ``PretrainingModel`` that takes ``compile_backbone``.
     """
-    if not is_pretraining(cfg):
+    method = pretraining_class(cfg)
+    if method is None or not method.takes_compile_backbone:
+        kind = (cfg.get("model") or {}).get("type")
         raise UserValueError(
-            f"--compile is for pre-training, but {cfg.filename} trains "
-            f"{(cfg.get('model') or {}).get('type')}; leave it out."
+            "--compile is for pre-training methods that take compile_backbone, such as SSPRL, but "
+            f"{cfg.filename} trains {kind}; leave it out."
         )
     cfg.model.compile_backbone = True
     cfg.model.data_preprocessor = {**(cfg.model.get("data_preprocessor") or {}), "compile": True}

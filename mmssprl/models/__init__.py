@@ -5,7 +5,7 @@ import mmpretrain.models  # noqa: F401
 from .feature_queue import FeatureQueue
 from .multi_head_neck import MultiHeadNeck
 from .multi_label import MultiLabelClassifier, MultiLabelLoss
-from .protocol import LossTerm, PretrainingModel, is_pretraining
+from .protocol import LossTerm, PretrainingModel, is_pretraining, pretraining_class
 from .prototypes import CorrelationLearner, Prototypes
 from .pyramid_preprocessor import PyramidPreprocessor
 from .sinkhorn_head import SinkhornHead
@@ -25,4 +25,5 @@ __all__ = [
     "SinkhornHead",
     "crop_features",
     "is_pretraining",
+    "pretraining_class",
 ]

@@ -2,12 +2,11 @@
 
 A new method is one file beside this one: a registered class that extends ``PretrainingModel``.
 Everything but ``loss`` has a default, which is right for a method without queues and epochs of its
-own. A method that can be compiled takes ``compile_backbone``, one that can divide its batch takes
-``num_chunks``: the command line sets these fields of the config by name.
+own, which sees its whole batch at once and is not compiled.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from mmengine.config import Config
 from mmpretrain.models import BaseSelfSupervisor
@@ -46,10 +45,18 @@ class PretrainingModel(BaseSelfSupervisor):
     Attributes:
         backbone: Written to its own file at the end of a training, and exported.
         layout: The views that the data pipeline cuts for the model; None: not ``PyramidCrop``'s.
+        takes_num_chunks: Whether the class has the argument ``num_chunks``, parts in which the
+            backbone sees a batch. A method refuses it if parts would change it: momentum encoders,
+            queues and groups of BatchNorm count whole updates.
+        takes_compile_backbone: Whether the class has the argument ``compile_backbone``.
+        num_chunks: The parts of this model.
     """
 
+    takes_num_chunks: ClassVar[bool] = False
+    takes_compile_backbone: ClassVar[bool] = False
     backbone: Any  # nn.Module
     layout: ViewLayout | None = None
+    num_chunks: int = 1
 
     def on_epoch_length(self, num_iters: int) -> None:
         """Hear how many iterations an epoch has; called before the first step."""
@@ -62,6 +69,14 @@ class PretrainingModel(BaseSelfSupervisor):
 
     def after_checkpoint(self) -> None:
         """Free what :meth:`before_checkpoint` collected; every rank calls it."""
+
+    def checkpoint_bytes(self, num_ranks: int) -> int:
+        """Return the size of the model's state in a checkpoint of a run of so many processes.
+
+        What :meth:`before_checkpoint` brings from other ranks is part of it, and is not there when
+        this is asked.
+        """
+        return sum(value.nbytes for value in self.state_dict().values())
 
     def health(self) -> dict[str, float | Tensor]:
         """Return scalars for the log about the state after this step, from what is at hand.
@@ -76,10 +91,15 @@ class PretrainingModel(BaseSelfSupervisor):
         return {}
 
 
-def is_pretraining(cfg: Config) -> bool:
-    """Whether the config trains a ``PretrainingModel``."""
+def pretraining_class(cfg: Config) -> type[PretrainingModel] | None:
+    """Return the ``PretrainingModel`` that a config trains, None if it trains anything else."""
     model = cfg.get("model")
     kind: Any = model.get("type") if isinstance(model, Mapping) else None
     if isinstance(kind, str):
         kind = MODELS.get(kind)
-    return isinstance(kind, type) and issubclass(kind, PretrainingModel)
+    return kind if isinstance(kind, type) and issubclass(kind, PretrainingModel) else None
+
+
+def is_pretraining(cfg: Config) -> bool:
+    """Whether the config trains a ``PretrainingModel``."""
+    return pretraining_class(cfg) is not None

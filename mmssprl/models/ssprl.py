@@ -56,6 +56,8 @@ class SSPRL(PretrainingModel):
         ValueError: ``num_chunks < 1``.
     """
 
+    takes_num_chunks = True
+    takes_compile_backbone = True
     layout: ViewLayout
 
     def __init__(
@@ -142,6 +144,14 @@ class SSPRL(PretrainingModel):
         """Free the queues of the other ranks."""
         for queue in filter(None, self.head.queues):
             queue.release_ranks()
+
+    def checkpoint_bytes(self, num_ranks: int) -> int:
+        """Add the queues of all ranks: each has its own, and the checkpoint holds them all."""
+        num_bytes = super().checkpoint_bytes(num_ranks)
+        if num_ranks > 1:
+            queues = filter(None, self.head.queues)
+            num_bytes += num_ranks * sum(queue.features.nbytes for queue in queues)
+        return num_bytes
 
     def health(self) -> dict[str, float | Tensor]:
         """Return what is configured of 'frozen', 'queue_fill' and 'queues_in_use'.

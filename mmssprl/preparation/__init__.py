@@ -5,9 +5,7 @@ Each data set is a module with ``TREE``, the files that it wants below ``root``,
 images and categories than the official ones are right too. ``voc12aug`` also has ``convert``.
 """
 
-from mmssprl.preparation import coco, imagenet, voc07, voc12aug
 from mmssprl.preparation.finding import OK, Finding, format_remedies, format_table
+from mmssprl.preparation.run import DATA_SETS, prepare
 
-DATA_SETS = {"coco": coco, "voc07": voc07, "voc12aug": voc12aug, "imagenet": imagenet}
-
-__all__ = ["DATA_SETS", "OK", "Finding", "format_remedies", "format_table"]
+__all__ = ["DATA_SETS", "OK", "Finding", "format_remedies", "format_table", "prepare"]

@@ -2,11 +2,11 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+
+from torch import Tensor
 
 from ..functional.phases import OPTIMIZER
-from ..models import FeatureQueue
 from ..profiling.machine import peak_bytes, reset_peak_bytes, usable_cores
 from ..profiling.profile import typical
 from ..profiling.saved_bytes import saved_bytes
@@ -33,7 +33,7 @@ class PaceHook(MeasuringHook):
     def steps(self, batches: Iterator[dict]) -> Iterator[dict]:
         """Yield few images, and then as many as let the timed steps end in ``TIME_LIMIT_S``."""
         full = self.loader.batch_size
-        unit = min(full, max(2, getattr(self.model, "num_chunks", 1)))
+        unit = min(full, max(2, self.model.num_chunks))
 
         def batch(images: int) -> dict:
             return {"inputs": [part[:images] for part in next(batches)["inputs"]]}
@@ -68,23 +68,15 @@ class PaceHook(MeasuringHook):
             batch_size=full,
             memory_bytes=peak_bytes(self.device) + more_bytes,
             checkpoint_bytes=self._checkpoint_bytes(),
-            backbone_bytes=_num_bytes(self.model.backbone.state_dict().values()),
+            backbone_bytes=sum(value.nbytes for value in self.model.backbone.state_dict().values()),
             device=self.device,
             cores=cores,
             load=os.getloadavg()[0],
         )
 
     def _checkpoint_bytes(self) -> int:
-        state = self.runner.optim_wrapper.optimizer.state.values()
-        num_bytes = _num_bytes(self.model.state_dict().values())
-        num_bytes += _num_bytes(value for of_param in state for value in of_param.values())
-        if self.num_devices > 1:
-            # Each process has queues of its own, and the checkpoint holds them all.
-            queues = [m for m in self.model.modules() if isinstance(m, FeatureQueue)]
-            num_bytes += self.num_devices * _num_bytes(queue.features for queue in queues)
-        return num_bytes
-
-
-def _num_bytes(values: Iterable[Any]) -> int:
-    """Bytes of the tensors among the values."""
-    return sum(getattr(value, "nbytes", 0) for value in values)
+        # AdamW counts its steps in tensors, other optimizers in numbers.
+        of_parameters = self.runner.optim_wrapper.optimizer.state.values()
+        values = [value for state in of_parameters for value in state.values()]
+        num_bytes = sum(value.nbytes for value in values if isinstance(value, Tensor))
+        return num_bytes + self.model.checkpoint_bytes(self.num_devices)

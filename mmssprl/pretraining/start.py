@@ -2,17 +2,83 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmengine.config import Config
 
 from ..engine.launch import prepare_train_config, run
-from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
+from ..errors import (
+    UserFileExistsError,
+    UserFileNotFoundError,
+    UserRuntimeError,
+    UserValueError,
+)
+from ..outputs import write_whole
 from ..shipped import shipped
-from . import pace
-from .forecast import Forecast
+from . import forecast, pace
+from .config import describe, make_config
 from .recipe import Recipe
+
+
+def pretrain(
+    images: str,
+    work_dir: str | Path | None = None,
+    *,
+    resume: bool = False,
+    yes: bool = False,
+    verbose: bool = False,
+    log: Callable[[str], object] = print,
+    **options: Any,
+) -> Path | None:
+    """Train on a folder of images with a recipe that suits them, or go on with such a training.
+
+    Args:
+        images: Folder of images or of tar files, or one tar file.
+        work_dir: Folder of the run; None takes work_dirs/pretrain_<name of ``images``>.
+        resume: Go on with the run in the work dir, with the config that it holds.
+        yes: Start even if it takes more than 12 h on a CPU.
+        verbose: Show the environment, the config and the hooks too.
+        log: Receives what the run will be and what it will take.
+        options: Of ``make_config``, for a new run only.
+
+    Returns:
+        The backbone's weights. None if a person at the terminal finds the run too long; then
+        nothing was written.
+
+    Raises:
+        FileExistsError: A new run, and the work dir holds files.
+        FileNotFoundError: No such images, or no run to go on with.
+        ValueError: Images or an option that nothing can be trained with, or options for a run that
+            has a recipe.
+        RuntimeError: A run too long for a CPU, and nobody there to be asked; too little memory; or
+            processes that failed.
+    """
+    folder = Path(work_dir or f"work_dirs/pretrain_{Path(images).resolve().name}")
+    if resume:
+        config = config_of_run(folder, images)
+        if options:
+            flags = ", ".join("--" + name.replace("_", "-") for name in options)
+            raise UserValueError(
+                f"--resume takes the recipe from {config}; leave {flags} out, or start a new run."
+            )
+    else:
+        refuse_used(folder)
+        cfg, recipe, usable = make_config(images, **options)
+        log("\n".join([describe(recipe, images), *(f"warning: {w}" for w in usable.warnings)]))
+        log("timing some steps ...")
+        expected = forecast_run(cfg, recipe)
+        log(expected.line)
+        if not forecast.may_start(expected, yes=yes):
+            return None
+        config = folder / f"ssprl_{recipe.backbone}.py"
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(config, cfg.pretty_text)
+        log(f"config: {config}")
+    train(config, folder, resume=resume, verbose=verbose)
+    return folder / f"{config.stem}_backbone.pth"
 
 
 def refuse_used(work_dir: Path) -> None:
@@ -46,9 +112,9 @@ def config_of_run(work_dir: Path, images: str) -> Path:
     return configs[0]
 
 
-def forecast_run(cfg: Config, recipe: Recipe) -> Forecast:
+def forecast_run(cfg: Config, recipe: Recipe) -> forecast.Forecast:
     """Time some steps of a run, and multiply."""
-    return Forecast(
+    return forecast.Forecast(
         pace.measure_pace(cfg, amp=torch.cuda.is_available(), num_devices=recipe.num_devices),
         epochs=recipe.epochs,
         steps_per_epoch=recipe.steps_per_epoch,
@@ -56,17 +122,27 @@ def forecast_run(cfg: Config, recipe: Recipe) -> Forecast:
     )
 
 
-def train(config: Path, work_dir: Path, *, resume: bool, verbose: bool) -> int:
-    """Train on all GPUs, one process for each, or here on a CPU; returns the exit code."""
+def train(config: Path, work_dir: Path, *, resume: bool, verbose: bool) -> None:
+    """Train on all GPUs, one process for each, or here on a CPU.
+
+    Raises:
+        RuntimeError: One of several processes failed.
+    """
     num_gpus = torch.cuda.device_count()
     if num_gpus > 1:
         command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={num_gpus}"]
         command += ["--standalone", str(shipped("tools/train.py")), str(config)]
         command += ["--work-dir", str(work_dir), "--launcher", "pytorch", "--amp"]
         command += ["--resume"] * resume + ["--verbose"] * verbose
-        return subprocess.run(command).returncode
+        status = subprocess.run(command).returncode
+        if status:
+            raise UserRuntimeError(
+                f"all {num_gpus} processes must end without an error, but torch.distributed.run "
+                f"ended with exit code {status}; see the first error above, mend it, and go on "
+                "by --resume."
+            )
+        return
     cfg = prepare_train_config(
         config, work_dir=work_dir, resume="auto" if resume else None, amp=num_gpus > 0
     )
     run(cfg, "train")
-    return 0

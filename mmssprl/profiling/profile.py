@@ -204,7 +204,7 @@ class ProfilingHook(MeasuringHook):
             num_processes=get_world_size(),
             num_workers=loader.num_workers,
             num_small=getattr(self.model.layout, "num_small", 0),
-            num_chunks=getattr(self.model, "num_chunks", 1),
+            num_chunks=self.model.num_chunks,
             is_frozen=bool(health.get("frozen", False)),
             queues_wait=health.get("queues_in_use", 1) < 1,
             precision=str(wrapper.cast_dtype).removeprefix("torch.") if is_amp else "float32",

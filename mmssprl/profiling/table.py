@@ -5,7 +5,7 @@ from math import ceil
 from pathlib import Path
 
 from ..functional.phases import AUGMENT, COMMUNICATION, COPY, OPTIMIZER, SINKHORN
-from ..tables import csv_table
+from ..tables import aligned_pairs, csv_table, markdown_table
 from .loader_phases import DECODE
 from .result import BACKBONE, HEADS, Profile, Row, dominant
 
@@ -28,14 +28,12 @@ _HINTS = {
 
 def format_profile(profile: Profile) -> str:
     """Return the table, the figures below it, how they were measured, and the advice."""
-    lines = [f"{'':<24}{'ms/image':>12}{'ms/step':>12}{'% of step':>11}"]
-    for part, title in (
-        ("loader", "loader, CPU time of a core"),
-        ("step", "step, wall time"),
-    ):
-        rows = [row for row in profile.rows if row.part == part]
-        lines += [title, *(_line(row, profile) for row in rows)]
-        lines.append(_line(_sum(rows), profile))
+    rows = []
+    for part, title in (("loader", "loader, CPU time"), ("step", "step, wall time")):
+        of_part = [row for row in profile.rows if row.part == part]
+        cells = [_cells(row, profile) for row in [*of_part, _sum(of_part)]]
+        rows += [[title, *cells[0]], *(["", *rest] for rest in cells[1:])]
+    heads = ["", "", "ms/image", "ms/step", "% of step"]
     count = profile.setting.num_processes
     of_all, of_each = (f" of {count} processes", " of each process") if count > 1 else ("", "")
     figures = {
@@ -49,7 +47,7 @@ def format_profile(profile: Profile) -> str:
         "measured": _how(profile),
         "advice": advise(profile),
     }
-    return "\n".join([*lines, "", *(f"{name:<14}{text}" for name, text in figures.items())])
+    return f"{markdown_table(heads, rows, num_left=2)}\n\n{aligned_pairs(figures)}"
 
 
 def format_csv(profile: Profile) -> str:
@@ -92,11 +90,10 @@ def _sum(rows: Sequence[Row]) -> Row:
     return Row(rows[0].part, "sum", *map(sum, numbers))
 
 
-def _line(row: Row, profile: Profile) -> str:
-    start = f"  {row.name:<22}"
+def _cells(row: Row, profile: Profile) -> list[str]:
     if row.name == COMMUNICATION and profile.setting.num_processes == 1:
-        return f"{start}{0:>12}{0:>12}{0:>11}  one process"
-    return f"{start}{row.ms_per_image:>12.2f}{row.ms_per_step:>12.2f}{row.percent:>11.1f}"
+        return [f"{row.name} (one process)", "0", "0", "0"]
+    return [row.name, f"{row.ms_per_image:.2f}", f"{row.ms_per_step:.2f}", f"{row.percent:.1f}"]
 
 
 def _how(profile: Profile) -> str:

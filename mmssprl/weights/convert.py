@@ -64,7 +64,7 @@ class ConvertReport:
 def convert_weights(
     file: str | Path,
     source: str,
-    out: str | Path,
+    out: str | Path | None = None,
     *,
     config: str | Path | None = None,
     force: bool = False,
@@ -78,7 +78,7 @@ def convert_weights(
     Args:
         file: What ``torch.save`` or safetensors wrote, or detectron2's ``.pkl``.
         source: Key of ``SOURCES``; ``'auto'`` decides by the keys.
-        out: The ``.pth`` file to write.
+        out: The ``.pth`` file to write; None takes ``default_out``.
         config: Config of the whole model, for released SS-PRL only; None takes the released
             recipe on COCO.
         force: Replace ``out`` and the config beside it.
@@ -89,7 +89,7 @@ def convert_weights(
         ValueError: An unreadable file, an unknown layout, values that are not finite, or tensors
             that do not fill the network, all of it and nothing else.
     """
-    file, out = Path(file), Path(out)
+    file, out = Path(file), Path(out or default_out(file))
     beside = out.with_suffix(".py")
     if out.suffix != ".pth" or out.resolve() == file.resolve():
         raise UserValueError(
@@ -140,6 +140,13 @@ def convert_weights(
         weights=out,
         config=beside,
     )
+
+
+def default_out(file: str | Path) -> Path:
+    """Name the output: a folder of its own, so that one config lies beside the weights."""
+    name = re.sub(r"(\.(tar|pth|pt|pkl|bin|safetensors))+$", "", Path(file).name)
+    stem = re.sub(r"[^\w-]", "_", name)
+    return Path("work_dirs/converted") / stem / f"{stem}.pth"
 
 
 def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from mmssprl.cli import build_parser, main
-from mmssprl.cli.convert import SOURCES, default_out, format_report
+from mmssprl.cli.convert import SOURCES, format_report
 from mmssprl.weights import ConvertReport, key_tables
 
 REPORT = """\
@@ -76,20 +76,6 @@ def test_config_reaches_the_conversion(file, capsys):
 def test_offers_every_source():
     assert set(SOURCES) == set(key_tables.SOURCES)
     assert len(SOURCES) == len(set(SOURCES)) == 11
-
-
-@pytest.mark.parametrize(
-    ("name", "stem"),
-    [
-        ("w.pth", "w"),
-        ("a/b/swav_800ep_pretrain.pth.tar", "swav_800ep_pretrain"),
-        ("R-50.pkl", "R-50"),
-        ("densecl_1.6k.safetensors", "densecl_1_6k"),
-        ("no_suffix", "no_suffix"),
-    ],
-)
-def test_names_a_folder_of_its_own(name, stem):
-    assert default_out(name).as_posix() == f"work_dirs/converted/{stem}/{stem}.pth"
 
 
 def test_the_whole_model_is_trained_next(tmp_path):

@@ -1,5 +1,7 @@
 """The config that `pretrain` makes of its options, and what it says and asks before it trains."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from mmengine.config import Config
@@ -22,7 +24,7 @@ def photos(tmp_path_factory):
 
 def config_of(photos, work_dir, monkeypatch, *options):
     """The config written for a run that is not started."""
-    monkeypatch.setattr(start, "train", lambda *arguments, **options: 0)
+    monkeypatch.setattr(start, "train", lambda *arguments, **options: None)
     stub_pace(monkeypatch)
     arguments = ["pretrain", str(photos), "--work-dir", str(work_dir), "--backbone", "resnet18"]
     assert main([*arguments, *options]) == 0
@@ -79,7 +81,6 @@ def long_run(photos, tmp_path, monkeypatch):
 
     def train(*arguments, **options):
         started.append((*arguments, options))
-        return 0
 
     monkeypatch.setattr(start, "train", train)
     monkeypatch.setattr("sys.stdin", None)
@@ -130,6 +131,21 @@ def test_a_used_work_dir_is_refused_before_anything_is_timed(long_run, tmp_path,
     assert main(arguments) == 2
     assert "go on with its run by --resume" in capsys.readouterr().err
     assert asked == []
+
+
+def test_processes_that_fail_are_told_in_one_line(photos, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    stub_pace(monkeypatch, device="cuda")
+    commands = []
+
+    def fail(command):
+        commands.append(command)
+        return SimpleNamespace(returncode=3)
+
+    monkeypatch.setattr(start.subprocess, "run", fail)
+    assert main(["pretrain", str(photos), "--work-dir", str(tmp_path / "run")]) == 2
+    assert "all 2 processes must end without an error, but" in capsys.readouterr().err
+    assert "--nproc_per_node=2" in commands[0]
 
 
 @pytest.mark.parametrize(("count", "size", "reason"), [(3, (64, 48), "has 3:"), (40, (1, 1), "40")])

@@ -141,7 +141,7 @@ def test_pretrain_refuses_a_used_work_dir_and_resumes_it(pretrained, scenes, cap
     assert main([*resume, str(pretrained)]) == 2
     assert "--resume goes on with the run's own images" in capsys.readouterr().err
     assert main([*resume, images, "--epochs", "4"]) == 2
-    assert "leave --epochs, --batch-size" in capsys.readouterr().err
+    assert "leave --epochs out, or start a new run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

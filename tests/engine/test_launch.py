@@ -115,7 +115,7 @@ def test_amp_refuses_a_custom_wrapper_and_the_cpu(config, monkeypatch):
 
 def test_compile_needs_a_pre_training(config, tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", sys.executable)  # asked for, but not called: nothing is built
-    with pytest.raises(ValueError, match=r"pre-training, but .*toy\.py trains ToyModel"):
+    with pytest.raises(ValueError, match=r"such as SSPRL, but .*toy\.py trains ToyModel"):
         prepare_train_config(config, compile=True)
     path = tmp_path / "ssprl.py"
     path.write_text(config.read_text() + 'model = dict(type="SSPRL")\n')

@@ -2,6 +2,7 @@
 
 import importlib.util
 
+import agreement  # noqa: F401  registers a method that takes neither parts nor compilation
 import pytest
 import torch
 from mmengine.config import Config
@@ -53,6 +54,18 @@ def test_chunks_divide_the_batch():
 def test_chunks_are_a_number(value):
     with pytest.raises(ValueError, match=f"num_chunks must be an integer >= 1, but got {value!r}"):
         check_pretraining(config(**{"model.num_chunks": value}))
+
+
+def test_a_method_that_needs_its_whole_batch_refuses_parts_of_it():
+    cfg = config(**{"model.type": "Agreement", "model.num_chunks": 1})
+    check_pretraining(cfg)
+    cfg.model.num_chunks = 2
+    message = r"num_chunks must be 1 for Agreement, which needs its whole .* but got 2; leave it"
+    with pytest.raises(ValueError, match=message):
+        check_pretraining(cfg)
+    accumulated = {"model.type": "Agreement", "optim_wrapper.accumulative_counts": 4}
+    with pytest.raises(ValueError, match=r"accumulative_counts must be 1 .* leave it out\.$"):
+        check_pretraining(config(**accumulated))
 
 
 @pytest.mark.parametrize("kind", ["PyramidCrop", "mmssprl.PyramidCrop", PyramidCrop])
@@ -120,5 +133,6 @@ def test_compile_is_for_pretraining(without):
         "compile_backbone": True,
         "data_preprocessor": {"compile": True},
     }
-    with pytest.raises(ValueError, match="but own.py trains MultiLabelClassifier; leave it out"):
-        use_compile(config(**{"model.type": "MultiLabelClassifier"}))
+    for other in ("MultiLabelClassifier", "Agreement"):
+        with pytest.raises(ValueError, match=f"but own.py trains {other}; leave it out"):
+            use_compile(config(**{"model.type": other}))

@@ -107,3 +107,17 @@ def test_pool():
     assert pool(torch.ones(2, 3)).tolist() == [[1.0] * 3] * 2
     with pytest.raises(ValueError, match=r"got \(2, 5, 3\); for a ViT set out_type='avg_featmap'"):
         pool((torch.zeros(2, 5, 3),))
+
+
+def test_tells_the_size_of_its_checkpoint_with_the_queues_of_all_ranks(monkeypatch):
+    cfg = model_cfg(*BACKBONES["resnet18"], queue_length=7, patch_queue_length=[5])
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        model = MODELS.build(cfg)
+    monkeypatch.setattr("mmengine.dist.all_gather", lambda features: [features] * 3)
+    for num_ranks in (1, 3):
+        monkeypatch.setattr("mmengine.dist.get_world_size", lambda count=num_ranks: count)
+        expected = model.checkpoint_bytes(num_ranks)
+        model.before_checkpoint()
+        assert sum(value.nbytes for value in model.state_dict().values()) == expected
+        model.after_checkpoint()
+    assert expected - model.checkpoint_bytes(1) == 3 * 2 * (7 + 5) * 8 * 4  # ranks views rows D b

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from dataclasses import replace
 
 import pytest
@@ -39,16 +40,22 @@ class TestProfile:
 
     def test_table(self):
         text = format_profile(PROFILE)
-        lines = text.splitlines()
-        cells = {line[:24].strip(): line.split()[-3:] for line in lines if line.startswith("  ")}
-        assert cells["augment"] == ["4.75", "19.00", "9.5"]
-        assert cells["heads"] == ["12.50", "50.00", "25.0"]
-        assert [line.split() for line in lines if line.startswith("  sum")] == [
+        table, below = text.split("\n\n")
+        lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
+        cells = [line[1:] for line in lines]
+        assert ["augment", "4.75", "19.00", "9.5"] in cells
+        assert ["heads", "12.50", "50.00", "25.0"] in cells
+        assert [line for line in cells if line[0] == "sum"] == [
             ["sum", "12.00", "48.00", "24.0"],
             ["sum", "50.00", "200.00", "100.0"],
         ]
-        assert "  communication                    0           0          0  one process" in lines
-        figures = {line[:14].strip(): line[14:] for line in lines[lines.index("") + 1 :]}
+        assert ["communication (one process)", "0", "0", "0"] in cells
+        titles = {line[0]: line[1] for line in lines[2:] if line[0]}
+        assert titles == {
+            "loader, CPU time": "read and decode",
+            "step, wall time": "copy to the device",
+        }
+        figures = dict(re.split("  +", line, maxsplit=1) for line in below.splitlines())
         assert figures["step"] == "20 images/s"
         assert figures["loader"] == "100 images/s per core"
         assert figures["loader cores"] == "0.2 keep up with the step"

@@ -7,6 +7,7 @@ import torch
 import torchvision
 
 from mmssprl.weights import convert_weights, find_config, load_backbone
+from mmssprl.weights.convert import default_out
 from mmssprl.weights.key_tables import LAYOUTS, SOURCES
 
 # Layout: file, what the project saves, a source, and the parts left out, counted by hand.
@@ -268,3 +269,17 @@ class TestRefusals:
             assert (tmp_path / existing).read_bytes() != b"mine"
             (tmp_path / "out.pth").unlink()
             (tmp_path / "out.py").unlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("w.pth", "w"),
+        ("a/b/swav_800ep_pretrain.pth.tar", "swav_800ep_pretrain"),
+        ("R-50.pkl", "R-50"),
+        ("densecl_1.6k.safetensors", "densecl_1_6k"),
+        ("no_suffix", "no_suffix"),
+    ],
+)
+def test_names_a_folder_of_its_own(name, stem):
+    assert default_out(name).as_posix() == f"work_dirs/converted/{stem}/{stem}.pth"

@@ -17,23 +17,12 @@ from mmssprl.datasets.scenes import SCENE_CATEGORIES  # noqa: E402
 data_root = "data/scenes/voc/VOC2007"
 classes = ("background", *SCENE_CATEGORIES)
 background_weight = 0.1  # in the loss; with 1.0 nearly everything is called background
-crop_size = (_base_.crop_px, _base_.crop_px)
 
-train_pipeline = [
-    dict(type="LoadImageFromFile"),
-    dict(type="LoadAnnotations"),
-    dict(type="RandomResize", scale=crop_size, ratio_range=(1.0, 1.5), keep_ratio=True),
-    dict(type="RandomCrop", crop_size=crop_size),
-    dict(type="RandomFlip", prob=0.5),
-    dict(type="PackSegInputs"),
-]
-val_pipeline = _base_.val_pipeline
-val_pipeline[1]["scale"] = crop_size  # of Resize
 class_weight = [background_weight] + [1.0] * len(SCENE_CATEGORIES)
 model = dict(
     decode_head=dict(num_classes=len(classes), loss_decode=dict(class_weight=class_weight))
 )
 data = dict(type="BaseSegDataset", data_root=data_root, metainfo=dict(classes=classes))
-train_dataloader = dict(dataset=dict(data, pipeline=train_pipeline))
-val_dataloader = dict(batch_size=8, dataset=dict(data, pipeline=val_pipeline))
+train_dataloader = dict(dataset=data)
+val_dataloader = dict(batch_size=8, dataset=data)
 test_dataloader = val_dataloader

@@ -13,18 +13,12 @@ _base_ = ["../../_base_/fcn_d8_small.py"]
 data_root = "data/voc128/VOC2007"
 short_side_px = 128
 max_iters = 200
-crop_size = (_base_.crop_px, _base_.crop_px)
 scale_px = (4 * short_side_px, short_side_px)
 
-train_pipeline = [
-    dict(type="LoadImageFromFile"),
-    dict(type="LoadAnnotations"),
-    dict(type="RandomResize", scale=scale_px, ratio_range=(0.75, 1.5), keep_ratio=True),
-    dict(type="RandomCrop", crop_size=crop_size, cat_max_ratio=0.75),
-    dict(type="RandomFlip", prob=0.5),
-    dict(type="PhotoMetricDistortion"),
-    dict(type="PackSegInputs"),
-]
+train_pipeline = _base_.train_pipeline
+train_pipeline[2].update(scale=scale_px, ratio_range=(0.75, 1.5))  # of RandomResize
+train_pipeline[3]["cat_max_ratio"] = 0.75  # of RandomCrop
+train_pipeline.insert(5, dict(type="PhotoMetricDistortion"))  # after RandomFlip
 val_pipeline = _base_.val_pipeline
 val_pipeline[1]["scale"] = scale_px  # of Resize
 train_dataloader = dict(dataset=dict(data_root=data_root, pipeline=train_pipeline))

@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 import torch
 
-from tools.speed.step.counters import OperatorCounter, SyncCounter
+from mmssprl.functional.phases import COMMUNICATION, SINKHORN
+from tools.speed.step.counters import HEADS, OperatorCounter, SyncCounter
 
 
 def test_operator_counter_leaves_views_and_allocations_out():
@@ -14,9 +15,9 @@ def test_operator_counter_leaves_views_and_allocations_out():
     with counter:
         b = torch.empty(3, 3).copy_(a.detach()).view(9)[None].t()  # copy_
         loss = (a.view(9) * b.reshape(-1)).sum()  # mul, sum
-        with counter.during("other"):
+        with counter.phase(SINKHORN), counter.phase(COMMUNICATION):
             loss.backward()  # ones_like, mul
-    assert Counter(counter.take()) == {"heads": 3, "other": 2}
+    assert Counter(counter.take()) == {HEADS: 3, SINKHORN: 2}
 
 
 def waits():

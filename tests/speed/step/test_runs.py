@@ -4,11 +4,13 @@ import pytest
 from mmengine.hooks import Hook
 
 from mmssprl.engine.unwrap import unwrap
+from mmssprl.functional.phases import AUGMENT, OPTIMIZER, SINKHORN
 from mmssprl.models import SinkhornHead
 from mmssprl.registry import HOOKS
 from tools.speed.common.counts import parameter_counts
 from tools.speed.common.models import build_model, shipped_config
 from tools.speed.step import rows
+from tools.speed.step.counters import HEADS
 from tools.speed.step.runs import (
     collectives_per_step,
     operators_outside_backbone,
@@ -17,7 +19,7 @@ from tools.speed.step.runs import (
 )
 
 # Counted today; lower them when a change needs fewer. None may depend on the batch.
-MOST_OPERATORS = {"heads": 323, "sinkhorn": 96, "optimizer": 25}
+MOST_OPERATORS = {HEADS: 323, SINKHORN: 96, OPTIMIZER: 25}
 MOST_AUGMENTING = {28: 658, 34: 877}  # 219 for each backbone pass, and 1
 
 
@@ -37,10 +39,10 @@ class StateRecorder(Hook):
 def test_operators_outside_the_backbone(num_crops):
     cfg = run_config(num_crops)
     found = operators_outside_backbone(cfg, batch_size=2)
-    most = {**MOST_OPERATORS, "augment": MOST_AUGMENTING[num_crops]}
+    most = {**MOST_OPERATORS, AUGMENT: MOST_AUGMENTING[num_crops]}
     assert found.keys() == most.keys()
-    for phase, number in found.items():
-        assert 0 < number <= most[phase], (phase, number)
+    for part, number in found.items():
+        assert 0 < number <= most[part], (part, number)
     larger = operators_outside_backbone(cfg, batch_size=5)
     assert larger == found
 
@@ -83,11 +85,11 @@ def test_a_read_in_the_step_is_found(monkeypatch):
 def test_collectives_of_a_step():
     cfg = run_config(28, train_dataloader__batch_size=1)
     found = collectives_per_step(cfg)
-    sinkhorn = [c for c in found if c.phase == "sinkhorn"]
+    sinkhorn = [c for c in found if c.part == SINKHORN]
     # One per iteration: float32 sums of both views over 300, 150 and 150 prototypes.
     assert [c.num_bytes for c in sinkhorn] == [4 * 2 * (300 + 150 + 150)] * 3
     assert len(sinkhorn) <= 4  # C10
-    others = [c for c in found if c.phase != "sinkhorn"]
+    others = [c for c in found if c.part != SINKHORN]
     assert {c.name for c in others} == {"allreduce_"}
     assert sum(c.num_bytes for c in others) == parameter_counts(cfg)["gradient_bytes"]
 

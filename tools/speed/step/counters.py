@@ -13,13 +13,22 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from mmssprl.functional.phases import AUGMENT, OPTIMIZER, SINKHORN
+
+HEADS = "heads"
+"""Pooling, neck, losses and their backward; of a whole model the backbone too."""
+
 
 class PhaseCounter(TorchDispatchMode):
-    """Hands every operator to ``see``, which counts it to the phase of the step."""
+    """Hands every operator to ``see``, which counts it to a part of the step.
+
+    A clock of ``functional.phases``, for which a step has four parts: augmentation, Sinkhorn and
+    optimizer with all that happens inside, and ``HEADS``, the rest.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.phase = "heads"
+        self.part = HEADS
         self._found: list[Any] = []
 
     def __torch_dispatch__(
@@ -39,32 +48,27 @@ class PhaseCounter(TorchDispatchMode):
         return found
 
     @contextmanager
-    def during(self, phase: str) -> Iterator[None]:
-        """Count to ``phase`` in here."""
-        before, self.phase = self.phase, phase
+    def phase(self, name: str) -> Iterator[None]:
+        """Count to ``name`` in here if it is one of the parts."""
+        before = self.part
+        if name in (AUGMENT, SINKHORN, OPTIMIZER):
+            self.part = name
         try:
             yield
         finally:
-            self.phase = before
+            self.part = before
 
-    def attribute(self, owner: Any, name: str, phase: str) -> Any:
-        """Patch: count the calls of ``owner.name`` to ``phase``."""
-        function = getattr(owner, name)
-
-        def called(*args: Any, **kwargs: Any) -> Any:
-            with self.during(phase):
-                return function(*args, **kwargs)
-
-        return mock.patch.object(owner, name, called)
+    def go_on_as(self, name: str) -> None:
+        """Go on with the part: the backward pass is not divided."""
 
 
 class OperatorCounter(PhaseCounter):
-    """Lists the phase of each operator that computes; views and allocations launch nothing."""
+    """Lists the part of each operator that computes; views and allocations launch nothing."""
 
     def see(self, func: Any, name: str, args: Sequence, result: Any) -> None:
         """List an operator unless it launches nothing."""
         if not func.is_view and name not in _LAUNCH_NOTHING:
-            self._found.append(self.phase)
+            self._found.append(self.part)
 
 
 _LAUNCH_NOTHING = {
@@ -115,11 +119,11 @@ def _has_mask(indices: Sequence[Tensor | None]) -> bool:
 
 
 class Collective(NamedTuple):
-    """One collective: its operator, what this rank sends, and the phase of the step."""
+    """One collective: its operator, what this rank sends, and the part of the step."""
 
     name: str
     num_bytes: int
-    phase: str
+    part: str
 
 
 class CollectiveCounter(PhaseCounter):
@@ -132,4 +136,4 @@ class CollectiveCounter(PhaseCounter):
             sent = args[1] if "gather" in name and func.namespace == "c10d" else args[0]
             tensors = [leaf for leaf in tree_leaves(sent) if isinstance(leaf, Tensor)]
             num_bytes = sum(tensor.nbytes for tensor in tensors)
-            self._found.append(Collective(name, num_bytes, self.phase))
+            self._found.append(Collective(name, num_bytes, self.part))

@@ -10,6 +10,8 @@ from typing import Any
 from mmengine.config import Config
 from mmengine.logging import MMLogger
 
+from mmssprl.functional.phases import SINKHORN
+
 from ..common.clock import one_thread
 from ..common.counts import activation_bytes, flops_per_image, parameter_counts
 from ..common.gates import Row, measured
@@ -88,7 +90,7 @@ def _sync_row() -> Row:
 
 def _collective_row() -> Row:
     collectives = collectives_per_step(run_config(28, train_dataloader__batch_size=1))
-    sinkhorn = [c.num_bytes for c in collectives if c.phase == "sinkhorn"]
+    sinkhorn = [c.num_bytes for c in collectives if c.part == SINKHORN]
     num_others = len(collectives) - len(sinkhorn)
     note = f"{sinkhorn} bytes a rank; beside them DDP's {num_others} of a small backbone"
     return measured("C10", len(sinkhorn), note=note)

@@ -18,7 +18,7 @@ from torch import Tensor, multiprocessing, nn
 from torch import distributed as dist
 
 from mmssprl.engine.launch import CPUDistributedDataParallel
-from mmssprl.models import sinkhorn_head
+from mmssprl.functional.phases import OPTIMIZER, timed_by
 
 from ..common.models import build_model, build_optimizer, device_path, random_batch, shipped_config
 from .counters import Collective, CollectiveCounter, OperatorCounter, PhaseCounter, SyncCounter
@@ -60,8 +60,7 @@ def operators_outside_backbone(cfg: Mapping, batch_size: int) -> dict[str, int]:
     optimizer's state exists.
 
     Returns:
-        Operators by phase: 'augment', 'heads' (pooling, neck, losses and their backward),
-        'sinkhorn', 'optimizer'.
+        Operators by part: ``AUGMENT``, ``HEADS``, ``SINKHORN`` and ``OPTIMIZER``.
     """
     model = build_model(cfg)
     wrapper = build_optimizer(cfg, model)
@@ -72,12 +71,9 @@ def operators_outside_backbone(cfg: Mapping, batch_size: int) -> dict[str, int]:
     ]
     model.backbone = _Given(maps)
     counter = OperatorCounter()
-    with (
-        device_path(),
-        counter.attribute(model.data_preprocessor, "forward", "augment"),
-        counter.attribute(sinkhorn_head, "sinkhorn_jointly", "sinkhorn"),
-        counter.attribute(wrapper.optimizer, "step", "optimizer"),
-    ):
+    # torch's, so it cannot open a phase itself.
+    wrapper.optimizer.step = counter.phase(OPTIMIZER)(wrapper.optimizer.step)
+    with device_path(), timed_by(counter):
         for _ in range(2):
             for parameter in backbone_params:
                 parameter.grad = torch.ones_like(parameter)
@@ -202,8 +198,7 @@ def _rank(rank: int, cfg: Config, folder: str) -> None:
     wrapper = CPUDistributedDataParallel.__name__
     cfg.model_wrapper_cfg = {"type": wrapper, "broadcast_buffers": False}
     counter = CollectiveCounter()
-    patch = counter.attribute(sinkhorn_head, "sinkhorn_jointly", "sinkhorn")
-    steps = run_steps(cfg, counter, patch)
+    steps = run_steps(cfg, counter, timed_by(counter))
     if rank == 0:
         last = [step.found for step in steps if not step.may_read][-1]
         Path(folder, "collectives.json").write_text(json.dumps(last))
