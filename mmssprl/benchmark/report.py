@@ -24,7 +24,7 @@ from .results import (
     order_weights,
 )
 
-COCO128_IS_NOISE = (
+_COCO128_IS_NOISE = (
     "The figures are noise at this size (100 training images): no difference between rows means "
     "anything."
 )
@@ -41,7 +41,7 @@ _SIDE_BY_SIDE = f"Rows that begin with 'paper:' are the paper's numbers ({SOURCE
 _CSV_COLUMNS = ("weights", "protocol", "seed", "status", "metric", "value", "seconds", "reason")
 
 _TABLE_WIDTH = 120
-"""Characters of a line of a table in a file: what an editor and a page of Markdown show."""
+"""Characters of a line of a table in a file: what an editor or a page of Markdown shows."""
 
 
 def write_report(results: Sequence[Result], size: Size, work_dir: Path) -> list[str]:
@@ -72,7 +72,8 @@ def format_report(results: Sequence[Result], size: Size, *, width: int | None = 
     Args:
         results: At least one, at most one per weights, protocol and seed.
         size: Of the data that they were measured on.
-        width: Characters of a line at a terminal: paragraphs are wrapped, too.
+        width: Characters of a line at a terminal, for tables and paragraphs; None, for a file, is
+            120 for tables and leaves paragraphs whole.
     """
     texts = []
     for part in _report(results, size):
@@ -115,7 +116,7 @@ def _report(results: Sequence[Result], size: Size) -> list[str | Table]:
     beside = paper if size == "paper" else []
     parts: list[str | Table] = [f"Size {size}, values in %: {_seeds(spreads)}.{rivalry}"]
     if size == "coco128":
-        parts.append(COCO128_IS_NOISE)
+        parts.append(_COCO128_IS_NOISE)
     parts.append((columns, measured + beside))
     if size != "paper" and any(result.weights == "supervised" for result in results):
         parts.append(_SUPERVISED_HERE)
@@ -162,7 +163,7 @@ def _measured(
     if not best:
         return rows, ""
     among = " among the rows with the most seeds" if _show_n(spreads) else ""
-    return rows, f" Bold: the best of its column{among}."
+    return rows, f" Bold: the best measured value of its column{among}."
 
 
 def _best(names: list[str], spreads: dict[Key, Spread], columns: list[Column]) -> set[Key]:

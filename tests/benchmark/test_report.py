@@ -25,7 +25,7 @@ SCENES = [
 # 10 and 12: 11 and 1.41.
 SCENES_MARKDOWN = """\
 Size scenes, values in %: mean ± sample standard deviation over 2 seeds. \
-Bold: the best of its column.
+Bold: the best measured value of its column.
 
 | weights    | linear-voc mAP | segmentation mIoU |
 | ---------- | -------------: | ----------------: |
@@ -76,7 +76,7 @@ they are not comparable with the measured ones above.
 # Its columns are aligned in the report.
 PAPER_MARKDOWN = """\
 Size paper, values in %: one seed, so that no deviation is known. \
-Bold: the best of its column.
+Bold: the best measured value of its column.
 
 | weights | semisup-1 mAP | box AP | box AP50 | box AP75 | mask AP | mask AP50 | mask AP75 |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -157,7 +157,8 @@ class TestMarkdown:
         lines = narrow(format_report(results, "scenes")).splitlines()
         assert lines[0] == (
             "Size scenes, values in %: mean ± sample standard deviation over n seeds; one seed "
-            "has no deviation. Bold: the best of its column among the rows with the most seeds."
+            "has no deviation. Bold: the best measured value of its column among the rows with the "
+            "most seeds."
         )
         # Nobody competes with a's two seeds of segmentation.
         assert lines[4:7] == [
