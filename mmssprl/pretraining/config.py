@@ -68,7 +68,8 @@ def make_config(
     """
     if not 0 <= seed < 2**32:
         raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
-    dataset = UnlabeledImages(data_root=images)
+    # Under the path that training will use: the headers of tar files are read once.
+    dataset = UnlabeledImages(data_root=str(Path(images).resolve()))
     usable = find_usable_images(dataset, images)
     num_gpus = torch.cuda.device_count()
     cfg = Config.fromfile(shipped(BASE_CONFIGS[variant]))
