@@ -3,6 +3,7 @@
 import mmpretrain.models  # noqa: F401
 
 from .feature_queue import FeatureQueue
+from .momentum_encoder import MomentumEncoder
 from .multi_head_neck import MultiHeadNeck
 from .multi_label import MultiLabelClassifier, MultiLabelLoss
 from .protocol import LossTerm, PretrainingModel, is_pretraining
@@ -15,6 +16,7 @@ __all__ = [
     "CorrelationLearner",
     "FeatureQueue",
     "LossTerm",
+    "MomentumEncoder",
     "MultiHeadNeck",
     "MultiLabelClassifier",
     "MultiLabelLoss",
