@@ -6,6 +6,7 @@ from .feature_queue import FeatureQueue
 from .momentum_encoder import MomentumEncoder
 from .multi_head_neck import MultiHeadNeck
 from .multi_label import MultiLabelClassifier, MultiLabelLoss
+from .negative_queue import NegativeQueue
 from .protocol import LossTerm, PretrainingModel, is_pretraining
 from .prototypes import CorrelationLearner, Prototypes
 from .pyramid_preprocessor import PyramidPreprocessor
@@ -20,6 +21,7 @@ __all__ = [
     "MultiHeadNeck",
     "MultiLabelClassifier",
     "MultiLabelLoss",
+    "NegativeQueue",
     "PretrainingModel",
     "Prototypes",
     "PyramidPreprocessor",

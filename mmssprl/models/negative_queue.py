@@ -1,0 +1,82 @@
+"""Keys of earlier batches, the negatives of MoCo and of the methods that build on it.
+
+Legend: B images per rank, W ranks, N = W B, K length, D embedding size.
+"""
+
+import torch
+from mmengine import dist
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..errors import UserValueError
+
+
+class NegativeQueue(nn.Module):
+    """Ring buffer of the newest K keys of all ranks, equal on all of them.
+
+    As published it starts with random unit rows. They are easy to tell from a query: a loss begins
+    far below ln(1 + K), rises while keys take their place, and falls only then.
+
+    One ordinary checkpoint holds all there is: the rows, and the count ``num_pushed``, a Python
+    number that is saved as the extra state, so that no step waits for the device to read it. A
+    checkpoint of another length leaves the rows and the count as they are.
+
+    Args:
+        length: K >= 1.
+        in_channels: D, size of the keys.
+
+    Raises:
+        ValueError: ``length < 1``.
+    """
+
+    keys: Tensor
+
+    def __init__(self, length: int, in_channels: int) -> None:
+        super().__init__()
+        if length < 1:
+            raise UserValueError(f"NegativeQueue: length must be >= 1, but got {length}.")
+        self.length = length
+        self.register_buffer("keys", F.normalize(torch.randn(length, in_channels), dim=1))
+        self.num_pushed = 0
+
+    @property
+    def fill(self) -> float:
+        """Share of the rows that are keys of images."""
+        return min(1.0, self.num_pushed / self.length)
+
+    @torch.no_grad()
+    def push(self, keys: Tensor) -> None:
+        """Overwrite the oldest N rows by the keys of all ranks, in the order of the ranks.
+
+        A collective: every rank must call it with equally many keys.
+
+        Args:
+            keys: (B, D), unit norm.
+
+        Raises:
+            ValueError: N > K.
+        """
+        # (B, D) on each rank -> (N, D)
+        joined = torch.cat(dist.all_gather(keys.to(self.keys.dtype)))
+        rows = len(joined)
+        if rows > self.length:
+            raise UserValueError(
+                f"NegativeQueue: its length K={self.length} must be at least the keys of one step "
+                f"on all ranks, but got {rows}; raise queue_length or lower the batch."
+            )
+        # The rows fill the ring up to its end, and what is left goes to its beginning.
+        start = self.num_pushed % self.length
+        before_end = min(rows, self.length - start)
+        self.keys[start : start + before_end].copy_(joined[:before_end])
+        self.keys[: rows - before_end].copy_(joined[before_end:])
+        self.num_pushed += rows
+
+    def get_extra_state(self) -> Tensor:
+        """Return (count, K) as a tensor: mmengine's checkpoints take no other values."""
+        return torch.tensor([self.num_pushed, self.length])
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take the count back, unless it is of rows that do not fit."""
+        num_pushed, length = state.tolist()
+        if length == self.length:
+            self.num_pushed = num_pushed
