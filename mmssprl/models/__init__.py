@@ -2,7 +2,9 @@
 
 import mmpretrain.models  # noqa: F401
 
+from .baselines import MoCo
 from .feature_queue import FeatureQueue
+from .grouped_batch_norm import GroupedBatchNorm
 from .momentum_encoder import MomentumEncoder
 from .multi_head_neck import MultiHeadNeck
 from .multi_label import MultiLabelClassifier, MultiLabelLoss
@@ -16,7 +18,9 @@ from .ssprl import SSPRL, crop_features
 __all__ = [
     "CorrelationLearner",
     "FeatureQueue",
+    "GroupedBatchNorm",
     "LossTerm",
+    "MoCo",
     "MomentumEncoder",
     "MultiHeadNeck",
     "MultiLabelClassifier",

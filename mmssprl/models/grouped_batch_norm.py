@@ -49,11 +49,7 @@ class GroupedBatchNorm(_BatchNorm):
         """
         if not self.training or self.num_groups == 1:
             return super().forward(inputs)
-        if len(inputs) % self.num_groups:
-            raise UserValueError(
-                f"GroupedBatchNorm: the rows of a batch must be a multiple of {self.num_groups} "
-                f"groups, but got {len(inputs)}; change bn_groups or the batch."
-            )
+        self.check_rows(len(inputs))
         # Each group moves statistics of its own, (G, C), away from the common ones.
         means = self.running_mean.repeat(self.num_groups, 1)
         variances = self.running_var.repeat(self.num_groups, 1)
@@ -69,6 +65,14 @@ class GroupedBatchNorm(_BatchNorm):
         self.running_var.copy_(variances.mean(dim=0))
         self.num_batches_tracked.add_(1)
         return torch.cat(outputs)
+
+    def check_rows(self, rows: int) -> None:
+        """Raise ValueError unless the groups divide so many rows."""
+        if rows % self.num_groups:
+            raise UserValueError(
+                f"the images of a batch must be a multiple of the {self.num_groups} groups of "
+                f"BatchNorm, but got {rows}; change model.bn_groups or train_dataloader.batch_size."
+            )
 
     def _check_input_dim(self, inputs: Tensor) -> None:
         """Take (N, C) as well as maps: it stands in for BatchNorm1d and BatchNorm2d."""
@@ -97,6 +101,23 @@ def group_batch_norms(network: nn.Module, num_groups: int) -> nn.Module:
     for name, child in network.named_children():
         setattr(network, name, group_batch_norms(child, num_groups))
     return network
+
+
+def check_groups(network: nn.Module, rows: int) -> None:
+    """Check that a network whose BatchNorms were replaced can train on batches of so many rows.
+
+    Raises:
+        ValueError: Rows that the groups do not divide, or norms that were replaced again.
+    """
+    for norm in network.modules():
+        if not isinstance(norm, _BatchNorm):
+            continue
+        if not isinstance(norm, GroupedBatchNorm):
+            raise UserValueError(
+                "BatchNorm must normalise each group on its own, but sync_bn makes one group of "
+                "all processes, which gives away the keys; set sync_bn=None."
+            )
+        norm.check_rows(rows)
 
 
 @torch.no_grad()

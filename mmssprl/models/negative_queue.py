@@ -36,13 +36,32 @@ class NegativeQueue(nn.Module):
         if length < 1:
             raise UserValueError(f"NegativeQueue: length must be >= 1, but got {length}.")
         self.length = length
-        self.register_buffer("keys", F.normalize(torch.randn(length, in_channels), dim=1))
+        # Equal on all ranks whatever their seeds: wrappers of models do not share buffers.
+        rows = torch.randn(length, in_channels, generator=torch.Generator().manual_seed(0))
+        self.register_buffer("keys", F.normalize(rows, dim=1))
         self.num_pushed = 0
 
     @property
     def fill(self) -> float:
         """Share of the rows that are keys of images."""
         return min(1.0, self.num_pushed / self.length)
+
+    def check(self, num_keys: int, num_images: int) -> None:
+        """Check K against a training.
+
+        Args:
+            num_keys: Keys of one step on all ranks.
+            num_images: Of the data set. A longer queue holds the image that it is a negative of.
+
+        Raises:
+            ValueError: ``num_keys < K <= num_images`` does not hold.
+        """
+        if not num_keys < self.length <= num_images:
+            raise UserValueError(
+                f"queue_length must be above the {num_keys} keys of a step and at most the "
+                f"{num_images} images of the data, but got {self.length}; change "
+                "model.queue_length, or train_dataloader.batch_size."
+            )
 
     @torch.no_grad()
     def push(self, keys: Tensor) -> None:

@@ -71,7 +71,7 @@ def test_each_group_has_its_own_statistics():
 
 
 def test_groups_must_divide_the_batch():
-    with pytest.raises(ValueError, match="must be a multiple of 4 groups, but got 6; change bn_gr"):
+    with pytest.raises(ValueError, match="a multiple of the 4 groups of BatchNorm, but got 6; ch"):
         GroupedBatchNorm(3, 4)(inputs_of(6, 3))
 
 
