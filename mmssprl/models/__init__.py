@@ -2,7 +2,7 @@
 
 import mmpretrain.models  # noqa: F401
 
-from .baselines import MoCo
+from .baselines import DenseCL, MoCo
 from .feature_queue import FeatureQueue
 from .grouped_batch_norm import GroupedBatchNorm
 from .momentum_encoder import MomentumEncoder
@@ -17,6 +17,7 @@ from .ssprl import SSPRL, crop_features
 
 __all__ = [
     "CorrelationLearner",
+    "DenseCL",
     "FeatureQueue",
     "GroupedBatchNorm",
     "LossTerm",

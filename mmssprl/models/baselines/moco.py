@@ -66,8 +66,6 @@ class MoCo(PretrainingModel):
     layout: ViewLayout
     neck: nn.Module
     default_neck: ClassVar[Mapping] = {"type": "MoCoV2Neck", "with_avg_pool": False}
-    # (V, B, 3, px, px) -> (V, B, C)
-    _features = staticmethod(crop_features)
 
     def __init__(
         self,
@@ -137,6 +135,11 @@ class MoCo(PretrainingModel):
         generator = torch.Generator(views.device).manual_seed(self.key_encoder.num_updates)
         num_images = views.shape[1] * dist.get_world_size()
         return torch.randperm(num_images, generator=generator, device=views.device)
+
+    @staticmethod
+    def _features(backbone: nn.Module, views: Tensor) -> Tensor:
+        """(V, B, 3, px, px) -> (V, B, C)."""
+        return crop_features(backbone, views)
 
     def _embed(self, neck: nn.Module, features: Tensor) -> Sequence[Tensor]:
         """(V, B, C) -> unit vectors (V, B, D)."""

@@ -15,6 +15,7 @@ NUM_RANKS, BATCH, STEPS = 2, 4, 3
 CASES = {
     "MoCo": {"kind": "MoCo"},
     "symmetric MoCo": {"kind": "MoCo", "symmetric": True},
+    "DenseCL": {"kind": "DenseCL"},
 }
 
 

@@ -12,7 +12,7 @@ from mmssprl.profiling import profile_training
 from mmssprl.visualization import draw_losses
 from mmssprl.weights.export import export_weights
 
-KINDS = ("MoCo",)
+KINDS = ("MoCo", "DenseCL")
 
 
 def overrides(kind, **fields):
