@@ -13,7 +13,7 @@ warmup_epochs = 1
 batch_size = 64
 base_lr = 2e-3
 
-layout = dict(_base_.layout, image_area=(0.2, 1.0), levels=[])
+layout = dict(_base_.layout, levels=[])
 model = dict(
     _delete_=True,
     type="MoCo",

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import UserValueError
+from ..functional import embedding_spread
 from ..functional.phases import (
     BACKBONE_BACKWARD,
     BACKBONE_FORWARD,
@@ -20,7 +21,7 @@ from ..functional.phases import (
     phase,
 )
 from ..functional.pooling import pool
-from ..pyramid import ViewLayout
+from ..pyramid import NUM_PYRAMIDS, ViewLayout
 from ..registry import MODELS
 from .protocol import LossTerm, PretrainingModel
 from .recomputation import recomputed_in_chunks
@@ -90,6 +91,7 @@ class SSPRL(PretrainingModel):
         self.layout = views
         self.num_chunks = num_chunks
         self.compile_backbone = compile_backbone
+        self._spread: Tensor | None = None
         # A quarter faster on a CPU, and what tensor cores want on a GPU; values do not change.
         self.backbone.to(memory_format=torch.channels_last)
 
@@ -129,7 +131,10 @@ class SSPRL(PretrainingModel):
         """Compute the weighted loss terms of ``SinkhornHead.loss``; their sum is Eq. 4."""
         features = self.extract_feat(inputs)
         with phase(HEADS_FORWARD):
-            return self.head.loss(self.neck(features))
+            embeddings = self.neck(features)
+            # (V_0, 1, B, D) -> (2 B, D): small views would widen the spread by themselves.
+            self._spread = embedding_spread(embeddings[0][:NUM_PYRAMIDS].flatten(0, 2))
+            return self.head.loss(embeddings)
 
     def on_epoch_length(self, num_iters: int) -> None:
         """Tell the head, some of whose settings count epochs."""
@@ -154,13 +159,16 @@ class SSPRL(PretrainingModel):
         return num_bytes
 
     def health(self) -> dict[str, float | Tensor]:
-        """Return what is configured of 'frozen', 'queue_fill' and 'queues_in_use'.
+        """Return 'embedding_spread', and of 'frozen', 'queue_fill', 'queues_in_use' what applies.
 
-        1 as long as prototypes do not change; the share of the queues' rows that hold embeddings;
-        the share of the queues that take part in the assignment. All are Python numbers.
+        The spread of the image views' embeddings, below 0.3 where they have collapsed; 1 as long as
+        prototypes do not change; the share of the queues' rows that hold embeddings; the share of
+        the queues that take part in the assignment.
         """
         head = self.head
         health: dict[str, float | Tensor] = {}
+        if self._spread is not None:
+            health["embedding_spread"] = self._spread
         if head.freeze_epochs or head.freeze_iters:
             health["frozen"] = float(head.is_frozen)
         queues = {scale: queue for scale, queue in enumerate(head.queues) if queue is not None}

@@ -20,7 +20,7 @@ from mmssprl.models import PyramidPreprocessor
 STEPS = 5  # 10 images in batches of 2
 OURS = {"runtime_info": {"type": "PretrainRuntimeInfoHook"}}
 TIMES = {"time", "data_time", "memory"}
-HEALTH = {"frozen", "queue_fill", "queues_in_use"}
+HEALTH = {"embedding_spread", "frozen", "queue_fill", "queues_in_use"}
 """What the model adds, of which mmengine's hook knows nothing."""
 
 

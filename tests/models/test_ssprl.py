@@ -101,6 +101,22 @@ def test_health_is_of_what_is_configured():
     assert health(queue_length=4) == {"queue_fill": 0, "queues_in_use": 0}
 
 
+def test_health_tells_the_spread_of_the_image_views_alone():
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        model = MODELS.build(model_cfg(*BACKBONES["resnet18"]))
+    layout = model.layout
+    num_views, patches = layout.num_image_views, layout.patches_per_scale
+    embeddings = [torch.zeros(num_views, 1, 2, 64)]
+    embeddings += [torch.randn(2, count, 2, 64) for count in patches[1:]]
+    embeddings[0][0, 0, :, 0], embeddings[0][1:, 0, :, 1] = 1, 1  # two unit vectors in turn
+    model.extract_feat = lambda inputs: None
+    model.neck.forward = lambda features: embeddings
+    model.head.loss = lambda embeddings: {}
+    model.loss(None)
+    # Of +-1/2 around the mean in 2 of 64 dimensions over 2 B = 4 rows: std sqrt(1 / 3).
+    assert model.health()["embedding_spread"].item() == pytest.approx(8 * 2 / 64 * 3**-0.5)
+
+
 def test_pool():
     feature_map = torch.arange(8.0).reshape(1, 2, 2, 2)
     assert pool((torch.zeros(1), feature_map)).tolist() == [[1.5, 5.5]]
