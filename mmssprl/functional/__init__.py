@@ -2,6 +2,7 @@
 
 from .health import embedding_spread, queue_top1
 from .info_nce import info_nce
+from .prediction import prediction_loss
 from .sinkhorn import sinkhorn, sinkhorn_jointly
 from .swapped_prediction import cross_scale_loss, log_softmax, swapped_prediction_loss
 
@@ -10,6 +11,7 @@ __all__ = [
     "embedding_spread",
     "info_nce",
     "log_softmax",
+    "prediction_loss",
     "queue_top1",
     "sinkhorn",
     "sinkhorn_jointly",

@@ -2,6 +2,7 @@
 
 import mmpretrain.models  # noqa: F401
 
+from .baselines import BYOL
 from .feature_queue import FeatureQueue
 from .momentum_encoder import MomentumEncoder
 from .multi_head_neck import MultiHeadNeck
@@ -13,6 +14,7 @@ from .sinkhorn_head import SinkhornHead
 from .ssprl import SSPRL, crop_features
 
 __all__ = [
+    "BYOL",
     "CorrelationLearner",
     "FeatureQueue",
     "LossTerm",

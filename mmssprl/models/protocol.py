@@ -51,6 +51,9 @@ class PretrainingModel(BaseSelfSupervisor):
     backbone: Any  # nn.Module
     layout: ViewLayout | None = None
 
+    def on_training_length(self, num_iters: int) -> None:
+        """Hear how many iterations the whole training has; called before the first step."""
+
     def on_epoch_length(self, num_iters: int) -> None:
         """Hear how many iterations an epoch has; called before the first step."""
 
