@@ -18,8 +18,9 @@ class LARC(Optimizer):
     For ||p|| > 0 and ||g|| > 0:  a = trust ||p|| / (||g|| + wd ||p|| + eps),  g <- a (g + wd p).
     If either norm is 0 the gradient is used unchanged and without weight decay. The momentum
     buffer holds g and lr is applied outside it: buf <- momentum buf + g, p <- p - lr buf.
-    There is no clipping and no exclusion of biases or norms (released recipe of SS-PRL). The
-    norms never leave the device.
+    There is no clipping, and biases and norms are scaled like all others (released recipe of
+    SS-PRL) unless ``exclude_bias_and_norm`` leaves them to plain SGD, as BYOL does. The norms
+    never leave the device.
 
     mmpretrain's LARS is another rule: it folds lr into the momentum and waits for the device
     twice per tensor.
@@ -31,6 +32,9 @@ class LARC(Optimizer):
         weight_decay: wd >= 0. Released: 1e-6.
         trust_coefficient: trust > 0. Released: 0.001.
         eps: > 0. Released: 1e-8.
+        exclude_bias_and_norm: Whether parameters of at most one dimension, which are biases and the
+            scales and shifts of norms, get neither trust ratio nor weight decay. As all settings it
+            may differ between groups. Released: False.
 
     Raises:
         ValueError: A value outside its range.
@@ -44,8 +48,9 @@ class LARC(Optimizer):
         weight_decay: float = 1e-6,
         trust_coefficient: float = 0.001,
         eps: float = 1e-8,
+        exclude_bias_and_norm: bool = False,
     ) -> None:
-        defaults = {}
+        defaults: dict[str, Any] = {"exclude_bias_and_norm": exclude_bias_and_norm}
         for name, value, valid, rule in (
             ("lr", lr, lr >= 0, ">= 0"),
             ("momentum", momentum, 0 <= momentum < 1, "in [0, 1)"),
@@ -74,32 +79,43 @@ class LARC(Optimizer):
                 loss = closure()
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
-            if params:
-                self._update(group, params)
+            min_dims = 2 if group["exclude_bias_and_norm"] else 0
+            plain = [p for p in params if p.ndim < min_dims]
+            scaled = [p for p in params if p.ndim >= min_dims]
+            if plain:
+                self._descend(group, plain, _grads(plain))
+            if scaled:
+                self._descend(group, scaled, _scaled_grads(group, scaled))
         return loss
 
-    def _update(self, group: dict[str, Any], params: list[Tensor]) -> None:
-        grads = [p.grad for p in params if p.grad is not None]
-        weight_decay = group["weight_decay"]
-        param_norms, grad_norms = _norms(params), _norms(grads)
-        trust = group["trust_coefficient"] * param_norms
-        trust /= grad_norms + weight_decay * param_norms + group["eps"]
-        adapts = (param_norms > 0) & (grad_norms > 0)
-        grad_scale = torch.where(adapts, trust, 1.0)
-        decay_scale = torch.where(adapts, trust * weight_decay, 0.0)
-        # The stubs know lists of numbers only as the second argument.
-        scaled = torch._foreach_mul(grads, grad_scale.unbind())  # type: ignore[arg-type]
-        decay = torch._foreach_mul(params, decay_scale.unbind())  # type: ignore[arg-type]
-        torch._foreach_add_(scaled, decay)
-
+    def _descend(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         buffers = []
         for p in params:
             if not self.state[p]:
                 self.state[p]["momentum_buffer"] = torch.zeros_like(p)
             buffers.append(self.state[p]["momentum_buffer"])
         torch._foreach_mul_(buffers, group["momentum"])
-        torch._foreach_add_(buffers, scaled)
+        torch._foreach_add_(buffers, grads)
         torch._foreach_add_(params, buffers, alpha=-group["lr"])
+
+
+def _scaled_grads(group: dict[str, Any], params: list[Tensor]) -> list[Tensor]:
+    grads, weight_decay = _grads(params), group["weight_decay"]
+    param_norms, grad_norms = _norms(params), _norms(grads)
+    trust = group["trust_coefficient"] * param_norms
+    trust /= grad_norms + weight_decay * param_norms + group["eps"]
+    adapts = (param_norms > 0) & (grad_norms > 0)
+    grad_scale = torch.where(adapts, trust, 1.0)
+    decay_scale = torch.where(adapts, trust * weight_decay, 0.0)
+    # The stubs know lists of numbers only as the second argument.
+    scaled = torch._foreach_mul(grads, grad_scale.unbind())  # type: ignore[arg-type]
+    decay = torch._foreach_mul(params, decay_scale.unbind())  # type: ignore[arg-type]
+    torch._foreach_add_(scaled, decay)
+    return list(scaled)
+
+
+def _grads(params: list[Tensor]) -> list[Tensor]:
+    return [p.grad for p in params if p.grad is not None]
 
 
 def _norms(tensors: list[Tensor]) -> Tensor:

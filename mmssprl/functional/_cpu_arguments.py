@@ -40,6 +40,7 @@ class Changes(NamedTuple):
         row_weights: (N, n, T) float32: the first n pixels of a blurred row are sums of its first T
             pixels; those behind them repeat the last weights, see ``_line_weights``.
         column_weights: As ``row_weights``.
+        solarize: (N,) bool.
     """
 
     flip: Array
@@ -49,6 +50,7 @@ class Changes(NamedTuple):
     reach: Array
     row_weights: Array
     column_weights: Array
+    solarize: Array
 
 
 class Target(NamedTuple):

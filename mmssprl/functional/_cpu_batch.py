@@ -32,7 +32,7 @@ def augment(
     *,
     channels_last: bool,
 ) -> Tensor:
-    """Flip, jitter, gray, blur, and ``* scale + shift`` per channel, in one pass over the batch.
+    """Change and ``* scale + shift`` each sample, in one pass over the batch.
 
     The result does not depend on the number of threads.
 
@@ -88,7 +88,7 @@ def _source(images: Tensor) -> Source:
 
 
 def _changes(params: PhotometricParams, num: int, height: int, width: int) -> Changes:
-    flip, jitter, grayscale, blur = params
+    flip, jitter, grayscale, blur, solarize = params
     nothing = torch.zeros(num, dtype=torch.bool)
     if jitter is None:
         factors = torch.tensor(_IDENTITY_FACTORS).expand(num, 4)
@@ -112,6 +112,7 @@ def _changes(params: PhotometricParams, num: int, height: int, width: int) -> Ch
         reach=reach,
         row_weights=row_weights,
         column_weights=row_weights if width == height else _line_weights(height, radius, reach),
+        solarize=array(nothing if solarize is None else solarize, np.bool_),
     )
 
 

@@ -16,12 +16,13 @@ import numpy as np
 from numba import njit
 from numpy import ndarray as Array
 
-from ._color import BRIGHTNESS, CONTRAST, GRAY_WEIGHTS, HUE, SATURATION
+from ._color import BRIGHTNESS, CONTRAST, GRAY_WEIGHTS, HUE, SATURATION, SOLARIZE_FROM
 from ._cpu_arguments import Changes, Source, Target
 
 _BLOCK_PIXELS = 1024  # 12 KiB
 _GROUP = 7  # taps added at a time: as many as a blur up to sigma 1.41 has
 _ZERO, _ONE, _THREE, _LEVEL = np.float32(0), np.float32(1), np.float32(3), np.float32(1 / 255)
+_BRIGHT = np.float32(SOLARIZE_FROM)
 _RED, _GREEN, _BLUE = (np.float32(weight) for weight in GRAY_WEIGHTS)
 
 _RGB = tuple[Array, Array, Array]
@@ -135,6 +136,13 @@ def _gray_(rgb: _RGB) -> None:
         r[i] = g[i] = b[i] = _RED * r[i] + _GREEN * g[i] + _BLUE * b[i]
 
 
+@_fast
+def _solarize_(rgb: _RGB) -> None:
+    for plane in rgb:
+        for i in range(plane.size):
+            plane[i] = plane[i] if plane[i] < _BRIGHT else _ONE - plane[i]
+
+
 @_fast_sum
 def _gray_sum(rgb: _RGB) -> np.float32:
     (r, g, b), total = rgb, _ZERO
@@ -217,12 +225,12 @@ def _blur_columns(
 def _augment(source: Source, changes: Changes, target: Target, first: int, last: int) -> None:
     """Augment the samples ``first`` to ``last - 1`` of N.
 
-    Mirror, jitter, gray, blur, ``* scale + shift``, in this order. What a sample's parameters leave
-    out costs nothing and changes no bit.
+    Mirror, jitter, gray, blur, solarize, ``* scale + shift``, in this order. What a sample's
+    parameters leave out costs nothing and changes no bit.
     """
     # Taken apart once: the loops below read plain variables.
     levels, values, starts, strides, (height, width) = source
-    flip, order, factors, gray, reach, row_weights, column_weights = changes
+    flip, order, factors, gray, reach, row_weights, column_weights, solarize = changes
     out, interleaved, scale, shift = target
     area, rows = height * width, max(1, _BLOCK_PIXELS // width)
     slack = 3 * reach[first:last].max()
@@ -271,6 +279,8 @@ def _augment(source: Source, changes: Changes, target: Target, first: int, last:
                             weights, out_rows = row_weights[n], plane[c, here]
                             _blur_rows(block[c], slack, weights, reach[n], width, out_rows)
                         continue
+                if solarize[n]:
+                    _solarize_(rgb)
                 place = 3 * n * area + (3 if interleaved else 1) * begin
                 _store(rgb, scale, shift, interleaved, area, out[place:])
 

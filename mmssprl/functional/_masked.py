@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from ._blur import blur
-from ._color import jitter, luma
+from ._color import SOLARIZE_FROM, jitter, luma
 from ._photometric_params import PhotometricParams
 
 
 def augment(
     images: Tensor, params: PhotometricParams, scale: Sequence[float], shift: Sequence[float]
 ) -> Tensor:
-    """Flip, jitter, gray, blur, and ``* scale + shift`` per channel.
+    """Flip, jitter, gray, blur, solarize, and ``* scale + shift`` per channel.
 
     Args:
         images: uint8, or float32 in [0, 1].
@@ -43,7 +43,7 @@ def compiled_augment() -> Callable[..., Tensor]:
 
 
 def change(x: Tensor, params: PhotometricParams) -> Tensor:
-    """Flip, jitter, gray and blur (N, 3, H, W) float32 in [0, 1]; returns the same."""
+    """Do all but the normalisation to (N, 3, H, W) float32 in [0, 1]; returns the same."""
     if params.flip is not None:
         x = torch.where(params.flip[:, None, None, None], x.flip(-1), x)
     if params.jitter is not None:
@@ -54,4 +54,7 @@ def change(x: Tensor, params: PhotometricParams) -> Tensor:
         # Autocast would do the matrix products in half precision.
         with torch.autocast(x.device.type, enabled=False):
             x = blur(x, params.blur)
+    if params.solarize is not None:
+        inverted = params.solarize[:, None, None, None] & (x >= SOLARIZE_FROM)
+        x = torch.where(inverted, 1 - x, x)
     return x

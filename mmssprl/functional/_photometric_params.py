@@ -4,7 +4,7 @@ Legend: N samples. A sample that the apply-probability leaves out carries the id
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -13,6 +13,9 @@ from torch import Generator, Tensor
 from ..errors import UserValueError
 
 _IDENTITY = (1.0, 1.0, 1.0, 0.0)
+
+Probability = float | Sequence[float]
+"""Of all N samples, or of each of the equal parts of N that lie one after the other."""
 
 
 class ColorJitterParams(NamedTuple):
@@ -48,32 +51,45 @@ class PhotometricParams(NamedTuple):
         flip: (N,) bool, which samples to mirror left to right.
         jitter: Colour jitters.
         grayscale: (N,) bool, which samples to make gray after the jitter.
-        blur: Blurs, which come last.
+        blur: Blurs.
+        solarize: (N,) bool, in which samples to invert what is 0.5 or more; comes last.
     """
 
     flip: Tensor | None = None
     jitter: ColorJitterParams | None = None
     grayscale: Tensor | None = None
     blur: GaussianBlurParams | None = None
+    solarize: Tensor | None = None
 
 
-def draw_mask(num: int, *, prob: float, generator: Generator) -> Tensor:
+def draw_mask(num: int, *, prob: Probability, generator: Generator) -> Tensor:
     """Draw N independent decisions.
 
     Args:
         num: N.
-        prob: Probability of True, in [0, 1].
+        prob: Probability of True, in [0, 1], or several. What is drawn does not depend on it.
         generator: Source of the draw; its device is the result's.
 
     Returns:
         (N,) bool.
 
     Raises:
-        ValueError: ``prob`` is no probability.
+        ValueError: ``prob`` is no probability, or N is no multiple of their number.
     """
-    if not 0 <= prob <= 1:
+    probs = prob if isinstance(prob, Sequence) else [prob]
+    if not all(0 <= p <= 1 for p in probs):
         raise UserValueError(f"prob must be a probability in [0, 1], but got {prob}.")
-    return torch.rand(num, generator=generator, device=generator.device) < prob
+    if not probs or num % len(probs):
+        raise UserValueError(
+            f"prob must be one number, or one for each of as many equal parts of the {num} "
+            f"samples, but got {prob}; give one number."
+        )
+    drawn = torch.rand(num, generator=generator, device=generator.device)
+    if len(probs) == 1:
+        return drawn < probs[0]
+    # Numbers are compared, for a tensor of them would have to be copied to the device first.
+    parts = zip(drawn.tensor_split(len(probs)), probs, strict=True)
+    return torch.cat([part < p for part, p in parts])
 
 
 def draw_color_jitter(
@@ -83,7 +99,7 @@ def draw_color_jitter(
     contrast: float,
     saturation: float,
     hue: float,
-    prob: float,
+    prob: Probability,
     generator: Generator,
 ) -> ColorJitterParams:
     """Draw N parameter sets with the distributions of torchvision's ColorJitter.
@@ -94,7 +110,7 @@ def draw_color_jitter(
         contrast: As ``brightness``.
         saturation: As ``brightness``.
         hue: Strength x in [0, 0.5]; the shift is uniform in [-x, x] turns.
-        prob: Probability in [0, 1] that a sample is jittered at all.
+        prob: Probability in [0, 1] that a sample is jittered at all, see `draw_mask`.
         generator: Source of the draw; its device is the result's.
 
     Returns:
@@ -121,14 +137,14 @@ def draw_color_jitter(
 
 
 def draw_gaussian_blur(
-    num: int, *, sigma: tuple[float, float], prob: float, generator: Generator
+    num: int, *, sigma: tuple[float, float], prob: Probability, generator: Generator
 ) -> GaussianBlurParams:
     """Draw N standard deviations.
 
     Args:
         num: N.
         sigma: (low, high) in pixels, 0 <= low <= high; the draw is uniform in between.
-        prob: Probability in [0, 1] that a sample is blurred at all.
+        prob: Probability in [0, 1] that a sample is blurred at all, see `draw_mask`.
         generator: Source of the draw; its device is the result's.
 
     Returns:
@@ -152,6 +168,7 @@ def draw_photometric(
     jitter: Mapping[str, Any],
     grayscale: Mapping[str, Any],
     blur: Mapping[str, Any],
+    solarize: Mapping[str, Any] | None = None,
     generator: Generator,
 ) -> PhotometricParams:
     """Draw everything for N samples, in the order in which it is applied.
@@ -162,6 +179,7 @@ def draw_photometric(
         jitter: Arguments of `draw_color_jitter`.
         grayscale: As ``flip``.
         blur: Arguments of `draw_gaussian_blur`.
+        solarize: As ``flip``; None neither solarizes nor draws.
         generator: Source of all draws; its device is the result's.
 
     Returns:
@@ -175,4 +193,5 @@ def draw_photometric(
         jitter=draw_color_jitter(num, **jitter, generator=generator),
         grayscale=draw_mask(num, **grayscale, generator=generator),
         blur=draw_gaussian_blur(num, **blur, generator=generator),
+        solarize=None if solarize is None else draw_mask(num, **solarize, generator=generator),
     )

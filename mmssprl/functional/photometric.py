@@ -27,6 +27,7 @@ from ._photometric_params import (
     ColorJitterParams,
     GaussianBlurParams,
     PhotometricParams,
+    Probability,
     draw_color_jitter,
     draw_gaussian_blur,
     draw_mask,
@@ -41,11 +42,13 @@ __all__ = [
     "ColorJitterParams",
     "GaussianBlurParams",
     "PhotometricParams",
+    "Probability",
     "apply_color_jitter",
     "apply_gaussian_blur",
     "apply_grayscale",
     "apply_horizontal_flip",
     "apply_photometric",
+    "apply_solarize",
     "color_jitter",
     "draw_color_jitter",
     "draw_gaussian_blur",
@@ -57,12 +60,12 @@ __all__ = [
 ]
 
 
-def horizontal_flip(images: Tensor, *, prob: float, generator: Generator) -> Tensor:
+def horizontal_flip(images: Tensor, *, prob: Probability, generator: Generator) -> Tensor:
     """Mirror each sample left to right with probability ``prob``; images as in the legend."""
     return apply_horizontal_flip(images, draw_mask(len(images), prob=prob, generator=generator))
 
 
-def random_grayscale(images: Tensor, *, prob: float, generator: Generator) -> Tensor:
+def random_grayscale(images: Tensor, *, prob: Probability, generator: Generator) -> Tensor:
     """Make each sample gray with probability ``prob``; images as in the legend."""
     return apply_grayscale(images, draw_mask(len(images), prob=prob, generator=generator))
 
@@ -74,7 +77,7 @@ def color_jitter(
     contrast: float,
     saturation: float,
     hue: float,
-    prob: float,
+    prob: Probability,
     generator: Generator,
 ) -> Tensor:
     """Jitter the colours of each sample: `draw_color_jitter`, then `apply_color_jitter`."""
@@ -91,7 +94,7 @@ def color_jitter(
 
 
 def gaussian_blur(
-    images: Tensor, *, sigma: tuple[float, float], prob: float, generator: Generator
+    images: Tensor, *, sigma: tuple[float, float], prob: Probability, generator: Generator
 ) -> Tensor:
     """Blur each sample: `draw_gaussian_blur`, then `apply_gaussian_blur`."""
     params = draw_gaussian_blur(len(images), sigma=sigma, prob=prob, generator=generator)
@@ -106,6 +109,11 @@ def apply_horizontal_flip(images: Tensor, mask: Tensor) -> Tensor:
 def apply_grayscale(images: Tensor, mask: Tensor) -> Tensor:
     """Set R = G = B = luma where ``mask`` (N,) bool is True; images as in the legend."""
     return _apply(images, PhotometricParams(grayscale=mask))
+
+
+def apply_solarize(images: Tensor, mask: Tensor) -> Tensor:
+    """Invert values of 0.5 or more where ``mask`` (N,) bool is True; images as in the legend."""
+    return _apply(images, PhotometricParams(solarize=mask))
 
 
 def apply_color_jitter(images: Tensor, params: ColorJitterParams) -> Tensor:
@@ -136,7 +144,7 @@ def apply_photometric(
     std: Sequence[float],
     compile: bool = False,
 ) -> Tensor:
-    """Flip, jitter, gray, blur and normalise, without rounding in between.
+    """Flip, jitter, gray, blur, solarize and normalise, without rounding in between.
 
     Args:
         images: (*, 3, H, W), uint8 or float32 in [0, 1]; the leading dimensions count as N.
@@ -190,6 +198,7 @@ def _moved(params: PhotometricParams, device: torch.device) -> PhotometricParams
         None if params.jitter is None else ColorJitterParams(*map(move, params.jitter)),
         None if params.grayscale is None else move(params.grayscale),
         None if params.blur is None else params.blur._replace(sigma=move(params.blur.sigma)),
+        None if params.solarize is None else move(params.solarize),
     )
 
 
@@ -204,9 +213,9 @@ def _check(images: Tensor, params: PhotometricParams, max_dims: float = math.inf
             f"images must be uint8 or float32 in [0, 1], but got {images.dtype}; convert them."
         )
     num = math.prod(images.shape[:-3])
-    flip, jitter, grayscale, blur = params
+    flip, jitter, grayscale, blur, solarize = params
     found: list[tuple[Tensor, tuple[int, ...]]]
-    found = [(mask, (num,)) for mask in (flip, grayscale) if mask is not None]
+    found = [(mask, (num,)) for mask in (flip, grayscale, solarize) if mask is not None]
     found += [] if jitter is None else [(tensor, (num, 4)) for tensor in jitter]
     found += [] if blur is None else [(blur.sigma, (num,))]
     for tensor, shape in found:

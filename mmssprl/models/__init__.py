@@ -2,7 +2,9 @@
 
 import mmpretrain.models  # noqa: F401
 
+from .baselines import BYOL
 from .feature_queue import FeatureQueue
+from .momentum_encoder import MomentumEncoder
 from .multi_head_neck import MultiHeadNeck
 from .multi_label import MultiLabelClassifier, MultiLabelLoss
 from .protocol import LossTerm, PretrainingModel, is_pretraining, pretraining_class
@@ -12,9 +14,11 @@ from .sinkhorn_head import SinkhornHead
 from .ssprl import SSPRL, crop_features
 
 __all__ = [
+    "BYOL",
     "CorrelationLearner",
     "FeatureQueue",
     "LossTerm",
+    "MomentumEncoder",
     "MultiHeadNeck",
     "MultiLabelClassifier",
     "MultiLabelLoss",

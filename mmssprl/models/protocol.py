@@ -58,6 +58,9 @@ class PretrainingModel(BaseSelfSupervisor):
     layout: ViewLayout | None = None
     num_chunks: int = 1
 
+    def on_training_length(self, num_iters: int) -> None:
+        """Hear how many iterations the whole training has; called before the first step."""
+
     def on_epoch_length(self, num_iters: int) -> None:
         """Hear how many iterations an epoch has; called before the first step."""
 

@@ -14,7 +14,12 @@ from torch import Generator, Tensor
 
 from ..errors import UserValueError
 from ..functional.phases import AUGMENT, COPY, phase
-from ..functional.photometric import PhotometricParams, apply_photometric, draw_photometric
+from ..functional.photometric import (
+    PhotometricParams,
+    Probability,
+    apply_photometric,
+    draw_photometric,
+)
 from ..pyramid import ViewLayout
 from ..registry import MODELS
 
@@ -34,7 +39,8 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         layout: The views of both pyramids, the same as ``PyramidCrop``'s.
         mean: Per channel, R, G, B, in [0, 255].
         std: As ``mean``, > 0.
-        flip_prob: Probability of a horizontal flip.
+        flip_prob: Probability of a horizontal flip. Where the two image views are all views, this
+            and the other probabilities may be two numbers, one per view.
         brightness: Strength of ``draw_color_jitter``; so are the next three.
         contrast: At least 0.
         saturation: At least 0.
@@ -43,6 +49,7 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         grayscale_prob: Probability of grayscale, drawn after the jitter and apart from it.
         blur_prob: Probability of a Gaussian blur.
         blur_sigma: (low, high) of its standard deviation in pixels.
+        solarize_prob: Probability that values of half the range and above are inverted, at the end.
         compile: Whether torch.compile fuses the work of a group, once per group and process, which
             the first step waits for. Without effect on the CPU, where it is always fused.
         non_blocking: Whether the copy to the device may overlap with the host's work; it does if
@@ -57,15 +64,16 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         layout: ViewLayout | Mapping,
         mean: Sequence[float] = (123.675, 116.28, 103.53),
         std: Sequence[float] = (58.395, 57.12, 57.375),
-        flip_prob: float = 0.5,
+        flip_prob: Probability = 0.5,
         brightness: float = 0.8,
         contrast: float = 0.8,
         saturation: float = 0.8,
         hue: float = 0.2,
-        jitter_prob: float = 0.8,
-        grayscale_prob: float = 0.2,
-        blur_prob: float = 0.5,
+        jitter_prob: Probability = 0.8,
+        grayscale_prob: Probability = 0.2,
+        blur_prob: Probability = 0.5,
         blur_sigma: tuple[float, float] = (0.1, 2.0),
+        solarize_prob: Probability = 0.0,
         compile: bool = False,
         non_blocking: bool = True,
     ) -> None:
@@ -90,6 +98,8 @@ class PyramidPreprocessor(BaseDataPreprocessor):
             "grayscale": {"prob": grayscale_prob},
             "blur": {"sigma": tuple(blur_sigma), "prob": blur_prob},
         }
+        if solarize_prob != 0:  # otherwise nothing is drawn for it
+            self.augmentations["solarize"] = {"prob": solarize_prob}
         self._check_augmentations()
         self._compile = compile  # ``compile`` is a method of modules
         self.seed = int(torch.randint(2**63 - 1, (), device="cpu"))
@@ -148,10 +158,19 @@ class PyramidPreprocessor(BaseDataPreprocessor):
         self.seed, self.num_batches = state.tolist()
 
     def _check_augmentations(self) -> None:
+        num_crops = [group.num_crops for group in self.layout.groups]
         for name, setting in self.augmentations.items():
-            if not 0 <= setting["prob"] <= 1:
+            prob = setting["prob"]
+            several = isinstance(prob, Sequence)
+            if several and [len(prob)] != num_crops:
                 raise UserValueError(
-                    f"{name}_prob must be a probability in [0, 1], but got {setting['prob']}."
+                    f"{name}_prob must be one probability, or one per view of a layout with "
+                    f"levels=[] and num_small=0, but got {tuple(prob)} for groups of {num_crops} "
+                    "views; give one number."
+                )
+            if not all(0 <= p <= 1 for p in (prob if several else [prob])):
+                raise UserValueError(
+                    f"{name}_prob must be a probability in [0, 1], but got {prob}."
                 )
         draw_photometric(0, **self.augmentations, generator=Generator())
 

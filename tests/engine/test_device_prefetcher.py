@@ -123,6 +123,8 @@ class OnDevice(PretrainingModel):
     def on_epoch_length(self, num_iters):
         self.lengths.append(num_iters)
 
+    on_training_length = on_epoch_length
+
     def cast_data(self, batch):
         return batch
 
@@ -142,6 +144,8 @@ class NoImages(UnlabeledImages):
 
 
 class StubRunner:
+    max_iters = 6
+
     def __init__(self, device):
         self.cfg, self.work_dir, self.model = {}, "", OnDevice(device)
         self.train_loop = EpochBasedTrainLoop.__new__(EpochBasedTrainLoop)
@@ -165,7 +169,7 @@ def test_the_hook_wraps_the_loader_on_cuda_only_and_for_the_training_only(device
     loader = runner.train_dataloader
     hook = PretrainHook()
     hook.before_train(runner)
-    assert runner.model.lengths == [2]
+    assert runner.model.lengths == [2, 6]
     if device == "cpu":
         assert runner.train_dataloader is loader
         assert not made

@@ -93,6 +93,42 @@ def test_parameters_without_gradient_and_groups():
     assert frozen not in optimizer.state
 
 
+def test_biases_and_norms_can_be_left_to_plain_sgd():
+    shapes = [(4, 3, 3, 3), (7,), (5, 2), ()]
+    generator = torch.Generator().manual_seed(0)
+    starts = [torch.randn(shape, generator=generator) for shape in shapes]
+    ends = {}
+    for exclude in (True, False):
+        params = [torch.nn.Parameter(p.clone()) for p in starts]
+        groups = [{"params": params[:2]}, {"params": params[2:]}]
+        optimizer = LARC(groups, **SETTINGS, exclude_bias_and_norm=exclude)
+        sgd_params = [torch.nn.Parameter(p.clone()) for p in starts]
+        sgd = torch.optim.SGD(sgd_params, lr=0.6, momentum=0.9)
+        for step in range(3):
+            for p, other, g in zip(params, sgd_params, grads_of_step(params, step), strict=True):
+                p.grad, other.grad = g, g.clone()
+            optimizer.step()
+            sgd.step()
+        ends[exclude] = params
+        are_plain = [
+            torch.allclose(p, q, rtol=1e-6) for p, q in zip(params, sgd_params, strict=True)
+        ]
+        assert are_plain == [False, exclude, False, exclude]
+    # The others are scaled as ever.
+    assert [torch.equal(*pair) for pair in zip(*ends.values(), strict=True)] == [True, False] * 2
+
+
+def test_groups_exclude_on_their_own():
+    one, other = (torch.nn.Parameter(torch.ones(2)) for _ in range(2))
+    groups = [{"params": [one], "exclude_bias_and_norm": True}, {"params": [other]}]
+    optimizer = LARC(groups, lr=0.5, weight_decay=0.1)
+    for p in (one, other):
+        p.grad = torch.ones(2)
+    optimizer.step()
+    assert one.tolist() == [0.5, 0.5]
+    assert (other > 0.99).all()  # the trust coefficient is 0.001
+
+
 def test_loss_scale_does_not_matter():
     # Up to eps and weight decay the step depends on the gradient's direction only; the paper's
     # sums and our means over pairs therefore train alike.

@@ -33,6 +33,9 @@ class Agreement(PretrainingModel):
     def on_epoch_length(self, num_iters):
         self.told.append(num_iters)
 
+    def on_training_length(self, num_iters):
+        self.told.append(num_iters)
+
     def before_checkpoint(self):
         self.told.append("before")
 

@@ -39,9 +39,9 @@ def test_which_configs_pretrain():
     assert not is_pretraining(Config({}))
 
 
-def test_is_told_of_epochs_and_checkpoints(trained):
+def test_is_told_of_lengths_and_checkpoints(trained):
     # 12 images in batches of 4, two epochs.
-    assert trained[0].model.told == [3, "before", "after", "before", "after"]
+    assert trained[0].model.told == [3, 6, "before", "after", "before", "after"]
 
 
 def test_its_health_of_each_step_is_logged(trained):

@@ -16,7 +16,7 @@ from ..unwrap import unwrap
 
 @HOOKS.register_module()
 class PretrainHook(Hook):
-    """Tell the model the length of an epoch, and the data set the epoch and where to report.
+    """Tell the model how long the training is, and the data set the epoch and where to report.
 
     The crops of an image depend on (seed, epoch, image) alone, so the data set has to know the
     epoch. Unreadable images are listed in ``work_dir/bad_images.txt``. On a CUDA device the
@@ -50,6 +50,7 @@ class PretrainHook(Hook):
                 f"but got {type(model).__name__}; leave them out, or let it extend that class."
             )
         model.on_epoch_length(len(loader))
+        model.on_training_length(runner.max_iters)
         loader.dataset.record_bad_images(Path(runner.work_dir) / "bad_images.txt")
         device = next(model.parameters()).device
         if device.type == "cuda":

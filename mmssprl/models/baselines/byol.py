@@ -1,0 +1,167 @@
+"""BYOL: predict what a slowly moving copy of the network makes of the image's other view.
+
+Legend: B images per rank, C features, D embedding size, t steps from 0, T steps of the training.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ...errors import UserRuntimeError, UserValueError
+from ...functional import embedding_spread, prediction_loss
+from ...functional.phases import (
+    BACKBONE_BACKWARD,
+    BACKBONE_FORWARD,
+    HEADS_FORWARD,
+    backward_goes_on_as,
+    phase,
+)
+from ...pyramid import ViewLayout
+from ...registry import MODELS
+from ..momentum_encoder import MomentumEncoder
+from ..protocol import LossTerm, PretrainingModel
+from ..ssprl import crop_features
+from .image_views import image_views
+
+# Linear, BatchNorm, ReLU, Linear: a bias in the first, none in the last.
+_MLP = {
+    "type": "NonLinearNeck",
+    "num_layers": 2,
+    "with_bias": True,
+    "with_last_bn": False,
+    "with_avg_pool": False,
+    "norm_cfg": {"type": "BN1d"},
+}
+
+
+@MODELS.register_module()
+class BYOL(PretrainingModel):
+    """Bootstrap Your Own Latent (arXiv:2006.07733).
+
+    p_v = g(h(pool f(x_v))) and y_v = h'(pool f'(x_v)) without gradient; see ``prediction_loss``.
+    After step t, f' and h' follow: p' <- m_t p' + (1 - m_t) p; see ``target_momentum``. BatchNorm
+    sees one view at a time.
+
+    The update of step t is made when step t + 1 begins, which no loss can tell from the paper's
+    order; a checkpoint holds the target as step t has used it.
+
+    Args:
+        layout: Image views alone: ``levels=[]`` and ``num_small=0``.
+        backbone: f, as in ``SSPRL``.
+        neck: h: ``in_channels`` C, ``hid_channels`` and ``out_channels`` D; other fields of
+            mmpretrain's ``NonLinearNeck`` have the published values. Published: 2048, 4096, 256.
+            The predictor g is built alike, from D to D.
+        base_momentum: m_0 in [0, 1); mmpretrain's is 1 - m_0. Published for 100 epochs: 0.99.
+        data_preprocessor: ``PyramidPreprocessor``.
+        init_cfg: Initialisation of the whole model, see mmengine.
+
+    Raises:
+        ValueError: ``base_momentum`` out of its range, or other views.
+    """
+
+    layout: ViewLayout
+    neck: Any  # nn.Module
+
+    def __init__(
+        self,
+        layout: ViewLayout | Mapping,
+        backbone: Mapping,
+        neck: Mapping,
+        base_momentum: float = 0.99,
+        data_preprocessor: Mapping | None = None,
+        init_cfg: dict | None = None,
+    ) -> None:
+        views = image_views(layout, "BYOL")
+        if not 0 <= base_momentum < 1:
+            raise UserValueError(f"BYOL: base_momentum must be in [0, 1), but got {base_momentum}.")
+        preprocessor = {"type": "PyramidPreprocessor", "layout": views, **(data_preprocessor or {})}
+        super().__init__(
+            backbone=MODELS.build(dict(backbone)),
+            neck=MODELS.build({**_MLP, **neck}),
+            data_preprocessor=MODELS.build(preprocessor),
+            init_cfg=init_cfg,
+        )
+        self.predictor = MODELS.build({**_MLP, **neck, "in_channels": neck["out_channels"]})
+        self.layout = views
+        self.base_momentum = base_momentum
+        self.backbone.to(memory_format=torch.channels_last)
+        self.target = MomentumEncoder(self.backbone, self.neck)
+        self._training_length: int | None = None
+        self._health: dict[str, float | Tensor] = {}
+
+    @property
+    def momentum(self) -> float:
+        """m_t of the last step t.
+
+        Raises:
+            RuntimeError: The length of the training is not known.
+        """
+        if self._training_length is None:
+            raise UserRuntimeError(
+                "BYOL: the schedule of the momentum needs the length of the training; "
+                "add dict(type='PretrainHook') to custom_hooks."
+            )
+        last_step = max(0, self.target.num_updates - 1)
+        return target_momentum(self.base_momentum, last_step / self._training_length)
+
+    def extract_feat(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Run the backbone on one tensor (2, B, 3, px, px): pooled features (B, C) of each view."""
+        return _each_view(self.backbone, inputs[0])
+
+    def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
+        """Compute the loss, in training after the target's update for the step before.
+
+        Args:
+            inputs: One tensor (2, B, 3, px, px).
+            data_samples: Not used.
+        """
+        if self.training:
+            self.target.update(self.momentum)
+        target_backbone, target_neck = self.target.copies
+        with phase(BACKBONE_FORWARD):
+            features = self.extract_feat(inputs)
+            with torch.no_grad():
+                target_features = _each_view(target_backbone, inputs[0])
+        backward_goes_on_as(BACKBONE_BACKWARD, features)
+        with phase(HEADS_FORWARD):
+            embeddings = _each(self.neck, features)
+            with torch.no_grad():
+                targets = _each(target_neck, target_features)
+            unit = F.normalize(torch.cat(embeddings).detach().float(), dim=1)
+            self._health = {"embedding_spread": embedding_spread(unit)}
+            return {"loss_prediction": prediction_loss(_each(self.predictor, embeddings), targets)}
+
+    def on_training_length(self, num_iters: int) -> None:
+        """Take T, over which the momentum rises to 1."""
+        self._training_length = num_iters
+
+    def health(self) -> dict[str, float | Tensor]:
+        """Return 'embedding_spread' (< 0.3: collapsed) and 'target_momentum', m_t of this step."""
+        return {**self._health, "target_momentum": self.momentum}
+
+    def loss_terms(self) -> dict[str, LossTerm]:
+        """Describe the one term."""
+        return {"loss_prediction": LossTerm("L_{pred}", 0, 1.0)}
+
+
+def target_momentum(base: float, progress: float) -> float:
+    """Compute m = 1 - (1 - m_0) (cos(pi t / T) + 1) / 2.
+
+    Args:
+        base: m_0 in [0, 1).
+        progress: t / T; from 1 on the target stays.
+    """
+    return 1 - (1 - base) * (math.cos(math.pi * min(1.0, progress)) + 1) / 2
+
+
+def _each_view(backbone: nn.Module, views: Tensor) -> list[Tensor]:
+    # One view at a time: together they would share batch statistics.
+    return [crop_features(backbone, view[None])[0] for view in views]
+
+
+def _each(mlp: nn.Module, inputs: Sequence[Tensor]) -> list[Tensor]:
+    return [mlp((x,))[0] for x in inputs]

@@ -1,0 +1,70 @@
+"""The slowly moving, gradient-free copy of a network that momentum methods learn from."""
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import UserValueError
+
+
+class MomentumEncoder(nn.Module):
+    """Copies of modules that follow them as an exponential moving average.
+
+    The copies get no gradient, but they are trained networks otherwise: they are in train mode
+    where the model is, and have BatchNorm statistics of their own, which no update touches.
+    mmengine's averaged models wait for the device and overwrite these.
+
+    It refers to the modules that it follows without being their parent: the state dict of a model
+    holds them once, under their own names. A copy of the whole model follows its own modules. Make
+    it after ``to(memory_format=...)``, so that both have one layout.
+
+    Args:
+        modules: The networks to follow, such as backbone and neck. All of their parameters must
+            stay the same objects, or be replaced in the copies, too, as a conversion to SyncBN
+            of the whole model does.
+
+    Attributes:
+        copies: One per module, in their order.
+        num_updates: Calls of :meth:`update` so far, saved as the extra state: no step waits for the
+            device to read it.
+    """
+
+    def __init__(self, *modules: nn.Module) -> None:
+        super().__init__()
+        self._followed = modules  # torch registers modules, but no tuples of them
+        self.copies = nn.ModuleList(copy.deepcopy(module) for module in modules)
+        self.copies.requires_grad_(False)
+        self.num_updates = 0
+
+    @torch.no_grad()
+    def update(self, momentum: float) -> None:
+        """Set every parameter p' of the copies to ``momentum p' + (1 - momentum) p``.
+
+        The first call of a training copies instead, with all buffers: the weights are initialised
+        or loaded after the model is built.
+
+        Args:
+            momentum: In [0, 1]; 1 changes nothing.
+
+        Raises:
+            ValueError: ``momentum`` out of its range.
+        """
+        if not 0 <= momentum <= 1:
+            raise UserValueError(f"momentum must be in [0, 1], but got {momentum}.")
+        if self.num_updates == 0:
+            for part, followed in zip(self.copies, self._followed, strict=True):
+                part.load_state_dict(followed.state_dict())
+        else:
+            averages: list[Tensor] = list(self.copies.parameters())
+            latest: list[Tensor] = [p for part in self._followed for p in part.parameters()]
+            torch._foreach_lerp_(averages, latest, 1 - momentum)
+        self.num_updates += 1
+
+    def get_extra_state(self) -> Tensor:
+        """Return the count as a tensor: mmengine's checkpoints take no other values."""
+        return torch.tensor(self.num_updates)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take the count back: a resumed training goes on with the average."""
+        self.num_updates = int(state)

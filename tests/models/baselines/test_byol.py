@@ -1,0 +1,165 @@
+import pytest
+import torch
+from byol_cases import LAYOUT, MODEL, build_byol, sgd_step, views_of
+from mmengine.logging import MessageHub
+from small_ssprl import BACKBONE
+
+from mmssprl.models.baselines.byol import target_momentum
+from mmssprl.registry import MODELS
+
+LEVEL = {"grid": 2, "resize_px": 32, "patch_px": 16}
+
+
+def test_momentum_rises_from_its_start_to_one():
+    assert target_momentum(0.96, 0) == pytest.approx(0.96)
+    assert target_momentum(0.96, 0.5) == pytest.approx((1 + 0.96) / 2)
+    assert target_momentum(0.96, 1) == 1
+    assert target_momentum(0.96, 1.5) == 1
+
+
+def test_target_follows_each_step_with_its_own_momentum():
+    model = build_byol(training_length=4, base_momentum=0.5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    weight, average = model.neck.fc0.weight, model.target.copies[1].fc0.weight
+    with torch.no_grad():
+        weight.mul_(2)  # initialised after it was built
+    expected = weight.detach().clone()
+    # m_t = 1 - (cos(pi t / 4) + 1) / 4
+    for t, momentum in enumerate((0.5, 0.5732233, 0.75, 0.9267767)):
+        sgd_step(model, views_of(t), optimizer)
+        # The target that this step has used: the first equals the online network.
+        torch.testing.assert_close(average, expected)
+        assert model.momentum == pytest.approx(momentum, rel=1e-6)
+        expected = momentum * expected + (1 - momentum) * weight.detach()
+    assert (average - weight).abs().max() > 1e-3
+
+
+def test_evaluation_moves_nothing():
+    model = build_byol()
+    model.eval()
+    model([views_of(0)], mode="loss")
+    assert model.target.num_updates == 0
+
+
+def test_gradients_reach_the_online_network_alone():
+    model = build_byol()
+    loss = model([views_of(0)], mode="loss")["loss_prediction"]
+    loss.backward()
+    grads = {name: p.grad for name, p in model.named_parameters()}
+    assert {name for name, grad in grads.items() if grad is None} == {
+        name for name in grads if name.startswith("target.")
+    }
+    kinds = {name.split(".")[0] for name, grad in grads.items() if grad is not None and grad.any()}
+    assert kinds == {"backbone", "neck", "predictor"}
+
+
+def test_predictor_has_no_copy_and_the_published_form():
+    model = build_byol()
+    assert [type(part) for part in model.target.copies] == [type(model.backbone), type(model.neck)]
+    for mlp, in_channels in ((model.neck, 8), (model.predictor, 4)):
+        # Linear with bias, BatchNorm, ReLU, Linear without bias or norm.
+        shapes = {name: tuple(p.shape) for name, p in mlp.named_parameters()}
+        assert shapes == {
+            "fc0.weight": (12, in_channels),
+            "fc0.bias": (12,),
+            "bn0.weight": (12,),
+            "bn0.bias": (12,),
+            "fc1.weight": (4, 12),
+        }
+
+
+def test_swapping_the_views_leaves_the_loss():
+    losses = [
+        float(build_byol()([views], mode="loss")["loss_prediction"].detach())
+        for views in (views_of(0), views_of(0).flip(0))
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+    assert 0 < losses[0] < 8
+
+
+def test_batch_norm_sees_one_view_at_a_time():
+    views, model = views_of(0), build_byol()
+    views[1] += 5
+    apart = model.extract_feat([views])
+    model = build_byol()
+    torch.testing.assert_close(model.extract_feat([views.flip(0)]), apart[::-1])
+    together = model.backbone(views.flatten(0, 1))[-1].mean((2, 3))
+    assert (together - torch.cat(apart)).abs().max() > 0.1
+
+
+def test_equals_mmpretrains_loss_plus_four_over_steps():
+    # Its momentum is one step ahead in the schedule, which is flat in so long a training.
+    ours = build_byol(training_length=10**9, base_momentum=0.9).double()
+    MessageHub.get_current_instance().update_info("max_iters", 10**9)
+    mlp = {
+        "type": "NonLinearNeck",
+        "hid_channels": 12,
+        "out_channels": 4,
+        "with_bias": True,
+        "with_last_bn": False,
+        "norm_cfg": {"type": "BN1d"},
+    }
+    theirs = MODELS.build(
+        {
+            "type": "mmpretrain.BYOL",
+            "backbone": BACKBONE,
+            "neck": {**mlp, "in_channels": 8},
+            "head": {
+                "type": "LatentPredictHead",
+                "predictor": {**mlp, "in_channels": 4, "with_avg_pool": False},
+                "loss": {"type": "CosineSimilarityLoss"},
+            },
+            "base_momentum": 0.1,
+        }
+    ).double()
+    for name in ("backbone", "neck"):
+        getattr(theirs, name).load_state_dict(getattr(ours, name).state_dict())
+    theirs.head.predictor.load_state_dict(ours.predictor.state_dict())
+    optimizers = [torch.optim.SGD(m.parameters(), lr=0.05) for m in (ours, theirs)]
+    for t in range(3):
+        views = views_of(t).double()
+        loss = sgd_step(ours, views, optimizers[0])
+        expected = theirs(list(views), mode="loss")["loss"]
+        optimizers[1].zero_grad()
+        expected.backward()
+        optimizers[1].step()
+        assert loss == pytest.approx(float(expected) + 4, rel=1e-6)
+    target = theirs.target_net.module
+    for part, other in zip(ours.target.copies, target, strict=True):
+        for p, q in zip(part.parameters(), other.parameters(), strict=True):
+            torch.testing.assert_close(p, q, rtol=0, atol=1e-6)
+    weights = dict(theirs.backbone.named_parameters())
+    for name, p in ours.backbone.named_parameters():
+        torch.testing.assert_close(p, weights[name], rtol=0, atol=1e-6)
+
+
+def test_embedding_spread_tells_a_collapse():
+    model = build_byol()
+    model([views_of(0)], mode="loss")
+    assert model.health()["embedding_spread"] > 0.3
+    assert not model.health()["embedding_spread"].requires_grad
+    with torch.no_grad():
+        model.neck.fc1.weight[1:] = 0  # all embeddings lie on one line
+        model.neck.fc1.weight[0].abs_()
+    model([views_of(0)], mode="loss")
+    assert model.health()["embedding_spread"] < 0.3
+
+
+@pytest.mark.parametrize("momentum", [-0.1, 1.0, 1.5])
+def test_momentum_out_of_range(momentum):
+    message = rf"base_momentum must be in \[0, 1\), but got {momentum}"
+    with pytest.raises(ValueError, match=message):
+        build_byol(base_momentum=momentum)
+
+
+@pytest.mark.parametrize("change", [{"levels": [LEVEL]}, {"num_small": 2}])
+def test_other_views_are_refused(change):
+    layout = {**LAYOUT, **change}
+    with pytest.raises(ValueError, match="BYOL: the layout must have levels=.. and num_small=0"):
+        build_byol(layout=layout)
+
+
+def test_the_schedule_needs_the_length_of_the_training():
+    model = MODELS.build(MODEL)
+    with pytest.raises(RuntimeError, match=r"length of the training; .*'PretrainHook'"):
+        model([views_of(0)], mode="loss")

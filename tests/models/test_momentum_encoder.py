@@ -1,0 +1,156 @@
+import copy
+
+import pytest
+import torch
+from mmengine.model import BaseModule, revert_sync_batchnorm
+from torch import nn
+
+from mmssprl.models import MomentumEncoder
+
+
+def network(seed=0):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4))
+
+
+class Model(nn.Module):
+    def __init__(self, seed=0):
+        super().__init__()
+        self.backbone, self.neck = network(seed), nn.Linear(4, 2)
+        self.momentum_encoder = MomentumEncoder(self.backbone, self.neck)
+
+
+def fill(module, value):
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.fill_(value)
+
+
+def values(module):
+    return {x for parameter in module.parameters() for x in parameter.flatten().tolist()}
+
+
+def test_copies_first_and_then_averages_by_hand():
+    followed = nn.Linear(2, 1), nn.Linear(1, 1)
+    encoder = MomentumEncoder(*followed)
+    fill(followed[0], 8.0)  # loaded after the encoder was built
+    fill(followed[1], 16.0)
+    encoder.update(0.75)
+    assert [values(module) for module in encoder.copies] == [{8.0}, {16.0}]
+    fill(followed[0], 0.0)
+    encoder.update(0.75)
+    encoder.update(0.5)
+    assert [values(module) for module in encoder.copies] == [{3.0}, {16.0}]  # 8 -> 6 -> 3
+    encoder.update(1.0)
+    assert values(encoder.copies[0]) == {3.0}
+    assert values(followed[0]) == {0.0}
+
+
+@pytest.mark.parametrize("momentum", [-0.1, 1.5, float("nan")])
+def test_momentum_out_of_range(momentum):
+    with pytest.raises(ValueError, match=rf"momentum must be in \[0, 1\], but got {momentum}\."):
+        MomentumEncoder(nn.Linear(1, 1)).update(momentum)
+
+
+def test_statistics_of_the_copies_are_their_own():
+    model = Model()
+    encoder, x = model.momentum_encoder, torch.randn(8, 3, 2, 2)
+    model.backbone(x)
+    encoder.update(0.5)
+    theirs = encoder.copies[0][1]
+    assert torch.equal(theirs.running_mean, model.backbone[1].running_mean)
+    before = theirs.running_mean.clone()
+    model.backbone(x + 5)
+    encoder.update(0.5)
+    assert torch.equal(theirs.running_mean, before)
+    encoder.copies[0](x)
+    assert not torch.equal(theirs.running_mean, before)
+    assert theirs.num_batches_tracked == 2
+
+
+def test_has_neither_gradients_nor_a_second_copy_in_the_state_dict():
+    model = Model()
+    assert not any(p.requires_grad for p in model.momentum_encoder.parameters())
+    assert all(p.requires_grad for p in (*model.backbone.parameters(), *model.neck.parameters()))
+    num = len(model.backbone.state_dict()) + len(model.neck.state_dict())
+    names = list(model.state_dict())
+    assert len(names) == 2 * num + 1  # the count of updates
+    assert sum(name.startswith("momentum_encoder.copies.") for name in names) == num
+    fill(model.backbone, 7.0)
+    assert 7.0 not in values(model.momentum_encoder)  # the memory is not shared
+
+
+def test_is_in_the_mode_of_its_model():
+    model = Model()
+    for training in (True, False, True):
+        model.train(training)
+        assert {m.training for m in model.momentum_encoder.modules()} == {training}
+
+
+def test_a_resumed_training_does_not_copy_again():
+    model, resumed = Model(seed=0), Model(seed=1)
+    model.momentum_encoder.update(0.5)
+    for part in (model.backbone, model.neck):
+        fill(part, 3.0)
+    resumed.load_state_dict(model.state_dict())
+    assert resumed.momentum_encoder.num_updates == 1
+    for m in (model, resumed):
+        m.momentum_encoder.update(0.9)
+    expected = model.momentum_encoder.state_dict()
+    for name, value in resumed.momentum_encoder.state_dict().items():
+        assert torch.equal(value, expected[name]), name
+    assert values(resumed.momentum_encoder) != {3.0}
+
+
+def test_a_copied_model_follows_its_own_weights():
+    model = Model()
+    model.momentum_encoder.update(0.0)
+    twin = copy.deepcopy(model)
+    fill(twin.backbone, 7.0)
+    twin.momentum_encoder.update(0.0)
+    model.momentum_encoder.update(0.0)
+    assert values(twin.momentum_encoder.copies[0]) == {7.0}
+    assert values(model.momentum_encoder.copies[0]) == values(model.backbone) != {7.0}
+
+
+def test_follows_through_a_conversion_of_the_norms():
+    model = nn.SyncBatchNorm.convert_sync_batchnorm(Model())
+    assert isinstance(model.momentum_encoder.copies[0][1], nn.SyncBatchNorm)
+    model = revert_sync_batchnorm(model)
+    model.momentum_encoder.update(0.0)
+    fill(model.backbone, 2.0)
+    model.momentum_encoder.update(0.5)
+    scale = model.momentum_encoder.copies[0][1].weight
+    torch.testing.assert_close(scale, torch.full((4,), 1.5))  # (1 + 2) / 2
+
+
+def test_initialisation_draws_for_the_followed_modules_alone():
+    class Layer(BaseModule):
+        def __init__(self, encoder):
+            super().__init__()
+            self.followed = BaseModule(init_cfg={"type": "Normal", "layer": "Linear", "std": 1.0})
+            self.followed.linear = nn.Linear(2, 2)
+            if encoder:
+                self.momentum_encoder = MomentumEncoder(self.followed)
+
+    drawn = []
+    for encoder in (False, True):
+        layer = Layer(encoder)
+        torch.manual_seed(0)
+        layer.init_weights()
+        drawn.append((layer.followed.linear.weight, torch.rand(())))
+    assert torch.equal(drawn[0][0], drawn[1][0])
+    assert drawn[0][1] == drawn[1][1]
+
+
+def test_the_optimizer_leaves_the_copies_alone():
+    model = Model()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, weight_decay=0.5)
+    x = torch.randn(4, 3, 2, 2)
+    before = [p.clone() for p in model.momentum_encoder.parameters()]
+    features = model.backbone(x).mean((2, 3))
+    target = model.momentum_encoder.copies[0](x).mean((2, 3))
+    assert not target.requires_grad
+    (features - target - 1).square().sum().backward()
+    optimizer.step()
+    assert all(map(torch.equal, before, model.momentum_encoder.parameters()))
