@@ -2,11 +2,13 @@
 
 import mmpretrain.models  # noqa: F401
 
-from .baselines import BYOL
+from .baselines import BYOL, DenseCL, MoCo
 from .feature_queue import FeatureQueue
+from .grouped_batch_norm import GroupedBatchNorm
 from .momentum_encoder import MomentumEncoder
 from .multi_head_neck import MultiHeadNeck
 from .multi_label import MultiLabelClassifier, MultiLabelLoss
+from .negative_queue import NegativeQueue
 from .protocol import LossTerm, PretrainingModel, is_pretraining, pretraining_class
 from .prototypes import CorrelationLearner, Prototypes
 from .pyramid_preprocessor import PyramidPreprocessor
@@ -16,12 +18,16 @@ from .ssprl import SSPRL, crop_features
 __all__ = [
     "BYOL",
     "CorrelationLearner",
+    "DenseCL",
     "FeatureQueue",
+    "GroupedBatchNorm",
     "LossTerm",
+    "MoCo",
     "MomentumEncoder",
     "MultiHeadNeck",
     "MultiLabelClassifier",
     "MultiLabelLoss",
+    "NegativeQueue",
     "PretrainingModel",
     "Prototypes",
     "PyramidPreprocessor",

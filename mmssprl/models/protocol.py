@@ -64,6 +64,17 @@ class PretrainingModel(BaseSelfSupervisor):
     def on_epoch_length(self, num_iters: int) -> None:
         """Hear how many iterations an epoch has; called before the first step."""
 
+    def check_training(self, num_images: int, batch_size: int) -> None:
+        """Refuse data that the method cannot be trained on; called before the first step.
+
+        Args:
+            num_images: Of the data set.
+            batch_size: B, images per process and step.
+
+        Raises:
+            ValueError: What does not fit.
+        """
+
     def before_checkpoint(self) -> None:
         """Bring the state of all ranks to rank 0, which alone writes the checkpoint.
 

@@ -184,11 +184,15 @@ class SSPRL(PretrainingModel):
 
 def crop_features(backbone: nn.Module, crops: Tensor) -> Tensor:
     """Run a backbone on crops (N_g, B, 3, px, px) and pool: features (N_g, B, C)."""
+    return pool(crop_outputs(backbone, crops)).unflatten(0, crops.shape[:2])
+
+
+def crop_outputs(backbone: nn.Module, crops: Tensor) -> Any:
+    """Run a backbone on crops (N_g, B, 3, px, px): what it gives, with N_g B rows."""
     # (N_g, B, 3, px, px) -> (N_g B, 3, px, px), flattened with the channel last: no copy of what
     # the preprocessor has laid out like this, and one of a part of it.
     images = crops.movedim(2, -1).flatten(0, 1).movedim(-1, 1)
-    images = images.contiguous(memory_format=torch.channels_last)
-    return pool(backbone(images)).unflatten(0, crops.shape[:2])
+    return backbone(images.contiguous(memory_format=torch.channels_last))
 
 
 @functools.cache

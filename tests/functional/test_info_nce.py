@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from reference import nce
 from torch.nn import functional as F
 
 from mmssprl.functional import embedding_spread, info_nce, queue_top1
@@ -17,13 +18,9 @@ def units(*shape, seed=0, dtype=torch.float64):
 def by_loops(query, positive, negatives, extra=None):
     """The equation in float64, one exponential at a time."""
     total = 0.0
-    for r, (q, k) in enumerate(zip(query.tolist(), positive.tolist(), strict=True)):
-        others = negatives.tolist() + ([] if extra is None else extra[r].tolist())
-        positive_logit = sum(a * b for a, b in zip(q, k, strict=True)) / T
-        normaliser = math.exp(positive_logit)
-        for x in others:
-            normaliser += math.exp(sum(a * b for a, b in zip(q, x, strict=True)) / T)
-        total += -positive_logit + math.log(normaliser)
+    for r, (q, k) in enumerate(zip(query, positive, strict=True)):
+        others = negatives if extra is None else torch.cat([negatives, extra[r]])
+        total += float(nce(q, k, others, T))
     return total / len(query)
 
 

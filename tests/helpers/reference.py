@@ -32,6 +32,12 @@ def unit(vector: Tensor) -> Tensor:
     return vector / torch.sqrt((vector * vector).sum())
 
 
+def nce(query: Tensor, key: Tensor, negatives: Tensor, temperature: float) -> Tensor:
+    """-log of the share of exp(q.k / T) among those of the key and of every negative."""
+    exps = [torch.exp(query @ x / temperature) for x in (key, *negatives)]
+    return -torch.log(exps[0] / sum(exps))
+
+
 class Reference:
     """SS-PRL's loss of one step on one process.
 

@@ -27,8 +27,9 @@ class PretrainHook(Hook):
         """Tell model and data set about the run.
 
         Raises:
-            ValueError: A loop without epochs, another data set than ``UnlabeledImages``, or as
-                ``check_pretraining``; or another model than a ``PretrainingModel``.
+            ValueError: A loop without epochs, another data set than ``UnlabeledImages``, another
+                model than a ``PretrainingModel``, or as ``check_pretraining`` and the model's
+                ``check_training``.
         """
         check_pretraining(runner.cfg)
         if not isinstance(runner.train_loop, EpochBasedTrainLoop):
@@ -49,6 +50,8 @@ class PretrainHook(Hook):
                 "the hooks of pre-training need a model that is a mmssprl.models.PretrainingModel, "
                 f"but got {type(model).__name__}; leave them out, or let it extend that class."
             )
+        if loader.batch_size is not None:  # unknown with a batch sampler of its own
+            model.check_training(len(loader.dataset), loader.batch_size)
         model.on_epoch_length(len(loader))
         model.on_training_length(runner.max_iters)
         loader.dataset.record_bad_images(Path(runner.work_dir) / "bad_images.txt")

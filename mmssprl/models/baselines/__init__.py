@@ -1,5 +1,7 @@
 """The methods that SS-PRL is compared with, one file each."""
 
 from .byol import BYOL
+from .densecl import DenseCL
+from .moco import MoCo
 
-__all__ = ["BYOL"]
+__all__ = ["BYOL", "DenseCL", "MoCo"]

@@ -1,0 +1,141 @@
+"""DenseCL: MoCo v2 on images, and the same on the cells of the last feature map.
+
+Legend: B images per rank, V directions, N rows (V B), C features, S cells of a map, D embedding
+size, K negatives.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from ...errors import UserRuntimeError, UserValueError
+from ...functional import info_nce
+from ...registry import MODELS
+from ..negative_queue import NegativeQueue
+from ..protocol import LossTerm
+from ..ssprl import crop_outputs
+from .moco import MoCo, unit
+
+
+@MODELS.register_module()
+class DenseCL(MoCo):
+    """Dense Contrastive Learning (CVPR 2021, arXiv:2011.09157).
+
+    F, F' are the last maps of query and key, cells of unit norm; j(i) = argmax_j F_i . F'_j inside
+    an image; r = norm_cells(h2(F)), t = norm_cells(h2'(F')), tbar = norm(mean_j h2'(F')_j), a mean
+    before the norm. With q, k and Q_1 as in MoCo
+    L = (1 - lambda) mean_b nce(q, k, Q_1; T) + lambda mean_{b,i} nce(r_i, t_{j(i)}, Q_2; T);
+    then k enters Q_1 and tbar enters Q_2, which are equally long.
+
+    The cells are matched by the features, not by their projections, which say nothing at first.
+
+    Differs from the authors' code: the start of the dense term is a setting of the model, in
+    epochs; and as ``MoCo``.
+
+    Args:
+        args: Of ``MoCo``; the neck is ``DenseCLNeck`` by default.
+        loss_lambda: lambda in [0, 1].
+        dense_start_epoch: First epoch, from 0, with the dense term; lambda is 0 before. Published
+            configs: 0.
+        kwargs: Of ``MoCo``.
+
+    Raises:
+        ValueError: Values outside these ranges, a neck that pools the map, or as ``MoCo``.
+    """
+
+    default_neck: ClassVar[Mapping] = {"type": "DenseCLNeck"}
+
+    def __init__(
+        self, *args: Any, loss_lambda: float = 0.5, dense_start_epoch: int = 0, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        if not 0 <= loss_lambda <= 1:
+            raise UserValueError(f"DenseCL: loss_lambda must be in [0, 1], but got {loss_lambda}.")
+        if dense_start_epoch < 0:
+            raise UserValueError(
+                f"DenseCL: dense_start_epoch must be >= 0, but got {dense_start_epoch}."
+            )
+        if getattr(self.neck, "with_pool", False):
+            raise UserValueError(
+                "DenseCL: the neck must keep all cells of the map, which are matched one by one, "
+                "but it has num_grid; leave it out."
+            )
+        self.loss_lambda = loss_lambda
+        self.dense_start_epoch = dense_start_epoch
+        self.dense_queue = NegativeQueue(self.queue.length, self.queue.keys.shape[1])
+        self._iters_per_epoch: int | None = None
+
+    def on_epoch_length(self, num_iters: int) -> None:
+        """Hear when the dense term starts."""
+        self._iters_per_epoch = num_iters
+
+    @property
+    def current_lambda(self) -> float:
+        """Lambda of the step that runs: 0 before the dense term starts."""
+        if self.dense_start_epoch and self._iters_per_epoch is None:
+            raise UserRuntimeError(
+                f"DenseCL: dense_start_epoch={self.dense_start_epoch} needs the length of an "
+                "epoch; add dict(type='PretrainHook') to custom_hooks."
+            )
+        start = self.dense_start_epoch * (self._iters_per_epoch or 0)
+        return self.loss_lambda if self.key_encoder.num_updates > start else 0.0
+
+    @staticmethod
+    def _features(backbone: nn.Module, views: Tensor) -> Tensor:
+        """(V, B, 3, px, px) -> the last map (V, B, C, h, w)."""
+        maps = crop_outputs(backbone, views)[-1]
+        if maps.dim() != 4:
+            raise UserValueError(
+                "DenseCL: the backbone's last output must be a map (N, C, h, w), but got "
+                f"{tuple(maps.shape)}; for a ViT set out_type='featmap'."
+            )
+        return maps.unflatten(0, views.shape[:2])
+
+    def _embed(self, neck: nn.Module, features: Tensor) -> Sequence[Tensor]:
+        """Give q (V, B, D), r (V, B, D, S), tbar (V, B, D) and F (V, B, C, S), or the keys'."""
+        maps = features.flatten(0, 1)
+        z, cells, mean_cell = neck((maps,))
+        embeddings = (z, cells, mean_cell, maps.flatten(2))
+        return [unit(x).unflatten(0, features.shape[:2]) for x in embeddings]
+
+    def _contrast(self, queries: Sequence[Tensor], keys: Sequence[Tensor]) -> dict[str, Tensor]:
+        (loss,) = super()._contrast(queries, keys).values()
+        r, _, query_map = (x.flatten(0, 1) for x in queries[1:])  # (N, D, S), ..., (N, C, S)
+        t, _, key_map = (x.flatten(0, 1) for x in keys[1:])
+        positive = t.gather(2, match_cells(query_map, key_map)[:, None].expand_as(t))
+        dense_loss = info_nce(
+            r.mT.flatten(0, 1),  # (N, D, S) -> (N S, D)
+            positive.mT.flatten(0, 1),
+            self.dense_queue.keys.clone(),
+            temperature=self.temperature,
+        )
+        for direction in keys[2]:
+            self.dense_queue.push(direction)
+        weight = self.current_lambda
+        return {"loss_nce": (1 - weight) * loss, "loss_dense": weight * dense_loss}
+
+    def loss_terms(self) -> dict[str, LossTerm]:
+        """Describe the terms whose weight is not zero once the dense one has started."""
+        (term,) = super().loss_terms().values()
+        terms = {
+            "loss_nce": term._replace(weight=1 - self.loss_lambda),
+            "loss_dense": term._replace(weight=self.loss_lambda, symbol="L_{dense}"),
+        }
+        return {name: term for name, term in terms.items() if term.weight > 0}
+
+
+@torch.no_grad()
+def match_cells(query_map: Tensor, key_map: Tensor) -> Tensor:
+    """Find the most similar cell of the key's map for each cell of the query's.
+
+    Args:
+        query_map: (N, C, S), cells of unit norm.
+        key_map: The same.
+
+    Returns:
+        Indices (N, S) into the cells of ``key_map``.
+    """
+    with torch.autocast(query_map.device.type, enabled=False):
+        return (query_map.mT @ key_map).argmax(dim=2)

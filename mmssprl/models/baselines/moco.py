@@ -1,0 +1,181 @@
+"""MoCo v2: contrast an image's two views against keys of earlier batches.
+
+Legend: B images per rank, W ranks, V directions (2 if symmetric, else 1), C features, D embedding
+size, K negatives.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import torch
+from mmengine import dist
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ...errors import UserValueError
+from ...functional import embedding_spread, info_nce, queue_top1
+from ...functional.phases import (
+    BACKBONE_BACKWARD,
+    BACKBONE_FORWARD,
+    HEADS_FORWARD,
+    backward_goes_on_as,
+    phase,
+)
+from ...pyramid import ViewLayout
+from ...registry import MODELS
+from ..grouped_batch_norm import check_groups, group_batch_norms, permute_batch
+from ..momentum_encoder import MomentumEncoder
+from ..negative_queue import NegativeQueue
+from ..protocol import LossTerm, PretrainingModel
+from ..ssprl import crop_features
+from .image_views import image_views
+
+
+@MODELS.register_module()
+class MoCo(PretrainingModel):
+    """Momentum Contrast with the head of MoCo v2 (arXiv:1911.05722, arXiv:2003.04297).
+
+    q = norm(h(pool f(x_0))), k = norm(h'(pool f'(x_1))) without gradient;
+    L = mean_b nce(q_b, k_b, Q; T) (see ``info_nce``); then the keys of all ranks enter Q.
+
+    f', h' follow f, h at the start of a step, key <- m key + (1 - m) query, so the keys of a batch
+    are never its own negatives. Defaults: facebookresearch/moco.
+
+    Differs from the published code: a process can normalise in several groups, where that needs
+    one GPU per group; the permutation of the key views follows from the number of the step, where
+    rank 0 broadcasts it; K need not be a multiple of the batch; ``symmetric`` averages the two
+    directions, where the CIFAR demo sums them.
+
+    Args:
+        layout: Image views alone: ``levels=[]`` and ``num_small=0``.
+        backbone: f, as in ``SSPRL``.
+        neck: h, by default of type ``MoCoV2Neck``; its ``out_channels`` is D. Published: 128.
+        queue_length: K, above the keys of one step on all ranks, at most the number of images.
+        momentum: m in [0, 1).
+        temperature: T > 0.
+        bn_groups: Groups per process in which BatchNorm sees a batch, a divisor of B. Published:
+            32 images a group.
+        symmetric: Add the same loss with the views exchanged, for twice the work.
+        data_preprocessor: ``PyramidPreprocessor``.
+        init_cfg: Initialisation of the whole model, see mmengine.
+
+    Raises:
+        ValueError: Values outside these ranges, or other views.
+    """
+
+    layout: ViewLayout
+    neck: nn.Module
+    default_neck: ClassVar[Mapping] = {"type": "MoCoV2Neck", "with_avg_pool": False}
+
+    def __init__(
+        self,
+        layout: ViewLayout | Mapping,
+        backbone: Mapping,
+        neck: Mapping,
+        queue_length: int = 65536,
+        momentum: float = 0.999,
+        temperature: float = 0.2,
+        bn_groups: int = 1,
+        symmetric: bool = False,
+        data_preprocessor: Mapping | None = None,
+        init_cfg: dict | None = None,
+    ) -> None:
+        name = type(self).__name__
+        views = image_views(layout, name)
+        for field, value, is_valid, rule in (
+            ("momentum", momentum, 0 <= momentum < 1, "in [0, 1)"),
+            ("temperature", temperature, temperature > 0, "> 0"),
+            ("bn_groups", bn_groups, bn_groups >= 1, ">= 1"),
+        ):
+            if not is_valid:
+                raise UserValueError(f"{name}: {field} must be {rule}, but got {value}.")
+        preprocessor = {"type": "PyramidPreprocessor", "layout": views, **(data_preprocessor or {})}
+        super().__init__(
+            backbone=MODELS.build(dict(backbone)),
+            neck=MODELS.build({**self.default_neck, **neck}),
+            data_preprocessor=MODELS.build(preprocessor),
+            init_cfg=init_cfg,
+        )
+        self.layout = views
+        self.num_directions = 2 if symmetric else 1
+        self.momentum, self.temperature = momentum, temperature
+        self.backbone.to(memory_format=torch.channels_last)
+        # One pass for all directions, whose views lie one after the other.
+        group_batch_norms(self, bn_groups * self.num_directions)
+        self.key_encoder = MomentumEncoder(self.backbone, self.neck)
+        self.queue = NegativeQueue(queue_length, neck["out_channels"])
+        self._health: dict[str, Tensor] = {}
+
+    def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
+        """Compute the terms of the loss, then let this step's keys into the queue.
+
+        Args:
+            inputs: One tensor (2, B, 3, px, px).
+            data_samples: Not used.
+        """
+        query_views = inputs[0][: self.num_directions]
+        key_views = inputs[0].flip(0)[: self.num_directions]
+        self.key_encoder.update(self.momentum)
+        key_backbone, key_neck = self.key_encoder.copies
+        order = self._draw_order(key_views)
+        with phase(BACKBONE_FORWARD):
+            features = self._features(self.backbone, query_views)
+            with torch.no_grad():
+                key_features = self._features(key_backbone, permute_batch(key_views, order))
+        backward_goes_on_as(BACKBONE_BACKWARD, [features])
+        with phase(HEADS_FORWARD):
+            queries = self._embed(self.neck, features)
+            with torch.no_grad():
+                keys = self._embed(key_neck, key_features)
+            return self._contrast(queries, [permute_batch(x, order.argsort()) for x in keys])
+
+    def _draw_order(self, views: Tensor) -> Tensor:
+        # From the step's number alone, so it is equal on all ranks and after a resumption. Runs may
+        # share it: each has an order of images of its own.
+        generator = torch.Generator(views.device).manual_seed(self.key_encoder.num_updates)
+        num_images = views.shape[1] * dist.get_world_size()
+        return torch.randperm(num_images, generator=generator, device=views.device)
+
+    @staticmethod
+    def _features(backbone: nn.Module, views: Tensor) -> Tensor:
+        """(V, B, 3, px, px) -> (V, B, C)."""
+        return crop_features(backbone, views)
+
+    def _embed(self, neck: nn.Module, features: Tensor) -> Sequence[Tensor]:
+        """(V, B, C) -> unit vectors (V, B, D)."""
+        (z,) = neck((features.flatten(0, 1),))
+        return [unit(z).unflatten(0, features.shape[:2])]
+
+    def _contrast(self, queries: Sequence[Tensor], keys: Sequence[Tensor]) -> dict[str, Tensor]:
+        query, key = queries[0].flatten(0, 1), keys[0].flatten(0, 1)  # (V B, D)
+        # A copy: the backward pass needs the rows that the push is about to overwrite.
+        negatives = self.queue.keys.clone()
+        loss = info_nce(query, key, negatives, temperature=self.temperature)
+        self._health = {
+            "embedding_spread": embedding_spread(query),
+            "queue_top1": queue_top1(query, key, negatives),
+        }
+        for direction in keys[0]:
+            self.queue.push(direction)
+        return {"loss_nce": loss}
+
+    def check_training(self, num_images: int, batch_size: int) -> None:
+        """Check that the batch has its groups, and that the queue fits batch and data."""
+        check_groups(self, batch_size * self.num_directions)
+        num_keys = batch_size * dist.get_world_size() * self.num_directions
+        self.queue.check(num_keys, num_images)
+
+    def health(self) -> dict[str, float | Tensor]:
+        """Return 'embedding_spread' (< 0.3: collapsed), 'queue_top1' and 'queue_fill'."""
+        return {**self._health, "queue_fill": self.queue.fill}
+
+    def loss_terms(self) -> dict[str, LossTerm]:
+        """Describe the one term."""
+        num_classes = 1 + self.queue.length
+        return {"loss_nce": LossTerm("L_{nce}", 0, 1.0, "(1 + K)", num_classes)}
+
+
+def unit(embeddings: Tensor) -> Tensor:
+    """Scale (N, D, ...) to unit norm over D, at least in float32 whatever the autocast state."""
+    dtype = torch.promote_types(embeddings.dtype, torch.float32)
+    return F.normalize(embeddings.to(dtype), dim=1)

@@ -1,0 +1,139 @@
+"""Batch statistics that do not give away which query and which key are one image's.
+
+With BatchNorm a query and its key share the statistics of their batches, and a network can learn to
+recognise that signature instead of the image. So a batch is normalised in groups, one or several
+per process, and the images of the keys are dealt out to other groups than their queries'. Neither
+half is enough: a permutation inside one normalised batch changes nothing, and SyncBN makes one
+group of everything.
+
+Legend: B images per rank, W ranks, N = W B, V views, G groups per rank, C channels.
+"""
+
+import torch
+from mmengine import dist
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from ..errors import UserValueError
+
+
+class GroupedBatchNorm(_BatchNorm):
+    """BatchNorm, for inputs of any rank, that normalises equal slices of a batch each on its own.
+
+    Parameters, buffers and their names are BatchNorm's, and so is evaluation. The running
+    statistics are those of BatchNorm with the mean over the groups of their means and variances.
+
+    Args:
+        num_features: C.
+        num_groups: G >= 1, the number of slices; 1 is BatchNorm.
+        eps: As in BatchNorm; so is ``momentum``, which must be a number.
+    """
+
+    momentum: float
+    running_mean: Tensor
+    running_var: Tensor
+    num_batches_tracked: Tensor
+
+    def __init__(
+        self, num_features: int, num_groups: int, eps: float = 1e-5, momentum: float = 0.1
+    ) -> None:
+        super().__init__(num_features, eps=eps, momentum=momentum)
+        self.num_groups = num_groups
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Normalise (G n, C, ...), the n rows of a group in one piece.
+
+        Raises:
+            ValueError: Rows that are no multiple of G.
+        """
+        if not self.training or self.num_groups == 1:
+            return super().forward(inputs)
+        self.check_rows(len(inputs))
+        # Each group moves statistics of its own, (G, C), away from the common ones.
+        means = self.running_mean.repeat(self.num_groups, 1)
+        variances = self.running_var.repeat(self.num_groups, 1)
+        outputs = [
+            F.batch_norm(
+                group, mean, variance, self.weight, self.bias, True, self.momentum, self.eps
+            )
+            for group, mean, variance in zip(
+                inputs.chunk(self.num_groups), means, variances, strict=True
+            )
+        ]
+        self.running_mean.copy_(means.mean(dim=0))
+        self.running_var.copy_(variances.mean(dim=0))
+        self.num_batches_tracked.add_(1)
+        return torch.cat(outputs)
+
+    def check_rows(self, rows: int) -> None:
+        """Raise ValueError unless the groups divide so many rows."""
+        if rows % self.num_groups:
+            raise UserValueError(
+                f"the images of a batch must be a multiple of the {self.num_groups} groups of "
+                f"BatchNorm, but got {rows}; change model.bn_groups or train_dataloader.batch_size."
+            )
+
+    def _check_input_dim(self, inputs: Tensor) -> None:
+        """Take (N, C) as well as maps: it stands in for BatchNorm1d and BatchNorm2d."""
+
+
+def group_batch_norms(network: nn.Module, num_groups: int) -> nn.Module:
+    """Replace every BatchNorm in a network by a grouped one with the same parameters and buffers.
+
+    Returns:
+        The network, or, if it is a BatchNorm itself, what stands in for it.
+
+    Raises:
+        ValueError: A BatchNorm without running statistics, or with cumulative ones.
+    """
+    if isinstance(network, _BatchNorm):
+        if network.momentum is None or not network.track_running_stats:
+            raise UserValueError(
+                "GroupedBatchNorm: BatchNorm must have a number as momentum and "
+                f"track_running_stats=True, but got {network}; change the network's norm_cfg."
+            )
+        grouped = GroupedBatchNorm(network.num_features, num_groups, network.eps, network.momentum)
+        grouped.weight, grouped.bias = network.weight, network.bias
+        for name, buffer in network.named_buffers():
+            setattr(grouped, name, buffer)
+        return grouped
+    for name, child in network.named_children():
+        setattr(network, name, group_batch_norms(child, num_groups))
+    return network
+
+
+def check_groups(network: nn.Module, rows: int) -> None:
+    """Check that a network whose BatchNorms were replaced can train on batches of so many rows.
+
+    Raises:
+        ValueError: Rows that the groups do not divide, or norms that were replaced again.
+    """
+    for norm in network.modules():
+        if not isinstance(norm, _BatchNorm):
+            continue
+        if not isinstance(norm, GroupedBatchNorm):
+            raise UserValueError(
+                "BatchNorm must normalise each group on its own, but sync_bn makes one group of "
+                "all processes, which gives away the keys; set sync_bn=None."
+            )
+        norm.check_rows(rows)
+
+
+@torch.no_grad()
+def permute_batch(inputs: Tensor, permutation: Tensor) -> Tensor:
+    """Deal out the images of all ranks anew; ``permutation.argsort()`` undoes it.
+
+    A collective: every rank must call it with inputs of one shape.
+
+    Args:
+        inputs: (V, B, ...).
+        permutation: Of the N images, in the order of the ranks, equal on all of them.
+
+    Returns:
+        This rank's share (V, B, ...), where image n of all ranks is the former
+        ``permutation[n]``.
+    """
+    # (V, B, ...) on each rank -> (V, N, ...)
+    joined = torch.cat(dist.all_gather(inputs.contiguous()), dim=1)
+    return joined[:, permutation.chunk(dist.get_world_size())[dist.get_rank()]]

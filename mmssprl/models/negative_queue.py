@@ -1,0 +1,101 @@
+"""Keys of earlier batches, the negatives of MoCo and of the methods that build on it.
+
+Legend: B images per rank, W ranks, N = W B, K length, D embedding size.
+"""
+
+import torch
+from mmengine import dist
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..errors import UserValueError
+
+
+class NegativeQueue(nn.Module):
+    """Ring buffer of the newest K keys of all ranks, equal on all of them.
+
+    As published it starts with random unit rows. They are easy to tell from a query: a loss begins
+    far below ln(1 + K), rises while keys take their place, and falls only then.
+
+    One ordinary checkpoint holds all there is: the rows, and the count ``num_pushed``, a Python
+    number that is saved as the extra state, so that no step waits for the device to read it. A
+    checkpoint of another length leaves the rows and the count as they are.
+
+    Args:
+        length: K >= 1.
+        in_channels: D, size of the keys.
+
+    Raises:
+        ValueError: ``length < 1``.
+    """
+
+    keys: Tensor
+
+    def __init__(self, length: int, in_channels: int) -> None:
+        super().__init__()
+        if length < 1:
+            raise UserValueError(f"NegativeQueue: length must be >= 1, but got {length}.")
+        self.length = length
+        # Equal on all ranks whatever their seeds: wrappers of models do not share buffers.
+        rows = torch.randn(length, in_channels, generator=torch.Generator().manual_seed(0))
+        self.register_buffer("keys", F.normalize(rows, dim=1))
+        self.num_pushed = 0
+
+    @property
+    def fill(self) -> float:
+        """Share of the rows that are keys of images."""
+        return min(1.0, self.num_pushed / self.length)
+
+    def check(self, num_keys: int, num_images: int) -> None:
+        """Check K against a training.
+
+        Args:
+            num_keys: Keys of one step on all ranks.
+            num_images: Of the data set. A longer queue holds the image that it is a negative of.
+
+        Raises:
+            ValueError: ``num_keys < K <= num_images`` does not hold.
+        """
+        if not num_keys < self.length <= num_images:
+            raise UserValueError(
+                f"queue_length must be above the {num_keys} keys of a step and at most the "
+                f"{num_images} images of the data, but got {self.length}; change "
+                "model.queue_length, or train_dataloader.batch_size."
+            )
+
+    @torch.no_grad()
+    def push(self, keys: Tensor) -> None:
+        """Overwrite the oldest N rows by the keys of all ranks, in the order of the ranks.
+
+        A collective: every rank must call it with equally many keys.
+
+        Args:
+            keys: (B, D), unit norm.
+
+        Raises:
+            ValueError: N > K.
+        """
+        # (B, D) on each rank -> (N, D)
+        joined = torch.cat(dist.all_gather(keys.to(self.keys.dtype)))
+        rows = len(joined)
+        if rows > self.length:
+            raise UserValueError(
+                f"NegativeQueue: its length K={self.length} must be at least the keys of one step "
+                f"on all ranks, but got {rows}; raise queue_length or lower the batch."
+            )
+        # The rows fill the ring up to its end, and what is left goes to its beginning.
+        start = self.num_pushed % self.length
+        before_end = min(rows, self.length - start)
+        self.keys[start : start + before_end].copy_(joined[:before_end])
+        self.keys[: rows - before_end].copy_(joined[before_end:])
+        self.num_pushed += rows
+
+    def get_extra_state(self) -> Tensor:
+        """Return (count, K) as a tensor: mmengine's checkpoints take no other values."""
+        return torch.tensor([self.num_pushed, self.length])
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take the count back, unless it is of rows that do not fit."""
+        num_pushed, length = state.tolist()
+        if length == self.length:
+            self.num_pushed = num_pushed

@@ -1,0 +1,92 @@
+"""Small models of the MoCo family, their views, and mmpretrain's own on the same weights."""
+
+import copy
+
+import torch
+from mmpretrain.registry import MODELS as MMPRETRAIN
+from small_ssprl import BACKBONE
+
+from mmssprl.models import GroupedBatchNorm
+from mmssprl.registry import MODELS
+
+LAYOUT = {"image_px": 16, "levels": []}
+
+
+def model_cfg(kind="MoCo", **fields):
+    neck = {"in_channels": 8, "hid_channels": 8, "out_channels": 4}
+    layout = {"layout": LAYOUT, "backbone": BACKBONE, "neck": neck}
+    return {"type": kind, "queue_length": 12, "momentum": 0.9, **layout, **fields}
+
+
+def make_model(kind="MoCo", seed=0, **fields):
+    torch.manual_seed(seed)
+    return MODELS.build(model_cfg(kind, **fields))
+
+
+def views_of(batch=4, seed=0):
+    """Inputs of a step: one group (2, B, 3, 16, 16)."""
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(2, batch, 3, 16, 16, generator=generator)]
+
+
+def ungrouped(module):
+    """A copy with one group per batch, which a test may run on any part of it."""
+    module = copy.deepcopy(module)
+    for norm in module.modules():
+        if isinstance(norm, GroupedBatchNorm):
+            norm.num_groups = 1
+    return module
+
+
+def mmpretrain_twin(model, queues, **fields):
+    """mmpretrain's model of the name with the same weights and queues.
+
+    Args:
+        model: Ours.
+        queues: Names of our queues by those of mmpretrain's buffers, which are (D, K).
+        fields: Further ones of mmpretrain's class.
+    """
+    kind = type(model).__name__
+    cfg = model_cfg()
+    neck = {"MoCo": "MoCoV2Neck", "DenseCL": "DenseCLNeck"}[kind]
+    head = {"type": "mmpretrain.ContrastiveHead", "temperature": model.temperature}
+    twin = MMPRETRAIN.build(
+        {
+            "type": f"mmpretrain.{kind}",
+            "backbone": cfg["backbone"],
+            "neck": {"type": f"mmpretrain.{neck}", **cfg["neck"]},
+            "head": {**head, "loss": {"type": "mmpretrain.CrossEntropyLoss"}},
+            "queue_len": cfg["queue_length"],
+            "feat_dim": 4,
+            "momentum": 1 - model.momentum,
+            **fields,
+        }
+    )
+    twin.backbone.load_state_dict(model.backbone.state_dict())
+    twin.neck.load_state_dict(model.neck.state_dict())
+    for theirs, ours in queues.items():
+        getattr(twin, theirs).copy_(getattr(model, ours).keys.T)
+    return twin
+
+
+def largest_difference(model, twin, queues, steps=3):
+    """Of losses, query weights and queues, over steps of SGD with the same views in float64."""
+    model, twin = model.double(), twin.double()
+    differences = []
+    optimizers = [torch.optim.SGD(m.parameters(), lr=0.5, momentum=0.9) for m in (model, twin)]
+    for step in range(steps):
+        views = [views_of(seed=step)[0].double()]
+        losses = []
+        for optimizer, m, inputs in zip(
+            optimizers, (model, twin), (views, list(views[0])), strict=True
+        ):
+            terms = m.loss(inputs, None)
+            optimizer.zero_grad()
+            sum(terms.values()).backward()
+            optimizer.step()
+            losses.append(torch.stack(list(terms.values())).detach())
+        pairs = [losses, *zip(model.parameters(), twin.parameters(), strict=False)]
+        pairs = [(a.detach(), b.detach()) for a, b in pairs]
+        pairs += [(getattr(model, b).keys.T, getattr(twin, a)) for a, b in queues.items()]
+        differences += [float((a - b).abs().max()) for a, b in pairs]
+    return max(differences)

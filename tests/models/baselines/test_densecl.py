@@ -1,0 +1,164 @@
+import pytest
+import torch
+from reference import nce, unit
+from small_contrast import (
+    largest_difference,
+    make_model,
+    mmpretrain_twin,
+    model_cfg,
+    ungrouped,
+    views_of,
+)
+from torch.nn import functional as F
+
+from mmssprl.functional import info_nce
+from mmssprl.models.baselines.densecl import match_cells
+
+T = 0.2
+
+
+def by_loops(model, views, queues):
+    """(global term, dense term, tbar) of the first step in float64, cell by cell."""
+    model = ungrouped(model).double()
+    with torch.no_grad():
+        maps = [model.backbone(v)[-1].flatten(2) for v in views.double()]  # (B, C, S) each
+    mlp, conv = model.neck.mlp, model.neck.mlp2
+    first, second = conv[0], conv[2]
+    totals, means = [0.0, 0.0], []
+    num_images, _, num_cells = maps[0].shape
+    for b in range(num_images):
+        query, key = ([m[b, :, i] for i in range(num_cells)] for m in maps)
+        z = [unit(mlp(sum(cells) / num_cells)) for cells in (query, key)]
+        totals[0] += nce(z[0], z[1], queues[0], T) / num_images
+        convolved = [
+            [
+                second.weight[:, :, 0, 0] @ torch.relu(first.weight[:, :, 0, 0] @ cell + first.bias)
+                + second.bias
+                for cell in cells
+            ]
+            for cells in (query, key)
+        ]
+        for i in range(num_cells):
+            likeness = [float(unit(query[i]) @ unit(cell)) for cell in key]
+            j = likeness.index(max(likeness))
+            term = nce(unit(convolved[0][i]), unit(convolved[1][j]), queues[1], T)
+            totals[1] += term / num_images / num_cells
+        means.append(unit(sum(convolved[1]) / num_cells))
+    return [total.item() for total in totals], torch.stack(means).detach()
+
+
+@pytest.mark.parametrize("loss_lambda", [0.0, 0.3])
+def test_a_step_equals_the_loops_over_cells(loss_lambda):
+    model = make_model("DenseCL", loss_lambda=loss_lambda)
+    (views,) = views_of()
+    queues = [q.keys.double().clone() for q in (model.queue, model.dense_queue)]
+    (single, dense), means = by_loops(model, views, queues)
+    losses = model.loss([views])
+    assert losses["loss_nce"].item() == pytest.approx((1 - loss_lambda) * single, abs=2e-6)
+    assert losses["loss_dense"].item() == pytest.approx(loss_lambda * dense, abs=2e-6)
+    # What enters the second queue: the mean before the norm, and only after the loss.
+    torch.testing.assert_close(model.dense_queue.keys[:4].double(), means, atol=1e-6, rtol=0)
+    assert torch.equal(model.dense_queue.keys[4:].double(), queues[1][4:])
+
+
+def test_the_mean_cell_is_no_mean_of_normalised_cells():
+    model = make_model("DenseCL")
+    maps = torch.randn(1, 2, 8, 3, 3, generator=torch.Generator().manual_seed(0))
+    _, cells, mean_cell, _ = model._embed(model.neck, maps)
+    assert cells.shape == (1, 2, 4, 9)
+    torch.testing.assert_close(cells.norm(dim=2), torch.ones(1, 2, 9))
+    wrong = F.normalize(cells.mean(dim=3), dim=2)
+    assert (mean_cell - wrong).abs().max() > 1e-3
+    right = model.neck.mlp2(maps[0]).mean(dim=(2, 3))
+    torch.testing.assert_close(mean_cell[0], F.normalize(right, dim=1))
+
+
+def test_cells_match_their_permuted_selves():
+    generator = torch.Generator().manual_seed(0)
+    cells = F.normalize(torch.randn(2, 5, 9, generator=generator), dim=1)
+    order = torch.randperm(9, generator=generator)
+    assert torch.equal(match_cells(cells, cells[:, :, order]), order.argsort().expand(2, 9))
+
+
+def test_cells_match_where_an_object_has_moved_to():
+    # One object in a corner of 3 x 3 cells, and one cell further right and down in the other map.
+    object_, ground = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
+    maps = torch.stack([ground] * 9, dim=1).repeat(2, 1, 1)
+    maps[0, :, 0], maps[1, :, 4] = object_, object_
+    # The ground is alike everywhere: the first such cell is taken.
+    assert match_cells(maps[:1], maps[1:]).tolist() == [[4] + [0] * 8]
+    assert match_cells(maps[1:], maps[:1]).tolist() == [[1, 1, 1, 1, 0, 1, 1, 1, 1]]
+
+
+def test_lambda_zero_is_moco():
+    dense, moco = make_model("DenseCL", loss_lambda=0.0), make_model()
+    moco.load_state_dict(dense.state_dict(), strict=False)
+    for step in range(2):
+        losses, expected = (m.loss(views_of(seed=step)) for m in (dense, moco))
+        assert losses["loss_dense"] == 0
+        torch.testing.assert_close(losses["loss_nce"], expected["loss_nce"])
+    torch.testing.assert_close(dense.queue.keys, moco.queue.keys)
+
+
+def test_equals_mmpretrain_over_steps_of_sgd():
+    model = make_model("DenseCL", loss_lambda=0.3)
+    queues = {"queue": "queue", "queue2": "dense_queue"}
+    twin = mmpretrain_twin(model, queues, loss_lambda=0.3)
+    assert largest_difference(model, twin, queues) < 1e-12
+
+
+def test_parts_of_the_negatives_change_nothing(monkeypatch):
+    whole, parts = make_model("DenseCL"), make_model("DenseCL")
+    losses = whole.loss(views_of())
+    monkeypatch.setitem(info_nce.__globals__, "_LOGITS_AT_ONCE", 1)
+    in_parts = parts.loss(views_of())
+    for terms in (losses, in_parts):
+        sum(terms.values()).backward()
+    for name, loss in losses.items():
+        torch.testing.assert_close(in_parts[name], loss)
+    for a, b in zip(parts.neck.parameters(), whole.neck.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad)
+
+
+def test_the_dense_term_starts_with_its_epoch():
+    model = make_model("DenseCL", loss_lambda=0.4, dense_start_epoch=2)
+    with pytest.raises(RuntimeError, match="dense_start_epoch=2 needs the length of an epoch; add"):
+        model.loss(views_of())
+    model = make_model("DenseCL", loss_lambda=0.4, dense_start_epoch=2)
+    model.on_epoch_length(2)
+    shares = []
+    for step in range(6):
+        losses = model.loss(views_of(seed=step))
+        shares.append((model.current_lambda, bool(losses["loss_dense"] > 0)))
+    assert shares == [(0.0, False)] * 4 + [(0.4, True)] * 2
+    assert model.dense_queue.fill == 1  # it has been filled from the first step on
+
+
+def test_terms():
+    terms = make_model("DenseCL", loss_lambda=0.3).loss_terms()
+    assert {name: (term.weight, term.num_classes) for name, term in terms.items()} == {
+        "loss_nce": (0.7, 13),
+        "loss_dense": (0.3, 13),
+    }
+    assert make_model("DenseCL", loss_lambda=1.0).loss_terms().keys() == {"loss_dense"}
+
+
+def test_vectors_have_no_cells_to_match():
+    vectors = {"type": "VisionTransformer", "arch": "deit-tiny", "out_type": "cls_token"}
+    model = make_model("DenseCL", backbone={**vectors, "img_size": 16, "patch_size": 8})
+    with pytest.raises(ValueError, match=r"must be a map \(N, C, h, w\), but got \(4, 192\)"):
+        model.loss(views_of())
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"loss_lambda": 1.5}, r"loss_lambda must be in \[0, 1\], but got 1.5"),
+        ({"dense_start_epoch": -1}, "dense_start_epoch must be >= 0, but got -1"),
+        ({"neck": {**model_cfg()["neck"], "num_grid": 2}}, "but it has num_grid; leave it out"),
+        ({"momentum": 1.0}, r"DenseCL: momentum must be in \[0, 1\)"),
+    ],
+)
+def test_bad_settings(fields, message):
+    with pytest.raises(ValueError, match=message):
+        make_model("DenseCL", **fields)

@@ -1,0 +1,184 @@
+import copy
+
+import pytest
+import torch
+from mmengine.config import Config
+from reference import nce
+from small_contrast import (
+    LAYOUT,
+    largest_difference,
+    make_model,
+    mmpretrain_twin,
+    model_cfg,
+    ungrouped,
+    views_of,
+)
+from torch.nn import functional as F
+
+from mmssprl.engine.build_errors import explain_build_errors
+from mmssprl.models import GroupedBatchNorm, MoCo
+from mmssprl.registry import MODELS
+
+T = 0.2
+
+
+def embedded(backbone, neck, views):
+    """norm(h(pool f(x))) of (B, 3, px, px)."""
+    return F.normalize(neck((backbone(views)[-1].mean(dim=(2, 3)),))[0], dim=1)
+
+
+def nce_by_loops(query, key, negatives):
+    rows = zip(query.double(), key.double(), strict=True)
+    return float(sum(nce(q, k, negatives.double(), T) for q, k in rows)) / len(query)
+
+
+@pytest.mark.parametrize("bn_groups", [1, 2])
+def test_a_step_equals_the_equations(bn_groups):
+    model = make_model(bn_groups=bn_groups)
+    (views,) = views_of()
+    start = ungrouped(model)  # key weights are the query's in the first step
+    negatives = model.queue.keys.clone()
+    order = model._draw_order(views)
+    if bn_groups == 2:
+        order = torch.tensor([3, 0, 2, 1])
+        model._draw_order = lambda views: order
+    loss = model.loss([views])["loss_nce"]
+    # Each group alone: slices for the queries, the permuted images for the keys.
+    groups = torch.arange(4).chunk(bn_groups)
+    key = torch.empty(4, 4)
+    with torch.no_grad():
+        query = torch.cat([embedded(start.backbone, start.neck, views[0, g]) for g in groups])
+        for g in order.chunk(bn_groups):
+            key[g] = embedded(start.backbone, start.neck, views[1, g])
+    assert loss.item() == pytest.approx(nce_by_loops(query, key, negatives), abs=1e-6)
+    # The keys enter the queue after the loss.
+    torch.testing.assert_close(model.queue.keys[:4], key)
+    assert torch.equal(model.queue.keys[4:], negatives[4:])
+
+
+def test_gradients_reach_the_query_network_alone():
+    model = make_model()
+    model.loss(views_of())["loss_nce"].backward()
+    trained = {name for name, p in model.named_parameters() if p.grad is not None}
+    assert trained == {
+        name for name, _ in model.named_parameters() if name.startswith(("backbone.", "neck."))
+    }
+    assert not any(p.requires_grad for p in model.key_encoder.parameters())
+    assert all(p.grad.any() for p in model.neck.parameters())
+
+
+def test_keys_follow_slowly_and_keep_their_own_statistics():
+    model = make_model(momentum=0.9)
+    weight = model.backbone.conv1.weight
+    by_hand = None
+    for step in range(3):
+        with torch.no_grad():
+            weight += 1.0
+        by_hand = weight.clone() if by_hand is None else 0.9 * by_hand + 0.1 * weight.detach()
+        model.loss(views_of(seed=step))
+        key_backbone = model.key_encoder.copies[0]
+        torch.testing.assert_close(key_backbone.conv1.weight, by_hand)
+    assert not torch.allclose(key_backbone.bn1.running_mean, model.backbone.bn1.running_mean)
+    assert key_backbone.training
+
+
+def test_equals_mmpretrain_over_steps_of_sgd():
+    model = make_model()
+    queues = {"queue": "queue"}
+    twin = mmpretrain_twin(model, queues)
+    assert largest_difference(model, twin, queues) < 1e-12
+
+
+@pytest.mark.parametrize("bn_groups", [1, 2])
+def test_symmetric_is_the_mean_of_both_directions(bn_groups):
+    both = make_model(symmetric=True, bn_groups=bn_groups)
+    one = make_model(bn_groups=bn_groups)
+    (views,) = views_of()
+    losses = [copy.deepcopy(one).loss([x])["loss_nce"] for x in (views, views.flip(0))]
+    loss = both.loss([views])["loss_nce"]
+    torch.testing.assert_close(loss, sum(losses) / 2)
+    one.loss([views])
+    torch.testing.assert_close(both.queue.keys[:4], one.queue.keys[:4])
+    assert (both.queue.num_pushed, one.queue.num_pushed) == (8, 4)
+
+
+def test_the_order_of_keys_changes_with_the_step_and_nothing_else():
+    model, other = make_model(seed=0), make_model(seed=1)
+    (views,) = views_of(batch=8)
+    orders = []
+    for step in range(3):
+        torch.rand(1)
+        model.key_encoder.num_updates = other.key_encoder.num_updates = step
+        orders.append(model._draw_order(views).tolist())
+        assert orders[-1] == other._draw_order(views).tolist()
+        assert sorted(orders[-1]) == list(range(8))
+    assert len(set(map(tuple, orders))) == 3
+
+
+def test_health_and_terms():
+    model = make_model()
+    assert model.health() == {"queue_fill": 0}
+    model.loss(views_of())
+    health = model.health()
+    assert health.keys() == {"embedding_spread", "queue_top1", "queue_fill"}
+    assert health["queue_fill"] == 4 / 12
+    assert 0 < health["embedding_spread"] < 1.5
+    assert 0 <= health["queue_top1"] <= 1
+    term = model.loss_terms()["loss_nce"]
+    assert (term.scale, term.weight, term.num_classes) == (0, 1, 13)
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_embeddings_are_float32(autocast):
+    model = make_model()
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        loss = model.loss(views_of())["loss_nce"]
+    assert loss.dtype == model.queue.keys.dtype == torch.float32
+    torch.testing.assert_close(model.queue.keys.norm(dim=1), torch.ones(12))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"momentum": 1.0}, r"momentum must be in \[0, 1\), but got 1.0"),
+        ({"momentum": -0.1}, r"momentum must be in \[0, 1\)"),
+        ({"temperature": 0}, "temperature must be > 0, but got 0"),
+        ({"bn_groups": 0}, "bn_groups must be >= 1, but got 0"),
+        ({"queue_length": 0}, "length must be >= 1, but got 0"),
+        ({"layout": {**LAYOUT, "num_small": 6}}, "but got 0 levels and num_small=6"),
+        ({"layout": {"image_px": 16}}, r"must have levels=\[\] and num_small=0, but got 2 levels"),
+    ],
+)
+def test_bad_settings(fields, message):
+    with pytest.raises(ValueError, match=message):
+        make_model(**fields)
+
+
+def test_division_into_chunks_is_no_setting():
+    cfg = Config({"model": model_cfg(num_chunks=2)})
+    message = "MoCo has no field 'num_chunks', but the config sets model.num_chunks"
+    with pytest.raises(TypeError, match=message), explain_build_errors(cfg):
+        MODELS.build(cfg.model)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_queue_batch_and_data_must_fit(symmetric):
+    model = make_model(queue_length=12, bn_groups=2, symmetric=symmetric)
+    assert isinstance(model, MoCo)
+    too_many = 6 if symmetric else 12
+    model.check_training(num_images=12, batch_size=too_many - 2)
+    with pytest.raises(ValueError, match=r"above the 12 keys of a step .* but got 12; change mod"):
+        model.check_training(num_images=100, batch_size=too_many)
+    with pytest.raises(ValueError, match="at most the 11 images of the data, but got 12; change"):
+        model.check_training(num_images=11, batch_size=4)
+    with pytest.raises(ValueError, match=r"a multiple of the \d groups of BatchNorm, but got"):
+        model.check_training(num_images=100, batch_size=5)
+
+
+def test_groups_that_sync_bn_joined_are_refused():
+    model = make_model(bn_groups=2)
+    norms = sum(isinstance(m, GroupedBatchNorm) for m in model.modules())
+    assert norms == 2 * 5
+    joined = torch.nn.SyncBatchNorm.convert_sync_batchnorm(model)
+    with pytest.raises(ValueError, match="sync_bn makes one group .* set sync_bn=None"):
+        joined.check_training(num_images=100, batch_size=4)

@@ -1,0 +1,95 @@
+"""Two gloo processes against one process with two BatchNorm groups on the joined batch."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from small_contrast import make_model, views_of
+from torch import distributed as dist
+from torch import multiprocessing
+
+from mmssprl.engine.launch import CPUDistributedDataParallel
+
+pytestmark = pytest.mark.dist
+NUM_RANKS, BATCH, STEPS = 2, 4, 3
+CASES = {
+    "MoCo": {"kind": "MoCo"},
+    "symmetric MoCo": {"kind": "MoCo", "symmetric": True},
+    "DenseCL": {"kind": "DenseCL"},
+}
+
+
+def case_model(name, **fields):
+    # Half of the batch in a group, and a queue that wraps in the middle of a step.
+    model = make_model(**CASES[name], queue_length=20, **fields)
+    return model.double()
+
+
+def train(model, call, images):
+    """Losses, gradients and queues of steps of SGD on some images of the joined batch."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+    steps = []
+    for step in range(STEPS):
+        views = views_of(NUM_RANKS * BATCH, seed=step)[0].double()
+        losses = call([views[:, images]])
+        optimizer.zero_grad()
+        sum(losses.values()).backward()
+        optimizer.step()
+        state = {n: x.clone() for n, x in model.state_dict().items()}
+        steps.append(
+            {
+                "losses": {n: x.detach() for n, x in losses.items()},
+                "grads": {n: p.grad for n, p in model.named_parameters() if p.grad is not None},
+                "queues": {n: x for n, x in state.items() if n.endswith("keys")},
+                "statistics": {n: x for n, x in state.items() if "running" in n},
+            }
+        )
+    return steps
+
+
+def worker(rank, folder):
+    torch.set_num_threads(1)
+    init = f"file://{folder}/init"
+    dist.init_process_group("gloo", init_method=init, rank=rank, world_size=NUM_RANKS)
+    results = {}
+    for name in CASES:
+        # Another seed on each rank: the wrapper gives all of them rank 0's weights.
+        model = case_model(name, seed=rank)
+        wrapped = CPUDistributedDataParallel(model, broadcast_buffers=False)
+        images = slice(rank * BATCH, (rank + 1) * BATCH)
+        results[name] = train(model, lambda x, w=wrapped: w(x, mode="loss"), images)
+    torch.save(results, f"{folder}/{rank}.pt")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ranks")
+    multiprocessing.spawn(worker, (str(folder),), nprocs=NUM_RANKS)
+    return [torch.load(Path(folder, f"{rank}.pt")) for rank in range(NUM_RANKS)]
+
+
+def differences(ranks, name):
+    """The largest difference to one process, by what is compared."""
+    model = case_model(name, bn_groups=NUM_RANKS)
+    expected = train(model, model.loss, slice(None))
+    largest = {}
+    for step, one in enumerate(expected):
+        for kind, values in one.items():
+            for key, value in values.items():
+                of_ranks = [result[name][step][kind][key] for result in ranks]
+                if kind == "queues":
+                    assert torch.equal(*of_ranks)
+                mean = sum(of_ranks) / NUM_RANKS
+                assert mean.any()
+                error = float((mean - value).abs().max())
+                largest[kind] = max(largest.get(kind, 0.0), error)
+    return largest
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_two_ranks_equal_one_process(ranks, name):
+    errors = differences(ranks, name)
+    assert errors.keys() == {"losses", "grads", "queues", "statistics"}
+    assert max(errors.values()) < 1e-12, errors

@@ -1,0 +1,91 @@
+"""MoCo and what builds on it in whole runs: logs, checkpoints, resumption, backbone file."""
+
+import json
+
+import pytest
+import torch
+from pretrain_runner import make_runner
+from profiles import save_images
+from small_contrast import LAYOUT, model_cfg
+
+from mmssprl.profiling import profile_training
+from mmssprl.visualization import draw_losses
+from mmssprl.weights.export import export_weights
+
+KINDS = ("MoCo", "DenseCL")
+
+
+def overrides(kind, **fields):
+    fields = {"bn_groups": 2, "queue_length": 12, **fields}
+    return {
+        "model": {"_delete_": True, **model_cfg(kind, **fields)},
+        "train_dataloader.dataset.pipeline": [{"type": "PyramidCrop", "layout": LAYOUT}],
+        "default_hooks.runtime_info": {"type": "PretrainRuntimeInfoHook"},
+    }
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    return save_images(tmp_path_factory.mktemp("images"))
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def trained(request, images, tmp_path_factory):
+    work_dir = tmp_path_factory.mktemp("run")
+    runner = make_runner(images, work_dir, **overrides(request.param))
+    runner.train()
+    return request.param, runner, work_dir
+
+
+def test_its_health_is_logged_with_its_terms(trained):
+    _, runner, work_dir = trained
+    (path,) = work_dir.glob("*/vis_data/scalars.json")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    # 12 images in batches of 4, two epochs.
+    assert [line["queue_fill"] for line in lines] == pytest.approx([1 / 3, 2 / 3, 1, 1, 1, 1])
+    names = {"embedding_spread", "queue_top1", *runner.model.loss_terms()}
+    assert all(names <= line.keys() for line in lines)
+    titles = [axes.get_title(loc="left") for axes in draw_losses(work_dir).axes]
+    assert "$L_{nce}$, image" in titles
+
+
+def test_resumes_bit_equal(images, trained, tmp_path):
+    kind, whole, work_dir = trained
+    checkpoint = str(work_dir / "epoch_1.pth")
+    again = make_runner(images, tmp_path, resume=True, load_from=checkpoint, **overrides(kind))
+    again.train()
+    state = again.model.state_dict()
+    assert again.model.key_encoder.num_updates == 6
+    assert again.model.queue.num_pushed == 24
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(value, state[name]), name
+
+
+def test_the_backbone_that_remains_is_the_query_s(trained, tmp_path):
+    kind, runner, work_dir = trained
+    weights = torch.load(work_dir / "toy_ssprl_backbone.pth", weights_only=True)
+    for full, model in ((False, "mmpretrain"), (True, f"mmssprl {kind} with")):
+        path = tmp_path / f"{full}.pth"
+        report = export_weights(str(work_dir / "epoch_2.pth"), "backbone", path, full=full)
+        assert report.model == f"{model} ResNet-18"
+    exported = torch.load(tmp_path / "False.pth", weights_only=True)
+    query = runner.model.backbone.state_dict()
+    assert query.keys() == weights.keys() == exported.keys()
+    for name, value in query.items():
+        assert torch.equal(weights[name], value), name
+        assert torch.equal(exported[name], value), name
+    key = runner.model.key_encoder.copies[0].state_dict()
+    assert not torch.equal(key["conv1.weight"], weights["conv1.weight"])
+
+
+def test_a_queue_longer_than_the_data_ends_before_the_first_step(images, tmp_path):
+    runner = make_runner(images, tmp_path, **overrides("MoCo", queue_length=13))
+    with pytest.raises(ValueError, match="at most the 12 images of the data, but got 13; change"):
+        runner.train()
+    assert runner.iter == 0
+
+
+def test_the_parts_of_its_step_are_told_apart(trained):
+    profile = profile_training(trained[2] / "toy_ssprl.py", steps=2)
+    parts = ("backbone forward", "backbone backward", "heads forward", "heads backward")
+    assert all(profile.step_ms[part] > 0 for part in parts)

@@ -1,0 +1,125 @@
+import pytest
+import torch
+from mmengine.registry import DefaultScope
+from torch import nn
+
+from mmssprl.models.grouped_batch_norm import (
+    GroupedBatchNorm,
+    group_batch_norms,
+    permute_batch,
+)
+from mmssprl.registry import MODELS
+
+
+def inputs_of(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator) * 3 + torch.arange(shape[0]).view(
+        -1, *[1] * (len(shape) - 1)
+    )
+
+
+def small_resnet():
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        return MODELS.build({"type": "ResNet", "depth": 18, "stem_channels": 8, "base_channels": 8})
+
+
+def train_step(norm, x):
+    x = x.clone().requires_grad_()
+    y = norm(x)
+    (y**3).sum().backward()
+    return y.detach(), x.grad, norm.weight.grad
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"), [(nn.BatchNorm1d, (6, 3)), (nn.BatchNorm2d, (6, 3, 2, 2))]
+)
+def test_one_group_is_batch_norm(kind, shape):
+    norm = kind(3, eps=1e-3, momentum=0.3)
+    grouped = GroupedBatchNorm(3, 1, eps=1e-3, momentum=0.3)
+    assert grouped.state_dict().keys() == norm.state_dict().keys()
+    for seed in range(2):
+        for a, b in zip(
+            train_step(norm, inputs_of(*shape, seed=seed)),
+            train_step(grouped, inputs_of(*shape, seed=seed)),
+            strict=True,
+        ):
+            assert torch.equal(a, b)
+    for name, value in norm.state_dict().items():
+        assert torch.equal(grouped.state_dict()[name], value), name
+    x = inputs_of(*shape, seed=9)
+    assert torch.equal(grouped.eval()(x), norm.eval()(x))
+
+
+def test_each_group_has_its_own_statistics():
+    norm, grouped = nn.BatchNorm2d(3, momentum=0.3), GroupedBatchNorm(3, 2, momentum=0.3)
+    x = inputs_of(6, 3, 2, 2)
+    y, x_grad, weight_grad = train_step(grouped, x)
+    halves = [train_step(norm, half) for half in x.split(3)]
+    torch.testing.assert_close(y, torch.cat([half[0] for half in halves]))
+    torch.testing.assert_close(x_grad, torch.cat([half[1] for half in halves]))
+    torch.testing.assert_close(weight_grad, halves[-1][2])  # summed over both backward passes
+    # By hand: 0.7 of the start, 0.3 of the mean over the groups.
+    groups = x.view(2, 3, 3, 4).transpose(1, 2).flatten(2)  # (G, C, n H W)
+    torch.testing.assert_close(grouped.running_mean, 0.3 * groups.mean(2).mean(0))
+    torch.testing.assert_close(grouped.running_var, 0.7 + 0.3 * groups.var(2).mean(0))
+    assert grouped.num_batches_tracked == 1
+    grouped.eval()
+    expected = (x - grouped.running_mean.view(3, 1, 1)) / (
+        grouped.running_var.view(3, 1, 1) + 1e-5
+    ).sqrt()
+    torch.testing.assert_close(grouped(x), expected)
+
+
+def test_groups_must_divide_the_batch():
+    with pytest.raises(ValueError, match="a multiple of the 4 groups of BatchNorm, but got 6; ch"):
+        GroupedBatchNorm(3, 4)(inputs_of(6, 3))
+
+
+def test_a_network_keeps_its_tensors_and_its_state_dict():
+    network = small_resnet()
+    before = dict(network.state_dict(keep_vars=True))
+    assert group_batch_norms(network, 4) is network
+    norms = [m for m in network.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+    assert len(norms) == 20
+    assert all(type(m) is GroupedBatchNorm and m.num_groups == 4 for m in norms)
+    after = network.state_dict(keep_vars=True)
+    assert after.keys() == before.keys()
+    assert all(after[name] is value for name, value in before.items())
+    assert isinstance(network.norm1, GroupedBatchNorm)
+    single = group_batch_norms(nn.BatchNorm1d(5, eps=1e-3), 2)
+    assert (single.num_features, single.eps, single.num_groups) == (5, 1e-3, 2)
+    for other in ({"momentum": None}, {"track_running_stats": False}):
+        with pytest.raises(ValueError, match=r"but got BatchNorm1d\(5, .*; change .* norm_cfg"):
+            group_batch_norms(nn.BatchNorm1d(5, **other), 2)
+
+
+def test_the_initialisation_of_norms_finds_them():
+    # mmengine looks at the names of the direct bases.
+    network = small_resnet()
+    nn.init.zeros_(network.bn1.weight)
+    group_batch_norms(network, 2).init_weights()
+    assert network.norm1.weight.tolist() == [1.0] * 8
+
+
+def test_a_permutation_separates_pairs_and_is_undone():
+    images = torch.arange(2 * 6 * 2).view(2, 6, 2)
+    permutation = torch.tensor([4, 0, 3, 1, 5, 2])
+    shuffled = permute_batch(images, permutation)
+    assert shuffled[0, :, 0].tolist() == [8, 0, 6, 2, 10, 4]
+    assert torch.equal(permute_batch(shuffled, permutation.argsort()), images)
+
+
+def fake_ranks(monkeypatch, rank, gathered):
+    module = "mmssprl.models.grouped_batch_norm.dist"
+    monkeypatch.setattr(f"{module}.get_rank", lambda: rank)
+    monkeypatch.setattr(f"{module}.get_world_size", lambda: len(gathered))
+    monkeypatch.setattr(f"{module}.all_gather", lambda x: gathered)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_each_rank_takes_its_share_of_all_images(monkeypatch, rank):
+    images = torch.arange(6).view(1, 6)
+    fake_ranks(monkeypatch, rank, list(images.split(3, dim=1)))
+    permutation = torch.tensor([4, 0, 3, 1, 5, 2])
+    shares = permute_batch(images[:, 3 * rank :][:, :3], permutation)
+    assert shares.tolist() == [[[4, 0, 3], [1, 5, 2]][rank]]

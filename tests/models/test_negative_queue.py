@@ -1,0 +1,70 @@
+import pytest
+import torch
+from mmengine.runner.checkpoint import load_state_dict
+
+from mmssprl.models import NegativeQueue
+
+
+def rows(*numbers):
+    """Rows (N, 2) that hold their number."""
+    return torch.tensor(numbers, dtype=torch.float32)[:, None].expand(-1, 2)
+
+
+def numbers_of(queue):
+    return [row[0] for row in queue.keys.tolist()]
+
+
+def test_starts_with_random_unit_rows():
+    queue = NegativeQueue(500, 16)
+    torch.manual_seed(1)  # as a rank with another seed
+    assert torch.equal(NegativeQueue(500, 16).keys, queue.keys)
+    torch.testing.assert_close(queue.keys.norm(dim=1), torch.ones(500))
+    assert queue.keys.mean(dim=0).norm() < 0.1
+    assert (queue.fill, queue.num_pushed) == (0, 0)
+
+
+def test_wraps_in_the_middle_of_a_step():
+    queue = NegativeQueue(5, 2)
+    queue.push(rows(0, 1))
+    assert queue.fill == 0.4
+    queue.push(rows(2, 3))
+    assert numbers_of(queue)[:4] == [0, 1, 2, 3]
+    queue.push(rows(4, 5))
+    assert numbers_of(queue) == [5, 1, 2, 3, 4]
+    queue.push(rows(6, 7, 8))
+    assert numbers_of(queue) == [5, 6, 7, 8, 4]
+    queue.push(rows(*range(10, 15)))
+    assert numbers_of(queue) == [11, 12, 13, 14, 10]
+    assert queue.fill == 1
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 100])
+def test_holds_the_newest_keys_whatever_a_step_pushes(size):
+    queue = NegativeQueue(100, 2)
+    for step in range(15):
+        queue.push(rows(*range(step * size, (step + 1) * size)))
+        newest = range(max(0, (step + 1) * size - 100), (step + 1) * size)
+        assert set(newest) <= set(numbers_of(queue))
+
+
+def test_too_many_keys():
+    with pytest.raises(ValueError, match=r"K=5 must be at least the keys .* got 6; raise queue_l"):
+        NegativeQueue(5, 2).push(rows(*range(6)))
+    with pytest.raises(ValueError, match="length must be >= 1, but got 0"):
+        NegativeQueue(0, 2)
+
+
+def test_state_dict_continues_in_the_middle():
+    queue, restored, longer = NegativeQueue(5, 2), NegativeQueue(5, 2), NegativeQueue(6, 2)
+    queue.push(rows(0, 1, 2))
+    assert queue.state_dict().keys() == {"keys", "_extra_state"}
+    restored.load_state_dict(queue.state_dict())
+    assert restored.num_pushed == 3
+    for q in (queue, restored):
+        q.push(rows(3, 4, 5))
+    assert torch.equal(queue.keys, restored.keys)
+    assert numbers_of(restored) == [5, 1, 2, 3, 4]
+    before = longer.keys.clone()
+    load_state_dict(longer, queue.state_dict())  # mmengine's, which skips what does not fit
+    assert torch.equal(longer.keys, before)
+    assert longer.fill == 0
