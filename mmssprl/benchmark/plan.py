@@ -17,10 +17,10 @@ from ..outputs import write_whole
 from ..runs.commands import CommandRun
 from ..runs.execute import with_needs
 from ..shipped import shipped
-from ..weights import RANDOM
+from ..weights import RANDOM, SUPERVISED
 from .protocols import DATA_PREFIX, PROTOCOLS, REMEDIES, Protocol
 from .results import Result, Size
-from .rows import SUPERVISED, Weights
+from .rows import Weights
 from .run import TransferRun
 
 _PRETRAINING = "semisup-100"
@@ -96,7 +96,7 @@ def make_plan(
                 cfg.randomness.seed = seed
                 if seed == 0:
                     missing |= _find_missing(cfg, size, data)
-                    if row.name not in needs:
+                    if row.name not in needs:  # or else its file is still to be made
                         apply_weights(cfg.copy(), None, adapt=False)
                 run = _write_run(cfg, protocol, row.name, seed, work_dir, num_gpus)
                 if row.name in needs:

@@ -13,6 +13,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 """Names that stand for several protocols on the command line."""
 
 _MULTI_LABEL = {"mAP": ("multi-label/mAP", 1.0)}
+# mmdet tells fractions, mmseg and ours percent.
 _METRICS = {
     "detection": {
         f"{ours}AP{at}": (f"coco/{theirs}_mAP{'_' if at else ''}{at}", 100.0)
@@ -22,6 +23,7 @@ _METRICS = {
     "segmentation": {"mIoU": ("mIoU", 1.0)},
 }
 _SHARED: dict[tuple[Size, str], int] = {("paper", "detection"): 16, ("paper", "segmentation"): 16}
+"""``Protocol.images_per_step`` where it is not 0."""
 
 
 @dataclass(frozen=True)

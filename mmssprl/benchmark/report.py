@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ..outputs import write_figure, write_whole
 from ..runs.spread import Spread
-from ..tables import csv_table, markdown_table
+from ..tables import csv_table
+from .blocks import ABSENT, Column, Table, format_table
 from .figure import draw_benchmark
 from .paper_numbers import PAPER, SOURCE, notes
 from .results import (
@@ -23,7 +24,7 @@ from .results import (
     order_weights,
 )
 
-COCO128_IS_NOISE = (
+_COCO128_IS_NOISE = (
     "The figures are noise at this size (100 training images): no difference between rows means "
     "anything."
 )
@@ -35,19 +36,12 @@ _SUPERVISED_HERE = (
     "Row 'supervised' was trained on the labels of all training images beforehand: its semisup-10 "
     "is not semi-supervised."
 )
-_SIDE_BY_SIDE = f"Rows that begin with 'paper:' are the paper's numbers ({SOURCE})."
+_SIDE_BY_SIDE = f"Rows that begin with 'paper:' are the paper's numbers ({SOURCE}). About them:"
 
 _CSV_COLUMNS = ("weights", "protocol", "seed", "status", "metric", "value", "seconds", "reason")
 
-ABSENT = "–"
-"""A cell without a number."""
-
-_Column = tuple[str, str]
-"""Protocol and metric."""
-
-
-_Table = tuple[list[_Column], list[list[str]]]
-"""Columns; and rows, a name and then a cell for each column."""
+_TABLE_WIDTH = 120
+"""Characters of a line of a table in a file: what an editor or a page of Markdown shows."""
 
 
 def write_report(results: Sequence[Result], size: Size, work_dir: Path) -> list[str]:
@@ -72,22 +66,23 @@ def format_report(results: Sequence[Result], size: Size, *, width: int | None = 
 
     Rows are weights, columns protocols and metrics. In size ``paper`` the paper's rows stand in
     the same table, otherwise in one of their own. The best mean of a column, as printed, is bold;
-    where rows differ in their numbers of seeds, only those with the most seeds compete.
+    where rows differ in their numbers of seeds, only those with the most seeds compete. A table
+    that is too wide is cut into blocks of columns, in which rows without any number are left out.
 
     Args:
         results: At least one, at most one per weights, protocol and seed.
         size: Of the data that they were measured on.
-        width: Characters of a line, for a terminal: paragraphs are wrapped and tables cut into
-            blocks of columns, in which rows without any number are left out.
+        width: Characters of a line at a terminal, for tables and paragraphs; None, for a file, is
+            120 for tables and leaves paragraphs whole.
     """
     texts = []
     for part in _report(results, size):
         if isinstance(part, tuple):
-            texts += _format_table(part, width)
+            texts += format_table(part, width or _TABLE_WIDTH)
         elif width is None:
             texts.append(part)
         else:
-            texts.append("\n".join(textwrap.fill(line, width) for line in part.splitlines()))
+            texts.append("\n".join(_wrap(line, width) for line in part.splitlines()))
     return "\n\n".join(texts) + "\n"
 
 
@@ -106,43 +101,25 @@ def format_json(results: Sequence[Result]) -> str:
     return json.dumps([asdict(result) for result in results], indent=2, allow_nan=False) + "\n"
 
 
-def _format_table(table: _Table, width: int | None) -> list[str]:
-    """Return the table, or several if its columns do not fit into the width side by side."""
-    columns, rows = table
-    heads = ["weights", *(f"{protocol} {_label(protocol, metric)}" for protocol, metric in columns)]
-    blocks: list[list[int]] = []
-    for place in range(1, len(heads)):
-        together = [*blocks[-1], place] if blocks else [place]
-        line, _, _ = _format_columns(heads, rows, together).partition("\n")
-        if width is None or len(line) <= width:
-            blocks[-1:] = [together]
-        else:
-            blocks.append([place])
-    return [_format_columns(heads, rows, block) for block in blocks]
+def _wrap(line: str, width: int) -> str:
+    """Return lines of a paragraph, or of a list item whose later lines are indented."""
+    return textwrap.fill(line, width, subsequent_indent="  " if line.startswith("- ") else "")
 
 
-def _format_columns(heads: list[str], rows: list[list[str]], places: list[int]) -> str:
-    """Return a table of some columns, without the rows that have no number in them."""
-    chosen = [[row[0], *(row[place] for place in places)] for row in rows]
-    kept = [row for row in chosen if any(cell != ABSENT for cell in row[1:])]
-    return markdown_table([heads[0], *(heads[place] for place in places)], kept)
-
-
-def _report(results: Sequence[Result], size: Size) -> list[str | _Table]:
+def _report(results: Sequence[Result], size: Size) -> list[str | Table]:
     spreads = aggregate(results)
     columns = [
         (protocol, metric) for protocol in order_protocols(results) for metric in METRICS[protocol]
     ]
     measured, rivalry = _measured(results, spreads, columns)
     paper = _paper(columns)
-    parts: list[str | _Table] = [f"Size {size}, values in %: {_seeds(spreads)}.{rivalry}"]
+    beside = paper if size == "paper" else []
+    parts: list[str | Table] = [f"Size {size}, values in %: {_seeds(spreads)}.{rivalry}"]
     if size == "coco128":
-        parts.append(COCO128_IS_NOISE)
-    if size == "paper":
-        about = [_SIDE_BY_SIDE, *notes({protocol for protocol, _ in columns})]
-        parts += [(columns, measured + paper), " ".join(about)]
-    else:
-        parts.append((columns, measured))
+        parts.append(_COCO128_IS_NOISE)
+    parts.append((columns, measured + beside))
+    if size != "paper" and any(result.weights == "supervised" for result in results):
+        parts.append(_SUPERVISED_HERE)
     problems = _problems(results)
     if problems:
         parts.append(problems)
@@ -153,17 +130,15 @@ def _report(results: Sequence[Result], size: Size) -> list[str | _Table]:
             f"{_seeds(differences)}.",
             _differences(order_weights(results), differences, columns),
         ]
-    if size != "paper":
-        parts += [_NOT_COMPARABLE, (columns, paper)]
-        if any(result.weights == "supervised" for result in results):
-            parts.append(_SUPERVISED_HERE)
-    return parts
+    parts += [_SIDE_BY_SIDE] if size == "paper" else [_NOT_COMPARABLE, (columns, paper)]
+    about = notes({protocol for protocol, _ in columns}, comparable=size == "paper")
+    return [*parts, "\n".join(f"- {note}" for note in about)]
 
 
 def _measured(
     results: Sequence[Result],
     spreads: dict[Key, Spread],
-    columns: list[_Column],
+    columns: list[Column],
 ) -> tuple[list[list[str]], str]:
     """Return the rows, and the sentence about bold numbers if there are any."""
     names = order_weights(results)
@@ -188,10 +163,10 @@ def _measured(
     if not best:
         return rows, ""
     among = " among the rows with the most seeds" if _show_n(spreads) else ""
-    return rows, f" Bold: the best of its column{among}."
+    return rows, f" Bold: the best measured value of its column{among}."
 
 
-def _best(names: list[str], spreads: dict[Key, Spread], columns: list[_Column]) -> set[Key]:
+def _best(names: list[str], spreads: dict[Key, Spread], columns: list[Column]) -> set[Key]:
     best: set[Key] = set()
     for column in columns:
         keys = [(name, *column) for name in names if (name, *column) in spreads]
@@ -202,9 +177,7 @@ def _best(names: list[str], spreads: dict[Key, Spread], columns: list[_Column]) 
     return best
 
 
-def _differences(
-    names: list[str], differences: dict[Key, Spread], columns: list[_Column]
-) -> _Table:
+def _differences(names: list[str], differences: dict[Key, Spread], columns: list[Column]) -> Table:
     """Return only the rows and columns in which there is a pair of runs."""
     columns = [column for column in columns if any(key[1:] == column for key in differences)]
     rows = [
@@ -232,7 +205,7 @@ def _problems(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def _paper(columns: list[_Column]) -> list[list[str]]:
+def _paper(columns: list[Column]) -> list[list[str]]:
     rows = []
     for name, numbers in PAPER.items():
         values = [numbers.get(protocol, {}).get(metric) for protocol, metric in columns]
@@ -262,12 +235,6 @@ def _number(spreads: dict[Key, Spread], key: Key, form: str) -> str:
         return ABSENT
     text = spreads[key].text(form)
     return f"{text} (n={spreads[key].n})" if _show_n(spreads) else text
-
-
-def _label(protocol: str, metric: str) -> str:
-    if protocol == "detection" and not metric.startswith("mask_"):
-        return f"box {metric}"
-    return metric.replace("_", " ")
 
 
 def _code(text: str) -> str:

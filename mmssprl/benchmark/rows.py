@@ -36,7 +36,8 @@ def find_weights(values: Sequence[str], config: str | None) -> list[Weights]:
 
     Raises:
         FileNotFoundError: A file that does not exist.
-        ValueError: The same argument twice, or a config without ``model.backbone``.
+        ValueError: The same argument or row name twice, a file that is named like a word, files of
+            several backbones beside a word, or a config without ``model.backbone``.
     """
     if len(set(values)) != len(values):
         raise UserValueError(f"weights must be different, but got {' '.join(values)}.")

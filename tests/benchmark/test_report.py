@@ -5,6 +5,7 @@ import re
 
 from benchmark_runs import done, failed, skipped
 
+from mmssprl.benchmark.paper_numbers import notes
 from mmssprl.benchmark.report import format_csv, format_json, format_report
 from mmssprl.benchmark.results import METRICS, Result
 
@@ -24,13 +25,16 @@ SCENES = [
 # 10 and 12: 11 and 1.41.
 SCENES_MARKDOWN = """\
 Size scenes, values in %: mean ± sample standard deviation over 2 seeds. \
-Bold: the best of its column.
+Bold: the best measured value of its column.
 
 | weights    | linear-voc mAP | segmentation mIoU |
 | ---------- | -------------: | ----------------: |
 | random     |     41.0 ± 1.4 |        31.0 ± 1.4 |
 | supervised |        skipped |                 – |
 | ssprl      | **52.0 ± 2.8** |            failed |
+
+Row 'supervised' was trained on the labels of all training images beforehand: \
+its semisup-10 is not semi-supervised.
 
 - failed: ssprl, segmentation, seeds 0, 1: `CUDA out of memory`
 - skipped: supervised, linear-voc, seed 0: `` no `torchvision` weights ``
@@ -49,52 +53,60 @@ they are not comparable with the measured ones above.
 | --------------------------- | -------------: | ----------------: |
 | paper: Random               |              – |              40.7 |
 | paper: Supervised, COCO     |           81.8 |                 – |
-| paper: Supervised, ImageNet |           86.7 |                 – |
 | paper: MoCo v2, COCO        |           67.9 |              57.3 |
-| paper: MoCo v2, ImageNet    |           82.5 |              65.7 |
 | paper: SwAV, COCO           |           79.2 |              56.1 |
-| paper: SwAV, ImageNet       |           83.2 |              60.7 |
-| paper: BYOL, COCO           |           70.1 |                 – |
-| paper: BYOL, ImageNet       |           80.2 |                 – |
+| paper: BYOL, COCO           |           70.1 |              54.1 |
 | paper: DenseCL, COCO        |           75.2 |              63.2 |
-| paper: DenseCL, ImageNet    |           82.9 |              69.0 |
-| paper: DetCo, COCO          |           70.6 |                 – |
-| paper: DetCo, ImageNet      |           81.3 |                 – |
-| paper: MaskCo, COCO         |           70.2 |                 – |
-| paper: MaskCo, ImageNet     |           75.1 |                 – |
-| paper: InsLoc, COCO         |           61.8 |                 – |
-| paper: InsLoc, ImageNet     |           74.8 |                 – |
+| paper: DetCo, COCO          |           70.6 |              43.2 |
+| paper: MaskCo, COCO         |           70.2 |              59.8 |
+| paper: InsLoc, COCO         |           61.8 |              56.1 |
 | paper: SS-PRL, COCO         |           80.5 |              62.4 |
+| paper: Supervised, ImageNet |           86.7 |                 – |
+| paper: MoCo v2, ImageNet    |           82.5 |              65.7 |
+| paper: SwAV, ImageNet       |           83.2 |              60.7 |
+| paper: BYOL, ImageNet       |           80.2 |              61.8 |
+| paper: DenseCL, ImageNet    |           82.9 |              69.0 |
+| paper: DetCo, ImageNet      |           81.3 |                 – |
+| paper: MaskCo, ImageNet     |           75.1 |              65.7 |
+| paper: InsLoc, ImageNet     |           74.8 |              67.1 |
 | paper: SS-PRL, ImageNet     |           85.4 |              60.4 |
 
-Row 'supervised' was trained on the labels of all training images beforehand: \
-its semisup-10 is not semi-supervised.
 """
 
 # Its columns are aligned in the report.
 PAPER_MARKDOWN = """\
 Size paper, values in %: one seed, so that no deviation is known. \
-Bold: the best of its column.
+Bold: the best measured value of its column.
 
-| weights | semisup-1 mAP | detection box AP | detection box AP50 | detection box AP75 \
-| detection mask AP | detection mask AP50 | detection mask AP75 |
+| weights | semisup-1 mAP | box AP | box AP50 | box AP75 | mask AP | mask AP50 | mask AP75 |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 | mine | 45.0 | **20.0** | **30.0** | **10.0** | **19.0** | 29.0 | **9.0** |
 | other | **45.1** | **20.0** | 29.9 | 9.0 | 18.0 | **29.1** | 8.0 |
 | paper: Random | 4.6 | 11.5 | 21.3 | 11.3 | 10.8 | 19.7 | 10.7 |
+| paper: MoCo v2, COCO | 34.0 | 17.0 | 30.6 | 17.2 | 15.9 | 28.4 | 15.9 |
 | paper: SwAV, COCO | 43.6 | 18.1 | 33.7 | 17.6 | 17.3 | 31.5 | 17.1 |
-| paper: SwAV, ImageNet | 39.3 | – | – | – | – | – | – |
+| paper: BYOL, COCO | 35.1 | 17.4 | 31.5 | 17.4 | 16.2 | 29.2 | 16.1 |
 | paper: DenseCL, COCO | 42.9 | 20.2 | 35.4 | 20.8 | 18.9 | 33.0 | 19.3 |
-| paper: DenseCL, ImageNet | 43.4 | – | – | – | – | – | – |
+| paper: DetCo, COCO | 32.0 | 15.6 | 29.7 | 14.8 | 14.8 | 27.3 | 14.4 |
+| paper: MaskCo, COCO | 31.6 | 18.5 | 32.9 | 18.7 | 17.3 | 30.7 | 17.4 |
+| paper: InsLoc, COCO | 29.0 | 17.5 | 31.5 | 17.6 | 16.5 | 29.3 | 16.6 |
 | paper: SS-PRL, COCO | 45.1 | 20.2 | 36.7 | 20.2 | 19.1 | 34.3 | 19.0 |
+| paper: MoCo v2, ImageNet | 26.4 | 21.1 | 36.7 | 21.8 | 19.9 | 34.4 | 20.4 |
+| paper: SwAV, ImageNet | 39.3 | 23.1 | 41.2 | 23.4 | 22.1 | 38.6 | 22.5 |
+| paper: BYOL, ImageNet | 38.7 | 21.4 | 37.5 | 22.1 | 20.1 | 35.1 | 20.6 |
+| paper: DenseCL, ImageNet | 43.4 | 21.9 | 38.0 | 22.9 | 20.7 | 35.8 | 21.3 |
+| paper: DetCo, ImageNet | 37.9 | 20.9 | 38.1 | 20.9 | 19.9 | 35.3 | 19.9 |
+| paper: MaskCo, ImageNet | 24.0 | 20.6 | 35.6 | 21.5 | 19.5 | 33.4 | 20.0 |
+| paper: InsLoc, ImageNet | 36.1 | 23.5 | 40.5 | 24.7 | 22.2 | 38.1 | 22.9 |
 | paper: SS-PRL, ImageNet | 41.0 | 23.6 | 42.5 | 24.0 | 22.7 | 39.7 | 23.1 |
 
-Rows that begin with 'paper:' are the paper's numbers (WACV 2023, arXiv:2208.14439). \
-The paper's mAP is probably that of the best epoch on the test images, which the released \
-linear script prints; ours is that of the last epoch. \
-The released detection measures BatchNorm's statistics anew before a test (PreciseBN), \
-ours does not.
+Rows that begin with 'paper:' are the paper's numbers (WACV 2023, arXiv:2208.14439). About them:
+
 """
+
+
+def listed(about):
+    return "".join(f"- {note}\n" for note in about)
 
 
 def narrow(text):
@@ -104,7 +116,8 @@ def narrow(text):
 
 class TestMarkdown:
     def test_scenes(self):
-        assert format_report(SCENES, "scenes") == SCENES_MARKDOWN
+        about = notes(["linear-voc", "segmentation"], comparable=False)
+        assert format_report(SCENES, "scenes") == SCENES_MARKDOWN + listed(about)
 
     def test_the_papers_rows_stand_beside_full_size_runs_of_one_seed(self):
         results = [
@@ -114,7 +127,8 @@ class TestMarkdown:
             done("other", "detection", 0, 19.96, 29.9, 9.0, 18.0, 29.1, 8.0),
             done("other", "semisup-1", 0, 45.06),
         ]
-        assert narrow(format_report(results, "paper")) == PAPER_MARKDOWN
+        about = notes(["semisup-1", "detection"], comparable=True)
+        assert narrow(format_report(results, "paper")) == PAPER_MARKDOWN + listed(about)
 
     def test_coco128_is_called_noise(self):
         text = format_report(SCENES, "coco128")
@@ -143,7 +157,8 @@ class TestMarkdown:
         lines = narrow(format_report(results, "scenes")).splitlines()
         assert lines[0] == (
             "Size scenes, values in %: mean ± sample standard deviation over n seeds; one seed "
-            "has no deviation. Bold: the best of its column among the rows with the most seeds."
+            "has no deviation. Bold: the best measured value of its column among the rows with the "
+            "most seeds."
         )
         # Nobody competes with a's two seeds of segmentation.
         assert lines[4:7] == [
@@ -215,22 +230,18 @@ class TestTerminal:
         # Of three tables: the measured ones, the differences, the paper's.
         assert columns == 3 * [
             *("linear-coco mAP", "linear-voc mAP"),
-            *(f"detection {part} AP{at}" for part in ("box", "mask") for at in ("", "50", "75")),
+            *(f"{part} AP{at}" for part in ("box", "mask") for at in ("", "50", "75")),
             "segmentation mIoU",
         ]
         assert len(heads) > 3
         first = [line for line in lines if line.startswith(f"| {name} |")]
         assert first[0].count("74.9 ± 35.4 (n=2)") == 2
 
-    def test_a_row_without_numbers_in_a_block_is_left_out_there(self):
-        results = [
-            done("a", protocol, 0, *([5.0] * len(METRICS[protocol]))) for protocol in METRICS
-        ]
-        blocks = format_report(results, "paper", width=120).split("\n\n")
-        assert "paper: BYOL, COCO" in blocks[1]
-        assert "detection" in blocks[2]
-        assert "paper: BYOL, COCO" not in blocks[2]
-        assert "paper: SwAV, COCO" in blocks[2]
+    def test_later_lines_of_a_list_item_are_indented(self):
+        text = format_report([failed("a", "segmentation", 0, "word " * 40)], "scenes", width=60)
+        first, *_, last = text[text.index("- failed") :].split("\n\n")[0].splitlines()
+        assert first.startswith("- failed: a, segmentation, seed 0: `word")
+        assert last.startswith("  word")
 
 
 class TestFiles:
