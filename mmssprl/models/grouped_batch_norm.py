@@ -120,6 +120,22 @@ def check_groups(network: nn.Module, rows: int) -> None:
         norm.check_rows(rows)
 
 
+def draw_order(step: int, batch_size: int, device: torch.device) -> Tensor:
+    """Draw the permutation of the N images of a step.
+
+    It follows from the step's number alone, so it is equal on all ranks and after a resumption.
+    Runs may share it: each has an order of images of its own.
+
+    Args:
+        step: Number of the step.
+        batch_size: B.
+        device: Where the permutation (N,) is drawn and needed.
+    """
+    generator = torch.Generator(device).manual_seed(step)
+    num_images = batch_size * dist.get_world_size()
+    return torch.randperm(num_images, generator=generator, device=device)
+
+
 @torch.no_grad()
 def permute_batch(inputs: Tensor, permutation: Tensor) -> Tensor:
     """Deal out the images of all ranks anew; ``permutation.argsort()`` undoes it.

@@ -5,6 +5,7 @@ from torch import nn
 
 from mmssprl.models.grouped_batch_norm import (
     GroupedBatchNorm,
+    draw_order,
     group_batch_norms,
     permute_batch,
 )
@@ -107,6 +108,17 @@ def test_a_permutation_separates_pairs_and_is_undone():
     shuffled = permute_batch(images, permutation)
     assert shuffled[0, :, 0].tolist() == [8, 0, 6, 2, 10, 4]
     assert torch.equal(permute_batch(shuffled, permutation.argsort()), images)
+
+
+def test_orders_follow_from_the_step_alone():
+    orders = []
+    for step in range(3):
+        torch.manual_seed(step)
+        orders.append(draw_order(step, 8, torch.device("cpu")).tolist())
+        torch.rand(1)
+        assert draw_order(step, 8, torch.device("cpu")).tolist() == orders[-1]
+        assert sorted(orders[-1]) == list(range(8))
+    assert len(set(map(tuple, orders))) == 3
 
 
 def fake_ranks(monkeypatch, rank, gathered):

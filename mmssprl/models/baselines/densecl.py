@@ -111,10 +111,13 @@ class DenseCL(MoCo):
             self.dense_queue.keys.clone(),
             temperature=self.temperature,
         )
-        for direction in keys[2]:
-            self.dense_queue.push(direction)
         weight = self.current_lambda
         return {"loss_nce": (1 - weight) * loss, "loss_dense": weight * dense_loss}
+
+    def _push(self, keys: Sequence[Tensor]) -> None:
+        super()._push(keys)
+        for direction in keys[2]:
+            self.dense_queue.push(direction)
 
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the terms whose weight is not zero once the dense one has started."""

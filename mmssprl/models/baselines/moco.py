@@ -23,7 +23,7 @@ from ...functional.phases import (
 )
 from ...pyramid import ViewLayout
 from ...registry import MODELS
-from ..grouped_batch_norm import check_groups, group_batch_norms, permute_batch
+from ..grouped_batch_norm import check_groups, draw_order, group_batch_norms, permute_batch
 from ..momentum_encoder import MomentumEncoder
 from ..negative_queue import NegativeQueue
 from ..protocol import LossTerm, PretrainingModel
@@ -107,7 +107,7 @@ class MoCo(PretrainingModel):
         self._health: dict[str, Tensor] = {}
 
     def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
-        """Compute the terms of the loss, then let this step's keys into the queue.
+        """Compute the terms of the loss, and in training let this step's keys into the queue.
 
         Args:
             inputs: One tensor (2, B, 3, px, px).
@@ -115,9 +115,10 @@ class MoCo(PretrainingModel):
         """
         query_views = inputs[0][: self.num_directions]
         key_views = inputs[0].flip(0)[: self.num_directions]
-        self.key_encoder.update(self.momentum)
+        if self.training:
+            self.key_encoder.update(self.momentum)
         key_backbone, key_neck = self.key_encoder.copies
-        order = self._draw_order(key_views)
+        order = draw_order(self.key_encoder.num_updates, key_views.shape[1], key_views.device)
         with phase(BACKBONE_FORWARD):
             features = self._features(self.backbone, query_views)
             with torch.no_grad():
@@ -127,14 +128,11 @@ class MoCo(PretrainingModel):
             queries = self._embed(self.neck, features)
             with torch.no_grad():
                 keys = self._embed(key_neck, key_features)
-            return self._contrast(queries, [permute_batch(x, order.argsort()) for x in keys])
-
-    def _draw_order(self, views: Tensor) -> Tensor:
-        # From the step's number alone, so it is equal on all ranks and after a resumption. Runs may
-        # share it: each has an order of images of its own.
-        generator = torch.Generator(views.device).manual_seed(self.key_encoder.num_updates)
-        num_images = views.shape[1] * dist.get_world_size()
-        return torch.randperm(num_images, generator=generator, device=views.device)
+                keys = [permute_batch(x, order.argsort()) for x in keys]
+            losses = self._contrast(queries, keys)
+            if self.training:
+                self._push(keys)
+            return losses
 
     @staticmethod
     def _features(backbone: nn.Module, views: Tensor) -> Tensor:
@@ -155,9 +153,11 @@ class MoCo(PretrainingModel):
             "embedding_spread": embedding_spread(query),
             "queue_top1": queue_top1(query, key, negatives),
         }
+        return {"loss_nce": loss}
+
+    def _push(self, keys: Sequence[Tensor]) -> None:
         for direction in keys[0]:
             self.queue.push(direction)
-        return {"loss_nce": loss}
 
     def check_training(self, num_images: int, batch_size: int) -> None:
         """Check that the batch has its groups, and that the queue fits batch and data."""
