@@ -58,6 +58,11 @@ class PretrainingModel(BaseSelfSupervisor):
     layout: ViewLayout | None = None
     num_chunks: int = 1
 
+    @property
+    def batch_unit(self) -> int:
+        """Images per process of the smallest step in training; larger ones are multiples of it."""
+        return max(2, self.num_chunks)
+
     def on_training_length(self, num_iters: int) -> None:
         """Hear how many iterations the whole training has; called before the first step."""
 

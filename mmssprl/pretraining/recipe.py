@@ -111,6 +111,7 @@ def choose_recipe(
         steps_per_epoch=steps_per_epoch,
         optimizer=optimizer,
         warmup_epochs=warmup_epochs,
+        published=base.model.to_dict(),
     )
     added = method.additions(setting)
     parts = f", in {accumulate} parts" if accumulate > 1 else ""

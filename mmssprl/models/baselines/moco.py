@@ -100,6 +100,7 @@ class MoCo(PretrainingModel):
         self.num_directions = 2 if symmetric else 1
         self.momentum, self.temperature = momentum, temperature
         self.backbone.to(memory_format=torch.channels_last)
+        self.bn_groups = bn_groups
         # One pass for all directions, whose views lie one after the other.
         group_batch_norms(self, bn_groups * self.num_directions)
         self.key_encoder = MomentumEncoder(self.backbone, self.neck)
@@ -158,6 +159,11 @@ class MoCo(PretrainingModel):
     def _push(self, keys: Sequence[Tensor]) -> None:
         for direction in keys[0]:
             self.queue.push(direction)
+
+    @property
+    def batch_unit(self) -> int:
+        """Two images in each group: BatchNorm can refuse one."""
+        return 2 * self.bn_groups
 
     def check_training(self, num_images: int, batch_size: int) -> None:
         """Check that the batch has its groups, and that the queue fits batch and data."""

@@ -5,9 +5,6 @@ from dataclasses import dataclass
 from .method import Additions, Method, Row, Setting
 from .momentum import momentum_for
 
-MOST_MOMENTUM = 0.99
-"""The published m_0 of 100 and 300 epochs of ImageNet, and of COCO."""
-
 
 @dataclass(frozen=True)
 class TargetMethod(Method):
@@ -15,7 +12,7 @@ class TargetMethod(Method):
 
     def additions(self, setting: Setting) -> Additions:
         """Choose m_0, from which the momentum rises to 1."""
-        momentum, reason = momentum_for(setting.num_steps, MOST_MOMENTUM)
+        momentum, reason = momentum_for(setting.num_steps, setting.published["base_momentum"])
         return Additions(
             {"model.base_momentum": momentum},
             {"momentum": Row(f"{momentum:.4g}, rising to 1", reason)},

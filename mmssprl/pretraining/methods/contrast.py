@@ -7,9 +7,6 @@ from ..backbones import BACKBONES, is_resnet
 from .method import Additions, Method, Row, Setting
 from .momentum import momentum_for
 
-MOST_KEYS = 65_536
-MOST_MOMENTUM = 0.999
-"""Both as published."""
 QUEUED_SHARE = 1 / 2
 """Most of the images whose keys are queued: in a longer queue a query meets, as a negative, the key
 that its own image had in the epoch before."""
@@ -26,37 +23,31 @@ class ContrastMethod(Method):
     """A method that tells its keys from those in a queue."""
 
     def additions(self, setting: Setting) -> Additions:
-        """Choose the queue, the momentum and the groups."""
-        momentum, why_momentum = momentum_for(setting.num_steps, MOST_MOMENTUM)
-        length, warnings = _queue_length(self.key, setting)
+        """Choose the queue, the momentum and the groups.
+
+        Raises:
+            ValueError: A step has as many images as there are.
+        """
+        length, why_length, warnings = _choose_queue(self.key, setting)
+        momentum, why_momentum = momentum_for(setting.num_steps, setting.published["momentum"])
+        groups, why_groups = _choose_groups(setting)
+        if is_resnet(setting.backbone) and groups * setting.num_devices < 2:
+            warnings.append(
+                "a key must not share the batch statistics of its query, which takes two groups of "
+                f"two images or more, but a step has {setting.step_images}; give an even "
+                "--batch-size from 4 on."
+            )
         values = {
             "model.neck.hid_channels": BACKBONES[setting.backbone][1],  # C -> C, as published
             "model.queue_length": length,
             "model.momentum": momentum,
-            "model.bn_groups": 1,
+            "model.bn_groups": groups,
         }
         rows = {
-            "negatives": Row(
-                f"{length} keys",
-                f"half of the images, at most the published {MOST_KEYS}, more than a step has",
-            ),
+            "negatives": Row(f"{length} keys", why_length),
             "momentum": Row(f"{momentum:.4g}", why_momentum),
+            "BatchNorm": Row(f"{groups} group(s) per device", why_groups),
         }
-        if is_resnet(setting.backbone):
-            groups = _num_groups(setting)
-            place = "GPU" if setting.on_gpu else "CPU"
-            values["model.bn_groups"] = groups
-            rows["BatchNorm"] = Row(
-                f"{groups} group(s) of {setting.batch_size // groups} images per device",
-                f"at least {GROUP_IMAGES[place]} images on a {place} if there are two groups, "
-                "so that a key and its query are normalised apart",
-            )
-            if groups * setting.num_devices < 2:
-                warnings.append(
-                    "BatchNorm needs two groups of two images or more, so that a key does not "
-                    f"share the statistics of its query, but a step has {setting.step_images} "
-                    "images; an even --batch-size of 4 or more lets the method learn."
-                )
         return Additions(values, rows, warnings)
 
 
@@ -83,9 +74,7 @@ class DenseContrastMethod(ContrastMethod):
         cells = -(-setting.layout["image_px"] // _CELL_PX)
         added.rows["dense term"] = Row(
             f"{cells} x {cells} cells, from epoch {start}",
-            "an epoch later in a short run, whose first matches are random"
-            if start
-            else "from the start, as published",
+            "an epoch later than published: first matches are random" if start else "as published",
         )
         if cells < _LEAST_CELLS:
             added.warnings.append(
@@ -95,10 +84,12 @@ class DenseContrastMethod(ContrastMethod):
         return added
 
 
-def _queue_length(method: str, setting: Setting) -> tuple[int, list[str]]:
-    """Return K, and warnings of a queue too long for the data."""
+def _choose_queue(method: str, setting: Setting) -> tuple[int, str, list[str]]:
+    """Return K, why, and warnings of a queue too long for the data."""
+    published = setting.published["queue_length"]
     most = int(setting.num_images * QUEUED_SHARE)
-    length = max(min(MOST_KEYS, most), setting.step_images + 1)
+    length = max(min(published, most), setting.step_images + 1)
+    reason = f"half of the images, at most the published {published}, more than a step has"
     if length > setting.num_images:
         raise UserValueError(
             f"{method} needs a queue of more keys than a step has, and of at most all "
@@ -106,23 +97,29 @@ def _queue_length(method: str, setting: Setting) -> tuple[int, list[str]]:
             "--batch-size, use fewer devices (CUDA_VISIBLE_DEVICES), or add images."
         )
     if length <= most:
-        return length, []
-    return length, [
-        f"the queue must be longer than the {setting.step_images} keys of a step, but then holds "
-        f"more than half of the {setting.num_images} images, so that queries meet keys of their "
-        "own image as negatives; a smaller --batch-size would help."
-    ]
+        return length, reason, []
+    warning = (
+        f"the queue must have more than the {setting.step_images} keys of a step, but with "
+        f"{length} it holds more than half of the {setting.num_images} images, so that queries "
+        "meet keys of their own image as negatives; a smaller --batch-size would help."
+    )
+    return length, reason, [warning]
 
 
-def _num_groups(setting: Setting) -> int:
+def _choose_groups(setting: Setting) -> tuple[int, str]:
     """Return the groups of one device: as many as are large enough, but two in all if possible."""
-    batch = setting.batch_size
+    if not is_resnet(setting.backbone):
+        return 1, "the network has no BatchNorm"
+    batch, place = setting.batch_size, "GPU" if setting.on_gpu else "CPU"
     # A group of one image can have one value per channel, which BatchNorm refuses.
     counts = [n for n in range(1, batch // 2 + 1) if batch % n == 0]
     apart = [n for n in counts if n * setting.num_devices >= 2]
-    least = GROUP_IMAGES["GPU" if setting.on_gpu else "CPU"]
-    large = [n for n in apart if batch // n >= least]
-    return max(large, default=min(apart, default=1))
+    large = [n for n in apart if batch // n >= GROUP_IMAGES[place]]
+    groups = max(large, default=min(apart, default=1))
+    return groups, (
+        f"of {batch // groups} images, on a {place} of {GROUP_IMAGES[place]} where there are "
+        "enough, so that a key and its query are normalised apart"
+    )
 
 
 MOCO_V2 = ContrastMethod(

@@ -29,6 +29,7 @@ class Setting:
         steps_per_epoch: Batches of one process and epoch.
         optimizer: Config of the optimizer, with its lr.
         warmup_epochs: Epochs in which the rate rises, before the cosine.
+        published: ``model`` of the method's base config.
     """
 
     num_images: int
@@ -42,6 +43,7 @@ class Setting:
     steps_per_epoch: int
     optimizer: dict[str, Any]
     warmup_epochs: int
+    published: Mapping[str, Any]
 
     @property
     def step_images(self) -> int:
