@@ -5,7 +5,7 @@ size, K negatives.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from mmengine import dist
@@ -100,7 +100,6 @@ class MoCo(PretrainingModel):
         self.num_directions = 2 if symmetric else 1
         self.momentum, self.temperature = momentum, temperature
         self.backbone.to(memory_format=torch.channels_last)
-        self.bn_groups = bn_groups
         # One pass for all directions, whose views lie one after the other.
         group_batch_norms(self, bn_groups * self.num_directions)
         self.key_encoder = MomentumEncoder(self.backbone, self.neck)
@@ -160,10 +159,10 @@ class MoCo(PretrainingModel):
         for direction in keys[0]:
             self.queue.push(direction)
 
-    @property
-    def batch_unit(self) -> int:
-        """Two images in each group: BatchNorm can refuse one."""
-        return 2 * self.bn_groups
+    @classmethod
+    def batch_unit(cls, cfg: Mapping[str, Any]) -> int:
+        """Return two images for each group: BatchNorm can refuse one."""
+        return 2 * cfg.get("bn_groups", 1)
 
     def check_training(self, num_images: int, batch_size: int) -> None:
         """Check that the batch has its groups, and that the queue fits batch and data."""
