@@ -57,10 +57,10 @@ def run(args: argparse.Namespace) -> int:
 
 def format_report(report: "ConvertReport") -> str:
     """Lay out a conversion as a table, and name the command that comes next."""
-    layout, width = report.layout, report.backbone.get("base_channels")
+    table, width = report.key_table, report.backbone.get("base_channels")
     architecture = f"ResNet-{report.backbone['depth']}" + (f", width {width}" if width else "")
     rows = {
-        "layout": f"{layout.name}: {layout.files}",
+        "keys": f"{table.name}: {table.files}",
         "found by": ", ".join(report.evidence),
         "read": f"{report.num_read} tensors",
         "backbone": f"{architecture}: {report.num_backbone} tensors, all matched",
@@ -70,8 +70,8 @@ def format_report(report: "ConvertReport") -> str:
         "weights": str(report.weights),
         "config": str(report.config),
     }
-    if layout.note:
-        rows["note"] = layout.note
+    if table.note:
+        rows["note"] = table.note
     weights, config = shlex.quote(str(report.weights)), shlex.quote(str(report.config))
     probe = f"python -m mmssprl probe {weights} data/VOCdevkit --config {config}"
     train = f"python tools/train.py {config} --cfg-options load_from={weights}"

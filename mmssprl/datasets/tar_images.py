@@ -123,6 +123,8 @@ def index_tars(paths: Mapping[str, str]) -> tuple[ImageNames, TarImages]:
     out. Its name is the prefix of the tar file and the member's name without "./" in front. If a
     name is there twice, the last one counts, as it does when tar unpacks.
 
+    Tar files that have not changed since the last call are not read again.
+
     Args:
         paths: Prefix and path of each tar file.
 
@@ -133,20 +135,44 @@ def index_tars(paths: Mapping[str, str]) -> tuple[ImageNames, TarImages]:
         ValueError: A tar file that is compressed, cut off, damaged, none at all or stores an image
             sparsely; or no image in any of them.
     """
-    tars = [_Tar.of(path) for path in paths.values()]
+    tars = {prefix: _Tar.of(path) for prefix, path in paths.items()}
+    key = tuple(tars.items())
+    if key not in last_index:
+        found = _read_headers(tars)
+        last_index.clear()
+        last_index[key] = found
+    names, images, num_links = last_index[key]
+    if num_links:
+        print_log(
+            f"{num_links:,} links to images in {_listed(tars)} are left out; to have them as "
+            "images, make the tar file with --dereference --hard-dereference.",
+            logger="current",
+            level=logging.WARNING,
+        )
+    return names, images
+
+
+last_index: dict[tuple[tuple[str, _Tar], ...], tuple[ImageNames, TarImages, int]] = {}
+"""What :func:`index_tars` has found last in this process, and for which tar files. `pretrain` looks
+at the images before it trains on them, and hands this to the process that times some steps."""
+
+
+def _read_headers(tars: Mapping[str, _Tar]) -> tuple[ImageNames, TarImages, int]:
+    """Return names and images as ``index_tars``, and the number of links to images."""
     names: list[str] = []
     places: list[np.ndarray] = []
     num_others = num_tars = num_links = 0
-    for number, prefix in enumerate(watch(paths, "reading the headers of tar files")):
+    headers = watch(tars.items(), "reading the headers of tar files")
+    for number, (prefix, tar) in enumerate(headers):
         found = []
-        for member in _members(tars[number]):
+        for member in _members(tar):
             name = _visible_name(member.name)
             if not name.lower().endswith(IMAGE_SUFFIXES):
                 num_others += not member.isdir()
                 num_tars += name.endswith(TAR_SUFFIX)
             elif member.issparse():
                 raise UserValueError(
-                    f"{tars[number].path}: images must be stored as they are, but {member.name!r} "
+                    f"{tar.path}: images must be stored as they are, but {member.name!r} "
                     "is stored sparsely; make the file again without --sparse."
                 )
             elif member.isreg():
@@ -155,15 +181,8 @@ def index_tars(paths: Mapping[str, str]) -> tuple[ImageNames, TarImages]:
             else:
                 num_links += member.islnk() or member.issym()
         places.append(np.array(found, np.int64).reshape(-1, 3))
-    where = ", ".join([*paths.values()][:3])
-    if num_links:
-        print_log(
-            f"{num_links:,} links to images in {where} are left out; to have them as images, make "
-            "the tar file with --dereference --hard-dereference.",
-            logger="current",
-            level=logging.WARNING,
-        )
     if not names:
+        where = _listed(tars)
         inner = f" ({num_tars:,} of them tar files: unpack {where} and give the folder)"
         raise UserValueError(
             f"{where}: a tar file must hold images ({', '.join(IMAGE_SUFFIXES)}), but got "
@@ -172,7 +191,11 @@ def index_tars(paths: Mapping[str, str]) -> tuple[ImageNames, TarImages]:
     last = {name: i for i, name in enumerate(names)}  # of equal names the last one stays
     order = sorted(last)
     chosen = np.concatenate(places)[[last[name] for name in order]]
-    return ImageNames.of(order), TarImages(tars, chosen)
+    return ImageNames.of(order), TarImages([*tars.values()], chosen), num_links
+
+
+def _listed(tars: Mapping[str, _Tar]) -> str:
+    return ", ".join(tar.path for tar in [*tars.values()][:3])
 
 
 def _visible_name(name: str) -> str:

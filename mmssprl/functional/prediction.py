@@ -18,9 +18,10 @@ def prediction_loss(predictions: Sequence[Tensor], targets: Sequence[Tensor]) ->
         targets: y_0 and y_1, as ``predictions``; no gradient flows into them.
 
     Returns:
-        A scalar in float32, from 0 where they agree to 8 where they are opposite. mmpretrain's is
-        4 less.
+        A scalar in float32 (float64 for float64 predictions), from 0 where they agree to 8 where
+        they are opposite. mmpretrain's is 4 less.
     """
-    # (2, B, D): each prediction beside the other view's target.
-    p, y = torch.stack(list(predictions)).float(), torch.stack(list(targets)).detach().float()
-    return (2 - 2 * F.cosine_similarity(p, y.flip(0), dim=-1)).sum(0).mean()
+    p, y = torch.stack(list(predictions)), torch.stack(list(targets)).detach()  # (2, B, D)
+    dtype = torch.promote_types(p.dtype, torch.float32)
+    cosines = F.cosine_similarity(p.to(dtype), y.flip(0).to(dtype), dim=-1)
+    return (2 - 2 * cosines).sum(0).mean()

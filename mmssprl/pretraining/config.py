@@ -54,7 +54,8 @@ def make_config(
     chosen = find_method(method, variant)
     cfg = Config.fromfile(shipped(chosen.base_config))
     _check_accumulate(chosen, cfg, options.get("accumulate", 1))
-    dataset = UnlabeledImages(data_root=images)
+    # Under the path that training will use: the headers of tar files are read once.
+    dataset = UnlabeledImages(data_root=str(Path(images).resolve()))
     usable = find_usable_images(dataset, images)
     num_gpus = torch.cuda.device_count()
     recipe = choose_recipe(

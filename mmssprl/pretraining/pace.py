@@ -64,6 +64,7 @@ def measure_pace(cfg: "Config", *, amp: bool, num_devices: int) -> Pace:
     """
     import torch
 
+    from ..datasets.tar_images import last_index
     from ..models import pretraining_class
 
     with TemporaryDirectory() as folder:
@@ -72,7 +73,9 @@ def measure_pace(cfg: "Config", *, amp: bool, num_devices: int) -> Pace:
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
             try:
                 threads = torch.get_num_threads()
-                return pool.submit(_measure, str(path), amp, num_devices, threads).result()
+                return pool.submit(
+                    _measure, str(path), amp, num_devices, threads, last_index
+                ).result()
             except BrokenProcessPool as error:
                 method = pretraining_class(cfg)
                 makes_up = " (--accumulate makes up for it)"
@@ -124,15 +127,17 @@ def with_loader(
     return step_s + loading_s / cores
 
 
-def _measure(config: str, amp: bool, num_devices: int, threads: int) -> Pace:
+def _measure(config: str, amp: bool, num_devices: int, threads: int, index: dict) -> Pace:
     with quiet_console(), TemporaryDirectory() as work_dir:
         import torch
         from mmengine.registry import DefaultScope
 
+        from ..datasets.tar_images import last_index
         from ..engine.launch import run
         from ..profiling.training import read_config
         from .pace_hook import PaceHook
 
+        last_index.update(index)
         with DefaultScope.overwrite_default_scope("mmssprl"):
             cfg = read_config(
                 config,

@@ -20,7 +20,7 @@ from ..registry import MODELS, class_of
 from ..shipped import config_file, shipped
 from .backbone import build_model
 from .checkpoint_file import list_faults, read_state
-from .key_tables import SSPRL, Layout, find_layout, ssprl_name
+from .key_tables import SSPRL, KeyTable, find_key_table, ssprl_name
 
 RELEASED_CONFIG = "configs/ssprl/ssprl-released_resnet50_2xb64-coslr-200e_coco.py"
 
@@ -37,8 +37,8 @@ class ConvertReport:
     """What ``convert_weights`` found, did and left out.
 
     Attributes:
-        layout: The layout of the file's keys.
-        evidence: The keys that gave the layout away.
+        key_table: How the file names its tensors.
+        evidence: The keys that gave it away.
         backbone: The ResNet's config as read off keys and shapes.
         num_read: Tensors in the file.
         num_backbone: Tensors of the backbone that the file held.
@@ -49,7 +49,7 @@ class ConvertReport:
         config: The config that was written beside it.
     """
 
-    layout: Layout
+    key_table: KeyTable
     evidence: tuple[str, ...]
     backbone: dict[str, Any]
     num_read: int
@@ -86,7 +86,7 @@ def convert_weights(
     Raises:
         FileNotFoundError: There is no such file or config.
         FileExistsError: An output is there and ``force`` is not given.
-        ValueError: An unreadable file, an unknown layout, values that are not finite, or tensors
+        ValueError: An unreadable file, unknown keys, values that are not finite, or tensors
             that do not fill the network, all of it and nothing else.
     """
     file, out = Path(file), Path(out or default_out(file))
@@ -99,10 +99,10 @@ def convert_weights(
     for path in (out, beside):
         prepare_output(path, force=force)
     state = read_state(file)
-    layout, evidence = find_layout(state, source, file=str(file))
-    trunk = {name: value for k, value in state.items() if (name := layout.trunk_name(k))}
+    table, evidence = find_key_table(state, source, file=str(file))
+    trunk = {name: value for k, value in state.items() if (name := table.trunk_name(k))}
     backbone = read_architecture(trunk, file)
-    if layout is SSPRL:
+    if table is SSPRL:
         cfg = _read_config(config or shipped(RELEASED_CONFIG))
         tensors = {ssprl_name(key): value for key, value in state.items()}
         owner = str(cfg.filename)
@@ -110,8 +110,8 @@ def convert_weights(
     else:
         if config is not None:
             raise UserValueError(
-                f"--config is for checkpoints of the layout {SSPRL.name}, but {file} has the "
-                f"layout {layout.name}, whose backbone is read off the keys; leave --config out."
+                f"--config is for checkpoints with the keys of {SSPRL.name}, but {file} has those "
+                f"of {table.name}, which tell the backbone themselves; leave --config out."
             )
         cfg = Config({"model": {"backbone": backbone}})
         tensors = trunk
@@ -120,23 +120,23 @@ def convert_weights(
     # What the file does not fill, such as a seed, is always the same.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = build_model(cfg.model if layout is SSPRL else backbone)
+        model = build_model(cfg.model if table is SSPRL else backbone)
     completed = _fill(model, tensors, f"{file} must fit {owner}", remedy)
     # Training runs channels-last; readers expect torch's default layout.
     filled = {key: value.contiguous() for key, value in model.state_dict().items()}
     with whole_file(out, "wb") as weights, whole_file(beside) as described:
-        torch.save({"state_dict": filled} if layout is SSPRL else filled, weights)
+        torch.save({"state_dict": filled} if table is SSPRL else filled, weights)
         described.write(cfg.pretty_text)
-    heads = tensors if layout is SSPRL else {}
+    heads = tensors if table is SSPRL else {}
     return ConvertReport(
-        layout=layout,
+        key_table=table,
         evidence=evidence,
         backbone=backbone,
         num_read=len(state),
         num_backbone=len(trunk),
         completed=completed,
         kept=_count(_part(key) for key in heads if not key.startswith("backbone.")),
-        left_out={} if layout is SSPRL else _left_out(state, trunk, layout),
+        left_out={} if table is SSPRL else _left_out(state, trunk, table),
         weights=out,
         config=beside,
     )
@@ -216,16 +216,16 @@ def _fill(
 
 
 def _left_out(
-    state: Mapping[str, Tensor], trunk: Mapping[str, Tensor], layout: Layout
+    state: Mapping[str, Tensor], trunk: Mapping[str, Tensor], table: KeyTable
 ) -> dict[str, int]:
     """Count the tensors outside the trunk by part; a true copy of the trunk is called one."""
     groups = []
     for key, value in state.items():
-        if layout.trunk_name(key) is not None:
+        if table.trunk_name(key) is not None:
             continue
-        original = trunk.get(key.removeprefix(layout.copy_prefix)) if layout.copy_prefix else None
+        original = trunk.get(key.removeprefix(table.copy_prefix)) if table.copy_prefix else None
         is_copy = original is not None and torch.equal(original, value)
-        groups.append("copies of the backbone" if is_copy else layout.group(key))
+        groups.append("copies of the backbone" if is_copy else table.group(key))
     return _count(groups)
 
 

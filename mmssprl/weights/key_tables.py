@@ -1,7 +1,7 @@
-"""How published ResNets name their tensors: one explicit table per layout, none from file names.
+"""How published ResNets name their tensors: explicit tables, nothing guessed from file names.
 
-A *layout* is an arrangement of keys, a *source* the project that a file comes from. Several
-projects share a layout: MoCo's and DetCo's files can have the same keys, and keys alone cannot
+A *key table* is one way to name them, a *source* the project that a file comes from. Several
+projects share a table: MoCo's and DetCo's files can have the same keys, and keys alone cannot
 tell them apart.
 """
 
@@ -22,8 +22,8 @@ _DETECTRON2 = (
 
 
 @dataclass(frozen=True)
-class Layout:
-    """One arrangement of keys, the prefix ``module.`` of DistributedDataParallel taken off.
+class KeyTable:
+    """One way to name tensors, the prefix ``module.`` of DistributedDataParallel taken off.
 
     Attributes:
         name: Short name, for reports and errors.
@@ -59,7 +59,7 @@ class Layout:
         return prefix + key.removeprefix(prefix).split(".")[0]
 
     def evidence(self, keys: Collection[str]) -> tuple[str, ...] | None:
-        """Find the keys that give the layout away, one per marker; None if one is missing."""
+        """Find the keys that give the table away, one per marker; None if one is missing."""
         found = [next((k for k in keys if re.fullmatch(m, k)), None) for m in self.markers]
         return None if None in found else tuple(key for key in found if key is not None)
 
@@ -72,7 +72,7 @@ def _torchvision_name(name: str) -> str:
     return name
 
 
-SSPRL = Layout(
+SSPRL = KeyTable(
     name="ssprl",
     files="released SS-PRL, with all heads",
     markers=(r"ptypes\.weight", r"conv1\.weight"),
@@ -112,7 +112,7 @@ def ssprl_name(key: str) -> str:
     return key
 
 
-SWAV = Layout(
+SWAV = KeyTable(
     name="swav",
     files="SwAV, DeepCluster v2",
     markers=(r"prototypes\.(prototypes\d+\.)?weight", r"conv1\.weight"),
@@ -120,7 +120,7 @@ SWAV = Layout(
 """``swav_*_pretrain.pth.tar`` is a bare state dict of DistributedDataParallel. Its trunk pads as
 that of ``SSPRL``."""
 
-MOCO = Layout(
+MOCO = KeyTable(
     name="moco",
     files="MoCo v1 and v2 (DetCo and MaskCo, if published as MoCo's code saves)",
     markers=(r"encoder_q\.conv1\.weight",),
@@ -128,16 +128,16 @@ MOCO = Layout(
 )
 """``moco_v*_pretrain.pth.tar`` holds the query encoder, and often the key encoder and the queue."""
 
-DENSECL = Layout(
+DENSECL = KeyTable(
     name="densecl",
     files="DenseCL's training checkpoints",
     markers=(r"encoder_q\.0\.conv1\.weight", r"queue2"),
     prefixes=(("encoder_q.0.", ""),),
     copy_prefix="backbone.",
 )
-"""The layout of ``OPENSELFSUP`` with a second queue."""
+"""The keys of ``OPENSELFSUP`` with a second queue."""
 
-OPENSELFSUP = Layout(
+OPENSELFSUP = KeyTable(
     name="openselfsup-moco",
     files="MoCo of OpenSelfSup and what builds on it (DetCo, MaskCo)",
     markers=(r"encoder_q\.0\.conv1\.weight",),
@@ -147,7 +147,7 @@ OPENSELFSUP = Layout(
 """Training checkpoints of OpenSelfSup's MoCo. ``encoder_q.0`` is the backbone, which is held a
 second time as ``backbone``, and ``encoder_q.1`` is the neck."""
 
-BYOL = Layout(
+BYOL = KeyTable(
     name="byol",
     files="BYOL of OpenSelfSup",
     markers=(r"online_net\.0\.conv1\.weight",),
@@ -157,7 +157,7 @@ BYOL = Layout(
 """Training checkpoints of OpenSelfSup's BYOL. The online network is taken, and not its average, the
 target network."""
 
-INSLOC = Layout(
+INSLOC = KeyTable(
     name="insloc",
     files="InsLoc (FPN and C4)",
     markers=(r"backbone\.conv1\.weight", r"backbone_k\.conv1\.weight"),
@@ -166,7 +166,7 @@ INSLOC = Layout(
 """``insloc_*.pth`` is a detector of mmdet 2 with momentum copies ``*_k``. In the C4 form the last
 stage is the detector's shared head and not part of ``backbone``."""
 
-BACKBONE = Layout(
+BACKBONE = KeyTable(
     name="backbone",
     files="OpenMMLab models (mmpretrain, mmselfsup, mmdet, mmseg)",
     markers=(r"backbone\.conv1\.weight",),
@@ -174,7 +174,7 @@ BACKBONE = Layout(
 )
 """Any checkpoint whose ResNet lies under ``backbone.``."""
 
-DETECTRON2 = Layout(
+DETECTRON2 = KeyTable(
     name="detectron2",
     files="detectron2's backbones and detectors, .pkl or .pth",
     markers=(r"(backbone\.(bottom_up\.)?)?stem\.conv1\.weight",),
@@ -191,7 +191,7 @@ DETECTRON2 = Layout(
 )
 """The names are bare in a converted backbone, and have a prefix in detectors with FPN or C4."""
 
-TORCHVISION = Layout(
+TORCHVISION = KeyTable(
     name="torchvision",
     files="torchvision, timm, and backbones extracted from OpenSelfSup (MoCo, BYOL, DenseCL, "
     "DetCo)",
@@ -199,7 +199,7 @@ TORCHVISION = Layout(
 )
 """The plain names of a ResNet, which ``densecl_r50_*.pth`` and ``detco_*.pth`` have too."""
 
-LAYOUTS = (
+KEY_TABLES = (
     SSPRL,
     SWAV,
     MOCO,
@@ -211,11 +211,11 @@ LAYOUTS = (
     DETECTRON2,
     TORCHVISION,
 )
-"""All layouts; a file has the first that fits, so those with more markers come first."""
+"""All tables; a file has the first that fits, so those with more markers come first."""
 
 AUTO = "auto"
 
-SOURCES: dict[str, tuple[Layout, ...]] = {
+SOURCES: dict[str, tuple[KeyTable, ...]] = {
     "ssprl": (SSPRL,),
     "swav": (SWAV,),
     "moco": (MOCO, OPENSELFSUP, TORCHVISION),
@@ -224,48 +224,50 @@ SOURCES: dict[str, tuple[Layout, ...]] = {
     "densecl": (DENSECL, BACKBONE, TORCHVISION),
     # Published as extracted backbones; the training code, and so its checkpoints, never was.
     "detco": (TORCHVISION, MOCO, OPENSELFSUP, BACKBONE, DETECTRON2),
-    # No published file is known; assumed are the layouts of the usual code bases.
+    # No published file is known; assumed are the keys of the usual code bases.
     "maskco": (MOCO, OPENSELFSUP, BACKBONE, TORCHVISION),
     "insloc": (INSLOC, BACKBONE, DETECTRON2),
     "torchvision": (TORCHVISION,),
     "detectron2": (DETECTRON2,),
-    AUTO: LAYOUTS,
+    AUTO: KEY_TABLES,
 }
-"""The layouts that files of each source may have."""
+"""The tables that files of each source may have."""
 
 
-def find_layout(keys: Collection[str], source: str, *, file: str) -> tuple[Layout, tuple[str, ...]]:
-    """Find the layout of a file by its keys, and check that its source may have it.
+def find_key_table(
+    keys: Collection[str], source: str, *, file: str
+) -> tuple[KeyTable, tuple[str, ...]]:
+    """Find the table of a file by its keys, and check that its source may have it.
 
     Args:
         keys: Names of the file's tensors, without ``module.``.
-        source: Key of ``SOURCES``; ``'auto'`` takes every layout.
+        source: Key of ``SOURCES``; ``'auto'`` takes every table.
         file: For the messages.
 
     Returns:
-        The layout and the keys that gave it away.
+        The table and the keys that gave it away.
 
     Raises:
-        ValueError: Unknown source, keys of no known layout, or of a layout that the source has not.
+        ValueError: Unknown source, keys of no table, or of a table that the source has not.
     """
     if source not in SOURCES:
         raise UserValueError(
             f"the source must be one of {', '.join(SOURCES)}, but got {source!r}; "
             "'auto' looks at the keys."
         )
-    for layout in LAYOUTS:
-        evidence = layout.evidence(keys)
+    for table in KEY_TABLES:
+        evidence = table.evidence(keys)
         if evidence is None:
             continue
-        if layout not in SOURCES[source]:
+        if table not in SOURCES[source]:
             raise UserValueError(
-                f"a file of {source} must have the layout "
-                f"{' or '.join(known.name for known in SOURCES[source])}, but {file} has the "
-                f"layout {layout.name} ({', '.join(evidence)}); pass --from auto."
+                f"a file of {source} must have the keys of "
+                f"{' or '.join(known.name for known in SOURCES[source])}, but {file} has those of "
+                f"{table.name} ({', '.join(evidence)}); pass --from auto."
             )
-        return layout, evidence
-    known = "; ".join(f"{layout.name} ({layout.files})" for layout in LAYOUTS)
+        return table, evidence
+    known = "; ".join(f"{table.name} ({table.files})" for table in KEY_TABLES)
     raise UserValueError(
-        f"the keys must have a known layout, but {file} has {len(keys)} keys that begin "
-        f"{', '.join(list(keys)[:5])}; rename them to torchvision's. Known layouts: {known}."
+        f"the keys must be those of a known project, but {file} has {len(keys)} keys that begin "
+        f"{', '.join(list(keys)[:5])}; rename them to torchvision's. Known keys: {known}."
     )

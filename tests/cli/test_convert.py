@@ -7,7 +7,7 @@ from mmssprl.cli.convert import SOURCES, format_report
 from mmssprl.weights import ConvertReport, key_tables
 
 REPORT = """\
-layout      moco: MoCo v1 and v2 (DetCo and MaskCo, if published as MoCo's code saves)
+keys        moco: MoCo v1 and v2 (DetCo and MaskCo, if published as MoCo's code saves)
 found by    encoder_q.conv1.weight
 read        262 tensors
 backbone    ResNet-18, width 8: 126 tensors, all matched
@@ -62,8 +62,8 @@ def test_replaces_nothing_without_force(file, tmp_path, capsys):
 def test_a_wrong_source_is_one_line_and_exit_code_2(file, capsys):
     assert main(["convert", file, "--from", "byol"]) == 2
     assert capsys.readouterr().err == (
-        "mmssprl convert: error: a file of byol must have the layout byol or backbone or "
-        "torchvision, but moco_1.6k.pth.tar has the layout moco (encoder_q.conv1.weight); pass "
+        "mmssprl convert: error: a file of byol must have the keys of byol or backbone or "
+        "torchvision, but moco_1.6k.pth.tar has those of moco (encoder_q.conv1.weight); pass "
         "--from auto.\n"
     )
 
@@ -80,7 +80,7 @@ def test_offers_every_source():
 
 def test_the_whole_model_is_trained_next(tmp_path):
     report = ConvertReport(
-        layout=key_tables.SSPRL,
+        key_table=key_tables.SSPRL,
         evidence=("ptypes.weight", "conv1.weight"),
         backbone={"type": "ResNet", "depth": 50},
         num_read=352,

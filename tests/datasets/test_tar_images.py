@@ -104,6 +104,22 @@ def test_of_members_of_one_name_the_last_counts_as_it_does_for_tar(tmp_path):
     assert greens(build(tar)) == [0, 77, 2]
 
 
+def test_headers_are_read_again_only_if_the_file_has_changed(tmp_path, monkeypatch, warnings):
+    root = folder(tmp_path / "images", 3)
+    (root / "link.png").symlink_to("00.png")
+    tar = make_tar(tmp_path / "images.tar", root)
+    read, members = [], tar_images._members
+    monkeypatch.setattr(tar_images, "_members", lambda tar: read.append(tar.path) or members(tar))
+    for _ in range(2):
+        assert greens(build(tar)) == [0, 1, 2]
+    assert read == [str(tar)]
+    assert len(warnings) == 2  # each run's log has it
+    save(root / "03.png", 3)
+    make_tar(tar, root)
+    assert greens(build(tar)) == [0, 1, 2, 3]
+    assert read == [str(tar)] * 2
+
+
 def test_subset_reads_its_own_images(tmp_path):
     dataset = build(make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 8)))
     subset = dataset.get_subset([6, 1, -1, 1]).get_subset([0, 2, 3])

@@ -19,8 +19,17 @@ def test_loss_equals_loops_in_float64():
             dot = sum(i * j for i, j in zip(p, y, strict=True))
             expected += (2 - 2 * dot / (math.hypot(*p) * math.hypot(*y))) / 5
     loss = prediction_loss(predictions, targets)
-    assert loss.dtype == torch.float32
-    assert float(loss) == pytest.approx(expected, rel=1e-6)
+    assert float(loss) == pytest.approx(expected, rel=1e-12)
+
+
+def test_loss_is_of_float32_under_autocast():
+    predictions, targets = vectors(0), vectors(1)
+    exact = prediction_loss(predictions, targets)
+    with torch.autocast("cpu", torch.bfloat16):
+        halves = prediction_loss(predictions.bfloat16(), targets.bfloat16())
+        singles = prediction_loss(predictions.float(), targets.float())
+    assert halves.dtype == singles.dtype == torch.float32
+    assert float(singles) == pytest.approx(float(exact), rel=1e-6)
 
 
 def test_loss_of_equal_and_opposite_vectors_of_any_length():

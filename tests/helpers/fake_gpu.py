@@ -9,7 +9,7 @@ import torch
 from mmengine.config import Config
 
 from tools.speed.on_gpu.meter import Meter
-from tools.speed.on_gpu.setting import Setting
+from tools.speed.on_gpu.workload import Workload
 
 RUNTIME = Path(__file__).resolve().parents[2] / "configs" / "_base_" / "default_runtime.py"
 # Eight channels: with four, oneDNN's channels-last backward writes out of bounds (torch 2.11).
@@ -90,8 +90,8 @@ def tiny_config():
     return Config({**base, **Config.fromstring(TINY, ".py").to_dict()})
 
 
-def setting(cfg, **changes):
-    given = Setting(
+def workload(cfg, **changes):
+    given = Workload(
         batch=2,
         rounds=2,
         repeats=1,
@@ -109,5 +109,5 @@ def setting(cfg, **changes):
     return replace(given, **changes)
 
 
-SETTING = setting(None)
-ROUNDS = setting(None, rounds=3, repeats=4)
+WORKLOAD = workload(None)
+ROUNDS = workload(None, rounds=3, repeats=4)

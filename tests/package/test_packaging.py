@@ -177,6 +177,13 @@ def test_pins_lie_in_the_ranges_of_the_gate(name, family, lite, python):
         assert _dependencies.fits(pinned[module], requirement)
 
 
+@pytest.mark.parametrize("name", ["requirements/pretrain.txt", "requirements/openmmlab.txt"])
+def test_every_dependency_of_the_package_is_pinned(name, project):
+    required = specs(project["dependencies"]).keys()
+    assert "rich" in required
+    assert required <= pins(name, "3.11").keys()
+
+
 def test_every_pin_of_the_tested_set_has_its_reason():
     files = [ROOT / "requirements" / f"{name}.txt" for name in ("pretrain", "transfer", "test")]
     pinned = [line for file in files for line in file.read_text().splitlines() if "==" in line]

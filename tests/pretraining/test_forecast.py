@@ -5,11 +5,15 @@ import re
 from dataclasses import replace
 
 import pytest
+import torch
+from image_folders import build, folder, make_tar
 from mmengine.config import Config
 from paces import PACE
 
+from mmssprl.datasets import tar_images
 from mmssprl.errors import UserRuntimeError
 from mmssprl.pretraining import forecast as forecasting
+from mmssprl.pretraining import pace
 from mmssprl.pretraining.forecast import Forecast, format_hours, may_start
 from mmssprl.pretraining.pace import fitting_images, measure_pace, scaled, with_loader
 
@@ -146,3 +150,19 @@ def test_a_process_that_runs_out_of_memory_is_told(model, lower, monkeypatch):
     with pytest.raises(UserRuntimeError) as caught:
         measure_pace(Config({"model": {"type": f"mmssprl.{model}"}}), amp=False, num_devices=1)
     assert f"not enough memory; lower {lower} use --backbone resnet18" in str(caught.value)
+
+
+def test_the_timing_process_is_given_the_headers_of_tar_files(tmp_path, monkeypatch):
+    tar = make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 3))
+    assert len(build(tar)) == 3
+    index = dict(tar_images.last_index)
+    tar_images.last_index.clear()  # as in a new process
+    monkeypatch.setattr(tar_images, "_members", None)
+
+    def run(cfg, task, hooks):
+        assert len(build(tar)) == 3
+        hooks[0].pace = PACE
+
+    monkeypatch.setattr("mmssprl.engine.launch.run", run)
+    monkeypatch.setattr("mmssprl.profiling.training.read_config", lambda *_, **__: Config())
+    assert pace._measure("config.py", False, 1, torch.get_num_threads(), index) is PACE

@@ -3,7 +3,7 @@
 import itertools
 
 import torch
-from fake_gpu import FakeMeter, setting, tiny_config
+from fake_gpu import FakeMeter, tiny_config, workload
 
 from mmssprl.pyramid import ViewLayout
 from tools.speed import gpu
@@ -14,14 +14,14 @@ def test_all_parts_fit_into_the_time():
     assert gpu.TOTAL_S + 40 <= 8 * 60
 
 
-def test_the_shipped_setting_trains_the_shipped_configs(tmp_path, monkeypatch):
+def test_the_shipped_workload_trains_the_shipped_configs(tmp_path, monkeypatch):
     # Mixed precision needs a GPU to be set up.
     monkeypatch.setattr("mmssprl.engine.launch.get_device", lambda: "cuda")
     monkeypatch.setattr("mmssprl.engine.checks.get_device", lambda: "cuda")
     monkeypatch.setattr("mmssprl.engine.pretrain_checks.get_device", lambda: "cuda")
     monkeypatch.setattr("mmssprl.engine.pretrain_checks._check_compiler", lambda: None)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H200")
-    given = gpu.shipped_setting(64, quick=False, folder=tmp_path)
+    given = gpu.shipped_workload(64, quick=False, folder=tmp_path)
     assert given.gate_2
     for crops, compiled in itertools.product((28, 34), (False, True)):
         cfg = given.config(crops, compiled)
@@ -47,7 +47,7 @@ def test_main_writes_the_report(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(gpu, "Meter", lambda: meter)
     monkeypatch.setattr(gpu, "describe_gpu", lambda: {"gpu": "made up"})
-    monkeypatch.setattr(gpu, "shipped_setting", lambda *args: setting(tiny_config()))
+    monkeypatch.setattr(gpu, "shipped_workload", lambda *args: workload(tiny_config()))
     parts = [Part("a", 50, ("G7",), lambda session: session.add("G7", 0.5, note="Made up."))]
     monkeypatch.setattr(gpu, "all_parts", lambda quick: parts)
     benchmark = torch.backends.cudnn.benchmark

@@ -8,9 +8,9 @@ import torchvision
 
 from mmssprl.weights import convert_weights, find_config, load_backbone
 from mmssprl.weights.convert import default_out
-from mmssprl.weights.key_tables import LAYOUTS, SOURCES
+from mmssprl.weights.key_tables import KEY_TABLES, SOURCES
 
-# Layout: file, what the project saves, a source, and the parts left out, counted by hand.
+# Key table: file, what the project saves, a source, and the parts left out, counted by hand.
 CASES = {
     "swav": ("w.pth.tar", published.swav, "swav", {"projection_head": 9, "prototypes": 1}),
     "moco": (
@@ -104,10 +104,10 @@ class TestFeatures:
         report = convert_weights(file, source, out)
         expected = published.features(net, images, pads_outside=case == "swav")
         torch.testing.assert_close(converted_features(out, images), expected)
-        layout = re.sub("-(c4|fpn|extracted)$", "", case)
-        assert report.layout.name == layout
+        table = re.sub("-(c4|fpn|extracted)$", "", case)
+        assert report.key_table.name == table
         assert report.left_out == left_out
-        counters = {"num_batches_tracked": 21} if layout == "detectron2" else {}
+        counters = {"num_batches_tracked": 21} if table == "detectron2" else {}
         assert report.completed == counters
         assert report.num_backbone == (105 if counters else 126)
         assert report.num_read == report.num_backbone + sum(left_out.values())
@@ -119,14 +119,14 @@ class TestFeatures:
         assert int(state["bn1.num_batches_tracked"]) == (0 if counters else 7)
 
     @pytest.mark.parametrize("case", CASES)
-    def test_auto_finds_the_same_layout_by_the_keys(self, case, trunk, tmp_path):
+    def test_auto_finds_the_same_table_by_the_keys(self, case, trunk, tmp_path):
         name, project, source, _ = CASES[case]
         # A name that lies, so that only keys can tell.
         file = published.save(project(trunk), tmp_path / name.replace("w.", "byol_moco."))
         found = convert_weights(file, "auto", tmp_path / "a" / "w.pth")
         told = convert_weights(file, source, tmp_path / "b" / "w.pth")
-        assert (found.layout, found.evidence) == (told.layout, told.evidence)
-        assert found.layout.name == re.sub("-(c4|fpn|extracted)$", "", case)
+        assert (found.key_table, found.evidence) == (told.key_table, told.evidence)
+        assert found.key_table.name == re.sub("-(c4|fpn|extracted)$", "", case)
 
     @pytest.mark.parametrize(
         ("name", "depth", "project", "source"),
@@ -173,11 +173,11 @@ class TestFeatures:
 
 
 class TestTables:
-    def test_every_layout_has_a_case_here_and_a_source(self):
+    def test_every_key_table_has_a_case_here_and_a_source(self):
         cases = {re.sub("-(c4|fpn|extracted)$", "", case) for case in CASES} | {"ssprl"}
-        assert cases == {layout.name for layout in LAYOUTS}
-        named = {layout for name in SOURCES if name != "auto" for layout in SOURCES[name]}
-        assert named == set(LAYOUTS)
+        assert cases == {table.name for table in KEY_TABLES}
+        named = {table for name in SOURCES if name != "auto" for table in SOURCES[name]}
+        assert named == set(KEY_TABLES)
 
     def test_a_copy_that_differs_is_not_called_one(self, trunk, tmp_path):
         content = published.byol(trunk)
@@ -230,17 +230,17 @@ class TestRefusals:
 
     def test_another_source_than_named(self, trunk, tmp_path):
         match = (
-            r"a file of moco must have the layout moco or openselfsup-moco or torchvision, but "
-            r".*w.pth has the layout swav \(prototypes.weight, conv1.weight\); pass --from "
+            r"a file of moco must have the keys of moco or openselfsup-moco or torchvision, but "
+            r".*w.pth has those of swav \(prototypes.weight, conv1.weight\); pass --from "
             r"auto\."
         )
         self.refused(published.swav(trunk), "moco", tmp_path, match)
 
-    def test_keys_of_no_known_layout(self, tmp_path):
+    def test_keys_of_no_known_project(self, tmp_path):
         content = {f"blocks.{i}.attn.weight": torch.ones(1) for i in range(7)}
         match = (
             r"but .*w.pth has 7 keys that begin blocks.0.attn.weight, .*, blocks.4.attn.weight; "
-            r"rename them to torchvision's. Known layouts: "
+            r"rename them to torchvision's. Known keys: "
             r"ssprl \(released SS-PRL, with all heads\); swav .* torchvision \(torchvision, timm, "
         )
         self.refused(content, "auto", tmp_path, match)
@@ -248,7 +248,7 @@ class TestRefusals:
     def test_an_unknown_source_and_a_config_where_none_belongs(self, trunk, tmp_path):
         content = published.torchvision(trunk)
         self.refused(content, "simclr", tmp_path, "must be one of ssprl, .*, but got 'simclr'")
-        match = r"--config is for checkpoints of the layout ssprl, but .* has the layout torchv"
+        match = r"--config is for checkpoints with the keys of ssprl, but .* has those of torchv"
         self.refused(content, "auto", tmp_path, match, config="any.py")
 
     def test_files_that_are_there_or_not(self, trunk, tmp_path):

@@ -138,7 +138,7 @@ class TestReleased:
     def test_the_losses_are_those_of_the_original_tensors(self, released, config, tmp_path):
         out = tmp_path / "ours" / "w.pth"
         report = convert_weights(save(released, tmp_path / "w.pth"), "auto", out, config=config)
-        assert report.layout.name == "ssprl"
+        assert report.key_table.name == "ssprl"
         assert report.num_backbone == 126
         assert report.kept == {"neck.heads": 27, "head.prototypes": 3, "head.correlation": 2}
         assert report.completed == {

@@ -23,7 +23,7 @@ from .common.pictures import draw_gpu
 from .common.report import summary, table, write
 from .on_gpu.meter import Meter, describe_gpu
 from .on_gpu.parts import Session, all_parts, run_parts
-from .on_gpu.setting import Setting
+from .on_gpu.workload import Workload
 
 EXAMPLES = """examples, from the root of the repository:
   python -m tools.speed.gpu
@@ -65,9 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     torch.backends.cudnn.benchmark = True  # as env_cfg of the shipped configs
     here = {**describe_gpu(), **machine()}
     with tempfile.TemporaryDirectory() as folder:
-        setting = shipped_setting(args.batch, args.quick, Path(folder))
-        session = Session(Meter(), setting, log)
-        log(f"{here['gpu']}: {setting.equivalent(28):.2f} and {setting.equivalent(34):.2f} crops")
+        workload = shipped_workload(args.batch, args.quick, Path(folder))
+        session = Session(Meter(), workload, log)
+        log(f"{here['gpu']}: {workload.equivalent(28):.2f} and {workload.equivalent(34):.2f} crops")
         rows = run_parts(session, all_parts(args.quick), TOTAL_S)
     files = write(
         rows,
@@ -93,10 +93,10 @@ def _shared_memory() -> int:
     return int(min(free / 2 / _IMAGE_BYTES, 2**31))
 
 
-def shipped_setting(batch: int, quick: bool, folder: Path) -> Setting:
+def shipped_workload(batch: int, quick: bool, folder: Path) -> Workload:
     """Return what is measured on the shipped configs."""
     workers = max(1, min(_MAX_WORKERS, usable_cores(), _shared_memory() // (_PREFETCHED * batch)))
-    return Setting(
+    return Workload(
         batch=batch,
         rounds=3 if quick else 7,
         repeats=2 if quick else 5,

@@ -128,12 +128,13 @@ class BYOL(PretrainingModel):
                 target_features = _each_view(target_backbone, inputs[0])
         backward_goes_on_as(BACKBONE_BACKWARD, features)
         with phase(HEADS_FORWARD):
-            embeddings = _each(self.neck, features)
+            embeddings = [self.neck((f,))[0] for f in features]
+            predictions = [self.predictor((z,))[0] for z in embeddings]
             with torch.no_grad():
-                targets = _each(target_neck, target_features)
+                targets = [target_neck((f,))[0] for f in target_features]
             unit = F.normalize(torch.cat(embeddings).detach().float(), dim=1)
             self._health = {"embedding_spread": embedding_spread(unit)}
-            return {"loss_prediction": prediction_loss(_each(self.predictor, embeddings), targets)}
+            return {"loss_prediction": prediction_loss(predictions, targets)}
 
     def on_training_length(self, num_iters: int) -> None:
         """Take T, over which the momentum rises to 1."""
@@ -161,7 +162,3 @@ def target_momentum(base: float, progress: float) -> float:
 def _each_view(backbone: nn.Module, views: Tensor) -> list[Tensor]:
     # One view at a time: together they would share batch statistics.
     return [crop_features(backbone, view[None])[0] for view in views]
-
-
-def _each(mlp: nn.Module, inputs: Sequence[Tensor]) -> list[Tensor]:
-    return [mlp((x,))[0] for x in inputs]

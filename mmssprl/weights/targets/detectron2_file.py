@@ -56,7 +56,7 @@ def to_detectron2(name: str) -> str | None:
 
 
 def write_detectron2(source: Source, path: Path) -> None:
-    """Write the layout that detectron2's checkpointer takes for self-supervised weights."""
+    """Write the form that detectron2's checkpointer takes for self-supervised weights."""
     state = source.state.items()
     model = {theirs: value.numpy() for ours, value in state if (theirs := to_detectron2(ours))}
     content = {"model": model, "__author__": "mmssprl", "matching_heuristics": True}

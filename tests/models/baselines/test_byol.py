@@ -123,14 +123,14 @@ def test_equals_mmpretrains_loss_plus_four_over_steps():
         optimizers[1].zero_grad()
         expected.backward()
         optimizers[1].step()
-        assert loss == pytest.approx(float(expected) + 4, rel=1e-6)
+        assert loss == pytest.approx(float(expected.detach()) + 4, rel=1e-12)
     target = theirs.target_net.module
     for part, other in zip(ours.target.copies, target, strict=True):
         for p, q in zip(part.parameters(), other.parameters(), strict=True):
-            torch.testing.assert_close(p, q, rtol=0, atol=1e-6)
+            torch.testing.assert_close(p, q, rtol=0, atol=1e-12)
     weights = dict(theirs.backbone.named_parameters())
     for name, p in ours.backbone.named_parameters():
-        torch.testing.assert_close(p, weights[name], rtol=0, atol=1e-6)
+        torch.testing.assert_close(p, weights[name], rtol=0, atol=1e-12)
 
 
 def test_embedding_spread_tells_a_collapse():

@@ -45,7 +45,7 @@ def test_csv_keeps_every_digit():
     assert float(speed["value"]) == 1234.5678901234567
     assert (c10["gate"], c10["stretch"], c10["better"], c10["passed"]) == (*"43", "lower", "False")
     assert c10["note"] == 'says "no", loudly'
-    assert (c2["spread_low"], c2["spread_high"]) == ("11.0", "13.5")
+    assert (c2["lower_quartile"], c2["upper_quartile"]) == ("11.0", "13.5")
 
 
 def test_misses_are_loud_and_gates_come_first():

@@ -46,7 +46,7 @@ def test_speeds_and_ratios():
     seconds = {"torchvision": [0.1, 0.1, 0.1], "ours": [0.01, 0.005, 0.02], "decode": [0.001] * 3}
     found = {row.id: row for row in loader_times.speed_rows(seconds, 34)}
     assert found["ours_34_ms"].value == pytest.approx(10)
-    assert found["ours_34_ms"].spread == pytest.approx((7.5, 15))
+    assert found["ours_34_ms"].quartiles == pytest.approx((7.5, 15))
     assert found["ours_34_rate"].value == pytest.approx(100)
     assert "decode_ms" in found
     assert "decode_ms" not in {row.id for row in loader_times.speed_rows(seconds, 28)}

@@ -1,7 +1,7 @@
 """The real loop of the runner on a made-up device, with a clock that counts steps."""
 
 import pytest
-from fake_gpu import SETTING, FakeMeter
+from fake_gpu import WORKLOAD, FakeMeter
 from image_folders import folder
 
 from mmssprl.pyramid import ViewLayout
@@ -13,23 +13,23 @@ def run_loop(tiny, tmp_path, meter):
     images = tmp_path / "images"
     if not images.exists():
         folder(images, 3)
-    names = sorted(path.name for path in images.iterdir()) * SETTING.num_steps * SETTING.batch
-    (tmp_path / "list.txt").write_text("\n".join(names[: SETTING.num_steps * SETTING.batch]))
+    names = sorted(path.name for path in images.iterdir()) * WORKLOAD.num_steps * WORKLOAD.batch
+    (tmp_path / "list.txt").write_text("\n".join(names[: WORKLOAD.num_steps * WORKLOAD.batch]))
     tiny.train_dataloader.dataset.update(
         data_root=str(tmp_path), data_prefix="images", ann_file="list.txt"
     )
-    data = random_batch(ViewLayout.build(tiny.model.layout), SETTING.batch, meter.device)
-    return train_from_jpeg(meter, tiny, SETTING, tmp_path / "runs", data)
+    data = random_batch(ViewLayout.build(tiny.model.layout), WORKLOAD.batch, meter.device)
+    return train_from_jpeg(meter, tiny, WORKLOAD, tmp_path / "runs", data)
 
 
 def test_the_real_loop_is_guarded_and_timed_where_it_should_be(tiny, tmp_path, stepped):
     found = run_loop(tiny, tmp_path, stepped)
-    assert (found.waits, found.guarded) == ("", SETTING.guarded)
+    assert (found.waits, found.guarded) == ("", WORKLOAD.guarded)
     # Every step takes one second of this clock: two images per second.
     assert found.jpeg_rate == pytest.approx(2)
     assert found.synthetic_rates == pytest.approx([2, 2])
     assert stepped.states == [(False, True)] * len(stepped.states)  # free, with queues
-    synthetic = ["step"] * (SETTING.warmup + SETTING.synthetic)
+    synthetic = ["step"] * (WORKLOAD.warmup + WORKLOAD.synthetic)
     epoch = ["step"] * 2 + ["forbid True"] + ["step"] * 3 + ["forbid False"] + ["step"] * 3
     assert stepped.log == [*synthetic, *epoch, *synthetic, "forbid False"]
 
@@ -68,7 +68,7 @@ def test_other_errors_of_the_loop_pass_through(tiny, tmp_path, stepped, monkeypa
 
 def test_the_watch_runs_after_all_other_hooks():
     assert WatchHook.priority == "LOWEST"
-    hook = WatchHook(FakeMeter(), SETTING, LoopResult(), lambda runner: 1.0, guard=False)
-    for step in range(SETTING.warmup + SETTING.guarded):
+    hook = WatchHook(FakeMeter(), WORKLOAD, LoopResult(), lambda runner: 1.0, guard=False)
+    for step in range(WORKLOAD.warmup + WORKLOAD.guarded):
         hook.after_train_iter(None, step)
     assert hook.meter.log == []

@@ -4,7 +4,7 @@ import time
 
 import pytest
 import torch
-from fake_gpu import setting
+from fake_gpu import workload
 
 from tools.speed.common import gates
 from tools.speed.on_gpu.measures import Pretraining
@@ -15,7 +15,7 @@ def test_parts_on_a_device_of_the_cpu(tiny, tmp_path, stepped):
     stepped.peak = 900_000_000
     parts = [part for part in all_parts(quick=True) if part.name != "34 crops, eager"]
     lines = []
-    session = Session(stepped, setting(tiny), lines.append)
+    session = Session(stepped, workload(tiny), lines.append)
     rows = {row.id: row for row in run_parts(session, parts, 300)}
     # One second a step of 2 images; the clock does not move for the plain ResNet: infinite crops.
     assert rows["G2"].value == pytest.approx(2)
@@ -43,7 +43,7 @@ def test_losses_that_are_not_finite_are_no_measurement(tiny, meter, monkeypatch)
 
     monkeypatch.setattr(Pretraining, "step", spoilt)
     parts = all_parts(quick=True)[:1]
-    rows = run_parts(Session(meter, setting(tiny), lambda line: None), parts, 300)
+    rows = run_parts(Session(meter, workload(tiny), lambda line: None), parts, 300)
     assert [row.passed for row in rows] == [False] * len(parts[0].ids)
     assert all("RuntimeError: all losses must be finite" in row.note for row in rows)
 
@@ -68,7 +68,7 @@ def test_a_part_that_fails_costs_its_own_rows_only(tiny, meter):
         Part("c", 50, ("G7",), work),
         Part("d", 50, ("G1-34",), fill),
     ]
-    rows = {r.id: r for r in run_parts(Session(meter, setting(tiny), lambda _: None), parts, 60)}
+    rows = {r.id: r for r in run_parts(Session(meter, workload(tiny), lambda _: None), parts, 60)}
     assert rows["G10"].passed
     assert rows["G1"].note == "Not measured: RuntimeError: broken."
     assert rows["G9"].note == "Not measured: stopped after 6 s."
@@ -79,12 +79,12 @@ def test_a_part_that_fails_costs_its_own_rows_only(tiny, meter):
 
 def test_no_part_starts_when_the_time_is_over(tiny, meter):
     part = Part("late", 50, ("G7",), lambda session: pytest.fail("it ran"))
-    rows = run_parts(Session(meter, setting(tiny), lambda _: None), [part], 4)
+    rows = run_parts(Session(meter, workload(tiny), lambda _: None), [part], 4)
     assert rows[0].note == "Not measured: no time left: 4 s are over."
 
 
 def test_g2_judges_an_h200_only(tiny, meter):
-    session = Session(meter, setting(tiny, gate_2=False), lambda _: None)
+    session = Session(meter, workload(tiny, gate_2=False), lambda _: None)
     session.add("G2", 100.0, note="B = 2.")
     row = session.rows["G2"]
     assert (row.judged.gate, row.judged.stretch, row.passed) == (None, None, None)

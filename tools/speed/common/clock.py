@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import cv2
 import torch
 
-Spread = tuple[float, float, float]
+Quartiles = tuple[float, float, float]
 """Median, lower and upper quartile over the rounds."""
 
 
@@ -68,7 +68,7 @@ def _cpu_seconds(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def spread(values: Sequence[float]) -> Spread:
+def quartiles(values: Sequence[float]) -> Quartiles:
     """Return the median and the lower and upper quartile of at least one number."""
     if len(values) == 1:
         return values[0], values[0], values[0]
@@ -76,6 +76,6 @@ def spread(values: Sequence[float]) -> Spread:
     return middle, low, high
 
 
-def ratio(slow: Sequence[float], fast: Sequence[float]) -> Spread:
+def ratio(slow: Sequence[float], fast: Sequence[float]) -> Quartiles:
     """Return how many times ``fast`` fits into ``slow``, seconds of the same rounds."""
-    return spread([a / b for a, b in zip(slow, fast, strict=True)])
+    return quartiles([a / b for a, b in zip(slow, fast, strict=True)])

@@ -33,14 +33,14 @@ class Row:
         id: The gate, such as ``"C1"``, or a short name where there is none. Unique in a report.
         judged: What the number is and what it is judged by.
         value: The number; NaN meets no gate.
-        spread: Lower and upper quartile over the rounds, where there were rounds.
+        quartiles: Lower and upper quartile over the rounds, where there were rounds.
         note: What a reader must know to judge the number.
     """
 
     id: str
     judged: Gate
     value: float
-    spread: tuple[float, float] | None = None
+    quartiles: tuple[float, float] | None = None
     note: str = ""
 
     @property

@@ -13,8 +13,8 @@ from mmssprl.tables import csv_table, markdown_table
 from .gates import Row
 
 _HEADS = ("id", "what", "value", "quartiles", "gate", "stretch", "result")
-_CSV_HEADS = ["id", "what", "value", "unit", "gate", "stretch", "better", "spread_low"]
-_CSV_HEADS += ["spread_high", "passed", "note"]
+_CSV_HEADS = ["id", "what", "value", "unit", "gate", "stretch", "better", "lower_quartile"]
+_CSV_HEADS += ["upper_quartile", "passed", "note"]
 
 
 def summary(rows: Sequence[Row]) -> str:
@@ -54,7 +54,7 @@ def csv_text(rows: Sequence[Row], *, machine: Mapping[str, str]) -> str:
     lines = []
     for row in rows:
         what, unit, gate, stretch, better = row.judged
-        low, high = row.spread or (None, None)
+        low, high = row.quartiles or (None, None)
         cells = (row.id, what, row.value, unit, gate, stretch, better, low, high, row.passed)
         lines.append(["" if cell is None else cell for cell in (*cells, row.note)])
     head = "".join(f"# {name}: {value}\n" for name, value in machine.items())
@@ -101,7 +101,7 @@ def _sorted(rows: Sequence[Row]) -> list[Row]:
 
 def _cells(row: Row) -> list[str]:
     judged = row.judged
-    quartiles = f"{_number(row.spread[0])} to {_number(row.spread[1])}" if row.spread else ""
+    quartiles = " to ".join(_number(value) for value in row.quartiles or ())
     sign = ">=" if judged.better == "higher" else "<="
     bounds = [
         "" if bound is None else f"{sign} {_number(bound)}"

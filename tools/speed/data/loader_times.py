@@ -12,7 +12,7 @@ from mmssprl.datasets import UnlabeledImages
 from mmssprl.datasets.image_reading import read_image
 from mmssprl.pyramid import ViewLayout
 
-from ..common.clock import interleave, ratio, spread
+from ..common.clock import interleave, quartiles, ratio
 from ..common.gates import Gate, Row, measured
 from ..common.models import our_loader
 from . import loaders
@@ -81,7 +81,7 @@ def speed_rows(seconds: dict[str, list[float]], num_crops: int) -> list[Row]:
             row_id, what = side, SIDES[side]
         per_image = Gate(f"{what}: CPU time per image", "ms", better="lower")
         per_core = Gate(f"{what}: images per second and core", "/s")
-        milliseconds = spread([1000 * value for value in values])
+        milliseconds = quartiles([1000 * value for value in values])
         found += [
             measured(f"{row_id}_ms", *milliseconds, info=per_image),
             measured(f"{row_id}_rate", 1000 / milliseconds[0], info=per_core),
@@ -121,7 +121,7 @@ def worker_rows(dataset: UnlabeledImages, num_rounds: int) -> list[Row]:
                 rates[workers].append(num_images / (time.perf_counter() - start))
     note = "By the clock: whatever else runs on the machine, the main process too, slows it."
     return [
-        measured("workers_1_rate", *spread(rates[1])),
-        measured("workers_2_rate", *spread(rates[2])),
+        measured("workers_1_rate", *quartiles(rates[1])),
+        measured("workers_2_rate", *quartiles(rates[2])),
         measured("workers_ratio", *ratio(rates[2], rates[1]), note=note),
     ]

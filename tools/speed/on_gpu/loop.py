@@ -13,7 +13,7 @@ from mmengine.runner import Runner
 from mmssprl.pyramid import ViewLayout
 
 from .meter import Meter
-from .setting import Setting
+from .workload import Workload
 
 
 @dataclass
@@ -43,10 +43,10 @@ class WatchHook(Hook):
     priority = "LOWEST"
 
     def __init__(
-        self, meter: Meter, setting: Setting, result: LoopResult, data: Any, *, guard: bool
+        self, meter: Meter, workload: Workload, result: LoopResult, data: Any, *, guard: bool
     ) -> None:
         self.meter = meter
-        self.setting = setting
+        self.workload = workload
         self.result = result
         self.data = data
         self.guard = guard
@@ -60,17 +60,17 @@ class WatchHook(Hook):
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
     ) -> None:
         """Change between the kinds of steps."""
-        done, setting, meter = batch_idx + 1, self.setting, self.meter
-        first, last = setting.warmup, setting.warmup + setting.guarded
+        done, workload, meter = batch_idx + 1, self.workload, self.meter
+        first, last = workload.warmup, workload.warmup + workload.guarded
         if self.guard and first <= done <= last:
             self.result.guarded = done - first
             if done in (first, last):
                 meter.forbid_waiting(done == first)
-        if done == setting.num_steps - setting.timed:
+        if done == workload.num_steps - workload.timed:
             self._start = meter.mark()
-        if done == setting.num_steps:
+        if done == workload.num_steps:
             seconds = meter.seconds_between(self._start, meter.mark())
-            self.result.jpeg_rate = setting.timed * setting.batch / seconds
+            self.result.jpeg_rate = workload.timed * workload.batch / seconds
 
     def after_train(self, runner: Runner) -> None:
         """Time synthetic steps again."""
@@ -80,24 +80,24 @@ class WatchHook(Hook):
         def step() -> None:
             runner.model.train_step(self.data, runner.optim_wrapper)
 
-        for _ in range(self.setting.warmup):
+        for _ in range(self.workload.warmup):
             step()
-        seconds = self.meter.seconds_per_call(step, self.setting.synthetic)
-        self.result.synthetic_rates.append(self.setting.batch / seconds)
+        seconds = self.meter.seconds_per_call(step, self.workload.synthetic)
+        self.result.synthetic_rates.append(self.workload.batch / seconds)
 
 
 def train_from_jpeg(
-    meter: Meter, cfg: Config, setting: Setting, work_dir: Path, data: dict[str, Any]
+    meter: Meter, cfg: Config, workload: Workload, work_dir: Path, data: dict[str, Any]
 ) -> LoopResult:
-    """Train one epoch with the shipped hooks; see ``Setting`` and ``LoopResult``.
+    """Train one epoch with the shipped hooks; see ``Workload`` and ``LoopResult``.
 
     ``cfg`` is prepared by ``mmssprl.engine.launch`` and cut down to one epoch in a copy; ``data``
     is a synthetic batch on the device.
     """
     result = LoopResult()
     try:
-        watch = WatchHook(meter, setting, result, data, guard=True)
-        _train(cfg, setting, work_dir / "guarded", watch)
+        watch = WatchHook(meter, workload, result, data, guard=True)
+        _train(cfg, workload, work_dir / "guarded", watch)
         return result
     except RuntimeError as error:
         if "synchroniz" not in str(error):
@@ -106,12 +106,12 @@ def train_from_jpeg(
     finally:
         meter.forbid_waiting(False)
     meter.free()  # of the run that was stopped, which the error kept
-    watch = WatchHook(meter, setting, result, data, guard=False)
-    _train(cfg, setting, work_dir / "unguarded", watch)
+    watch = WatchHook(meter, workload, result, data, guard=False)
+    _train(cfg, workload, work_dir / "unguarded", watch)
     return result
 
 
-def _train(cfg: Config, setting: Setting, work_dir: Path, watch: WatchHook) -> None:
+def _train(cfg: Config, workload: Workload, work_dir: Path, watch: WatchHook) -> None:
     cfg = Config(cfg.to_dict())
     cfg.work_dir = str(work_dir)
     cfg.experiment_name = work_dir.name  # the logger of another run of this process is not reused
@@ -121,10 +121,10 @@ def _train(cfg: Config, setting: Setting, work_dir: Path, watch: WatchHook) -> N
     cfg.model.head.update(
         freeze_epochs=0,
         queue_start_epoch=0,
-        queue_length=2 * setting.batch,
-        patch_queue_length=[2 * setting.batch * level.num_patches for level in levels],
+        queue_length=2 * workload.batch,
+        patch_queue_length=[2 * workload.batch * level.num_patches for level in levels],
     )
-    _set_loader(cfg, setting, persistent_workers=setting.workers > 0)
+    _set_loader(cfg, workload, persistent_workers=workload.workers > 0)
     # Nothing is kept, and the end of the epoch is not timed.
     cfg.default_hooks.checkpoint.update(interval=-1, save_last=False)
     runner = Runner.from_cfg(cfg)
@@ -132,25 +132,25 @@ def _train(cfg: Config, setting: Setting, work_dir: Path, watch: WatchHook) -> N
     runner.train()
 
 
-def loader_rate(cfg: Config, setting: Setting) -> float:
+def loader_rate(cfg: Config, workload: Workload) -> float:
     """Images per second of the loader alone, after what it had made before."""
     cfg = Config(cfg.to_dict())
-    _set_loader(cfg, setting, persistent_workers=False)
+    _set_loader(cfg, workload, persistent_workers=False)
     with DefaultScope.overwrite_default_scope("mmssprl"):
         loader = Runner.build_dataloader(cfg.train_dataloader, seed=0)
     start = float("nan")
     for done, _ in enumerate(loader, start=1):
-        if done == setting.drained:
+        if done == workload.drained:
             start = time.monotonic()
-        if done == setting.drained + setting.timed:
-            return setting.timed * setting.batch / (time.monotonic() - start)
-    raise ValueError(f"the loader ended before {setting.drained + setting.timed} batches.")
+        if done == workload.drained + workload.timed:
+            return workload.timed * workload.batch / (time.monotonic() - start)
+    raise ValueError(f"the loader ended before {workload.drained + workload.timed} batches.")
 
 
-def _set_loader(cfg: Config, setting: Setting, *, persistent_workers: bool) -> None:
+def _set_loader(cfg: Config, workload: Workload, *, persistent_workers: bool) -> None:
     cfg.train_dataloader.update(
-        batch_size=setting.batch,
-        num_workers=setting.workers,
+        batch_size=workload.batch,
+        num_workers=workload.workers,
         persistent_workers=persistent_workers,
     )
 

@@ -15,10 +15,10 @@ from torch.nn import functional as F
 from mmssprl.functional.photometric import apply_photometric, draw_photometric
 from mmssprl.functional.pooling import pool
 
-from ..common.clock import Spread, ratio, spread, take_turns
+from ..common.clock import Quartiles, quartiles, ratio, take_turns
 from ..common.models import build_model, random_batch
 from .meter import Meter
-from .setting import Setting
+from .workload import Workload
 
 _NUM_CLASSES = 1000
 
@@ -85,15 +85,15 @@ class _Classifier(nn.Module):
 
 
 def against_plain(
-    meter: Meter, ours: Any, plain: Any, setting: Setting, equivalent: float
-) -> tuple[Spread, Spread]:
+    meter: Meter, ours: Any, plain: Any, workload: Workload, equivalent: float
+) -> tuple[Quartiles, Quartiles]:
     """G1: our images per second in crops of 224 px against those of a plain ResNet.
 
     Args:
         meter: The device.
         ours: ``Pretraining``, warm.
         plain: ``PlainResNet``, warm.
-        setting: Rounds and repeats.
+        workload: Rounds and repeats.
         equivalent: Crops of 224 px with the FLOPs of one image's crops.
 
     Returns:
@@ -101,20 +101,20 @@ def against_plain(
     """
     sides = {"ours": ours.step, "plain": plain.step}
     seconds = take_turns(
-        sides, setting.rounds, lambda work: meter.seconds_per_call(work, setting.repeats)
+        sides, workload.rounds, lambda work: meter.seconds_per_call(work, workload.repeats)
     )
     per_crop = [s / plain.batch for s in seconds["plain"]]
     own = [s / (ours.batch * equivalent) for s in seconds["ours"]]
-    return ratio(per_crop, own), spread([1 / s for s in per_crop])
+    return ratio(per_crop, own), quartiles([1 / s for s in per_crop])
 
 
-def images_per_second(meter: Meter, ours: Any, setting: Setting) -> Spread:
+def images_per_second(meter: Meter, ours: Any, workload: Workload) -> Quartiles:
     """G2: synthetic batches on the device."""
-    rounds = [meter.seconds_per_call(ours.step, setting.repeats) for _ in range(setting.rounds)]
-    return spread([ours.batch / seconds for seconds in rounds])
+    rounds = [meter.seconds_per_call(ours.step, workload.repeats) for _ in range(workload.rounds)]
+    return quartiles([ours.batch / seconds for seconds in rounds])
 
 
-def augmentation_share(meter: Meter, ours: Any, setting: Setting) -> tuple[Spread, Spread]:
+def augmentation_share(meter: Meter, ours: Any, workload: Workload) -> tuple[Quartiles, Quartiles]:
     """G6: the preprocessor's share of the device's time, inside of running steps.
 
     Timed alone it would also be charged with the gaps in which it waits for the host, which the
@@ -131,20 +131,20 @@ def augmentation_share(meter: Meter, ours: Any, setting: Setting) -> tuple[Sprea
     ]
     shares, milliseconds = [], []
     try:
-        for _ in range(setting.rounds):
+        for _ in range(workload.rounds):
             marks.clear()
             start = meter.mark()
-            for _ in range(setting.repeats):
+            for _ in range(workload.repeats):
                 ours.step()
             whole = meter.seconds_between(start, meter.mark())
             parts = zip(marks[::2], marks[1::2], strict=True)
             augment = sum(meter.seconds_between(begin, end) for begin, end in parts)
             shares.append(augment / whole)
-            milliseconds.append(1e3 * augment / setting.repeats)
+            milliseconds.append(1e3 * augment / workload.repeats)
     finally:
         for hook in hooks:
             hook.remove()
-    return spread(shares), spread(milliseconds)
+    return quartiles(shares), quartiles(milliseconds)
 
 
 def augmentation_difference(ours: Pretraining) -> float:

@@ -28,7 +28,7 @@ from .measures import (
     peak_bytes_per_image,
 )
 from .meter import Meter, OutOfTimeError, time_limit
-from .setting import Setting
+from .workload import Workload
 
 _MIN_PART_S = 5.0
 _PLAIN_MULTIPLE = 8  # of the plain batch
@@ -56,13 +56,13 @@ class Session:
 
     Args:
         meter: The device.
-        setting: What is measured.
+        workload: What is measured.
         log: Takes lines of progress.
     """
 
-    def __init__(self, meter: Meter, setting: Setting, log: Callable[[str], None]) -> None:
+    def __init__(self, meter: Meter, workload: Workload, log: Callable[[str], None]) -> None:
         self.meter = meter
-        self.setting = setting
+        self.workload = workload
         self.log = log
         self.rows: dict[str, Row] = {}
 
@@ -71,7 +71,7 @@ class Session:
 
         So no crash can take back what was measured.
         """
-        gates = self.setting.gate_2 or not row_id.startswith("G2")
+        gates = self.workload.gate_2 or not row_id.startswith("G2")
         note = note if gates else f"{note} The gate is for an H200.".strip()
         row = measured(row_id, *values, note=note, gates=gates, info=info)
         self.rows[row_id] = row
@@ -107,7 +107,7 @@ def _run_part(session: Session, part: Part, limit: float) -> str:
         session.log(f"{part.name}: {error}")
         return str(error)
     except torch.cuda.OutOfMemoryError:
-        return f"out of memory with {session.setting.batch} images; name fewer with --batch"
+        return f"out of memory with {session.workload.batch} images; name fewer with --batch"
     except Exception as error:
         session.log(traceback.format_exc())
         return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
@@ -120,28 +120,28 @@ def synthetic_part(num_crops: int, compiled: bool) -> Callable[[Session], None]:
     name = f"{num_crops} crops, {'compiled' if compiled else 'eager'}"
 
     def measure(session: Session) -> None:
-        meter, setting, batch = session.meter, session.setting, session.setting.batch
+        meter, workload, batch = session.meter, session.workload, session.workload.batch
         note = f"B = {batch}."
-        cfg = setting.config(num_crops, compiled)
+        cfg = workload.config(num_crops, compiled)
         ours = Pretraining(cfg, meter.device, batch)
-        first = Gate(f"{name}: first {setting.warmup} steps, compilers and cudnn's choice", "s")
-        seconds = setting.warmup * meter.seconds_per_call(ours.step, setting.warmup)
+        first = Gate(f"{name}: first {workload.warmup} steps, compilers and cudnn's choice", "s")
+        seconds = workload.warmup * meter.seconds_per_call(ours.step, workload.warmup)
         if not all(torch.isfinite(value).all() for value in ours.losses.values()):
             raise RuntimeError(f"all losses must be finite, but they are {ours.losses}.")
         session.add(f"first_steps{suffix}", seconds, info=first)
         if num_crops == 28:
             if not compiled:
                 session.add("G10", peak_bytes_per_image(meter, ours) / 1e6, note=note)
-            rates = images_per_second(meter, ours, setting)
+            rates = images_per_second(meter, ours, workload)
             session.add(f"C14{suffix}", augmentation_difference(ours), note=note)
             session.add(f"G2{suffix}", *rates, note=note)
-            share, (middle, *_) = augmentation_share(meter, ours, setting)
+            share, (middle, *_) = augmentation_share(meter, ours, workload)
             session.add(f"G6{suffix}", *share, note=f"{middle:.2f} ms a step, {note}")
-        equivalent = setting.equivalent(num_crops)
+        equivalent = workload.equivalent(num_crops)
         crops = max(1, round(batch * equivalent / _PLAIN_MULTIPLE)) * _PLAIN_MULTIPLE
         plain = PlainResNet(cfg, meter.device, crops)
-        meter.seconds_per_call(plain.step, setting.warmup)
-        against, per_second = against_plain(meter, ours, plain, setting, equivalent)
+        meter.seconds_per_call(plain.step, workload.warmup)
+        against, per_second = against_plain(meter, ours, plain, workload, equivalent)
         plain_note = f"{note} {equivalent:.2f} crops an image; the plain one has {crops} a step."
         session.add(f"G1{suffix}", *against, note=plain_note)
         beside = Gate(f"beside {name}: plain ResNet, crops of 224 px", "crops/s")
@@ -155,34 +155,34 @@ def synthetic_part(num_crops: int, compiled: bool) -> Callable[[Session], None]:
 
 def loop_part(session: Session) -> None:
     """Measure the real loop from JPEG files: G9, G7 and what the loader needs."""
-    setting, cfg = session.setting, session.setting.config(28, False)
-    data = random_batch(ViewLayout.build(cfg.model.layout), setting.batch, session.meter.device)
+    workload, cfg = session.workload, session.workload.config(28, False)
+    data = random_batch(ViewLayout.build(cfg.model.layout), workload.batch, session.meter.device)
     with tempfile.TemporaryDirectory() as folder:
-        files = sorted(write_images(f"{folder}/images", setting.num_files).iterdir())
+        files = sorted(write_images(f"{folder}/images", workload.num_files).iterdir())
         kilobytes = sum(path.stat().st_size for path in files) / len(files) / 1e3
         # A list names the few files as often as an epoch needs.
-        names = islice(cycle(path.name for path in files), setting.num_steps * setting.batch)
+        names = islice(cycle(path.name for path in files), workload.num_steps * workload.batch)
         Path(folder, "list.txt").write_text("\n".join(names))
         cfg.train_dataloader.dataset.update(
             data_root=folder, data_prefix="images", ann_file="list.txt"
         )
-        loader = loader_rate(cfg, setting)
-        found = train_from_jpeg(session.meter, cfg, setting, Path(folder, "runs"), data)
+        loader = loader_rate(cfg, workload)
+        found = train_from_jpeg(session.meter, cfg, workload, Path(folder, "runs"), data)
     passed = f"{found.guarded} steps of the runner's loop passed."
     session.add("G9", 1 if found.waits else 0, note=found.waits or passed)
     # The timed steps may use up batches that were made before them; the loader alone cannot.
     rate = min(found.jpeg_rate, loader)
     rates = found.synthetic_rates
     synthetic = sum(rates) / len(rates)
-    source = f"{len(files)} generated JPEGs of {kilobytes:.0f} kB, {setting.workers} workers"
+    source = f"{len(files)} generated JPEGs of {kilobytes:.0f} kB, {workload.workers} workers"
     note = (
-        f"B = {setting.batch}. {found.jpeg_rate:.0f} in the loop and {loader:.0f} by the "
+        f"B = {workload.batch}. {found.jpeg_rate:.0f} in the loop and {loader:.0f} by the "
         f"loader alone, the slower one counts, against {synthetic:.0f} images/s; {source}, "
         f"{usable_cores()} cores."
     )
     session.add("G7", rate / synthetic, rate / max(rates), rate / min(rates), note=note)
     session.add("loader", loader, note=source)
-    cores = min(setting.workers, usable_cores()) or 1
+    cores = min(workload.workers, usable_cores()) or 1
     session.add("loader_cores", synthetic / (loader / cores))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils.data import default_collate
 
-from ..common.clock import interleave, ratio, spread
+from ..common.clock import interleave, quartiles, ratio
 from ..common.counts import flops_per_image
 from ..common.gates import Row, measured
 from ..common.models import Batch, build_model, build_optimizer, our_loader, shipped_config
@@ -33,7 +33,7 @@ def time_rows(images: Path, batch_size: int, rounds: int) -> list[Row]:
     )
     peaks = peaks[1:]  # the first call warmed up
     shares = {
-        side: spread([flops / s / p for s, p in zip(seconds[side], peaks, strict=True)])
+        side: quartiles([flops / s / p for s, p in zip(seconds[side], peaks, strict=True)])
         for side in ("step", "backbone")
     }
     note = f"{batch_size} images x 28 crops, one thread, GEMM {max(peaks) / _GIGA:.0f} GFLOP/s"
@@ -41,7 +41,7 @@ def time_rows(images: Path, batch_size: int, rounds: int) -> list[Row]:
         measured("C7", *shares["step"], note=note),
         measured("C7 backbone", *shares["backbone"]),
         measured("C8", *ratio(seconds["step"], seconds["backbone"]), note=note),
-        measured("step", *(1000 * value / batch_size for value in spread(seconds["step"]))),
+        measured("step", *(1000 * value / batch_size for value in quartiles(seconds["step"]))),
     ]
 
 

@@ -9,7 +9,7 @@ from ..common.counts import equivalent_crops
 
 
 @dataclass(frozen=True)
-class Setting:
+class Workload:
     """Numbers of rounds and of steps, and the configs.
 
     Args:
