@@ -43,32 +43,30 @@ def choose_optimizer(
         epochs: Of the training.
         steps_per_epoch: Updates of an epoch.
     """
-    optimizer = base.optim_wrapper.optimizer.to_dict()
-    kind, coco_lr = optimizer["type"], optimizer["lr"]
-    optimizer["lr"] = lr = coco_lr * step_images / COCO_BATCH
+    published = base.optim_wrapper.optimizer.to_dict()
+    coco_lr = published["lr"]
+    lr = coco_lr * step_images / COCO_BATCH
     num_steps = epochs * steps_per_epoch
     steps_at_coco_lr = round(num_steps * lr / coco_lr)
-    reason, warmup_epochs = "", _warmup_epochs(base)
+    why_adamw = None
     if not is_resnet(backbone):
-        reason = "transformers are trained with AdamW"
+        why_adamw = "transformers are trained with AdamW"
     elif steps_at_coco_lr < LONG_RUN_STEPS:
-        reason = (
-            f"{num_steps} updates at {kind}'s lr {lr:.3g} are worth {steps_at_coco_lr} at "
-            f"{coco_lr:g}, too few (below {LONG_RUN_STEPS})"
+        why_adamw = (
+            f"{num_steps} updates at {published['type']}'s lr {lr:.3g} are worth "
+            f"{steps_at_coco_lr} at {coco_lr:g}, too few (below {LONG_RUN_STEPS})"
         )
-    if reason:
-        lr = method.adamw_lr * min(1, step_images / ADAMW_BATCH)
-        optimizer, warmup_epochs = {**ADAMW, "lr": lr}, method.adamw_warmup_epochs
-        reason += f"; {method.adamw_lr} x min(1, {step_images} / {ADAMW_BATCH})"
+    if why_adamw is None:
+        optimizer, wanted_warmup = {**published, "lr": lr}, _warmup_epochs(base)
+        rule = "the linear rule over the images of an update"
+        reason = f"{coco_lr:g} x {step_images} / {COCO_BATCH}, {rule}"
     else:
-        reason = (
-            f"{coco_lr:g} x {step_images} / {COCO_BATCH}, the linear rule over the images of an "
-            "update"
-        )
-    warmup_epochs = min(warmup_epochs, int(epochs * MOST_WARMUP))
+        lr = method.adamw_lr * min(1, step_images / ADAMW_BATCH)
+        optimizer, wanted_warmup = {**ADAMW, "lr": lr}, method.adamw_warmup_epochs
+        reason = f"{why_adamw}; {method.adamw_lr} x min(1, {step_images} / {ADAMW_BATCH})"
+    warmup_epochs = min(wanted_warmup, int(epochs * MOST_WARMUP))
     rises = f" after {warmup_epochs} epoch(s) of warm-up" if warmup_epochs else ""
-    choice = f"{optimizer['type']}, lr {lr:.3g}, cosine{rises}"
-    return optimizer, warmup_epochs, Row(choice, reason)
+    return optimizer, warmup_epochs, Row(f"{optimizer['type']}, lr {lr:.3g}, cosine{rises}", reason)
 
 
 def schedule(lr: float, lr_decay: float, epochs: int, warmup_epochs: int) -> list[dict[str, Any]]:
@@ -87,5 +85,6 @@ def schedule(lr: float, lr_decay: float, epochs: int, warmup_epochs: int) -> lis
 
 
 def _warmup_epochs(base: Config) -> int:
+    """Return the epochs of the published warm-up, 0 without one."""
     first = base.param_scheduler[0]
     return first.end if first.type == "LinearLR" else 0
