@@ -1,12 +1,14 @@
 """Pre-train on your own images.
 
-Pre-train a backbone on all images below a folder, or in a tar file. Sizes, batch,
-learning rate, prototypes, queues and freezing are chosen from the number of images
-and devices; the recipe is printed and written as a config into the work dir. Some
-timed steps then tell how long the run will take.
+Pre-train a backbone on all images below a folder, or in a tar file, by SS-PRL or by
+one of the methods it is compared with. Sizes, batch, learning rate and the method's
+own numbers are chosen from the number of images and devices; the recipe is printed
+and written as a config into the work dir. Some timed steps then tell how long the
+run will take.
 
 examples:
   python -m mmssprl pretrain photos/ --backbone resnet18 --epochs 100
+  python -m mmssprl pretrain photos/ --method mocov2 --work-dir work_dirs/mocov2
   python -m mmssprl pretrain photos/ --work-dir work_dirs/photos
   python -m mmssprl pretrain photos/ --work-dir work_dirs/photos --resume
 """
@@ -16,7 +18,7 @@ from functools import partial
 
 from ..console import quiet_console
 
-_RECIPE_OPTIONS = ("epochs", "batch_size", "accumulate", "backbone", "variant", "seed")
+_RECIPE_OPTIONS = {"method", "variant", "backbone", "epochs", "batch_size", "accumulate", "seed"}
 """Handed on only if given, so that the recipe chooses the others and --resume can refuse these."""
 
 
@@ -28,6 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder of images or of .tar files, searched recursively, or one .tar file",
     )
+    add(
+        "--method",
+        help="ssprl, swav (without small views), swav-small (with six), mocov2, byol or densecl "
+        "(default: ssprl)",
+    )
     add("--work-dir", help="folder of the run; default: work_dirs/pretrain_<DIR>")
     add("--epochs", type=int, help="passes over the images; default: chosen")
     add("--batch-size", type=int, help="images per device and backbone pass; default: chosen")
@@ -35,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--accumulate",
         type=int,
         help="multiply the batch by this without its memory: the backbone sees a step's images in "
-        "so many parts; LARC's lr follows the images of a step, AdamW's only up to 64 (default: 1)",
+        "so many parts; LARC's lr follows the images of a step, AdamW's only up to 64; for ssprl "
+        "and swav alone (default: 1)",
     )
     add(
         "--backbone",
@@ -45,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--variant",
         choices=["paper", "released"],
-        help="form of the method: of the paper, or of its released code (default: paper)",
+        help="form of ssprl: of the paper, or of its released code (default: paper)",
     )
     add("--seed", type=int, help="of all randomness (default: 0)")
     add(

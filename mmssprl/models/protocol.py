@@ -58,6 +58,17 @@ class PretrainingModel(BaseSelfSupervisor):
     layout: ViewLayout | None = None
     num_chunks: int = 1
 
+    @classmethod
+    def batch_unit(cls, cfg: Mapping[str, Any]) -> int:
+        """Return the images per process of the smallest step that a model can be trained with.
+
+        What times a few images, instead of the training's batch, takes multiples of it.
+
+        Args:
+            cfg: Config of the model.
+        """
+        return max(2, cfg.get("num_chunks", 1))
+
     def on_training_length(self, num_iters: int) -> None:
         """Hear how many iterations the whole training has; called before the first step."""
 

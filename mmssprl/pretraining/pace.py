@@ -65,6 +65,7 @@ def measure_pace(cfg: "Config", *, amp: bool, num_devices: int) -> Pace:
     import torch
 
     from ..datasets.tar_images import last_index
+    from ..models import pretraining_class
 
     with TemporaryDirectory() as folder:
         path = Path(folder) / "config.py"
@@ -76,9 +77,12 @@ def measure_pace(cfg: "Config", *, amp: bool, num_devices: int) -> Pace:
                     _measure, str(path), amp, num_devices, threads, last_index
                 ).result()
             except BrokenProcessPool as error:
+                method = pretraining_class(cfg)
+                makes_up = " (--accumulate makes up for it)"
                 raise UserRuntimeError(
                     "the process that timed some steps was ended, most likely because there is "
-                    "not enough memory; lower --batch-size (--accumulate makes up for it) or use "
+                    "not enough memory; lower --batch-size"
+                    f"{makes_up if method and method.takes_num_chunks else ''} or use "
                     "--backbone resnet18."
                 ) from error
 

@@ -33,7 +33,7 @@ class PaceHook(MeasuringHook):
     def steps(self, batches: Iterator[dict]) -> Iterator[dict]:
         """Yield few images, and then as many as let the timed steps end in ``TIME_LIMIT_S``."""
         full = self.loader.batch_size
-        unit = min(full, max(2, self.model.num_chunks))
+        unit = min(full, self.model.batch_unit(self.runner.cfg.model))
 
         def batch(images: int) -> dict:
             return {"inputs": [part[:images] for part in next(batches)["inputs"]]}

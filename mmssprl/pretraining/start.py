@@ -19,8 +19,9 @@ from ..errors import (
 from ..outputs import write_whole
 from ..shipped import shipped
 from . import forecast, pace
-from .config import describe, make_config
-from .recipe import Recipe
+from .config import make_config
+from .methods import METHODS
+from .recipe import Recipe, describe
 
 
 def pretrain(
@@ -73,7 +74,7 @@ def pretrain(
         log(expected.line)
         if not forecast.may_start(expected, yes=yes):
             return None
-        config = folder / f"ssprl_{recipe.backbone}.py"
+        config = folder / f"{recipe.method.key}_{recipe.backbone}.py"
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(config, cfg.pretty_text)
         log(f"config: {config}")
@@ -97,7 +98,7 @@ def config_of_run(work_dir: Path, images: str) -> Path:
         FileNotFoundError: No config, or several.
         ValueError: The run is about other images.
     """
-    configs = sorted(work_dir.glob("ssprl_*.py"))
+    configs = [path for key in METHODS for path in sorted(work_dir.glob(f"{key}_*.py"))]
     if len(configs) != 1:
         raise UserFileNotFoundError(
             f"--resume needs the config of one run in {work_dir}, but found {len(configs)}; "

@@ -6,8 +6,6 @@ from typing import Any
 
 from ..pyramid import ViewLayout
 
-SMALL_VIEWS = 6
-"""Of each image in the released code; the paper has none."""
 FULL_SHORT_SIDE_PX = 256
 """Images at least this large on their short side are cut at the paper's sizes."""
 CPU_SCALE = 0.5
@@ -17,13 +15,19 @@ SIZE_STEP_PX = 16
 
 
 def choose_views(
-    paper: Mapping[str, Any], short_side_px: int, on_gpu: bool, variant: str
+    paper: Mapping[str, Any], short_side_px: int, on_gpu: bool, about: str
 ) -> tuple[dict[str, Any], str]:
-    """Return the paper's views, dicts of ``ViewLayout``, scaled to images and device; and why."""
+    """Return the paper's views, dicts of ``ViewLayout``, scaled to images and device; and why.
+
+    Args:
+        paper: The views at full size.
+        short_side_px: Typical shorter side of the images.
+        on_gpu: Whether the training is on GPUs.
+        about: What else there is to say about them.
+    """
     scale = min(1.0, short_side_px / FULL_SHORT_SIDE_PX) * (1.0 if on_gpu else CPU_SCALE)
-    small = SMALL_VIEWS if variant == "released" else 0
     reason = "the paper's sizes"
-    layout = {**paper, "num_small": small}
+    layout = dict(paper)
     if scale < 1:
         layout["image_px"] = _size(paper["image_px"] * scale)
         layout["small_px"] = _size(paper["small_px"] * scale)
@@ -32,8 +36,8 @@ def choose_views(
         if short_side_px < FULL_SHORT_SIDE_PX:
             why.append(f"scaled to images of {short_side_px} px")
         reason = f"the paper's sizes {' and '.join(why)}, multiples of {SIZE_STEP_PX}"
-    if small:
-        reason += "; six small views as in the released code"
+    if about:
+        reason += f"; {about}"
     if any(level.is_sampled for level in ViewLayout.build(layout).levels):
         reason += "; patches sampled, which is this package's own and not the paper's"
     return layout, reason

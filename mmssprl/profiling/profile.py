@@ -20,13 +20,11 @@ from ..engine.launch import Launcher, run
 from ..engine.pretrain_checks import check_pretraining
 from ..errors import UserFileNotFoundError, UserValueError
 from ..functional.phases import BACKBONE_BACKWARD, COMMUNICATION, HEADS_BACKWARD
+from ..models import PretrainingModel, pretraining_class
 from .machine import describe_machine, peak_bytes, reset_peak_bytes, usable_cores
 from .result import PHASES, Profile, Setting
 from .saved_bytes import saved_bytes
 from .training import MeasuringHook, read_config
-
-CPU_BATCH_SIZE = 2
-"""Images a step on a CPU, where an image of the full-size configs takes about 5 s a core."""
 
 TIME_LIMIT_S = 160.0
 """Fewer steps are measured than asked for if they and the warm-up take longer; the first step,
@@ -57,7 +55,7 @@ def profile_training(
         config: Pre-training config.
         steps: Steps to measure >= 1, or >= 2 with several processes, where every other one leaves
             out the gradients' all-reduce.
-        batch_size: Images per process and step; None takes the config's, or 2 on a CPU.
+        batch_size: Images per process and step; None takes the config's, or a few on a CPU.
         launcher: What started the processes; every one of them calls this.
         time_limit_s: Seconds from the end of the first step after which no step begins, but for
             the least number.
@@ -107,7 +105,8 @@ def profile_training(
 def choose_batch_size(cfg: Config, batch_size: int | None) -> int:
     """Return the images per process and step: those that are asked for, which must be >= 1.
 
-    None takes the config's, or on a CPU ``CPU_BATCH_SIZE``, but no less than ``model.num_chunks``.
+    None takes the config's, or on a CPU, where an image of the full-size configs takes about 5 s a
+    core, as few as the model can be trained with.
     """
     if batch_size is not None:
         if batch_size < 1:
@@ -115,7 +114,8 @@ def choose_batch_size(cfg: Config, batch_size: int | None) -> int:
         return batch_size
     chosen = cfg.train_dataloader.batch_size
     if get_device() == "cpu":
-        return min(chosen, max(CPU_BATCH_SIZE, cfg.model.get("num_chunks", 1)))
+        method = pretraining_class(cfg) or PretrainingModel
+        return min(chosen, method.batch_unit(cfg.model))
     return chosen
 
 

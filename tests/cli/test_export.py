@@ -102,7 +102,7 @@ def test_full_keeps_the_queues_of_other_ranks_and_lengths(run, tmp_path):
 def test_full_of_another_algorithm_compares_tensors(run, tmp_path):
     text = (run / "ssprl_resnet18_scenes.py").read_text()
     assert "type='SSPRL'" in text
-    (tmp_path / "other.py").write_text(text.replace("type='SSPRL'", "type='MoCo'"))
+    (tmp_path / "other.py").write_text(text.replace("type='SSPRL'", "type='SimCLR'"))
     report = export_weights(
         str(run / "epoch_2.pth"),
         "backbone",

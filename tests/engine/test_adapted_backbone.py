@@ -11,7 +11,7 @@ from tiny_benchmark import NARROW, RESNET50, protocol, save_backbone
 
 from mmssprl.engine.adapted_backbone import adapt_backbone
 from mmssprl.engine.initial_weights import apply_weights
-from mmssprl.pretraining.config import BACKBONES
+from mmssprl.pretraining.backbones import BACKBONES
 from mmssprl.shipped import shipped
 
 NARROW_CHANNELS = [8, 16, 32]

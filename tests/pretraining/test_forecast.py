@@ -3,7 +3,6 @@
 import io
 import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -130,7 +129,11 @@ def test_no_epoch_fits(monkeypatch):
     assert forecasting.MAX_CPU_HOURS == 12
 
 
-def test_a_process_that_runs_out_of_memory_is_told(monkeypatch):
+@pytest.mark.parametrize(
+    ("model", "lower"),
+    [("SSPRL", "--batch-size (--accumulate makes up for it) or"), ("BYOL", "--batch-size or")],
+)
+def test_a_process_that_runs_out_of_memory_is_told(model, lower, monkeypatch):
     from concurrent.futures.process import BrokenProcessPool
 
     class Pool:
@@ -144,8 +147,9 @@ def test_a_process_that_runs_out_of_memory_is_told(monkeypatch):
             raise BrokenProcessPool
 
     monkeypatch.setattr("mmssprl.pretraining.pace.ProcessPoolExecutor", Pool)
-    with pytest.raises(UserRuntimeError, match="not enough memory; lower --batch-size"):
-        measure_pace(SimpleNamespace(dump=lambda path: None), amp=False, num_devices=1)
+    with pytest.raises(UserRuntimeError) as caught:
+        measure_pace(Config({"model": {"type": f"mmssprl.{model}"}}), amp=False, num_devices=1)
+    assert f"not enough memory; lower {lower} use --backbone resnet18" in str(caught.value)
 
 
 def test_the_timing_process_is_given_the_headers_of_tar_files(tmp_path, monkeypatch):

@@ -1,17 +1,19 @@
 import pytest
 from mmengine.config import Config
+from recipes import choose
 
-from mmssprl.pretraining.config import BACKBONES, describe
-from mmssprl.pretraining.recipe import choose_recipe
+from mmssprl.pretraining.backbones import BACKBONES
+from mmssprl.pretraining.recipe import describe
 from mmssprl.pyramid import ViewLayout
 from mmssprl.shipped import shipped
 
 PAPER = Config.fromfile(shipped("configs/_base_/ssprl_resnet50.py")).layout.to_dict()
-COCO = {"num_images": 82_783, "short_side_px": 480, "num_devices": 2, "on_gpu": True}
 
 
-def choose(**kwargs):
-    return choose_recipe(**{"paper_layout": PAPER, **COCO, **kwargs})
+def head_of(recipe):
+    """What the recipe puts into the head's config."""
+    name = "model.head."
+    return {k.removeprefix(name): v for k, v in recipe.values.items() if k.startswith(name)}
 
 
 def test_coco_on_two_gpus_gives_the_released_recipe_back():
@@ -23,15 +25,21 @@ def test_coco_on_two_gpus_gives_the_released_recipe_back():
     assert recipe.batch_size == coco.train_dataloader.batch_size
     assert recipe.epochs == coco.train_cfg.max_epochs
     assert recipe.optimizer == coco.optim_wrapper.optimizer
-    assert recipe.optimizer["lr"] / 1000 == coco.param_scheduler[0].eta_min
-    assert (recipe.epsilon, recipe.variant) == (head.epsilon, head.variant)
-    assert recipe.jitter == coco.model.data_preprocessor.brightness
-    assert recipe.num_prototypes == head.num_prototypes
-    assert recipe.num_patch_prototypes == head.num_patch_prototypes
-    assert recipe.queue_length == head.queue_length
-    assert recipe.patch_queue_length == [head.patch_queue_length] * 2
-    assert recipe.queue_start_epoch == head.queue_start_epoch
-    assert recipe.freeze_iters == head.freeze_epochs * recipe.steps_per_epoch == 646
+    assert recipe.optimizer["lr"] / recipe.method.lr_decay == coco.param_scheduler[0].eta_min
+    assert describe(recipe, "photos").startswith("SS-PRL (paper form), resnet50, images of photos")
+    assert head.variant == "paper"
+    assert head_of(recipe) == {
+        **{name: head[name] for name in ("epsilon", "num_prototypes", "num_patch_prototypes")},
+        "queue_length": head.queue_length,
+        "patch_queue_length": [head.patch_queue_length] * 2,
+        "queue_start_epoch": head.queue_start_epoch,
+        "freeze_epochs": 0,
+        "freeze_iters": head.freeze_epochs * recipe.steps_per_epoch,
+    }
+    assert recipe.values["model.head.freeze_iters"] == 646
+    for name in ("brightness", "contrast", "saturation", "hue"):
+        key = f"model.data_preprocessor.{name}"
+        assert recipe.values[key] == coco.model.data_preprocessor[name]
     assert not recipe.warnings
 
 
@@ -41,37 +49,40 @@ def test_accumulation_and_devices_make_one_batch(accumulate, num_devices):
     assert recipe.optimizer["lr"] == pytest.approx(0.6 * 256 / 128)
     assert (recipe.batch_size, recipe.num_chunks) == (64 * accumulate, accumulate)
     assert recipe.steps_per_epoch == 323  # 82,783 // 256
-    assert recipe.freeze_iters == 323
+    assert head_of(recipe)["freeze_iters"] == 323
     # Batch and queues of all devices together as on COCO: 128 M + 1,920 or 4,992.
-    lengths = [recipe.queue_length, *recipe.patch_queue_length]
+    head = head_of(recipe)
+    lengths = [head["queue_length"], *head["patch_queue_length"]]
     rows = [num_devices * n + 256 * m for n, m in zip(lengths, (1, 4, 9), strict=True)]
     assert rows == [128 + 1920, 4 * 128 + 4992, 9 * 128 + 4992]
 
 
 def test_sampled_patches_keep_their_embeddings_per_prototype():
     levels = [{**level, "num_sampled": n} for level, n in zip(PAPER["levels"], (2, 3), strict=True)]
-    recipe = choose(paper_layout={**PAPER, "levels": levels})
+    recipe = choose(layout={**PAPER, "levels": levels})
     assert recipe.layout["levels"] == levels
+    lengths = head_of(recipe)["patch_queue_length"]
     # Queue of both GPUs + patches of a step of 128 images: as many as with all cells on COCO.
-    rows = [2 * n + 128 * m for n, m in zip(recipe.patch_queue_length, (2, 3), strict=True)]
+    rows = [2 * n + 128 * m for n, m in zip(lengths, (2, 3), strict=True)]
     assert rows == [4 * 128 + 4992, 9 * 128 + 4992]
-    assert recipe.queue_length == choose().queue_length
+    assert head_of(recipe)["queue_length"] == head_of(choose())["queue_length"]
     assert "views      2 x 224 px, 2 x 2 of 4 x 112 px, 2 x 3 of 9 x 96 px" in describe(recipe, "")
-    assert recipe.reasons["views"].endswith("this package's own and not the paper's")
-    scaled = choose(paper_layout={**PAPER, "levels": levels}, on_gpu=False, num_devices=1)
+    assert recipe.rows["views"].reason.endswith("this package's own and not the paper's")
+    scaled = choose(layout={**PAPER, "levels": levels}, on_gpu=False, num_devices=1)
     assert [level["num_sampled"] for level in scaled.layout["levels"]] == [2, 3]
 
 
 def test_few_images_are_queued_by_what_is_cut_of_them():
     levels = [{**PAPER["levels"][0], "num_sampled": 1}]
-    paper_layout = {**PAPER, "levels": levels}
-    recipe = choose(paper_layout=paper_layout, num_images=200, num_devices=1, on_gpu=False)
-    assert recipe.patch_queue_length == [200 // 2 - 16]  # half of an epoch's patches - a step's
+    recipe = choose(layout={**PAPER, "levels": levels}, num_images=200, num_devices=1, on_gpu=False)
+    assert head_of(recipe)["patch_queue_length"] == [
+        200 // 2 - 16
+    ]  # half of an epoch's patches - a step's
 
 
 def test_accumulation_is_explained():
-    assert choose(accumulate=4).reasons["batch"].endswith("8 steps an epoch, times 4 as asked")
-    assert choose(accumulate=2, batch_size=16).reasons["batch"] == "as asked, times 2 as asked"
+    assert choose(accumulate=4).rows["batch"].reason.endswith("8 steps an epoch, times 4 as asked")
+    assert choose(accumulate=2, batch_size=16).rows["batch"].reason == "as asked, times 2 as asked"
 
 
 @pytest.mark.parametrize(
@@ -99,10 +110,11 @@ def test_folders_where_larc_stays_at_ln_k_use_adamw(num_images):
 def test_small_runs_use_adamw():
     recipe = choose(num_images=2000, epochs=20, num_devices=1)
     assert recipe.optimizer["type"] == "AdamW"
-    assert recipe.reasons["optimizer"].startswith(
+    assert recipe.rows["optimizer"].reason.startswith(
         "620 updates at LARC's lr 0.3 are worth 310 at 0.6, too few (below 50000); 0.001 x"
     )
-    assert (recipe.epsilon, recipe.jitter) == (0.02, 0.4)
+    assert head_of(recipe)["epsilon"] == 0.02
+    assert recipe.values["model.data_preprocessor.brightness"] == 0.4
     assert choose(backbone="swin-tiny").optimizer["type"] == "AdamW"
 
 
@@ -120,8 +132,9 @@ def test_released_variant_has_small_views():
 
 def test_prototypes_epochs_and_batch_have_bounds():
     tiny, huge = choose(num_images=100, num_devices=1), choose(num_images=2_000_000)
-    assert (tiny.num_prototypes, tiny.num_patch_prototypes, tiny.epochs) == (30, 30, 800)
-    assert (huge.num_prototypes, huge.num_patch_prototypes, huge.epochs) == (3000, 1500, 100)
+    names = ("num_prototypes", "num_patch_prototypes")
+    assert [*(head_of(tiny)[name] for name in names), tiny.epochs] == [30, 30, 800]
+    assert [*(head_of(huge)[name] for name in names), huge.epochs] == [3000, 1500, 100]
     assert tiny.batch_size == 8  # 100 images: at least 8 steps an epoch
     assert choose(batch_size=48, epochs=3).batch_size == 48
 
@@ -130,7 +143,7 @@ def test_batch_and_queues_hold_at_most_half_the_data():
     recipe = choose(num_images=200, num_devices=1, on_gpu=False)
     assert recipe.batch_size == 16
     # 30 prototypes want a tenth of COCO's 2,048 rows, but there are 200 images of one view.
-    assert recipe.queue_length == 200 // 2 - 16
+    assert head_of(recipe)["queue_length"] == 200 // 2 - 16
 
 
 def test_warns_when_batch_and_queue_are_fewer_than_prototypes():

@@ -194,15 +194,15 @@ class TestProfileTraining:
 
 
 class TestBatchSize:
-    def cfg(self, batch_size, num_chunks=1):
-        return Config(
-            {"model": {"num_chunks": num_chunks}, "train_dataloader": {"batch_size": batch_size}}
-        )
+    def cfg(self, batch_size, **model):
+        return Config({"model": model, "train_dataloader": {"batch_size": batch_size}})
 
-    def test_on_a_cpu_two_images_or_one_per_chunk(self, monkeypatch):
+    def test_on_a_cpu_two_images_or_as_many_as_the_model_divides(self, monkeypatch):
         monkeypatch.setattr("mmssprl.profiling.profile.get_device", lambda: "cpu")
         assert choose_batch_size(self.cfg(64), None) == 2
         assert choose_batch_size(self.cfg(64, num_chunks=8), None) == 8
+        # Two images in each of four groups of BatchNorm.
+        assert choose_batch_size(self.cfg(64, type="mmssprl.MoCo", bn_groups=4), None) == 8
         assert choose_batch_size(self.cfg(1), None) == 1
         assert choose_batch_size(self.cfg(64), 5) == 5
 

@@ -5,7 +5,7 @@ size, K negatives.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from mmengine import dist
@@ -158,6 +158,11 @@ class MoCo(PretrainingModel):
     def _push(self, keys: Sequence[Tensor]) -> None:
         for direction in keys[0]:
             self.queue.push(direction)
+
+    @classmethod
+    def batch_unit(cls, cfg: Mapping[str, Any]) -> int:
+        """Return two images for each group: BatchNorm can refuse one."""
+        return 2 * cfg.get("bn_groups", 1)
 
     def check_training(self, num_images: int, batch_size: int) -> None:
         """Check that the batch has its groups, and that the queue fits batch and data."""

@@ -1,0 +1,138 @@
+"""MoCo v2 and DenseCL: the queue of keys, their network's momentum, and groups of BatchNorm."""
+
+from dataclasses import dataclass
+
+from ...errors import UserValueError
+from ..backbones import BACKBONES, is_resnet
+from .method import Additions, Method, Row, Setting
+from .momentum import momentum_for
+
+QUEUED_SHARE = 1 / 2
+"""Most of the images whose keys are queued: in a longer queue a query meets, as a negative, the key
+that its own image had in the epoch before."""
+GROUP_IMAGES = {"CPU": 16, "GPU": 32}
+"""Images that BatchNorm sees together; published: 8 groups of 32."""
+
+_CELL_PX = 32
+_LEAST_CELLS = 3
+"""Cells a side of a map below which there is next to nothing to match."""
+
+
+@dataclass(frozen=True)
+class ContrastMethod(Method):
+    """A method that tells its keys from those in a queue."""
+
+    def additions(self, setting: Setting) -> Additions:
+        """Choose the queue, the momentum and the groups.
+
+        Raises:
+            ValueError: A step has as many images as there are.
+        """
+        length, why_length, warnings = _choose_queue(self.key, setting)
+        momentum, why_momentum = momentum_for(setting.num_steps, setting.published["momentum"])
+        groups, why_groups = _choose_groups(setting)
+        if is_resnet(setting.backbone) and groups * setting.num_devices < 2:
+            warnings.append(
+                "a key must not share the batch statistics of its query, which takes two groups of "
+                f"two images or more, but a step has {setting.step_images}; give an even "
+                "--batch-size from 4 on."
+            )
+        values = {
+            "model.neck.hid_channels": BACKBONES[setting.backbone][1],  # C -> C, as published
+            "model.queue_length": length,
+            "model.momentum": momentum,
+            "model.bn_groups": groups,
+        }
+        rows = {
+            "negatives": Row(f"{length} keys", why_length),
+            "momentum": Row(f"{momentum:.4g}", why_momentum),
+            "BatchNorm": Row(f"{groups} group(s) per device", why_groups),
+        }
+        return Additions(values, rows, warnings)
+
+
+@dataclass(frozen=True)
+class DenseContrastMethod(ContrastMethod):
+    """The same for the cells of a feature map."""
+
+    def additions(self, setting: Setting) -> Additions:
+        """Choose when the term of the cells starts, too.
+
+        Raises:
+            ValueError: The backbone gives a pooled feature, or as the other methods.
+        """
+        if BACKBONES[setting.backbone][0].get("out_type") == "avg_featmap":
+            raise UserValueError(
+                f"{self.key} needs a backbone that gives a feature map, whose cells it matches, "
+                f"but {setting.backbone} gives one pooled feature; choose resnet18, resnet50 or "
+                "swin-tiny."
+            )
+        added = super().additions(setting)
+        # The features that match the cells are random at first, and a short run has few epochs.
+        start = 1 if setting.uses_adamw and setting.epochs > 1 else 0
+        added.values["model.dense_start_epoch"] = start
+        cells = -(-setting.layout["image_px"] // _CELL_PX)
+        added.rows["dense term"] = Row(
+            f"{cells} x {cells} cells, from epoch {start}",
+            "an epoch later than published: first matches are random" if start else "as published",
+        )
+        if cells < _LEAST_CELLS:
+            added.warnings.append(
+                f"views of {setting.layout['image_px']} px have {cells} x {cells} cells, which "
+                "leaves DenseCL next to nothing to match; larger images would help."
+            )
+        return added
+
+
+def _choose_queue(method: str, setting: Setting) -> tuple[int, str, list[str]]:
+    """Return K, why, and warnings of a queue too long for the data."""
+    published = setting.published["queue_length"]
+    most = int(setting.num_images * QUEUED_SHARE)
+    length = max(min(published, most), setting.step_images + 1)
+    reason = f"half of the images, at most the published {published}, more than a step has"
+    if length > setting.num_images:
+        raise UserValueError(
+            f"{method} needs a queue of more keys than a step has, and of at most all "
+            f"{setting.num_images} images, but a step has {setting.step_images}; lower "
+            "--batch-size, use fewer devices (CUDA_VISIBLE_DEVICES), or add images."
+        )
+    if length <= most:
+        return length, reason, []
+    warning = (
+        f"the queue must have more than the {setting.step_images} keys of a step, but with "
+        f"{length} it holds more than half of the {setting.num_images} images, so that queries "
+        "meet keys of their own image as negatives; a smaller --batch-size would help."
+    )
+    return length, reason, [warning]
+
+
+def _choose_groups(setting: Setting) -> tuple[int, str]:
+    """Return the groups of one device: as many as are large enough, but two in all if possible."""
+    if not is_resnet(setting.backbone):
+        return 1, "the network has no BatchNorm"
+    batch, place = setting.batch_size, "GPU" if setting.on_gpu else "CPU"
+    # A group of one image can have one value per channel, which BatchNorm refuses.
+    counts = [n for n in range(1, batch // 2 + 1) if batch % n == 0]
+    apart = [n for n in counts if n * setting.num_devices >= 2]
+    large = [n for n in apart if batch // n >= GROUP_IMAGES[place]]
+    groups = max(large, default=min(apart, default=1))
+    return groups, (
+        f"of {batch // groups} images, on a {place} of {GROUP_IMAGES[place]} where there are "
+        "enough, so that a key and its query are normalised apart"
+    )
+
+
+MOCO_V2 = ContrastMethod(
+    key="mocov2",
+    title="MoCo v2",
+    base_config="configs/baselines/mocov2_resnet50_2xb64-coslr-200e_coco.py",
+    adamw_lr=2e-3,
+    adamw_warmup_epochs=1,
+)
+DENSECL = DenseContrastMethod(
+    key="densecl",
+    title="DenseCL",
+    base_config="configs/baselines/densecl_resnet50_2xb64-coslr-200e_coco.py",
+    adamw_lr=2e-3,
+    adamw_warmup_epochs=1,
+)

@@ -1,0 +1,166 @@
+"""SS-PRL and SwAV: small views, prototypes, queues, freezing and the sharpness of the codes."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...pyramid import ViewLayout
+from ..anchor import COCO_BATCH, COCO_EPOCHS, COCO_IMAGES, round_within
+from .method import Additions, Method, Row, Setting
+
+COCO_PROTOTYPES = 300
+COCO_QUEUE = 1920
+COCO_PATCH_QUEUE = 4992
+"""Rows of both queues per view, over all ranks."""
+
+PROTOTYPES = (30, 3000)
+"""Least and most K_0: as for the 24 categories of the sample data, and as SwAV's for ImageNet."""
+
+QUEUE_START = 80 / COCO_EPOCHS
+"""Share of the epochs after which queues are used, from the released recipe's epoch 80."""
+QUEUED_SHARE = 1 / 2
+"""Most of the data's embeddings in batch and queue: more would be the same images over again."""
+MOST_FROZEN_PERCENT = 1
+"""Of the steps, for runs of so few epochs that the released recipe's one would be much of them."""
+
+HUE_SHARE = 1 / 4
+"""Hue's jitter as a share of the others', as in the released recipe."""
+PUBLISHED_TARGETS = (0.05, 0.8, "as in the paper")
+"""Sinkhorn's epsilon (small: sharp codes), the strength of the colour jitter, and why."""
+_COLLAPSED = "AdamW collapsed or stood still with the paper's"
+ADAMW_TARGETS = (0.02, 0.4, f"sharper codes and half the colour jitter: {_COLLAPSED}")
+"""Found on the sample data, see ``configs/ssprl/ssprl_resnet18_scenes.py``."""
+
+
+@dataclass(frozen=True)
+class PrototypeMethod(Method):
+    """A method that predicts balanced assignments to prototypes.
+
+    Args:
+        num_small: Small views of each image.
+        num_sampled: Patches that are cut in a step, by level; None cuts all.
+        about_views: Printed with the views.
+    """
+
+    num_small: int = 0
+    num_sampled: tuple[int, ...] | None = None
+    about_views: str = ""
+
+    def views(self, published: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        """Return the published views with this form's small views and sampled patches."""
+        layout = {**published, "num_small": self.num_small}
+        if self.num_sampled is not None:
+            levels = zip(published["levels"], self.num_sampled, strict=True)
+            layout["levels"] = [{**level, "num_sampled": n} for level, n in levels]
+        return layout, self.about_views
+
+    def additions(self, setting: Setting) -> Additions:
+        """Choose targets, prototypes, queues and freezing."""
+        targets = ADAMW_TARGETS if setting.uses_adamw else PUBLISHED_TARGETS
+        epsilon, jitter, why_targets = targets
+        low, high = PROTOTYPES
+        k_0 = round_within(setting.num_images * COCO_PROTOTYPES / COCO_IMAGES, PROTOTYPES)
+        k_s = max(low, k_0 // 2)
+        (length, *patch_lengths), warnings = _queue_lengths(setting, k_0, k_s)
+        start_epoch = math.ceil(QUEUE_START * setting.epochs)
+        freeze_iters = min(setting.steps_per_epoch, setting.num_steps * MOST_FROZEN_PERCENT // 100)
+        values = {
+            "model.data_preprocessor.brightness": jitter,
+            "model.data_preprocessor.contrast": jitter,
+            "model.data_preprocessor.saturation": jitter,
+            "model.data_preprocessor.hue": jitter * HUE_SHARE,
+            "model.num_chunks": setting.num_chunks,
+            "model.head.epsilon": epsilon,
+            "model.head.num_prototypes": k_0,
+            "model.head.num_patch_prototypes": k_s,
+            "model.head.queue_length": length,
+            "model.head.patch_queue_length": patch_lengths,
+            "model.head.queue_start_epoch": start_epoch,
+            "model.head.freeze_epochs": 0,
+            "model.head.freeze_iters": freeze_iters,
+        }
+        prototypes = f"{k_0} / {k_s}" if patch_lengths else str(k_0)
+        of_patches = "; half of it for patches" if patch_lengths else ""
+        queues = " / ".join(map(str, [length, *patch_lengths]))
+        rows = {
+            "targets": Row(f"epsilon {epsilon}, colour jitter {jitter}", why_targets),
+            "prototypes": Row(
+                prototypes,
+                f"one per {COCO_IMAGES // COCO_PROTOTYPES} images as on COCO, "
+                f"from {low} to {high}{of_patches}",
+            ),
+            "queues": Row(
+                f"{queues} rows from epoch {start_epoch}",
+                "with the batch as many embeddings per prototype as on COCO, at most half of all; "
+                f"used after {QUEUE_START:.0%} of the epochs",
+            ),
+            "freezing": Row(
+                f"{freeze_iters} steps",
+                f"prototypes stay for one epoch, at most {MOST_FROZEN_PERCENT} % of the steps",
+            ),
+        }
+        return Additions(values, rows, warnings)
+
+
+def _queue_lengths(setting: Setting, k_0: int, k_s: int) -> tuple[list[int], list[str]]:
+    """Return rows per view and device, one per scale, and warnings of too few embeddings."""
+    lengths, warnings = [], []
+    views = ViewLayout.build(setting.layout)
+    for scale, num_patches in enumerate(views.patches_per_scale):
+        k, coco_k = (k_s, COCO_PROTOTYPES / 2) if scale else (k_0, COCO_PROTOTYPES)
+        # On COCO every cell was cut; what a level samples fewer in a step, its queue makes up for.
+        num_cells = views.levels[scale - 1].num_cells if scale else 1
+        coco_rows = num_cells * COCO_BATCH + (COCO_PATCH_QUEUE if scale else COCO_QUEUE)
+        step_rows = num_patches * setting.step_images  # over all devices, as ``coco_rows``
+        most_rows = num_patches * setting.num_images * QUEUED_SHARE
+        queued_rows = min(coco_rows * k / coco_k, most_rows) - step_rows
+        length = max(0, int(queued_rows / setting.num_devices))
+        lengths.append(length)
+        if step_rows + setting.num_devices * length < k:
+            warnings.append(
+                f"scale {scale}: batch + queue = {step_rows + setting.num_devices * length} "
+                f"embeddings are assigned to K = {k} prototypes; some stay without any. More "
+                "images or a larger --batch-size would help."
+            )
+    return lengths, warnings
+
+
+_LARC_DECAY = 1000
+"""As in the released recipe."""
+_ADAMW_LR = 1e-3
+
+
+def _ssprl(form: str, config: str, **views: Any) -> PrototypeMethod:
+    title = f"SS-PRL ({form})"
+    return PrototypeMethod("ssprl", title, config, _ADAMW_LR, lr_decay=_LARC_DECAY, **views)
+
+
+def _swav(key: str, num_small: int, about_views: str) -> PrototypeMethod:
+    return PrototypeMethod(
+        key,
+        "SwAV",
+        "configs/ssprl/ssprl-image-only_resnet50_2xb64-coslr-200e_coco.py",
+        _ADAMW_LR,
+        lr_decay=_LARC_DECAY,
+        num_small=num_small,
+        about_views=about_views,
+    )
+
+
+PAPER_CONFIG = "configs/ssprl/ssprl_resnet50_2xb64-coslr-200e_coco.py"
+VARIANTS = {
+    "paper": _ssprl("paper form", PAPER_CONFIG),
+    "released": _ssprl(
+        "released form",
+        "configs/ssprl/ssprl-released_resnet50_2xb64-coslr-200e_coco.py",
+        num_small=6,
+        about_views="six small views as in the released code",
+    ),
+}
+"""SS-PRL by ``--variant``."""
+SSPRL = VARIANTS["paper"]
+"""SS-PRL without ``--variant``. Another form than the published ones is, for example,
+``_ssprl("small views", PAPER_CONFIG, num_small=6, num_sampled=(2, 3), about_views=WHY)``."""
+SWAV = _swav("swav", 0, "without the six small views of SwAV's paper, which swav-small has")
+SWAV_SMALL = _swav("swav-small", 6, "six small views as published")

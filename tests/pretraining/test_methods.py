@@ -1,0 +1,170 @@
+"""What each method adds to a recipe, and which methods there are."""
+
+from dataclasses import replace
+
+import pytest
+from recipes import CPU, base_config, choose
+
+from mmssprl.errors import UserValueError
+from mmssprl.pretraining import methods
+from mmssprl.pretraining.methods import METHODS, find_method
+from mmssprl.pretraining.methods.momentum import momentum_for
+from mmssprl.pretraining.methods.prototypes import VARIANTS
+from mmssprl.pretraining.optimizer import schedule
+from mmssprl.pretraining.recipe import describe
+
+
+@pytest.mark.parametrize("name", ["swav", "mocov2", "byol", "densecl"])
+def test_coco_on_two_gpus_gives_the_published_numbers_back(name):
+    recipe, base = choose(name), base_config(METHODS[name].base_config)
+    assert recipe.layout == base.model.layout
+    assert recipe.batch_size * recipe.num_devices == base.auto_scale_lr.base_batch_size
+    assert recipe.optimizer == base.optim_wrapper.optimizer
+    got = schedule(
+        recipe.optimizer["lr"], recipe.method.lr_decay, recipe.epochs, recipe.warmup_epochs
+    )
+    *before, cosine = base.param_scheduler
+    assert got == [*before, {"eta_min": 0, **cosine}]
+    for key in ("momentum", "base_momentum", "bn_groups", "dense_start_epoch"):
+        if f"model.{key}" in recipe.values:
+            assert recipe.values[f"model.{key}"] == base.model[key]
+    if name in ("mocov2", "densecl"):
+        assert recipe.values["model.neck.hid_channels"] == base.model.neck.hid_channels
+        assert recipe.values["model.queue_length"] == 82_783 // 2
+        long_enough = choose(name, num_images=131_072).values
+        assert long_enough["model.queue_length"] == base.model.queue_length == 65_536
+    assert not recipe.warnings
+
+
+def test_momenta_fit_the_length_of_a_training():
+    for published in (0.99, 0.999):
+        longest = 1 / (1 - published)
+        for steps in (50, 500, 5_000, 50_000, 500_000):
+            momentum, reason = momentum_for(steps, published)
+            share = 1 / (1 - momentum) / steps
+            assert 0.05 < share < 0.1 or (momentum == published and share < 0.1)
+            assert momentum == published or steps * 0.07 < longest
+            assert reason.endswith(f"{steps} updates, at most the published {published}")
+    assert momentum_for(3, 0.99)[0] == 0  # a copy
+
+
+def test_short_runs_on_a_cpu():
+    moco, dense, byol = (choose(name, **CPU, epochs=20) for name in ("mocov2", "densecl", "byol"))
+    # 1,200 images in batches of 32: 37 updates an epoch.
+    momentum = pytest.approx(1 - 1 / (0.07 * 740), abs=1e-4)
+    shared = {"model.queue_length": 600, "model.momentum": momentum, "model.bn_groups": 2}
+    assert shared.items() <= moco.values.items()
+    assert shared.items() <= dense.values.items()
+    assert byol.values == {"model.base_momentum": momentum}
+    rates = [recipe.optimizer["lr"] for recipe in (moco, dense, byol)]
+    assert rates == [1e-3, 1e-3, 5e-4]  # of half of 64 images
+    assert {recipe.warmup_epochs for recipe in (moco, dense, byol)} == {1}
+    assert dense.values["model.dense_start_epoch"] == 1
+    text = describe(dense, "photos")
+    assert text.startswith("DenseCL, resnet50, images of photos\n  views      2 x 112 px ")
+    for row in (
+        "optimizer  AdamW, lr 0.001, cosine after 1 epoch(s) of warm-up",
+        "negatives  600 keys ",
+        "momentum   0.9807 ",
+        "BatchNorm  2 group(s) per device ",
+        "dense term 4 x 4 cells, from epoch 1 ",
+    ):
+        assert f"\n  {row}" in text
+    assert "prototypes" not in text
+    assert choose("byol", **CPU, epochs=4).warmup_epochs == 0
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "num_devices", "on_gpu", "groups"),
+    [
+        (64, 1, False, 4),
+        (16, 1, False, 2),  # of less than 16, but two
+        (48, 1, False, 3),
+        (40, 1, False, 2),
+        (9, 1, False, 3),
+        (64, 1, True, 2),
+        (32, 1, True, 2),
+        (32, 2, True, 1),  # one on each device
+        (256, 8, True, 8),
+    ],
+)
+def test_keys_and_queries_are_normalised_apart(batch_size, num_devices, on_gpu, groups):
+    options = {"batch_size": batch_size, "num_devices": num_devices, "on_gpu": on_gpu}
+    recipe = choose("mocov2", num_images=100_000, **options)
+    assert recipe.values["model.bn_groups"] == groups
+    assert f"of {batch_size // groups} images" in recipe.rows["BatchNorm"].reason
+    assert not recipe.warnings
+
+
+def test_batches_that_no_groups_divide_are_warned_of():
+    recipe = choose("mocov2", **CPU, batch_size=7)
+    assert recipe.values["model.bn_groups"] == 1
+    assert "but a step has 7; give an even --batch-size from 4 on" in recipe.warnings[0]
+    transformer = choose("mocov2", **CPU, batch_size=7, backbone="swin-tiny")
+    assert transformer.rows["BatchNorm"].reason == "the network has no BatchNorm"
+    assert not transformer.warnings
+
+
+def test_queues_are_longer_than_a_step_and_no_longer_than_the_data():
+    data = {**CPU, "num_images": 40}
+    half = choose("mocov2", **data, batch_size=16)
+    assert (half.values["model.queue_length"], half.warnings) == (20, [])
+    more = choose("mocov2", **data, batch_size=32)
+    assert more.values["model.queue_length"] == 33
+    assert "with 33 it holds more than half of the 40 images" in more.warnings[0]
+    with pytest.raises(UserValueError, match="mocov2 needs a queue of more keys than a step has"):
+        choose("mocov2", **data, batch_size=40)
+
+
+def test_densecl_wants_cells():
+    with pytest.raises(UserValueError, match="but vit-small gives one pooled feature; choose resn"):
+        choose("densecl", backbone="vit-small")
+    few = choose("densecl", **{**CPU, "short_side_px": 96})
+    assert few.warnings[0].startswith("views of 48 px have 2 x 2 cells")
+
+
+def test_swav_with_and_without_small_views():
+    plain, small = choose("swav"), choose("swav-small")
+    assert (plain.layout["num_small"], small.layout["num_small"]) == (0, 6)
+    assert plain.layout["levels"] == small.layout["levels"] == []
+    assert small.rows["views"].choice == "2 x 224 px, 6 x 96 px"
+    assert small.rows["views"].reason.endswith("six small views as published")
+    assert plain.rows["views"].reason.endswith("which swav-small has")
+    ssprl = choose().values
+    assert plain.values == {**ssprl, "model.head.patch_queue_length": []}
+    assert plain.rows["prototypes"].choice == "300"
+
+
+def test_what_ssprl_is_by_default_is_one_constant(monkeypatch):
+    published = VARIANTS["paper"]
+    reason = "six small views and sampled patches, for a reason"
+    changes = {"num_small": 6, "num_sampled": (2, 3), "about_views": reason}
+    default = replace(published, title="SS-PRL (small views, sampled patches)", **changes)
+    monkeypatch.setitem(methods.METHODS, "ssprl", default)
+    assert find_method("ssprl", "paper") is published
+    recipe = choose(variant=None)
+    assert [level["num_sampled"] for level in recipe.layout["levels"]] == [2, 3]
+    text = describe(recipe, "photos")
+    assert text.startswith("SS-PRL (small views, sampled patches), resnet50, images of photos\n")
+    assert "2 x 224 px, 6 x 96 px, 2 x 2 of 4 x 112 px, 2 x 3 of 9 x 96 px" in text
+    assert reason in text
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mocov3", "ssprl, swav, swav-small, mocov2, byol, densecl, but got 'mocov3'; did you mea"),
+        ("moco", "did you mean mocov2?"),
+        ("dense-cl", "did you mean densecl?"),
+        ("simclr", "but got 'simclr'"),
+    ],
+)
+def test_unknown_methods_are_told_the_nearest(name, message):
+    with pytest.raises(UserValueError) as caught:
+        find_method(name)
+    assert message in str(caught.value)
+
+
+def test_variants_are_of_ssprl_alone():
+    with pytest.raises(UserValueError, match="'released' for byol; leave it out"):
+        find_method("byol", "released")
