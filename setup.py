@@ -13,11 +13,11 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
-METAFILE = "configs/ssprl/metafile.yml"
+METAFILES = ("configs/ssprl/metafile.yml", "configs/baselines/metafile.yml")
 COPIED = ("tools", "configs", "model-index.yml")
 # In an editable install onedl-mim searches the whole checkout for the name of a config, through
-# links, and gives up if it finds two: only the metafile that model-index.yml imports is linked.
-LINKED = ("tools", "model-index.yml", METAFILE)
+# links, and gives up if it finds two: only the metafiles that model-index.yml imports are linked.
+LINKED = ("tools", "model-index.yml", *METAFILES)
 # openmim looks below the package. onedl-mim looks below the first folder of the sorted RECORD,
 # where `mmssprl-0.1.0.dist-info` comes before `mmssprl/`; an underscore comes before both.
 WHEEL_FOLDERS = ("mmssprl/.mim", "_mmssprl_mim")

@@ -16,7 +16,7 @@ _DISK_BOUND = 1.5
 """Wall time over CPU time of loading, from which reading itself is slow."""
 
 _HINTS = {
-    BACKBONE: "that is the work itself; on a GPU --amp and --compile make it faster",
+    BACKBONE: "that is the work itself; on a GPU --amp, and --compile where it is taken, help",
     AUGMENT: "--compile fuses it on a GPU",
     HEADS: "fewer prototypes or a smaller neck.hid_channels make it faster",
     SINKHORN: "fewer prototypes or shorter queues make it faster",

@@ -30,6 +30,7 @@ CONFIGS = [
     "ssprl-released_resnet50_2xb64-coslr-200e_coco",
     "ssprl_resnet18_scenes",
 ]
+METAFILES = ["configs/ssprl/metafile.yml", "configs/baselines/metafile.yml"]
 
 
 def names(wheel: Path) -> set[str]:
@@ -59,7 +60,7 @@ def test_wheel_holds_the_package_and_copies_for_mim(wheel):
         wanted |= {f"{folder}/tools/{name}" for name in files_below(ROOT / "tools")}
         wanted |= {f"{folder}/configs/{name}" for name in files_below(ROOT / "configs")}
         wanted |= {f"{folder}/model-index.yml"}
-        assert {f"{folder}/tools/train.py", f"{folder}/configs/ssprl/metafile.yml"} <= wanted
+        assert {f"{folder}/{name}" for name in ("tools/train.py", *METAFILES)} <= wanted
     assert {name for name in names(wheel) if not name.startswith(info)} == wanted
     assert f"{info}licenses/LICENSE" in names(wheel)
     assert f"{info}entry_points.txt" not in names(wheel), "onedl-mim stumbles over console scripts"
@@ -90,7 +91,7 @@ def test_editable_install_links_for_mim_and_its_links_enter_no_wheel(checkout, w
     for _ in range(2):
         build(checkout, "build_editable", tmp_path / "editable")
         links = {str(path.relative_to(mim)): path for path in mim.rglob("*") if path.is_symlink()}
-        assert sorted(links) == ["configs/ssprl/metafile.yml", "model-index.yml", "tools"]
+        assert sorted(links) == [*sorted(METAFILES), "model-index.yml", "tools"]
         for name, path in links.items():
             assert not path.readlink().is_absolute()
             assert path.resolve() == (checkout / name).resolve()
@@ -196,12 +197,15 @@ def test_every_pin_of_the_tested_set_has_its_reason():
             assert " # " in line, f"{line}: why this version?"
 
 
-def test_model_index_lists_configs_that_exist():
+@pytest.mark.parametrize("path", METAFILES)
+def test_model_index_lists_configs_that_exist(path):
     index = yaml.safe_load((ROOT / "model-index.yml").read_text())
-    assert index["Import"] == ["configs/ssprl/metafile.yml"]
-    metafile = yaml.safe_load((ROOT / "configs/ssprl/metafile.yml").read_text())
+    assert index["Import"] == METAFILES
+    metafile = yaml.safe_load((ROOT / path).read_text())
     models = metafile["Models"]
-    assert [model["Name"] for model in models] == CONFIGS
+    known = CONFIGS if "ssprl" in path else [p.stem for p in (ROOT / path).parent.glob("*_*.py")]
+    names = [model["Name"] for model in models]
+    assert sorted(names) == sorted(name for name in known if not name.startswith("supervised"))
     for model in models:
         assert model["Name"] == model["Name"].lower()
         assert "Weights" not in model

@@ -115,7 +115,7 @@ class TestAdvice:
     def test_what_dominates(self):
         assert advise(PROFILE) == (
             "the step, not its loader, sets the pace; backbone takes 50 %: that is the work "
-            "itself; on a GPU --amp and --compile make it faster."
+            "itself; on a GPU --amp, and --compile where it is taken, help."
         )
         step_ms = PROFILE.step_ms | {phases.COMMUNICATION: 900.0}
         assert "communication takes 82 %: a larger batch" in advise(
