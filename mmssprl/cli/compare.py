@@ -79,10 +79,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     from ..benchmark.execute import default_jobs
+    from ..compare.setting import Size
     from ..compare.start import Comparison, Request
     from ..errors import UserValueError
 
-    size = args.size or ("photos" if args.data else "scenes")
+    size: Size = args.size or ("photos" if args.data else "scenes")
     jobs = default_jobs() if args.jobs is None else args.jobs
     for name, value in (("jobs", jobs), ("batch-size", args.batch_size)):
         if value < 1:

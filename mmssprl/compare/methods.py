@@ -111,7 +111,5 @@ def method_of(key: str) -> Method:
         names = [*BY_KEY, *GROUPS]
         near = get_close_matches(key.lower(), names, 1, cutoff=0.5)
         remedy = f"did you mean {near[0]}?" if near else f"the names are {', '.join(names)}."
-        raise UserValueError(
-            f"a method must be one that the comparison has, but got {key}; {remedy}"
-        )
+        raise UserValueError(f"a method must be one of the comparison's, but got {key}; {remedy}")
     return BY_KEY[key]

@@ -2,8 +2,8 @@
 
     python -m mmssprl.compare.pace FOLDER
 
-Started by ``PaceRun``; reads ``settings.json`` of the folder and writes ``measured.json`` there. The
-methods take turns, so that whatever slows the machine down for a while slows them all.
+Started by ``PaceRun``; reads ``settings.json`` of the folder and writes ``measured.json`` there.
+The methods take turns, so that whatever slows the machine down for a while slows them all.
 """
 
 import json
@@ -55,7 +55,7 @@ class StepMeter(Hook):
         """Take only so many batches, once more from the first if an epoch has fewer."""
         loop = runner.train_loop
         loop.dataloader = _Some(loop.dataloader, self.num_steps + _COUNTED + 1)
-        self._step = 0
+        self._step, self._last = 0, 0.0
 
     def before_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         """Begin to count."""

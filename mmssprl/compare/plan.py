@@ -72,7 +72,7 @@ class Planner:
             budgets: Tables. A run that is of both is there once.
             factors: Of the learning rates, by method; 1 where there is none.
         """
-        found = {}
+        found: dict[Path, PretrainRun] = {}
         for seed in range(num_seeds):
             for budget in budgets:
                 for method in methods:

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from ..outputs import write_figure, write_whole
 from ..tables import csv_table, markdown_table
-from .methods import BY_KEY
+from .methods import BY_KEY, RANDOM
 from .plan import BUDGETS, Budget, Planner
 from .results import Result, as_row, title_of
 from .statistics import Comparison, Estimate, compare_all, estimate
@@ -62,7 +62,7 @@ class Report:
             files["tuning.csv"] = self._tuning_csv()
         for name, text in files.items():
             write_whole(work_dir / name, text)
-        if any(self.tables.values()):
+        if any(key != RANDOM.key for runs in self.tables.values() for key in runs):
             write_figure(work_dir / "compare.png", draw_comparison(self.tables, self.reference))
             return [*files, "compare.png"]
         return [*files]
@@ -115,8 +115,8 @@ class Report:
             f"mAP: linear probe of frozen features at {setting.image_px} px, mean over "
             f"{len(setting.probe_seeds)} probe seeds inside each pre-training seed; "
             "± and brackets: 95 % t-intervals over the pre-training seeds.",
-            "Differences are paired over equal seeds. better, worse: the interval excludes 0 also at "
-            "the level of its step of Holm's correction over the methods of the table (p < 0.05).",
+            "Differences are paired over equal seeds. better, worse: the interval excludes 0 also "
+            "at the level of its step of Holm's correction over the methods of the table (p < 0.05).",
             f"seconds: {device} time of the pre-training; TFLOP: counted on one step, forward and "
             "backward, times the steps. collapsed: the embeddings' deviation is below 0.3 of that "
             "on a sphere, or the loss is at ln K.",

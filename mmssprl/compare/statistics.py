@@ -82,8 +82,8 @@ def paired(values: Mapping[int, float], reference: Mapping[int, float]) -> Compa
 def holm(values: Sequence[float]) -> list[float]:
     """Adjust p-values for their number, by Holm's step-down.
 
-    With p_(1) <= ... <= p_(m): adjusted p_(k) = max over j <= k of min(1, (m - j + 1) p_(j)). That
-    it is below 0.05 is that, for all j <= k, the interval of level 1 - 0.05 / (m - j + 1) excludes 0.
+    With p_(1) <= ... <= p_(m): adjusted p_(k) = max over j <= k of min(1, (m - j + 1) p_(j)). It
+    is below 0.05 where, for all j <= k, the interval of level 1 - 0.05 / (m - j + 1) excludes 0.
 
     Args:
         values: m p-values in [0, 1], in any order.
