@@ -20,10 +20,10 @@ from ..models import PretrainingModel
 from ..profiling.machine import peak_bytes
 from ..weights import RANDOM, load_backbone
 
-STD = "health/std"
-"""What a model logs of its embeddings: the standard deviation of each dimension of norm(z) times
-sqrt(D), averaged over the dimensions; about 1 where they spread over the sphere."""
-COLLAPSED_STD = 0.3
+SPREAD = "embedding_spread"
+"""What a model's ``health`` says of its embeddings: the standard deviation of each dimension of
+norm(z) times sqrt(D), averaged over the dimensions; about 1 where they spread over the sphere."""
+COLLAPSED_SPREAD = 0.3
 AT_CHANCE = 0.99
 """From this share of ln K on, a choice among K has learned nothing."""
 _SECONDS = "compare_seconds"
@@ -59,7 +59,7 @@ class Meter(Hook):
 
     measured: dict[str, Any]
     """After the training: ``steps``, ``images``, ``seconds``, ``peak_mib``, ``loss`` of the last
-    epoch, ``std`` of the embeddings if the model logs it, ``collapsed``."""
+    epoch, ``embedding_spread`` likewise if the model logs it, ``collapsed``."""
 
     def __init__(self, config: Path, seed: int) -> None:
         self.config, self.seed = config, seed
@@ -104,7 +104,7 @@ class Meter(Hook):
             "seconds": runner.message_hub.get_info(_SECONDS),
             "peak_mib": round(peak_bytes(get_device()) / 2**20),
             "loss": last.get("loss"),
-            "std": last.get(STD),
+            SPREAD: last.get(SPREAD),
             "collapsed": is_pretrained and has_collapsed(model, last),
         }
 
@@ -117,7 +117,7 @@ def has_collapsed(model: PretrainingModel, last: Mapping[str, float]) -> bool:
         last: What it logged, as means over the last epoch.
 
     Returns:
-        Whether ``STD`` is below 0.3, or every logged term of the loss that chooses among K is
+        Whether ``SPREAD`` is below 0.3, or every logged term of the loss that chooses among K is
         within 1 % of ln K.
     """
     terms = {n: t for n, t in model.loss_terms().items() if n in last and t.num_classes}
@@ -125,4 +125,4 @@ def has_collapsed(model: PretrainingModel, last: Mapping[str, float]) -> bool:
         last[name] / term.weight >= AT_CHANCE * math.log(term.num_classes or 1)
         for name, term in terms.items()
     ]
-    return last.get(STD, 1.0) < COLLAPSED_STD or (bool(at_chance) and all(at_chance))
+    return last.get(SPREAD, 1.0) < COLLAPSED_SPREAD or (bool(at_chance) and all(at_chance))

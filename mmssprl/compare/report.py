@@ -116,7 +116,7 @@ class Report:
             f"{len(setting.probe_seeds)} probe seeds inside each pre-training seed; "
             "± and brackets: 95 % t-intervals over the pre-training seeds.",
             "Differences are paired over equal seeds. better, worse: the interval excludes 0 also "
-            "at the level of its step of Holm's correction over the methods of the table (p < 0.05).",
+            "at the level of its step of Holm's correction over the table's methods (p < 0.05).",
             f"seconds: {device} time of the pre-training; TFLOP: counted on one step, forward and "
             "backward, times the steps. collapsed: the embeddings' deviation is below 0.3 of that "
             "on a sphere, or the loss is at ln K.",

@@ -27,7 +27,7 @@ class Result:
         seconds: Of the pre-training: of the process on a CPU, else of the device.
         peak_mib: Highest memory: resident on a CPU, else allocated on the device.
         loss: Mean over the last epoch.
-        std: ``meter.STD`` over the last epoch, if the model logs it.
+        embedding_spread: ``meter.SPREAD`` over the last epoch, if the model logs it.
         collapsed: See ``meter.has_collapsed``.
         commit: Of this package's checkout.
     """
@@ -44,7 +44,7 @@ class Result:
     seconds: float = 0.0
     peak_mib: int | None = None
     loss: float | None = None
-    std: float | None = None
+    embedding_spread: float | None = None
     collapsed: bool = False
     commit: str = ""
 

@@ -105,13 +105,11 @@ def common_options(
         "param_scheduler": schedule(epochs),
         "optim_wrapper.optimizer.lr": cfg.optim_wrapper.optimizer.lr * lr_factor,
         "default_hooks.checkpoint.interval": max(1, epochs // CHECKPOINTS),
-        "default_hooks.checkpoint.max_keep_ckpts": 1,
+        "default_hooks.checkpoint.max_keep_ckpts": 2,  # the older one until the new one is whole
     }
     if not method.uses_labels:
         options["train_dataloader.dataset.data_root"] = str(setting.data)
         options["train_dataloader.dataset.ann_file"] = str(images.resolve())
-    if "num_epochs" in cfg.model:  # whatever follows the length of the training
-        options["model.num_epochs"] = epochs
     return options
 
 
