@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserValueError
+from .images import TrainingImages
 from .methods import BY_KEY, SSPRL, Method
 from .run import PaceRun, module_command
 from .setting import Setting, common_options, recipe_digest
@@ -35,7 +36,7 @@ class Pace:
 
 
 def plan_paces(
-    work_dir: Path, setting: Setting, methods: Sequence[Method], images: Path
+    work_dir: Path, setting: Setting, methods: Sequence[Method], images: TrainingImages
 ) -> PaceRun | None:
     """Return the run that measures what ``read_paces`` does not find, beside SS-PRL; or None."""
     known = read_paces(work_dir, setting)

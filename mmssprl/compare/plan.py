@@ -1,12 +1,11 @@
 """Which runs a comparison needs: methods, seeds and lengths, finally and while tuning."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from .images import Split
+from .images import Split, TrainingImages
 from .methods import Method
 from .paces import Pace, epochs_in_equal_time
 from .run import PretrainRun, module_command
@@ -31,13 +30,13 @@ class Planner:
         work_dir: Folder of all runs.
         setting: Of all runs.
         paces: By method; at least of those that are planned for equal time.
-        images: Lists of the training images, by split.
+        images: That are trained on, by split.
     """
 
     work_dir: Path
     setting: Setting
     paces: Mapping[str, Pace]
-    images: Mapping[Split, Path]
+    images: Mapping[Split, TrainingImages]
 
     def epochs(self, method: Method, budget: Budget, reference_epochs: int | None = None) -> int:
         """Return the length of a method's runs.
@@ -98,8 +97,7 @@ class Planner:
     def seconds(self, run: PretrainRun) -> float:
         """Return what the paces tell of a run; its overhead alone where they tell nothing."""
         pace = self.paces.get(run.method.key)
-        num_images = len(self.images[run.split].read_text().splitlines())
-        steps = run.epochs * (num_images // self.setting.batch_size)
+        steps = run.epochs * (self.images[run.split].num_images // self.setting.batch_size)
         return OVERHEAD_S + steps * (pace.seconds if pace else 0.0)
 
     def _run(
@@ -134,10 +132,5 @@ class Planner:
                 "probe_seeds": list(self.setting.probe_seeds),
             },
             digest=recipe_digest(self.setting, method),
-            images_digest=_names_digest(images),
+            images_digest=images.digest,
         )
-
-
-def _names_digest(images: Path) -> str:
-    names = [Path(line).name for line in images.read_text().splitlines()]
-    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]

@@ -70,7 +70,7 @@ class PretrainRun(ProcessRun):
 
     def settings(self, needed: Sequence[Outcome]) -> dict[str, Any]:
         """Return all that its result depends on, but for where files are."""
-        elsewhere = ("train_dataloader.dataset.", "default_hooks.")
+        elsewhere = ("train_dataloader.dataset", "default_hooks.")
         replaced = {k: v for k, v in self.options.items() if not k.startswith(elsewhere)}
         return {
             **self.described(),

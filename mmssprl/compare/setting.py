@@ -10,6 +10,7 @@ from typing import Any, Literal
 from mmengine.config import Config
 
 from ..errors import UserValueError
+from .images import TrainingImages
 from .methods import SSPRL, Method
 
 Size = Literal["scenes", "photos"]
@@ -84,14 +85,20 @@ def schedule(epochs: int) -> list[dict[str, Any]]:
 
 
 def common_options(
-    setting: Setting, method: Method, *, images: Path, epochs: int, seed: int, lr_factor: float
+    setting: Setting,
+    method: Method,
+    *,
+    images: TrainingImages,
+    epochs: int,
+    seed: int,
+    lr_factor: float,
 ) -> dict[str, Any]:
     """Return the ``cfg_options`` that every method trains with, the one place for them.
 
     Args:
         setting: Of the comparison.
         method: What is trained.
-        images: List of the training images.
+        images: That it is trained on.
         epochs: Of this run.
         seed: Of all randomness.
         lr_factor: Of the config's learning rate.
@@ -107,9 +114,14 @@ def common_options(
         "default_hooks.checkpoint.interval": max(1, epochs // CHECKPOINTS),
         "default_hooks.checkpoint.max_keep_ckpts": 2,  # the older one until the new one is whole
     }
-    if not method.uses_labels:
+    if method.uses_labels:
+        pipeline = cfg.train_dataloader.dataset.pipeline
+        dataset = {**images.labelled, "pipeline": pipeline, "_delete_": True}
+        options["train_dataloader.dataset"] = dataset
+        options["model.head.num_classes"] = images.num_classes
+    else:
         options["train_dataloader.dataset.data_root"] = str(setting.data)
-        options["train_dataloader.dataset.ann_file"] = str(images.resolve())
+        options["train_dataloader.dataset.ann_file"] = str(images.list_file)
     return options
 
 

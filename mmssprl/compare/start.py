@@ -11,7 +11,7 @@ from ..errors import UserRuntimeError, UserValueError
 from ..profiling.machine import describe_machine, source_commit
 from ..runs.execute import execute_runs
 from ..runs.run import Outcome, Run
-from .images import Split, read_images, write_list
+from .images import Split, TrainingImages, list_images, read_images
 from .methods import choose_methods
 from .paces import plan_paces, read_paces
 from .plan import MAX_SEEDS, Budget, Planner
@@ -97,7 +97,7 @@ class Comparison:
             data = (generate_sample(request.work_dir, log) / "coco").resolve()
         self.setting = Setting(request.size, data, epochs, request.batch_size)
         check_backbones(self.setting, self.methods)
-        self.images = self._write_lists()
+        self.images = self._list_images()
 
     @property
     def planner(self) -> Planner:
@@ -191,17 +191,17 @@ class Comparison:
             f"{(time.perf_counter() - self._start) / 60:.0f} min of the last call."
         ]
 
-    def _write_lists(self) -> dict[Split, Path]:
+    def _list_images(self) -> dict[Split, TrainingImages]:
         splits: list[Split] = ["test", "held-out"] if self.request.tune else ["test"]
         lists = {}
         for split in splits:
-            images = read_images(self.setting.data, split)
-            if len(images.train.paths) < self.setting.batch_size:
+            folder = self.request.work_dir / "lists"
+            images = lists[split] = list_images(folder, self.setting.data, split)
+            if images.num_images < self.setting.batch_size:
                 raise UserValueError(
                     f"a step needs {self.setting.batch_size} images, but {self.setting.data} has "
-                    f"{len(images.train.paths)} to train on; lower --batch-size or add images."
+                    f"{images.num_images} to train on; lower --batch-size or add images."
                 )
-            lists[split] = write_list(self.request.work_dir / "lists", images, split)
         return lists
 
     def _pace_run(self) -> Run | None:
