@@ -78,13 +78,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from ..benchmark.execute import default_jobs
+    from mmengine.device import get_device
+
     from ..compare.setting import Size
     from ..compare.start import Comparison, Request
     from ..errors import UserValueError
 
     size: Size = args.size or ("photos" if args.data else "scenes")
-    jobs = default_jobs() if args.jobs is None else args.jobs
+    on_gpu = get_device() != "cpu"
+    jobs = args.jobs
+    if jobs is None:
+        jobs = 1 if on_gpu else os.cpu_count() or 1
     for name, value in (("jobs", jobs), ("batch-size", args.batch_size)):
         if value < 1:
             raise UserValueError(f"--{name} must be at least 1, but got {value}.")
@@ -101,7 +105,7 @@ def _run(args: argparse.Namespace) -> int:
         tune=args.tune,
         tuning_epochs=args.tuning_epochs,
         num_jobs=jobs,
-        threads=max(1, (os.cpu_count() or 1) // jobs),
+        threads=max(1, (os.cpu_count() or 1) // jobs) if on_gpu else 1,
         command=_command(args),
     )
     comparison = Comparison(request)
