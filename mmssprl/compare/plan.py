@@ -80,13 +80,11 @@ class Planner:
                     found.setdefault(run.folder, run)
         return list(found.values())
 
-    def tuning_runs(
-        self, methods: Sequence[Method], budget: Budget, reference_epochs: int
-    ) -> list[PretrainRun]:
-        """Return the runs that choose the learning rates, all factors of each method alike."""
+    def tuning_runs(self, methods: Sequence[Method], reference_epochs: int) -> list[PretrainRun]:
+        """Return the runs that choose the learning rates, for equal time, all methods alike."""
         return [
             self._run(
-                method, self.epochs(method, budget, reference_epochs), seed, factor, "held-out"
+                method, self.epochs(method, "time", reference_epochs), seed, factor, "held-out"
             )
             for method in methods
             if method.trains

@@ -93,14 +93,13 @@ def in_budget(
 
 
 def choose_factors(
-    results: Sequence[Result], planner: Planner, budget: Budget, reference_epochs: int
+    results: Sequence[Result], planner: Planner, reference_epochs: int
 ) -> dict[str, float]:
     """Return the factor of the learning rate with the best mean mAP, by method.
 
     Args:
         results: Of the tuning.
         planner: Knows the length of the tuning's runs.
-        budget: That of the tuning.
         reference_epochs: Epochs of SS-PRL in the tuning.
 
     Returns:
@@ -108,9 +107,9 @@ def choose_factors(
     """
     chosen = {}
     for method in METHODS:
-        if not method.trains or (budget == "time" and method.key not in planner.paces):
+        if not method.trains or method.key not in planner.paces:
             continue
-        epochs = planner.epochs(method, budget, reference_epochs)
+        epochs = planner.epochs(method, "time", reference_epochs)
         own = [r for r in results if r.method == method.key and r.epochs == epochs]
         scores = {
             factor: [r.mAP for r in own if r.lr_factor == factor and r.seed in TUNING_SEEDS]

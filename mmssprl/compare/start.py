@@ -106,17 +106,12 @@ class Comparison:
         return Planner(self.request.work_dir, self.setting, paces, self.images)
 
     @property
-    def tuning_budget(self) -> Budget:
-        """What is equal while tuning: the time wherever a table has equal time."""
-        return "time" if "time" in self.request.budgets else "epochs"
-
-    @property
     def factors(self) -> dict[str, float]:
         """Of the learning rates, by method, as far as the tuning has come."""
         if not self.request.tune:
             return {}
         results = read_results(self.request.work_dir / "tuning", self.setting)
-        return choose_factors(results, self.planner, self.tuning_budget, self.tuning_epochs)
+        return choose_factors(results, self.planner, self.tuning_epochs)
 
     def run(self) -> int:
         """Do what is missing, then report; return how many runs have failed.
@@ -160,7 +155,7 @@ class Comparison:
 
     def tuning_runs(self) -> list[PretrainRun]:
         """Return the runs that choose the learning rates."""
-        return self.planner.tuning_runs(self.methods, self.tuning_budget, self.tuning_epochs)
+        return self.planner.tuning_runs(self.methods, self.tuning_epochs)
 
     def final_runs(self) -> list[PretrainRun]:
         """Return the runs of the tables."""
