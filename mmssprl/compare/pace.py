@@ -101,7 +101,7 @@ def measure(folder: Path) -> None:
             with TemporaryDirectory(dir=folder) as work_dir:
                 options = {**method["options"], "default_hooks.checkpoint": None}
                 cfg = prepare_train_config(method["config"], work_dir=work_dir, cfg_options=options)
-                cfg.experiment_name = Path(work_dir).name  # apart from those of the same second
+                cfg.experiment_name = Path(work_dir).name  # mmengine's own ends in the second
                 meter = StepMeter(settings["steps"])
                 launch(cfg, "train", hooks=[meter])
             seconds[key] += meter.seconds

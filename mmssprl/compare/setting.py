@@ -1,5 +1,6 @@
 """What all runs of a comparison have in common, and the recipe that all methods get alike."""
 
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -57,6 +58,12 @@ class Setting:
         }
 
 
+@functools.cache
+def config_of(method: Method, size: Size) -> Config:
+    """Return a method's config, as it was when this process asked for it first."""
+    return Config.fromfile(method.config_file(size))
+
+
 def schedule(epochs: int) -> list[dict[str, Any]]:
     """Return the learning rate's: an epoch of linear warm-up, then a cosine to 0 at the end.
 
@@ -103,7 +110,7 @@ def common_options(
         seed: Of all randomness.
         lr_factor: Of the config's learning rate.
     """
-    cfg = Config.fromfile(method.config_file(setting.size))
+    cfg = config_of(method, setting.size)
     options = {
         "randomness.seed": seed,
         "train_dataloader.batch_size": setting.batch_size,
@@ -127,7 +134,7 @@ def common_options(
 
 def recipe_digest(setting: Setting, method: Method) -> str:
     """Return a SHA-256 of what the method's config says, but for what a run replaces."""
-    cfg = Config.fromfile(method.config_file(setting.size))
+    cfg = config_of(method, setting.size)
     parts: dict[str, Any] = {"backbone": cfg.model.backbone}
     if method.trains:
         parts |= {key: cfg.get(key) for key in ("model", "optim_wrapper", "sync_bn")}
@@ -155,4 +162,4 @@ def check_backbones(setting: Setting, methods: list[Method]) -> None:
 
 
 def _backbone(method: Method, setting: Setting) -> Mapping[str, Any]:
-    return Config.fromfile(method.config_file(setting.size)).model.backbone.to_dict()
+    return config_of(method, setting.size).model.backbone.to_dict()

@@ -9,6 +9,7 @@ that was stopped goes on from its last checkpoint.
 import fcntl
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ def _train(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
         overwrite=not goes_on,
         cfg_options=settings["options"],
     )
+    cfg.experiment_name = f"{folder.name}_{time.time_ns()}"  # mmengine's own ends in the second
     meter = Meter(config, settings["seed"])
     launch(cfg, "train", overwrite=not goes_on, hooks=[meter])
     backbone = folder / f"{config.stem}_backbone.pth"

@@ -1,8 +1,10 @@
 """A comparison of seconds: few images, short runs, and everything in this process."""
 
+import gc
 from pathlib import Path
 
 from default_scope import own_default_scope
+from mmengine.config import Config
 
 from mmssprl.compare import paces, training
 from mmssprl.compare.pace import measure
@@ -27,6 +29,9 @@ def stay_in_process(monkeypatch):
         return {}
 
     monkeypatch.setattr(CommandRun, "work", work)
+    # What mmengine does for every runner and data set takes longer than so short a training.
+    monkeypatch.setattr(Config, "pretty_text", "")
+    monkeypatch.setattr(gc, "collect", lambda *args: 0)
     monkeypatch.setattr(paces, "ROUNDS", 1)
     monkeypatch.setattr(paces, "STEPS", 1)
     return folders
