@@ -92,16 +92,12 @@ class Planner:
             for factor in FACTORS
         ]
 
-    def seconds(self, run: PretrainRun) -> float:
-        """Return what the paces tell of a run; its overhead alone where they tell nothing."""
-        pace = self.paces.get(run.method.key)
-        steps = run.epochs * (self.images[run.split].num_images // self.setting.batch_size)
-        return OVERHEAD_S + steps * (pace.seconds if pace else 0.0)
-
     def _run(
         self, method: Method, epochs: int, seed: int, factor: float, split: Split
     ) -> PretrainRun:
         images = self.images[split]
+        pace = self.paces.get(method.key)
+        steps = epochs * (images.num_images // self.setting.batch_size)
         if not method.trains:
             factor = 1.0
         parts = [method.key, f"{epochs}ep", f"lr{factor:.3g}", f"seed{seed}"]
@@ -112,6 +108,7 @@ class Planner:
             name=f"{method.title}{length}{rate}, seed {seed}",
             kind=f"{method.key} {epochs}",
             folder=folder,
+            expected_s=OVERHEAD_S + steps * (pace.seconds if pace else 0.0),
             commands=(module_command("training", folder),),
             method=method,
             seed=seed,

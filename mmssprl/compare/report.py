@@ -1,7 +1,6 @@
 """The comparison as tables: for a terminal, as Markdown and as CSV."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -126,14 +125,12 @@ class Report:
         return ["\n".join(lines)]
 
     def _results_csv(self) -> str:
-        lines = []
-        for budget, runs in self.tables.items():
-            for own in runs.values():
-                lines += [[budget, *as_row(result).values()] for result in own]
-        heads = ["budget", *Result.__dataclass_fields__, "flops"]
-        flops = {key: pace.flops for key, pace in self.planner.paces.items()}
-        steps = 1 + list(Result.__dataclass_fields__).index("steps")
-        return csv_table(heads, [[*line, flops.get(line[1], 0) * line[steps]] for line in lines])
+        return _csv(
+            {"budget": budget, **as_row(result, self.planner)}
+            for budget, runs in self.tables.items()
+            for own in runs.values()
+            for result in own
+        )
 
     def _comparisons_csv(self) -> str:
         heads = (
@@ -163,18 +160,19 @@ class Report:
                 scores = " / ".join(
                     f"{100 * r.mAP:.1f}{' (collapsed)' if r.collapsed else ''}" for r in own
                 )
-                chosen = math.isclose(self.factors.get(key, 0), factor)
-                cells.append(f"**{scores}**" if chosen else scores)
+                cells.append(f"**{scores}**" if own and self._is_chosen(own[0]) else scores)
             rows.append([title_of(key), *cells])
         heads = ["held-out mAP % per tuning seed", *(f"lr x {factor:.3g}" for factor in factors)]
         return markdown_table(heads, rows)
 
     def _tuning_csv(self) -> str:
-        lines = [
-            [*as_row(r).values(), math.isclose(self.factors.get(r.method, 0), r.lr_factor)]
-            for r in self.tuning
-        ]
-        return csv_table([*Result.__dataclass_fields__, "chosen"], lines)
+        return _csv(
+            {**as_row(result, self.planner), "chosen": self._is_chosen(result)}
+            for result in self.tuning
+        )
+
+    def _is_chosen(self, result: Result) -> bool:
+        return self.factors.get(result.method) == result.lr_factor
 
 
 def plus_minus(value: Estimate, form: str = ".1f") -> str:
@@ -182,6 +180,11 @@ def plus_minus(value: Estimate, form: str = ".1f") -> str:
     # Rounded first and added to 0.0: what prints as zero has no minus sign.
     mean = f"{round(value.mean, 1) + 0.0:{form}}"
     return mean if value.half_width is None else f"{mean} ± {value.half_width:.1f}"
+
+
+def _csv(lines: Iterable[Mapping[str, object]]) -> str:
+    rows = [*lines]
+    return csv_table([*rows[0]], [[*row.values()] for row in rows]) if rows else ""
 
 
 def _p(value: float | None) -> str:

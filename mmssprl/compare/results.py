@@ -8,7 +8,7 @@ from typing import Any
 
 from .methods import BY_KEY, METHODS, Method
 from .plan import FACTORS, TUNING_SEEDS, Budget, Planner
-from .setting import Setting, recipe_digest
+from .setting import Setting, learning_rate, recipe_digest
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,14 @@ def title_of(key: str) -> str:
     return method.title
 
 
-def as_row(result: Result) -> dict[str, Any]:
-    """Return a result as a line of a CSV file, probes joined by spaces."""
+def as_row(result: Result, planner: Planner) -> dict[str, Any]:
+    """Return a result as a line of a CSV file, with its learning rate and counted operations."""
     row = {each.name: getattr(result, each.name) for each in fields(Result)}
-    return row | {"probes": " ".join(f"{score:.6f}" for score in result.probes)}
+    method, pace = BY_KEY[result.method], planner.paces.get(result.method)
+    return row | {
+        "probes": " ".join(f"{score:.6f}" for score in result.probes),
+        "lr": learning_rate(method, planner.setting.size, result.lr_factor)
+        if method.trains
+        else "",
+        "flops": pace.flops * result.steps if pace else "",
+    }

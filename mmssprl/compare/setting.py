@@ -64,6 +64,11 @@ def config_of(method: Method, size: Size) -> Config:
     return Config.fromfile(method.config_file(size))
 
 
+def learning_rate(method: Method, size: Size, factor: float) -> float:
+    """Return the highest learning rate of a run."""
+    return config_of(method, size).optim_wrapper.optimizer.lr * factor
+
+
 def schedule(epochs: int) -> list[dict[str, Any]]:
     """Return the learning rate's: an epoch of linear warm-up, then a cosine to 0 at the end.
 
@@ -117,7 +122,7 @@ def common_options(
         "train_dataloader.drop_last": True,
         "train_cfg.max_epochs": epochs,
         "param_scheduler": schedule(epochs),
-        "optim_wrapper.optimizer.lr": cfg.optim_wrapper.optimizer.lr * lr_factor,
+        "optim_wrapper.optimizer.lr": learning_rate(method, setting.size, lr_factor),
         "default_hooks.checkpoint.interval": max(1, epochs // CHECKPOINTS),
         "default_hooks.checkpoint.max_keep_ckpts": 2,  # the older one until the new one is whole
     }

@@ -75,7 +75,8 @@ class Comparison:
         self.request, self._log = request, log
         self._start = time.perf_counter()
         epochs = EPOCHS[request.size] if request.epochs is None else request.epochs
-        self.tuning_epochs = request.tuning_epochs or epochs
+        tuning_epochs = request.tuning_epochs
+        self.tuning_epochs = epochs if tuning_epochs is None else tuning_epochs
         if not 1 <= request.num_seeds <= MAX_SEEDS:
             raise UserValueError(
                 f"--seeds must be from 1 to {MAX_SEEDS}, beyond which the tuning's begin, but got "
@@ -150,7 +151,7 @@ class Comparison:
         for name, runs in plans.items():
             self._announce(name, runs)
             for run in runs:
-                done = "complete" if is_kept(run) else f"{self.planner.seconds(run) / 60:.1f} min"
+                done = "complete" if is_kept(run) else f"{run.expected_s / 60:.1f} min"
                 self._log(f"  {run.name}: {done}")
 
     def tuning_runs(self) -> list[PretrainRun]:
@@ -204,9 +205,9 @@ class Comparison:
         return plan_paces(self.request.work_dir, self.setting, self.methods, images)
 
     def _announce(self, name: str, runs: Sequence[PretrainRun]) -> None:
-        planner, jobs = self.planner, self.request.num_jobs
+        jobs = self.request.num_jobs
         missing = [run for run in runs if not is_kept(run)]
-        seconds = sum(planner.seconds(run) for run in missing) / jobs
+        seconds = sum(run.expected_s for run in missing) / jobs
         redone = [run for run in missing if run.is_complete]
         self._log(
             f"{name}: {len(runs)}, {len(runs) - len(missing)} of them complete; the others take "

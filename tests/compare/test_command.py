@@ -1,6 +1,5 @@
 """A whole comparison on 24 + 12 images, and what later calls in its work dir do."""
 
-import csv
 import json
 from dataclasses import replace
 
@@ -8,9 +7,8 @@ import pytest
 import torch
 from mmengine.config import Config
 from probe_folders import write_coco
-from tiny_compare import request, stay_in_process
+from tiny_compare import request, rows, stay_in_process
 
-from mmssprl.compare import report
 from mmssprl.compare.meter import Meter
 from mmssprl.compare.methods import BY_KEY
 from mmssprl.compare.start import Comparison, is_kept
@@ -39,7 +37,6 @@ class Calls:
                 self.starts[meter.seed, meter.config.stem] = weights, order
 
         patch.setattr(Meter, "before_train_iter", record, raising=False)
-        patch.setattr(report, "write_figure", lambda path, figure: path.touch())
 
     def __call__(self, **changes):
         """Run the command, and return its lines and the folders in which it has worked."""
@@ -59,11 +56,6 @@ def calls(tmp_path_factory):
 @pytest.fixture(scope="module")
 def first(calls):
     return calls(num_seeds=1, budgets=("epochs",))
-
-
-def rows(path):
-    with path.open() as file:
-        return list(csv.DictReader(file))
 
 
 def test_the_first_call_measures_paces_and_runs_everything(calls, first):
