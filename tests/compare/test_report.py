@@ -5,6 +5,7 @@ import io
 from pathlib import Path
 
 import pytest
+from matplotlib.collections import PathCollection
 
 from mmssprl.compare.figure import draw_comparison
 from mmssprl.compare.paces import Pace
@@ -75,7 +76,7 @@ def test_table_by_hand(report):
     swav, _ = cells(text, "SwAV, no small views")
     # 10^10 x 108 steps.
     assert swav[1:7] == ["6", "6,912", "1.1", "61", "902", "3"]
-    assert swav[7:] == ["26.1 ± 2.6", "+5.1 ± 0.3", "< 0.001", "better"]
+    assert swav[7:] == ["26.1 ± 2.6", "+5.1 ± 0.2", "< 0.001", "better"]
     [small] = cells(text, "SwAV, six small views")
     assert small[7:] == ["21.2 ± 3.1 (1 collapsed)", "+0.2 ± 2.7", "0.808", ""]
     ssprl, _ = cells(text, "SS-PRL (paper)")
@@ -105,11 +106,8 @@ def test_files_hold_every_run_and_comparison(report, tmp_path):
         *(("random", "0"), ("random", "1"), ("random", "2"), ("swav", "0"))
     ]
     assert len(results) == 12
-    assert (results[3]["flops"], results[3]["lr"], results[0]["lr"]) == (
-        str(108 * 10**10),
-        "0.004",
-        "",
-    )
+    assert (results[3]["flops"], results[3]["lr"]) == (str(108 * 10**10), "0.004")
+    assert results[0]["lr"] == ""
     assert len(read("tuning.csv")) == 12
     compared = {row["method"]: row for row in read("comparisons.csv")}
     assert set(compared) == {"random", "swav", "swav-small"}
@@ -135,12 +133,22 @@ def test_the_picture_has_a_dot_per_run_and_lines_for_random_weights_and_chance()
     assert names == ["SwAV, no small views", "SwAV, six small views", "SS-PRL (paper)"]
 
     def dots(axes):
-        return [tuple(dot.get_offsets()[0]) for dot in axes.collections if len(dot.get_offsets())]
+        return [dot for dot in axes.collections if isinstance(dot, PathCollection)]
 
-    assert [round(x, 1) for x, _ in dots(first)] == [25, 26.2, 27.1, 21, 20, 22.5, 20, 21, 22]
+    assert [round(dot.get_offsets()[0][0], 1) for dot in dots(first)] == [
+        25,
+        26.2,
+        27.1,
+        21,
+        20,
+        22.5,
+        20,
+        21,
+        22,
+    ]
     assert len(dots(second)) == 6
     lines = {line.get_label(): line.get_xdata()[0] for line in first.lines}
     assert lines["random weights"] == pytest.approx(16.5)
     assert lines["chance"] == pytest.approx(12)
-    hollow = [dot for dot in first.collections if not len(dot.get_facecolor())]
+    hollow = [dot for dot in dots(first) if not len(dot.get_facecolor())]
     assert len(hollow) == 1
