@@ -1,9 +1,9 @@
 """The backbone of the scenes configs trained on the labels of all images: a bound, no baseline.
 
-    python -m mmssprl compare --methods supervised
+    python tools/train.py configs/baselines/supervised_resnet18_scenes.py
 
-Images of the size that `compare` probes; it sets the data and their number of classes. Optimizer
-of ssprl_resnet18_scenes.py. Hardware: one CPU core.
+For the row `supervised` of `compare`, which sets data and classes, at the size that it probes. The
+optimizer is that of ssprl_resnet18_scenes.py. Hardware: one CPU core.
 """
 
 _base_ = ["../_base_/multi_label_small.py"]
@@ -12,6 +12,7 @@ max_epochs = 24
 batch_size = 64
 base_lr = 4e-3
 image_px = 96
+data_root = "data/scenes/coco"
 
 model = dict(
     frozen_backbone=False,
@@ -21,7 +22,9 @@ model = dict(
 train_pipeline = _base_.train_pipeline
 train_pipeline[1]["scale"] = image_px
 train_dataloader = dict(
-    batch_size=batch_size, drop_last=True, dataset=dict(pipeline=train_pipeline)
+    batch_size=batch_size,
+    drop_last=True,
+    dataset=dict(data_root=data_root, pipeline=train_pipeline),
 )
 val_dataloader = val_cfg = val_evaluator = None
 test_dataloader = test_cfg = test_evaluator = None

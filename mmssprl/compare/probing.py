@@ -5,6 +5,7 @@ from statistics import fmean
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ..evaluation.average_precision import mean_average_precision
 from ..evaluation.linear_classifier import fit_linear_probe
@@ -49,5 +50,14 @@ def probe(
     for seed in probe_seeds:
         classifier = fit_linear_probe(train_x.to(device), train_y.to(device), seed=seed)
         scores.append(mean_average_precision(classifier(test_x.to(device)), test_y)[0])
-    chance, _ = mean_average_precision(torch.zeros_like(test_y, dtype=torch.float32), test_y)
-    return {"mAP": fmean(scores), "chance_mAP": chance, "probes": scores}
+    return {"mAP": fmean(scores), "chance_mAP": _chance(test_y), "probes": scores}
+
+
+def score_nothing(data: Path, *, split: Split, probe_seeds: list[int]) -> dict[str, Any]:
+    """Return what ``probe`` would return of features that tell nothing: the score of a constant."""
+    chance = _chance(read_images(data, split).test.labels)
+    return {"mAP": chance, "chance_mAP": chance, "probes": [chance] * len(probe_seeds)}
+
+
+def _chance(labels: Tensor) -> float:
+    return mean_average_precision(torch.zeros_like(labels, dtype=torch.float32), labels)[0]

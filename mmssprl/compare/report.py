@@ -86,8 +86,8 @@ class Report:
                 [
                     title_of(key),
                     str(own[0].epochs),
-                    f"{own[0].images:,}",
-                    self._tera(own[0]) if trains else "",
+                    f"{max(r.images for r in own):,}",
+                    self._tera(own) if trains else "",
                     f"{fmean(r.seconds for r in own):.0f}" if trains else "",
                     f"{max(r.peak_mib or 0 for r in own)}" if trains else "",
                     str(len(own)),
@@ -100,9 +100,9 @@ class Report:
         heads = [head.format(title_of(self.reference)) for head in _HEADS]
         return markdown_table(heads, rows)
 
-    def _tera(self, result: Result) -> str:
-        pace = self.planner.paces.get(result.method)
-        return f"{pace.flops * result.steps / 1e12:.1f}" if pace else ""
+    def _tera(self, own: Sequence[Result]) -> str:
+        pace = self.planner.paces.get(own[0].method)
+        return f"{pace.flops * max(r.steps for r in own) / 1e12:.1f}" if pace else ""
 
     def _notes(self) -> list[str]:
         chances = [
@@ -118,7 +118,7 @@ class Report:
             "at the level of its step of Holm's correction over the table's methods (p < 0.05).",
             f"seconds: {device} time of the pre-training; TFLOP: counted on one step, forward and "
             "backward, times the steps. collapsed: the embeddings' deviation is below 0.3 of that "
-            "on a sphere, or the loss is at ln K.",
+            "on a sphere, the loss is at ln K, or it was not finite (scored as a constant).",
         ]
         if chances:
             lines.append(f"A constant score has {100 * fmean(chances):.1f} % mAP.")

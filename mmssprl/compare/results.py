@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from ..errors import UserValueError
 from .methods import BY_KEY, METHODS, Method
 from .plan import FACTORS, TUNING_SEEDS, Budget, Planner
 from .setting import Setting, learning_rate, recipe_digest
@@ -83,12 +84,9 @@ def in_budget(
     """
     table: dict[str, list[Result]] = {}
     for result in results:
-        method = BY_KEY[result.method]
-        if budget == "time" and method.trains and method.key not in planner.paces:
-            continue
-        is_of_it = result.epochs == planner.epochs(method, budget)
-        if is_of_it and result.lr_factor == factors.get(method.key, 1.0):
-            table.setdefault(method.key, []).append(result)
+        is_of_it = result.epochs == _length(planner, BY_KEY[result.method], budget)
+        if is_of_it and result.lr_factor == factors.get(result.method, 1.0):
+            table.setdefault(result.method, []).append(result)
     return table
 
 
@@ -106,10 +104,8 @@ def choose_factors(
         Only methods with all seeds of all factors; of equal ones the factor nearest to 1.
     """
     chosen = {}
-    for method in METHODS:
-        if not method.trains or method.key not in planner.paces:
-            continue
-        epochs = planner.epochs(method, "time", reference_epochs)
+    for method in filter(lambda method: method.trains, METHODS):
+        epochs = _length(planner, method, "time", reference_epochs)
         own = [r for r in results if r.method == method.key and r.epochs == epochs]
         scores = {
             factor: [r.mAP for r in own if r.lr_factor == factor and r.seed in TUNING_SEEDS]
@@ -120,10 +116,21 @@ def choose_factors(
     return chosen
 
 
+def _length(
+    planner: Planner, method: Method, budget: Budget, reference_epochs: int | None = None
+) -> int | None:
+    """Return the length of a method's runs; None if they have no pace, or not one epoch."""
+    if budget == "time" and method.trains and method.key not in planner.paces:
+        return None
+    try:
+        return planner.epochs(method, budget, reference_epochs)
+    except UserValueError:
+        return None
+
+
 def title_of(key: str) -> str:
     """Return a method's name in tables."""
-    method: Method = BY_KEY[key]
-    return method.title
+    return BY_KEY[key].title
 
 
 def as_row(result: Result, planner: Planner) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ..engine.hooks.pretrain_runtime_info_hook import LossNotFiniteError
 from ..engine.launch import prepare_train_config
 from ..engine.launch import run as launch
 from ..errors import message_for_user
@@ -20,7 +21,7 @@ from ..outputs import write_whole
 from ..profiling.machine import source_commit
 from ..weights import RANDOM
 from .meter import Meter
-from .probing import probe
+from .probing import probe, score_nothing
 
 SETTINGS, TRAINED, MEASURED = "settings.json", "trained.json", "measured.json"
 
@@ -28,21 +29,27 @@ SETTINGS, TRAINED, MEASURED = "settings.json", "trained.json", "measured.json"
 def train_and_probe(folder: Path) -> None:
     """Do what the settings in ``folder`` say, and write what was measured beside them."""
     settings = json.loads((folder / SETTINGS).read_text())
+    images = {key: settings[key] for key in ("split", "probe_seeds")}
     cost: dict[str, Any] = {}
     weights = RANDOM
     if settings["trains"]:
-        if not (folder / TRAINED).exists():
-            _write(folder / TRAINED, _train(folder, settings))
+        try:
+            if not (folder / TRAINED).exists():
+                _write(folder / TRAINED, _train(folder, settings))
+        except LossNotFiniteError:
+            # It counts, at the score of a constant: else the worst runs of a method were left out.
+            nothing = score_nothing(Path(settings["data"]), **images)
+            _write(folder / MEASURED, {**nothing, "collapsed": True, "commit": source_commit()})
+            return
         cost = json.loads((folder / TRAINED).read_text())
         weights = str(folder / cost.pop("weights"))
     score = probe(
         weights,
         Path(settings["config"]),
         Path(settings["data"]),
-        split=settings["split"],
         image_px=settings["image_px"],
         weights_seed=settings["seed"],
-        probe_seeds=settings["probe_seeds"],
+        **images,
     )
     _write(folder / MEASURED, {**score, **cost, "commit": source_commit()})
     for checkpoint in folder.glob("epoch_*.pth"):

@@ -139,7 +139,11 @@ def test_a_stopped_run_goes_on_from_its_checkpoint(calls, first, monkeypatch):
     values = run.work([], 1)
     assert seen == [0, 1, 2, 3, 4, 3, 4, 5, 6, 7, 8]
     assert (values["steps"], values["epochs"]) == (9, 3)
-    # Another rate begins anew.
+    # Another rate begins anew. One that is far too high counts as having told nothing.
+    other = replace(run, options={**run.options, "optim_wrapper.optimizer.lr": 1e30})
+    nothing = other.work([], 1)
+    assert (nothing["mAP"], nothing["probes"], nothing["collapsed"]) == (0.5, [0.5] * 3, True)
+    del seen[11:]
     other = replace(run, options={**run.options, "optim_wrapper.optimizer.lr": 0.1})
     other.work([], 1)
     assert seen[11:] == list(range(9))
@@ -159,5 +163,5 @@ def test_a_run_with_other_settings_is_told_and_done_again(calls, first):
     comparison.describe()
     assert lines[0].startswith("runs: 3, 2 of them complete")
     assert lines[1] == "made with other settings, and done again: 1 of them"
-    assert [line.rsplit(": ")[1] for line in lines[2:]] == ["complete", "0.3 min", "complete"]
+    assert [line.rsplit(": ")[1] for line in lines[2:]] == ["complete", "0.5 min", "complete"]
     runs[1].result_file.write_text(json.dumps(kept))
