@@ -8,6 +8,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 DEMO_DIR ?= work_dirs/demo
+COMPARE_DIR ?= work_dirs/compare
+COMPARED := random mocov2 byol densecl swav swav-small ssprl ssprl-small-sampled
 SPEED_DIR ?= work_dirs/speed
 IMAGES ?=
 TEST_JOBS ?= 2
@@ -17,16 +19,20 @@ INSTALL_MMCV := $(PIP) install --no-cache-dir --no-deps onedl-mmcv -c requiremen
 unexport PIP_NO_BUILD_ISOLATION
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint speed clean
+.PHONY: help demo compare test lint speed clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
-	@echo "variables: PYTHON=$(PYTHON) (3.10 to 3.12), DEMO_DIR=$(DEMO_DIR), SPEED_DIR=$(SPEED_DIR), TEST_JOBS=$(TEST_JOBS),"
+	@echo "variables: PYTHON=$(PYTHON) (3.10 to 3.12), DEMO_DIR=$(DEMO_DIR), COMPARE_DIR=$(COMPARE_DIR), SPEED_DIR=$(SPEED_DIR), TEST_JOBS=$(TEST_JOBS),"
 	@echo "  IMAGES=$(IMAGES) (folder of photographs for speed; none: generated JPEGs)"
 
 demo: $(VENV)/.pretrain  ## pre-train and probe on the embedded scenes, on a CPU
 	@echo "== demo: results go to $(DEMO_DIR)"
 	$(PY) -m mmssprl demo --work-dir $(DEMO_DIR)
+
+compare: $(VENV)/.pretrain  ## compare the methods on the embedded scenes, under 30 minutes on two cores
+	@echo "== compare: results go to $(COMPARE_DIR)"
+	$(PY) -m mmssprl compare --work-dir $(COMPARE_DIR) --methods $(COMPARED) --epochs 12 --seeds 3
 
 test: $(VENV)/.full  ## install everything, mmdet and mmseg too, then lint, types and tests
 	@$(MAKE) --no-print-directory lint

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from mmengine.config import Config
+from torch import Tensor
 
 from ..errors import UserValueError
 from ..weights import find_config, load_backbone
 from .average_precision import mean_average_precision
 from .features import IMAGENET_MEAN, IMAGENET_STD, LabelledImages, extract_features
 from .linear_classifier import fit_linear_probe
-from .probe_data import find_probe_data
+from .probe_data import LabelledSplit, ProbeData, find_probe_data
 
 DEFAULT_IMAGE_PX = 224
 
@@ -66,28 +68,18 @@ def linear_probe(
         f"{found.layout} layout in {found.root}: {len(found.train.paths)} {found.train.name} and "
         f"{len(found.test.paths)} {found.test.name} images, {len(found.classes)} classes"
     )
-    layout = cfg.model.get("layout") or cfg.get("layout") or {}
-    px = layout.get("image_px", DEFAULT_IMAGE_PX) if image_px is None else image_px
-    where = _device(device)
-    backbone = load_backbone(str(weights), cfg, seed=seed)
-    preprocessor = cfg.model.get("data_preprocessor") or cfg.get("data_preprocessor") or {}
-    features = []
-    for split in (found.train, found.test):
-        log(f"features of {split.name} at {px} px on {where}")
-        dataset = LabelledImages(split.paths, split.labels, px)
-        features.append(
-            extract_features(
-                backbone,
-                dataset,
-                mean=preprocessor.get("mean") or IMAGENET_MEAN,
-                std=preprocessor.get("std") or IMAGENET_STD,
-                batch_size=batch_size,
-                num_workers=num_workers,
-                device=where,
-                progress=progress,
-            )
-        )
-    (train_x, train_y), (test_x, test_y) = features
+    (train_x, train_y), (test_x, test_y), where = extract_splits(
+        str(weights),
+        cfg,
+        found,
+        image_px=image_px,
+        batch_size=batch_size,
+        num_workers=num_workers,
+        device=device,
+        seed=seed,
+        progress=progress,
+        log=log,
+    )
     log(f"linear classifier on {train_x.shape[1]} features")
     classifier = fit_linear_probe(train_x.to(where), train_y.to(where), seed=seed)
     score, areas = mean_average_precision(classifier(test_x.to(where)), test_y)
@@ -109,10 +101,56 @@ def linear_probe(
         "num_test": len(test_x),
         "num_classes": len(found.classes),
         "num_features": train_x.shape[1],
-        "image_px": px,
+        "image_px": _side(cfg, image_px),
         "seed": seed,
         "seconds": time.perf_counter() - start,
     }
+
+
+def extract_splits(
+    weights: str,
+    cfg: Config,
+    data: ProbeData,
+    *,
+    image_px: int | None = None,
+    batch_size: int = 64,
+    num_workers: int = 0,
+    device: str = "auto",
+    seed: int = 0,
+    progress: bool = True,
+    log: Callable[[str], object] = lambda line: None,
+) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor], torch.device]:
+    """Return features (N, C) and labels (N, K) of both splits, and where they were computed.
+
+    ``cfg`` is that of the backbone; the other arguments are ``linear_probe``'s.
+
+    Raises:
+        ValueError: As ``linear_probe``.
+    """
+    px = _side(cfg, image_px)
+    where = _device(device)
+    backbone = load_backbone(weights, cfg, seed=seed)
+    preprocessor = cfg.model.get("data_preprocessor") or cfg.get("data_preprocessor") or {}
+
+    def extract(split: LabelledSplit) -> tuple[Tensor, Tensor]:
+        log(f"features of {split.name} at {px} px on {where}")
+        return extract_features(
+            backbone,
+            LabelledImages(split.paths, split.labels, px),
+            mean=preprocessor.get("mean") or IMAGENET_MEAN,
+            std=preprocessor.get("std") or IMAGENET_STD,
+            batch_size=batch_size,
+            num_workers=num_workers,
+            device=where,
+            progress=progress,
+        )
+
+    return extract(data.train), extract(data.test), where
+
+
+def _side(cfg: Config, image_px: int | None) -> int:
+    layout = cfg.model.get("layout") or cfg.get("layout") or {}
+    return layout.get("image_px", DEFAULT_IMAGE_PX) if image_px is None else image_px
 
 
 def _device(name: str) -> torch.device:

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import subprocess
 from pathlib import Path
 
 import torch
@@ -51,3 +52,25 @@ def cpu_info() -> dict[str, str]:
         return {}
     lines = info.read_text().split("\n\n")[0].splitlines()
     return {name.strip(): value.strip() for name, _, value in (li.partition(":") for li in lines)}
+
+
+def source_commit(*, excluded: str | None = None) -> str:
+    """Return the commit of the checkout that this package is in, marked if its files differ.
+
+    Args:
+        excluded: Path below the checkout's root whose changes do not count.
+    """
+    folder = Path(__file__).parent
+    # ":(exclude,top)" of nothing would exclude everything.
+    pathspec = [":/", f":(exclude,top){excluded}"] if excluded else [":/"]
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(folder), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        commit = git("rev-parse", "--short", "HEAD")
+        changed = git("status", "--porcelain", "--", *pathspec)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown (no git checkout)"
+    return f"{commit} with uncommitted changes" if changed else commit

@@ -77,13 +77,22 @@ def seconds_left(runs: Iterable[Run], outcomes: Mapping[Run, Outcome]) -> float:
 
     Args:
         runs: Not ended yet.
-        outcomes: Of at least one run. Their mean is taken for a kind that has none among them.
+        outcomes: Of at least one run. For a kind that has none among them, what is expected of it
+            is scaled as it turned out for others; where nothing is, their mean is taken.
     """
     seconds: defaultdict[str, list[float]] = defaultdict(list)
     for run, outcome in outcomes.items():
         seconds[run.kind].append(outcome.seconds)
     known = [outcome.seconds for outcome in outcomes.values()]
-    return sum(fmean(seconds.get(run.kind) or known) for run in runs)
+    expected = {run: outcome.seconds for run, outcome in outcomes.items() if run.expected_s}
+    scale = sum(expected.values()) / sum(run.expected_s for run in expected) if expected else 0.0
+
+    def of(run: Run) -> float:
+        if run.kind in seconds:
+            return fmean(seconds[run.kind])
+        return scale * run.expected_s or fmean(known)
+
+    return sum(map(of, runs))
 
 
 def _execute(run: Run, needed: Mapping[Run, Outcome], threads: int) -> Outcome:

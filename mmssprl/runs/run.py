@@ -41,12 +41,14 @@ class Run(ABC):
         kind: Runs of one kind are taken to last equally long.
         folder: Of all files of the run.
         needs: Runs whose outcomes the work takes.
+        expected_s: What the work may take beside that of other runs; 0 where nothing is known.
     """
 
     name: str
     kind: str
     folder: Path
     needs: tuple["Run", ...] = ()
+    expected_s: float = 0.0
 
     @abstractmethod
     def work(self, needed: Sequence[Outcome], threads: int) -> dict[str, Any]:

@@ -120,6 +120,15 @@ def test_time_left_is_that_of_runs_of_the_same_kind(waiting, expected, add):
     assert seconds_left([of(kind) for kind in waiting], outcomes) == pytest.approx(expected)
 
 
+def test_what_is_expected_of_a_run_is_scaled_as_it_turned_out(add):
+    done = replace(add("a", 1), kind="a", expected_s=10.0)
+    waiting = replace(add("b", 2), kind="b", expected_s=30.0)
+    unknown = replace(add("c", 3), kind="c")
+    outcomes = {done: Outcome({}, 20.0)}
+    # 30 s twice, as 10 s became 20; of nothing is known but that a run took 20 s.
+    assert seconds_left([waiting, unknown], outcomes) == 60 + 20
+
+
 def test_a_damaged_result_costs_that_run_alone(add):
     damaged, whole = add("a", 1), add("b", 2)
     damaged.keep(Outcome({"sum": 1}, 1.0))

@@ -14,6 +14,10 @@ from ...registry import HOOKS
 from ..unwrap import unwrap
 
 
+class LossNotFiniteError(UserRuntimeError):
+    """A training that cannot go on."""
+
+
 @HOOKS.register_module()
 class PretrainRuntimeInfoHook(RuntimeInfoHook):
     """mmengine's RuntimeInfoHook without its wait for the device, once per loss and step.
@@ -81,7 +85,7 @@ def _require_finite(values: dict[str, Any], step: int) -> None:
     bad = {n: v for n, v in values.items() if "loss" in n and not math.isfinite(v)}
     terms = [name for name in bad if name != "loss"]  # 'loss' is their sum
     if bad:
-        raise UserRuntimeError(
+        raise LossNotFiniteError(
             f"every loss must be finite, but step {step} has "
             f"{', '.join(f'{name}={bad[name]}' for name in terms or bad)}; go on from a checkpoint "
             "before it (--resume CHECKPOINT) with a lower optim_wrapper.optimizer.lr, and with "

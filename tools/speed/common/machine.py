@@ -2,9 +2,7 @@
 
 import os
 import platform
-import subprocess
 from datetime import datetime, timezone
-from pathlib import Path
 
 import cv2
 import numba
@@ -14,9 +12,10 @@ import torch
 import torchvision
 from PIL import features
 
-from mmssprl.profiling.machine import cpu_info, processor, usable_cores
+from mmssprl.profiling.machine import cpu_info, processor, source_commit, usable_cores
 
 _RESULTS = "tools/speed/results"
+"""Results of an earlier run are no change of what is measured."""
 
 
 def machine() -> dict[str, str]:
@@ -27,7 +26,7 @@ def machine() -> dict[str, str]:
     others = (torchvision, cv2, numpy, numba)
     return {
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "commit": _commit(),
+        "commit": source_commit(excluded=_RESULTS),
         "cpu": f"{processor()} (family {info.get('cpu family', '?')}, "
         f"model {info.get('model', '?')})",
         "cores": str(usable_cores()),
@@ -39,20 +38,3 @@ def machine() -> dict[str, str]:
         + (" (turbo)" if features.check_feature("libjpeg_turbo") else ""),
         "others": ", ".join(f"{module.__name__} {module.__version__}" for module in others),
     }
-
-
-def _commit() -> str:
-    """Return the commit of this checkout, marked if its files differ from it."""
-    folder = Path(__file__).parent
-
-    def git(*arguments: str) -> str:
-        command = ["git", "-C", str(folder), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-    try:
-        commit = git("rev-parse", "--short", "HEAD")
-        # Results of an earlier run are no change of what is measured.
-        changed = git("status", "--porcelain", "--", ":/", f":(exclude,top){_RESULTS}")
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown (no git checkout)"
-    return f"{commit} with uncommitted changes" if changed else commit

@@ -1,0 +1,35 @@
+"""The backbone of the scenes configs trained on the labels of all images: a bound, no baseline.
+
+    python tools/train.py configs/baselines/supervised_resnet18_scenes.py
+
+For the row `supervised` of `compare`, which sets data and classes, at the size that it probes. The
+optimizer is that of ssprl_resnet18_scenes.py. Hardware: one CPU core.
+"""
+
+_base_ = ["../_base_/multi_label_small.py"]
+
+max_epochs = 24
+batch_size = 64
+base_lr = 4e-3
+image_px = 96
+data_root = "data/scenes/coco"
+
+model = dict(
+    frozen_backbone=False,
+    backbone=dict(zero_init_residual=True),
+    head=dict(num_classes=24),
+)
+train_pipeline = _base_.train_pipeline
+train_pipeline[1]["scale"] = image_px
+train_dataloader = dict(
+    batch_size=batch_size,
+    drop_last=True,
+    dataset=dict(data_root=data_root, pipeline=train_pipeline),
+)
+val_dataloader = val_cfg = val_evaluator = None
+test_dataloader = test_cfg = test_evaluator = None
+optim_wrapper = dict(
+    type="OptimWrapper", optimizer=dict(type="AdamW", lr=base_lr, weight_decay=1e-4)
+)
+train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=max_epochs)
+param_scheduler = [dict(type="CosineAnnealingLR", T_max=max_epochs, convert_to_iter_based=True)]

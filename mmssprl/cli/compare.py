@@ -1,0 +1,126 @@
+"""Compare pre-training methods side by side.
+
+Pre-train each method on the training images of a labelled folder, without their
+labels, over seeds, for equal epochs or equal time, and probe its frozen features.
+Everything else is equal for all methods: images and their order, first weights of
+the backbone, batch, schedule, probe. A command that was stopped goes on where it was;
+more methods and seeds may be added later to the same work dir.
+
+examples:
+  python -m mmssprl compare
+  python -m mmssprl compare --data photos --methods random swav-small ssprl --seeds 5
+  python -m mmssprl compare --data photos --methods all --seeds 3 --budget both --tune
+  python -m mmssprl compare --data photos --methods ablations --seeds 3 --dry-run
+
+Without --data, the images are scenes that are generated into the work dir.
+"""
+
+import argparse
+import os
+import shlex
+from pathlib import Path
+
+from ..compare.methods import BY_KEY, GROUPS
+from ..console import quiet_console
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add = parser.add_argument
+    add("--data", metavar="DIR", help="labelled folder in COCO or VOC layout (default: scenes)")
+    add(
+        "--methods",
+        nargs="+",
+        default=["random", "swav", "swav-small", "ssprl"],
+        metavar="NAME",
+        help=f"{', '.join(BY_KEY)}, or a group: {', '.join(GROUPS)} (default: %(default)s)",
+    )
+    add("--seeds", type=int, default=3, metavar="N", help="pre-trainings of each (default: 3)")
+    add(
+        "--budget",
+        choices=["epochs", "time", "both"],
+        default="both",
+        help="what is equal, a table each (default: %(default)s)",
+    )
+    add("--epochs", type=int, help="of SS-PRL (default: 24 for scenes, 20 for photos)")
+    add(
+        "--size",
+        choices=["scenes", "photos"],
+        help="of the configs (default: photos with --data, else scenes)",
+    )
+    add("--batch-size", type=int, default=64, help="images of a step (default: %(default)s)")
+    add(
+        "--reference",
+        default="ssprl",
+        metavar="NAME",
+        help="method that the others are compared with (default: %(default)s)",
+    )
+    add(
+        "--tune",
+        action="store_true",
+        help="choose each learning rate of x 1/3, 1, 3 on a fifth of the training images first",
+    )
+    add("--tuning-epochs", type=int, help="of SS-PRL while tuning (default: --epochs)")
+    add("--work-dir", help="default: work_dirs/compare_<size>")
+    add(
+        "--jobs",
+        type=int,
+        help="runs at a time, all on the first GPU if there is one (default: 1 with a GPU, else "
+        "one per core)",
+    )
+    add("--dry-run", action="store_true", help="only list the runs, and how long they take")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what is missing and report; 1 if a run failed."""
+    with quiet_console():
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
+    from mmengine.device import get_device
+
+    from ..compare.setting import Size
+    from ..compare.start import Comparison, Request
+    from ..errors import UserValueError
+
+    size: Size = args.size or ("photos" if args.data else "scenes")
+    on_gpu = get_device() != "cpu"
+    jobs = args.jobs
+    if jobs is None:
+        jobs = 1 if on_gpu else os.cpu_count() or 1
+    for name, value in (("jobs", jobs), ("batch-size", args.batch_size)):
+        if value < 1:
+            raise UserValueError(f"--{name} must be at least 1, but got {value}.")
+    request = Request(
+        work_dir=Path(args.work_dir or f"work_dirs/compare_{size}"),
+        words=args.methods,
+        reference=args.reference,
+        num_seeds=args.seeds,
+        budgets=("epochs", "time") if args.budget == "both" else (args.budget,),
+        data=args.data and Path(args.data),
+        size=size,
+        epochs=args.epochs,
+        batch_size=args.batch_size,
+        tune=args.tune,
+        tuning_epochs=args.tuning_epochs,
+        num_jobs=jobs,
+        threads=max(1, (os.cpu_count() or 1) // jobs) if on_gpu else 1,
+        command=_command(args),
+    )
+    comparison = Comparison(request)
+    if args.dry_run:
+        comparison.describe()
+        return 0
+    return int(comparison.run() > 0)
+
+
+def _command(args: argparse.Namespace) -> str:
+    words = ["python -m mmssprl compare"]
+    if args.data:
+        words += ["--data", shlex.quote(Path(args.data).name)]  # no folders of this machine
+    words += ["--methods", *args.methods, f"--seeds {args.seeds} --budget {args.budget}"]
+    for name in ("epochs", "size", "tuning_epochs"):
+        if getattr(args, name) is not None:
+            words.append(f"--{name.replace('_', '-')} {getattr(args, name)}")
+    return " ".join(words + (["--tune"] if args.tune else []))

@@ -1,0 +1,115 @@
+"""The rows of the comparison: what is trained, and by which shipped config."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from ..errors import UserFileNotFoundError, UserValueError
+from ..shipped import shipped
+
+
+@dataclass(frozen=True)
+class Method:
+    """One row of the tables.
+
+    Args:
+        key: In ``--methods``, in file names and in the CSV files.
+        title: As printed.
+        config: Shipped config below configs/, without ``_resnet18_SIZE.py``.
+        trains: Whether it is trained before the probe; if not, the backbone has random weights.
+        uses_labels: Whether it trains on labels: a bound, and no competitor.
+    """
+
+    key: str
+    title: str
+    config: str
+    trains: bool = True
+    uses_labels: bool = False
+
+    @property
+    def competes(self) -> bool:
+        """Whether "better" and "worse" are asked of it."""
+        return self.trains and not self.uses_labels
+
+    def config_file(self, size: str) -> Path:
+        """Return the config of a size, ``scenes`` or ``photos``.
+
+        Raises:
+            FileNotFoundError: The package has none.
+        """
+        return shipped(f"configs/{self.config}_resnet18_{size}.py")
+
+    def has_config(self, size: str) -> bool:
+        """Whether the package has a config of a size."""
+        try:
+            self.config_file(size)
+        except UserFileNotFoundError:
+            return False
+        return True
+
+
+RANDOM = Method("random", "random weights", "ssprl/ssprl", trains=False)
+SSPRL = Method("ssprl", "SS-PRL (paper)", "ssprl/ssprl")
+METHODS = (
+    RANDOM,
+    Method("supervised", "supervised", "baselines/supervised", uses_labels=True),
+    Method("mocov2", "MoCo v2", "baselines/mocov2"),
+    Method("byol", "BYOL", "baselines/byol"),
+    Method("densecl", "DenseCL", "baselines/densecl"),
+    Method("swav", "SwAV, no small views", "ssprl/ssprl-image-only"),
+    Method("swav-small", "SwAV, six small views", "ssprl/ssprl-image-only-small-views"),
+    SSPRL,
+    Method("ssprl-released", "SS-PRL (released)", "ssprl/ssprl-released"),
+    Method("ssprl-small", "SS-PRL, six small views", "ssprl/ssprl-small-views"),
+    Method("ssprl-sampled", "SS-PRL, sampled patches", "ssprl/ssprl-sampled"),
+    Method(
+        "ssprl-small-sampled",
+        "SS-PRL, six small views, sampled patches",
+        "ssprl/ssprl-small-views-sampled",
+    ),
+    Method("pyramid-only", "SS-PRL, pyramid terms only", "ssprl/ssprl-pyramid-only"),
+    Method("cross-only", "SS-PRL, cross terms only", "ssprl/ssprl-cross-only"),
+    Method("shared-prototypes", "SS-PRL, shared prototypes", "ssprl/ssprl-shared-prototypes"),
+)
+BY_KEY = {method.key: method for method in METHODS}
+GROUPS = {
+    "all": tuple(BY_KEY),
+    "ablations": ("random", "swav", "pyramid-only", "cross-only", "shared-prototypes", "ssprl"),
+}
+
+
+def choose_methods(words: Sequence[str], size: str) -> list[Method]:
+    """Return the methods that words name, in the order of the tables and each once.
+
+    Args:
+        words: Keys of methods, and names of groups; a group gives those of its methods that have
+            a config of the size.
+        size: ``scenes`` or ``photos``.
+
+    Raises:
+        ValueError: A word that is neither.
+        FileNotFoundError: A method that is named itself has no config of the size.
+    """
+    keys: set[str] = set()
+    for word in words:
+        if word in GROUPS:
+            keys.update(key for key in GROUPS[word] if BY_KEY[key].has_config(size))
+        else:
+            method_of(word).config_file(size)
+            keys.add(word)
+    return [method for method in METHODS if method.key in keys]
+
+
+def method_of(key: str) -> Method:
+    """Return the method of a key.
+
+    Raises:
+        ValueError: There is none; the message has the nearest name, or else all of them.
+    """
+    if key not in BY_KEY:
+        names = [*BY_KEY, *GROUPS]
+        near = get_close_matches(key.lower(), names, 1, cutoff=0.5)
+        remedy = f"did you mean {near[0]}?" if near else f"the names are {', '.join(names)}."
+        raise UserValueError(f"a method must be one of the comparison's, but got {key}; {remedy}")
+    return BY_KEY[key]

@@ -1,0 +1,125 @@
+"""How long a step of each method takes, measured in one go, and how much it computes.
+
+    python -m mmssprl.compare.pace FOLDER
+
+Started by ``PaceRun``; reads ``settings.json`` of the folder and writes ``measured.json`` there.
+The methods take turns, so that whatever slows the machine down for a while slows them all.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice, repeat
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from mmengine.device import get_device
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+from torch.utils.flop_counter import FlopCounterMode
+
+from ..engine.device_prefetcher import Prefetcher
+from ..engine.launch import prepare_train_config
+from ..engine.launch import run as launch
+from ..errors import message_for_user
+from ..outputs import write_whole
+from ..profiling.machine import describe_machine
+from .meter import clock
+from .training import MEASURED, SETTINGS
+
+_COUNTED = 1
+"""The step, from 0, whose floating-point operations are counted; it and those before it, which
+compile and allocate, are not timed."""
+
+
+class StepMeter(Hook):
+    """Ends a training after a few steps, and times them: from the end of one to that of the next.
+
+    So a step includes its data, wherever this process reads them, and all hooks.
+
+    Args:
+        num_steps: Steps that are timed.
+    """
+
+    priority = "LOWEST"
+
+    def __init__(self, num_steps: int) -> None:
+        self.num_steps = num_steps
+        self.seconds: list[float] = []
+        self.flops = 0
+        self._clock = clock()
+
+    def before_train(self, runner: Runner) -> None:
+        """Take only so many batches, once more from the first if an epoch has fewer."""
+        loop = runner.train_loop
+        loop.dataloader = _Some(loop.dataloader, self.num_steps + _COUNTED + 1)
+        self._step, self._last = 0, 0.0
+
+    def before_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
+        """Begin to count."""
+        if self._step == _COUNTED:
+            self._counter = FlopCounterMode(display=False)
+            self._counter.__enter__()
+
+    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
+        """Take the time."""
+        now = self._clock()
+        if self._step == _COUNTED:
+            self._counter.__exit__(None, None, None)
+            self.flops = self._counter.get_total_flops()
+        elif self._step > _COUNTED:
+            self.seconds.append(now - self._last)
+        self._step += 1
+        self._last = self._clock()
+
+    def after_train_epoch(self, runner: Runner) -> None:
+        """End."""
+        runner.train_loop.stop_training = True
+
+
+class _Some(Prefetcher):
+    """A loader that ends after ``num`` batches, and begins anew where it ends before."""
+
+    def __init__(self, loader: Any, num: int) -> None:
+        self.loader, self._num = loader, num
+
+    def __iter__(self) -> Iterator[Any]:
+        batches: Iterable[Any] = chain.from_iterable(repeat(self.loader))
+        return islice(batches, self._num)
+
+
+def measure(folder: Path) -> None:
+    """Measure what the settings in ``folder`` name: median seconds and operations of a step."""
+    settings = json.loads((folder / SETTINGS).read_text())
+    methods = settings["methods"]
+    seconds: dict[str, list[float]] = {key: [] for key in methods}
+    flops: dict[str, int] = {}
+    for _ in range(settings["rounds"]):
+        for key, method in methods.items():
+            with TemporaryDirectory(dir=folder) as work_dir:
+                options = {**method["options"], "default_hooks.checkpoint": None}
+                cfg = prepare_train_config(method["config"], work_dir=work_dir, cfg_options=options)
+                cfg.experiment_name = Path(work_dir).name  # mmengine's own ends in the second
+                meter = StepMeter(settings["steps"])
+                launch(cfg, "train", hooks=[meter])
+            seconds[key] += meter.seconds
+            flops[key] = meter.flops
+    measured = {
+        "seconds": {key: median(values) for key, values in seconds.items()},
+        "flops": flops,
+        "device": "CPU" if get_device() == "cpu" else "device",
+        "machine": describe_machine(get_device()),
+    }
+    write_whole(folder / MEASURED, json.dumps(measured, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    try:
+        measure(Path(sys.argv[1]))
+    except Exception as error:
+        text = message_for_user(error)
+        if text is None:
+            raise
+        sys.exit(text)

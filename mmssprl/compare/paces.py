@@ -1,0 +1,114 @@
+"""The measured paces of a work dir, and the epochs that they make equal time."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserValueError
+from .images import TrainingImages
+from .methods import BY_KEY, SSPRL, Method
+from .run import PaceRun, module_command
+from .setting import Setting, common_options, recipe_digest
+
+ROUNDS, STEPS = 3, 6
+"""Turns of each method, and steps timed in a turn."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What a step of a method takes.
+
+    Args:
+        seconds: Median, of this process on a CPU, else of the device.
+        reference_seconds: Of SS-PRL's steps, measured in turns with them.
+        flops: Floating-point operations of a step, forward and backward.
+        device: 'CPU' or 'device'.
+        machine: What it was measured on.
+    """
+
+    seconds: float
+    reference_seconds: float
+    flops: int
+    device: str
+    machine: str
+
+
+def plan_paces(
+    work_dir: Path, setting: Setting, methods: Sequence[Method], images: TrainingImages
+) -> PaceRun | None:
+    """Return the run that measures what ``read_paces`` does not find, beside SS-PRL; or None."""
+    known = read_paces(work_dir, setting)
+    missing = [method for method in methods if method.trains and method.key not in known]
+    if not missing:
+        return None
+    measured = {method.key: method for method in (SSPRL, *missing)}
+    free = (work_dir / "paces" / f"{number}" for number in range(len(known) + 1))
+    folder = next(path for path in free if not (path / "result.json").exists())
+    return PaceRun(
+        name=f"pace of {len(measured)} method(s)",
+        kind="pace",
+        folder=folder,
+        commands=(module_command("pace", folder),),
+        rounds=ROUNDS,
+        steps=STEPS,
+        methods={
+            key: {
+                "config": str(method.config_file(setting.size)),
+                "recipe": recipe_digest(setting, method),
+                "options": common_options(
+                    setting, method, images=images, epochs=setting.epochs, seed=0, lr_factor=1
+                ),
+            }
+            for key, method in measured.items()
+        },
+    )
+
+
+def read_paces(work_dir: Path, setting: Setting) -> dict[str, Pace]:
+    """Return the paces that were measured with today's configs, by method; the first of each."""
+    found: dict[str, Pace] = {}
+    for path in sorted(
+        work_dir.glob("paces/*/result.json"), key=lambda path: int(path.parent.name)
+    ):
+        content = json.loads(path.read_text())
+        recipes, values = content["settings"]["recipes"], content["values"]
+        if not _is_current(setting, SSPRL.key, recipes):
+            continue
+        for key, seconds in values["seconds"].items():
+            if _is_current(setting, key, recipes):
+                pace = Pace(
+                    seconds,
+                    values["seconds"][SSPRL.key],
+                    values["flops"][key],
+                    values["device"],
+                    values["machine"],
+                )
+                found.setdefault(key, pace)
+    return found
+
+
+def epochs_in_equal_time(epochs: int, pace: Pace, key: str) -> int:
+    """Return for how many epochs a method takes as long as SS-PRL for ``epochs``.
+
+    Raises:
+        ValueError: Less than one.
+    """
+    exact = epochs * pace.reference_seconds / pace.seconds
+    if round(exact) < 1:
+        raise UserValueError(
+            f"every method must get at least one epoch, but {epochs} epoch(s) of SS-PRL are "
+            f"{exact:.2f} of {key} in equal time; raise --epochs to "
+            f"{-(-pace.seconds // pace.reference_seconds):.0f}, or leave {key} out."
+        )
+    return round(exact)
+
+
+def _is_current(setting: Setting, key: str, recipes: dict[str, Any]) -> bool:
+    method = BY_KEY.get(key)
+    return (
+        method is not None
+        and method.has_config(setting.size)
+        and recipes[key] == recipe_digest(setting, method)
+    )

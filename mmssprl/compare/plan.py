@@ -1,0 +1,131 @@
+"""Which runs a comparison needs: methods, seeds and lengths, finally and while tuning."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from .images import Split, TrainingImages
+from .methods import Method
+from .paces import Pace, epochs_in_equal_time
+from .run import PretrainRun, module_command
+from .setting import Setting, common_options, recipe_digest
+
+Budget = Literal["epochs", "time"]
+BUDGETS: dict[Budget, str] = {"epochs": "Equal epochs", "time": "Equal time"}
+FACTORS = (1 / 3, 1.0, 3.0)
+"""Of each config's learning rate, which the tuning tries."""
+TUNING_SEEDS = (1000, 1001)
+"""Outside those of the final runs, which count from 0."""
+MAX_SEEDS = TUNING_SEEDS[0]
+OVERHEAD_S = 30.0
+"""Of a run: starting its process, and the probe. For the estimate before anything has run."""
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Makes the runs of one work dir.
+
+    Args:
+        work_dir: Folder of all runs.
+        setting: Of all runs.
+        paces: By method; at least of those that are planned for equal time.
+        images: That are trained on, by split.
+    """
+
+    work_dir: Path
+    setting: Setting
+    paces: Mapping[str, Pace]
+    images: Mapping[Split, TrainingImages]
+
+    def epochs(self, method: Method, budget: Budget, reference_epochs: int | None = None) -> int:
+        """Return the length of a method's runs.
+
+        Args:
+            method: 0 if it does not train.
+            budget: What is equal.
+            reference_epochs: Of SS-PRL; None takes the setting's.
+
+        Raises:
+            ValueError: Less than one epoch in equal time.
+        """
+        epochs = self.setting.epochs if reference_epochs is None else reference_epochs
+        if not method.trains:
+            return 0
+        if budget == "epochs":
+            return epochs
+        return epochs_in_equal_time(epochs, self.paces[method.key], method.key)
+
+    def final_runs(
+        self,
+        methods: Sequence[Method],
+        num_seeds: int,
+        budgets: Sequence[Budget],
+        factors: Mapping[str, float],
+    ) -> list[PretrainRun]:
+        """Return the runs of the tables, seed after seed, so that all methods grow together.
+
+        Args:
+            methods: Rows.
+            num_seeds: Of each.
+            budgets: Tables. A run that is of both is there once.
+            factors: Of the learning rates, by method; 1 where there is none.
+        """
+        found: dict[Path, PretrainRun] = {}
+        for seed in range(num_seeds):
+            for budget in budgets:
+                for method in methods:
+                    factor = factors.get(method.key, 1.0)
+                    run = self._run(method, self.epochs(method, budget), seed, factor, "test")
+                    found.setdefault(run.folder, run)
+        return list(found.values())
+
+    def tuning_runs(self, methods: Sequence[Method], reference_epochs: int) -> list[PretrainRun]:
+        """Return the runs that choose the learning rates, for equal time, all methods alike."""
+        return [
+            self._run(
+                method, self.epochs(method, "time", reference_epochs), seed, factor, "held-out"
+            )
+            for method in methods
+            if method.trains
+            for seed in TUNING_SEEDS
+            for factor in FACTORS
+        ]
+
+    def _run(
+        self, method: Method, epochs: int, seed: int, factor: float, split: Split
+    ) -> PretrainRun:
+        images = self.images[split]
+        pace = self.paces.get(method.key)
+        steps = epochs * (images.num_images // self.setting.batch_size)
+        if not method.trains:
+            factor = 1.0
+        parts = [method.key, f"{epochs}ep", f"lr{factor:.3g}", f"seed{seed}"]
+        folder = self.work_dir / ("runs" if split == "test" else "tuning") / "-".join(parts)
+        rate = "" if factor == 1 else f", lr x {factor:.3g}"
+        length = f", {epochs} epochs" if method.trains else ""
+        return PretrainRun(
+            name=f"{method.title}{length}{rate}, seed {seed}",
+            kind=f"{method.key} {epochs}",
+            folder=folder,
+            expected_s=OVERHEAD_S + steps * (pace.seconds if pace else 0.0),
+            commands=(module_command("training", folder),),
+            method=method,
+            seed=seed,
+            epochs=epochs,
+            lr_factor=factor,
+            split=split,
+            config=method.config_file(self.setting.size),
+            options=common_options(
+                self.setting, method, images=images, epochs=epochs, seed=seed, lr_factor=factor
+            )
+            if method.trains
+            else {},
+            common={
+                "data": str(self.setting.data),
+                "image_px": self.setting.image_px,
+                "probe_seeds": list(self.setting.probe_seeds),
+            },
+            digest=recipe_digest(self.setting, method),
+            images_digest=images.digest,
+        )

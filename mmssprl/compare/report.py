@@ -1,0 +1,193 @@
+"""The comparison as tables: for a terminal, as Markdown and as CSV."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from ..outputs import write_figure, write_whole
+from ..tables import csv_table, markdown_table
+from .methods import BY_KEY, RANDOM
+from .plan import BUDGETS, Budget, Planner
+from .results import Result, as_row, title_of
+from .statistics import Comparison, Estimate, compare_all, estimate
+
+_HEADS = (
+    *("pre-training", "epochs", "images seen", "TFLOP", "seconds", "peak MiB"),
+    *("seeds", "mAP %", "against {}", "p (Holm)", ""),
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a comparison has found so far.
+
+    Args:
+        planner: Of the work dir.
+        tables: Runs by method, for each budget.
+        reference: Key of the method that the others are compared with.
+        tuning: Runs of the tuning; empty without one.
+        factors: That it chose, by method.
+        foot: Lines on commit, machine, command and time.
+    """
+
+    planner: Planner
+    tables: Mapping[Budget, Mapping[str, Sequence[Result]]]
+    reference: str
+    tuning: Sequence[Result]
+    factors: Mapping[str, float]
+    foot: Sequence[str]
+
+    def text(self) -> str:
+        """Return all tables and what they mean, as Markdown."""
+        parts = []
+        for budget, runs in self.tables.items():
+            if runs:
+                parts += [f"### {BUDGETS[budget]}", self._table(runs)]
+        if self.tuning:
+            parts += ["### Learning rates", self._tuning_table()]
+        return "\n\n".join([*parts, *self._notes(), *self.foot])
+
+    def write(self, work_dir: Path) -> list[str]:
+        """Write the tables and the figure, and return the names of the files."""
+        from .figure import draw_comparison
+
+        files = {
+            "table.md": self.text() + "\n",
+            "results.csv": self._results_csv(),
+            "comparisons.csv": self._comparisons_csv(),
+        }
+        if self.tuning:
+            files["tuning.csv"] = self._tuning_csv()
+        for name, text in files.items():
+            write_whole(work_dir / name, text)
+        if any(key != RANDOM.key for runs in self.tables.values() for key in runs):
+            write_figure(work_dir / "compare.png", draw_comparison(self.tables, self.reference))
+            return [*files, "compare.png"]
+        return [*files]
+
+    def comparisons(self, runs: Mapping[str, Sequence[Result]]) -> dict[str, Comparison]:
+        """Compare the methods of one table with the reference, in percent."""
+        if self.reference not in runs:
+            return {}
+        scores = {key: {r.seed: 100 * r.mAP for r in own} for key, own in runs.items()}
+        competing = [key for key in scores if BY_KEY[key].competes]
+        return compare_all(scores, self.reference, competing)
+
+    def _table(self, runs: Mapping[str, Sequence[Result]]) -> str:
+        against = self.comparisons(runs)
+        rows = []
+        for key, own in runs.items():
+            trains = BY_KEY[key].trains
+            num_collapsed = sum(result.collapsed for result in own)
+            mark = f" ({num_collapsed} collapsed)" if num_collapsed else ""
+            found = against.get(key)
+            rows.append(
+                [
+                    title_of(key),
+                    str(own[0].epochs),
+                    f"{max(r.images for r in own):,}",
+                    self._tera(own) if trains else "",
+                    f"{fmean(r.seconds for r in own):.0f}" if trains else "",
+                    f"{max(r.peak_mib or 0 for r in own)}" if trains else "",
+                    str(len(own)),
+                    plus_minus(estimate([100 * r.mAP for r in own])) + mark,
+                    plus_minus(found.difference, "+.1f") if found else "",
+                    _p(found.adjusted_p) if found else "",
+                    found.verdict if found else "",
+                ]
+            )
+        heads = [head.format(title_of(self.reference)) for head in _HEADS]
+        return markdown_table(heads, rows)
+
+    def _tera(self, own: Sequence[Result]) -> str:
+        pace = self.planner.paces.get(own[0].method)
+        return f"{pace.flops * max(r.steps for r in own) / 1e12:.1f}" if pace else ""
+
+    def _notes(self) -> list[str]:
+        chances = [
+            r.chance_mAP for runs in self.tables.values() for own in runs.values() for r in own
+        ]
+        setting = self.planner.setting
+        device = next((pace.device for pace in self.planner.paces.values()), "CPU")
+        lines = [
+            f"mAP: linear probe of frozen features at {setting.image_px} px, mean over "
+            f"{len(setting.probe_seeds)} probe seeds inside each pre-training seed; "
+            "± and brackets: 95 % t-intervals over the pre-training seeds.",
+            "Differences are paired over equal seeds. better, worse: the interval excludes 0 also "
+            "at the level of its step of Holm's correction over the table's methods (p < 0.05).",
+            f"seconds: {device} time of the pre-training; TFLOP: counted on one step, forward and "
+            "backward, times the steps. collapsed: the embeddings' deviation is below 0.3 of that "
+            "on a sphere, the loss is at ln K, or it was not finite (scored as a constant).",
+        ]
+        if chances:
+            lines.append(f"A constant score has {100 * fmean(chances):.1f} % mAP.")
+        return ["\n".join(lines)]
+
+    def _results_csv(self) -> str:
+        return _csv(
+            {"budget": budget, **as_row(result, self.planner)}
+            for budget, runs in self.tables.items()
+            for own in runs.values()
+            for result in own
+        )
+
+    def _comparisons_csv(self) -> str:
+        heads = (
+            *("budget", "method", "reference", "num_seeds", "difference", "low", "high"),
+            *("p", "p_holm", "verdict"),
+        )
+        lines = []
+        for budget, runs in self.tables.items():
+            for key, found in self.comparisons(runs).items():
+                low, high = found.difference.interval or ("", "")
+                lines.append(
+                    [
+                        *(budget, key, self.reference, found.difference.n),
+                        *(found.difference.mean, low, high, found.p, found.adjusted_p),
+                        found.verdict,
+                    ]
+                )
+        return csv_table(heads, lines)
+
+    def _tuning_table(self) -> str:
+        factors = sorted({r.lr_factor for r in self.tuning})
+        rows = []
+        for key in dict.fromkeys(r.method for r in self.tuning):
+            cells = []
+            for factor in factors:
+                own = [r for r in self.tuning if r.method == key and r.lr_factor == factor]
+                scores = " / ".join(
+                    f"{100 * r.mAP:.1f}{' (collapsed)' if r.collapsed else ''}" for r in own
+                )
+                cells.append(f"**{scores}**" if own and self._is_chosen(own[0]) else scores)
+            rows.append([title_of(key), *cells])
+        heads = ["held-out mAP % per tuning seed", *(f"lr x {factor:.3g}" for factor in factors)]
+        return markdown_table(heads, rows)
+
+    def _tuning_csv(self) -> str:
+        return _csv(
+            {**as_row(result, self.planner), "chosen": self._is_chosen(result)}
+            for result in self.tuning
+        )
+
+    def _is_chosen(self, result: Result) -> bool:
+        return self.factors.get(result.method) == result.lr_factor
+
+
+def plus_minus(value: Estimate, form: str = ".1f") -> str:
+    """Return such as ``22.9 ± 1.5``, or the mean alone for one seed; ``form`` is the mean's."""
+    # Rounded first and added to 0.0: what prints as zero has no minus sign.
+    mean = f"{round(value.mean, 1) + 0.0:{form}}"
+    return mean if value.half_width is None else f"{mean} ± {value.half_width:.1f}"
+
+
+def _csv(lines: Iterable[Mapping[str, object]]) -> str:
+    rows = [*lines]
+    return csv_table([*rows[0]], [[*row.values()] for row in rows]) if rows else ""
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return ""
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"

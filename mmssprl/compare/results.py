@@ -1,0 +1,146 @@
+"""What complete runs have measured, as the tables take it."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserValueError
+from .methods import BY_KEY, METHODS, Method
+from .plan import FACTORS, TUNING_SEEDS, Budget, Planner
+from .setting import Setting, learning_rate, recipe_digest
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run.
+
+    Args:
+        method: Key.
+        seed: Of the pre-training.
+        epochs: Of the pre-training; 0 without one.
+        lr_factor: Of the config's learning rate.
+        mAP: In [0, 1], mean over the probe seeds.
+        chance_mAP: Of a constant score.
+        probes: mAP of each probe seed.
+        steps, images: Of the pre-training.
+        seconds: Of the pre-training: of the process on a CPU, else of the device.
+        peak_mib: Highest memory: resident on a CPU, else allocated on the device.
+        loss: Mean over the last epoch.
+        embedding_spread: ``meter.SPREAD`` over the last epoch, if the model logs it.
+        collapsed: See ``meter.has_collapsed``.
+        commit: Of this package's checkout.
+    """
+
+    method: str
+    seed: int
+    epochs: int
+    lr_factor: float
+    mAP: float  # noqa: N815
+    chance_mAP: float  # noqa: N815
+    probes: list[float] = field(default_factory=list)
+    steps: int = 0
+    images: int = 0
+    seconds: float = 0.0
+    peak_mib: int | None = None
+    loss: float | None = None
+    embedding_spread: float | None = None
+    collapsed: bool = False
+    commit: str = ""
+
+
+def read_results(folder: Path, setting: Setting) -> list[Result]:
+    """Return the complete runs below a folder that were made with today's configs.
+
+    In the order of the methods, then of epochs, factor and seed.
+    """
+    names = {each.name for each in fields(Result)}
+    digests: dict[str, str] = {}
+    found = []
+    for path in folder.glob("*/result.json"):
+        content = json.loads(path.read_text())
+        key = content["values"]["method"]
+        if key not in BY_KEY or not BY_KEY[key].has_config(setting.size):
+            continue
+        digest = digests.setdefault(key, recipe_digest(setting, BY_KEY[key]))
+        if content["settings"]["recipe"] == digest:
+            values = {k: v for k, v in content["values"].items() if k in names}
+            found.append(Result(**values))
+    keys = list(BY_KEY)
+    return sorted(found, key=lambda r: (keys.index(r.method), r.epochs, r.lr_factor, r.seed))
+
+
+def in_budget(
+    results: Iterable[Result], planner: Planner, budget: Budget, factors: Mapping[str, float]
+) -> dict[str, list[Result]]:
+    """Return the runs of one table, by method in the order of the tables.
+
+    Args:
+        results: Of all lengths.
+        planner: Knows the length of each method's runs.
+        budget: What is equal.
+        factors: Of the learning rates, by method; 1 where there is none.
+    """
+    table: dict[str, list[Result]] = {}
+    for result in results:
+        is_of_it = result.epochs == _length(planner, BY_KEY[result.method], budget)
+        if is_of_it and result.lr_factor == factors.get(result.method, 1.0):
+            table.setdefault(result.method, []).append(result)
+    return table
+
+
+def choose_factors(
+    results: Sequence[Result], planner: Planner, reference_epochs: int
+) -> dict[str, float]:
+    """Return the factor of the learning rate with the best mean mAP, by method.
+
+    Args:
+        results: Of the tuning.
+        planner: Knows the length of the tuning's runs.
+        reference_epochs: Epochs of SS-PRL in the tuning.
+
+    Returns:
+        Only methods with all seeds of all factors; of equal ones the factor nearest to 1.
+    """
+    chosen = {}
+    for method in filter(lambda method: method.trains, METHODS):
+        epochs = _length(planner, method, "time", reference_epochs)
+        own = [r for r in results if r.method == method.key and r.epochs == epochs]
+        scores = {
+            factor: [r.mAP for r in own if r.lr_factor == factor and r.seed in TUNING_SEEDS]
+            for factor in sorted(FACTORS, key=lambda factor: factor != 1)
+        }
+        if all(len(values) == len(TUNING_SEEDS) for values in scores.values()):
+            chosen[method.key] = max(scores, key=lambda factor: sum(scores[factor]))
+    return chosen
+
+
+def _length(
+    planner: Planner, method: Method, budget: Budget, reference_epochs: int | None = None
+) -> int | None:
+    """Return the length of a method's runs; None if they have no pace, or not one epoch."""
+    if budget == "time" and method.trains and method.key not in planner.paces:
+        return None
+    try:
+        return planner.epochs(method, budget, reference_epochs)
+    except UserValueError:
+        return None
+
+
+def title_of(key: str) -> str:
+    """Return a method's name in tables."""
+    return BY_KEY[key].title
+
+
+def as_row(result: Result, planner: Planner) -> dict[str, Any]:
+    """Return a result as a line of a CSV file, with its learning rate and counted operations."""
+    row = {each.name: getattr(result, each.name) for each in fields(Result)}
+    method, pace = BY_KEY[result.method], planner.paces.get(result.method)
+    return row | {
+        "probes": " ".join(f"{score:.6f}" for score in result.probes),
+        "lr": learning_rate(method, planner.setting.size, result.lr_factor)
+        if method.trains
+        else "",
+        "flops": pace.flops * result.steps if pace else "",
+    }

@@ -1,0 +1,170 @@
+"""What all runs of a comparison have in common, and the recipe that all methods get alike."""
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from mmengine.config import Config
+
+from ..errors import UserValueError
+from .images import TrainingImages
+from .methods import SSPRL, Method
+
+Size = Literal["scenes", "photos"]
+EPOCHS: dict[Size, int] = {"scenes": 24, "photos": 20}
+"""Of SS-PRL, unless told otherwise."""
+BATCH_SIZE = 64
+IMAGE_PX = 96
+"""Side of the centre crops that are probed."""
+PROBE_SEEDS = (0, 1, 2)
+"""Of the folds that choose the penalty; their scores are averaged inside one pre-training seed."""
+CHECKPOINTS = 10
+"""How often a run can be gone on with, about."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What must not differ between the runs of one work dir.
+
+    Args:
+        size: Of the shipped configs.
+        data: Folder of the images and their labels.
+        epochs: Of SS-PRL, >= 1.
+        batch_size: Images of a step.
+        image_px: Side of the crops that are probed.
+        probe_seeds: Of the probes of one run.
+    """
+
+    size: Size
+    data: Path
+    epochs: int
+    batch_size: int = BATCH_SIZE
+    image_px: int = IMAGE_PX
+    probe_seeds: tuple[int, ...] = PROBE_SEEDS
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON holds it."""
+        return {
+            "size": self.size,
+            "data": str(self.data),
+            "epochs": self.epochs,
+            "batch_size": self.batch_size,
+            "image_px": self.image_px,
+            "probe_seeds": list(self.probe_seeds),
+        }
+
+
+@functools.cache
+def config_of(method: Method, size: Size) -> Config:
+    """Return a method's config, as it was when this process asked for it first."""
+    return Config.fromfile(method.config_file(size))
+
+
+def learning_rate(method: Method, size: Size, factor: float) -> float:
+    """Return the highest learning rate of a run."""
+    return config_of(method, size).optim_wrapper.optimizer.lr * factor
+
+
+def schedule(epochs: int) -> list[dict[str, Any]]:
+    """Return the learning rate's: an epoch of linear warm-up, then a cosine to 0 at the end.
+
+    A run of a single epoch has the cosine alone.
+    """
+    warm_up = int(epochs > 1)
+    cosine = {
+        "type": "CosineAnnealingLR",
+        "begin": warm_up,
+        "end": epochs,
+        "T_max": epochs - warm_up,
+        "by_epoch": True,
+        "convert_to_iter_based": True,
+    }
+    if not warm_up:
+        return [cosine]
+    linear = {
+        "type": "LinearLR",
+        "start_factor": 0.01,
+        "begin": 0,
+        "end": warm_up,
+        "by_epoch": True,
+        "convert_to_iter_based": True,
+    }
+    return [linear, cosine]
+
+
+def common_options(
+    setting: Setting,
+    method: Method,
+    *,
+    images: TrainingImages,
+    epochs: int,
+    seed: int,
+    lr_factor: float,
+) -> dict[str, Any]:
+    """Return the ``cfg_options`` that every method trains with, the one place for them.
+
+    Args:
+        setting: Of the comparison.
+        method: What is trained.
+        images: That it is trained on.
+        epochs: Of this run.
+        seed: Of all randomness.
+        lr_factor: Of the config's learning rate.
+    """
+    cfg = config_of(method, setting.size)
+    options = {
+        "randomness.seed": seed,
+        "train_dataloader.batch_size": setting.batch_size,
+        "train_dataloader.drop_last": True,
+        "train_cfg.max_epochs": epochs,
+        "param_scheduler": schedule(epochs),
+        "optim_wrapper.optimizer.lr": learning_rate(method, setting.size, lr_factor),
+        "default_hooks.checkpoint.interval": max(1, epochs // CHECKPOINTS),
+        "default_hooks.checkpoint.max_keep_ckpts": 2,  # the older one until the new one is whole
+    }
+    if method.uses_labels:
+        pipeline = cfg.train_dataloader.dataset.pipeline
+        dataset = {**images.labelled, "pipeline": pipeline, "_delete_": True}
+        options["train_dataloader.dataset"] = dataset
+        options["model.head.num_classes"] = images.num_classes
+    else:
+        options["train_dataloader.dataset.data_root"] = str(setting.data)
+        options["train_dataloader.dataset.ann_file"] = str(images.list_file)
+    return options
+
+
+def recipe_digest(setting: Setting, method: Method) -> str:
+    """Return a SHA-256 of what the method's config says, but for what a run replaces."""
+    cfg = config_of(method, setting.size)
+    parts: dict[str, Any] = {"backbone": cfg.model.backbone}
+    if method.trains:
+        parts |= {key: cfg.get(key) for key in ("model", "optim_wrapper", "sync_bn")}
+        parts["pipeline"] = cfg.train_dataloader.dataset.get("pipeline")
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def check_backbones(setting: Setting, methods: list[Method]) -> None:
+    """Refuse methods whose configs train another backbone than SS-PRL's.
+
+    Raises:
+        ValueError: Names the first one and what differs.
+    """
+    expected = _backbone(SSPRL, setting)
+    for method in methods:
+        got = _backbone(method, setting)
+        keys = sorted({*expected, *got})
+        names = [key for key in keys if expected.get(key) != got.get(key)]
+        if names:
+            raise UserValueError(
+                f"all methods must train one backbone, but {', '.join(names)} of that of "
+                f"{method.key} is {[got.get(name) for name in names]} in place of "
+                f"{[expected.get(name) for name in names]}; correct its config."
+            )
+
+
+def _backbone(method: Method, setting: Setting) -> Mapping[str, Any]:
+    return config_of(method, setting.size).model.backbone.to_dict()

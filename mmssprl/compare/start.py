@@ -1,0 +1,238 @@
+"""The whole command: take the work dir, measure the paces, tune, run, and report."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from ..datasets.scenes.sample import generate_sample
+from ..errors import UserRuntimeError, UserValueError
+from ..profiling.machine import describe_machine, source_commit
+from ..runs.execute import execute_runs
+from ..runs.run import Outcome, Run
+from .images import Split, TrainingImages, list_images, read_images
+from .methods import choose_methods
+from .paces import plan_paces, read_paces
+from .plan import MAX_SEEDS, Budget, Planner
+from .report import Report
+from .results import choose_factors, in_budget, read_results
+from .run import PretrainRun
+from .setting import BATCH_SIZE, EPOCHS, Setting, Size, check_backbones
+from .work_dir import claim
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a call asks for: the options of the command.
+
+    Args:
+        work_dir: Folder of the comparison.
+        words: Methods and groups of them.
+        reference: Key of the method that the others are compared with; it is run, too.
+        num_seeds: Runs of each method.
+        budgets: Tables.
+        data: Labelled folder; None generates the scenes.
+        size: Of the shipped configs.
+        epochs: Of SS-PRL; None takes the size's.
+        batch_size: Images of a step.
+        tune: Whether the learning rates are chosen first.
+        tuning_epochs: Of SS-PRL while tuning; None takes ``epochs``.
+        num_jobs: Runs at a time.
+        threads: CPU threads of each.
+        command: As it was typed, for the foot of the tables.
+    """
+
+    work_dir: Path
+    words: Sequence[str]
+    reference: str
+    num_seeds: int
+    budgets: Sequence[Budget]
+    data: Path | None
+    size: Size
+    epochs: int | None = None
+    batch_size: int = BATCH_SIZE
+    tune: bool = False
+    tuning_epochs: int | None = None
+    num_jobs: int = 1
+    threads: int = 1
+    command: str = ""
+
+
+class Comparison:
+    """A comparison in its work dir, claimed and checked.
+
+    Args:
+        request: What is asked for.
+        log: Receives lines about the progress.
+
+    Raises:
+        ValueError, FileNotFoundError, FileExistsError: Anything of the request that does not fit,
+            before any training.
+    """
+
+    def __init__(self, request: Request, log: Callable[[str], object] = print) -> None:
+        self.request, self._log = request, log
+        self._start = time.perf_counter()
+        epochs = EPOCHS[request.size] if request.epochs is None else request.epochs
+        tuning_epochs = request.tuning_epochs
+        self.tuning_epochs = epochs if tuning_epochs is None else tuning_epochs
+        if not 1 <= request.num_seeds <= MAX_SEEDS:
+            raise UserValueError(
+                f"--seeds must be from 1 to {MAX_SEEDS}, beyond which the tuning's begin, but got "
+                f"{request.num_seeds}."
+            )
+        for name, value in (("epochs", epochs), ("tuning-epochs", self.tuning_epochs)):
+            if value < 1:
+                raise UserValueError(
+                    f"a budget must be at least one epoch, but --{name} is {value}."
+                )
+        self.methods = choose_methods([*request.words, request.reference], request.size)
+        data = None if request.data is None else request.data.resolve()
+        tuning = self.tuning_epochs if request.tune else None
+        common = {"size": request.size, "epochs": epochs, "batch_size": request.batch_size}
+        if data is not None:
+            read_images(data, "test")
+        claim(request.work_dir, {"data": data and str(data), **common, "tuning_epochs": tuning})
+        if data is None:
+            data = (generate_sample(request.work_dir, log) / "coco").resolve()
+        self.setting = Setting(request.size, data, epochs, request.batch_size)
+        check_backbones(self.setting, self.methods)
+        self.images = self._list_images()
+
+    @property
+    def planner(self) -> Planner:
+        """Of today's paces."""
+        paces = read_paces(self.request.work_dir, self.setting)
+        return Planner(self.request.work_dir, self.setting, paces, self.images)
+
+    @property
+    def factors(self) -> dict[str, float]:
+        """Of the learning rates, by method, as far as the tuning has come."""
+        if not self.request.tune:
+            return {}
+        results = read_results(self.request.work_dir / "tuning", self.setting)
+        return choose_factors(results, self.planner, self.tuning_epochs)
+
+    def run(self) -> int:
+        """Do what is missing, then report; return how many runs have failed.
+
+        Raises:
+            RuntimeError: The paces or the tuning, which the runs need, have failed.
+        """
+        pace = self._pace_run()
+        if pace:
+            self._log(f"{pace.name}, a few steps each in turns")
+            self._require(self._execute([pace]), "the paces")
+        planner = self.planner
+        for method in self.methods:  # a budget below one epoch is told before any training
+            [planner.epochs(method, budget) for budget in self.request.budgets]
+        if self.request.tune:
+            tuning = self.tuning_runs()
+            self._announce("tuning", tuning)
+            self._require(self._execute(tuning), "the learning rates")
+        runs = self.final_runs()
+        self._announce("runs", runs)
+        outcomes = self._execute(runs)
+        report = self.report()
+        files = report.write(self.request.work_dir)
+        self._log(f"\n{report.text()}\n")
+        self._log(f"all runs, tables, picture: {self.request.work_dir}/{{{','.join(files)}}}")
+        return sum(bool(outcome.reason) for outcome in outcomes)
+
+    def describe(self) -> None:
+        """Log what ``run`` would do, as far as the paces are known."""
+        if self._pace_run() and "time" in self.request.budgets:
+            self._log("equal time: unknown until the paces are measured, which the command does")
+            return
+        plans = {"runs": self.final_runs()}
+        if self.request.tune:
+            plans = {"tuning": self.tuning_runs(), **plans}
+        for name, runs in plans.items():
+            self._announce(name, runs)
+            for run in runs:
+                done = "complete" if is_kept(run) else f"{run.expected_s / 60:.1f} min"
+                self._log(f"  {run.name}: {done}")
+
+    def tuning_runs(self) -> list[PretrainRun]:
+        """Return the runs that choose the learning rates."""
+        return self.planner.tuning_runs(self.methods, self.tuning_epochs)
+
+    def final_runs(self) -> list[PretrainRun]:
+        """Return the runs of the tables."""
+        request = self.request
+        return self.planner.final_runs(
+            self.methods, request.num_seeds, request.budgets, self.factors
+        )
+
+    def report(self) -> Report:
+        """Return what all calls in this work dir have found, whatever this one asks for."""
+        work_dir, planner, factors = self.request.work_dir, self.planner, self.factors
+        results = read_results(work_dir / "runs", self.setting)
+        tuning = read_results(work_dir / "tuning", self.setting) if self.request.tune else []
+        return Report(
+            planner,
+            {b: in_budget(results, planner, b, factors) for b in self.request.budgets},
+            self.request.reference,
+            tuning,
+            factors,
+            self._foot(),
+        )
+
+    def _foot(self) -> list[str]:
+        machine = next((p.machine for p in self.planner.paces.values()), describe_machine("cpu"))
+        day = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+        return [
+            f"`{self.request.command}`, {machine}, commit {source_commit()}, {day}, "
+            f"{(time.perf_counter() - self._start) / 60:.0f} min of the last call."
+        ]
+
+    def _list_images(self) -> dict[Split, TrainingImages]:
+        splits: list[Split] = ["test", "held-out"] if self.request.tune else ["test"]
+        lists = {}
+        for split in splits:
+            folder = self.request.work_dir / "lists"
+            images = lists[split] = list_images(folder, self.setting.data, split)
+            if images.num_images < self.setting.batch_size:
+                raise UserValueError(
+                    f"a step needs {self.setting.batch_size} images, but {self.setting.data} has "
+                    f"{images.num_images} to train on; lower --batch-size or add images."
+                )
+        return lists
+
+    def _pace_run(self) -> Run | None:
+        images = self.images["test"]
+        return plan_paces(self.request.work_dir, self.setting, self.methods, images)
+
+    def _announce(self, name: str, runs: Sequence[PretrainRun]) -> None:
+        jobs = self.request.num_jobs
+        missing = [run for run in runs if not is_kept(run)]
+        seconds = sum(run.expected_s for run in missing) / jobs
+        redone = [run for run in missing if run.is_complete]
+        self._log(
+            f"{name}: {len(runs)}, {len(runs) - len(missing)} of them complete; the others take "
+            f"about {seconds / 60:.0f} min, {jobs} at a time"
+        )
+        if redone:
+            self._log(f"made with other settings, and done again: {len(redone)} of them")
+
+    def _execute(self, runs: Sequence[Run]) -> list[Outcome]:
+        def told(line: str) -> None:
+            self._log(line)
+            self.report().write(self.request.work_dir)
+
+        request = self.request
+        return execute_runs(runs, num_jobs=request.num_jobs, threads=request.threads, log=told)
+
+    def _require(self, outcomes: Sequence[Outcome], what: str) -> None:
+        reasons = [outcome.reason for outcome in outcomes if outcome.reason]
+        if reasons:
+            raise UserRuntimeError(
+                f"the runs need {what}, but {len(reasons)} run(s) have failed, the first with: "
+                f"{reasons[0]}; the same command does them again and keeps the others."
+            )
+
+
+def is_kept(run: PretrainRun) -> bool:
+    """Whether a run is complete, with the settings that it has now."""
+    return run.kept(run.settings([])) is not None

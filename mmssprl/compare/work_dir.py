@@ -1,0 +1,41 @@
+"""The folder of a comparison: taken once, gone on with by the same command."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserFileExistsError, UserValueError
+from ..outputs import write_whole
+
+MARKER = "compare.json"
+
+
+def claim(work_dir: Path, settings: Mapping[str, Any]) -> None:
+    """Take an unused folder, or go on in one of the same settings.
+
+    Args:
+        work_dir: What belongs to it is kept in its ``compare.json``.
+        settings: What must not change between calls, as JSON holds it.
+
+    Raises:
+        FileExistsError: The folder holds something else; nothing in it is touched.
+        ValueError: It was begun with other settings.
+    """
+    marker = work_dir / MARKER
+    if work_dir.exists() and any(work_dir.iterdir()):
+        if not marker.exists():
+            raise UserFileExistsError(
+                f"a comparison needs a folder of its own, but {work_dir} holds other files; give "
+                "another --work-dir."
+            )
+        before = json.loads(marker.read_text())
+        for key in {**before, **settings}:
+            if before.get(key) != settings.get(key):
+                raise UserValueError(
+                    f"all runs of a work dir must have the same {key}, but {work_dir} was begun "
+                    f"with {before.get(key)} and got {settings.get(key)}; give the former, or "
+                    "another --work-dir."
+                )
+    work_dir.mkdir(parents=True, exist_ok=True)
+    write_whole(marker, json.dumps(settings, indent=2) + "\n")

@@ -1,0 +1,57 @@
+import pytest
+
+from mmssprl.cli import main
+from mmssprl.compare import start
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Let the command do nothing but keep what it was asked for."""
+    requests = []
+
+    class Comparison:
+        failed = 0
+
+        def __init__(self, request):
+            requests.append(request)
+
+        def run(self):
+            return self.failed
+
+        def describe(self):
+            print("described")
+
+    monkeypatch.setattr(start, "Comparison", Comparison)
+    requests.append(Comparison)
+    return requests
+
+
+def test_options_become_a_request(asked, tmp_path):
+    arguments = ["--data", str(tmp_path), "--methods", "all", "--seeds", "5", "--budget", "time"]
+    assert main(["compare", *arguments, "--tune", "--jobs", "3"]) == 0
+    _, request = asked
+    assert (request.words, request.num_seeds, request.budgets) == (["all"], 5, ("time",))
+    assert (request.data, request.size, request.num_jobs) == (tmp_path, "photos", 3)
+    assert str(request.work_dir) == "work_dirs/compare_photos"
+    assert request.tune
+    assert request.command.startswith("python -m mmssprl compare --data")
+    assert str(tmp_path.parent) not in request.command
+
+
+def test_without_data_it_is_scenes_both_budgets_and_one_thread(asked, capsys):
+    assert main(["compare", "--dry-run", "--jobs", "1"]) == 0
+    _, request = asked
+    assert (request.data, request.size, request.threads) == (None, "scenes", 1)
+    assert request.budgets == ("epochs", "time")
+    assert capsys.readouterr().out == "described\n"
+
+
+def test_a_failed_run_is_the_exit_code(asked):
+    asked[0].failed = 2
+    assert main(["compare"]) == 1
+
+
+@pytest.mark.parametrize("option", ["--jobs", "--batch-size"])
+def test_numbers_below_one_are_refused(option, asked, capsys):
+    assert main(["compare", option, "0"]) == 2
+    assert f"{option} must be at least 1, but got 0." in capsys.readouterr().err

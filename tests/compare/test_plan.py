@@ -1,0 +1,156 @@
+"""Which runs are planned: their lengths, seeds and rates, finally and while tuning."""
+
+import re
+
+import pytest
+from probe_folders import write_coco
+from tiny_compare import pretend, request, rows
+
+from mmssprl.compare.methods import BY_KEY
+from mmssprl.compare.setting import common_options, schedule
+from mmssprl.compare.start import Comparison
+
+
+@pytest.fixture
+def compare(tmp_path):
+    data = write_coco(tmp_path)
+
+    def compare(**changes):
+        values = {"num_seeds": 1, "epochs": 6, **changes}
+        return Comparison(request(tmp_path / "work", data, **values), lambda line: None)
+
+    compare.work_dir = tmp_path / "work"
+    return compare
+
+
+def test_equal_time_follows_from_the_paces_and_seeds_come_one_after_the_other(compare, monkeypatch):
+    folders = pretend(monkeypatch, lambda run: 0.2)
+    compare(num_seeds=2, words=["random", "swav", "swav-small"]).run()
+    # 6 epochs of 0.4 s a step in 0.1 and 0.2 s; SS-PRL's run is of both tables.
+    names = ["random-0ep", "swav-6ep", "swav-small-6ep", "ssprl-6ep"]
+    names += ["swav-24ep", "swav-small-12ep"]
+    expected = [f"runs/{name}-lr1-seed{seed}" for seed in (0, 1) for name in names]
+    assert folders == ["paces/0", *expected]
+    # A method that comes later is measured beside SS-PRL, and what is known is not.
+    monkeypatch.setattr("mmssprl.compare.paces.ROUNDS", 5)
+    comparison = compare(words=["supervised"], budgets=("epochs",))
+    comparison.run()
+    assert folders[13:] == ["paces/1", "runs/supervised-6ep-lr1-seed0"]
+    assert set(comparison.planner.paces) == {"ssprl", "swav", "swav-small", "supervised"}
+
+
+def test_a_budget_below_one_epoch_is_refused_before_any_training(compare, monkeypatch):
+    folders = pretend(monkeypatch, lambda run: 0.2)
+    # 3 x 0.4 / 3.0 is 0.4 of an epoch.
+    with pytest.raises(ValueError, match=re.escape("3 epoch(s) of SS-PRL are 0.40 of supervised")):
+        compare(words=["supervised"], epochs=3).run()
+    assert folders == ["paces/0"]
+    for name in ("epochs", "tuning-epochs"):
+        with pytest.raises(ValueError, match=f"at least one epoch, but --{name} is 0"):
+            compare(**{name.replace("-", "_"): 0})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_seeds": 0}, "--seeds must be from 1 to 1000, .* but got 0"),
+        ({"num_seeds": 1001}, "--seeds must be from 1 to 1000, .* but got 1001"),
+        ({"words": ["swaw"]}, "got swaw; did you mean swav?"),
+        ({"reference": "ssprk"}, "got ssprk; did you mean ssprl?"),
+        ({"batch_size": 25}, "needs 25 images, but .* has 24 to train on"),
+        ({"batch_size": 20, "tune": True}, "needs 20 images, but .* has 19 to train on"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_any_training(changes, message, compare):
+    with pytest.raises(ValueError, match=message):
+        compare(**changes)
+
+
+def test_rates_are_tuned_alike_and_the_final_runs_take_the_best(compare, monkeypatch):
+    def score(run):
+        if run["split"] == "test":
+            return 0.5
+        best = {"swav": 3.0, "ssprl": 1.0}[run["method"]]
+        # The better of the two seeds alone would name another factor.
+        return 0.3 - 0.01 * abs(run["lr_factor"] - best) + 0.001 * (run["seed"] == 1000)
+
+    folders = pretend(monkeypatch, score)
+    comparison = compare(tune=True, tuning_epochs=2)
+    comparison.run()
+    tuning = [folder for folder in folders if folder.startswith("tuning/")]
+    assert tuning == [
+        f"tuning/{length}-lr{factor}-seed{seed}"
+        for length in ("swav-8ep", "ssprl-2ep")
+        for seed in (1000, 1001)
+        for factor in ("0.333", "1", "3")
+    ]
+    assert comparison.factors == {"swav": 3.0, "ssprl": 1.0}
+    final = [folder for folder in folders if folder.startswith("runs/")]
+    assert final == [
+        f"runs/{name}-seed0"
+        for name in ("random-0ep-lr1", "swav-6ep-lr3", "ssprl-6ep-lr1", "swav-24ep-lr3")
+    ]
+    assert folders == ["paces/0", *tuning, *final]
+    # Every value is published, those that were not chosen, too.
+    table = rows(compare.work_dir / "tuning.csv")
+    assert len(table) == 12
+    assert {(r["method"], float(r["lr_factor"])) for r in table if r["chosen"] == "True"} == {
+        *(("swav", 3.0), ("ssprl", 1.0))
+    }
+    assert {float(r["lr"]) for r in table} == {0.004 / 3, 0.004, 0.012}
+    assert "lr x 0.333" in (compare.work_dir / "table.md").read_text()
+    # Tuned and untuned runs are not mixed.
+    with pytest.raises(ValueError, match="the same tuning_epochs"):
+        compare()
+
+
+def test_a_tie_takes_the_configs_own_rate(compare, monkeypatch):
+    pretend(monkeypatch, lambda run: 0.2)
+    comparison = compare(tune=True, words=["swav"])
+    comparison.run()
+    assert comparison.factors == {"swav": 1.0, "ssprl": 1.0}
+
+
+def test_the_schedule_is_one_epoch_of_warm_up_and_a_cosine_to_the_end():
+    linear, cosine = schedule(10)
+    assert (linear["begin"], linear["end"]) == (0, 1)
+    assert (cosine["begin"], cosine["T_max"], cosine["end"]) == (1, 9, 10)
+    [cosine] = schedule(1)
+    assert (cosine["begin"], cosine["T_max"], cosine["end"]) == (0, 1, 1)
+
+
+def test_all_methods_get_the_same_options(compare):
+    comparison = compare()
+
+    def options(key):
+        return common_options(
+            comparison.setting,
+            BY_KEY[key],
+            images=comparison.images["test"],
+            epochs=5,
+            seed=3,
+            lr_factor=3.0,
+        )
+
+    expected = options("ssprl")
+    assert expected["randomness.seed"] == 3
+    assert expected["train_cfg.max_epochs"] == 5
+    assert expected["train_dataloader.batch_size"] == 8
+    assert expected["optim_wrapper.optimizer.lr"] == pytest.approx(0.012)
+    assert expected["param_scheduler"] == schedule(5)
+    assert options("swav") == options("swav-small") == expected
+    supervised = options("supervised")
+    data = supervised.pop("train_dataloader.dataset")
+    assert data["type"] == "CocoMultiLabel"
+    assert supervised.pop("model.head.num_classes") == 2
+    same = {k: v for k, v in expected.items() if not k.startswith("train_dataloader.dataset.")}
+    assert supervised == same
+
+
+def test_another_backbone_is_refused(compare, monkeypatch):
+    from mmssprl.compare import setting
+
+    backbones = {"ssprl": {"depth": 18}, "swav": {"depth": 50}, "random": {"depth": 18}}
+    monkeypatch.setattr(setting, "_backbone", lambda method, _: backbones[method.key])
+    with pytest.raises(ValueError, match=r"depth of that of swav is \[50\] in place of \[18\]"):
+        compare()

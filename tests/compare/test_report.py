@@ -1,0 +1,145 @@
+"""Tables, CSV files and picture of made-up results."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from matplotlib.collections import PathCollection
+
+from mmssprl.compare.figure import draw_comparison
+from mmssprl.compare.paces import Pace
+from mmssprl.compare.plan import Planner
+from mmssprl.compare.report import Report
+from mmssprl.compare.results import Result
+from mmssprl.compare.setting import Setting
+
+SCORES = {
+    "random": (0.16, 0.17, 0.165),
+    "swav": (0.25, 0.262, 0.271),
+    "swav-small": (0.21, 0.20, 0.225),
+    "ssprl": (0.20, 0.21, 0.22),
+}
+
+
+def result(key, seed, score, **changes):
+    epochs = 0 if key == "random" else 6
+    values = {
+        "method": key,
+        "seed": seed,
+        "epochs": epochs,
+        "lr_factor": 1.0,
+        "mAP": score,
+        "chance_mAP": 0.12,
+        "probes": [score] * 3,
+        "steps": 18 * epochs,
+        "images": 1152 * epochs,
+        "seconds": 60.4 + seed,
+        "peak_mib": 900 + seed,
+        "collapsed": key == "swav-small" and seed == 1,
+    }
+    return Result(**{**values, **changes})
+
+
+def runs(scores=SCORES):
+    return {
+        key: [result(key, seed, score) for seed, score in enumerate(values)]
+        for key, values in scores.items()
+    }
+
+
+@pytest.fixture
+def report():
+    paces = {key: Pace(0.3, 0.3, 10**10, "CPU", "a machine") for key in SCORES if key != "random"}
+    planner = Planner(Path("work"), Setting("scenes", Path("data"), 6), paces, {})
+    tuning = [
+        result(key, seed, 0.1 * factor, lr_factor=factor, collapsed=factor == 3.0)
+        for key in ("swav", "ssprl")
+        for factor in (1 / 3, 1.0, 3.0)
+        for seed in (1000, 1001)
+    ]
+    tables = {"epochs": runs(), "time": {}}
+    return Report(planner, tables, "ssprl", tuning, {"swav": 1.0, "ssprl": 1 / 3}, ["the foot"])
+
+
+def cells(text, title):
+    lines = [line for line in text.splitlines() if line.startswith(f"| {title}")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_table_by_hand(report):
+    text = report.text()
+    assert "### Equal time" not in text  # nothing has run for it
+    [random] = cells(text, "random weights")
+    # 16.5 +- t(0.975, 2) 0.5 / sqrt(3); against SS-PRL -4, -4, -5.5 with s = 0.866.
+    assert random[1:] == ["0", "0", "", "", "", "3", "16.5 ± 1.2", "-4.5 ± 2.2", "", ""]
+    swav, _ = cells(text, "SwAV, no small views")
+    # 10^10 x 108 steps.
+    assert swav[1:7] == ["6", "6,912", "1.1", "61", "902", "3"]
+    assert swav[7:] == ["26.1 ± 2.6", "+5.1 ± 0.2", "< 0.001", "better"]
+    [small] = cells(text, "SwAV, six small views")
+    assert small[7:] == ["21.2 ± 3.1 (1 collapsed)", "+0.2 ± 2.6", "0.808", ""]
+    ssprl, _ = cells(text, "SS-PRL (paper)")
+    assert ssprl[7:] == ["21.0 ± 2.5", "", "", ""]
+    assert "A constant score has 12.0 % mAP." in text
+    assert text.endswith("the foot")
+
+
+def test_every_rate_is_published_and_the_chosen_one_marked(report):
+    _, swav = cells(report.text(), "SwAV, no small views")
+    assert swav[1:] == ["3.3 / 3.3", "**10.0 / 10.0**", "30.0 (collapsed) / 30.0 (collapsed)"]
+    _, ssprl = cells(report.text(), "SS-PRL (paper)")
+    assert ssprl[1] == "**3.3 / 3.3**"
+
+
+def test_files_hold_every_run_and_comparison(report, tmp_path):
+    assert report.write(tmp_path) == [
+        *("table.md", "results.csv", "comparisons.csv", "tuning.csv", "compare.png")
+    ]
+    assert (tmp_path / "compare.png").stat().st_size > 10_000
+
+    def read(name):
+        return list(csv.DictReader(io.StringIO((tmp_path / name).read_text())))
+
+    results = read("results.csv")
+    assert [(row["method"], row["seed"]) for row in results[:4]] == [
+        *(("random", "0"), ("random", "1"), ("random", "2"), ("swav", "0"))
+    ]
+    assert len(results) == 12
+    assert (results[3]["flops"], results[3]["lr"]) == (str(108 * 10**10), "0.004")
+    assert results[0]["lr"] == ""
+    assert len(read("tuning.csv")) == 12
+    compared = {row["method"]: row for row in read("comparisons.csv")}
+    assert set(compared) == {"random", "swav", "swav-small"}
+    swav = compared["swav"]
+    assert float(swav["difference"]) == pytest.approx(5.1)
+    assert float(swav["low"]) > 0
+    assert float(swav["p_holm"]) == pytest.approx(2 * float(swav["p"]))
+    assert compared["random"]["p_holm"] == ""
+
+
+def test_one_seed_has_neither_interval_nor_verdict(report):
+    one = {key: values[:1] for key, values in runs().items()}
+    text = Report(report.planner, {"epochs": one}, "ssprl", [], {}, []).text()
+    [swav] = cells(text, "SwAV, no small views")
+    assert swav[6:] == ["1", "25.0", "+5.0", "", ""]
+
+
+def test_the_picture_has_a_dot_per_run_and_lines_for_random_weights_and_chance():
+    tables = {"epochs": runs(), "time": runs({key: SCORES[key] for key in ("swav", "ssprl")})}
+    figure = draw_comparison(tables, "ssprl")
+    first, second = figure.axes
+    names = [tick.get_text() for tick in first.get_yticklabels()]
+    assert names == ["SwAV, no small views", "SwAV, six small views", "SS-PRL (paper)"]
+
+    def dots(axes):
+        return [dot for dot in axes.collections if isinstance(dot, PathCollection)]
+
+    places = [round(float(dot.get_offsets()[0][0]), 1) for dot in dots(first)]
+    assert places == [25, 26.2, 27.1, 21, 20, 22.5, 20, 21, 22]
+    assert len(dots(second)) == 6
+    lines = {line.get_label(): line.get_xdata()[0] for line in first.lines}
+    assert lines["random weights"] == pytest.approx(16.5)
+    assert lines["chance"] == pytest.approx(12)
+    hollow = [dot for dot in dots(first) if not len(dot.get_facecolor())]
+    assert len(hollow) == 1

@@ -1,0 +1,27 @@
+import pytest
+
+from mmssprl.compare.work_dir import MARKER, claim
+
+SETTINGS = {"data": None, "size": "scenes", "epochs": 24}
+
+
+def test_a_folder_of_the_user_is_refused_and_left_as_it_was(tmp_path):
+    photo = tmp_path / "photo.jpg"
+    photo.write_bytes(b"mine")
+    with pytest.raises(FileExistsError, match="needs a folder of its own, but .* other files"):
+        claim(tmp_path, SETTINGS)
+    assert list(tmp_path.iterdir()) == [photo]
+
+
+def test_its_own_folder_is_taken_again_with_the_same_settings_alone(tmp_path):
+    folder = tmp_path / "new" / "compare"
+    claim(folder, SETTINGS)
+    (folder / "table.md").write_text("")
+    claim(folder, SETTINGS)
+    before = (folder / MARKER).read_text()
+    with pytest.raises(ValueError, match="the same epochs, but .* begun with 24 and got 12"):
+        claim(folder, {**SETTINGS, "epochs": 12})
+    with pytest.raises(ValueError, match="the same tuning_epochs, .* with None and got 8"):
+        claim(folder, {**SETTINGS, "tuning_epochs": 8})
+    assert (folder / MARKER).read_text() == before
+    assert (folder / "table.md").exists()

@@ -1,0 +1,100 @@
+"""A comparison of seconds: few images, short runs, and everything in this process."""
+
+import csv
+import json
+from pathlib import Path
+
+from default_scope import own_default_scope
+
+from mmssprl.compare import figure, paces, report, training
+from mmssprl.compare.pace import measure
+from mmssprl.compare.run import PaceRun
+from mmssprl.compare.start import Request
+from mmssprl.compare.training import MEASURED
+from mmssprl.outputs import write_whole
+from mmssprl.runs.commands import CommandRun
+
+MODULES = {
+    "mmssprl.compare.pace": measure,
+    "mmssprl.compare.training": training.train_and_probe,
+}
+
+
+def stay_in_process(monkeypatch):
+    """Let runs do their work in this process, and measure short paces; returns their folders."""
+    folders = []
+
+    def work(run, needed, threads):
+        [(_, _, module, folder)] = run.commands
+        folders.append(Path(folder).name)
+        with own_default_scope():
+            MODULES[module](Path(folder))
+        return {}
+
+    monkeypatch.setattr(CommandRun, "work", work)
+    draw_nothing(monkeypatch)
+    monkeypatch.setattr(paces, "ROUNDS", 1)
+    monkeypatch.setattr(paces, "STEPS", 1)
+    return folders
+
+
+def rows(path):
+    """Read a CSV file."""
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def request(work_dir, data, **changes):
+    values = {
+        "work_dir": work_dir,
+        "words": ["random", "swav"],
+        "reference": "ssprl",
+        "num_seeds": 2,
+        "budgets": ("epochs", "time"),
+        "data": data,
+        "size": "scenes",
+        "epochs": 1,
+        "batch_size": 8,
+        "command": "python -m mmssprl compare",
+    }
+    return Request(**{**values, **changes})
+
+
+def draw_nothing(monkeypatch):
+    """Leave the picture empty, which is drawn after each run."""
+    monkeypatch.setattr(report, "write_figure", lambda path, figure: path.touch())
+    monkeypatch.setattr(figure, "draw_comparison", lambda *args: None)
+
+
+def pretend(monkeypatch, score):
+    """Let runs measure nothing: steps take as long as ``STEP_SECONDS`` says; returns folders.
+
+    Args:
+        monkeypatch: pytest's.
+        score: Returns the mAP of a run's settings.
+    """
+    draw_nothing(monkeypatch)
+    folders = []
+
+    def work(run, needed, threads):
+        folders.append(f"{run.folder.parent.name}/{run.folder.name}")
+        if isinstance(run, PaceRun):
+            values = {
+                "seconds": {key: STEP_SECONDS[key] for key in run.methods},
+                "flops": {key: 10**9 for key in run.methods},
+                "device": "CPU",
+                "machine": "a machine",
+            }
+        else:
+            described = run.described()
+            values = {"mAP": score(described), "chance_mAP": 0.1, "probes": [0.1, 0.2, 0.3]}
+            if run.method.trains:
+                values |= {"steps": 3 * run.epochs, "images": 24 * run.epochs, "seconds": 1.0}
+        write_whole(run.folder / MEASURED, json.dumps(values))
+        return {}
+
+    monkeypatch.setattr(CommandRun, "work", work)
+    return folders
+
+
+STEP_SECONDS = {"ssprl": 0.4, "swav": 0.1, "swav-small": 0.2, "supervised": 3.0}
