@@ -1,15 +1,16 @@
 """The rows of the comparison: what is trained, and by which shipped config."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
-from ..errors import UserFileNotFoundError, UserValueError
+from ..errors import UserValueError
 from ..shipped import shipped
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Method:
     """One row of the tables.
 
@@ -19,6 +20,9 @@ class Method:
         config: Shipped config below configs/, without ``_resnet18_SIZE.py``.
         trains: Whether it is trained before the probe; if not, the backbone has random weights.
         uses_labels: Whether it trains on labels: a bound, and no competitor.
+        momentum: Field of the config for the momentum of a network that averages another one, and
+            the greatest value that is published; None if the method has no such network.
+        options: Values that replace the config's.
     """
 
     key: str
@@ -26,6 +30,8 @@ class Method:
     config: str
     trains: bool = True
     uses_labels: bool = False
+    momentum: tuple[str, float] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def competes(self) -> bool:
@@ -33,30 +39,26 @@ class Method:
         return self.trains and not self.uses_labels
 
     def config_file(self, size: str) -> Path:
-        """Return the config of a size, ``scenes`` or ``photos``.
-
-        Raises:
-            FileNotFoundError: The package has none.
-        """
+        """Return the config of a size, ``scenes`` or ``photos``."""
         return shipped(f"configs/{self.config}_resnet18_{size}.py")
 
-    def has_config(self, size: str) -> bool:
-        """Whether the package has a config of a size."""
-        try:
-            self.config_file(size)
-        except UserFileNotFoundError:
-            return False
-        return True
 
-
+_KEYS = ("model.momentum", 0.999)
 RANDOM = Method("random", "random weights", "ssprl/ssprl", trains=False)
 SSPRL = Method("ssprl", "SS-PRL (paper)", "ssprl/ssprl")
 METHODS = (
     RANDOM,
     Method("supervised", "supervised", "baselines/supervised", uses_labels=True),
-    Method("mocov2", "MoCo v2", "baselines/mocov2"),
-    Method("byol", "BYOL", "baselines/byol"),
-    Method("densecl", "DenseCL", "baselines/densecl"),
+    Method("mocov2", "MoCo v2", "baselines/mocov2", momentum=_KEYS),
+    Method(
+        "mocov2-symmetric",
+        "MoCo v2, both directions",
+        "baselines/mocov2",
+        momentum=_KEYS,
+        options={"model.symmetric": True},
+    ),
+    Method("byol", "BYOL", "baselines/byol", momentum=("model.base_momentum", 0.996)),
+    Method("densecl", "DenseCL", "baselines/densecl", momentum=_KEYS),
     Method("swav", "SwAV, no small views", "ssprl/ssprl-image-only"),
     Method("swav-small", "SwAV, six small views", "ssprl/ssprl-image-only-small-views"),
     SSPRL,
@@ -79,25 +81,18 @@ GROUPS = {
 }
 
 
-def choose_methods(words: Sequence[str], size: str) -> list[Method]:
+def choose_methods(words: Sequence[str]) -> list[Method]:
     """Return the methods that words name, in the order of the tables and each once.
 
     Args:
-        words: Keys of methods, and names of groups; a group gives those of its methods that have
-            a config of the size.
-        size: ``scenes`` or ``photos``.
+        words: Keys of methods, and names of groups.
 
     Raises:
         ValueError: A word that is neither.
-        FileNotFoundError: A method that is named itself has no config of the size.
     """
     keys: set[str] = set()
     for word in words:
-        if word in GROUPS:
-            keys.update(key for key in GROUPS[word] if BY_KEY[key].has_config(size))
-        else:
-            method_of(word).config_file(size)
-            keys.add(word)
+        keys.update(GROUPS[word] if word in GROUPS else [method_of(word).key])
     return [method for method in METHODS if method.key in keys]
 
 

@@ -107,8 +107,4 @@ def epochs_in_equal_time(epochs: int, pace: Pace, key: str) -> int:
 
 def _is_current(setting: Setting, key: str, recipes: dict[str, Any]) -> bool:
     method = BY_KEY.get(key)
-    return (
-        method is not None
-        and method.has_config(setting.size)
-        and recipes[key] == recipe_digest(setting, method)
-    )
+    return method is not None and recipes[key] == recipe_digest(setting, method)

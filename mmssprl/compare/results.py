@@ -61,7 +61,7 @@ def read_results(folder: Path, setting: Setting) -> list[Result]:
     for path in folder.glob("*/result.json"):
         content = json.loads(path.read_text())
         key = content["values"]["method"]
-        if key not in BY_KEY or not BY_KEY[key].has_config(setting.size):
+        if key not in BY_KEY:
             continue
         digest = digests.setdefault(key, recipe_digest(setting, BY_KEY[key]))
         if content["settings"]["recipe"] == digest:

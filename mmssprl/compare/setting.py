@@ -11,6 +11,7 @@ from typing import Any, Literal
 from mmengine.config import Config
 
 from ..errors import UserValueError
+from ..pretraining.methods.momentum import momentum_for
 from .images import TrainingImages
 from .methods import SSPRL, Method
 
@@ -126,6 +127,14 @@ def common_options(
         "default_hooks.checkpoint.interval": max(1, epochs // CHECKPOINTS),
         "default_hooks.checkpoint.max_keep_ckpts": 2,  # the older one until the new one is whole
     }
+    options |= method.options
+    if method.momentum:
+        name, published = method.momentum
+        num_steps = epochs * (images.num_images // setting.batch_size)
+        options[name], _ = momentum_for(num_steps, published)
+    if "queue_length" in cfg.model:
+        # In a longer queue an image would often be its own negative.
+        options["model.queue_length"] = min(cfg.model.queue_length, images.num_images // 2)
     if method.uses_labels:
         pipeline = cfg.train_dataloader.dataset.pipeline
         dataset = {**images.labelled, "pipeline": pipeline, "_delete_": True}

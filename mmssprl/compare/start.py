@@ -87,7 +87,7 @@ class Comparison:
                 raise UserValueError(
                     f"a budget must be at least one epoch, but --{name} is {value}."
                 )
-        self.methods = choose_methods([*request.words, request.reference], request.size)
+        self.methods = choose_methods([*request.words, request.reference])
         data = None if request.data is None else request.data.resolve()
         tuning = self.tuning_epochs if request.tune else None
         common = {"size": request.size, "epochs": epochs, "batch_size": request.batch_size}

@@ -139,6 +139,19 @@ def test_all_methods_get_the_same_options(compare):
     assert expected["optim_wrapper.optimizer.lr"] == pytest.approx(0.012)
     assert expected["param_scheduler"] == schedule(5)
     assert options("swav") == options("swav-small") == expected
+    # 5 epochs of the images in batches of 8; the average is over 7 % of the steps.
+    num_images = comparison.images["test"].num_images
+    steps = 5 * (num_images // 8)
+    rate = expected["optim_wrapper.optimizer.lr"] / 2
+    moco = expected | {
+        "optim_wrapper.optimizer.lr": pytest.approx(rate),
+        "model.momentum": pytest.approx(max(0, 1 - 1 / (0.07 * steps)), abs=1e-4),
+        "model.queue_length": num_images // 2,
+    }
+    assert options("mocov2") == moco
+    assert options("mocov2-symmetric") == moco | {"model.symmetric": True}
+    byol = options("byol")
+    assert byol["model.base_momentum"] == moco["model.momentum"]
     supervised = options("supervised")
     data = supervised.pop("train_dataloader.dataset")
     assert data["type"] == "CocoMultiLabel"
