@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from ..benchmark.paper_numbers import ABLATIONS
 from ..outputs import write_figure, write_whole
 from ..tables import csv_table, markdown_table
 from .methods import BY_KEY, RANDOM
@@ -16,6 +17,8 @@ _HEADS = (
     *("pre-training", "epochs", "images seen", "TFLOP", "seconds", "peak MiB"),
     *("seeds", "mAP %", "against {}", "p (Holm)", ""),
 )
+_ONLY_ABLATIONS = ABLATIONS.keys() - {"ssprl", "swav"}
+"""Rows that nobody asks for who does not compare ablations."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class Report:
                 parts += [f"### {BUDGETS[budget]}", self._table(runs)]
         if self.tuning:
             parts += ["### Learning rates", self._tuning_table()]
+        if any(key in runs for runs in self.tables.values() for key in _ONLY_ABLATIONS):
+            parts += ["### Table 4 of the paper, not comparable", _paper_ablations()]
         return "\n\n".join([*parts, *self._notes(), *self.foot])
 
     def write(self, work_dir: Path) -> list[str]:
@@ -173,6 +178,11 @@ class Report:
 
     def _is_chosen(self, result: Result) -> bool:
         return self.factors.get(result.method) == result.lr_factor
+
+
+def _paper_ablations() -> str:
+    heads = ["pre-training (COCO, ResNet-50)", "linear VOC07 mAP %"]
+    return markdown_table(heads, [[title_of(key), str(mAP)] for key, mAP in ABLATIONS.items()])
 
 
 def plus_minus(value: Estimate, form: str = ".1f") -> str:

@@ -118,6 +118,21 @@ def test_files_hold_every_run_and_comparison(report, tmp_path):
     assert compared["random"]["p_holm"] == ""
 
 
+def test_ablations_stand_beside_the_paper_s_table_4(report):
+    assert "Table 4" not in report.text()
+    report.tables["epochs"]["cross-only"] = [result("cross-only", 0, 0.2)]
+    text = report.text()
+    _, table = text.split("### Table 4 of the paper, not comparable\n\n")
+    lines = [line.split("|")[1:3] for line in table.splitlines()[2:7]]
+    assert [(name.strip(), mAP.strip()) for name, mAP in lines] == [
+        ("SwAV, no small views", "79.2"),
+        ("SS-PRL, shared prototypes", "79.4"),
+        ("SS-PRL, pyramid terms only", "79.5"),
+        ("SS-PRL, cross terms only", "79.8"),
+        ("SS-PRL (paper)", "80.5"),
+    ]
+
+
 def test_one_seed_has_neither_interval_nor_verdict(report):
     one = {key: values[:1] for key, values in runs().items()}
     text = Report(report.planner, {"epochs": one}, "ssprl", [], {}, []).text()
