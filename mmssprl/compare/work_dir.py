@@ -1,6 +1,7 @@
 """The folder of a comparison: taken once, gone on with by the same command."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ MARKER = "compare.json"
 
 def claim(work_dir: Path, settings: Mapping[str, Any]) -> None:
     """Take an unused folder, or go on in one of the same settings.
+
+    One in which nothing has been trained yet takes other settings: a first call that was refused
+    must not stand in the way of the one that corrects it.
 
     Args:
         work_dir: What belongs to it is kept in its ``compare.json``.
@@ -30,6 +34,10 @@ def claim(work_dir: Path, settings: Mapping[str, Any]) -> None:
                 "another --work-dir."
             )
         before = json.loads(marker.read_text())
+        has_runs = any(work_dir.glob("runs/*")) or any(work_dir.glob("tuning/*"))
+        if before != settings and not has_runs:
+            shutil.rmtree(work_dir / "paces", ignore_errors=True)  # of other data or another batch
+            before = settings
         for key in {**before, **settings}:
             if before.get(key) != settings.get(key):
                 raise UserValueError(
