@@ -88,7 +88,7 @@ class Report:
                     str(own[0].epochs),
                     f"{max(r.images for r in own):,}",
                     self._tera(own) if trains else "",
-                    f"{fmean(r.seconds for r in own):.0f}" if trains else "",
+                    _seconds(own) if trains else "",
                     f"{max(r.peak_mib or 0 for r in own)}" if trains else "",
                     str(len(own)),
                     plus_minus(estimate([100 * r.mAP for r in own])) + mark,
@@ -185,6 +185,12 @@ def plus_minus(value: Estimate, form: str = ".1f") -> str:
 def _csv(lines: Iterable[Mapping[str, object]]) -> str:
     rows = [*lines]
     return csv_table([*rows[0]], [[*row.values()] for row in rows]) if rows else ""
+
+
+def _seconds(own: Sequence[Result]) -> str:
+    """Return the mean over the runs that came to their end: of the others none are known."""
+    measured = [result.seconds for result in own if result.steps]
+    return f"{fmean(measured):.0f}" if measured else ""
 
 
 def _p(value: float | None) -> str:
