@@ -47,17 +47,6 @@ class Setting:
     image_px: int = IMAGE_PX
     probe_seeds: tuple[int, ...] = PROBE_SEEDS
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
-        return {
-            "size": self.size,
-            "data": str(self.data),
-            "epochs": self.epochs,
-            "batch_size": self.batch_size,
-            "image_px": self.image_px,
-            "probe_seeds": list(self.probe_seeds),
-        }
-
 
 @functools.cache
 def config_of(method: Method, size: Size) -> Config:
