@@ -18,7 +18,7 @@ from .plan import MAX_SEEDS, Budget, Planner
 from .report import Report
 from .results import Result, choose_factors, in_budget, read_results
 from .run import PretrainRun
-from .setting import BATCH_SIZE, EPOCHS, Setting, Size, check_backbones
+from .setting import BATCH_SIZE, EPOCHS, Setting, Size, check_backbones, check_batch
 from .work_dir import claim
 
 
@@ -201,6 +201,7 @@ class Comparison:
                     f"a step needs {self.setting.batch_size} images, but {self.setting.data} has "
                     f"{images.num_images} to train on; lower --batch-size or add images."
                 )
+            check_batch(self.setting, self.methods, images)
         return lists
 
     def _pace_run(self) -> Run | None:
