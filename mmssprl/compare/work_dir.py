@@ -10,6 +10,8 @@ from ..errors import UserFileExistsError, UserValueError
 from ..outputs import write_whole
 
 MARKER = "compare.json"
+_OF_PACES = ("data", "batch_size")
+"""Settings that a measured pace depends on, beside the config that it names."""
 
 
 def claim(work_dir: Path, settings: Mapping[str, Any]) -> None:
@@ -35,8 +37,9 @@ def claim(work_dir: Path, settings: Mapping[str, Any]) -> None:
             )
         before = json.loads(marker.read_text())
         has_runs = any(work_dir.glob("runs/*")) or any(work_dir.glob("tuning/*"))
-        if before != settings and not has_runs:
-            shutil.rmtree(work_dir / "paces", ignore_errors=True)  # of other data or another batch
+        if not has_runs:
+            if any(before.get(key) != settings.get(key) for key in _OF_PACES):
+                shutil.rmtree(work_dir / "paces", ignore_errors=True)
             before = settings
         for key in {**before, **settings}:
             if before.get(key) != settings.get(key):

@@ -31,10 +31,10 @@ def test_its_own_folder_is_taken_again_with_the_same_settings_alone(tmp_path):
 def test_other_settings_are_taken_until_something_is_trained(tmp_path):
     claim(tmp_path, SETTINGS)
     (tmp_path / "paces" / "0").mkdir(parents=True)
-    claim(tmp_path, SETTINGS)
-    assert (tmp_path / "paces" / "0").exists()
     claim(tmp_path, {**SETTINGS, "epochs": 12})
+    assert (tmp_path / "paces" / "0").exists()
+    claim(tmp_path, {**SETTINGS, "epochs": 12, "batch_size": 32})
     assert not (tmp_path / "paces").exists()
     (tmp_path / "tuning" / "swav-8ep").mkdir(parents=True)
     with pytest.raises(ValueError, match="the same epochs, but .* begun with 12 and got 24"):
-        claim(tmp_path, SETTINGS)
+        claim(tmp_path, {**SETTINGS, "batch_size": 32})
