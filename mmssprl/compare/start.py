@@ -141,9 +141,8 @@ class Comparison:
 
     def describe(self) -> None:
         """Log what ``run`` would do, as far as the paces are known."""
-        # The tuning is for equal time, too.
-        if self._pace_run() and (self.request.tune or "time" in self.request.budgets):
-            self._log("equal time: unknown until the paces are measured, which the command does")
+        if self._pace_run():
+            self._log("time of the runs: unknown until the paces are measured, as the command does")
             return
         plans = {"runs": self.final_runs()}
         if self.request.tune:

@@ -26,7 +26,7 @@ def claim(work_dir: Path, settings: Mapping[str, Any]) -> None:
 
     Raises:
         FileExistsError: The folder holds something else; nothing in it is touched.
-        ValueError: It was begun with other settings.
+        ValueError: It was begun with other settings, or its ``compare.json`` is damaged.
     """
     marker = work_dir / MARKER
     if work_dir.exists() and any(work_dir.iterdir()):
@@ -35,7 +35,13 @@ def claim(work_dir: Path, settings: Mapping[str, Any]) -> None:
                 f"a comparison needs a folder of its own, but {work_dir} holds other files; give "
                 "another --work-dir."
             )
-        before = json.loads(marker.read_text())
+        try:
+            before = json.loads(marker.read_text())
+        except ValueError as error:
+            raise UserValueError(
+                f"{marker} must be JSON, but is damaged ({error}); write it as in another work dir "
+                "of the same settings, or give another --work-dir."
+            ) from None
         has_runs = any(work_dir.glob("runs/*")) or any(work_dir.glob("tuning/*"))
         if not has_runs:
             if any(before.get(key) != settings.get(key) for key in _OF_PACES):

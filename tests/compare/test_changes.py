@@ -73,11 +73,12 @@ def test_a_damaged_result_is_named(calls):
     assert calls("swav") == ["runs/swav-6ep-lr1-seed0"]
 
 
-def test_a_dry_run_of_a_tuning_waits_for_the_paces(calls):
+@pytest.mark.parametrize("tune", [False, True])
+def test_a_dry_run_tells_no_time_before_the_paces(tune, calls):
     lines = []
-    values = {"tune": True, "budgets": ("epochs",), "words": ["swav"]}
+    values = {"tune": tune, "budgets": ("epochs",), "words": ["swav"]}
     Comparison(request(calls.work_dir, calls.data, **values), lines.append).describe()
-    assert lines == ["equal time: unknown until the paces are measured, which the command does"]
+    assert lines == ["time of the runs: unknown until the paces are measured, as the command does"]
 
 
 def test_a_tuning_below_one_epoch_names_its_own_option(calls):

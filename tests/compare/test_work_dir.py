@@ -28,6 +28,12 @@ def test_its_own_folder_is_taken_again_with_the_same_settings_alone(tmp_path):
     assert (folder / "table.md").exists()
 
 
+def test_a_damaged_marker_is_named(tmp_path):
+    (tmp_path / MARKER).write_text('{"data": ')
+    with pytest.raises(ValueError, match=f"{MARKER} must be JSON, but is damaged"):
+        claim(tmp_path, SETTINGS)
+
+
 def test_other_settings_are_taken_until_something_is_trained(tmp_path):
     claim(tmp_path, SETTINGS)
     (tmp_path / "paces" / "0").mkdir(parents=True)
