@@ -1,6 +1,5 @@
 """Run what a plan of the benchmark asks for, and find what earlier calls have measured."""
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import torch
 
 from ..runs.execute import execute_runs
+from ..runs.run import read_result
 from .plan import Plan
 from .results import Result
 
@@ -32,7 +32,7 @@ def find_results(work_dir: Path, planned: Sequence[Result]) -> list[Result]:
     found = []
     for path in sorted(work_dir.glob("runs/*/*/seed*/result.json")):
         *_, weights, protocol, seed, _ = path.parts
-        kept = json.loads(path.read_text())
+        kept = read_result(path)
         run = (protocol, weights, int(seed.removeprefix("seed")))
         if run not in known:
             found.append(Result(*run, kept["values"], kept["seconds"], "done"))

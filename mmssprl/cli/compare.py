@@ -120,7 +120,7 @@ def _command(args: argparse.Namespace) -> str:
     if args.data:
         words += ["--data", shlex.quote(Path(args.data).name)]  # no folders of this machine
     words += ["--methods", *args.methods, f"--seeds {args.seeds} --budget {args.budget}"]
-    for name in ("epochs", "size", "tuning_epochs"):
+    for name in ("epochs", "size", "batch_size", "reference", "tuning_epochs"):
         if getattr(args, name) is not None:
             words.append(f"--{name.replace('_', '-')} {getattr(args, name)}")
     return " ".join(words + (["--tune"] if args.tune else []))

@@ -1,12 +1,13 @@
 """The measured paces of a work dir, and the epochs that they make equal time."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from ..errors import UserValueError
+from ..runs.run import read_result
 from .images import TrainingImages
 from .methods import BY_KEY, SSPRL, Method
 from .run import PaceRun, module_command
@@ -44,8 +45,9 @@ def plan_paces(
     if not missing:
         return None
     measured = {method.key: method for method in (SSPRL, *missing)}
-    free = (work_dir / "paces" / f"{number}" for number in range(len(known) + 1))
-    folder = next(path for path in free if not (path / "result.json").exists())
+    # Those of former configs keep their folders, too.
+    folders = (work_dir / "paces" / f"{number}" for number in count())
+    folder = next(path for path in folders if not (path / "result.json").exists())
     return PaceRun(
         name=f"pace of {len(measured)} method(s)",
         kind="pace",
@@ -72,7 +74,7 @@ def read_paces(work_dir: Path, setting: Setting) -> dict[str, Pace]:
     for path in sorted(
         work_dir.glob("paces/*/result.json"), key=lambda path: int(path.parent.name)
     ):
-        content = json.loads(path.read_text())
+        content = read_result(path)
         recipes, values = content["settings"]["recipes"], content["values"]
         if not _is_current(setting, SSPRL.key, recipes):
             continue
@@ -89,8 +91,14 @@ def read_paces(work_dir: Path, setting: Setting) -> dict[str, Pace]:
     return found
 
 
-def epochs_in_equal_time(epochs: int, pace: Pace, key: str) -> int:
+def epochs_in_equal_time(epochs: int, pace: Pace, key: str, option: str = "--epochs") -> int:
     """Return for how many epochs a method takes as long as SS-PRL for ``epochs``.
+
+    Args:
+        epochs: Of SS-PRL.
+        pace: Of the method.
+        key: Of the method.
+        option: That ``epochs`` is given by.
 
     Raises:
         ValueError: Less than one.
@@ -99,7 +107,7 @@ def epochs_in_equal_time(epochs: int, pace: Pace, key: str) -> int:
     if round(exact) < 1:
         raise UserValueError(
             f"every method must get at least one epoch, but {epochs} epoch(s) of SS-PRL are "
-            f"{exact:.2f} of {key} in equal time; raise --epochs to "
+            f"{exact:.2f} of {key} in equal time; raise {option} to "
             f"{-(-pace.seconds // pace.reference_seconds):.0f}, or leave {key} out."
         )
     return round(exact)

@@ -54,7 +54,8 @@ class Planner:
             return 0
         if budget == "epochs":
             return epochs
-        return epochs_in_equal_time(epochs, self.paces[method.key], method.key)
+        option = "--epochs" if reference_epochs is None else "--tuning-epochs"
+        return epochs_in_equal_time(epochs, self.paces[method.key], method.key, option)
 
     def final_runs(
         self,
@@ -76,14 +77,14 @@ class Planner:
             for budget in budgets:
                 for method in methods:
                     factor = factors.get(method.key, 1.0)
-                    run = self._run(method, self.epochs(method, budget), seed, factor, "test")
+                    run = self.run_of(method, self.epochs(method, budget), seed, factor, "test")
                     found.setdefault(run.folder, run)
         return list(found.values())
 
     def tuning_runs(self, methods: Sequence[Method], reference_epochs: int) -> list[PretrainRun]:
         """Return the runs that choose the learning rates, for equal time, all methods alike."""
         return [
-            self._run(
+            self.run_of(
                 method, self.epochs(method, "time", reference_epochs), seed, factor, "held-out"
             )
             for method in methods
@@ -92,9 +93,10 @@ class Planner:
             for factor in FACTORS
         ]
 
-    def _run(
+    def run_of(
         self, method: Method, epochs: int, seed: int, factor: float, split: Split
     ) -> PretrainRun:
+        """Return one run; arguments as for ``PretrainRun``, ``factor`` of the learning rate."""
         images = self.images[split]
         pace = self.paces.get(method.key)
         steps = epochs * (images.num_images // self.setting.batch_size)

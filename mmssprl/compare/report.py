@@ -93,7 +93,7 @@ class Report:
                     str(own[0].epochs),
                     f"{max(r.images for r in own):,}",
                     self._tera(own) if trains else "",
-                    f"{fmean(r.seconds for r in own):.0f}" if trains else "",
+                    _seconds(own) if trains else "",
                     f"{max(r.peak_mib or 0 for r in own)}" if trains else "",
                     str(len(own)),
                     plus_minus(estimate([100 * r.mAP for r in own])) + mark,
@@ -118,7 +118,7 @@ class Report:
         lines = [
             f"mAP: linear probe of frozen features at {setting.image_px} px, mean over "
             f"{len(setting.probe_seeds)} probe seeds inside each pre-training seed; "
-            "± and brackets: 95 % t-intervals over the pre-training seeds.",
+            "±, and the bars of the picture: 95 % t-intervals over the pre-training seeds.",
             "Differences are paired over equal seeds. better, worse: the interval excludes 0 also "
             "at the level of its step of Holm's correction over the table's methods (p < 0.05).",
             f"seconds: {device} time of the pre-training; TFLOP: counted on one step, forward and "
@@ -127,6 +127,12 @@ class Report:
         ]
         if chances:
             lines.append(f"A constant score has {100 * fmean(chances):.1f} % mAP.")
+        if any(ABLATIONS.keys() <= runs.keys() for runs in self.tables.values()):
+            rows = ", ".join(f"{title_of(key)} {mAP}" for key, mAP in ABLATIONS.items())
+            lines.append(
+                "The paper's table 4, of ResNet-50 pre-trained on COCO and a linear classifier on "
+                f"VOC07, mAP %: {rows}. Network and data are others here: compare the order alone."
+            )
         return ["\n".join(lines)]
 
     def _results_csv(self) -> str:
@@ -195,6 +201,12 @@ def plus_minus(value: Estimate, form: str = ".1f") -> str:
 def _csv(lines: Iterable[Mapping[str, object]]) -> str:
     rows = [*lines]
     return csv_table([*rows[0]], [[*row.values()] for row in rows]) if rows else ""
+
+
+def _seconds(own: Sequence[Result]) -> str:
+    """Return the mean over the runs that came to their end: of the others none are known."""
+    measured = [result.seconds for result in own if result.steps]
+    return f"{fmean(measured):.0f}" if measured else ""
 
 
 def _p(value: float | None) -> str:

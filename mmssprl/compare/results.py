@@ -1,15 +1,16 @@
 """What complete runs have measured, as the tables take it."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from ..errors import UserValueError
+from ..runs.run import read_result
+from .images import Split
 from .methods import BY_KEY, METHODS, Method
 from .plan import FACTORS, TUNING_SEEDS, Budget, Planner
-from .setting import Setting, learning_rate, recipe_digest
+from .setting import learning_rate
 
 
 @dataclass(frozen=True)
@@ -50,23 +51,34 @@ class Result:
     commit: str = ""
 
 
-def read_results(folder: Path, setting: Setting) -> list[Result]:
-    """Return the complete runs below a folder that were made with today's configs.
+def read_results(folder: Path, planner: Planner, split: Split) -> list[Result]:
+    """Return the complete runs below a folder that would be made with the same settings today.
 
-    In the order of the methods, then of epochs, factor and seed.
+    Others, of a former config or list of images, stay out of the tables until they are done again.
+
+    Args:
+        folder: Of the runs of a split.
+        planner: Knows today's settings.
+        split: Which images the runs are trained on.
+
+    Returns:
+        Results in the order of the methods, then of epochs, factor and seed.
+
+    Raises:
+        RuntimeError: A result file is damaged.
     """
     names = {each.name for each in fields(Result)}
-    digests: dict[str, str] = {}
     found = []
     for path in folder.glob("*/result.json"):
-        content = json.loads(path.read_text())
-        key = content["values"]["method"]
-        if key not in BY_KEY:
+        content = read_result(path)
+        values = {k: v for k, v in content["values"].items() if k in names}
+        method = BY_KEY.get(values["method"])
+        if method is None:
             continue
-        digest = digests.setdefault(key, recipe_digest(setting, BY_KEY[key]))
-        if content["settings"]["recipe"] == digest:
-            values = {k: v for k, v in content["values"].items() if k in names}
-            found.append(Result(**values))
+        result = Result(**values)
+        run = planner.run_of(method, result.epochs, result.seed, result.lr_factor, split)
+        if content["settings"] == run.settings([]):
+            found.append(result)
     keys = list(BY_KEY)
     return sorted(found, key=lambda r: (keys.index(r.method), r.epochs, r.lr_factor, r.seed))
 

@@ -90,6 +90,7 @@ class PretrainRun(ProcessRun):
             "seed": self.seed,
             "split": self.split,
             "recipe": self.digest,
+            "images": self.images_digest,
             **self.common,
         }
 

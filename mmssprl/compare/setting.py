@@ -47,17 +47,6 @@ class Setting:
     image_px: int = IMAGE_PX
     probe_seeds: tuple[int, ...] = PROBE_SEEDS
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
-        return {
-            "size": self.size,
-            "data": str(self.data),
-            "epochs": self.epochs,
-            "batch_size": self.batch_size,
-            "image_px": self.image_px,
-            "probe_seeds": list(self.probe_seeds),
-        }
-
 
 @functools.cache
 def config_of(method: Method, size: Size) -> Config:
@@ -132,9 +121,9 @@ def common_options(
         name, published = method.momentum
         num_steps = epochs * (images.num_images // setting.batch_size)
         options[name], _ = momentum_for(num_steps, published)
-    if "queue_length" in cfg.model:
-        # In a longer queue an image would often be its own negative.
-        options["model.queue_length"] = min(cfg.model.queue_length, images.num_images // 2)
+    queue_length = _queue_length(cfg.model, images)
+    if queue_length is not None:
+        options["model.queue_length"] = queue_length
     if method.uses_labels:
         pipeline = cfg.train_dataloader.dataset.pipeline
         dataset = {**images.labelled, "pipeline": pipeline, "_delete_": True}
@@ -173,6 +162,37 @@ def check_backbones(setting: Setting, methods: list[Method]) -> None:
                 f"{method.key} is {[got.get(name) for name in names]} in place of "
                 f"{[expected.get(name) for name in names]}; correct its config."
             )
+
+
+def check_batch(setting: Setting, methods: list[Method], images: TrainingImages) -> None:
+    """Refuse a batch that a method's queue of keys or groups of BatchNorm cannot take.
+
+    Raises:
+        ValueError: Names the first method and what does not fit.
+    """
+    batch = setting.batch_size
+    for method in methods:
+        model = config_of(method, setting.size).model
+        groups = model.get("bn_groups", 1)
+        if batch % groups:
+            raise UserValueError(
+                f"--batch-size must be a multiple of the {groups} groups in which {method.key} "
+                f"normalises a batch, but got {batch}; choose one, or leave {method.key} out."
+            )
+        num_keys = batch * (2 if method.options.get("model.symmetric") else 1)
+        length = _queue_length(model, images)
+        if length is not None and length <= num_keys:
+            raise UserValueError(
+                f"the queue of {method.key} must have more than the {num_keys} keys of a step, but "
+                f"it has {length}, at most half of the {images.num_images} images; lower "
+                f"--batch-size, or leave {method.key} out."
+            )
+
+
+def _queue_length(model: Mapping[str, Any], images: TrainingImages) -> int | None:
+    # In a queue longer than half of the data an image would often be its own negative.
+    length = model.get("queue_length")
+    return None if length is None else min(length, images.num_images // 2)
 
 
 def _backbone(method: Method, setting: Setting) -> Mapping[str, Any]:

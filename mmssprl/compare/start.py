@@ -16,9 +16,9 @@ from .methods import choose_methods
 from .paces import plan_paces, read_paces
 from .plan import MAX_SEEDS, Budget, Planner
 from .report import Report
-from .results import choose_factors, in_budget, read_results
+from .results import Result, choose_factors, in_budget, read_results
 from .run import PretrainRun
-from .setting import BATCH_SIZE, EPOCHS, Setting, Size, check_backbones
+from .setting import BATCH_SIZE, EPOCHS, Setting, Size, check_backbones, check_batch
 from .work_dir import claim
 
 
@@ -111,8 +111,7 @@ class Comparison:
         """Of the learning rates, by method, as far as the tuning has come."""
         if not self.request.tune:
             return {}
-        results = read_results(self.request.work_dir / "tuning", self.setting)
-        return choose_factors(results, self.planner, self.tuning_epochs)
+        return choose_factors(self._tuning_results(), self.planner, self.tuning_epochs)
 
     def run(self) -> int:
         """Do what is missing, then report; return how many runs have failed.
@@ -142,8 +141,8 @@ class Comparison:
 
     def describe(self) -> None:
         """Log what ``run`` would do, as far as the paces are known."""
-        if self._pace_run() and "time" in self.request.budgets:
-            self._log("equal time: unknown until the paces are measured, which the command does")
+        if self._pace_run():
+            self._log("time of the runs: unknown until the paces are measured, as the command does")
             return
         plans = {"runs": self.final_runs()}
         if self.request.tune:
@@ -168,8 +167,8 @@ class Comparison:
     def report(self) -> Report:
         """Return what all calls in this work dir have found, whatever this one asks for."""
         work_dir, planner, factors = self.request.work_dir, self.planner, self.factors
-        results = read_results(work_dir / "runs", self.setting)
-        tuning = read_results(work_dir / "tuning", self.setting) if self.request.tune else []
+        results = read_results(work_dir / "runs", planner, "test")
+        tuning = self._tuning_results() if self.request.tune else []
         return Report(
             planner,
             {b: in_budget(results, planner, b, factors) for b in self.request.budgets},
@@ -178,6 +177,9 @@ class Comparison:
             factors,
             self._foot(),
         )
+
+    def _tuning_results(self) -> list[Result]:
+        return read_results(self.request.work_dir / "tuning", self.planner, "held-out")
 
     def _foot(self) -> list[str]:
         machine = next((p.machine for p in self.planner.paces.values()), describe_machine("cpu"))
@@ -198,6 +200,7 @@ class Comparison:
                     f"a step needs {self.setting.batch_size} images, but {self.setting.data} has "
                     f"{images.num_images} to train on; lower --batch-size or add images."
                 )
+            check_batch(self.setting, self.methods, images)
         return lists
 
     def _pace_run(self) -> Run | None:

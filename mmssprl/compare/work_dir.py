@@ -1,6 +1,7 @@
 """The folder of a comparison: taken once, gone on with by the same command."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,15 @@ from ..errors import UserFileExistsError, UserValueError
 from ..outputs import write_whole
 
 MARKER = "compare.json"
+_OF_PACES = ("data", "batch_size")
+"""Settings that a measured pace depends on, beside the config that it names."""
 
 
 def claim(work_dir: Path, settings: Mapping[str, Any]) -> None:
     """Take an unused folder, or go on in one of the same settings.
+
+    One in which nothing has been trained yet takes other settings: a first call that was refused
+    must not stand in the way of the one that corrects it.
 
     Args:
         work_dir: What belongs to it is kept in its ``compare.json``.
@@ -20,7 +26,7 @@ def claim(work_dir: Path, settings: Mapping[str, Any]) -> None:
 
     Raises:
         FileExistsError: The folder holds something else; nothing in it is touched.
-        ValueError: It was begun with other settings.
+        ValueError: It was begun with other settings, or its ``compare.json`` is damaged.
     """
     marker = work_dir / MARKER
     if work_dir.exists() and any(work_dir.iterdir()):
@@ -29,7 +35,18 @@ def claim(work_dir: Path, settings: Mapping[str, Any]) -> None:
                 f"a comparison needs a folder of its own, but {work_dir} holds other files; give "
                 "another --work-dir."
             )
-        before = json.loads(marker.read_text())
+        try:
+            before = json.loads(marker.read_text())
+        except ValueError as error:
+            raise UserValueError(
+                f"{marker} must be JSON, but is damaged ({error}); write it as in another work dir "
+                "of the same settings, or give another --work-dir."
+            ) from None
+        has_runs = any(work_dir.glob("runs/*")) or any(work_dir.glob("tuning/*"))
+        if not has_runs:
+            if any(before.get(key) != settings.get(key) for key in _OF_PACES):
+                shutil.rmtree(work_dir / "paces", ignore_errors=True)
+            before = settings
         for key in {**before, **settings}:
             if before.get(key) != settings.get(key):
                 raise UserValueError(

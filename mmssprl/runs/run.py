@@ -15,6 +15,21 @@ class RunFailedError(UserRuntimeError):
     """Why a run has no result, in one line."""
 
 
+def read_result(path: Path) -> dict[str, Any]:
+    """Read the result file of a run: the fields of its ``Outcome``.
+
+    Raises:
+        RunFailedError: The file is damaged.
+    """
+    try:
+        return dict(json.loads(path.read_text()))
+    except ValueError as error:  # of JSON, or of its bytes
+        raise RunFailedError(
+            f"a result file must be JSON, but {path} is damaged ({error}); delete it, and the same "
+            "command does the run again."
+        ) from None
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What became of a run.
@@ -85,5 +100,5 @@ class Run(ABC):
         """Return what an earlier call has left; None if that is nothing or made otherwise."""
         if not self.result_file.exists():
             return None
-        content = json.loads(self.result_file.read_text())
+        content = read_result(self.result_file)
         return Outcome(**content) if content.get("settings") == settings else None

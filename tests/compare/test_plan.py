@@ -59,6 +59,9 @@ def test_a_budget_below_one_epoch_is_refused_before_any_training(compare, monkey
         ({"reference": "ssprk"}, "got ssprk; did you mean ssprl?"),
         ({"batch_size": 25}, "needs 25 images, but .* has 24 to train on"),
         ({"batch_size": 20, "tune": True}, "needs 20 images, but .* has 19 to train on"),
+        ({"words": ["mocov2"], "batch_size": 10}, "multiple of the 4 groups .* mocov2 .* got 10"),
+        ({"words": ["densecl"], "batch_size": 12}, "densecl .* 12 keys .* has 12, .* 24 images"),
+        ({"words": ["mocov2-symmetric"], "batch_size": 8}, "the 16 keys of a step, .* has 12"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_any_training(changes, message, compare):

@@ -62,6 +62,10 @@ def report():
     return Report(planner, tables, "ssprl", tuning, {"swav": 1.0, "ssprl": 1 / 3}, ["the foot"])
 
 
+def report_of(report, table):
+    return Report(report.planner, {"epochs": table}, "ssprl", [], {}, []).text()
+
+
 def cells(text, title):
     lines = [line for line in text.splitlines() if line.startswith(f"| {title}")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
@@ -83,6 +87,15 @@ def test_table_by_hand(report):
     assert ssprl[7:] == ["21.0 ± 2.5", "", "", ""]
     assert "A constant score has 12.0 % mAP." in text
     assert text.endswith("the foot")
+
+
+def test_a_run_without_an_end_does_not_shorten_the_mean_time(report):
+    own = runs()["swav"]
+    lost = result("swav", 3, 0.12, steps=0, images=0, seconds=0.0, peak_mib=None, collapsed=True)
+    [swav] = cells(report_of(report, {"swav": [*own, lost]}), "SwAV, no small views")
+    assert swav[2:7] == ["6,912", "1.1", "61", "902", "4"]
+    [swav] = cells(report_of(report, {"swav": [lost]}), "SwAV, no small views")
+    assert swav[4:8] == ["", "0", "1", "12.0 (1 collapsed)"]
 
 
 def test_every_rate_is_published_and_the_chosen_one_marked(report):
@@ -135,9 +148,16 @@ def test_ablations_stand_beside_the_paper_s_table_4(report):
 
 def test_one_seed_has_neither_interval_nor_verdict(report):
     one = {key: values[:1] for key, values in runs().items()}
-    text = Report(report.planner, {"epochs": one}, "ssprl", [], {}, []).text()
-    [swav] = cells(text, "SwAV, no small views")
+    [swav] = cells(report_of(report, one), "SwAV, no small views")
     assert swav[6:] == ["1", "25.0", "+5.0", "", ""]
+
+
+def test_the_papers_ablations_stand_below_a_table_of_all_of_them(report):
+    rows = ("swav", "shared-prototypes", "pyramid-only", "cross-only", "ssprl")
+    table = {key: [result(key, 0, 0.2)] for key in rows}
+    assert "SS-PRL, shared prototypes 79.4, " in report_of(report, table)
+    del table["cross-only"]
+    assert "79.4" not in report_of(report, table)
 
 
 def test_the_picture_has_a_dot_per_run_and_lines_for_random_weights_and_chance():

@@ -17,6 +17,7 @@ def test_its_own_folder_is_taken_again_with_the_same_settings_alone(tmp_path):
     folder = tmp_path / "new" / "compare"
     claim(folder, SETTINGS)
     (folder / "table.md").write_text("")
+    (folder / "runs" / "random-0ep").mkdir(parents=True)
     claim(folder, SETTINGS)
     before = (folder / MARKER).read_text()
     with pytest.raises(ValueError, match="the same epochs, but .* begun with 24 and got 12"):
@@ -25,3 +26,21 @@ def test_its_own_folder_is_taken_again_with_the_same_settings_alone(tmp_path):
         claim(folder, {**SETTINGS, "tuning_epochs": 8})
     assert (folder / MARKER).read_text() == before
     assert (folder / "table.md").exists()
+
+
+def test_a_damaged_marker_is_named(tmp_path):
+    (tmp_path / MARKER).write_text('{"data": ')
+    with pytest.raises(ValueError, match=f"{MARKER} must be JSON, but is damaged"):
+        claim(tmp_path, SETTINGS)
+
+
+def test_other_settings_are_taken_until_something_is_trained(tmp_path):
+    claim(tmp_path, SETTINGS)
+    (tmp_path / "paces" / "0").mkdir(parents=True)
+    claim(tmp_path, {**SETTINGS, "epochs": 12})
+    assert (tmp_path / "paces" / "0").exists()
+    claim(tmp_path, {**SETTINGS, "epochs": 12, "batch_size": 32})
+    assert not (tmp_path / "paces").exists()
+    (tmp_path / "tuning" / "swav-8ep").mkdir(parents=True)
+    with pytest.raises(ValueError, match="the same epochs, but .* begun with 12 and got 24"):
+        claim(tmp_path, {**SETTINGS, "batch_size": 32})

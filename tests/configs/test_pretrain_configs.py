@@ -24,7 +24,7 @@ def load(stem):
 
 def test_there_are_configs():
     assert len(CONFIGS) >= 9
-    assert len(COCO_FORMS) == 6
+    assert len(COCO_FORMS) == 7
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
@@ -188,6 +188,27 @@ def test_imagenet_recipe():
     assert cfg.model.head.patch_queue_length * 8 == 4992
     assert (cfg.model.head.num_prototypes, cfg.model.head.queue_start_epoch) == (3000, 15)
     assert (cfg.train_cfg.max_epochs, cfg.param_scheduler[0].T_max) == (100, 100)
+
+
+@pytest.mark.parametrize(
+    ("scale", "num_gpus", "batch", "epochs", "num_prototypes", "queue", "start"),
+    [
+        ("2xb64-coslr-200e_coco", 2, 128, 200, 300, 1920, 80),
+        ("8xb32-coslr-100e_in1k", 8, 256, 100, 3000, 3840, 15),
+    ],
+)
+def test_swav_recipes(scale, num_gpus, batch, epochs, num_prototypes, queue, start):
+    cfg = load(f"ssprl-image-only-small-views_resnet50_{scale}")
+    layout = ViewLayout.build(cfg.model.layout)
+    assert (layout.levels, layout.image_px, layout.image_area) == ((), 224, (0.14, 1.0))
+    assert (layout.num_small, layout.small_px, layout.small_area) == (6, 96, (0.05, 0.14))
+    assert cfg.train_dataloader.batch_size * num_gpus == batch
+    assert (cfg.train_cfg.max_epochs, cfg.param_scheduler[0].T_max) == (epochs, epochs)
+    assert (cfg.optim_wrapper.optimizer.lr, cfg.optim_wrapper.optimizer.type) == (0.6, "LARC")
+    assert cfg.param_scheduler[0].eta_min == pytest.approx(0.0006)
+    head = cfg.model.head
+    assert (head.num_prototypes, head.queue_length * num_gpus) == (num_prototypes, queue)
+    assert (head.queue_start_epoch, head.freeze_epochs) == (start, 1)
 
 
 def test_dataloader_of_the_sample_config_builds(tmp_path):

@@ -134,6 +134,8 @@ def test_a_damaged_result_costs_that_run_alone(add):
     damaged.keep(Outcome({"sum": 1}, 1.0))
     damaged.result_file.write_text('{"values": {"su')
     (first, second), lines = execute(damaged, whole)
-    assert "Unterminated string" in first.reason
+    assert str(damaged.result_file) in first.reason
+    assert "is damaged (Unterminated string" in first.reason
+    assert "delete it" in first.reason
     assert (second.reason, second.values) == ("", {"sum": 2})
-    assert lines[0].startswith("[1/2] a: failed, Unterminated string")
+    assert lines[0].startswith("[1/2] a: failed, a result file must be JSON")
