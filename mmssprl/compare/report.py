@@ -127,12 +127,6 @@ class Report:
         ]
         if chances:
             lines.append(f"A constant score has {100 * fmean(chances):.1f} % mAP.")
-        if any(ABLATIONS.keys() <= runs.keys() for runs in self.tables.values()):
-            rows = ", ".join(f"{title_of(key)} {mAP}" for key, mAP in ABLATIONS.items())
-            lines.append(
-                "The paper's table 4, of ResNet-50 pre-trained on COCO and a linear classifier on "
-                f"VOC07, mAP %: {rows}. Network and data are others here: compare the order alone."
-            )
         return ["\n".join(lines)]
 
     def _results_csv(self) -> str:

@@ -152,14 +152,6 @@ def test_one_seed_has_neither_interval_nor_verdict(report):
     assert swav[6:] == ["1", "25.0", "+5.0", "", ""]
 
 
-def test_the_papers_ablations_stand_below_a_table_of_all_of_them(report):
-    rows = ("swav", "shared-prototypes", "pyramid-only", "cross-only", "ssprl")
-    table = {key: [result(key, 0, 0.2)] for key in rows}
-    assert "SS-PRL, shared prototypes 79.4, " in report_of(report, table)
-    del table["cross-only"]
-    assert "79.4" not in report_of(report, table)
-
-
 def test_the_picture_has_a_dot_per_run_and_lines_for_random_weights_and_chance():
     tables = {"epochs": runs(), "time": runs({key: SCORES[key] for key in ("swav", "ssprl")})}
     figure = draw_comparison(tables, "ssprl")
