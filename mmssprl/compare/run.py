@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +21,9 @@ from .training import MEASURED, SETTINGS
 class ProcessRun(CommandRun):
     """A command that reads ``settings.json`` of its folder and writes ``measured.json`` there."""
 
+    @abstractmethod
     def inputs(self) -> dict[str, Any]:
         """Return what is written into ``settings.json``."""
-        raise NotImplementedError
 
     def work(self, needed: Sequence[Outcome], threads: int) -> dict[str, Any]:
         """Do it, or go on with it if it was stopped and the settings are still the same."""

@@ -1,6 +1,7 @@
 """What ``pretrain`` has to know of a method, and what it tells the method of a run."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -77,7 +78,7 @@ class Additions:
 
 
 @dataclass(frozen=True)
-class Method:
+class Method(ABC):
     """A method of ``pretrain``; a family of methods extends this by what it adds to a recipe.
 
     Args:
@@ -105,10 +106,10 @@ class Method:
         """
         return dict(published), ""
 
+    @abstractmethod
     def additions(self, setting: Setting) -> Additions:
         """Choose the numbers that the method alone has.
 
         Raises:
             ValueError: The method cannot be trained in this setting.
         """
-        raise NotImplementedError
