@@ -3,8 +3,8 @@
     python tools/train.py configs/baselines/densecl_resnet18_photos.py \\
         --cfg-options train_dataloader.dataset.data_root=PHOTOS
 
-Everything but the dense term is mocov2_resnet18_photos.py's: the maps of its views of 64 px have 4 x
-4 cells. Hardware: one CPU core.
+Everything but the dense term is mocov2_resnet18_photos.py's. The maps of its views of 64 px have 4
+x 4 cells. Hardware: one CPU core.
 """
 
 _base_ = ["./mocov2_resnet18_photos.py"]

@@ -3,8 +3,8 @@
     python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --size 96
     python tools/train.py configs/baselines/densecl_resnet18_scenes.py
 
-Everything but the dense term is mocov2_resnet18_scenes.py's: the maps of its views of 48 px have 3 x
-3 cells. Hardware: one CPU core.
+Everything but the dense term is mocov2_resnet18_scenes.py's. The maps of its views of 48 px have 3
+x 3 cells. Hardware: one CPU core.
 """
 
 _base_ = ["./mocov2_resnet18_scenes.py"]
