@@ -5,7 +5,9 @@ from .features import LabelledImages, extract_features
 from .linear_classifier import LinearProbe, fit_linear_probe
 from .linear_probe import linear_probe
 from .multi_label_metric import MultiLabelMAP
+from .nearest_neighbors import knn_scores
 from .probe_data import LabelledSplit, ProbeData, find_probe_data
+from .probe_hook import ProbeHook
 
 __all__ = [
     "LabelledImages",
@@ -13,9 +15,11 @@ __all__ = [
     "LinearProbe",
     "MultiLabelMAP",
     "ProbeData",
+    "ProbeHook",
     "extract_features",
     "find_probe_data",
     "fit_linear_probe",
+    "knn_scores",
     "linear_probe",
     "mean_average_precision",
 ]
