@@ -82,8 +82,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--backbone", nargs="+", choices=BACKBONES, default=list(BACKBONES))
     args = parser.parse_args(argv)
-    heads = ("backbone", "crops", "GFLOP/image", f"GB, {BATCH} images")
-    heads += tuple(f"{gpu}: h per 1 M images" for gpu in GPUS)
+    heads = ["backbone", "crops", "GFLOP/image", f"GB, {BATCH} images"]
+    heads += [f"{gpu}: h per 1 M images" for gpu in GPUS]
     print(markdown_table(heads, list(lines(args.backbone))))
     return 0
 
