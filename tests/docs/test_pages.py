@@ -20,6 +20,8 @@ PAGES = sorted(
     if blocks_of(path) and path.name != "commands.md"
 )
 SHORTER = {
+    "--epochs 100": "--epochs 1 --batch-size 8",
+    "--epochs 20": "--epochs 1 --batch-size 8",
     "--num-train 1000": "--num-train 20 --num-val 8 --size 64",
     "pretrain photos.tar": "pretrain photos.tar --backbone resnet18 --epochs 1 --batch-size 8",
     "compare --data labelled/": "compare --data labelled/ --batch-size 8 --dry-run",
