@@ -45,7 +45,9 @@ def run_processes(arguments: Sequence[str]) -> None:
         UserRuntimeError: A mistake of the user, as the first process has told it; or a process was
             ended from outside.
         RuntimeError: A bug, with the traceback of the first process.
+        SystemExit: This process was told to end, by Ctrl-C for example.
     """
+    from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run
 
@@ -60,6 +62,8 @@ def run_processes(arguments: Sequence[str]) -> None:
             first = json.loads(errors[0].read_text())
             kind = UserRuntimeError if first["is_mistake"] else RuntimeError
             raise kind(first["message"]) from None
+        except SignalException as error:  # it has ended the processes
+            raise SystemExit(128 + error.sigval) from None
 
 
 def _silent_end(rank: int, status: int) -> str:

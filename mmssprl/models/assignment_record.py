@@ -22,6 +22,7 @@ class AssignmentRecord:
     def __init__(self) -> None:
         self._last: list[tuple[Tensor, Tensor]] = []
         self._last_use: list[Tensor] = []
+        self._step = 0
 
     @torch.no_grad()
     def note(self, scores: Sequence[Tensor], codes: Sequence[Tensor], step: int) -> None:
@@ -32,6 +33,7 @@ class AssignmentRecord:
             codes: (2, N, K_s) of the same scales.
             step: Its number; grows.
         """
+        self._step = step
         # (V, M_s, B, K_s) -> (2, N, K_s)
         pairs = zip(scores, codes, strict=False)
         self._last = [(s[:NUM_PYRAMIDS].detach().flatten(1, 2), c) for s, c in pairs]
@@ -40,14 +42,16 @@ class AssignmentRecord:
         for last_use, (rows, _) in zip(self._last_use, self._last, strict=False):
             last_use.index_fill_(0, rows.argmax(dim=-1).flatten(), step)
 
-    def examine(self, *, temperature: float, since: int) -> dict[str, Tensor]:
+    def examine(self, *, temperature: float, window: int | None = None) -> dict[str, Tensor]:
         """Return three scalars in (0, 1] per scale, each a share of K_s.
 
-        'prototypes_in_use_s<s>': those in use since the step ``since``. 'code_perplexity_s<s>':
-        the mean perplexity of the last step's codes; 1 where every code is uniform.
+        'prototypes_in_use_s<s>': those in use in the last ``window`` steps, None for all.
+        'code_perplexity_s<s>': the mean perplexity of the last step's codes; 1 where every code is
+        uniform.
         'prediction_perplexity_s<s>': the perplexity of its mean prediction; 1 where all prototypes
         are predicted equally often.
         """
+        since = 0 if window is None else max(0, self._step + 1 - window)
         found = {}
         for scale, (scores, codes) in enumerate(self._last):
             count = scores.shape[-1]

@@ -34,8 +34,7 @@ class SinkhornHead(BaseModule):
     or those of both pyramids ('released').
 
     Differs from both where a level of the layout has ``num_sampled``, this package's own extension:
-    assignment and queue hold the sampled patches alone, and the terms of Eq. 2 and mu(P_s) of Eq. 3
-    are means over them.
+    assignment and queue hold the sampled patches alone; Eq. 2 and mu(P_s) are means over them.
 
     Args:
         layout: The views.
@@ -215,8 +214,7 @@ class SinkhornHead(BaseModule):
 
     def examine(self) -> dict[str, Tensor]:
         """Return what ``AssignmentRecord`` says; prototypes in use are those of an epoch."""
-        since = max(0, self.num_iterations - (self._iters_per_epoch or self.num_iterations))
-        return self.assignments.examine(temperature=self.temperature, since=since)
+        return self.assignments.examine(temperature=self.temperature, window=self._iters_per_epoch)
 
     def _mean_prediction(self, scores: Tensor) -> Tensor:
         """mu(P_s): (2, M_s, B, K_s) -> (2, B, K_s)."""

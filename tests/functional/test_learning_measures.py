@@ -94,11 +94,11 @@ class TestAssignmentRecord:
         record.note([self.scores(0, 0, 1, 1, 3, 3)], codes, step=5)
         record.note([self.scores(1, 1, 1, 1, 3, 3)], codes, step=6)
 
-        def in_use(since):
-            return record.examine(temperature=0.1, since=since)["prototypes_in_use_s0"].item()
+        def in_use(window):
+            return record.examine(temperature=0.1, window=window)["prototypes_in_use_s0"].item()
 
         # Prototype 3 is near to small views alone, which get no codes.
-        assert [in_use(since) for since in (0, 5, 6, 7)] == [0.5, 0.5, 0.25, 0]
+        assert [in_use(window) for window in (None, 9, 2, 1)] == [0.5, 0.5, 0.5, 0.25]
 
     def test_perplexities_are_shares_of_the_number_of_prototypes(self):
         record = AssignmentRecord()
@@ -106,12 +106,12 @@ class TestAssignmentRecord:
         codes = torch.zeros(2, 2, 4)
         codes[..., :2] = 0.5
         record.note([scores], [codes], step=0)
-        found = record.examine(temperature=0.1, since=0)
+        found = record.examine(temperature=0.1)
         assert found["code_perplexity_s0"].item() == pytest.approx(2 / 4)
         # Each prototype is predicted equally often, and each row is sure of its own.
         assert found["prediction_perplexity_s0"].item() == pytest.approx(1)
         record.note([self.scores(2, 2, 2, 2, 0, 0)], [codes], step=1)
-        found = record.examine(temperature=0.1, since=0)
+        found = record.examine(temperature=0.1)
         p = [math.exp(10 * x) / (math.exp(10) + 3) for x in (0, 0, 1, 0)]
         perplexity = math.exp(-sum(x * math.log(x) for x in p))
         assert found["prediction_perplexity_s0"].item() == pytest.approx(perplexity / 4, rel=1e-5)
@@ -120,7 +120,7 @@ class TestAssignmentRecord:
         record = AssignmentRecord()
         scores = [self.scores(0, 1, 2, 3, 0, 0)] * 2
         record.note(scores, [torch.full((2, 2, 4), 0.25)], step=0)
-        assert set(record.examine(temperature=0.1, since=0)) == {
+        assert set(record.examine(temperature=0.1)) == {
             "prototypes_in_use_s0",
             "code_perplexity_s0",
             "prediction_perplexity_s0",

@@ -51,7 +51,6 @@ def test_prototypes_in_use_are_those_of_an_epoch(ssprl):
     for step, nearest in enumerate((0, 1, 1, 2)):
         scores = torch.eye(6)[nearest].expand(3, 1, 4, 6)  # (V, M_0, B, K_0)
         head.assignments.note([scores], [torch.full((2, 4, 6), 1 / 6)], step)
-        head.num_iterations = step + 1
         shares.append(head.examine()["prototypes_in_use_s0"].item() * 6)
     assert shares == pytest.approx([1, 2, 1, 2])
 

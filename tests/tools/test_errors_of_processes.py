@@ -5,6 +5,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,27 @@ def test_the_first_error_counts_and_nothing_is_left_behind(script):
         script(FAILING)
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
     assert not processes.is_reported()
+
+
+@pytest.mark.dist
+def test_a_signal_ends_all_processes_without_a_traceback(tmp_path):
+    sleeper = tmp_path / "sleeper.py"
+    sleeper.write_text("import pathlib, time; pathlib.Path('started').touch(); time.sleep(60)")
+    launch = subprocess.Popen(
+        [sys.executable, TOOLS / "launch.py", "--standalone", "--nproc_per_node=1", sleeper],
+        cwd=tmp_path,
+        env=os.environ | ENV,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for _ in range(600):
+        if (tmp_path / "started").exists():
+            break
+        time.sleep(0.1)
+    launch.send_signal(signal.SIGTERM)
+    _, said = launch.communicate(timeout=60)
+    assert launch.returncode == 128 + signal.SIGTERM
+    assert "Traceback" not in said
 
 
 def test_the_traceback_of_a_bug_is_kept(monkeypatch, tmp_path):
