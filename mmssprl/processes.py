@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import signal
+import threading
 import time
 import traceback
 from collections.abc import Iterator, Sequence
@@ -79,8 +80,10 @@ def _silent_end(rank: int, status: int) -> str:
 @contextmanager
 def _quietly(folder: str) -> Iterator[None]:
     """Name the folder to the processes, and undo what torchrun leaves behind in this one."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-    handlers = {number: signal.getsignal(number) for number in numbers}
+    handlers = {}
+    if threading.current_thread() is threading.main_thread():  # torchrun sets none elsewhere
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+        handlers = {number: signal.getsignal(number) for number in numbers}
     os.environ[_FOLDER] = folder
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # torchrun's own state, at every level

@@ -42,7 +42,7 @@ def console_line(values: Mapping[str, float], max_epochs: int, chance: str) -> s
     tail = [
         f"{values['images_per_second']:,.0f} images/s" if "images_per_second" in values else "",
         f"{values['memory'] * 2**20 / 1e9:.1f} GB" if "memory" in values else "",
-        f"{format_hours(values['eta'] / 3600)} left" if "eta" in values else "",
+        f"{format_hours(values['eta'] / 3600)} left" if values.get("eta") else "",
     ]
     line = ""
     for digits in (3, 2, 1):

@@ -1,5 +1,6 @@
 """What the log of a run says, in words."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,8 @@ from .troubles import Trouble, find_troubles
 HEALTHY, TOO_SHORT = "healthy", "too_short"
 _LEAST_EPOCHS = 3.0
 _LEAST_LINES = 4
+_MOST_LINES = 500
+"""Of a longer log every second one is looked at, or fewer."""
 
 
 class Diagnosis(NamedTuple):
@@ -47,11 +50,12 @@ def diagnose(run: str | Path) -> Diagnosis:
 
 def diagnose_records(records: Sequence[Record]) -> Diagnosis:
     """As ``diagnose``, of at least one line."""
-    last = records[-1]
+    last, num_lines = records[-1], len(records)
+    records = records[:: -math.ceil(num_lines / _MOST_LINES)][::-1]  # with the last one
     now = find_troubles(records)
     keys = {trouble.key for trouble in now}
     done = f"{last['epochs_done']:.1f} epochs, {last['progress']:.0%} of the training"
-    lines = [f"{len(records)} lines of the log: {done}"]
+    lines = [f"{num_lines} lines of the log: {done}"]
     if now:
         lines += [f"trouble: {trouble.line}" for trouble in now]
         verdict = now[0].key

@@ -22,6 +22,10 @@ def test_a_line_of_ss_prl():
     )
 
 
+def test_the_last_line_has_no_time_left():
+    assert console_line({**PYRAMID, "epochs_done": 8.0, "eta": 0.0}, 8, "ln K").endswith("0.880")
+
+
 def test_lines_of_other_methods():
     values = {"epochs_done": 1.0, "loss": 3.25}
     assert console_line({**values, "relative_nce": 0.5}, 8, "ln K").endswith("loss / ln K 0.500")

@@ -84,6 +84,14 @@ def test_a_trouble_that_has_passed_is_told_with_its_time():
     assert "the learning rate has been 0 for 1 epoch" in line
 
 
+def test_a_long_log_is_thinned():
+    records = records_of(a_run("identical"))
+    many = [record for record in records for _ in range(100)]
+    diagnosis = diagnose_records(many)
+    assert diagnosis.verdict == "identical"
+    assert diagnosis.lines[0].startswith(f"{len(many)} lines of the log: ")
+
+
 def test_too_short_to_tell():
     assert diagnose_records(records_of(a_run("healthy"))[:2]).verdict == "too_short"
 
