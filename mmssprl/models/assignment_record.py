@@ -15,8 +15,8 @@ from ..pyramid import NUM_PYRAMIDS
 class AssignmentRecord:
     """Scores and codes of the last step, and the last step in which each prototype was in use.
 
-    A prototype is in use where it is the nearest one of a row. Of this rank's rows; no checkpoint
-    holds it, and no step waits for it.
+    A prototype is in use where it is the nearest one of a row, in a step after which ``mark_use``
+    is called. Of this rank's rows; no checkpoint holds it, and no step waits for it.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,6 @@ class AssignmentRecord:
         self._last_use: list[Tensor] = []
         self._step = 0
 
-    @torch.no_grad()
     def note(self, scores: Sequence[Tensor], codes: Sequence[Tensor], step: int) -> None:
         """Keep what a step has seen.
 
@@ -34,13 +33,17 @@ class AssignmentRecord:
             step: Its number; grows.
         """
         self._step = step
-        # (V, M_s, B, K_s) -> (2, N, K_s)
+        # Of (V, M_s, B, K_s) the pyramids, without the graph behind them.
         pairs = zip(scores, codes, strict=False)
-        self._last = [(s[:NUM_PYRAMIDS].detach().flatten(1, 2), c) for s, c in pairs]
+        self._last = [(s.detach()[:NUM_PYRAMIDS], c) for s, c in pairs]
+
+    def mark_use(self) -> None:
+        """Remember which prototypes were in use in the step that was noted last."""
+        rows = [scores for scores, _ in self._last]
         if not self._last_use:
-            self._last_use = [s.new_full((s.shape[-1],), -1, dtype=torch.long) for s in scores]
-        for last_use, (rows, _) in zip(self._last_use, self._last, strict=False):
-            last_use.index_fill_(0, rows.argmax(dim=-1).flatten(), step)
+            self._last_use = [s.new_full((s.shape[-1],), -1, dtype=torch.long) for s in rows]
+        for last_use, scores in zip(self._last_use, rows, strict=True):
+            last_use.index_fill_(0, scores.argmax(dim=-1).flatten(), self._step)
 
     def examine(self, *, temperature: float, window: int | None = None) -> dict[str, Tensor]:
         """Return three scalars in (0, 1] per scale, each a share of K_s.
@@ -51,11 +54,12 @@ class AssignmentRecord:
         'prediction_perplexity_s<s>': the perplexity of its mean prediction; 1 where all prototypes
         are predicted equally often.
         """
+        self.mark_use()
         since = 0 if window is None else max(0, self._step + 1 - window)
         found = {}
         for scale, (scores, codes) in enumerate(self._last):
             count = scores.shape[-1]
-            mean = log_softmax(scores, temperature).exp().mean(dim=(0, 1))  # (K_s,)
+            mean = log_softmax(scores, temperature).exp().mean(dim=(0, 1, 2))  # (K_s,)
             use = (self._last_use[scale] >= since).float().mean()
             found[f"prototypes_in_use_s{scale}"] = use
             found[f"code_perplexity_s{scale}"] = mean_perplexity(codes) / count

@@ -166,6 +166,7 @@ class SSPRL(PretrainingModel):
         the queues that take part in the assignment.
         """
         head = self.head
+        head.assignments.mark_use()
         health: dict[str, float | Tensor] = {}
         if self._views is not None:
             health["embedding_spread"] = embedding_spread(self._views.flatten(0, 1))

@@ -92,6 +92,7 @@ class TestAssignmentRecord:
         record = AssignmentRecord()
         codes = [torch.full((2, 2, 4), 0.25)]
         record.note([self.scores(0, 0, 1, 1, 3, 3)], codes, step=5)
+        record.mark_use()
         record.note([self.scores(1, 1, 1, 1, 3, 3)], codes, step=6)
 
         def in_use(window):
