@@ -21,6 +21,9 @@ _NOTICES = (
     '"FileClient" will be deprecated',
     '"HardDiskBackend" is the alias of',
     "The prefix is not set in metric class",
+    "Exp name: ",
+    "Saving checkpoint at ",
+    "Checkpoints will be saved to ",
 )
 """How messages of mmengine begin that are for the log file alone."""
 
@@ -77,6 +80,8 @@ def keep_off_console(logger: logging.Logger) -> None:
     for handler in logger.handlers:
         if not isinstance(handler, logging.FileHandler):
             handler.addFilter(_is_for_console)
+            if not isinstance(handler.formatter, _ShortForms):
+                handler.setFormatter(_ShortForms(handler.formatter))
     _logger = logger
     while _waiting:
         logger.info(_waiting.pop(0), **_KEPT)  # type: ignore[arg-type]
@@ -96,6 +101,17 @@ def _note(text: str) -> None:
         _waiting.append(text)
     else:
         _logger.info(text, **_KEPT)  # type: ignore[arg-type]
+
+
+class _ShortForms(logging.Formatter):
+    """Shows what a message calls its form for the ``console``, and others as they were."""
+
+    def __init__(self, others: logging.Formatter | None) -> None:
+        super().__init__()
+        self._others = others or logging.Formatter()
+
+    def format(self, record: logging.LogRecord) -> str:
+        return getattr(record.msg, "console", None) or self._others.format(record)
 
 
 def _is_for_console(record: logging.LogRecord) -> Any:

@@ -4,10 +4,11 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from .console import quiet_console
-from .errors import message_for_user
+from .errors import UserValueError, message_for_user
+from .processes import is_reported, report
 
 
 def add_run_options(parser: argparse.ArgumentParser, *, option: str, remark: str = "") -> None:
@@ -38,7 +39,8 @@ def add_run_options(parser: argparse.ArgumentParser, *, option: str, remark: str
 def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., object]) -> None:
     """Call ``run`` with the options of the command line.
 
-    A mistake of the user ends the process with one line; a bug keeps its traceback.
+    A mistake of the user ends the process with one line; a bug keeps its traceback. One of several
+    processes leaves both to what has started it.
 
     Args:
         name: Of the tool, for that line.
@@ -48,13 +50,23 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
     """
     try:
         with quiet_console(verbose="--verbose" in sys.argv):
-            options = vars(make_parser().parse_args())
+            parser = make_parser()
+            if is_reported():
+                parser.error = _refuse  # once, instead of usage from every process
+            options = vars(parser.parse_args())
             del options["verbose"]
             # For launchers that only pass the flag.
             os.environ.setdefault("LOCAL_RANK", str(options.pop("local_rank")))
             run(**options)
     except Exception as error:
+        if is_reported():
+            report(error)
+            sys.exit(1)
         message = message_for_user(error)
         if message is None:
             raise
         sys.exit(f"{name}: error: {message}")
+
+
+def _refuse(message: str) -> NoReturn:
+    raise UserValueError(f"{message}; --help lists the options.")

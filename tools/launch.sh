@@ -27,7 +27,7 @@ run_torch() {  # PROCESSES SCRIPT ARGS...
     if [ -z "$port" ]; then
         if [ "${NNODES:-1}" -gt 1 ]; then port=29500; else port="$(free_port)"; fi
     fi
-    exec "$PYTHON" -m torch.distributed.run \
+    exec "$PYTHON" "$TOOLS/launch.py" \
         --nnodes="${NNODES:-1}" --node_rank="${NODE_RANK:-0}" --nproc_per_node="$processes" \
         --master_addr="${MASTER_ADDR:-127.0.0.1}" --master_port="$port" \
         "$TOOLS/$script" "$@" --launcher pytorch

@@ -1,6 +1,7 @@
 """Train a model from a config file: pre-training, transfer and baselines alike."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,8 @@ def make_parser() -> argparse.ArgumentParser:
         help="pre-training: run the backbone, and on a GPU the augmentation, through "
         "torch.compile; the first steps take minutes",
     )
+    for tracker, title in (("tensorboard", "TensorBoard"), ("wandb", "Weights & Biases")):
+        parser.add_argument(f"--{tracker}", action="store_true", help=f"log to {title} as well")
     add_run_options(
         parser,
         option="optim_wrapper.optimizer.lr=0.3",
@@ -74,9 +77,15 @@ def make_parser() -> argparse.ArgumentParser:
 
 def train(*, overwrite: bool, **options: Any) -> None:
     """Train as the options say."""
+    from mmssprl.engine.finished import finished_line, finished_weights
     from mmssprl.engine.launch import prepare_train_config, run
 
-    run(prepare_train_config(overwrite=overwrite, **options), "train", overwrite=overwrite)
+    cfg = prepare_train_config(overwrite=overwrite, **options)
+    weights = finished_weights(cfg)
+    if weights is None:
+        run(cfg, "train", overwrite=overwrite)
+    elif int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", 0))) == 0:
+        print(finished_line(cfg, weights))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ default_hooks = dict(
     checkpoint=dict(type="PretrainCheckpointHook", interval=10, max_keep_ckpts=3),
     sampler_seed=dict(type="DistSamplerSeedHook"),
 )
-custom_hooks = [dict(type="PretrainHook")]
+custom_hooks = [dict(type="PretrainHook"), dict(type="MonitorHook")]
 log_processor = dict(type="PretrainLogProcessor", window_size=10)
 vis_backends = [dict(type="LocalVisBackend")]
 visualizer = dict(type="Visualizer", vis_backends=vis_backends)

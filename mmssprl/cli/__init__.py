@@ -15,7 +15,7 @@ from ..errors import message_for_user
 
 COMMANDS = (
     *("demo", "scenes", "prepare", "profile", "pretrain"),
-    *("compare", "probe", "convert", "export", "benchmark", "visualize"),
+    *("compare", "probe", "diagnose", "convert", "export", "benchmark", "visualize"),
 )
 
 _EXAMPLE = """\

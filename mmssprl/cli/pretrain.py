@@ -61,6 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="go on with the run in the work dir, with the config that it holds",
     )
+    add("--tensorboard", action="store_true", help="log to TensorBoard as well")
+    add("--wandb", action="store_true", help="log to Weights & Biases as well")
     add("--yes", action="store_true", help="start even if it will take more than 12 h on a CPU")
     add(
         "--verbose",
@@ -80,6 +82,7 @@ def run(args: argparse.Namespace) -> int:
             resume=args.resume,
             yes=args.yes,
             verbose=args.verbose,
+            trackers=["tensorboard"] * args.tensorboard + ["wandb"] * args.wandb,
             log=partial(print, flush=True),
             **{k: v for k, v in vars(args).items() if k in _RECIPE_OPTIONS and v is not None},
         )

@@ -26,7 +26,8 @@ _LOSSES = """\
 The loss terms of a run.
 
 Draw every loss term of a run against the step, divided by its weight, with ln K,
-the value of a uniform prediction: a run that stays there has learned nothing.
+the value of a uniform prediction: a run that stays there has learned nothing. The
+band is that of small healthy runs; `diagnose` says in words what it sees.
 
 example:
   python -m mmssprl visualize losses work_dirs/demo losses.png

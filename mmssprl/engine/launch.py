@@ -30,6 +30,7 @@ from .overrides import check_spelling, merge_options
 from .pretrain_checks import use_compile
 from .runner import ConsoleRunner
 from .schedule_checks import warn_of_schedule
+from .trackers import use_trackers
 
 Launcher = Literal["none", "pytorch", "slurm", "mpi"]
 
@@ -66,6 +67,8 @@ def prepare_train_config(
     overwrite: bool = False,
     amp: bool = False,
     compile: bool = False,
+    tensorboard: bool = False,
+    wandb: bool = False,
     cfg_options: Mapping[str, Any] | None = None,
     launcher: Launcher = "none",
 ) -> Config:
@@ -80,6 +83,8 @@ def prepare_train_config(
         overwrite: Allow a ``work_dir`` that holds another run; give ``run`` the same.
         amp: Use mixed precision, in bfloat16 unless the config names another dtype.
         compile: Compile the backbone, and on a GPU the augmentation, of a pre-training.
+        tensorboard: Log to TensorBoard as well.
+        wandb: Log to Weights & Biases as well.
         cfg_options: Values by dotted key that replace the config's. The other arguments win.
         launcher: What started the processes; "none" is one process.
 
@@ -98,6 +103,7 @@ def prepare_train_config(
         _use_amp(cfg)
     if compile:
         use_compile(cfg)
+    use_trackers(cfg, ["tensorboard"] * tensorboard + ["wandb"] * wandb)
     if resume is not None:
         if overwrite:
             raise UserValueError(

@@ -1,4 +1,4 @@
-"""What the log of a pre-training says about its pace and its memory."""
+"""What the log of a pre-training says about its progress, its pace and its memory."""
 
 import sys
 from collections import OrderedDict
@@ -6,7 +6,10 @@ from collections import OrderedDict
 from mmengine.device import get_device
 from mmengine.runner import LogProcessor, Runner
 
+from ..models import LossTerm, PretrainingModel
 from ..registry import LOG_PROCESSORS
+from .log_line import LogLine, console_line, relative_name
+from .unwrap import unwrap
 
 
 @LOG_PROCESSORS.register_module()
@@ -19,8 +22,15 @@ class PretrainLogProcessor(LogProcessor):
     * ``images_per_second`` are the images of a step on all ranks divided by that ``time``.
     * ``memory`` is also there without a GPU: the highest resident size of this process in MiB,
       without its data workers.
-    * ``eta`` in seconds is among the scalars, too.
+    * ``eta`` in seconds is among the scalars, too; ``epochs_done`` and ``progress``, the share of
+      the training, are; and of each term of the loss ``relative_...``, see ``LossTerm.relative``.
+    * The text has a short form for the console.
+
+    Attributes:
+        latest: The scalars of the last line of the training, for hooks that run after LoggerHook.
     """
+
+    latest: dict | None = None
 
     _num_steps = 0
     """Steps since the last line, this line's included."""
@@ -34,9 +44,16 @@ class PretrainLogProcessor(LogProcessor):
             self._num_steps = batch_idx + 1 if self._last_step is None else step - self._last_step
             self._last_step = step
         tag, text = super().get_log_after_iter(runner, batch_idx, mode)
-        if mode == "train" and runner.message_hub.get_info("eta") is not None:
+        if mode != "train":
+            return tag, text
+        if runner.message_hub.get_info("eta") is not None:
             tag["eta"] = runner.message_hub.get_info("eta")
-        return tag, text
+        tag["epochs_done"] = (runner.iter + 1) / len(runner.train_dataloader)
+        tag["progress"] = (runner.iter + 1) / runner.max_iters
+        self.latest = {name.removeprefix("train/"): value for name, value in tag.items()}
+        counts = all(term.num_classes for term in _loss_terms(runner).values())
+        chance = "ln K" if counts else "chance"
+        return tag, LogLine(text, console_line(self.latest, runner.max_epochs, chance))
 
     def _collect_scalars(
         self, custom_cfg: list[dict], runner: Runner, mode: str, reserve_prefix: bool = False
@@ -55,7 +72,16 @@ class PretrainLogProcessor(LogProcessor):
             tag[f"{prefix}images_per_second"] = images / tag[f"{prefix}time"]
         if get_device() == "cpu":
             tag[f"{prefix}memory"] = peak_resident_mib()
+        for name, term in _loss_terms(runner).items():
+            relative = term.relative(tag[f"{prefix}{name}"]) if f"{prefix}{name}" in tag else None
+            if relative is not None:
+                tag[f"{prefix}{relative_name(name)}"] = relative
         return tag
+
+
+def _loss_terms(runner: Runner) -> dict[str, LossTerm]:
+    model = unwrap(runner.model)
+    return model.loss_terms() if isinstance(model, PretrainingModel) else {}
 
 
 def peak_resident_mib() -> int:

@@ -1,6 +1,6 @@
-"""Numbers that tell early that a training has gone wrong; nothing here waits for the device.
+"""Numbers that tell early, and without labels, whether a training learns.
 
-Legend: R rows, D embedding size, K negatives.
+Legend: R rows, D embedding size, K negatives, or prototypes where there are probabilities.
 """
 
 import torch
@@ -39,3 +39,66 @@ def queue_top1(query: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
     query = query.float()
     nearest = (query @ negatives.float().T).amax(dim=1)
     return ((query * positive.float()).sum(dim=1) > nearest).float().mean()
+
+
+@torch.no_grad()
+def effective_rank(embeddings: Tensor) -> Tensor:
+    """RankMe (Garrido et al., ICML 2023): how many dimensions the embeddings fill.
+
+    exp(-sum_k p_k log p_k) of p_k = sigma_k / sum_j sigma_j, the singular values sigma. The paper
+    adds 1e-7 to each p_k; a p_k of 0 counts for nothing here. On a GPU it waits for the device.
+
+    Args:
+        embeddings: (R, D), not centred; NaN counts as 0, for a loss that is NaN has its own error.
+
+    Returns:
+        A scalar in float32 from 1, all rows in one line, to min(R, D).
+    """
+    sigma = torch.linalg.svdvals(embeddings.double().nan_to_num())
+    return torch.special.entr(sigma / sigma.sum()).sum().exp().float()
+
+
+@torch.no_grad()
+def alignment(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean cosine of the two views of an image, and of views of different images.
+
+    The first is 1 - l / 2 of the alignment loss l = mean |x - y|^2 of Wang and Isola (ICML 2020).
+    Where both are equal, the embeddings tell nothing about the image.
+
+    Args:
+        first: (R, D), unit norm, R >= 2.
+        second: Row r is the other view of row r of ``first``; as that.
+
+    Returns:
+        Two scalars in float32 in [-1, 1].
+    """
+    first, second = first.float(), second.float()
+    rows = len(first)
+    own = (first * second).sum()
+    others = first.sum(dim=0) @ second.sum(dim=0) - own
+    return own / rows, others / (rows * (rows - 1))
+
+
+@torch.no_grad()
+def mean_perplexity(probabilities: Tensor) -> Tensor:
+    """How many classes a row is spread over: exp of the rows' mean entropy.
+
+    Args:
+        probabilities: (R, K), rows of sum 1.
+
+    Returns:
+        A scalar from 1, where every row is sure, to K, where all are uniform.
+    """
+    return torch.special.entr(probabilities).sum(dim=-1).mean().exp()
+
+
+def measure_views(first: Tensor, second: Tensor) -> dict[str, Tensor]:
+    """Return 'effective_rank' of all rows, and 'alignment' of own views and 'alignment_others'.
+
+    Args:
+        first: See :func:`alignment`.
+        second: See :func:`alignment`.
+    """
+    own, others = alignment(first, second)
+    rank = effective_rank(torch.cat([first, second]))
+    return {"effective_rank": rank, "alignment": own, "alignment_others": others}

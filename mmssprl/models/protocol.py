@@ -1,4 +1,4 @@
-"""What every pre-training model answers; hooks, checks, profiling, pictures and export ask it here.
+"""What every pre-training model answers; hooks, checks, logs, pictures and export ask it here.
 
 A new method is one file beside this one: a registered class that extends ``PretrainingModel``.
 Everything but ``loss`` has a default, which is right for a method without queues and epochs of its
@@ -6,6 +6,7 @@ own, which sees its whole batch at once and is not compiled.
 """
 
 from collections.abc import Mapping
+from math import log
 from typing import Any, ClassVar, NamedTuple
 
 from mmengine.config import Config
@@ -26,6 +27,8 @@ class LossTerm(NamedTuple):
         classes: TeX of the number of classes that the term chooses among, such as ``K_0``.
         num_classes: That number K: a prediction that has learned nothing reads ln K. None where no
             value tells this.
+        unrelated: Where no number of classes tells it: the value of a prediction that has nothing
+            to do with its target.
     """
 
     symbol: str
@@ -33,6 +36,16 @@ class LossTerm(NamedTuple):
     weight: float
     classes: str = ""
     num_classes: int | None = None
+    unrelated: float | None = None
+
+    @property
+    def chance(self) -> float | None:
+        """What the term reads, divided by its weight, while nothing has been learned."""
+        return log(self.num_classes) if self.num_classes else self.unrelated
+
+    def relative(self, logged: float) -> float | None:
+        """Return a logged value over the value of chance: the relative loss, 1 at first."""
+        return logged / (self.weight * self.chance) if self.chance else None
 
 
 class PretrainingModel(BaseSelfSupervisor):
@@ -108,6 +121,13 @@ class PretrainingModel(BaseSelfSupervisor):
 
         Called in every step: nothing waits for the device here. Tensors are read later, those of
         many steps in one go, so what a step changes in place must be returned as a copy.
+        """
+        return {}
+
+    def examine(self) -> dict[str, Tensor]:
+        """Return more scalars about the last step, which may be slow and wait for the device.
+
+        Called only where a line of the log is about to be written, on every rank.
         """
         return {}
 

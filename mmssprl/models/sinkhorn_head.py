@@ -17,6 +17,7 @@ from ..errors import UserRuntimeError, UserValueError
 from ..functional import cross_scale_loss, log_softmax, sinkhorn_jointly, swapped_prediction_loss
 from ..pyramid import NUM_PYRAMIDS, ViewLayout
 from ..registry import MODELS
+from .assignment_record import AssignmentRecord
 from .feature_queue import FeatureQueue
 from .prototypes import CorrelationLearner, Prototypes
 
@@ -33,8 +34,7 @@ class SinkhornHead(BaseModule):
     or those of both pyramids ('released').
 
     Differs from both where a level of the layout has ``num_sampled``, this package's own extension:
-    assignment and queue hold the sampled patches alone, and the terms of Eq. 2 and mu(P_s) of Eq. 3
-    are means over them.
+    assignment and queue hold the sampled patches alone; Eq. 2 and mu(P_s) are means over them.
 
     Args:
         layout: The views.
@@ -148,6 +148,7 @@ class SinkhornHead(BaseModule):
         )
         self.num_iterations = 0
         """Training steps so far, saved as the extra state: no step waits for the device for it."""
+        self.assignments = AssignmentRecord()
         self._iters_per_epoch: int | None = None
         self._batch_is_checked = False
 
@@ -207,8 +208,13 @@ class SinkhornHead(BaseModule):
                 )
                 losses[f"loss_cross_s{s}"] = self.cross_weight * self.beta[s] * term
         if self.training:
+            self.assignments.note(scores, codes, self.num_iterations)
             self._advance(embeddings)
         return losses
+
+    def examine(self) -> dict[str, Tensor]:
+        """Return what ``AssignmentRecord`` says; prototypes in use are those of an epoch."""
+        return self.assignments.examine(temperature=self.temperature, window=self._iters_per_epoch)
 
     def _mean_prediction(self, scores: Tensor) -> Tensor:
         """mu(P_s): (2, M_s, B, K_s) -> (2, B, K_s)."""

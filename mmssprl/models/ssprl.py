@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import UserValueError
-from ..functional import embedding_spread
+from ..functional import embedding_spread, measure_views
 from ..functional.phases import (
     BACKBONE_BACKWARD,
     BACKBONE_FORWARD,
@@ -91,7 +91,7 @@ class SSPRL(PretrainingModel):
         self.layout = views
         self.num_chunks = num_chunks
         self.compile_backbone = compile_backbone
-        self._spread: Tensor | None = None
+        self._views: Tensor | None = None  # (2, B, D), embeddings of the last step's image views
         # A quarter faster on a CPU, and what tensor cores want on a GPU; values do not change.
         self.backbone.to(memory_format=torch.channels_last)
 
@@ -132,8 +132,8 @@ class SSPRL(PretrainingModel):
         features = self.extract_feat(inputs)
         with phase(HEADS_FORWARD):
             embeddings = self.neck(features)
-            # (V_0, 1, B, D) -> (2 B, D): small views would widen the spread by themselves.
-            self._spread = embedding_spread(embeddings[0][:NUM_PYRAMIDS].flatten(0, 2))
+            # (V_0, 1, B, D) -> (2, B, D): small views would widen the spread by themselves.
+            self._views = embeddings[0][:NUM_PYRAMIDS].detach().flatten(1, 2)
             return self.head.loss(embeddings)
 
     def on_epoch_length(self, num_iters: int) -> None:
@@ -166,9 +166,10 @@ class SSPRL(PretrainingModel):
         the queues that take part in the assignment.
         """
         head = self.head
+        head.assignments.mark_use()
         health: dict[str, float | Tensor] = {}
-        if self._spread is not None:
-            health["embedding_spread"] = self._spread
+        if self._views is not None:
+            health["embedding_spread"] = embedding_spread(self._views.flatten(0, 1))
         if head.freeze_epochs or head.freeze_iters:
             health["frozen"] = float(head.is_frozen)
         queues = {scale: queue for scale, queue in enumerate(head.queues) if queue is not None}
@@ -177,6 +178,12 @@ class SSPRL(PretrainingModel):
             health["queue_fill"] = num_filled / sum(queue.length for queue in queues.values())
             health["queues_in_use"] = sum(map(head.queue_takes_part, queues)) / len(queues)
         return health
+
+    def examine(self) -> dict[str, Tensor]:
+        """Return what ``measure_views`` says of the image views, and what the head does."""
+        if self._views is None:
+            return {}
+        return {**measure_views(*self._views), **self.head.examine()}
 
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the terms of L_pyr and L_cross whose weight is not zero."""

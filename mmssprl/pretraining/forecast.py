@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..durations import format_hours
 from ..errors import UserRuntimeError
 from .pace import Pace
 
@@ -87,12 +88,3 @@ def may_start(forecast: Forecast, *, yes: bool, ask: Callable[[str], str] = inpu
         answer = ask(f"{too_long}{shorter}. Go on? [y/N] ")
         return answer.strip().lower() in ("y", "yes")
     raise UserRuntimeError(f"{too_long}{shorter}, --yes starts it all the same.")
-
-
-def format_hours(hours: float) -> str:
-    """Return a duration with about two digits, in a unit that suits it."""
-    if hours < 1.5 / 60:
-        return f"{max(1, round(hours * 3600))} s"
-    if hours < 1.5:
-        return f"{round(hours * 60)} min"
-    return f"{hours:.1f} h" if hours < 10 else f"{hours:,.0f} h"

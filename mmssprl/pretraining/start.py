@@ -1,22 +1,22 @@
 """Start a pre-training in a work dir, or go on with the one that it holds."""
 
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from mmengine.config import Config
 
+from ..engine.finished import finished_line, finished_weights
 from ..engine.launch import prepare_train_config, run
+from ..engine.trackers import check_trackers
 from ..errors import (
     UserFileExistsError,
     UserFileNotFoundError,
-    UserRuntimeError,
     UserValueError,
 )
 from ..outputs import write_whole
+from ..processes import run_processes
 from ..shipped import shipped
 from . import forecast, pace
 from .config import make_config
@@ -31,6 +31,7 @@ def pretrain(
     resume: bool = False,
     yes: bool = False,
     verbose: bool = False,
+    trackers: Sequence[str] = (),
     log: Callable[[str], object] = print,
     **options: Any,
 ) -> Path | None:
@@ -42,6 +43,7 @@ def pretrain(
         resume: Go on with the run in the work dir, with the config that it holds.
         yes: Start even if it takes more than 12 h on a CPU.
         verbose: Show the environment, the config and the hooks too.
+        trackers: Of 'tensorboard' and 'wandb': where scalars go as well.
         log: Receives what the run will be and what it will take.
         options: Of ``make_config``, for a new run only.
 
@@ -57,6 +59,7 @@ def pretrain(
         RuntimeError: A run too long for a CPU, and nobody there to be asked; too little memory; or
             processes that failed.
     """
+    check_trackers(trackers)
     folder = Path(work_dir or f"work_dirs/pretrain_{Path(images).resolve().name}")
     if resume:
         config = config_of_run(folder, images)
@@ -65,6 +68,12 @@ def pretrain(
             raise UserValueError(
                 f"--resume takes the recipe from {config}; leave {flags} out, or start a new run."
             )
+        cfg = Config.fromfile(config)
+        cfg.merge_from_dict({"resume": True, "work_dir": str(folder)})
+        weights = finished_weights(cfg)
+        if weights is not None:
+            log(finished_line(cfg, weights))
+            return weights
     else:
         refuse_used(folder)
         cfg, recipe, usable = make_config(images, **options)
@@ -78,7 +87,7 @@ def pretrain(
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(config, cfg.pretty_text)
         log(f"config: {config}")
-    train(config, folder, resume=resume, verbose=verbose)
+    train(config, folder, resume=resume, verbose=verbose, trackers=trackers)
     return folder / f"{config.stem}_backbone.pth"
 
 
@@ -123,27 +132,28 @@ def forecast_run(cfg: Config, recipe: Recipe) -> forecast.Forecast:
     )
 
 
-def train(config: Path, work_dir: Path, *, resume: bool, verbose: bool) -> None:
+def train(
+    config: Path, work_dir: Path, *, resume: bool, verbose: bool, trackers: Sequence[str] = ()
+) -> None:
     """Train on all GPUs, one process for each, or here on a CPU.
 
     Raises:
-        RuntimeError: One of several processes failed.
+        RuntimeError: As ``run_processes``, or a tracker's package is missing.
     """
     num_gpus = torch.cuda.device_count()
     if num_gpus > 1:
-        command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={num_gpus}"]
-        command += ["--standalone", str(shipped("tools/train.py")), str(config)]
+        command = ["--standalone", f"--nproc_per_node={num_gpus}"]
+        command += [str(shipped("tools/train.py")), str(config)]
         command += ["--work-dir", str(work_dir), "--launcher", "pytorch", "--amp"]
         command += ["--resume"] * resume + ["--verbose"] * verbose
-        status = subprocess.run(command).returncode
-        if status:
-            raise UserRuntimeError(
-                f"all {num_gpus} processes must end without an error, but torch.distributed.run "
-                f"ended with exit code {status}; see the first error above, mend it, and go on "
-                "by --resume."
-            )
+        run_processes([*command, *(f"--{name}" for name in trackers)])
         return
     cfg = prepare_train_config(
-        config, work_dir=work_dir, resume="auto" if resume else None, amp=num_gpus > 0
+        config,
+        work_dir=work_dir,
+        resume="auto" if resume else None,
+        amp=num_gpus > 0,
+        tensorboard="tensorboard" in trackers,
+        wandb="wandb" in trackers,
     )
     run(cfg, "train")

@@ -1,7 +1,5 @@
 """The loss terms of a run against ln K, the value of a uniform prediction."""
 
-import json
-from math import log
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +9,12 @@ from matplotlib.figure import Figure
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
+from ..engine.log_line import relative_name
 from ..errors import UserFileNotFoundError, UserValueError
 from ..models import LossTerm, PretrainingModel, is_pretraining
+from ..monitoring import Band, band_of, read_scalars
 from ..registry import MODELS
-from .style import INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, titled_figure
+from .style import HEALTHY, INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, titled_figure
 
 _PANEL_INCHES = (3.3, 2.5)
 
@@ -23,8 +23,8 @@ def draw_losses(work_dir: str | Path) -> Figure:
     """Draw every loss term of a run, divided by its weight, in a panel of its own.
 
     One row per kind of term and one column per scale, each with ln K, the value of a uniform
-    prediction: a term that stays at its line has learned nothing. The learning rate takes the first
-    free panel.
+    prediction: a term that stays at its line has learned nothing. Behind it lies the band of the
+    healthy runs of ``mmssprl.monitoring``. The learning rate takes the first free panel.
 
     Args:
         work_dir: Holds the dumped config (``*.py``) and ``*/vis_data/scalars.json`` of a run and
@@ -59,7 +59,12 @@ def draw_losses(work_dir: str | Path) -> Figure:
             row = symbols.index(term.symbol)
             axes = grid[row, term.scale]
             free.pop(axes, None)
-            _draw_term(axes, _series(records, name), term, PYRAMIDS[row % 2])
+            steps, values = _series(records, name)
+            band = band_of(relative_name(name))
+            if band is not None and term.chance is not None:
+                last = records[-1]
+                _draw_band(axes, band, term.chance, last["step"] / last.get("progress", 1.0))
+            _draw_term(axes, (steps, values), term, PYRAMIDS[row % 2])
         rate_axes = grid[-1, 0] if grid[-1, 0] in free else next(iter(free))
         free.pop(rate_axes)
         rate_axes.plot(*_series(records, "lr"), color=LEARNING_RATE, linewidth=1.6)
@@ -70,43 +75,6 @@ def draw_losses(work_dir: str | Path) -> Figure:
         for axes in grid[-1]:
             axes.set_xlabel("step")
     return figure
-
-
-def read_scalars(work_dir: str | Path) -> list[dict[str, Any]]:
-    """Read the scalar logs of a run, in order of their steps.
-
-    A resumed run repeats the steps after its checkpoint: what was logged last counts. The last
-    line of a run that is still writing may be cut off and is left out.
-
-    Returns:
-        One dict per logged step of training, with the key ``step``.
-
-    Raises:
-        FileNotFoundError: No folder or no log.
-        ValueError: A line that is not JSON.
-    """
-    work_dir = Path(work_dir)
-    if not work_dir.is_dir():
-        raise UserFileNotFoundError(f"the work dir must be a folder, but there is no {work_dir}.")
-    paths = sorted(work_dir.glob("*/vis_data/scalars.json"))
-    if not paths:
-        raise UserFileNotFoundError(
-            f"a work dir must hold */vis_data/scalars.json, but {work_dir} does not; "
-            "pass the folder that training was given as --work-dir."
-        )
-    by_step: dict[int, dict[str, Any]] = {}
-    for path in paths:
-        for number, line in enumerate(path.read_text().split("\n")[:-1], start=1):
-            try:
-                record = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise UserValueError(
-                    f"every line of a log must be JSON, but line {number} of {path} is not "
-                    f"({error}); remove that line."
-                ) from error
-            if "lr" in record:
-                by_step[record["step"]] = record
-    return [by_step[step] for step in sorted(by_step)]
 
 
 def _dumped_config(work_dir: Path) -> Config:
@@ -137,16 +105,25 @@ def _series(records: list[dict[str, Any]], name: str) -> tuple[list[int], list[f
     return [step for step, _ in found], [value for _, value in found]
 
 
+def _draw_band(axes: Axes, band: Band, chance: float, num_steps: float) -> None:
+    """Fill the range of healthy runs over the steps of the whole training."""
+    steps = [progress * num_steps for progress in band.progress]
+    low, high = ([chance * value for value in values] for values in (band.lowest, band.highest))
+    axes.fill_between(steps, low, high, color=HEALTHY, linewidth=0, label="healthy runs")
+    axes.legend(loc="lower left", fontsize=8, frameon=False)
+
+
 def _draw_term(
     axes: Axes, series: tuple[list[int], list[float]], term: LossTerm, colour: str
 ) -> None:
     steps, values = series
     axes.plot(steps, [value / term.weight for value in values], color=colour, linewidth=1.6)
-    if term.num_classes is not None:
-        uniform = log(term.num_classes)
+    if term.chance is not None:
+        uniform, count = term.chance, term.num_classes
+        text = rf"$\ln {term.classes}$ = ln {count} = " if count else "chance "
         axes.axhline(uniform, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         axes.annotate(
-            rf"$\ln {term.classes}$ = ln {term.num_classes} = {uniform:.2f}",
+            f"{text}{uniform:.2f}",
             (0.98, uniform),
             xycoords=("axes fraction", "data"),
             xytext=(0, 3),

@@ -10,6 +10,8 @@ PYRAMIDS = ("#1f6fb4", "#d95f02")
 """V and V'."""
 
 LEARNING_RATE = "#7a7a7a"
+HEALTHY = "#d9ead3"
+"""Bands of healthy runs."""
 DPI = 150
 
 RC: dict[Any, Any] = {

@@ -1,7 +1,5 @@
 """The config that `pretrain` makes of its options, and what it says and asks before it trains."""
 
-from types import SimpleNamespace
-
 import pytest
 import torch
 from mmengine.config import Config
@@ -9,7 +7,9 @@ from paces import stub_pace
 from PIL import Image
 
 from mmssprl.cli import main
+from mmssprl.engine import trackers
 from mmssprl.engine.pretrain_checks import check_pretraining
+from mmssprl.errors import UserRuntimeError
 from mmssprl.pretraining import start
 from mmssprl.registry import MODELS
 
@@ -110,7 +110,11 @@ def test_yes_starts_a_long_run(long_run, tmp_path, capsys):
     assert main([*arguments, "--yes", "--verbose"]) == 0
     work_dir = tmp_path / "run"
     assert started == [
-        (work_dir / "ssprl_resnet50.py", work_dir, {"resume": False, "verbose": True})
+        (
+            work_dir / "ssprl_resnet50.py",
+            work_dir,
+            {"resume": False, "verbose": True, "trackers": []},
+        )
     ]
     assert "forecast: 5 epochs, about 20 h" in capsys.readouterr().out
 
@@ -133,19 +137,40 @@ def test_a_used_work_dir_is_refused_before_anything_is_timed(long_run, tmp_path,
     assert asked == []
 
 
-def test_processes_that_fail_are_told_in_one_line(photos, tmp_path, monkeypatch, capsys):
+def test_several_processes_get_the_arguments_of_one(photos, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     stub_pace(monkeypatch, device="cuda")
     commands = []
 
     def fail(command):
         commands.append(command)
-        return SimpleNamespace(returncode=3)
+        raise UserRuntimeError("the disk is full; make room.")
 
-    monkeypatch.setattr(start.subprocess, "run", fail)
-    assert main(["pretrain", str(photos), "--work-dir", str(tmp_path / "run")]) == 2
-    assert "all 2 processes must end without an error, but" in capsys.readouterr().err
-    assert "--nproc_per_node=2" in commands[0]
+    monkeypatch.setattr(start, "run_processes", fail)
+    monkeypatch.setattr(start, "check_trackers", lambda names: None)
+    arguments = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run"), "--wandb"]
+    assert main(arguments) == 2
+    assert capsys.readouterr().err == ("mmssprl pretrain: error: the disk is full; make room.\n")
+    ((first, count, script, config, *options),) = commands
+    assert (first, count) == ("--standalone", "--nproc_per_node=2")
+    assert script.endswith("tools/train.py")
+    assert config.endswith("ssprl_resnet50.py")
+    assert options[2:] == ["--launcher", "pytorch", "--amp", "--wandb"]
+
+
+@pytest.mark.parametrize("name", ["tensorboard", "wandb"])
+def test_a_tracker_that_is_not_installed_is_told_before_anything_is_timed(
+    name, long_run, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(trackers.importlib.util, "find_spec", lambda name: None)
+    arguments, asked, _ = long_run
+    assert main([*arguments, f"--{name}"]) == 2
+    assert capsys.readouterr().err == (
+        f"mmssprl pretrain: error: --{name} needs the package {name}, but it is not installed; "
+        f"pip install {name}.\n"
+    )
+    assert asked == []
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(("count", "size", "reason"), [(3, (64, 48), "has 3:"), (40, (1, 1), "40")])

@@ -69,7 +69,7 @@ def test_the_line_on_the_terminal(images, tmp_path):  # noqa: F811
     number = r"\d+\.\d+"
     assert re.search(
         rf"eta: \S+  time: {number}  data_time: {number}  .*loss: {number}  .*"
-        rf"images_per_second: {number}  memory: \d+$",
+        rf"images_per_second: {number}  memory: \d+  relative_pyramid_s0: {number}  .*$",
         text,
     ), text
 

@@ -21,7 +21,13 @@ STEPS = 5  # 10 images in batches of 2
 OURS = {"runtime_info": {"type": "PretrainRuntimeInfoHook"}}
 TIMES = {"time", "data_time", "memory"}
 HEALTH = {"embedding_spread", "frozen", "queue_fill", "queues_in_use"}
-"""What the model adds, of which mmengine's hook knows nothing."""
+"""What the model adds in every step, of which mmengine's hook knows nothing."""
+MEASURES = {
+    *("effective_rank", "alignment", "alignment_others"),
+    *(f"prototypes_in_use_s{s}" for s in (0, 1)),
+    *(f"{kind}_perplexity_s{s}" for s in (0, 1) for kind in ("code", "prediction")),
+}
+"""What it adds where a line is written."""
 
 
 def train(images, work_dir, *hooks, interval=2, ours=True, **overrides):  # noqa: F811
@@ -42,7 +48,7 @@ def history(runner):
     return {
         name: buffer.data[0]
         for name, buffer in runner.message_hub.log_scalars.items()
-        if name.removeprefix("train/") not in TIMES | HEALTH
+        if name.removeprefix("train/") not in TIMES | HEALTH | MEASURES
     }
 
 
@@ -50,7 +56,7 @@ def logged(runner):
     (path,) = Path(runner.work_dir).glob("*/vis_data/scalars.json")
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     return [
-        [(key, None if key in TIMES else line[key]) for key in line if key not in HEALTH]
+        [(key, None if key in TIMES else line[key]) for key in line if key not in HEALTH | MEASURES]
         for line in lines
     ]
 
@@ -75,6 +81,14 @@ def test_the_model_s_health_of_every_step_is_in_the_history(images, tmp_path):  
     assert found["queue_fill"].tolist() == [0.25, 0.5, 0.75] + [1] * 7
     assert found["queues_in_use"].tolist() == [0] * 4 + [1] * 6
     assert found["frozen"].tolist() == [1] * 4 + [0] * 6
+
+
+def test_measures_are_taken_where_a_line_is_written(images, tmp_path):  # noqa: F811
+    runner = train(images, tmp_path, interval=2)
+    lengths = {len(runner.message_hub.get_scalar(f"train/{name}").data[0]) for name in MEASURES}
+    assert lengths == {2 * 3}  # steps 2, 4 and 5, the last of an epoch
+    (path,) = Path(runner.work_dir).glob("*/vis_data/scalars.json")
+    assert all(json.loads(line).keys() >= MEASURES for line in path.read_text().splitlines())
 
 
 class CountReads(TorchDispatchMode):

@@ -156,18 +156,17 @@ def test_dist_test_line_on_one_node(tmp_path):
     line = torchrun_line(
         tmp_path, TOOLS / "dist_test.sh", "a b.py", "a.pth", "3", "--work-dir", "w"
     )
-    assert line[:6] == [
-        "-m",
-        "torch.distributed.run",
+    assert line[:5] == [
+        str(TOOLS / "launch.py"),
         "--nnodes=1",
         "--node_rank=0",
         "--nproc_per_node=3",
         "--master_addr=127.0.0.1",
     ]
-    flag, port = line[6].split("=")
+    flag, port = line[5].split("=")
     assert flag == "--master_port"
     assert 1024 < int(port) < 65536
-    assert line[7:] == [
+    assert line[6:] == [
         str(TOOLS / "test.py"),
         "a b.py",
         "a.pth",
@@ -188,14 +187,14 @@ def test_dist_train_line_on_two_nodes(tmp_path, env, port):
         MASTER_ADDR="10.0.0.1",
         **env,
     )
-    assert line[2:7] == [
+    assert line[1:6] == [
         "--nnodes=2",
         "--node_rank=1",
         "--nproc_per_node=8",
         "--master_addr=10.0.0.1",
         f"--master_port={port}",
     ]
-    assert line[7:] == [str(TOOLS / "train.py"), "a.py", "--launcher", "pytorch"]
+    assert line[6:] == [str(TOOLS / "train.py"), "a.py", "--launcher", "pytorch"]
 
 
 @pytest.mark.dist

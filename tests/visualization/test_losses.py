@@ -6,7 +6,6 @@ from tiny_views import write_config
 
 from mmssprl.cli import main
 from mmssprl.visualization import draw_losses
-from mmssprl.visualization.losses import read_scalars
 
 WEIGHTS = {
     "loss_pyramid_s0": 1.0,
@@ -111,30 +110,3 @@ class TestDrawLosses:
         (work_dir / "second.py").unlink()
         with pytest.raises(FileNotFoundError, match="the one config that training dumps"):
             draw_losses(work_dir)
-
-
-class TestReadScalars:
-    def test_a_resumed_run_replaces_the_steps_it_repeats(self, work_dir):
-        write_log(work_dir, "20260101_000000", [record(1), record(2), record(3)])
-        write_log(work_dir, "20260102_000000", [record(2, 0.5), record(3, 0.25), record(4)])
-        records = read_scalars(work_dir)
-        assert [item["step"] for item in records] == [1, 2, 3, 4]
-        factors = [item["loss_pyramid_s0"] / UNIFORM["loss_pyramid_s0"] for item in records]
-        assert factors == pytest.approx([1, 0.5, 0.25, 1])
-
-    def test_validation_lines_and_a_cut_off_last_line_are_left_out(self, work_dir):
-        path = write_log(work_dir, "20260101_000000", [record(7), {"acc": 1.0, "step": 7}])
-        with path.open("a") as file:
-            file.write('{"lr": 0.1, "lo')
-        assert read_scalars(work_dir) == [record(7)]
-
-    def test_damage_is_named(self, work_dir, tmp_path):
-        path = write_log(work_dir, "20260101_000000", [record(1), record(2)])
-        path.write_text(path.read_text().replace("}\n", "\n", 1))
-        with pytest.raises(ValueError, match=r"line 1 of .*scalars.json is not"):
-            read_scalars(work_dir)
-        (tmp_path / "empty").mkdir()
-        with pytest.raises(FileNotFoundError, match=r"must hold \*/vis_data/scalars.json"):
-            read_scalars(tmp_path / "empty")
-        with pytest.raises(FileNotFoundError, match="must be a folder, but there is no"):
-            read_scalars(tmp_path / "gone")

@@ -6,6 +6,7 @@ yet, is gone with the process and is never needed to resume.
 
 from .clip_gradients_hook import ClipGradientsHook
 from .initial_weights_hook import InitialWeightsHook
+from .monitor_hook import MonitorHook
 from .pretrain_checkpoint_hook import PretrainCheckpointHook
 from .pretrain_hook import PretrainHook
 from .pretrain_runtime_info_hook import PretrainRuntimeInfoHook
@@ -13,6 +14,7 @@ from .pretrain_runtime_info_hook import PretrainRuntimeInfoHook
 __all__ = [
     "ClipGradientsHook",
     "InitialWeightsHook",
+    "MonitorHook",
     "PretrainCheckpointHook",
     "PretrainHook",
     "PretrainRuntimeInfoHook",

@@ -26,6 +26,7 @@ class PretrainRuntimeInfoHook(RuntimeInfoHook):
     hub in their order, but in one transfer: when a LoggerHook is about to write them, when an epoch
     or the training ends, and when a checkpoint is saved, which holds their history. The first
     step's are read at once. Hooks that read ``train/loss`` in between see the last transfer.
+    Where a LoggerHook is about to write, what ``PretrainingModel.examine`` finds is with them.
     """
 
     def __init__(self) -> None:
@@ -40,15 +41,18 @@ class PretrainRuntimeInfoHook(RuntimeInfoHook):
         Raises:
             RuntimeError: A loss among those handed over is not finite.
         """
+        is_logged = self._is_logged(runner, batch_idx)
         if outputs is not None:
             model = unwrap(runner.model)
-            health = model.health() if isinstance(model, PretrainingModel) else {}
+            health: dict[str, float | Tensor] = {}
+            if isinstance(model, PretrainingModel):
+                health = {**model.health(), **(model.examine() if is_logged else {})}
             kept = {
                 name: value.detach() if isinstance(value, Tensor) else value
                 for name, value in {**outputs, **health}.items()
             }
             self._steps.append((runner.iter + 1, kept))
-        if not self._has_read or self._is_logged(runner, batch_idx):
+        if not self._has_read or is_logged:
             self._hand_over(runner)
 
     def after_train_epoch(self, runner: Runner) -> None:

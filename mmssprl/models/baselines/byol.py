@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ...errors import UserRuntimeError, UserValueError
-from ...functional import embedding_spread, prediction_loss
+from ...functional import embedding_spread, measure_views, prediction_loss
 from ...functional.phases import (
     BACKBONE_BACKWARD,
     BACKBONE_FORWARD,
@@ -91,7 +91,7 @@ class BYOL(PretrainingModel):
         self.backbone.to(memory_format=torch.channels_last)
         self.target = MomentumEncoder(self.backbone, self.neck)
         self._training_length: int | None = None
-        self._health: dict[str, float | Tensor] = {}
+        self._views: Tensor | None = None  # (2, B, D), unit embeddings of the last step
 
     @property
     def momentum(self) -> float:
@@ -132,8 +132,7 @@ class BYOL(PretrainingModel):
             predictions = [self.predictor((z,))[0] for z in embeddings]
             with torch.no_grad():
                 targets = [target_neck((f,))[0] for f in target_features]
-            unit = F.normalize(torch.cat(embeddings).detach().float(), dim=1)
-            self._health = {"embedding_spread": embedding_spread(unit)}
+            self._views = F.normalize(torch.stack(embeddings).detach().float(), dim=2)
             return {"loss_prediction": prediction_loss(predictions, targets)}
 
     def on_training_length(self, num_iters: int) -> None:
@@ -142,11 +141,18 @@ class BYOL(PretrainingModel):
 
     def health(self) -> dict[str, float | Tensor]:
         """Return 'embedding_spread' (< 0.3: collapsed) and 'target_momentum', m_t of this step."""
-        return {**self._health, "target_momentum": self.momentum}
+        health: dict[str, float | Tensor] = {"target_momentum": self.momentum}
+        if self._views is not None:
+            health["embedding_spread"] = embedding_spread(self._views.flatten(0, 1))
+        return health
+
+    def examine(self) -> dict[str, Tensor]:
+        """Return what ``measure_views`` says of the embeddings of the two views."""
+        return {} if self._views is None else measure_views(*self._views)
 
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the one term."""
-        return {"loss_prediction": LossTerm("L_{pred}", 0, 1.0)}
+        return {"loss_prediction": LossTerm("L_{pred}", 0, 1.0, unrelated=4.0)}
 
 
 def target_momentum(base: float, progress: float) -> float:

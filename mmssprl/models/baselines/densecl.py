@@ -120,11 +120,12 @@ class DenseCL(MoCo):
             self.dense_queue.push(direction)
 
     def loss_terms(self) -> dict[str, LossTerm]:
-        """Describe the terms whose weight is not zero once the dense one has started."""
+        """Describe the terms whose weight is not zero: in a training now, else at its end."""
         (term,) = super().loss_terms().values()
+        weight = self.loss_lambda if self._iters_per_epoch is None else self.current_lambda
         terms = {
-            "loss_nce": term._replace(weight=1 - self.loss_lambda),
-            "loss_dense": term._replace(weight=self.loss_lambda, symbol="L_{dense}"),
+            "loss_nce": term._replace(weight=1 - weight),
+            "loss_dense": term._replace(weight=weight, symbol="L_{dense}"),
         }
         return {name: term for name, term in terms.items() if term.weight > 0}
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ...errors import UserValueError
-from ...functional import embedding_spread, info_nce, queue_top1
+from ...functional import embedding_spread, info_nce, measure_views, queue_top1
 from ...functional.phases import (
     BACKBONE_BACKWARD,
     BACKBONE_FORWARD,
@@ -105,6 +105,7 @@ class MoCo(PretrainingModel):
         self.key_encoder = MomentumEncoder(self.backbone, self.neck)
         self.queue = NegativeQueue(queue_length, neck["out_channels"])
         self._health: dict[str, Tensor] = {}
+        self._views: tuple[Tensor, Tensor] | None = None
 
     def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
         """Compute the terms of the loss, and in training let this step's keys into the queue.
@@ -153,6 +154,7 @@ class MoCo(PretrainingModel):
             "embedding_spread": embedding_spread(query),
             "queue_top1": queue_top1(query, key, negatives),
         }
+        self._views = query.detach(), key
         return {"loss_nce": loss}
 
     def _push(self, keys: Sequence[Tensor]) -> None:
@@ -173,6 +175,10 @@ class MoCo(PretrainingModel):
     def health(self) -> dict[str, float | Tensor]:
         """Return 'embedding_spread' (< 0.3: collapsed), 'queue_top1' and 'queue_fill'."""
         return {**self._health, "queue_fill": self.queue.fill}
+
+    def examine(self) -> dict[str, Tensor]:
+        """Return what ``measure_views`` says of the queries and their keys."""
+        return measure_views(*self._views) if self._views else {}
 
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the one term."""

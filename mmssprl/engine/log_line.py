@@ -1,0 +1,65 @@
+"""The one line of a training on the console, of what its log file has in full."""
+
+import re
+from collections.abc import Mapping
+
+from ..durations import format_hours
+
+WIDTH = 110
+"""Characters of a line at most."""
+
+
+class LogLine(str):
+    """A message for the log file that has a shorter form for the console.
+
+    Attributes:
+        console: The shorter form.
+    """
+
+    console: str
+
+    def __new__(cls, text: str, console: str) -> "LogLine":
+        """Make it of both forms."""
+        line = super().__new__(cls, text)
+        line.console = console
+        return line
+
+
+def relative_name(loss: str) -> str:
+    """Name the relative loss of a term: 'loss_pyramid_s0' gives 'relative_pyramid_s0'."""
+    return f"relative{loss.removeprefix('loss')}"
+
+
+def console_line(values: Mapping[str, float], max_epochs: int, chance: str) -> str:
+    """Return the line of at most ``WIDTH`` characters.
+
+    Args:
+        values: Scalars of a line of the log.
+        max_epochs: Of the training.
+        chance: What the relative losses are relative to, such as 'ln K'.
+    """
+    head = f"epoch {values['epochs_done']:>{len(str(max_epochs)) + 3}.2f}/{max_epochs}"
+    tail = [
+        f"{values['images_per_second']:,.0f} images/s" if "images_per_second" in values else "",
+        f"{values['memory'] * 2**20 / 1e9:.1f} GB" if "memory" in values else "",
+        f"{format_hours(values['eta'] / 3600)} left" if values.get("eta") else "",
+    ]
+    line = ""
+    for digits in (3, 2, 1):
+        line = "  ".join(filter(None, [head, _losses(values, chance, digits), *tail]))
+        if len(line) <= WIDTH:
+            break
+    return line[:WIDTH]
+
+
+def _losses(values: Mapping[str, float], chance: str, digits: int) -> str:
+    groups: dict[str, list[str]] = {}
+    for name, value in values.items():
+        if found := re.fullmatch(r"relative_(.+?)(?:_s\d+)?", name):
+            groups.setdefault(found[1], []).append(f"{value:.{digits}f}")
+    if not groups:
+        return f"loss {values['loss']:.{digits}f}" if "loss" in values else ""
+    first, *others = groups.items()
+    # The first kind of term needs no name: it is the method's own loss.
+    parts = [f"loss / {chance} {' '.join(first[1])}"]
+    return "  ".join(parts + [f"{kind} {' '.join(numbers)}" for kind, numbers in others])

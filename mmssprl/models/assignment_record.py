@@ -1,0 +1,67 @@
+"""What the assignments of a training look like, for its log.
+
+Legend: V views, N rows (patches x images of this rank), K_s prototypes of scale s.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ..functional import log_softmax, mean_perplexity
+from ..pyramid import NUM_PYRAMIDS
+
+
+class AssignmentRecord:
+    """Scores and codes of the last step, and the last step in which each prototype was in use.
+
+    A prototype is in use where it is the nearest one of a row, in a step after which ``mark_use``
+    is called. Of this rank's rows; no checkpoint holds it, and no step waits for it.
+    """
+
+    def __init__(self) -> None:
+        self._last: list[tuple[Tensor, Tensor]] = []
+        self._last_use: list[Tensor] = []
+        self._step = 0
+
+    def note(self, scores: Sequence[Tensor], codes: Sequence[Tensor], step: int) -> None:
+        """Keep what a step has seen.
+
+        Args:
+            scores: Cosines (V, M_s, B, K_s) of each assigned scale, both pyramids first.
+            codes: (2, N, K_s) of the same scales.
+            step: Its number; grows.
+        """
+        self._step = step
+        # Of (V, M_s, B, K_s) the pyramids, without the graph behind them.
+        pairs = zip(scores, codes, strict=False)
+        self._last = [(s.detach()[:NUM_PYRAMIDS], c) for s, c in pairs]
+
+    def mark_use(self) -> None:
+        """Remember which prototypes were in use in the step that was noted last."""
+        rows = [scores for scores, _ in self._last]
+        if not self._last_use:
+            self._last_use = [s.new_full((s.shape[-1],), -1, dtype=torch.long) for s in rows]
+        for last_use, scores in zip(self._last_use, rows, strict=True):
+            last_use.index_fill_(0, scores.argmax(dim=-1).flatten(), self._step)
+
+    def examine(self, *, temperature: float, window: int | None = None) -> dict[str, Tensor]:
+        """Return three scalars in (0, 1] per scale, each a share of K_s.
+
+        'prototypes_in_use_s<s>': those in use in the last ``window`` steps, None for all.
+        'code_perplexity_s<s>': the mean perplexity of the last step's codes; 1 where every code is
+        uniform.
+        'prediction_perplexity_s<s>': the perplexity of its mean prediction; 1 where all prototypes
+        are predicted equally often.
+        """
+        self.mark_use()
+        since = 0 if window is None else max(0, self._step + 1 - window)
+        found = {}
+        for scale, (scores, codes) in enumerate(self._last):
+            count = scores.shape[-1]
+            mean = log_softmax(scores, temperature).exp().mean(dim=(0, 1, 2))  # (K_s,)
+            use = (self._last_use[scale] >= since).float().mean()
+            found[f"prototypes_in_use_s{scale}"] = use
+            found[f"code_perplexity_s{scale}"] = mean_perplexity(codes) / count
+            found[f"prediction_perplexity_s{scale}"] = mean_perplexity(mean) / count
+        return found

@@ -1,0 +1,18 @@
+"""Is it learning? Troubles of a training by name, and curves of healthy ones; without labels."""
+
+from .bands import Band, band_of
+from .diagnosis import Diagnosis, diagnose
+from .history import Record, read_scalars
+from .troubles import TROUBLES, Trouble, find_troubles
+
+__all__ = [
+    "TROUBLES",
+    "Band",
+    "Diagnosis",
+    "Record",
+    "Trouble",
+    "band_of",
+    "diagnose",
+    "find_troubles",
+    "read_scalars",
+]

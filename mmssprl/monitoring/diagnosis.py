@@ -1,0 +1,91 @@
+"""What the log of a run says, in words."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import UserValueError
+from ..tables import markdown_table
+from .bands import band_of
+from .history import Record, read_scalars
+from .troubles import Trouble, find_troubles
+
+HEALTHY, TOO_SHORT = "healthy", "too_short"
+_LEAST_EPOCHS = 3.0
+_LEAST_LINES = 4
+_MOST_LINES = 500
+"""Of a longer log every second one is looked at, or fewer."""
+
+
+class Diagnosis(NamedTuple):
+    """What a run looks like.
+
+    Attributes:
+        verdict: ``HEALTHY``, ``TOO_SHORT`` or the key of the first trouble.
+        lines: What to tell a person.
+    """
+
+    verdict: str
+    lines: list[str]
+
+
+def diagnose(run: str | Path) -> Diagnosis:
+    """Tell what is wrong with a run, or that nothing is, and how its curves compare.
+
+    Args:
+        run: Work dir of the run, or its ``scalars.json``.
+
+    Raises:
+        FileNotFoundError, ValueError: As ``read_scalars``; or a log without what is needed.
+    """
+    records = read_scalars(run)
+    if not records or any("progress" not in record for record in records):
+        raise UserValueError(
+            f"a log must hold the lines of a pre-training with their 'progress', but that of {run} "
+            "does not; it is of something else, or of mmssprl before 0.2."
+        )
+    return diagnose_records(records)
+
+
+def diagnose_records(records: Sequence[Record]) -> Diagnosis:
+    """As ``diagnose``, of at least one line."""
+    last, num_lines = records[-1], len(records)
+    records = records[:: -math.ceil(num_lines / _MOST_LINES)][::-1]  # with the last one
+    now = find_troubles(records)
+    keys = {trouble.key for trouble in now}
+    done = f"{last['epochs_done']:.1f} epochs, {last['progress']:.0%} of the training"
+    lines = [f"{num_lines} lines of the log: {done}"]
+    if now:
+        lines += [f"trouble: {trouble.line}" for trouble in now]
+        verdict = now[0].key
+    elif last["epochs_done"] < _LEAST_EPOCHS or len(records) < _LEAST_LINES:
+        lines.append(f"too short to tell: wait for {_LEAST_EPOCHS:.0f} epochs")
+        verdict = TOO_SHORT
+    else:
+        lines.append("healthy: no sign of trouble")
+        verdict = HEALTHY
+    for epochs, trouble in _earlier(records):
+        if trouble.key not in keys:
+            lines.append(f"earlier, at epoch {epochs:.1f}: {trouble.line}")
+    return Diagnosis(verdict, lines + _compared(last))
+
+
+def _earlier(records: Sequence[Record]) -> list[tuple[float, Trouble]]:
+    found: dict[str, tuple[float, Trouble]] = {}
+    for count in range(1, len(records)):
+        for trouble in find_troubles(records[:count]):
+            found.setdefault(trouble.key, (records[count - 1]["epochs_done"], trouble))
+    return list(found.values())
+
+
+def _compared(last: Record) -> list[str]:
+    rows = []
+    for name, value in last.items():
+        band = band_of(name)
+        if band is not None:
+            value, low, high = (round(x, 2) for x in (value, *band.at(last["progress"])))
+            place = "lower" if value < low else "higher" if value > high else "as usual"
+            rows.append((name, place, f"{value:.2f}", f"{low:.2f} to {high:.2f}"))
+    heads = ("now", "", "value", "healthy runs")
+    return [markdown_table(heads, rows, num_left=2)] if rows else []

@@ -1,0 +1,58 @@
+"""The scalars that a training has logged, line by line."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserFileNotFoundError, UserValueError
+
+Record = Mapping[str, Any]
+"""The scalars of a line: 'step', 'lr', 'epochs_done', 'progress', 'relative_...', ..."""
+
+
+def read_scalars(run: str | Path) -> list[dict[str, Any]]:
+    """Read the scalar logs of a run, in order of their steps.
+
+    A resumed run repeats the steps after its checkpoint: what was logged last counts. The last
+    line of a run that is still writing may be cut off and is left out.
+
+    Args:
+        run: Work dir of the run, or one of its scalar logs.
+
+    Returns:
+        One dict per logged step of training, with the key ``step``.
+
+    Raises:
+        FileNotFoundError: No such folder or file, or no log in the folder.
+        ValueError: A line that is not JSON.
+    """
+    run = Path(run)
+    if not run.exists():
+        raise UserFileNotFoundError(
+            f"a run must be its work dir, or its scalars.json, but there is no {run}."
+        )
+    paths = [run] if run.is_file() else sorted(run.glob("*/vis_data/scalars.json"))
+    if not paths:
+        raise UserFileNotFoundError(
+            f"a work dir must hold */vis_data/scalars.json, but {run} does not; "
+            "pass the folder that training was given as --work-dir."
+        )
+    by_step: dict[int, dict[str, Any]] = {}
+    for path in paths:
+        for number, line in enumerate(path.read_text().split("\n")[:-1], start=1):
+            record = _parsed(line, number, path)
+            if "lr" in record:
+                by_step[record["step"]] = record
+    return [by_step[step] for step in sorted(by_step)]
+
+
+def _parsed(line: str, number: int, path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise UserValueError(
+            f"every line of a log must be JSON, but line {number} of {path} is not "
+            f"({error}); remove that line."
+        ) from error
+    return record if isinstance(record, dict) else {}

@@ -1,0 +1,252 @@
+"""Troubles of a training, told from what its log has so far, each with its cure.
+
+A trouble is named only once its sign has stayed for a while, because a healthy training may show
+it for some lines, at the start above all. Measured on runs of ``tools/monitoring``.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from .history import Record
+
+PAGE = "docs/troubleshooting.md"
+AT_CHANCE = 0.99
+"""Relative loss from which on a term has learned nothing."""
+_COLLAPSED_SPREAD = 0.3
+_COLLAPSED_RANK = 5.0
+"""Healthy runs with 64 dimensions have 7 to 30."""
+_LEAST_GAP = 0.03
+"""Of the cosines of own and of other views; 0.1 and more in healthy runs."""
+_UNIFORM_CODES = 0.95
+_LEAST_IN_USE = 0.25
+"""Share of the prototypes; 0.6 and more in healthy runs."""
+_MOST_WAITING = 0.5
+"""Share of a step's time in which it waits for images; 0.3 and less in healthy runs."""
+
+
+class Trouble(NamedTuple):
+    """What is wrong with a training.
+
+    Attributes:
+        key: One of ``TROUBLES``.
+        seen: What the log shows, without a full stop.
+    """
+
+    key: str
+    seen: str
+
+    @property
+    def cure(self) -> str:
+        """What helps."""
+        return TROUBLES[self.key].cure
+
+    @property
+    def line(self) -> str:
+        """All in one line."""
+        return f"{self.seen}: {TROUBLES[self.key].name}; {self.cure}; see {PAGE}"
+
+
+class _Kind(NamedTuple):
+    """A kind of trouble.
+
+    Attributes:
+        name: What it is called in a line.
+        cure: What helps, in the names of the config.
+        find: Tells what the log shows of it, None if nothing.
+    """
+
+    name: str
+    cure: str
+    find: Callable[[Sequence[Record]], str | None]
+
+
+class _Stay(NamedTuple):
+    """How long a sign has been there without a break, up to the last line.
+
+    Attributes:
+        lines: Of the log.
+        epochs: Between the first and the last of them.
+        share: Of the training, likewise.
+    """
+
+    lines: int
+    epochs: float
+    share: float
+
+    def __str__(self) -> str:
+        epochs = int(self.epochs)
+        return f"{epochs} epoch{'s' * (epochs != 1)}"
+
+
+def find_troubles(records: Sequence[Record]) -> list[Trouble]:
+    """Return the troubles that a training is in after the last of its lines, worst first.
+
+    Only the first of those that explain a loss at chance is named.
+
+    Args:
+        records: Lines of the log in order; those of the last tenth of the training, and of the last
+            four epochs, are enough.
+    """
+    found = []
+    is_explained = False
+    for key, kind in TROUBLES.items():
+        if is_explained and key in _EXPLAIN_CHANCE:
+            continue
+        if (seen := kind.find(records)) is not None:
+            found.append(Trouble(key, seen))
+            is_explained |= key in _EXPLAIN_CHANCE
+    return found
+
+
+def _stay(records: Sequence[Record], sign: Callable[[Record], bool]) -> _Stay:
+    lines = 0
+    for record in reversed(records):
+        if not sign(record):
+            break
+        lines += 1
+    if not lines:
+        return _Stay(0, 0.0, 0.0)
+    last, first = records[-1], records[-lines]
+    epochs = last["epochs_done"] - first["epochs_done"]
+    return _Stay(lines, epochs, last["progress"] - first["progress"])
+
+
+def _has_lasted(stay: _Stay, epochs: float, share: float = 0.0) -> bool:
+    return stay.lines >= 3 and stay.epochs >= epochs and stay.share >= share
+
+
+def _rate_is_zero(records: Sequence[Record]) -> str | None:
+    stay = _stay(records, lambda record: record.get("lr", 1.0) == 0)
+    return f"the learning rate has been 0 for {stay}" if _has_lasted(stay, 1) else None
+
+
+def _is_collapsed(record: Record) -> bool:
+    spread, rank = record.get("embedding_spread", 1.0), record.get("effective_rank", 1e9)
+    return spread < _COLLAPSED_SPREAD and rank < _COLLAPSED_RANK
+
+
+def _collapse(records: Sequence[Record]) -> str | None:
+    stay = _stay(records, _is_collapsed)
+    if not _has_lasted(stay, 2):
+        return None
+    last = records[-1]
+    return (
+        f"all images have had nearly the same embedding for {stay} (spread "
+        f"{last['embedding_spread']:.2f}, effective rank {last['effective_rank']:.1f})"
+    )
+
+
+def _no_difference(records: Sequence[Record]) -> str | None:
+    def sign(record: Record) -> bool:
+        own, others = record.get("alignment", 1.0), record.get("alignment_others", 0.0)
+        return own - others < _LEAST_GAP and not _is_collapsed(record)
+
+    stay = _stay(records, sign)
+    if not _has_lasted(stay, 2):
+        return None
+    last = records[-1]
+    return (
+        f"for {stay} two views of an image have been no more alike than views of two images "
+        f"(cosines {last['alignment']:.2f} and {last['alignment_others']:.2f})"
+    )
+
+
+def _uniform_codes(records: Sequence[Record]) -> str | None:
+    return _by_scale(
+        records,
+        "code_perplexity_s",
+        lambda value: value > _UNIFORM_CODES,
+        "every code of scale {scale} has been spread over {value:.0%} of the prototypes for {stay}",
+    )
+
+
+def _unused_prototypes(records: Sequence[Record]) -> str | None:
+    return _by_scale(
+        records,
+        "prototypes_in_use_s",
+        lambda value: value < _LEAST_IN_USE,
+        "an epoch's images have used {value:.0%} of the prototypes of scale {scale} for {stay}",
+    )
+
+
+def _by_scale(
+    records: Sequence[Record], prefix: str, sign: Callable[[float], bool], text: str
+) -> str | None:
+    for name, value in records[-1].items():
+        if name.startswith(prefix):
+            stay = _stay(records, partial(_shows, name, sign))
+            if _has_lasted(stay, 2):
+                return text.format(scale=name.removeprefix(prefix), value=value, stay=stay)
+    return None
+
+
+def _shows(name: str, sign: Callable[[float], bool], record: Record) -> bool:
+    return name in record and sign(record[name]) and not _is_collapsed(record)
+
+
+def _at_chance(records: Sequence[Record]) -> str | None:
+    for name in records[-1]:
+        if not name.startswith("relative_"):
+            continue
+        stay = _stay(records, partial(_reads_chance, name))
+        if _has_lasted(stay, 3, 0.1):
+            kind, _, scale = name.removeprefix("relative_").partition("_s")
+            term = f"{kind} loss of scale {scale}" if scale else f"{kind} loss"
+            return f"the {term} has stayed at ln K, the value of chance, or above for {stay}"
+    return None
+
+
+def _reads_chance(name: str, record: Record) -> bool:
+    return record.get(name, 0.0) >= AT_CHANCE and not record.get("frozen")
+
+
+def _starving(records: Sequence[Record]) -> str | None:
+    stay = _stay(records, lambda r: r.get("data_time", 0) > _MOST_WAITING * r.get("time", 0) > 0)
+    if not _has_lasted(stay, 1):
+        return None
+    share = records[-1]["data_time"] / records[-1]["time"]
+    return f"for {stay} steps have waited for images, now {share:.0%} of their time"
+
+
+_LOWER = "lower optim_wrapper.optimizer.lr"
+TROUBLES = {
+    "lr_zero": _Kind(
+        "nothing is learned",
+        "set optim_wrapper.optimizer.lr and the param_scheduler",
+        _rate_is_zero,
+    ),
+    "collapsed": _Kind(
+        "collapsed",
+        f"{_LOWER} or weight_decay, halve the colour jitter, raise the head's freeze_iters",
+        _collapse,
+    ),
+    "identical": _Kind(
+        "nothing tells the images apart",
+        "look at them by `python -m mmssprl visualize views`: many copies of one image, or too "
+        "strong an augmentation",
+        _no_difference,
+    ),
+    "epsilon": _Kind(
+        "codes that say nothing",
+        "lower model.head.epsilon, to 0.02 or 0.05",
+        _uniform_codes,
+    ),
+    "prototypes": _Kind(
+        "too many prototypes",
+        "lower model.head.num_prototypes (num_patch_prototypes), to a tenth of the images or less",
+        _unused_prototypes,
+    ),
+    "at_chance": _Kind(
+        "it learns nothing",
+        f"{_LOWER} to a third or raise it to three times, halve the colour jitter",
+        _at_chance,
+    ),
+    "loader": _Kind(
+        "the loader is too slow",
+        "raise train_dataloader.num_workers, shrink the image files, `python -m mmssprl profile`",
+        _starving,
+    ),
+}
+"""By key, what explains most first."""
+_EXPLAIN_CHANCE = {"lr_zero", "collapsed", "identical", "epsilon", "prototypes", "at_chance"}

@@ -1,0 +1,73 @@
+"""The short line of the console."""
+
+import io
+import logging
+
+import pytest
+from mmengine.logging import MMLogger
+
+from mmssprl.console import keep_off_console, quiet_console
+from mmssprl.engine.log_line import WIDTH, LogLine, console_line, relative_name
+
+PYRAMID = {f"relative_pyramid_s{s}": 0.9 - s / 100 for s in range(3)}
+CROSS = {f"relative_cross_s{s}": 0.95 for s in (1, 2)}
+PACE = {"images_per_second": 1234.5, "memory": 2000, "eta": 5400.0}
+
+
+def test_a_line_of_ss_prl():
+    values = {**PYRAMID, **CROSS, **PACE, "epochs_done": 12.4}
+    assert console_line(values, 100, "ln K") == (
+        "epoch  12.40/100  loss / ln K 0.900 0.890 0.880  cross 0.950 0.950  1,234 images/s  "
+        "2.1 GB  1.5 h left"
+    )
+
+
+def test_the_last_line_has_no_time_left():
+    assert console_line({**PYRAMID, "epochs_done": 8.0, "eta": 0.0}, 8, "ln K").endswith("0.880")
+
+
+def test_lines_of_other_methods():
+    values = {"epochs_done": 1.0, "loss": 3.25}
+    assert console_line({**values, "relative_nce": 0.5}, 8, "ln K").endswith("loss / ln K 0.500")
+    dense = {"relative_nce": 0.5, "relative_dense": 0.25}
+    assert console_line({**values, **dense}, 8, "ln K").endswith("0.500  dense 0.250")
+    assert console_line({**values, "relative_prediction": 0.5}, 8, "chance") == (
+        "epoch 1.00/8  loss / chance 0.500"
+    )
+    assert console_line(values, 8, "chance") == "epoch 1.00/8  loss 3.250"
+
+
+def test_no_line_is_too_wide():
+    wide = {**PYRAMID, **CROSS, "epochs_done": 7999.99, "images_per_second": 123456.0}
+    wide |= {"memory": 400_000, "eta": 4e7}
+    assert len(console_line(wide, 8000, "ln K")) <= WIDTH
+    assert "left" in console_line(wide, 8000, "ln K")
+    many = {f"relative_pyramid_s{s}": 10.123 for s in range(12)}
+    assert len(console_line({**wide, **many}, 8000, "ln K")) <= WIDTH
+
+
+@pytest.mark.parametrize(
+    ("loss", "name"),
+    [("loss_pyramid_s0", "relative_pyramid_s0"), ("loss_nce", "relative_nce")],
+)
+def test_names(loss, name):
+    assert relative_name(loss) == name
+
+
+def test_the_console_has_the_short_form_and_the_file_the_long_one(tmp_path):
+    logger = MMLogger("short", log_file=str(tmp_path / "run.log"))
+    (handler,) = (h for h in logger.handlers if not isinstance(h, logging.FileHandler))
+    handler.stream = io.StringIO()
+    with quiet_console():
+        keep_off_console(logger)
+        logger.info(LogLine("Epoch(train) [1][10/10]  lr: 1e-3", "epoch 1.00/8"))
+        logger.info("Saving checkpoint at 1 epochs")
+        logger.warning("look out")
+    shown = handler.stream.getvalue().splitlines()
+    assert shown[0] == "epoch 1.00/8"
+    assert len(shown) == 2
+    assert shown[1].endswith("look out")
+    text = (tmp_path / "run.log").read_text()
+    assert "lr: 1e-3" in text
+    assert "Saving checkpoint" in text
+    assert "epoch 1.00/8" not in text

@@ -1,0 +1,128 @@
+"""What tells without labels whether a training learns, against float64 loops and closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from mmssprl.functional import alignment, effective_rank, mean_perplexity, measure_views
+from mmssprl.models.assignment_record import AssignmentRecord
+
+
+def unit_rows(rows, size, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return F.normalize(torch.randn(rows, size, generator=generator))
+
+
+class TestEffectiveRank:
+    @pytest.mark.parametrize("rank", [1, 3, 8])
+    def test_orthogonal_directions_in_equal_shares_count_one_each(self, rank):
+        rows = torch.eye(8)[torch.arange(24) % rank]
+        assert effective_rank(rows).item() == pytest.approx(rank)
+
+    def test_equals_the_paper_s_formula(self):
+        rows = unit_rows(20, 6)
+        eigenvalues = np.linalg.eigvalsh(rows.double().numpy().T @ rows.double().numpy())
+        sigma = np.sqrt(eigenvalues)
+        total = sum(sigma)
+        entropy = -sum((s / total + 1e-7) * math.log(s / total + 1e-7) for s in sigma)
+        assert effective_rank(rows).item() == pytest.approx(math.exp(entropy), rel=1e-5)
+
+    def test_size_and_rotation_do_not_matter(self):
+        rows = unit_rows(20, 6)
+        rotation = torch.linalg.qr(torch.randn(6, 6, generator=torch.Generator().manual_seed(1)))[0]
+        expected = effective_rank(rows).item()
+        assert effective_rank(7 * rows @ rotation).item() == pytest.approx(expected, rel=1e-5)
+        assert 1 < expected < 6
+
+
+class TestAlignment:
+    def test_equals_a_loop(self):
+        first, second = unit_rows(7, 5), unit_rows(7, 5, seed=1)
+        a, b = first.double().numpy(), second.double().numpy()
+        cosines = [[sum(x * y) for y in b] for x in a]
+        own = sum(cosines[i][i] for i in range(7)) / 7
+        others = sum(cosines[i][j] for i in range(7) for j in range(7) if i != j) / 42
+        found = [value.item() for value in alignment(first, second)]
+        assert found == pytest.approx([own, others], rel=1e-5)
+
+    def test_closed_forms(self):
+        views = torch.eye(4)
+        assert [x.item() for x in alignment(views, views)] == [1, 0]
+        assert [x.item() for x in alignment(views, -views)] == [-1, 0]
+        assert [x.item() for x in alignment(views[:1].expand(4, 4), views[:1].expand(4, 4))] == [
+            1,
+            1,
+        ]
+
+    def test_of_the_views_together(self):
+        first, second = unit_rows(7, 5), unit_rows(7, 5, seed=1)
+        found = measure_views(first, second)
+        own, others = alignment(first, second)
+        rank = effective_rank(torch.cat([first, second]))
+        expected = {"effective_rank": rank, "alignment": own, "alignment_others": others}
+        assert found == expected
+
+
+class TestMeanPerplexity:
+    def test_closed_forms(self):
+        uniform = torch.full((3, 8), 1 / 8)
+        sure = torch.eye(8)
+        pairs = (torch.eye(8)[:4] + torch.eye(8)[4:]) / 2
+        found = [mean_perplexity(p).item() for p in (uniform, sure, pairs)]
+        assert found == pytest.approx([8, 1, 2])
+
+    def test_equals_a_loop(self):
+        p = torch.rand(5, 6, generator=torch.Generator().manual_seed(0)).softmax(dim=1)
+        entropies = [-sum(x * math.log(x) for x in row) for row in p.double().tolist()]
+        assert mean_perplexity(p).item() == pytest.approx(math.exp(sum(entropies) / 5), rel=1e-6)
+
+
+class TestAssignmentRecord:
+    """Scores of one scale: 2 pyramids and a small view, 1 patch, 2 images, 4 prototypes."""
+
+    @staticmethod
+    def scores(*nearest):
+        # (3, 1, 2, 4): views and images in the order of ``nearest``.
+        return F.one_hot(torch.tensor(nearest), 4).float().view(3, 1, 2, 4)
+
+    def test_prototypes_in_use_are_the_nearest_ones_since_a_step(self):
+        record = AssignmentRecord()
+        codes = [torch.full((2, 2, 4), 0.25)]
+        record.note([self.scores(0, 0, 1, 1, 3, 3)], codes, step=5)
+        record.mark_use()
+        record.note([self.scores(1, 1, 1, 1, 3, 3)], codes, step=6)
+
+        def in_use(window):
+            return record.examine(temperature=0.1, window=window)["prototypes_in_use_s0"].item()
+
+        # Prototype 3 is near to small views alone, which get no codes.
+        assert [in_use(window) for window in (None, 9, 2, 1)] == [0.5, 0.5, 0.5, 0.25]
+
+    def test_perplexities_are_shares_of_the_number_of_prototypes(self):
+        record = AssignmentRecord()
+        scores = self.scores(0, 1, 2, 3, 0, 0)
+        codes = torch.zeros(2, 2, 4)
+        codes[..., :2] = 0.5
+        record.note([scores], [codes], step=0)
+        found = record.examine(temperature=0.1)
+        assert found["code_perplexity_s0"].item() == pytest.approx(2 / 4)
+        # Each prototype is predicted equally often, and each row is sure of its own.
+        assert found["prediction_perplexity_s0"].item() == pytest.approx(1)
+        record.note([self.scores(2, 2, 2, 2, 0, 0)], [codes], step=1)
+        found = record.examine(temperature=0.1)
+        p = [math.exp(10 * x) / (math.exp(10) + 3) for x in (0, 0, 1, 0)]
+        perplexity = math.exp(-sum(x * math.log(x) for x in p))
+        assert found["prediction_perplexity_s0"].item() == pytest.approx(perplexity / 4, rel=1e-5)
+
+    def test_scales_without_codes_are_left_out(self):
+        record = AssignmentRecord()
+        scores = [self.scores(0, 1, 2, 3, 0, 0)] * 2
+        record.note(scores, [torch.full((2, 2, 4), 0.25)], step=0)
+        assert set(record.examine(temperature=0.1)) == {
+            "prototypes_in_use_s0",
+            "code_perplexity_s0",
+            "prediction_perplexity_s0",
+        }

@@ -1,0 +1,90 @@
+"""What a model says of its last step where a line of the log is written."""
+
+import math
+
+import pytest
+import torch
+from small_contrast import make_model, views_of
+from small_ssprl import BACKBONE, LAYOUT, model_cfg, packed_batch
+
+from mmssprl.functional import measure_views
+from mmssprl.models import LossTerm
+from mmssprl.registry import MODELS
+
+VIEWS = {"effective_rank", "alignment", "alignment_others"}
+
+
+@pytest.fixture
+def ssprl():
+    torch.manual_seed(0)
+    model = MODELS.build(model_cfg(BACKBONE, 8)).train()
+    inputs = model.data_preprocessor(packed_batch(LAYOUT, batch=4), training=True)["inputs"]
+    return model, inputs
+
+
+def test_ss_prl_measures_the_image_views_and_each_scale(ssprl):
+    model, inputs = ssprl
+    assert model.examine() == {}
+    with torch.no_grad():
+        model.eval()
+        z = model.neck(model.extract_feat(inputs))[0][:2].flatten(1, 2)  # (2, B, D)
+        model.loss(inputs)
+    found = model.examine()
+    expected = measure_views(*z)
+    assert expected.keys() == VIEWS
+    for name, value in expected.items():
+        assert found[name].item() == pytest.approx(value.item(), rel=1e-5)
+    assert set(found) == VIEWS  # nothing is assigned in vain outside of a training
+    model.train()
+    model.loss(inputs)
+    of_scales = {f"prototypes_in_use_s{s}" for s in (0, 1)}
+    of_scales |= {f"{kind}_perplexity_s{s}" for kind in ("code", "prediction") for s in (0, 1)}
+    found = model.examine()
+    assert found.keys() == VIEWS | of_scales
+    assert all(0 < found[name].item() <= 1 for name in of_scales)
+
+
+def test_prototypes_in_use_are_those_of_an_epoch(ssprl):
+    head = ssprl[0].head
+    head.set_epoch_length(2)
+    shares = []
+    for step, nearest in enumerate((0, 1, 1, 2)):
+        scores = torch.eye(6)[nearest].expand(3, 1, 4, 6)  # (V, M_0, B, K_0)
+        head.assignments.note([scores], [torch.full((2, 4, 6), 1 / 6)], step)
+        shares.append(head.examine()["prototypes_in_use_s0"].item() * 6)
+    assert shares == pytest.approx([1, 2, 1, 2])
+
+
+@pytest.mark.parametrize("kind", ["MoCo", "DenseCL"])
+def test_the_moco_family_measures_queries_and_keys(kind):
+    model = make_model(kind).train()
+    if kind == "DenseCL":
+        model.on_epoch_length(3)
+    assert model.examine() == {}
+    model.loss(views_of(), None)
+    found = model.examine()
+    assert found.keys() == VIEWS
+    assert 1 <= found["effective_rank"].item() <= 4
+
+
+def test_the_terms_of_dense_cl_have_the_weights_of_now():
+    model = make_model("DenseCL", dense_start_epoch=1, loss_lambda=0.25)
+    assert {n: t.weight for n, t in model.loss_terms().items()} == {
+        "loss_nce": 0.75,
+        "loss_dense": 0.25,
+    }
+    model.on_epoch_length(2)
+    weights = []
+    for _ in range(3):
+        model.train().loss(views_of(), None)
+        weights.append({n: t.weight for n, t in model.loss_terms().items()})
+    assert weights == [{"loss_nce": 1.0}] * 2 + [{"loss_nce": 0.75, "loss_dense": 0.25}]
+
+
+def test_relative_losses():
+    term = LossTerm("L", 0, weight=0.25, num_classes=10)
+    assert term.chance == math.log(10)
+    assert term.relative(0.25 * math.log(10) / 2) == pytest.approx(0.5)
+    # Predictions at a right angle to their targets: (2 - 2 * 0) twice.
+    assert LossTerm("L", 0, weight=1.0, unrelated=4.0).relative(1.0) == 0.25
+    assert LossTerm("L", 0, weight=1.0).relative(1.0) is None

@@ -1,0 +1,45 @@
+import pytest
+
+from mmssprl.monitoring import Band, band_of
+from tools.monitoring.bands import bands_of, compact
+
+
+def test_the_shipped_bands():
+    for name in ("relative_pyramid_s0", "relative_cross_s1", "relative_nce", "embedding_spread"):
+        band = band_of(name)
+        assert band.progress == pytest.approx([n / 20 for n in range(1, 21)])
+        assert band.runs >= 3
+        for low, middle, high in zip(band.lowest, band.median, band.highest, strict=True):
+            assert low <= middle <= high
+    assert (
+        band_of("relative_pyramid_s0").at(1.0)[1] < 0.95 < band_of("relative_pyramid_s0").at(0)[1]
+    )
+    assert band_of("data_time") is None
+
+
+def test_the_place_in_a_band():
+    band = Band((0.25, 0.5, 1.0), (1, 2, 3), (2, 3, 4), (3, 4, 5), 2)
+    assert [band.at(p) for p in (0.1, 0.25, 0.49, 0.5, 1.0)] == [(1, 3)] * 3 + [(2, 4), (3, 5)]
+
+
+def line(progress, value):
+    return {"progress": progress, "relative_nce": value, "loss": 7.0}
+
+
+def test_a_band_is_read_off_the_curves_of_its_runs():
+    straight = [line(p / 10, p / 10) for p in range(1, 11)]
+    level = [line(p / 4, 0.5) for p in range(1, 5)]
+    rows = bands_of([straight, level, [{"progress": 1.0}]])
+    assert [row[0] for row in rows] == ["relative_nce"] * 20
+    found = {row[1]: row[2:] for row in rows}
+    assert found[0.05] == ["0.1", "0.3", "0.5", 2]  # before the first line of ``straight``
+    assert found[0.75] == ["0.5", "0.625", "0.75", 2]
+
+
+def test_a_compact_log_has_the_known_scalars_with_three_digits():
+    records = [line(0.5, 0.123456), {**line(1.0, 0.2), "embedding_spread": 1.0}]
+    assert compact(records) == {
+        "progress": [0.5, 1.0],
+        "relative_nce": [0.123, 0.2],
+        "embedding_spread": [None, 1.0],
+    }

@@ -1,0 +1,102 @@
+"""Recorded runs, healthy and with a provoked trouble, against what is said of them."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from mmssprl.cli import main
+from mmssprl.monitoring import TROUBLES, band_of, diagnose
+from mmssprl.monitoring.diagnosis import diagnose_records
+
+LOGS_FILE = Path(__file__).with_name("logs.json")
+"""Made by ``python -m tools.monitoring.bands``."""
+LOGS = {log["name"]: log for log in json.loads(LOGS_FILE.read_text())}
+
+
+def records_of(name):
+    scalars = LOGS[name]["scalars"]
+    lines = zip(*scalars.values(), strict=True)
+    return [
+        {key: value for key, value in zip(scalars, line, strict=True) if value is not None}
+        for line in lines
+    ]
+
+
+def test_there_are_healthy_logs_and_some_of_every_trouble():
+    assert len(LOGS) >= 20
+    assert Counter(log["label"] for log in LOGS.values()).keys() == {"healthy", *TROUBLES}
+    assert LOGS_FILE.stat().st_size < 200_000
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_the_verdict_on_a_recorded_run(name):
+    diagnosis = diagnose_records(records_of(name))
+    assert diagnosis.verdict == LOGS[name]["label"]
+    if diagnosis.verdict == "healthy":
+        assert "healthy: no sign of trouble" in diagnosis.lines
+        # Not on the way there either.
+        assert not [line for line in diagnosis.lines if line.startswith(("trouble", "earlier"))]
+
+
+def a_run(label):
+    return next(name for name, log in LOGS.items() if log["label"] == label)
+
+
+def write_log(folder, records):
+    path = folder / "20260101_000000" / "vis_data" / "scalars.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def test_the_command_on_a_healthy_run(tmp_path, capsys):
+    path = write_log(tmp_path, records_of(a_run("healthy")))
+    for run in (tmp_path, path):
+        assert main(["diagnose", str(run)]) == 0
+        out = capsys.readouterr().out.splitlines()
+        assert out[0].endswith(" epochs, 100% of the training")
+        assert out[1] == "healthy: no sign of trouble"
+        rows = [line.split("|")[1:-1] for line in out[4:]]
+        usual = {row[0].strip() for row in rows if row[1].strip() == "as usual"}
+        assert usual >= {"relative_pyramid_s0", "embedding_spread"}
+
+
+def test_the_command_on_a_collapsed_run(tmp_path, capsys):
+    write_log(tmp_path, records_of(a_run("collapsed")))
+    assert main(["diagnose", str(tmp_path)]) == 1
+    out = capsys.readouterr().out.splitlines()
+    assert out[1].startswith("trouble: all images have had nearly the same embedding for ")
+    low, high = band_of("embedding_spread").at(1.0)
+    (row,) = [line.split() for line in out if line.startswith("| embedding_spread ")]
+    assert row[3] == "lower"
+    assert row[7:10] == [f"{low:.2f}", "to", f"{high:.2f}"]
+
+
+def test_a_trouble_that_has_passed_is_told_with_its_time():
+    records = records_of(a_run("healthy"))
+    middle = len(records) // 2
+    sick = [{**record, "lr": 0.0} for record in records[:middle]]
+    diagnosis = diagnose_records(sick + records[middle:])
+    assert diagnosis.verdict == "healthy"
+    (line,) = [line for line in diagnosis.lines if line.startswith("earlier")]
+    assert "the learning rate has been 0 for 1 epoch" in line
+
+
+def test_a_long_log_is_thinned():
+    records = records_of(a_run("identical"))
+    many = [record for record in records for _ in range(100)]
+    diagnosis = diagnose_records(many)
+    assert diagnosis.verdict == "identical"
+    assert diagnosis.lines[0].startswith(f"{len(many)} lines of the log: ")
+
+
+def test_too_short_to_tell():
+    assert diagnose_records(records_of(a_run("healthy"))[:2]).verdict == "too_short"
+
+
+def test_a_log_of_something_else(tmp_path):
+    write_log(tmp_path, [{"lr": 0.1, "step": 1, "loss": 2.0}])
+    with pytest.raises(ValueError, match="with their 'progress', but that of .* does not; it is"):
+        diagnose(tmp_path)

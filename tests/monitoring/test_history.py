@@ -1,0 +1,53 @@
+import json
+
+import pytest
+
+from mmssprl.monitoring import read_scalars
+
+
+def record(step, loss=1.0):
+    return {"lr": 0.1, "loss": loss, "step": step}
+
+
+def write_log(work_dir, stamp, records):
+    path = work_dir / stamp / "vis_data" / "scalars.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps(item) + "\n" for item in records))
+    return path
+
+
+def test_a_resumed_run_replaces_the_steps_it_repeats(tmp_path):
+    write_log(tmp_path, "20260101_000000", [record(1), record(2), record(3)])
+    write_log(tmp_path, "20260102_000000", [record(2, 0.5), record(3, 0.25), record(4)])
+    records = read_scalars(tmp_path)
+    assert [(item["step"], item["loss"]) for item in records] == [
+        (1, 1),
+        (2, 0.5),
+        (3, 0.25),
+        (4, 1),
+    ]
+
+
+def test_a_log_alone(tmp_path):
+    path = write_log(tmp_path, "20260101_000000", [record(1), record(2)])
+    write_log(tmp_path, "20260102_000000", [record(3)])
+    assert read_scalars(path) == [record(1), record(2)]
+
+
+def test_validation_lines_and_a_cut_off_last_line_are_left_out(tmp_path):
+    path = write_log(tmp_path, "20260101_000000", [record(7), {"acc": 1.0, "step": 7}])
+    with path.open("a") as file:
+        file.write('{"lr": 0.1, "lo')
+    assert read_scalars(tmp_path) == [record(7)]
+
+
+def test_damage_is_named(tmp_path):
+    path = write_log(tmp_path, "20260101_000000", [record(1), record(2)])
+    path.write_text(path.read_text().replace("}\n", "\n", 1))
+    with pytest.raises(ValueError, match=r"line 1 of .*scalars.json is not"):
+        read_scalars(tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"must hold \*/vis_data/scalars.json"):
+        read_scalars(tmp_path / "empty")
+    with pytest.raises(FileNotFoundError, match="its scalars.json, but there is no"):
+        read_scalars(tmp_path / "gone")

@@ -1,0 +1,108 @@
+"""Each sign of trouble: how long it has to stay, and what is said."""
+
+import pytest
+
+from mmssprl.monitoring import TROUBLES, find_troubles
+
+HEALTHY = {
+    "lr": 1e-3,
+    "time": 1.0,
+    "data_time": 0.2,
+    "embedding_spread": 0.6,
+    "effective_rank": 12.0,
+    "alignment": 0.9,
+    "alignment_others": 0.5,
+    "relative_pyramid_s0": 0.9,
+    "relative_cross_s1": 0.9,
+    "prototypes_in_use_s0": 0.9,
+    "prototypes_in_use_s1": 0.8,
+    "code_perplexity_s0": 0.2,
+    "code_perplexity_s1": 0.2,
+}
+
+
+def run(*changes, epochs=10, of_epochs=10):
+    """Four lines an epoch, each with all ``changes`` that hold at its epoch."""
+    records = []
+    for line in range(1, 4 * epochs + 1):
+        done = line / 4
+        record = {**HEALTHY, "epochs_done": done, "progress": done / of_epochs}
+        for start, values in changes:
+            if done >= start:
+                record |= values
+        records.append(record)
+    return records
+
+
+SIGNS = {
+    "lr_zero": ({"lr": 0.0}, 1),
+    "collapsed": ({"embedding_spread": 0.1, "effective_rank": 1.5}, 2),
+    "identical": ({"alignment": 0.51}, 2),
+    "epsilon": ({"code_perplexity_s1": 0.99}, 2),
+    "prototypes": ({"prototypes_in_use_s1": 0.1}, 2),
+    "at_chance": ({"relative_cross_s1": 1.0}, 3),
+    "loader": ({"data_time": 0.8}, 1),
+}
+
+
+def test_every_trouble_has_a_sign_here():
+    assert SIGNS.keys() == TROUBLES.keys()
+
+
+@pytest.mark.parametrize("key", SIGNS)
+def test_a_trouble_is_named_once_its_sign_has_stayed(key):
+    values, epochs = SIGNS[key]
+    records = run((2, values))
+    first = next(n for n in range(len(records)) if find_troubles(records[:n] or records[:1]))
+    (trouble,) = find_troubles(records[:first])
+    assert trouble.key == key
+    assert records[first - 1]["epochs_done"] == 2 + epochs
+    assert trouble.line.count("\n") == 0
+    assert f"{epochs} epoch{'s' * (epochs > 1)}" in trouble.seen
+    assert trouble.line.endswith("; see docs/troubleshooting.md")
+
+
+@pytest.mark.parametrize("key", SIGNS)
+def test_a_sign_that_goes_away_is_no_trouble(key):
+    records = run((2, SIGNS[key][0]), (7, HEALTHY))
+    assert find_troubles(records) == []
+    assert find_troubles(run()) == []
+
+
+def test_what_is_said():
+    (trouble,) = find_troubles(run((2, {"relative_pyramid_s0": 1.004})))
+    assert trouble.seen == (
+        "the pyramid loss of scale 0 has stayed at ln K, the value of chance, or above for 8 epochs"
+    )
+    (trouble,) = find_troubles(run((2, {"relative_nce": 1.0})))
+    assert trouble.seen.startswith("the nce loss has stayed")
+    (trouble,) = find_troubles(run((2, SIGNS["prototypes"][0])))
+    assert trouble.seen.startswith("an epoch's images have used 10% of the prototypes of scale 1")
+
+
+def test_the_first_cause_explains_a_loss_at_chance():
+    signs = {k: v for values, _ in SIGNS.values() for k, v in values.items()}
+    assert [t.key for t in find_troubles(run((0, signs)))] == ["lr_zero", "loader"]
+    del signs["lr"]
+    assert [t.key for t in find_troubles(run((0, signs)))] == ["collapsed", "loader"]
+
+
+def test_a_long_training_may_stay_at_chance_for_a_tenth_of_it():
+    at_chance = (0, {"relative_pyramid_s0": 1.0})
+    assert find_troubles(run(at_chance, epochs=19, of_epochs=200)) == []
+    (trouble,) = find_troubles(run(at_chance, epochs=21, of_epochs=200))
+    assert trouble.key == "at_chance"
+
+
+def test_frozen_prototypes_may_stay_at_chance():
+    assert find_troubles(run((0, {"relative_pyramid_s0": 1.0, "frozen": 1.0}))) == []
+
+
+def test_few_lines_are_not_enough():
+    records = [{**HEALTHY, "lr": 0.0, "epochs_done": e, "progress": e / 10} for e in (3.0, 6.0)]
+    assert find_troubles(records) == []
+
+
+def test_one_number_alone_is_no_collapse():
+    assert find_troubles(run((0, {"embedding_spread": 0.2}))) == []
+    assert find_troubles(run((0, {"effective_rank": 2.0}))) == []

@@ -1,0 +1,139 @@
+"""What several processes say when they fail, and what a finished run says."""
+
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from toy_run import write_config
+
+from mmssprl import processes
+from mmssprl.errors import UserRuntimeError
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = ROOT / "tools"
+ENV = {
+    "PYTHON": sys.executable,
+    "PYTHONPATH": str(ROOT / "tests" / "helpers"),
+    "OMP_NUM_THREADS": "1",
+    "CUDA_VISIBLE_DEVICES": "-1",
+}
+
+
+@pytest.mark.dist
+def test_an_error_of_all_processes_stands_last_and_once(tmp_path):
+    config = write_config(tmp_path)
+    config.write_text(config.read_text() + 'load_from = "gone.pth"\n')
+    done = subprocess.run(
+        ["bash", str(TOOLS / "dist_train.sh"), config.name, "2"],
+        cwd=tmp_path,
+        env=os.environ | ENV,
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert done.returncode == 1
+    assert "gone.pth" in done.stderr
+    assert done.stderr.startswith("train.py: error: ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Run a script of this package's processes: two of them, with the script's text."""
+
+    def run(text):
+        path = tmp_path / "script.py"
+        path.write_text(f"import os, sys\nsys.path.insert(0, {str(ROOT)!r})\n{text}")
+        processes.run_processes(["--standalone", "--nproc_per_node=2", str(path)])
+
+    return run
+
+
+FAILING = """
+from mmssprl.errors import UserValueError
+from mmssprl.processes import report
+import time
+rank = int(os.environ["RANK"])
+time.sleep(0.5 if rank == 0 else 0)
+report(UserValueError("x must be 1.") if rank else ConnectionError("the other has gone."))
+sys.exit(1)
+"""
+
+
+@pytest.mark.dist
+def test_the_first_error_counts_and_nothing_is_left_behind(script):
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    with pytest.raises(UserRuntimeError, match=r"^x must be 1\.$"):
+        script(FAILING)
+    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+    assert not processes.is_reported()
+
+
+@pytest.mark.dist
+def test_a_signal_ends_all_processes_without_a_traceback(tmp_path):
+    sleeper = tmp_path / "sleeper.py"
+    sleeper.write_text("import pathlib, time; pathlib.Path('started').touch(); time.sleep(60)")
+    launch = subprocess.Popen(
+        [sys.executable, TOOLS / "launch.py", "--standalone", "--nproc_per_node=1", sleeper],
+        cwd=tmp_path,
+        env=os.environ | ENV,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for _ in range(600):
+        if (tmp_path / "started").exists():
+            break
+        time.sleep(0.1)
+    launch.send_signal(signal.SIGTERM)
+    _, said = launch.communicate(timeout=60)
+    assert launch.returncode == 128 + signal.SIGTERM
+    assert "Traceback" not in said
+
+
+def test_the_traceback_of_a_bug_is_kept(monkeypatch, tmp_path):
+    monkeypatch.setenv("MMSSPRL_ERRORS", str(tmp_path))
+    try:
+        1 / 0  # noqa: B018
+    except ZeroDivisionError as error:
+        processes.report(error)
+    (path,) = tmp_path.glob("*.json")
+    assert "ZeroDivisionError: division by zero" in path.read_text()
+    assert '"is_mistake": false' in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [(-9, "process 1 was ended by SIGKILL; SIGKILL most"), (3, "process 1 ended with exit code 3")],
+)
+def test_a_process_that_says_nothing(status, text):
+    assert text in processes._silent_end(1, status)
+
+
+def test_a_finished_run_says_so_and_changes_nothing(tmp_path, monkeypatch, capsys):
+    write_config(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("LOCAL_RANK", "0")
+
+    def train(*args):
+        monkeypatch.setattr(sys, "argv", ["train.py", "toy.py", "--work-dir", "w", *args])
+        runpy.run_path(str(TOOLS / "train.py"), run_name="__main__")
+        return capsys.readouterr().out
+
+    train()
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "w").rglob("*")}
+    checkpoint = tmp_path / "w" / "epoch_1.pth"
+    assert train("--resume") == (
+        f"the run in w is finished, nothing is left to do; its weights: {checkpoint}\n"
+    )
+    monkeypatch.setenv("RANK", "1")
+    assert train("--resume") == ""
+    monkeypatch.delenv("RANK")
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "w").rglob("*")} == files
+    train("--resume", "--cfg-options", "train_cfg.max_epochs=2")
+    assert (tmp_path / "w" / "epoch_2.pth").exists()
