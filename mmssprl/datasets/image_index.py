@@ -1,11 +1,16 @@
 """Find the images and the tar files below a folder."""
 
 import os
+from collections import Counter
 from dataclasses import dataclass
 
 from mmssprl.datasets.image_names import ImageNames
+from mmssprl.datasets.image_reading import can_read
 
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
+IMAGE_SUFFIXES = (
+    *(".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
+    *(suffix for suffix in (".avif", ".heic", ".heif") if can_read(suffix)),
+)
 """What a folder is searched for, in upper, lower or mixed case."""
 
 TAR_SUFFIX = ".tar"
@@ -19,13 +24,13 @@ class ImageIndex:
         names: Paths of the images relative to the folder, sorted.
         tars: Paths of the tar files relative to the folder, sorted.
         unlisted: Errors of the folders that could not be listed.
-        num_others: Number of other files, without the hidden ones.
+        skipped: Number of other files by their kind, see ``kind_of``, without the hidden ones.
     """
 
     names: ImageNames
     tars: list[str]
     unlisted: list[str]
-    num_others: int
+    skipped: Counter[str]
 
 
 def index_images(folder: str) -> ImageIndex:
@@ -41,7 +46,7 @@ def index_images(folder: str) -> ImageIndex:
     tars: list[str] = []
     unlisted: list[str] = []
     seen: set[tuple[int, int]] = set()
-    num_others = 0
+    skipped: Counter[str] = Counter()
     left = [""]
     while left:
         below = left.pop()
@@ -63,7 +68,7 @@ def index_images(folder: str) -> ImageIndex:
                     elif name.endswith(TAR_SUFFIX):
                         tars.append(prefix + name)
                     else:
-                        num_others += 1
+                        skipped[kind_of(name)] += 1
         except OSError as error:
             unlisted.append(str(error))
             continue
@@ -71,7 +76,12 @@ def index_images(folder: str) -> ImageIndex:
         found += sorted(images)  # the sort of all is then little more than a merge
         left += sorted(folders, reverse=True)
     found.sort()
-    return ImageIndex(ImageNames.of(found), sorted(tars), unlisted, num_others)
+    return ImageIndex(ImageNames.of(found), sorted(tars), unlisted, skipped)
+
+
+def kind_of(name: str) -> str:
+    """Return the suffix of a file in lower case, such as ".heic"."""
+    return os.path.splitext(name)[1].lower() or "without suffix"
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,9 @@ class UnlabeledImages(BaseDataset):
     An unreadable image is replaced by another one; which one follows from ``crop_seed`` alone,
     if there is one. Images of any size are accepted: crops of small ones are scaled up.
 
+    Attributes:
+        skipped: Number of files of the folder or the tar files that are no images, by kind.
+
     Args:
         data_root: What ``data_prefix`` and ``ann_file`` are relative to, or a tar file.
         ann_file: List or COCO file; empty means all images. It must be empty with a tar file.
@@ -74,6 +78,7 @@ class UnlabeledImages(BaseDataset):
                 f"max_bad_share must be a share of the images in [0, 1], but got {max_bad_share}."
             )
         self.max_bad_share = max_bad_share
+        self.skipped: Counter[str] = Counter()
         self._tars: TarImages | None = None
         super().__init__(
             ann_file=ann_file,
@@ -108,6 +113,7 @@ class UnlabeledImages(BaseDataset):
             )
         if not self.ann_file:
             index = _search(source)
+            self.skipped += index.skipped
             if index.tars:
                 return self._index_tars(
                     {
@@ -213,8 +219,10 @@ class UnlabeledImages(BaseDataset):
         return subset
 
     def _index_tars(self, paths: dict[str, str]) -> ImageNames:
-        names, self._tars = index_tars(paths)
-        return names
+        found = index_tars(paths)
+        self._tars = found.images
+        self.skipped += found.skipped
+        return found.names
 
     def _choose(self, indices: Sequence[int] | int) -> np.ndarray:
         """Return the numbers of the images; an int takes so many, the last ones if negative."""
@@ -255,14 +263,14 @@ def _search(folder: str) -> ImageIndex:
     if not len(index.names) and not index.tars:
         raise UserValueError(
             f"data_root/data_prefix: {folder!r} must hold images ({', '.join(IMAGE_SUFFIXES)}) or "
-            f"uncompressed tar files ({TAR_SUFFIX}), but got {index.num_others} other files, "
+            f"uncompressed tar files ({TAR_SUFFIX}), but got {index.skipped.total()} other files, "
             f"{len(index.unlisted)} folders that cannot be listed and no image; correct the path, "
             "or decompress what is compressed."
         )
-    if index.tars and index.num_others:
+    if index.tars and index.skipped:
         print_log(
-            f"{index.num_others:,} files beside the {len(index.tars):,} tar files of {folder} are "
-            "left out; decompress those that are compressed.",
+            f"{index.skipped.total():,} files beside the {len(index.tars):,} tar files of {folder} "
+            "are left out; decompress those that are compressed.",
             logger="current",
             level=logging.WARNING,
         )
