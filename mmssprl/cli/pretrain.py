@@ -47,8 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--backbone",
-        choices=["resnet18", "resnet50", "vit-small", "swin-tiny"],
-        help="what to pre-train (default: resnet50)",
+        metavar="NAME",
+        help="what to pre-train: resnet18, resnet34, resnet50, resnet101, convnext-tiny, "
+        "swin-tiny, vit-small, or timm/NAME, a network of timm (default: resnet50)",
     )
     add(
         "--variant",

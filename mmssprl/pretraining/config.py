@@ -11,7 +11,6 @@ from ..datasets import UnlabeledImages
 from ..errors import UserValueError
 from ..models import pretraining_class
 from ..shipped import shipped
-from .backbones import BACKBONES, is_resnet
 from .methods import DEFAULT, Method, find_method
 from .optimizer import schedule
 from .recipe import Recipe, choose_recipe
@@ -68,11 +67,10 @@ def make_config(
         **options,
     )
     cfg.layout = cfg.model.layout = recipe.layout
-    backbone = BACKBONES[recipe.backbone][0]
-    if is_resnet(recipe.backbone):
+    cfg.model.backbone = dict(recipe.backbone.cfg)
+    if recipe.backbone.is_resnet:
         # LARC does not scale parameters of zero norm, see the base config; AdamW gains by them.
-        backbone = {**backbone, "zero_init_residual": recipe.uses_adamw}
-    cfg.model.backbone = backbone
+        cfg.model.backbone.zero_init_residual = recipe.uses_adamw
     cfg.optim_wrapper.optimizer = recipe.optimizer
     cfg.param_scheduler = schedule(
         recipe.optimizer["lr"], chosen.lr_decay, recipe.epochs, recipe.warmup_epochs
@@ -96,7 +94,7 @@ def _check_accumulate(method: Method, base: Config, accumulate: int) -> None:
 def _values(recipe: Recipe, images: str) -> dict[str, Any]:
     cores = (os.cpu_count() or 1) // recipe.num_devices
     return {
-        "model.neck.in_channels": BACKBONES[recipe.backbone][1],
+        "model.neck.in_channels": recipe.backbone.channels,
         "train_dataloader.batch_size": recipe.batch_size,
         # One core is left to the training process.
         "train_dataloader.num_workers": min(MOST_WORKERS, max(1, cores - 1)),

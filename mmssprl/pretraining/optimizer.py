@@ -5,7 +5,7 @@ from typing import Any
 from mmengine.config import Config
 
 from .anchor import COCO_BATCH
-from .backbones import is_resnet
+from .backbones import Backbone
 from .methods import Method, Row
 
 LONG_RUN_STEPS = 50_000
@@ -27,7 +27,7 @@ WARMUP_START = 1e-4
 def choose_optimizer(
     method: Method,
     base: Config,
-    backbone: str,
+    backbone: Backbone,
     *,
     step_images: int,
     epochs: int,
@@ -38,7 +38,7 @@ def choose_optimizer(
     Args:
         method: What is trained.
         base: Its base config, whose optimizer is for ``COCO_BATCH`` images.
-        backbone: Name in ``BACKBONES``.
+        backbone: What is trained.
         step_images: Images of an update, of all devices.
         epochs: Of the training.
         steps_per_epoch: Updates of an epoch.
@@ -49,8 +49,8 @@ def choose_optimizer(
     num_steps = epochs * steps_per_epoch
     steps_at_coco_lr = round(num_steps * lr / coco_lr)
     why_adamw = None
-    if not is_resnet(backbone):
-        why_adamw = "transformers are trained with AdamW"
+    if not backbone.is_resnet:
+        why_adamw = "other networks than the published ResNets are trained with AdamW"
     elif steps_at_coco_lr < LONG_RUN_STEPS:
         why_adamw = (
             f"{num_steps} updates at {published['type']}'s lr {lr:.3g} are worth "

@@ -15,6 +15,7 @@ from mmengine.config import Config
 from ..errors import UserValueError
 from ..pyramid import ViewLayout
 from .anchor import COCO_BATCH, COCO_EPOCHS, COCO_GPUS, COCO_IMAGES, round_within
+from .backbones import find_backbone
 from .methods import Method, Row, Setting
 from .optimizer import choose_optimizer
 from .views import choose_views
@@ -69,7 +70,7 @@ def choose_recipe(
         short_side_px: Typical shorter side of the images.
         num_devices: GPUs, or 1 for a CPU.
         on_gpu: Whether the devices are GPUs; on a CPU the views are half as large.
-        backbone: Name in ``BACKBONES``.
+        backbone: As in ``find_backbone``.
         epochs: None chooses.
         batch_size: Images per device that the backbone sees at once; None chooses.
         accumulate: How many of them make one step. The published optimizer's learning rate is in
@@ -88,13 +89,14 @@ def choose_recipe(
             raise UserValueError(f"{name} must be >= 1, but got {value}.")
     full_size, about_views = method.views(base.model.layout.to_dict())
     layout, why_views = choose_views(full_size, short_side_px, on_gpu, about_views)
+    found = find_backbone(backbone, {group.px for group in ViewLayout.build(layout).groups})
     batch, why_batch = _choose_batch(num_images, num_devices, on_gpu, batch_size, accumulate)
     steps_per_epoch = math.ceil(num_images / num_devices) // batch  # of one process
     epochs, why_epochs = _choose_epochs(num_images, epochs)
     optimizer, warmup_epochs, optimizer_row = choose_optimizer(
         method,
         base,
-        backbone,
+        found,
         step_images=batch * num_devices,
         epochs=epochs,
         steps_per_epoch=steps_per_epoch,
@@ -103,7 +105,7 @@ def choose_recipe(
         num_images=num_images,
         num_devices=num_devices,
         on_gpu=on_gpu,
-        backbone=backbone,
+        backbone=found,
         layout=layout,
         batch_size=batch,
         num_chunks=accumulate,
@@ -130,7 +132,7 @@ def choose_recipe(
 def describe(recipe: Recipe, source: str) -> str:
     """Return the recipe for images of ``source`` as lines of choice and reason, warnings last."""
     width = max(len(row.choice) for row in recipe.rows.values())
-    title = f"{recipe.method.title}, {recipe.backbone}, images of {source}"
+    title = f"{recipe.method.title}, {recipe.backbone.name}, images of {source}"
     rows = [f"  {name:<11}{row.choice:<{width}}  {row.reason}" for name, row in recipe.rows.items()]
     return "\n".join([title, *rows, *(f"warning: {text}" for text in recipe.warnings)])
 

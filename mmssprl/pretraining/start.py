@@ -74,7 +74,7 @@ def pretrain(
         log(expected.line)
         if not forecast.may_start(expected, yes=yes):
             return None
-        config = folder / f"{recipe.method.key}_{recipe.backbone}.py"
+        config = folder / f"{recipe.method.key}_{recipe.backbone.file_name}.py"
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(config, cfg.pretty_text)
         log(f"config: {config}")

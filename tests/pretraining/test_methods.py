@@ -117,7 +117,7 @@ def test_queues_are_longer_than_a_step_and_no_longer_than_the_data():
 
 
 def test_densecl_wants_cells():
-    with pytest.raises(UserValueError, match="but vit-small gives one pooled feature; choose resn"):
+    with pytest.raises(UserValueError, match="but vit-small gives one pooled feature; choose a R"):
         choose("densecl", backbone="vit-small")
     few = choose("densecl", **{**CPU, "short_side_px": 96})
     assert few.warnings[0].startswith("views of 48 px have 2 x 2 cells")

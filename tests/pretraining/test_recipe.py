@@ -2,7 +2,6 @@ import pytest
 from mmengine.config import Config
 from recipes import choose
 
-from mmssprl.pretraining.backbones import BACKBONES
 from mmssprl.pretraining.recipe import describe
 from mmssprl.pyramid import ViewLayout
 from mmssprl.shipped import shipped
@@ -21,7 +20,7 @@ def test_coco_on_two_gpus_gives_the_released_recipe_back():
     coco = Config.fromfile(shipped("configs/ssprl/ssprl_resnet50_2xb64-coslr-200e_coco.py"))
     head = coco.model.head
     assert recipe.layout == PAPER
-    assert BACKBONES[recipe.backbone][0] == {"type": "ResNet", "depth": 50}
+    assert recipe.backbone.cfg == {"type": "ResNet", "depth": 50}
     assert recipe.batch_size == coco.train_dataloader.batch_size
     assert recipe.epochs == coco.train_cfg.max_epochs
     assert recipe.optimizer == coco.optim_wrapper.optimizer
@@ -169,17 +168,3 @@ def test_warns_when_batch_and_queue_are_fewer_than_prototypes():
 def test_bad_input(kwargs, message):
     with pytest.raises(ValueError, match=message):
         choose(**kwargs)
-
-
-def test_every_backbone_builds_with_its_channels():
-    import torch
-
-    from mmssprl.functional.pooling import pool
-    from mmssprl.registry import MODELS
-
-    for name, (cfg, channels) in BACKBONES.items():
-        backbone = MODELS.build({**cfg, "type": f"mmpretrain.{cfg['type']}"})
-        backbone.eval()
-        with torch.no_grad():
-            for px in (64, 48):
-                assert pool(backbone(torch.zeros(1, 3, px, px))).shape == (1, channels), name
