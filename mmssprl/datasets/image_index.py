@@ -1,15 +1,21 @@
 """Find the images and the tar files below a folder."""
 
+import logging
 import os
 from collections import Counter
 from dataclasses import dataclass
 
+from mmengine.logging import print_log
+
 from mmssprl.datasets.image_names import ImageNames
 from mmssprl.datasets.image_reading import can_read
 
+from ..errors import UserValueError
+
+HEIC = frozenset({".heic", ".heif"})
 IMAGE_SUFFIXES = (
     *(".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
-    *(suffix for suffix in (".avif", ".heic", ".heif") if can_read(suffix)),
+    *(suffix for suffix in (".avif", *sorted(HEIC)) if can_read(suffix)),
 )
 """What a folder is searched for, in upper, lower or mixed case."""
 
@@ -77,6 +83,39 @@ def index_images(folder: str) -> ImageIndex:
         left += sorted(folders, reverse=True)
     found.sort()
     return ImageIndex(ImageNames.of(found), sorted(tars), unlisted, skipped)
+
+
+def search_images(folder: str) -> ImageIndex:
+    """Find the images or the tar files below a folder, which must hold one of the two."""
+    index = index_images(folder)
+    if index.unlisted:
+        print_log(
+            f"{len(index.unlisted)} folder(s) below {folder} cannot be listed, their images are "
+            f"left out: {index.unlisted[:3]}",
+            logger="current",
+            level=logging.WARNING,
+        )
+    if len(index.names) and index.tars:
+        raise UserValueError(
+            f"data_root/data_prefix: {folder!r} must hold images or tar files of images, but holds "
+            f"{len(index.names):,} images and {len(index.tars):,} tar files, for example "
+            f"{index.tars[0]}; move the ones that are not meant to another folder."
+        )
+    if not len(index.names) and not index.tars:
+        raise UserValueError(
+            f"data_root/data_prefix: {folder!r} must hold images ({', '.join(IMAGE_SUFFIXES)}) or "
+            f"uncompressed tar files ({TAR_SUFFIX}), but got {index.skipped.total()} other files, "
+            f"{len(index.unlisted)} folders that cannot be listed and no image; correct the path, "
+            "or decompress what is compressed."
+        )
+    if index.tars and index.skipped:
+        print_log(
+            f"{index.skipped.total():,} files beside the {len(index.tars):,} tar files of {folder} "
+            "are left out; decompress those that are compressed.",
+            logger="current",
+            level=logging.WARNING,
+        )
+    return index
 
 
 def kind_of(name: str) -> str:

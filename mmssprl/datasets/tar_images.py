@@ -112,6 +112,10 @@ class TarImages:
             raise ImageReadError(path, f"{tar.path} has changed since its headers were read")
         return data
 
+    def size(self, index: int) -> int:
+        """Return the size of an image's file in bytes."""
+        return int(self._places[index, 2])
+
     def subset(self, indices: np.ndarray) -> "TarImages":
         """Return the images at ``indices`` (int64, from 0), in that order."""
         return TarImages(self._tars, self._places[indices])

@@ -32,6 +32,7 @@ def choose_optimizer(
     step_images: int,
     epochs: int,
     steps_per_epoch: int,
+    asked_lr: float | None = None,
 ) -> tuple[dict[str, Any], int, Row]:
     """Return the optimizer's config, the epochs of its warm-up, and what to print.
 
@@ -42,6 +43,7 @@ def choose_optimizer(
         step_images: Images of an update, of all devices.
         epochs: Of the training.
         steps_per_epoch: Updates of an epoch.
+        asked_lr: Replaces the rate that is chosen.
     """
     published = base.optim_wrapper.optimizer.to_dict()
     coco_lr = published["lr"]
@@ -64,6 +66,9 @@ def choose_optimizer(
         lr = method.adamw_lr * min(1, step_images / ADAMW_BATCH)
         optimizer, wanted_warmup = {**ADAMW, "lr": lr}, method.adamw_warmup_epochs
         reason = f"{why_adamw}; {method.adamw_lr} x min(1, {step_images} / {ADAMW_BATCH})"
+    if asked_lr is not None:
+        optimizer["lr"] = lr = asked_lr
+        reason = f"{why_adamw}; the rate as asked" if why_adamw else "the rate as asked"
     warmup_epochs = min(wanted_warmup, int(epochs * MOST_WARMUP))
     rises = f" after {warmup_epochs} epoch(s) of warm-up" if warmup_epochs else ""
     return optimizer, warmup_epochs, Row(f"{optimizer['type']}, lr {lr:.3g}, cosine{rises}", reason)
