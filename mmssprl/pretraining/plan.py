@@ -102,7 +102,7 @@ def make_plan(
             )
         why = f"as many as fit into {budget}; {recommended} are recommended"
         if fitting >= recommended:
-            why = f"as recommended, though {fitting} fit into {budget}"
+            why = f"as recommended, though {fitting:,} fit into {budget}"
         of_recipe = {**of_recipe, "epochs": min(fitting, recommended), "why_epochs": why}
         recipe = make_recipe(images, usable, **of_recipe)
         cfg = make_config(recipe, images, **of_config)
