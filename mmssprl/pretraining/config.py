@@ -117,6 +117,8 @@ def make_config(
         if workers < 0:
             raise UserValueError(f"workers must be >= 0, but got {workers}.")
         cfg.train_dataloader.num_workers = workers
+        if workers == 0:  # torch refuses to keep workers that are not there
+            cfg.train_dataloader.persistent_workers = False
         recipe.rows["workers"] = Row(f"{workers} per device", "as asked")
     if cfg_options:
         merge_options(cfg, cfg_options, flag="--set")
