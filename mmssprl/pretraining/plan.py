@@ -83,7 +83,8 @@ def make_plan(
     cfg = make_config(recipe, images, **of_config)
 
     def tell() -> None:
-        warnings = [f"warning: {text}" for text in usable.warnings]
+        from_random = cfg.get("weights") is None
+        warnings = [f"warning: {text}" for text in usable.warnings(from_random=from_random)]
         log("\n".join([describe(recipe, source, images.skipped), *warnings]))
 
     if seconds is None:
@@ -96,6 +97,7 @@ def make_plan(
         if fitting < recommended:
             helps = what_helps(recipe, _cheaper(recipe, images, usable, of_recipe))
         if not fitting:
+            log(expected.line)
             raise UserValueError(
                 "--budget must be enough for one epoch, which takes about "
                 f"{format_hours(expected.epoch_s / 3600)} here, but got {budget}; {helps}."

@@ -48,9 +48,12 @@ class UsableImages:
         usable = self.num_opened - self.num_unreadable - self.num_small
         return self.num_images * usable // self.num_opened
 
-    @property
-    def warnings(self) -> list[str]:
-        """What the user should know before the run."""
+    def warnings(self, *, from_random: bool = True) -> list[str]:
+        """Return what the user should know before the run.
+
+        Args:
+            from_random: Whether the backbone starts from random weights.
+        """
         lines = []
         if self.num_unreadable or self.num_small:
             lines.append(
@@ -60,7 +63,7 @@ class UsableImages:
                 f"{self.max_bad_share:.3g} of all (--max-bad-share), small ones are scaled up and "
                 "teach little: remove them."
             )
-        if self.num_usable < FEW_IMAGES:
+        if self.num_usable < FEW_IMAGES and from_random:
             lines.append(
                 f"{self.num_usable:,} usable images are few: expect a small gain over random "
                 "weights at best (1,200 images gave `make demo` 6 points of mAP). More images "
