@@ -53,6 +53,6 @@ def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         assert (logger, level) == ("current", logging.WARNING)
         messages.append(message)
 
-    for module in ("bad_images", "tar_images", "unlabeled_images"):
+    for module in ("bad_images", "tar_images", "image_index"):
         monkeypatch.setattr(f"mmssprl.datasets.{module}.print_log", log)
     return messages

@@ -38,9 +38,9 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--weights",
-        help="backbone weights to start from, for configs of configs/benchmarks: a file, random, "
-        "or supervised (torchvision's, trained on ImageNet); if a file does not fit the config's "
-        "backbone, that of the config beside the file is taken",
+        help="backbone weights to start from, for pre-training and configs of configs/benchmarks: "
+        "a file, random, or supervised (torchvision's, trained on ImageNet); if a file does not "
+        "fit the backbone of a benchmark, that of the config beside the file is taken",
     )
     parser.add_argument(
         "--resume",

@@ -8,6 +8,8 @@ run will take.
 
 examples:
   python -m mmssprl pretrain photos/ --backbone resnet18 --epochs 100
+  python -m mmssprl pretrain photos/ --budget 2h --weights supervised
+  python -m mmssprl pretrain photos/ --backbone timm/convnext_pico --dry-run
   python -m mmssprl pretrain photos/ --method mocov2 --work-dir work_dirs/mocov2
   python -m mmssprl pretrain photos/ --work-dir work_dirs/photos
   python -m mmssprl pretrain photos/ --work-dir work_dirs/photos --resume
@@ -17,8 +19,12 @@ import argparse
 from functools import partial
 
 from ..console import quiet_console
+from ._options import parse_options
 
-_RECIPE_OPTIONS = {"method", "variant", "backbone", "epochs", "batch_size", "accumulate", "seed"}
+_RECIPE_OPTIONS = {
+    *("method", "variant", "backbone", "epochs", "budget", "batch_size", "accumulate", "image_px"),
+    *("lr", "weights", "gpus", "workers", "max_bad_share", "seed", "cfg_options"),
+}
 """Handed on only if given, so that the recipe chooses the others and --resume can refuse these."""
 
 
@@ -37,6 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--work-dir", help="folder of the run; default: work_dirs/pretrain_<DIR>")
     add("--epochs", type=int, help="passes over the images; default: chosen")
+    add(
+        "--budget",
+        metavar="TIME",
+        help="choose the epochs so that the forecast fits into it: 90m, 2h, 1h30m, 1d",
+    )
     add("--batch-size", type=int, help="images per device and backbone pass; default: chosen")
     add(
         "--accumulate",
@@ -47,13 +58,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--backbone",
-        choices=["resnet18", "resnet50", "vit-small", "swin-tiny"],
-        help="what to pre-train (default: resnet50)",
+        metavar="NAME",
+        help="what to pre-train: resnet18, resnet34, resnet50, resnet101, convnext-tiny, "
+        "swin-tiny, vit-small, or timm/NAME, a network of timm (default: resnet50)",
     )
     add(
         "--variant",
-        choices=["paper", "released"],
-        help="form of ssprl: of the paper, or of its released code (default: paper)",
+        choices=["paper", "released", "sampled"],
+        help="form of ssprl: of the paper, of its released code, or of the paper with 2 of 4 and 3 "
+        "of 9 patches sampled a step (default: paper)",
+    )
+    add(
+        "--weights",
+        metavar="FILE",
+        help="start from a backbone's weights: a file of ours, of torchvision or of timm, or "
+        "supervised (torchvision's ResNet, trained on ImageNet); default: random",
+    )
+    add("--image-px", type=int, metavar="N", help="side of the image views; default: chosen")
+    add("--lr", type=float, help="learning rate after the warm-up; default: chosen")
+    add("--gpus", type=int, metavar="N", help="GPUs to train on; default: all")
+    add("--workers", type=int, metavar="N", help="reading processes per device; default: chosen")
+    add(
+        "--max-bad-share",
+        type=float,
+        metavar="X",
+        help="share of unreadable images that stops the training (default: 0.01)",
+    )
+    add(
+        "--set",
+        dest="cfg_options",
+        nargs="+",
+        action="extend",
+        metavar="KEY=VALUE",
+        help="replace values of the config that the recipe becomes; a key that no run reads is "
+        "refused",
     )
     add("--seed", type=int, help="of all randomness (default: 0)")
     add(
@@ -61,6 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="go on with the run in the work dir, with the config that it holds",
     )
+    add("--dry-run", action="store_true", help="stop after recipe and forecast; write nothing")
     add("--tensorboard", action="store_true", help="log to TensorBoard as well")
     add("--wandb", action="store_true", help="log to Weights & Biases as well")
     add("--yes", action="store_true", help="start even if it will take more than 12 h on a CPU")
@@ -76,16 +115,22 @@ def run(args: argparse.Namespace) -> int:
     with quiet_console(verbose=args.verbose):
         from ..pretraining.start import pretrain
 
+        if args.cfg_options:
+            args.cfg_options = parse_options(args.cfg_options, flag="--set")
         weights = pretrain(
             args.dir,
             args.work_dir,
             resume=args.resume,
+            dry_run=args.dry_run,
             yes=args.yes,
             verbose=args.verbose,
             trackers=["tensorboard"] * args.tensorboard + ["wandb"] * args.wandb,
             log=partial(print, flush=True),
             **{k: v for k, v in vars(args).items() if k in _RECIPE_OPTIONS and v is not None},
         )
+        if args.dry_run:
+            print("dry run: nothing was written.")
+            return 0
         if weights is None:
             print("not started; nothing was written.")
             return 1

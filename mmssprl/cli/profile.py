@@ -2,8 +2,9 @@
 
 Run some training steps from random weights and print the time of every part:
 loading (CPU time of one core), copy, augmentation, backbone, heads, Sinkhorn,
-optimizer, communication; images/s, memory, and the cores that the loader needs.
-No work dir, no checkpoint: nothing is written but --out and --figure.
+optimizer, communication; images/s, memory, the cores that the loader needs, and a
+forecast of the whole training. No work dir, no checkpoint: nothing is written but
+--out and --figure.
 
 examples:
   python -m mmssprl profile configs/ssprl/ssprl_resnet18_scenes.py --data photos/
@@ -14,12 +15,11 @@ With several GPUs: torchrun --nproc_per_node 2 -m mmssprl profile CONFIG --launc
 
 import argparse
 import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ..errors import UserValueError
 from ..outputs import prepare_output, write_figure, write_whole
+from ._options import parse_options
 
 _SUFFIXES = {"--out": (".json", ".csv"), "--figure": (".png", ".pdf")}
 
@@ -62,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
         if path and is_main:
             prepare_output(path, force=args.force)
 
+    from ..pretraining.forecast import forecast_profile
     from ..profiling import draw_profile, format_csv, format_profile, profile_training
 
     profile = profile_training(
@@ -71,13 +72,16 @@ def run(args: argparse.Namespace) -> int:
         batch_size=args.batch_size,
         amp=args.amp,
         compile=args.compile,
-        cfg_options=_parse_options(args.cfg_options),
+        cfg_options=parse_options(args.cfg_options, flag="--cfg-options"),
         launcher=args.launcher,
         log=(lambda line: print(line, flush=True)) if is_main else (lambda line: None),
     )
     if not is_main:
         return 0
     print("\n" + format_profile(profile))
+    expected = forecast_profile(profile, Path())
+    if expected is not None:
+        print(f"\n{expected.line}")
     if args.out:
         is_csv = Path(args.out).suffix == ".csv"
         text = format_csv(profile) if is_csv else json.dumps(profile.to_dict(), indent=2) + "\n"
@@ -87,15 +91,3 @@ def run(args: argparse.Namespace) -> int:
         write_figure(args.figure, draw_profile(profile))
         print(f"picture: {args.figure}")
     return 0
-
-
-def _parse_options(words: Sequence[str] | None) -> dict[str, Any]:
-    """Read KEY=VALUE as mmengine's tools do."""
-    from mmengine.config import DictAction
-
-    for word in words or ():
-        if "=" not in word:
-            raise UserValueError(f"--cfg-options takes KEY=VALUE, but got {word!r}.")
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--options", nargs="+", action=DictAction)
-    return parser.parse_args(["--options", *words] if words else []).options or {}

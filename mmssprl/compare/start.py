@@ -7,8 +7,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from ..datasets.scenes.sample import generate_sample
+from ..environment import source_commit
 from ..errors import UserRuntimeError, UserValueError
-from ..profiling.machine import describe_machine, source_commit
+from ..profiling.machine import describe_machine
 from ..runs.execute import execute_runs
 from ..runs.run import Outcome, Run
 from .images import Split, TrainingImages, list_images, read_images

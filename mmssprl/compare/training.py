@@ -16,9 +16,9 @@ from typing import Any
 from ..engine.hooks.pretrain_runtime_info_hook import LossNotFiniteError
 from ..engine.launch import prepare_train_config
 from ..engine.launch import run as launch
+from ..environment import source_commit
 from ..errors import message_for_user
 from ..outputs import write_whole
-from ..profiling.machine import source_commit
 from ..weights import RANDOM
 from .meter import Meter
 from .probing import probe, score_nothing

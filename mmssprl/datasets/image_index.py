@@ -1,11 +1,22 @@
 """Find the images and the tar files below a folder."""
 
+import logging
 import os
+from collections import Counter
 from dataclasses import dataclass
 
-from mmssprl.datasets.image_names import ImageNames
+from mmengine.logging import print_log
 
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
+from mmssprl.datasets.image_names import ImageNames
+from mmssprl.datasets.image_reading import can_read
+
+from ..errors import UserValueError
+
+HEIC = frozenset({".heic", ".heif"})
+IMAGE_SUFFIXES = (
+    *(".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
+    *(suffix for suffix in (".avif", *sorted(HEIC)) if can_read(suffix)),
+)
 """What a folder is searched for, in upper, lower or mixed case."""
 
 TAR_SUFFIX = ".tar"
@@ -19,13 +30,13 @@ class ImageIndex:
         names: Paths of the images relative to the folder, sorted.
         tars: Paths of the tar files relative to the folder, sorted.
         unlisted: Errors of the folders that could not be listed.
-        num_others: Number of other files, without the hidden ones.
+        skipped: Number of other files by their kind, see ``kind_of``, without the hidden ones.
     """
 
     names: ImageNames
     tars: list[str]
     unlisted: list[str]
-    num_others: int
+    skipped: Counter[str]
 
 
 def index_images(folder: str) -> ImageIndex:
@@ -41,7 +52,7 @@ def index_images(folder: str) -> ImageIndex:
     tars: list[str] = []
     unlisted: list[str] = []
     seen: set[tuple[int, int]] = set()
-    num_others = 0
+    skipped: Counter[str] = Counter()
     left = [""]
     while left:
         below = left.pop()
@@ -63,7 +74,7 @@ def index_images(folder: str) -> ImageIndex:
                     elif name.endswith(TAR_SUFFIX):
                         tars.append(prefix + name)
                     else:
-                        num_others += 1
+                        skipped[kind_of(name)] += 1
         except OSError as error:
             unlisted.append(str(error))
             continue
@@ -71,7 +82,45 @@ def index_images(folder: str) -> ImageIndex:
         found += sorted(images)  # the sort of all is then little more than a merge
         left += sorted(folders, reverse=True)
     found.sort()
-    return ImageIndex(ImageNames.of(found), sorted(tars), unlisted, num_others)
+    return ImageIndex(ImageNames.of(found), sorted(tars), unlisted, skipped)
+
+
+def search_images(folder: str) -> ImageIndex:
+    """Find the images or the tar files below a folder, which must hold one of the two."""
+    index = index_images(folder)
+    if index.unlisted:
+        print_log(
+            f"{len(index.unlisted)} folder(s) below {folder} cannot be listed, their images are "
+            f"left out: {index.unlisted[:3]}",
+            logger="current",
+            level=logging.WARNING,
+        )
+    if len(index.names) and index.tars:
+        raise UserValueError(
+            f"data_root/data_prefix: {folder!r} must hold images or tar files of images, but holds "
+            f"{len(index.names):,} images and {len(index.tars):,} tar files, for example "
+            f"{index.tars[0]}; move the ones that are not meant to another folder."
+        )
+    if not len(index.names) and not index.tars:
+        raise UserValueError(
+            f"data_root/data_prefix: {folder!r} must hold images ({', '.join(IMAGE_SUFFIXES)}) or "
+            f"uncompressed tar files ({TAR_SUFFIX}), but got {index.skipped.total()} other files, "
+            f"{len(index.unlisted)} folders that cannot be listed and no image; correct the path, "
+            "or decompress what is compressed."
+        )
+    if index.tars and index.skipped:
+        print_log(
+            f"{index.skipped.total():,} files beside the {len(index.tars):,} tar files of {folder} "
+            "are left out; decompress those that are compressed.",
+            logger="current",
+            level=logging.WARNING,
+        )
+    return index
+
+
+def kind_of(name: str) -> str:
+    """Return the suffix of a file in lower case, such as ".heic"."""
+    return os.path.splitext(name)[1].lower() or "without suffix"
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool:

@@ -3,6 +3,8 @@
 Legend: H, W height and width in pixels, after the EXIF orientation is applied.
 """
 
+import contextlib
+import importlib
 import io
 import os
 from collections.abc import Sequence
@@ -17,6 +19,15 @@ from torchvision.io import ImageReadMode, decode_jpeg
 from ..errors import UserFileNotFoundError, UserValueError
 
 _JPEG_START = b"\xff\xd8\xff"
+_MOST_OF_16_BIT = 65535
+
+with contextlib.suppress(ImportError):  # where it is installed, pillow reads HEIC
+    importlib.import_module("pillow_heif").register_heif_opener()
+
+
+def can_read(suffix: str) -> bool:
+    """Whether pillow, as it is installed here, reads files of a suffix such as ".avif"."""
+    return suffix in Image.registered_extensions()
 
 
 class ImageReadError(UserValueError):
@@ -63,7 +74,8 @@ def decode_image(data: np.ndarray, path: str | Path) -> Tensor:
     JPEG goes through torchvision's libjpeg, everything else through PIL. Gray becomes three
     equal channels, CMYK and palettes become RGB, 16 bits become the upper 8, transparency is
     dropped without compositing (as PIL's ``convert("RGB")`` does), the EXIF orientation is
-    applied, and of an animation the first frame counts.
+    applied, and of an animation or of several pages the first one counts. Pixels of 32 bits, whose
+    range no file tells, are refused.
 
     A file that ends too early is an error; nothing is filled with gray. Damage in the middle of
     JPEG data that libjpeg resynchronises from is only warned of by libjpeg and not seen here.
@@ -136,8 +148,12 @@ def _decode_with_pil(data: bytes) -> Tensor:
     with Image.open(io.BytesIO(data)) as file:
         image = ImageOps.exif_transpose(file)
     if image.mode.startswith("I"):  # 16-bit gray, on which convert("RGB") clips at 255
-        gray = np.clip(np.asarray(image), 0, 65535) >> 8
-        image = Image.fromarray(gray.astype(np.uint8))
+        gray = np.asarray(image)
+        if gray.min() < 0 or gray.max() > _MOST_OF_16_BIT:
+            raise ValueError("pixels of 32 bits have no known range, save it with 8 or 16 bits")
+        image = Image.fromarray((gray >> 8).astype(np.uint8))
+    elif image.mode == "F":
+        raise ValueError("floating-point pixels have no known range, save it with 8 or 16 bits")
     if "transparency" in image.info:  # straight to RGB, PIL warns of what is wanted here
         image = image.convert("RGBA")
     return torch.from_numpy(np.array(image.convert("RGB"))).permute(2, 0, 1)

@@ -10,6 +10,7 @@ import re
 import shlex
 import tarfile
 import weakref
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from mmengine.logging import print_log
 
-from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX
+from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, kind_of
 from mmssprl.datasets.image_names import ImageNames
 from mmssprl.datasets.image_reading import ImageReadError
 
@@ -111,12 +112,32 @@ class TarImages:
             raise ImageReadError(path, f"{tar.path} has changed since its headers were read")
         return data
 
+    def size(self, index: int) -> int:
+        """Return the size of an image's file in bytes."""
+        return int(self._places[index, 2])
+
     def subset(self, indices: np.ndarray) -> "TarImages":
         """Return the images at ``indices`` (int64, from 0), in that order."""
         return TarImages(self._tars, self._places[indices])
 
 
-def index_tars(paths: Mapping[str, str]) -> tuple[ImageNames, TarImages]:
+class Found(NamedTuple):
+    """What is in tar files.
+
+    Attributes:
+        names: Of the images, sorted.
+        images: In the same order.
+        skipped: Number of other files by their kind.
+        num_links: Number of links to images.
+    """
+
+    names: ImageNames
+    images: TarImages
+    skipped: Counter[str]
+    num_links: int
+
+
+def index_tars(paths: Mapping[str, str]) -> Found:
     """Find the images in tar files.
 
     An image is a regular file with one of ``IMAGE_SUFFIXES``; hidden files and folders are left
@@ -128,9 +149,6 @@ def index_tars(paths: Mapping[str, str]) -> tuple[ImageNames, TarImages]:
     Args:
         paths: Prefix and path of each tar file.
 
-    Returns:
-        The names, sorted, and the images in the same order.
-
     Raises:
         ValueError: A tar file that is compressed, cut off, damaged, none at all or stores an image
             sparsely; or no image in any of them.
@@ -141,35 +159,35 @@ def index_tars(paths: Mapping[str, str]) -> tuple[ImageNames, TarImages]:
         found = _read_headers(tars)
         last_index.clear()
         last_index[key] = found
-    names, images, num_links = last_index[key]
-    if num_links:
+    found = last_index[key]
+    if found.num_links:
         print_log(
-            f"{num_links:,} links to images in {_listed(tars)} are left out; to have them as "
+            f"{found.num_links:,} links to images in {_listed(tars)} are left out; to have them as "
             "images, make the tar file with --dereference --hard-dereference.",
             logger="current",
             level=logging.WARNING,
         )
-    return names, images
+    return found
 
 
-last_index: dict[tuple[tuple[str, _Tar], ...], tuple[ImageNames, TarImages, int]] = {}
+last_index: dict[tuple[tuple[str, _Tar], ...], Found] = {}
 """What :func:`index_tars` has found last in this process, and for which tar files. `pretrain` looks
 at the images before it trains on them, and hands this to the process that times some steps."""
 
 
-def _read_headers(tars: Mapping[str, _Tar]) -> tuple[ImageNames, TarImages, int]:
-    """Return names and images as ``index_tars``, and the number of links to images."""
+def _read_headers(tars: Mapping[str, _Tar]) -> Found:
     names: list[str] = []
     places: list[np.ndarray] = []
-    num_others = num_tars = num_links = 0
+    skipped: Counter[str] = Counter()
+    num_links = 0
     headers = watch(tars.items(), "reading the headers of tar files")
     for number, (prefix, tar) in enumerate(headers):
         found = []
         for member in _members(tar):
             name = _visible_name(member.name)
             if not name.lower().endswith(IMAGE_SUFFIXES):
-                num_others += not member.isdir()
-                num_tars += name.endswith(TAR_SUFFIX)
+                if name and not member.isdir():
+                    skipped[kind_of(name)] += 1
             elif member.issparse():
                 raise UserValueError(
                     f"{tar.path}: images must be stored as they are, but {member.name!r} "
@@ -183,15 +201,17 @@ def _read_headers(tars: Mapping[str, _Tar]) -> tuple[ImageNames, TarImages, int]
         places.append(np.array(found, np.int64).reshape(-1, 3))
     if not names:
         where = _listed(tars)
+        num_tars = skipped[TAR_SUFFIX]
         inner = f" ({num_tars:,} of them tar files: unpack {where} and give the folder)"
         raise UserValueError(
             f"{where}: a tar file must hold images ({', '.join(IMAGE_SUFFIXES)}), but got "
-            f"{num_others:,} other files{inner if num_tars else ''} and no image; correct the path."
+            f"{skipped.total():,} other files{inner if num_tars else ''} and no image; correct the "
+            "path."
         )
     last = {name: i for i, name in enumerate(names)}  # of equal names the last one stays
     order = sorted(last)
     chosen = np.concatenate(places)[[last[name] for name in order]]
-    return ImageNames.of(order), TarImages([*tars.values()], chosen), num_links
+    return Found(ImageNames.of(order), TarImages([*tars.values()], chosen), skipped, num_links)
 
 
 def _listed(tars: Mapping[str, _Tar]) -> str:

@@ -1,7 +1,8 @@
 """Images without labels: of a folder, of tar files, of a list, or of a COCO file."""
 
-import logging
+import hashlib
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,18 +10,20 @@ from typing import Any
 import numpy as np
 import torch
 from mmengine.dataset import BaseDataset
-from mmengine.logging import print_log
 from torch import Tensor
 
 from mmssprl.datasets.bad_images import BadImages
 from mmssprl.datasets.coco_multi_label import read_coco, require_ann_file
-from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, ImageIndex, index_images
+from mmssprl.datasets.image_index import TAR_SUFFIX, search_images
 from mmssprl.datasets.image_names import ImageNames
 from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_image, require_files
 from mmssprl.datasets.tar_images import TarImages, index_tars
 from mmssprl.registry import DATASETS, TRANSFORMS
 
 from ..errors import UserFileNotFoundError, UserValueError
+
+_MOST_SIZED = 10_000
+"""Files whose sizes a fingerprint asks for: each is a question to the drive."""
 
 
 @DATASETS.register_module()
@@ -46,6 +49,9 @@ class UnlabeledImages(BaseDataset):
 
     An unreadable image is replaced by another one; which one follows from ``crop_seed`` alone,
     if there is one. Images of any size are accepted: crops of small ones are scaled up.
+
+    Attributes:
+        skipped: Number of files of the folder or the tar files that are no images, by kind.
 
     Args:
         data_root: What ``data_prefix`` and ``ann_file`` are relative to, or a tar file.
@@ -74,6 +80,7 @@ class UnlabeledImages(BaseDataset):
                 f"max_bad_share must be a share of the images in [0, 1], but got {max_bad_share}."
             )
         self.max_bad_share = max_bad_share
+        self.skipped: Counter[str] = Counter()
         self._tars: TarImages | None = None
         super().__init__(
             ann_file=ann_file,
@@ -107,7 +114,8 @@ class UnlabeledImages(BaseDataset):
                 f"but {source!r} is missing; correct the path."
             )
         if not self.ann_file:
-            index = _search(source)
+            index = search_images(source)
+            self.skipped += index.skipped
             if index.tars:
                 return self._index_tars(
                     {
@@ -165,6 +173,23 @@ class UnlabeledImages(BaseDataset):
             info["crop_seed"] = crop_seed
         return self.pipeline(info)
 
+    def fingerprint(self) -> dict[str, Any]:
+        """Return what tells whether these are the images of another time, wherever they lie.
+
+        Returns:
+            ``num_images``, ``names`` (digest of all names in their order), ``sizes`` (digest of the
+            sizes of ``num_sized`` files, evenly spread, 10,000 at most).
+        """
+        places = np.linspace(0, len(self) - 1, min(len(self), _MOST_SIZED)).astype(int).tolist()
+        sizes = np.array([self._size(index) for index in places], np.int64)
+        names = hashlib.sha256(self.data_bytes.tobytes() + self.data_address.tobytes())
+        return {
+            "num_images": len(self),
+            "names": names.hexdigest(),
+            "sizes": hashlib.sha256(sizes.tobytes()).hexdigest(),
+            "num_sized": len(places),
+        }
+
     def set_epoch(self, epoch: int, seed: int) -> None:
         """Make the crops of this epoch depend on ``seed``, the epoch and the index alone.
 
@@ -213,8 +238,10 @@ class UnlabeledImages(BaseDataset):
         return subset
 
     def _index_tars(self, paths: dict[str, str]) -> ImageNames:
-        names, self._tars = index_tars(paths)
-        return names
+        found = index_tars(paths)
+        self._tars = found.images
+        self.skipped += found.skipped
+        return found.names
 
     def _choose(self, indices: Sequence[int] | int) -> np.ndarray:
         """Return the numbers of the images; an int takes so many, the last ones if negative."""
@@ -222,6 +249,15 @@ class UnlabeledImages(BaseDataset):
         if isinstance(indices, int):
             return everything[:indices] if indices >= 0 else everything[indices:]
         return everything[np.asarray(indices, np.int64)]
+
+    def _size(self, index: int) -> int:
+        """Return the size of a file in bytes, -1 if there is none."""
+        if self._tars is not None:
+            return self._tars.size(index)
+        try:
+            return os.stat(self._path(self.names[index])).st_size
+        except OSError:
+            return -1
 
     def _path(self, name: str) -> str:
         return os.path.join(self.data_prefix["img_path"], name)
@@ -234,39 +270,6 @@ class UnlabeledImages(BaseDataset):
         names: ImageNames = self.data_list
         self.data_list: Any = []
         return names.blob, names.ends
-
-
-def _search(folder: str) -> ImageIndex:
-    """Find the images or the tar files below a folder, which must hold one of the two."""
-    index = index_images(folder)
-    if index.unlisted:
-        print_log(
-            f"{len(index.unlisted)} folder(s) below {folder} cannot be listed, their images are "
-            f"left out: {index.unlisted[:3]}",
-            logger="current",
-            level=logging.WARNING,
-        )
-    if len(index.names) and index.tars:
-        raise UserValueError(
-            f"data_root/data_prefix: {folder!r} must hold images or tar files of images, but holds "
-            f"{len(index.names):,} images and {len(index.tars):,} tar files, for example "
-            f"{index.tars[0]}; move the ones that are not meant to another folder."
-        )
-    if not len(index.names) and not index.tars:
-        raise UserValueError(
-            f"data_root/data_prefix: {folder!r} must hold images ({', '.join(IMAGE_SUFFIXES)}) or "
-            f"uncompressed tar files ({TAR_SUFFIX}), but got {index.num_others} other files, "
-            f"{len(index.unlisted)} folders that cannot be listed and no image; correct the path, "
-            "or decompress what is compressed."
-        )
-    if index.tars and index.num_others:
-        print_log(
-            f"{index.num_others:,} files beside the {len(index.tars):,} tar files of {folder} are "
-            "left out; decompress those that are compressed.",
-            logger="current",
-            level=logging.WARNING,
-        )
-    return index
 
 
 def _read_names(ann_file: str) -> list[str]:

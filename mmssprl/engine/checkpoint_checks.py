@@ -7,7 +7,7 @@ from typing import Any, Literal
 from mmengine.config import Config
 from mmengine.runner import Runner
 from mmengine.runner.checkpoint import CheckpointLoader
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..errors import UserFileNotFoundError, UserValueError
 from ..weights import read_checkpoint, read_training_checkpoint
@@ -79,8 +79,9 @@ def check_fit_of_checkpoint(runner: Runner, task: Literal["train", "test"]) -> N
     model = unwrap(runner.model)
     starts_anew = task == "train" and not runner.cfg.get("resume")
     needed = _STATISTICS if task == "test" else (*_STATISTICS, "_extra_state")
-    expected = dict(model.named_parameters())
-    expected |= {k: v for k, v in model.state_dict().items() if k.endswith(needed)}
+    # Names of the state dict: a module may hide one of its own in them.
+    own = model.state_dict(keep_vars=True)
+    expected = {k: v for k, v in own.items() if isinstance(v, nn.Parameter) or k.endswith(needed)}
     resized = {name for name in expected if name.endswith(_RESIZED)} if task == "test" else set()
     found = {k: v for k, v in state.items() if k in expected and k not in resized}
     if starts_anew and any(found[name].shape == expected[name].shape for name in found):

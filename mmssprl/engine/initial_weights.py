@@ -1,4 +1,4 @@
-"""The one field by which a transfer config takes its backbone: ``weights``."""
+"""The one field by which a config takes the weights of its backbone: ``weights``."""
 
 from pathlib import Path
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from mmengine.config import Config
 
 from ..errors import UserValueError
+from ..models import is_pretraining
 from ..registry import MODELS, class_of
 from ..weights import RANDOM, SUPERVISED, supervised_state
 from .adapted_backbone import fit_backbone
@@ -29,7 +30,8 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
             filled before the first step.
         weights: Replaces ``cfg.weights``: 'random', 'supervised' or a file, see
             ``InitialWeightsHook``.
-        adapt: Let weights of another backbone bring theirs along, see ``fit_backbone``.
+        adapt: Let weights of another backbone bring theirs along, see ``fit_backbone``; in
+            pre-training they never do.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -38,10 +40,11 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
             with an initialisation of its own beside them.
     """
     if weights is not None:
-        if "weights" not in cfg:
+        if "weights" not in cfg and not is_pretraining(cfg):
             raise UserValueError(
-                f"--weights is for configs with a field `weights` (configs/benchmarks), but "
-                f"{cfg.filename} has none; leave it out, or set load_from for a whole checkpoint."
+                f"--weights is for pre-training and for configs with a field `weights` "
+                f"(configs/benchmarks), but {cfg.filename} is neither; leave it out, or set "
+                "load_from for a whole checkpoint."
             )
         cfg.weights = str(weights)
     # A config dumped by an earlier run has the hook already.
@@ -62,7 +65,7 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
         supervised_state(hook["depth"])
     else:
         hook["weights"] = str(Path(chosen).resolve())
-        fit_backbone(cfg, str(chosen), adapt=adapt)
+        fit_backbone(cfg, str(chosen), adapt=adapt and not is_pretraining(cfg))
     cfg.custom_hooks = [*others, hook]
 
 

@@ -19,6 +19,7 @@ from mmengine.runner import find_latest_checkpoint
 from torch import nn
 
 from ..errors import UserFileNotFoundError, UserValueError
+from ..models import is_pretraining
 from ..outputs import write_whole
 from ..shipped import config_file
 from .adapted_backbone import take_backbone
@@ -28,6 +29,7 @@ from .checks import check_config, check_data, check_work_dir, files_of_run, log_
 from .initial_weights import apply_weights
 from .overrides import check_spelling, merge_options
 from .pretrain_checks import use_compile
+from .run_record import record_run
 from .runner import ConsoleRunner
 from .schedule_checks import warn_of_schedule
 from .trackers import use_trackers
@@ -171,6 +173,7 @@ def run(
     out: str | Path | None = None,
     overwrite: bool = False,
     hooks: Sequence[Hook] = (),
+    keep_record: bool = True,
 ) -> None:
     """Build the runner of a prepared config, train or test, and leave the process group.
 
@@ -181,6 +184,7 @@ def run(
         overwrite: Delete the checkpoints of another training in ``work_dir``, once everything
             else is right.
         hooks: Join those of the config.
+        keep_record: Write ``run.json`` of a pre-training, see ``record_run``.
 
     Raises:
         FileNotFoundError, ValueError: As ``check_data`` and ``check_fit_of_checkpoint``, before the
@@ -202,6 +206,9 @@ def run(
             if overwrite and is_main_process():
                 for path in files_of_run(Path(cfg.work_dir)):
                     path.unlink()
+            if keep_record and is_pretraining(cfg) and is_main_process():
+                checkpoint = first_checkpoint(cfg) if cfg.get("resume") else None
+                record_run(cfg, runner.train_dataloader.dataset, checkpoint)
             runner.train()
         else:
             metrics = runner.test()

@@ -53,12 +53,13 @@ _MAX_NAMED = 6
 _OF_LOOP = re.compile(r"(train|val|test)_(dataloader|cfg|evaluator)")
 
 
-def merge_options(cfg: Config, options: Mapping[str, Any]) -> None:
+def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg-options") -> None:
     """Replace values of a config, all of them or none.
 
     Args:
         cfg: Changed in place.
         options: Values by dotted key; numbers are indices of lists.
+        flag: What the user gave them by, for the message.
 
     Raises:
         ValueError: A key that no run reads (the message names those that hold its value), a field
@@ -67,8 +68,8 @@ def merge_options(cfg: Config, options: Mapping[str, Any]) -> None:
     for key in options:
         name, _, rest = key.partition(".")
         if name not in _used_keys(cfg):
-            _refuse_unused(cfg, name, rest)
-        _check_path(cfg, key, options)
+            _refuse_unused(cfg, name, rest, flag)
+        _check_path(cfg, key, options, flag)
     cfg.merge_from_dict(dict(options))
 
 
@@ -107,9 +108,9 @@ def _used_keys(cfg: Config) -> set[str]:
     return keys
 
 
-def _refuse_unused(cfg: Config, name: str, rest: str) -> NoReturn:
+def _refuse_unused(cfg: Config, name: str, rest: str, flag: str) -> NoReturn:
     if name in _ELSEWHERE:
-        raise UserValueError(f"--cfg-options {name} changes nothing: {_ELSEWHERE[name]}.")
+        raise UserValueError(f"{flag} {name} changes nothing: {_ELSEWHERE[name]}.")
     places = _find_value(cfg, name) or find_fields(cfg, name)
     if not places:
         leaves = {path.rpartition(".")[2] for path, _ in _walk_used(cfg)}
@@ -120,7 +121,7 @@ def _refuse_unused(cfg: Config, name: str, rest: str) -> NoReturn:
     remedy = f"set {', '.join(keys)} instead" if keys else "see the config for the key that does"
     helper = "it only helped to write the config" if name in cfg else "the config has no such key"
     raise UserValueError(
-        f"--cfg-options {name} changes nothing, for no run reads {name!r} ({helper}); {remedy}."
+        f"{flag} {name} changes nothing, for no run reads {name!r} ({helper}); {remedy}."
     )
 
 
@@ -158,13 +159,13 @@ def _walk_used(cfg: Config) -> Iterator[tuple[str, Any]]:
         yield from walk(cfg[name], name)
 
 
-def _check_path(cfg: Config, key: str, options: Mapping[str, Any]) -> None:
+def _check_path(cfg: Config, key: str, options: Mapping[str, Any], flag: str) -> None:
     """Follow a dotted key as far as the config has it, and look at the first new field."""
     node: Any = cfg
     parts = key.split(".")
     if cfg.get(parts[0]) is None and _OF_LOOP.fullmatch(parts[0]):
         raise UserValueError(
-            f"--cfg-options {key}: the config has no {parts[0]}, and a part of one makes none; "
+            f"{flag} {key}: the config has no {parts[0]}, and a part of one makes none; "
             "give a config with it."
         )
     for i, part in enumerate(parts):
@@ -172,7 +173,7 @@ def _check_path(cfg: Config, key: str, options: Mapping[str, Any]) -> None:
         if isinstance(node, Mapping) or node is cfg:
             if part not in node:
                 if where:
-                    _check_new(cfg, node, where, part, options)
+                    _check_new(cfg, node, where, part, options, flag)
                 return
             node = node[part]
         elif isinstance(node, list) and part.isdigit() and int(part) < len(node):
@@ -180,13 +181,13 @@ def _check_path(cfg: Config, key: str, options: Mapping[str, Any]) -> None:
         else:
             what = f"a list of {len(node)}" if isinstance(node, list) else repr(node)
             raise UserValueError(
-                f"--cfg-options {key}: {where} is {what} and has no {part!r}; set {where} whole, "
+                f"{flag} {key}: {where} is {what} and has no {part!r}; set {where} whole, "
                 "or correct the key."
             )
 
 
 def _check_new(
-    cfg: Config, parent: Mapping, where: str, part: str, options: Mapping[str, Any]
+    cfg: Config, parent: Mapping, where: str, part: str, options: Mapping[str, Any], flag: str
 ) -> None:
     parameters = _parameters(parent.get("type"), cfg)
     if part == "type" or part.startswith("_") or part in parameters:
@@ -208,7 +209,7 @@ def _check_new(
         choice = f"it has {', '.join(sorted(fields)) or 'no fields'}."
         remedy = f"did you mean {where}.{meant[0]}?" if meant else choice
         raise UserValueError(
-            f"--cfg-options {where}.{part} changes nothing, for {where} has no such field; {remedy}"
+            f"{flag} {where}.{part} changes nothing, for {where} has no such field; {remedy}"
         )
 
 

@@ -14,6 +14,7 @@ from .prototypes import CorrelationLearner, Prototypes
 from .pyramid_preprocessor import PyramidPreprocessor
 from .sinkhorn_head import SinkhornHead
 from .ssprl import SSPRL, crop_features
+from .timm_backbone import TimmBackbone
 
 __all__ = [
     "BYOL",
@@ -33,6 +34,7 @@ __all__ = [
     "PyramidPreprocessor",
     "SSPRL",
     "SinkhornHead",
+    "TimmBackbone",
     "crop_features",
     "is_pretraining",
     "pretraining_class",

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmssprl.datasets.unlabeled_images import IMAGE_SUFFIXES
+from mmssprl.datasets.image_index import IMAGE_SUFFIXES
 from mmssprl.preparation.archives import Archive
 from mmssprl.preparation.finding import MISSING, OK, WRONG, Finding, judge_count
 from mmssprl.preparation.samples import check_sample

@@ -1,25 +1,152 @@
 """The backbones of ``pretrain``."""
 
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
-BACKBONES: dict[str, tuple[dict[str, Any], int]] = {
-    "resnet18": ({"type": "ResNet", "depth": 18}, 512),
-    "resnet50": ({"type": "ResNet", "depth": 50}, 2048),
-    "vit-small": (
-        {
-            "type": "VisionTransformer",
-            "arch": "deit-small",
-            "img_size": 224,
-            "patch_size": 16,
-            "out_type": "avg_featmap",
-        },
-        384,
-    ),
-    "swin-tiny": ({"type": "SwinTransformer", "arch": "tiny", "pad_small_map": True}, 768),
+import torch
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from ..errors import UserValueError
+from ..functional.pooling import pool
+from ..models.timm_backbone import TimmBackbone, check_timm
+
+TIMM = "timm/"
+"""What the name of a network of timm begins with."""
+_TIMM_OPTIONS: tuple[dict[str, Any], ...] = (
+    {},
+    {"dynamic_img_size": True},
+    {"dynamic_img_size": True, "dynamic_img_pad": True},
+)
+"""What lets transformers take views of several sizes, and of sizes that their patches do not
+divide."""
+_SAME = 1e-5
+"""Difference of features up to which timm's pooling counts as the average of the map."""
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """A backbone that ``pretrain`` knows.
+
+    Args:
+        name: On the command line.
+        cfg: Its config.
+        channels: Size of its pooled features.
+        has_batch_norm: Whether it normalises over the images of a batch.
+        gives_map: Whether it gives a feature map, and not pooled features.
+    """
+
+    name: str
+    cfg: Mapping[str, Any]
+    channels: int
+    has_batch_norm: bool = False
+    gives_map: bool = True
+
+    @property
+    def is_resnet(self) -> bool:
+        """Whether it is mmpretrain's ResNet, which the published optimizers are for."""
+        return self.cfg["type"] == "ResNet"
+
+    @property
+    def file_name(self) -> str:
+        """The name for files: ``timm-resnet10t``."""
+        return re.sub(r"[^\w-]", "-", self.name)
+
+
+def _resnet(depth: int, channels: int) -> Backbone:
+    return Backbone(f"resnet{depth}", {"type": "ResNet", "depth": depth}, channels, True)
+
+
+_VIT = {
+    "type": "VisionTransformer",
+    "arch": "deit-small",
+    "img_size": 224,
+    "patch_size": 16,
+    "out_type": "avg_featmap",
 }
-"""mmpretrain's config of each backbone, and the size of its pooled features."""
+BACKBONES = {
+    backbone.name: backbone
+    for backbone in (
+        *(_resnet(18, 512), _resnet(34, 512), _resnet(50, 2048), _resnet(101, 2048)),
+        Backbone(
+            "convnext-tiny",
+            {"type": "ConvNeXt", "arch": "tiny", "gap_before_final_norm": False},
+            768,
+        ),
+        Backbone(
+            "swin-tiny", {"type": "SwinTransformer", "arch": "tiny", "pad_small_map": True}, 768
+        ),
+        Backbone("vit-small", _VIT, 384, gives_map=False),
+    )
+}
+"""Those of mmpretrain by name."""
 
 
-def is_resnet(backbone: str) -> bool:
-    """Whether a name in ``BACKBONES`` is of a network with BatchNorm; the others have none."""
-    return BACKBONES[backbone][0]["type"] == "ResNet"
+def find_backbone(name: str, sizes_px: Collection[int]) -> Backbone:
+    """Return the backbone of a name.
+
+    Args:
+        name: A key of ``BACKBONES``, or timm/NAME.
+        sizes_px: Sides of the views that it is to see.
+
+    Raises:
+        ValueError: No such backbone, or a network of timm that does not take these views.
+        RuntimeError: timm is needed and not installed.
+    """
+    if name.startswith(TIMM):
+        return _find_in_timm(name, sizes_px)
+    if name not in BACKBONES:
+        similar = get_close_matches(name, BACKBONES, 1)
+        meant = f"; did you mean {similar[0]}?" if similar else "."
+        raise UserValueError(
+            f"the backbone must be one of {', '.join(BACKBONES)} or {TIMM}NAME with a name of "
+            f"timm's, but got {name!r}{meant}"
+        )
+    return BACKBONES[name]
+
+
+def _find_in_timm(name: str, sizes_px: Collection[int]) -> Backbone:
+    """Build a network of timm in the form that takes the views, and see what it gives."""
+    model_name = name.removeprefix(TIMM)
+    check_timm(model_name)
+    fault = ""
+    for options in _TIMM_OPTIONS:
+        try:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(0)
+                network = TimmBackbone(model_name, options=options).eval()
+                channels, gives_map = _probe(network, sizes_px)
+        except Exception as error:  # each network has its own way of refusing a size
+            fault = fault or f"{type(error).__name__}: {error}".splitlines()[0]
+            continue
+        out_type = "featmap" if gives_map else "pooled"
+        return Backbone(
+            name,
+            {"type": "TimmBackbone", "model_name": model_name, "out_type": out_type}
+            | ({"options": options} if options else {}),
+            channels,
+            any(isinstance(module, _BatchNorm) for module in network.modules()),
+            gives_map,
+        )
+    sizes = ", ".join(f"{px} px" for px in sorted(sizes_px, reverse=True))
+    raise UserValueError(
+        f"the backbone must turn views of {sizes} into one vector or map each, but {name} does not "
+        f"({fault}); choose a network that takes images of any size."
+    )
+
+
+@torch.no_grad()
+def _probe(network: Any, sizes_px: Collection[int]) -> tuple[int, bool]:
+    """Return the size of the pooled features, and whether they are the average of a map.
+
+    Raises:
+        Exception: Of any class, if the network does not take a size.
+    """
+    for px in sizes_px:
+        images = torch.randn(2, 3, px, px)
+        pooled = pool(network(images))  # (2, C)
+    last = network.inner.forward_features(images)
+    is_map = last.dim() == 4 and last.shape[:2] == pooled.shape
+    return pooled.shape[1], is_map and torch.allclose(pool(last), pooled, atol=_SAME)

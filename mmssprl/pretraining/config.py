@@ -1,6 +1,7 @@
 """From a folder of images and the options of ``pretrain`` to an ordinary config."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,16 @@ import torch
 from mmengine.config import Config
 
 from ..datasets import UnlabeledImages
+from ..engine.overrides import merge_options
+from ..engine.pretrain_checks import check_pretraining
 from ..errors import UserValueError
 from ..models import pretraining_class
 from ..shipped import shipped
-from .backbones import BACKBONES, is_resnet
-from .methods import DEFAULT, Method, find_method
+from ..weights import RANDOM, SUPERVISED, build_backbone, check_fit, read_backbone, supervised_state
+from .methods import DEFAULT, Method, Row, find_method
 from .optimizer import schedule
 from .recipe import Recipe, choose_recipe
-from .usable_images import UsableImages, find_usable_images
+from .usable_images import UsableImages
 
 MOST_WORKERS = 8
 """Reading processes of each training process."""
@@ -28,60 +31,130 @@ KNOBS = ("max_epochs", "warmup_epochs", "batch_size", "base_lr", "data_root", "n
 """Names at the top of the base configs, copies of what the recipe replaces."""
 
 
-def make_config(
-    images: str,
+def make_recipe(
+    images: UnlabeledImages,
+    usable: UsableImages,
     *,
     method: str = DEFAULT,
     variant: str | None = None,
-    seed: int = 0,
+    gpus: int | None = None,
     **options: Any,
-) -> tuple[Config, Recipe, UsableImages]:
-    """Look at the images and devices, choose a recipe, and put it into its method's base config.
+) -> Recipe:
+    """Look at the devices, and choose a recipe.
 
     Args:
-        images: As the argument of ``pretrain``.
+        images: To train on.
+        usable: What opening some of them has shown.
         method: As in ``find_method``; so is ``variant``.
-        seed: Of all randomness, from 0 to 2**32 - 1.
-        options: Of ``choose_recipe``: backbone, epochs, batch_size, accumulate.
+        gpus: GPUs to train on; None takes all.
+        options: Of ``choose_recipe``: backbone, epochs, batch_size, accumulate, image_px, lr.
 
     Raises:
-        ValueError: Too few usable images, a number out of range, or an option that the method
-            refuses.
-        FileNotFoundError: No such folder.
+        ValueError: A number out of range, or an option that the method refuses.
+        RuntimeError: A backbone of a package that is not installed.
     """
-    if not 0 <= seed < 2**32:
-        raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
     chosen = find_method(method, variant)
-    cfg = Config.fromfile(shipped(chosen.base_config))
-    _check_accumulate(chosen, cfg, options.get("accumulate", 1))
-    # Under the path that training will use: the headers of tar files are read once.
-    dataset = UnlabeledImages(data_root=str(Path(images).resolve()))
-    usable = find_usable_images(dataset, images)
-    num_gpus = torch.cuda.device_count()
-    recipe = choose_recipe(
+    base = _base_config(chosen)
+    _check_accumulate(chosen, base, options.get("accumulate", 1))
+    num_gpus = choose_gpus(gpus)
+    return choose_recipe(
         chosen,
-        cfg,
-        len(dataset),
+        base,
+        len(images),
         usable.short_side_px,
         num_devices=max(1, num_gpus),
         on_gpu=num_gpus > 0,
         **options,
     )
+
+
+def make_config(
+    recipe: Recipe,
+    images: UnlabeledImages,
+    *,
+    seed: int = 0,
+    weights: str = RANDOM,
+    workers: int | None = None,
+    cfg_options: Mapping[str, Any] | None = None,
+) -> Config:
+    """Put a recipe into its method's base config, and say in the recipe what was asked for.
+
+    Args:
+        recipe: From ``make_recipe``; gets a row for each of the other arguments.
+        images: To train on.
+        seed: Of all randomness, from 0 to 2**32 - 1.
+        weights: Of the backbone at the start: a file, 'supervised' or 'random'.
+        workers: Reading processes of each training process; None chooses.
+        cfg_options: Values by dotted key that replace the config's.
+
+    Raises:
+        FileNotFoundError: There is no such file of weights.
+        OSError: Supervised weights that cannot be downloaded.
+        ValueError: A number out of range, weights that do not fit the backbone, or a key that no
+            run reads.
+    """
+    if not 0 <= seed < 2**32:
+        raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
+    cfg = _base_config(recipe.method)
     cfg.layout = cfg.model.layout = recipe.layout
-    backbone = BACKBONES[recipe.backbone][0]
-    if is_resnet(recipe.backbone):
+    cfg.model.backbone = dict(recipe.backbone.cfg)
+    if recipe.backbone.is_resnet:
         # LARC does not scale parameters of zero norm, see the base config; AdamW gains by them.
-        backbone = {**backbone, "zero_init_residual": recipe.uses_adamw}
-    cfg.model.backbone = backbone
+        cfg.model.backbone.zero_init_residual = recipe.uses_adamw
     cfg.optim_wrapper.optimizer = recipe.optimizer
     cfg.param_scheduler = schedule(
-        recipe.optimizer["lr"], chosen.lr_decay, recipe.epochs, recipe.warmup_epochs
+        recipe.optimizer["lr"], recipe.method.lr_decay, recipe.epochs, recipe.warmup_epochs
     )
     cfg.merge_from_dict({**_values(recipe, images), **recipe.values})
     cfg.randomness.seed = seed
     for knob in KNOBS:
         cfg.pop(knob, None)
-    return cfg, recipe, usable
+    if weights != RANDOM:
+        _check_weights(weights, cfg, recipe)
+        cfg.weights = weights if weights == SUPERVISED else str(Path(weights).resolve())
+        recipe.rows["weights"] = Row(weights, "the backbone starts from them, as asked")
+    if workers is not None:
+        if workers < 0:
+            raise UserValueError(f"workers must be >= 0, but got {workers}.")
+        cfg.train_dataloader.num_workers = workers
+        if workers == 0:  # torch refuses to keep workers that are not there
+            cfg.train_dataloader.persistent_workers = False
+        recipe.rows["workers"] = Row(f"{workers} per device", "as asked")
+    if cfg_options:
+        merge_options(cfg, cfg_options, flag="--set")
+        check_pretraining(cfg)
+        if "auto_scale_lr.base_batch_size" not in cfg_options:
+            step_images = cfg.train_dataloader.batch_size * recipe.num_devices
+            cfg.auto_scale_lr.base_batch_size = step_images
+        values = ", ".join(f"{key}={value}" for key, value in cfg_options.items())
+        recipe.rows["set"] = Row(values, "as asked; nothing above follows it")
+    return cfg
+
+
+def choose_gpus(asked: int | None) -> int:
+    """Return how many GPUs to train on: those asked for, or all; 0 is the CPU.
+
+    Raises:
+        ValueError: More than there are, or none of them.
+    """
+    found = torch.cuda.device_count()
+    if asked is None:
+        return found
+    if asked < 1:
+        raise UserValueError(
+            f"gpus must be >= 1, but got {asked}; CUDA_VISIBLE_DEVICES= in front of the command "
+            "trains on the CPU."
+        )
+    if asked > found:
+        raise UserValueError(
+            f"gpus must be at most the {found} that torch finds here, but got {asked}; leave it "
+            f"out to train on {'all of them' if found else 'the CPU'}."
+        )
+    return asked
+
+
+def _base_config(method: Method) -> Config:
+    return Config.fromfile(shipped(method.base_config))
 
 
 def _check_accumulate(method: Method, base: Config, accumulate: int) -> None:
@@ -93,15 +166,36 @@ def _check_accumulate(method: Method, base: Config, accumulate: int) -> None:
         )
 
 
-def _values(recipe: Recipe, images: str) -> dict[str, Any]:
+def _check_weights(weights: str, cfg: Config, recipe: Recipe) -> None:
+    name = recipe.backbone.name
+    if weights != SUPERVISED:
+        check_fit(
+            read_backbone(weights),
+            build_backbone(cfg).state_dict(),
+            weights=weights,
+            owner=name,
+            remedy="give --backbone the network that they are of, convert them by `python -m "
+            "mmssprl convert`, or give others.",
+        )
+    elif recipe.backbone.is_resnet:
+        supervised_state(recipe.backbone.cfg["depth"])
+    else:
+        raise UserValueError(
+            f"--weights supervised are torchvision's ResNets, but the backbone is {name}; give a "
+            "file of its weights, or another --backbone."
+        )
+
+
+def _values(recipe: Recipe, images: UnlabeledImages) -> dict[str, Any]:
     cores = (os.cpu_count() or 1) // recipe.num_devices
     return {
-        "model.neck.in_channels": BACKBONES[recipe.backbone][1],
+        "model.neck.in_channels": recipe.backbone.channels,
         "train_dataloader.batch_size": recipe.batch_size,
         # One core is left to the training process.
         "train_dataloader.num_workers": min(MOST_WORKERS, max(1, cores - 1)),
         "train_dataloader.pin_memory": recipe.on_gpu,
-        "train_dataloader.dataset.data_root": str(Path(images).resolve()),
+        "train_dataloader.dataset.data_root": images.data_root,
+        "train_dataloader.dataset.max_bad_share": images.max_bad_share,
         "train_dataloader.dataset.pipeline.0.layout": recipe.layout,
         "train_cfg.max_epochs": recipe.epochs,
         "auto_scale_lr.base_batch_size": recipe.step_images,

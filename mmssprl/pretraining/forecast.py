@@ -1,13 +1,17 @@
-"""What a pre-training will take: hours, memory, disk; and whether that is too long for a CPU."""
+"""What a pre-training will take: hours, memory, disk; whether it is too long, or does not fit."""
 
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..durations import format_hours
-from ..errors import UserRuntimeError
-from .pace import Pace
+from ..errors import UserOSError, UserRuntimeError
+from ..functional.phases import OPTIMIZER
+from ..profiling.result import Profile
+from .pace import Pace, make_pace
 
 MAX_CPU_HOURS = 12
 """A longer run on a CPU starts only if it is asked for: most likely it is a mistake."""
@@ -24,17 +28,30 @@ class Forecast:
         epochs: Passes over the images.
         steps_per_epoch: Steps of one process and epoch.
         checkpoint: ``default_hooks.checkpoint``: ``interval`` in epochs, ``max_keep_ckpts``.
+        work_dir: Where the checkpoints go; it need not exist yet.
     """
 
     pace: Pace
     epochs: int
     steps_per_epoch: int
     checkpoint: Mapping[str, Any]
+    work_dir: Path
+
+    @property
+    def epoch_s(self) -> float:
+        """Seconds of an epoch."""
+        return self.steps_per_epoch * self.pace.step_s
 
     @property
     def hours(self) -> float:
         """Of all epochs."""
-        return self.epochs * self.steps_per_epoch * self.pace.step_s / 3600
+        return self.epochs * self.epoch_s / 3600
+
+    @property
+    def free_bytes(self) -> int:
+        """Free space where the work dir is or will be."""
+        folder = self.work_dir.absolute()
+        return shutil.disk_usage(next(f for f in (folder, *folder.parents) if f.exists())).free
 
     @property
     def disk_bytes(self) -> int:
@@ -53,8 +70,8 @@ class Forecast:
         device = f"this CPU ({pace.cores} cores)" if pace.device == "cpu" else "this device"
         line = (
             f"forecast: {self.epochs} epochs, about {format_hours(self.hours)} on {device}, "
-            f"{pace.memory_bytes / 1e9:.1f} GB of memory, {self.disk_bytes / 1e6:.0f} MB of "
-            "checkpoints"
+            f"{pace.memory_bytes / 1e9:.1f} GB of memory, {format_bytes(self.disk_bytes)} of "
+            f"checkpoints, {format_bytes(self.free_bytes)} free"
         )
         notes = []
         if pace.num_timed < pace.batch_size:
@@ -62,6 +79,38 @@ class Forecast:
         if pace.load > _BUSY * pace.cores:
             notes.append(f"other work keeps the cores busy, load {pace.load:.1f}: less without it")
         return f"{line} ({'; '.join(notes)})" if notes else line
+
+
+def forecast_profile(profile: Profile, work_dir: str | Path) -> Forecast | None:
+    """Return what the whole training of a profiled config will take.
+
+    Args:
+        profile: Of some of its steps.
+        work_dir: Of the training.
+
+    Returns:
+        None if the config counts iterations in place of epochs, or the images fill no step.
+    """
+    setting = profile.setting
+    share = -(-setting.num_images // setting.num_processes)
+    steps = share // setting.config_batch_size
+    if setting.max_epochs is None or not steps:
+        return None
+    pace = make_pace(
+        step_s=profile.free_step_ms / 1000,
+        fixed_s=profile.step_ms[OPTIMIZER] / 1000,
+        loading_s=sum(profile.loader.ms.values()) / 1000,
+        num_timed=setting.batch_size,
+        batch_size=setting.config_batch_size,
+        num_workers=setting.num_workers,
+        cores_of_each=setting.cores,
+        peak_bytes=profile.peak_bytes,
+        image_bytes=profile.activation_bytes / setting.batch_size,
+        checkpoint_bytes=profile.checkpoint_bytes,
+        backbone_bytes=profile.backbone_bytes,
+        device=setting.device,
+    )
+    return Forecast(pace, setting.max_epochs, steps, setting.checkpoint, Path(work_dir))
 
 
 def may_start(forecast: Forecast, *, yes: bool, ask: Callable[[str], str] = input) -> bool:
@@ -88,3 +137,24 @@ def may_start(forecast: Forecast, *, yes: bool, ask: Callable[[str], str] = inpu
         answer = ask(f"{too_long}{shorter}. Go on? [y/N] ")
         return answer.strip().lower() in ("y", "yes")
     raise UserRuntimeError(f"{too_long}{shorter}, --yes starts it all the same.")
+
+
+def check_disk(forecast: Forecast) -> None:
+    """Refuse a run whose checkpoints do not fit the disk.
+
+    Raises:
+        OSError: Names the work dir, what is needed and what is free.
+    """
+    needed, free = forecast.disk_bytes, forecast.free_bytes
+    if needed > free:
+        raise UserOSError(
+            f"the disk of {forecast.work_dir} must have room for the checkpoints of the run, "
+            f"{format_bytes(needed)}, but {format_bytes(free)} are free; make room, give a "
+            "--work-dir on another disk, or keep fewer checkpoints by --set "
+            "default_hooks.checkpoint.max_keep_ckpts=1."
+        )
+
+
+def format_bytes(num_bytes: float) -> str:
+    """Return a size in MB, or from 10 GB on in GB."""
+    return f"{num_bytes / 1e9:,.0f} GB" if num_bytes >= 1e10 else f"{num_bytes / 1e6:,.0f} MB"

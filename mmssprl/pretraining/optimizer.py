@@ -5,7 +5,7 @@ from typing import Any
 from mmengine.config import Config
 
 from .anchor import COCO_BATCH
-from .backbones import is_resnet
+from .backbones import Backbone
 from .methods import Method, Row
 
 LONG_RUN_STEPS = 50_000
@@ -27,21 +27,23 @@ WARMUP_START = 1e-4
 def choose_optimizer(
     method: Method,
     base: Config,
-    backbone: str,
+    backbone: Backbone,
     *,
     step_images: int,
     epochs: int,
     steps_per_epoch: int,
+    asked_lr: float | None = None,
 ) -> tuple[dict[str, Any], int, Row]:
     """Return the optimizer's config, the epochs of its warm-up, and what to print.
 
     Args:
         method: What is trained.
         base: Its base config, whose optimizer is for ``COCO_BATCH`` images.
-        backbone: Name in ``BACKBONES``.
+        backbone: What is trained.
         step_images: Images of an update, of all devices.
         epochs: Of the training.
         steps_per_epoch: Updates of an epoch.
+        asked_lr: Replaces the rate that is chosen.
     """
     published = base.optim_wrapper.optimizer.to_dict()
     coco_lr = published["lr"]
@@ -49,8 +51,8 @@ def choose_optimizer(
     num_steps = epochs * steps_per_epoch
     steps_at_coco_lr = round(num_steps * lr / coco_lr)
     why_adamw = None
-    if not is_resnet(backbone):
-        why_adamw = "transformers are trained with AdamW"
+    if not backbone.is_resnet:
+        why_adamw = "other networks than the published ResNets are trained with AdamW"
     elif steps_at_coco_lr < LONG_RUN_STEPS:
         why_adamw = (
             f"{num_steps} updates at {published['type']}'s lr {lr:.3g} are worth "
@@ -64,6 +66,9 @@ def choose_optimizer(
         lr = method.adamw_lr * min(1, step_images / ADAMW_BATCH)
         optimizer, wanted_warmup = {**ADAMW, "lr": lr}, method.adamw_warmup_epochs
         reason = f"{why_adamw}; {method.adamw_lr} x min(1, {step_images} / {ADAMW_BATCH})"
+    if asked_lr is not None:
+        optimizer["lr"] = lr = asked_lr
+        reason = f"{why_adamw}; the rate as asked" if why_adamw else "the rate as asked"
     warmup_epochs = min(wanted_warmup, int(epochs * MOST_WARMUP))
     rises = f" after {warmup_epochs} epoch(s) of warm-up" if warmup_epochs else ""
     return optimizer, warmup_epochs, Row(f"{optimizer['type']}, lr {lr:.3g}, cosine{rises}", reason)

@@ -1,5 +1,6 @@
 """Time some steps of a pre-training that is about to start, in a process of their own."""
 
+import os
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ..console import quiet_console
+from ..environment import usable_cores
 from ..errors import UserRuntimeError
 
 if TYPE_CHECKING:
@@ -87,6 +89,54 @@ def measure_pace(cfg: "Config", *, amp: bool, num_devices: int) -> Pace:
                 ) from error
 
 
+def make_pace(
+    *,
+    step_s: float,
+    fixed_s: float,
+    loading_s: float,
+    num_timed: int,
+    batch_size: int,
+    num_workers: int,
+    cores_of_each: float,
+    peak_bytes: float,
+    image_bytes: float,
+    checkpoint_bytes: int,
+    backbone_bytes: int,
+    device: str,
+) -> Pace:
+    """Scale measured steps to those of a training.
+
+    Args:
+        step_s: Seconds of a step of ``num_timed`` images, without its loader.
+        fixed_s: Of them, those that do not grow with the images.
+        loading_s: Seconds of one core to load an image.
+        num_timed: Images of the measured steps.
+        batch_size: Images of a step in training.
+        num_workers: Loader processes.
+        cores_of_each: CPU cores of a training process and its loader.
+        peak_bytes: Peak of the measured steps.
+        image_bytes: What an image more adds to it.
+        checkpoint_bytes, backbone_bytes, device: As in ``Pace``.
+    """
+    return Pace(
+        step_s=with_loader(
+            scaled(step_s, fixed_s, num_timed, batch_size),
+            loading_s * batch_size,
+            num_workers=num_workers,
+            cores=cores_of_each,
+            on_gpu=device != "cpu",
+        ),
+        num_timed=num_timed,
+        batch_size=batch_size,
+        memory_bytes=peak_bytes + image_bytes * (batch_size - num_timed),
+        checkpoint_bytes=checkpoint_bytes,
+        backbone_bytes=backbone_bytes,
+        device=device,
+        cores=usable_cores(),
+        load=os.getloadavg()[0],
+    )
+
+
 def fitting_images(seconds: float, num_images: int, full: int, unit: int) -> int:
     """Return how many images the timed steps should have.
 
@@ -134,19 +184,16 @@ def _measure(config: str, amp: bool, num_devices: int, threads: int, index: dict
 
         from ..datasets.tar_images import last_index
         from ..engine.launch import run
-        from ..profiling.training import read_config
+        from ..profiling.training import for_measuring, read_config
         from .pace_hook import PaceHook
 
         last_index.update(index)
         with DefaultScope.overwrite_default_scope("mmssprl"):
-            cfg = read_config(
-                config,
-                work_dir=work_dir,
-                amp=amp,
-                cfg_options={"train_dataloader.dataset.max_bad_share": 1.0},
-            )
+            options = {"train_dataloader.dataset.max_bad_share": 1.0}
+            cfg = read_config(config, work_dir=work_dir, amp=amp, cfg_options=options)
+            cfg = for_measuring(cfg)
             cfg.log_level = "ERROR"  # training says it all again
             torch.set_num_threads(threads)
             hook = PaceHook(num_devices)
-            run(cfg, "train", hooks=[hook])
+            run(cfg, "train", hooks=[hook], keep_record=False)
             return hook.pace

@@ -1,17 +1,15 @@
 """Time the steps of a training in an ordinary runner."""
 
-import os
 import time
 from collections.abc import Iterator, Mapping
 
-from torch import Tensor
-
+from ..environment import usable_cores
 from ..functional.phases import OPTIMIZER
-from ..profiling.machine import peak_bytes, reset_peak_bytes, usable_cores
+from ..profiling.machine import peak_bytes, reset_peak_bytes
 from ..profiling.profile import typical
 from ..profiling.saved_bytes import saved_bytes
 from ..profiling.training import MeasuringHook
-from .pace import LEAST_STEPS, Pace, fitting_images, scaled, with_loader
+from .pace import LEAST_STEPS, Pace, fitting_images, make_pace
 
 _MOST_STEPS = 10
 _LONG_ENOUGH_S = 8.0
@@ -54,29 +52,17 @@ class PaceHook(MeasuringHook):
                 yield batch(images)
             times.append(phases)
         mean_ms = typical(times)
-        cores = usable_cores()
-        more_bytes = counts[0] / unit * (full - images)
-        self.pace = Pace(
-            step_s=with_loader(
-                scaled(sum(mean_ms.values()), mean_ms[OPTIMIZER], images, full) / 1000,
-                sum(self.loader_cost.ms.values()) * full / 1000,
-                num_workers=self.loader.num_workers,
-                cores=cores / self.num_devices,
-                on_gpu=self.device != "cpu",
-            ),
+        self.pace = make_pace(
+            step_s=sum(mean_ms.values()) / 1000,
+            fixed_s=mean_ms[OPTIMIZER] / 1000,
+            loading_s=sum(self.loader_cost.ms.values()) / 1000,
             num_timed=images,
             batch_size=full,
-            memory_bytes=peak_bytes(self.device) + more_bytes,
-            checkpoint_bytes=self._checkpoint_bytes(),
-            backbone_bytes=sum(value.nbytes for value in self.model.backbone.state_dict().values()),
+            num_workers=self.loader.num_workers,
+            cores_of_each=usable_cores() / self.num_devices,
+            peak_bytes=peak_bytes(self.device),
+            image_bytes=counts[0] / unit,
+            checkpoint_bytes=self.checkpoint_bytes(self.num_devices),
+            backbone_bytes=self.backbone_bytes(),
             device=self.device,
-            cores=cores,
-            load=os.getloadavg()[0],
         )
-
-    def _checkpoint_bytes(self) -> int:
-        # AdamW counts its steps in tensors, other optimizers in numbers.
-        of_parameters = self.runner.optim_wrapper.optimizer.state.values()
-        values = [value for state in of_parameters for value in state.values()]
-        num_bytes = sum(value.nbytes for value in values if isinstance(value, Tensor))
-        return num_bytes + self.model.checkpoint_bytes(self.num_devices)

@@ -7,14 +7,17 @@ is chosen here and in the modules beside this one, what a method adds in ``metho
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mmengine.config import Config
 
+from ..datasets.image_index import HEIC
 from ..errors import UserValueError
 from ..pyramid import ViewLayout
 from .anchor import COCO_BATCH, COCO_EPOCHS, COCO_GPUS, COCO_IMAGES, round_within
+from .backbones import find_backbone
 from .methods import Method, Row, Setting
 from .optimizer import choose_optimizer
 from .views import choose_views
@@ -26,6 +29,7 @@ LEAST_STEPS_PER_EPOCH = 8
 LEAST_BATCH = 2
 """Images of a device and step: the statistics of one image say nothing."""
 
+_MAX_KINDS = 5
 EPOCHS = (100, 800)
 """Least and most that are chosen: as on ImageNet in the paper, and as SwAV's longest training."""
 
@@ -59,6 +63,9 @@ def choose_recipe(
     epochs: int | None = None,
     batch_size: int | None = None,
     accumulate: int = 1,
+    image_px: int | None = None,
+    lr: float | None = None,
+    why_epochs: str = "as asked",
 ) -> Recipe:
     """Scale a method's published training on COCO to other data and devices.
 
@@ -69,11 +76,14 @@ def choose_recipe(
         short_side_px: Typical shorter side of the images.
         num_devices: GPUs, or 1 for a CPU.
         on_gpu: Whether the devices are GPUs; on a CPU the views are half as large.
-        backbone: Name in ``BACKBONES``.
+        backbone: As in ``find_backbone``.
         epochs: None chooses.
         batch_size: Images per device that the backbone sees at once; None chooses.
         accumulate: How many of them make one step. The published optimizer's learning rate is in
             proportion to the images of a step, AdamW's up to 64 images and not beyond.
+        image_px: Side of the image views, as for ``choose_views``; None chooses.
+        lr: Learning rate after the warm-up; None chooses.
+        why_epochs: Printed with ``epochs``.
 
     Returns:
         The recipe, with a reason for each choice.
@@ -86,24 +96,28 @@ def choose_recipe(
     for name, value in numbers.items():
         if value is not None and value < 1:
             raise UserValueError(f"{name} must be >= 1, but got {value}.")
+    if lr is not None and not 0 < lr < math.inf:
+        raise UserValueError(f"lr must be a number > 0, but got {lr}.")
     full_size, about_views = method.views(base.model.layout.to_dict())
-    layout, why_views = choose_views(full_size, short_side_px, on_gpu, about_views)
+    layout, why_views = choose_views(full_size, short_side_px, on_gpu, about_views, image_px)
+    found = find_backbone(backbone, {group.px for group in ViewLayout.build(layout).groups})
     batch, why_batch = _choose_batch(num_images, num_devices, on_gpu, batch_size, accumulate)
     steps_per_epoch = math.ceil(num_images / num_devices) // batch  # of one process
-    epochs, why_epochs = _choose_epochs(num_images, epochs)
+    epochs, why_epochs = _choose_epochs(num_images, epochs, why_epochs)
     optimizer, warmup_epochs, optimizer_row = choose_optimizer(
         method,
         base,
-        backbone,
+        found,
         step_images=batch * num_devices,
         epochs=epochs,
         steps_per_epoch=steps_per_epoch,
+        asked_lr=lr,
     )
     setting = Setting(
         num_images=num_images,
         num_devices=num_devices,
         on_gpu=on_gpu,
-        backbone=backbone,
+        backbone=found,
         layout=layout,
         batch_size=batch,
         num_chunks=accumulate,
@@ -127,12 +141,32 @@ def choose_recipe(
     )
 
 
-def describe(recipe: Recipe, source: str) -> str:
-    """Return the recipe for images of ``source`` as lines of choice and reason, warnings last."""
+def describe(recipe: Recipe, source: str, skipped: Mapping[str, int]) -> str:
+    """Return the recipe as lines of choice and reason, warnings last.
+
+    Args:
+        recipe: What to train.
+        source: Where the images come from.
+        skipped: Number of other files there by their kind.
+    """
     width = max(len(row.choice) for row in recipe.rows.values())
-    title = f"{recipe.method.title}, {recipe.backbone}, images of {source}"
+    title = f"{recipe.method.title}, {recipe.backbone.name}, images of {source}"
     rows = [f"  {name:<11}{row.choice:<{width}}  {row.reason}" for name, row in recipe.rows.items()]
-    return "\n".join([title, *rows, *(f"warning: {text}" for text in recipe.warnings)])
+    images = _images_text(recipe.num_images, skipped)
+    return "\n".join([title, images, *rows, *(f"warning: {text}" for text in recipe.warnings)])
+
+
+def _images_text(num_images: int, skipped: Mapping[str, int]) -> str:
+    """Return the number of images and of other files: ``54 images; 6 .heic skipped``."""
+    text = f"{num_images:,} images"
+    kinds = sorted(skipped.items(), key=lambda item: -item[1])
+    if kinds:
+        rest = sum(count for _, count in kinds[_MAX_KINDS:])
+        named = [f"{count:,} {kind}" for kind, count in kinds[:_MAX_KINDS]]
+        text += f"; {', '.join(named)}{f' and {rest:,} others' if rest else ''} skipped"
+    if HEIC.intersection(skipped):
+        text += " (pip install pillow-heif to read HEIC)"
+    return text
 
 
 def _views_text(layout: dict[str, Any]) -> str:
@@ -172,9 +206,9 @@ def _choose_batch(
     return accumulate * part, reason
 
 
-def _choose_epochs(num_images: int, asked: int | None) -> tuple[int, str]:
+def _choose_epochs(num_images: int, asked: int | None, why_asked: str) -> tuple[int, str]:
     if asked is not None:
-        return asked, "as asked"
+        return asked, why_asked
     low, high = EPOCHS
     epochs = round_within(COCO_EPOCHS * COCO_IMAGES / num_images, EPOCHS)
     return epochs, (

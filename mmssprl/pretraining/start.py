@@ -18,10 +18,12 @@ from ..errors import (
 from ..outputs import write_whole
 from ..processes import run_processes
 from ..shipped import shipped
-from . import forecast, pace
-from .config import make_config
+from . import forecast
 from .methods import METHODS
-from .recipe import Recipe, describe
+from .plan import make_plan
+
+_FLAGS = {"cfg_options": "--set"}
+"""Options of the command line with other names than here."""
 
 
 def pretrain(
@@ -29,6 +31,7 @@ def pretrain(
     work_dir: str | Path | None = None,
     *,
     resume: bool = False,
+    dry_run: bool = False,
     yes: bool = False,
     verbose: bool = False,
     trackers: Sequence[str] = (),
@@ -41,19 +44,22 @@ def pretrain(
         images: Folder of images or of tar files, or one tar file.
         work_dir: Folder of the run; None takes work_dirs/pretrain_<name of ``images``>.
         resume: Go on with the run in the work dir, with the config that it holds.
+        dry_run: Stop after the forecast.
         yes: Start even if it takes more than 12 h on a CPU.
         verbose: Show the environment, the config and the hooks too.
         trackers: Of 'tensorboard' and 'wandb': where scalars go as well.
         log: Receives what the run will be and what it will take.
-        options: Of ``make_config``, for a new run only.
+        options: For a new run only: ``max_bad_share`` of ``UnlabeledImages``, ``budget`` in place
+            of ``epochs``, and those of ``make_recipe`` and ``make_config``.
 
     Returns:
-        The backbone's weights. None if a person at the terminal finds the run too long; then
-        nothing was written.
+        The backbone's weights. None after a dry run, and if a person at the terminal finds the run
+        too long; then nothing was written.
 
     Raises:
         FileExistsError: A new run, and the work dir holds files.
         FileNotFoundError: No such images, or no run to go on with.
+        OSError: Checkpoints that do not fit the disk.
         ValueError: Images or an option that nothing can be trained with, or options for a run that
             has a recipe.
         RuntimeError: A run too long for a CPU, and nobody there to be asked; too little memory; or
@@ -63,8 +69,9 @@ def pretrain(
     folder = Path(work_dir or f"work_dirs/pretrain_{Path(images).resolve().name}")
     if resume:
         config = config_of_run(folder, images)
-        if options:
-            flags = ", ".join("--" + name.replace("_", "-") for name in options)
+        given = {**options, "dry_run": True} if dry_run else options
+        if given:
+            flags = ", ".join(_FLAGS.get(k, "--" + k.replace("_", "-")) for k in given)
             raise UserValueError(
                 f"--resume takes the recipe from {config}; leave {flags} out, or start a new run."
             )
@@ -74,20 +81,21 @@ def pretrain(
         if weights is not None:
             log(finished_line(cfg, weights))
             return weights
+        num_gpus = gpus_of_run(config)
     else:
-        refuse_used(folder)
-        cfg, recipe, usable = make_config(images, **options)
-        log("\n".join([describe(recipe, images), *(f"warning: {w}" for w in usable.warnings)]))
-        log("timing some steps ...")
-        expected = forecast_run(cfg, recipe)
-        log(expected.line)
-        if not forecast.may_start(expected, yes=yes):
+        if not dry_run:
+            refuse_used(folder)
+        plan = make_plan(images, folder, log=log, **options)
+        forecast.check_disk(plan.expected)
+        # Who gives a budget has agreed to the time.
+        if dry_run or not forecast.may_start(plan.expected, yes=yes or "budget" in options):
             return None
-        config = folder / f"{recipe.method.key}_{recipe.backbone}.py"
+        config = folder / f"{plan.recipe.method.key}_{plan.recipe.backbone.file_name}.py"
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(config, cfg.pretty_text)
+        write_whole(config, plan.cfg.pretty_text)
         log(f"config: {config}")
-    train(config, folder, resume=resume, verbose=verbose, trackers=trackers)
+        num_gpus = plan.recipe.num_devices if plan.recipe.on_gpu else 0
+    train(config, folder, num_gpus=num_gpus, resume=resume, verbose=verbose, trackers=trackers)
     return folder / f"{config.stem}_backbone.pth"
 
 
@@ -122,25 +130,27 @@ def config_of_run(work_dir: Path, images: str) -> Path:
     return configs[0]
 
 
-def forecast_run(cfg: Config, recipe: Recipe) -> forecast.Forecast:
-    """Time some steps of a run, and multiply."""
-    return forecast.Forecast(
-        pace.measure_pace(cfg, amp=torch.cuda.is_available(), num_devices=recipe.num_devices),
-        epochs=recipe.epochs,
-        steps_per_epoch=recipe.steps_per_epoch,
-        checkpoint=cfg.default_hooks.checkpoint,
-    )
+def gpus_of_run(config: Path) -> int:
+    """Return the GPUs that a run goes on with: those of its recipe, as far as they are here."""
+    cfg = Config.fromfile(config)
+    of_recipe = cfg.auto_scale_lr.base_batch_size // cfg.train_dataloader.batch_size
+    return min(max(1, of_recipe), torch.cuda.device_count())
 
 
 def train(
-    config: Path, work_dir: Path, *, resume: bool, verbose: bool, trackers: Sequence[str] = ()
+    config: Path,
+    work_dir: Path,
+    *,
+    num_gpus: int,
+    resume: bool,
+    verbose: bool,
+    trackers: Sequence[str] = (),
 ) -> None:
-    """Train on all GPUs, one process for each, or here on a CPU.
+    """Train on several GPUs, one process for each, or here on one or on a CPU.
 
     Raises:
         RuntimeError: As ``run_processes``, or a tracker's package is missing.
     """
-    num_gpus = torch.cuda.device_count()
     if num_gpus > 1:
         command = ["--standalone", f"--nproc_per_node={num_gpus}"]
         command += [str(shipped("tools/train.py")), str(config)]

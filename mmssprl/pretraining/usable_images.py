@@ -32,6 +32,7 @@ class UsableImages:
         num_unreadable: Of them, those that cannot be decoded.
         num_small: Of them, those with a side below ``MIN_SIDE_PX``.
         short_side_px: Median shorter side of the others.
+        max_bad_share: Share of unreadable images that stops the training.
     """
 
     num_images: int
@@ -39,6 +40,7 @@ class UsableImages:
     num_unreadable: int
     num_small: int
     short_side_px: int
+    max_bad_share: float = 0.01
 
     @property
     def num_usable(self) -> int:
@@ -46,23 +48,27 @@ class UsableImages:
         usable = self.num_opened - self.num_unreadable - self.num_small
         return self.num_images * usable // self.num_opened
 
-    @property
-    def warnings(self) -> list[str]:
-        """What the user should know before the run."""
+    def warnings(self, *, from_random: bool = True) -> list[str]:
+        """Return what the user should know before the run.
+
+        Args:
+            from_random: Whether the backbone starts from random weights.
+        """
         lines = []
         if self.num_unreadable or self.num_small:
             lines.append(
                 f"of {self.num_opened} images looked at {self.num_unreadable} cannot be read and "
                 f"{self.num_small} have a side below {MIN_SIDE_PX} px, the smallest a view can "
-                "have; unreadable ones are replaced by others and stop the training above 1 % of "
-                "all, small ones are scaled up and teach little: remove them."
+                "have; unreadable ones are replaced by others and stop the training above "
+                f"{self.max_bad_share:.3g} of all (--max-bad-share), small ones are scaled up and "
+                "teach little: remove them."
             )
-        if self.num_usable < FEW_IMAGES:
+        if self.num_usable < FEW_IMAGES and from_random:
             lines.append(
                 f"{self.num_usable:,} usable images are few: expect a small gain over random "
                 "weights at best (1,200 images gave `make demo` 6 points of mAP). More images "
-                "help, and need no labels; with no more to be had, a backbone trained on "
-                "ImageNet is likely the better start (`tools/train.py ... --weights supervised`)."
+                "help, and need no labels; with no more to be had, a backbone that is trained "
+                "already is likely the better start (--weights supervised, or a file)."
             )
         return lines
 
@@ -105,4 +111,6 @@ def find_usable_images(images: UnlabeledImages, source: str) -> UsableImages:
             f"have a side below {MIN_SIDE_PX} px, the smallest a view can have{looked}. Add "
             f"images (with fewer than {FEW_IMAGES:,} little can be learned), or correct DIR."
         )
-    return UsableImages(count, num_opened, num_unreadable, num_small, int(median(sides)))
+    return UsableImages(
+        count, num_opened, num_unreadable, num_small, int(median(sides)), images.max_bad_share
+    )

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ..errors import UserValueError
 from ..pyramid import ViewLayout
 
 FULL_SHORT_SIDE_PX = 256
@@ -15,7 +16,7 @@ SIZE_STEP_PX = 16
 
 
 def choose_views(
-    paper: Mapping[str, Any], short_side_px: int, on_gpu: bool, about: str
+    paper: Mapping[str, Any], short_side_px: int, on_gpu: bool, about: str, image_px: int | None
 ) -> tuple[dict[str, Any], str]:
     """Return the paper's views, dicts of ``ViewLayout``, scaled to images and device; and why.
 
@@ -24,17 +25,32 @@ def choose_views(
         short_side_px: Typical shorter side of the images.
         on_gpu: Whether the training is on GPUs.
         about: What else there is to say about them.
+        image_px: Side of the image views, to which the others keep the paper's proportion; None
+            chooses.
+
+    Raises:
+        ValueError: ``image_px`` is no multiple of 16 from 32 on.
     """
-    scale = min(1.0, short_side_px / FULL_SHORT_SIDE_PX) * (1.0 if on_gpu else CPU_SCALE)
+    if image_px is None:
+        scale = min(1.0, short_side_px / FULL_SHORT_SIDE_PX) * (1.0 if on_gpu else CPU_SCALE)
+    elif image_px < 2 * SIZE_STEP_PX or image_px % SIZE_STEP_PX:
+        raise UserValueError(
+            f"image_px must be a multiple of {SIZE_STEP_PX} from {2 * SIZE_STEP_PX} on, but got "
+            f"{image_px}; the nearest is {_size(image_px)}."
+        )
+    else:
+        scale = image_px / paper["image_px"]
     reason = "the paper's sizes"
     layout = dict(paper)
-    if scale < 1:
+    if scale != 1:
         layout["image_px"] = _size(paper["image_px"] * scale)
         layout["small_px"] = _size(paper["small_px"] * scale)
         layout["levels"] = [_scaled(level, scale) for level in paper["levels"]]
         why = [] if on_gpu else ["halved on a CPU"]
         if short_side_px < FULL_SHORT_SIDE_PX:
             why.append(f"scaled to images of {short_side_px} px")
+        if image_px is not None:
+            why = ["in proportion to the side that was asked for"]
         reason = f"the paper's sizes {' and '.join(why)}, multiples of {SIZE_STEP_PX}"
     if about:
         reason += f"; {about}"
@@ -43,8 +59,14 @@ def choose_views(
     return layout, reason
 
 
+def smaller_px(image_px: int) -> int | None:
+    """Return about three quarters of a side of views, None if views cannot be smaller."""
+    px = image_px * 3 // 4 // SIZE_STEP_PX * SIZE_STEP_PX
+    return px if px >= 2 * SIZE_STEP_PX else None
+
+
 def _scaled(level: Mapping[str, Any], scale: float) -> dict[str, Any]:
-    """Return a level with smaller patches, and its image in the same proportion to them."""
+    """Return a level with other patches, and its image in the same proportion to them."""
     patch_px = _size(level["patch_px"] * scale)
     resize_px = math.ceil(patch_px * level["resize_px"] / level["patch_px"])
     return {**level, "patch_px": patch_px, "resize_px": resize_px}

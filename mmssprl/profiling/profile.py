@@ -18,13 +18,14 @@ from mmengine.registry import DefaultScope
 
 from ..engine.launch import Launcher, run
 from ..engine.pretrain_checks import check_pretraining
+from ..environment import usable_cores
 from ..errors import UserFileNotFoundError, UserValueError
 from ..functional.phases import BACKBONE_BACKWARD, COMMUNICATION, HEADS_BACKWARD
 from ..models import PretrainingModel, pretraining_class
-from .machine import describe_machine, peak_bytes, reset_peak_bytes, usable_cores
+from .machine import describe_machine, peak_bytes, reset_peak_bytes
 from .result import PHASES, Profile, Setting
 from .saved_bytes import saved_bytes
-from .training import MeasuringHook, read_config
+from .training import MeasuringHook, for_measuring, read_config
 
 TIME_LIMIT_S = 160.0
 """Fewer steps are measured than asked for if they and the warm-up take longer; the first step,
@@ -83,7 +84,8 @@ def profile_training(
         TemporaryDirectory() as work_dir,
         torch.random.fork_rng(devices=[]),
     ):
-        cfg = read_config(config, work_dir=work_dir, launcher=launcher, **options)
+        whole = read_config(config, work_dir=work_dir, launcher=launcher, **options)
+        cfg = for_measuring(whole)
         config_batch_size = cfg.train_dataloader.batch_size
         cfg.train_dataloader.batch_size = chosen = choose_batch_size(cfg, batch_size)
         check_pretraining(cfg)  # once more, with this batch
@@ -93,9 +95,9 @@ def profile_training(
                 "a CPU; --batch-size sets the number"
             )
         log(f"loading images of {cfg.train_dataloader.dataset.get('data_root')}")
-        hook = ProfilingHook(config_batch_size, steps, time_limit_s, log)
+        hook = ProfilingHook(whole, steps, time_limit_s, log)
         try:
-            run(cfg, "train", hooks=[hook])
+            run(cfg, "train", hooks=[hook], keep_record=False)
         except UserFileNotFoundError as error:
             hint = "or give the folder of images by --data."
             raise UserFileNotFoundError(f"{str(error).rstrip('.')}, {hint}") from error
@@ -123,7 +125,7 @@ class ProfilingHook(MeasuringHook):
     """Lets a runner take some steps, and makes a ``profile`` of them.
 
     Args:
-        config_batch_size: Images per process and step, as the config asks for.
+        whole: Config of the training that is measured.
         num_steps: Steps to measure.
         time_limit_s: As for ``profile_training``.
         log: Receives lines of progress.
@@ -131,10 +133,8 @@ class ProfilingHook(MeasuringHook):
 
     profile: Profile
 
-    def __init__(
-        self, config_batch_size: int, num_steps: int, time_limit_s: float, log: Log
-    ) -> None:
-        self.config_batch_size = config_batch_size
+    def __init__(self, whole: Config, num_steps: int, time_limit_s: float, log: Log) -> None:
+        self.whole = whole
         self.num_steps = num_steps
         self.time_limit_s = time_limit_s
         self.log = log
@@ -173,6 +173,8 @@ class ProfilingHook(MeasuringHook):
             free_step_ms=free_step_ms,
             activation_bytes=counts[0],
             peak_bytes=peak_bytes(self.device),
+            checkpoint_bytes=self.checkpoint_bytes(get_world_size()),
+            backbone_bytes=self.backbone_bytes(),
         )
 
     def timed_steps(
@@ -200,7 +202,9 @@ class ProfilingHook(MeasuringHook):
             data=str(Path(loader.dataset.data_prefix["img_path"])),
             num_images=len(loader.dataset),
             batch_size=loader.batch_size,
-            config_batch_size=self.config_batch_size,
+            config_batch_size=self.whole.train_dataloader.batch_size,
+            max_epochs=self.whole.train_cfg.get("max_epochs"),
+            checkpoint=dict(self.whole.default_hooks.checkpoint or {}),
             num_processes=get_world_size(),
             num_workers=loader.num_workers,
             num_small=getattr(self.model.layout, "num_small", 0),

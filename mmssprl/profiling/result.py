@@ -36,6 +36,8 @@ class Setting:
     num_images: int  # of the data set
     batch_size: int  # images per process and step
     config_batch_size: int  # the same, as the config asks for
+    max_epochs: int | None  # of the training, None if it counts iterations
+    checkpoint: dict[str, Any]  # the config's checkpoint hook
     num_processes: int  # that train together
     num_workers: int  # loader processes of each, as the config asks for
     num_small: int  # small views of the layout
@@ -73,6 +75,8 @@ class Profile:
         free_step_ms: Wall milliseconds of a step without these waits, as in training.
         activation_bytes: What one step keeps for its backward, see ``saved_bytes``.
         peak_bytes: Most memory in use, allocated on the device or resident on a CPU.
+        checkpoint_bytes: Size of a checkpoint, with what all processes keep.
+        backbone_bytes: Size of the backbone's weights.
     """
 
     setting: Setting
@@ -83,6 +87,8 @@ class Profile:
     free_step_ms: float
     activation_bytes: int
     peak_bytes: int
+    checkpoint_bytes: int
+    backbone_bytes: int
 
     @property
     def images_per_s(self) -> float:

@@ -1,5 +1,6 @@
 """A training that is measured: the ordinary runner, on a few batches from memory, under a clock."""
 
+import copy
 from collections.abc import Iterator, Mapping
 from itertools import cycle
 from math import ceil
@@ -35,7 +36,7 @@ def read_config(
     cfg_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Config:
-    """Read a pre-training config for steps from random weights that leave nothing behind.
+    """Read a pre-training config.
 
     Args:
         config: Config file.
@@ -60,14 +61,19 @@ def read_config(
     values = dict(cfg_options or {})
     if data is not None:
         values["train_dataloader.dataset.data_root"] = str(data)
-    cfg = prepare_train_config(path, work_dir=work_dir, cfg_options=values, **options)
+    return prepare_train_config(path, work_dir=work_dir, cfg_options=values, **options)
+
+
+def for_measuring(cfg: Config) -> Config:
+    """Make a config one for steps from random weights that leave nothing behind."""
+    cfg = copy.deepcopy(cfg)
     cfg.default_hooks = dict.fromkeys(_WITHOUT)  # None takes a hook away
     cfg.param_scheduler = cfg.val_dataloader = cfg.val_cfg = cfg.val_evaluator = None
     cfg.load_from, cfg.resume = None, False
     cfg.train_dataloader.drop_last = True
     cfg.randomness = {"seed": 0}  # the same augmentations, so the same work, in every run
     cfg.log_level = "WARNING"
-    cfg.experiment_name = Path(work_dir).name  # two runs of one name would share their files
+    cfg.experiment_name = Path(cfg.work_dir).name  # two runs of one name would share their files
     return cfg
 
 
@@ -110,6 +116,18 @@ class MeasuringHook(Hook):
             batches: Endless.
         """
         raise NotImplementedError
+
+    def checkpoint_bytes(self, num_processes: int) -> int:
+        """Return the size of a checkpoint of so many processes: model, queues and optimizer."""
+        # AdamW counts its steps in tensors, other optimizers in numbers.
+        of_parameters = self.runner.optim_wrapper.optimizer.state.values()
+        values = [value for state in of_parameters for value in state.values()]
+        num_bytes = sum(value.nbytes for value in values if isinstance(value, torch.Tensor))
+        return num_bytes + self.model.checkpoint_bytes(num_processes)
+
+    def backbone_bytes(self) -> int:
+        """Return the size of the backbone's weights."""
+        return sum(value.nbytes for value in self.model.backbone.state_dict().values())
 
     def _load_and_step(self) -> Iterator[dict]:
         dataset = self.loader.dataset

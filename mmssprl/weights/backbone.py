@@ -84,7 +84,8 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
 
     Args:
         weights: A plain state dict of the backbone, a training checkpoint (keys that begin with
-            ``backbone.``), or ``'random'``. The classifier of a torchvision file is left out.
+            ``backbone.``), or ``'random'``. The classifier of a torchvision or timm
+            file is left out.
         cfg: Config with ``model.backbone``.
         seed: Seed of random weights; the global generator is left as it was.
 

@@ -14,7 +14,12 @@ from .safe_pickle import SafeUnpickler, TolerantUnpickler, is_archive, load_torc
 
 _PREFIX = "backbone."
 _DDP_PREFIX = "module."
-_TORCHVISION_CLASSIFIER = ("fc.weight", "fc.bias")
+_CLASSIFIERS = tuple(
+    f"{layer}.{name}"
+    for layer in ("fc", "head", "head.fc", "classifier")
+    for name in ("weight", "bias")
+)
+"""Of torchvision's and timm's networks; none of mmpretrain's backbones has such a name."""
 
 
 def read_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool = False) -> Any:
@@ -130,7 +135,7 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
 def read_backbone(path: str | Path) -> dict[str, Tensor]:
     """Read the backbone's tensors: of a plain state dict, or those below ``backbone.``.
 
-    The classifier of a torchvision file is left out.
+    The classifier of a torchvision or timm file is left out.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -138,7 +143,7 @@ def read_backbone(path: str | Path) -> dict[str, Tensor]:
     """
     state = read_state(path)
     own = backbone_part(state) or state
-    return {key: value for key, value in own.items() if key not in _TORCHVISION_CLASSIFIER}
+    return {key: value for key, value in own.items() if key not in _CLASSIFIERS}
 
 
 def backbone_part(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -101,7 +101,7 @@ def export_weights(
     prepare_output(out, force=force)
     source = _read(checkpoint, config, full=full)
     chosen.check()
-    if chosen.wanted is not None:
+    if chosen.wanted is not None and not isinstance(source.backbone, chosen.own):
         check_resnet(source, chosen.wanted, target)
     # In a folder of its own, and not under a changed name: readers go by the suffix.
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".export-") as folder:

@@ -46,7 +46,7 @@ def test_all_commands_are_offered(capsys):
     text = capsys.readouterr().out
     assert set(COMMANDS) == {path.stem for path in Path(cli.__file__).parent.glob("*.py")} - {
         "__init__",
-        "outputs",
+        "_options",
     }
     assert all(f"\n    {name} " in text for name in COMMANDS)
 

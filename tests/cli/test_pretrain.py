@@ -109,13 +109,8 @@ def test_yes_starts_a_long_run(long_run, tmp_path, capsys):
     arguments, _, started = long_run
     assert main([*arguments, "--yes", "--verbose"]) == 0
     work_dir = tmp_path / "run"
-    assert started == [
-        (
-            work_dir / "ssprl_resnet50.py",
-            work_dir,
-            {"resume": False, "verbose": True, "trackers": []},
-        )
-    ]
+    options = {"num_gpus": 0, "resume": False, "verbose": True, "trackers": []}
+    assert started == [(work_dir / "ssprl_resnet50.py", work_dir, options)]
     assert "forecast: 5 epochs, about 20 h" in capsys.readouterr().out
 
 

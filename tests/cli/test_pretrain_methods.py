@@ -38,7 +38,7 @@ def test_each_method_gets_a_config_that_its_model_takes(name, photos, tmp_path, 
     assert main([*arguments, "--backbone", "resnet18", "--batch-size", "8", "--epochs", "20"]) == 0
     assert capsys.readouterr().out.startswith(METHODS[name].title)
     config = tmp_path / f"{name}_resnet18.py"
-    options = {"resume": False, "verbose": False, "trackers": []}
+    options = {"num_gpus": 0, "resume": False, "verbose": False, "trackers": []}
     assert trainings == [(config, tmp_path, options)]
     cfg = Config.fromfile(config)
     check_pretraining(cfg)

@@ -15,7 +15,7 @@ def test_names_are_sorted_as_whole_paths(tmp_path):
     wanted = ["a-b/1.jpg", "a/2.jpg", "a/b/3.jpg", "a/c.jpg", "a0.jpg", "b.JpG"]
     index = index_images(touch(tmp_path, *reversed(wanted), "a/notes.txt", ".b/4.jpg", "a/.5.jpg"))
     assert list(index.names) == wanted
-    assert (index.tars, index.num_others, index.unlisted) == ([], 1, [])
+    assert (index.tars, index.skipped, index.unlisted) == ([], {".txt": 1}, [])
 
 
 def test_tar_files_are_found_beside_the_images(tmp_path):
@@ -23,7 +23,7 @@ def test_tar_files_are_found_beside_the_images(tmp_path):
     index = index_images(touch(tmp_path, *reversed(tars), "a/1.jpg", "c.tar.gz", ".d.tar"))
     assert index.tars == tars
     assert list(index.names) == ["a/1.jpg"]
-    assert index.num_others == 1
+    assert index.skipped == {".gz": 1}
 
 
 def test_links_are_searched_once(tmp_path):

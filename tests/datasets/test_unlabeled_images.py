@@ -18,7 +18,7 @@ def test_folder_is_searched_recursively_in_sorted_order(tmp_path):
     wanted = ["B.JPEG", "a.jpg", "sub/deep/d.bmp", "sub/e.WebP", "sub/ä ö.Png"]
     for name in [*wanted, ".hidden.jpg", ".cache/f.jpg", "sub/._e.jpg"]:
         save(tmp_path / name)
-    for name in ("notes.txt", "sub/g.gif", "h.jpg.part"):
+    for name in ("notes.txt", "sub/g.svg", "h.jpg.part"):
         (tmp_path / name).write_bytes(b"")
     assert names(build(tmp_path), tmp_path) == wanted
     assert names(build(tmp_path, data_prefix="sub"), tmp_path) == wanted[2:]
@@ -81,7 +81,7 @@ def test_names_that_are_no_unicode(tmp_path):
     [
         ({"data_prefix": "none"}, FileNotFoundError, "must be a folder .*none' is missing"),
         ({"data_prefix": "n.txt"}, ValueError, "n.txt: must be an uncompressed tar file, but is n"),
-        ({"data_prefix": "text"}, ValueError, r"\(.jpg, .* .bmp\) or .* \(.tar\), but got 2 oth"),
+        ({"data_prefix": "text"}, ValueError, r"\(.jpg, .* .tiff.*\) or .* but got 2 oth"),
         ({"ann_file": "none.txt"}, FileNotFoundError, "ann_file must be a file.*none.txt'"),
         ({"ann_file": "n.txt"}, FileNotFoundError, r"n.txt: .* 2 of 3 do not.*b.jpg', .*c.jpg'\]"),
         ({"ann_file": "empty.txt"}, ValueError, "empty.txt: must name at least one image"),

@@ -71,7 +71,7 @@ def test_pretrain_forecasts_what_the_run_takes(own_run):
     (line,) = (line for line in said.splitlines() if line.startswith("forecast: "))
     hours, memory, disk = re.fullmatch(
         r"forecast: 2 epochs, about (.+) on this CPU \(\d+ cores\), ([\d.]+) GB of memory, "
-        r"(\d+) MB of checkpoints( \(.*\))?",
+        r"(\d+) MB of checkpoints, [\d,]+ [MG]B free( \(.*\))?",
         line,
     ).group(1, 2, 3)
     assert re.fullmatch(r"\d+ (s|min)", hours)

@@ -36,8 +36,8 @@ class TestClassification:
         [("resnet18", 512), ("resnet50", 2048), ("vit-small", 384), ("swin-tiny", 768)],
     )
     def test_takes_any_backbone(self, name, num_features):
-        cfg = adapted("scenes", "linear-coco", BACKBONES[name][0])
-        assert cfg.model.backbone == BACKBONES[name][0]
+        cfg = adapted("scenes", "linear-coco", BACKBONES[name].cfg)
+        assert cfg.model.backbone == BACKBONES[name].cfg
         assert cfg.model.head.in_channels == num_features
         model = build(cfg)
         assert cfg.image_px == 84  # not a multiple of a transformer's patch
@@ -64,7 +64,7 @@ class TestClassification:
         assert backbone == before
 
     def test_tokens_are_refused(self):
-        backbone = {**BACKBONES["vit-small"][0], "out_type": "raw"}
+        backbone = {**BACKBONES["vit-small"].cfg, "out_type": "raw"}
         with pytest.raises(ValueError, match=r"got \(1, 197, 384\); for a ViT set out_type="):
             adapted("scenes", "linear-coco", backbone)
 
@@ -77,7 +77,7 @@ def test_dense_protocols_refuse_other_backbones(name):
         r"config of your own for it, or leave the protocol out\.$"
     )
     with pytest.raises(ValueError, match=message):
-        adapted("paper", name, BACKBONES["swin-tiny"][0])
+        adapted("paper", name, BACKBONES["swin-tiny"].cfg)
 
 
 def instance_sample(side):

@@ -171,7 +171,7 @@ class TestRefused:
     def test_a_config_without_the_field(self, config, weights):
         text = config.read_text().replace('weights = "random"\n', "")
         config.write_text(text)
-        with pytest.raises(ValueError, match=r"--weights is for configs with a field `weights`"):
+        with pytest.raises(ValueError, match="for pre-training and for configs with a field"):
             prepare_train_config(config, weights=str(weights))
         prepare_train_config(config)
 

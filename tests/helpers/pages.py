@@ -40,8 +40,6 @@ def blocks_of(page: Path) -> list[Block]:
         before = text[: match.start()]
         reason = _NOT_RUN.search(before)
         found.append(
-            Block(
-                match[1], match[2], before.count("\n") + 1, reason["reason"] if reason else None
-            )
+            Block(match[1], match[2], before.count("\n") + 1, reason["reason"] if reason else None)
         )
     return found

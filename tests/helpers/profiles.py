@@ -18,6 +18,8 @@ SETTING = Setting(
     num_images=1000,
     batch_size=4,
     config_batch_size=4,
+    max_epochs=20,
+    checkpoint={"interval": 10, "max_keep_ckpts": 3},
     num_processes=1,
     num_workers=8,
     num_small=0,
@@ -55,6 +57,8 @@ PROFILE = Profile(
     free_step_ms=200.0,
     activation_bytes=4 * 3 * 2**20,
     peak_bytes=2**30,
+    checkpoint_bytes=180_000_000,
+    backbone_bytes=45_000_000,
 )
 
 

@@ -2,40 +2,81 @@
 
 import io
 import re
+import shutil
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from image_folders import build, folder, make_tar
 from mmengine.config import Config
 from paces import PACE
+from profiles import profile_with
 
 from mmssprl.datasets import tar_images
-from mmssprl.errors import UserRuntimeError
+from mmssprl.errors import UserOSError, UserRuntimeError
 from mmssprl.pretraining import forecast as forecasting
 from mmssprl.pretraining import pace
-from mmssprl.pretraining.forecast import Forecast, format_hours, may_start
+from mmssprl.pretraining.forecast import (
+    Forecast,
+    check_disk,
+    forecast_profile,
+    format_hours,
+    may_start,
+)
 from mmssprl.pretraining.pace import fitting_images, measure_pace, scaled, with_loader
 
 CHECKPOINT = {"interval": 10, "max_keep_ckpts": 3}
-LONG = Forecast(replace(PACE, step_s=36.0), epochs=130, steps_per_epoch=10, checkpoint=CHECKPOINT)
+
+
+def forecast_of(pace=PACE, epochs=1, steps_per_epoch=1, checkpoint=CHECKPOINT, work_dir="no/run"):
+    return Forecast(pace, epochs, steps_per_epoch, checkpoint, Path(work_dir))
+
+
+LONG = forecast_of(replace(PACE, step_s=36.0), epochs=130, steps_per_epoch=10)
 """13 h."""
 
 
-def test_the_line_in_closed_form():
+@pytest.fixture
+def disk(monkeypatch):
+    """The folders whose disk was asked about; 2.5 GB are free there."""
+    asked = []
+
+    def usage(folder):
+        asked.append(folder)
+        return SimpleNamespace(free=2_500_000_000)
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    return asked
+
+
+def test_the_line_in_closed_form(disk):
     # 200 epochs x 31 steps x 0.5 s = 3100 s; 3 checkpoints of 180 MB and 45 MB
-    forecast = Forecast(PACE, epochs=200, steps_per_epoch=31, checkpoint=CHECKPOINT)
+    forecast = forecast_of(epochs=200, steps_per_epoch=31)
     assert forecast.line == (
         "forecast: 200 epochs, about 52 min on this CPU (2 cores), 1.4 GB of memory, "
-        "585 MB of checkpoints"
+        "585 MB of checkpoints, 2,500 MB free"
     )
-    few = replace(PACE, num_timed=4, batch_size=32, device="cuda")
-    line = Forecast(few, epochs=1, steps_per_epoch=1, checkpoint=CHECKPOINT).line
+    line = forecast_of(replace(PACE, num_timed=4, batch_size=32, device="cuda")).line
     assert "about 1 s on this device" in line
     assert line.endswith(" (timed with 4 of the 32 images of a step)")
-    busy = replace(PACE, load=7.44)
-    line = Forecast(busy, epochs=1, steps_per_epoch=1, checkpoint=CHECKPOINT).line
+    line = forecast_of(replace(PACE, load=7.44)).line
     assert line.endswith(" (other work keeps the cores busy, load 7.4: less without it)")
+
+
+def test_checkpoints_that_do_not_fit_the_disk(disk, tmp_path):
+    (tmp_path / "there").mkdir()
+    large = replace(PACE, checkpoint_bytes=25_000_000_000)
+    fits = forecast_of(replace(PACE, checkpoint_bytes=2_455_000_000), work_dir=tmp_path / "a/b")
+    check_disk(fits)
+    assert disk == [tmp_path]  # the folder that is there
+    with pytest.raises(UserOSError) as caught:
+        check_disk(forecast_of(large, work_dir=tmp_path / "there"))
+    assert disk[1] == tmp_path / "there"
+    text = str(caught.value)
+    assert f"the disk of {tmp_path / 'there'} must have room for the checkpoints" in text
+    assert "of the run, 25 GB, but 2,500 MB are free; make room, give a --work-dir" in text
 
 
 @pytest.mark.parametrize(
@@ -48,7 +89,7 @@ def test_the_line_in_closed_form():
     ],
 )
 def test_checkpoints_that_are_kept(epochs, checkpoint, kept):
-    forecast = Forecast(PACE, epochs=epochs, steps_per_epoch=1, checkpoint=checkpoint)
+    forecast = forecast_of(epochs=epochs, checkpoint=checkpoint)
     assert forecast.disk_bytes == kept * 180_000_000 + 45_000_000
 
 
@@ -121,9 +162,7 @@ def test_what_starts_without_a_question(forecast, yes, monkeypatch):
 
 def test_no_epoch_fits(monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
-    forecast = Forecast(
-        replace(PACE, step_s=3600.0), epochs=2, steps_per_epoch=20, checkpoint=CHECKPOINT
-    )
+    forecast = forecast_of(replace(PACE, step_s=3600.0), epochs=2, steps_per_epoch=20)
     with pytest.raises(UserRuntimeError, match="about 40 h; --backbone resnet18 or fewer images"):
         may_start(forecast, yes=False)
     assert forecasting.MAX_CPU_HOURS == 12
@@ -159,10 +198,26 @@ def test_the_timing_process_is_given_the_headers_of_tar_files(tmp_path, monkeypa
     tar_images.last_index.clear()  # as in a new process
     monkeypatch.setattr(tar_images, "_members", None)
 
-    def run(cfg, task, hooks):
+    def run(cfg, task, hooks, keep_record):
+        assert not keep_record
         assert len(build(tar)) == 3
         hooks[0].pace = PACE
 
     monkeypatch.setattr("mmssprl.engine.launch.run", run)
     monkeypatch.setattr("mmssprl.profiling.training.read_config", lambda *_, **__: Config())
+    monkeypatch.setattr("mmssprl.profiling.training.for_measuring", lambda cfg: cfg)
     assert pace._measure("config.py", False, 1, torch.get_num_threads(), index) is PACE
+
+
+def test_a_profile_tells_the_whole_run(disk):
+    # 20 epochs x 1000 // 8 steps of 8 images: 20 + 2 x 180 ms, and 8 x 12 ms of a core in 16.
+    profile = profile_with(config_batch_size=8)
+    forecast = forecast_profile(profile, "run")
+    assert forecast.steps_per_epoch == 125
+    assert forecast.pace.step_s == pytest.approx(0.380 + 8 * 0.012 / 16)
+    assert forecast.pace.memory_bytes == 2**30 + 4 * 3 * 2**20
+    assert forecast.disk_bytes == 2 * 180_000_000 + 45_000_000
+    assert "20 epochs, about 16 min on this CPU" in forecast.line
+    assert "(timed with 4 of the 8 images of a step" in forecast.line
+    assert forecast_profile(profile_with(max_epochs=None), "run") is None
+    assert forecast_profile(profile_with(num_images=3), "run") is None

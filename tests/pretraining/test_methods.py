@@ -60,8 +60,10 @@ def test_short_runs_on_a_cpu():
     assert rates == [1e-3, 1e-3, 5e-4]  # of half of 64 images
     assert {recipe.warmup_epochs for recipe in (moco, dense, byol)} == {1}
     assert dense.values["model.dense_start_epoch"] == 1
-    text = describe(dense, "photos")
-    assert text.startswith("DenseCL, resnet50, images of photos\n  views      2 x 112 px ")
+    text = describe(dense, "photos", {})
+    assert text.startswith(
+        "DenseCL, resnet50, images of photos\n1,200 images\n  views      2 x 112 px "
+    )
     for row in (
         "optimizer  AdamW, lr 0.001, cosine after 1 epoch(s) of warm-up",
         "negatives  600 keys ",
@@ -117,7 +119,7 @@ def test_queues_are_longer_than_a_step_and_no_longer_than_the_data():
 
 
 def test_densecl_wants_cells():
-    with pytest.raises(UserValueError, match="but vit-small gives one pooled feature; choose resn"):
+    with pytest.raises(UserValueError, match="but vit-small gives one pooled feature; choose a R"):
         choose("densecl", backbone="vit-small")
     few = choose("densecl", **{**CPU, "short_side_px": 96})
     assert few.warnings[0].startswith("views of 48 px have 2 x 2 cells")
@@ -144,7 +146,7 @@ def test_what_ssprl_is_by_default_is_one_constant(monkeypatch):
     assert find_method("ssprl", "paper") is published
     recipe = choose(variant=None)
     assert [level["num_sampled"] for level in recipe.layout["levels"]] == [2, 3]
-    text = describe(recipe, "photos")
+    text = describe(recipe, "photos", {})
     assert text.startswith("SS-PRL (small views, sampled patches), resnet50, images of photos\n")
     assert "2 x 224 px, 6 x 96 px, 2 x 2 of 4 x 112 px, 2 x 3 of 9 x 96 px" in text
     assert reason in text

@@ -2,7 +2,6 @@ import pytest
 from mmengine.config import Config
 from recipes import choose
 
-from mmssprl.pretraining.backbones import BACKBONES
 from mmssprl.pretraining.recipe import describe
 from mmssprl.pyramid import ViewLayout
 from mmssprl.shipped import shipped
@@ -21,12 +20,13 @@ def test_coco_on_two_gpus_gives_the_released_recipe_back():
     coco = Config.fromfile(shipped("configs/ssprl/ssprl_resnet50_2xb64-coslr-200e_coco.py"))
     head = coco.model.head
     assert recipe.layout == PAPER
-    assert BACKBONES[recipe.backbone][0] == {"type": "ResNet", "depth": 50}
+    assert recipe.backbone.cfg == {"type": "ResNet", "depth": 50}
     assert recipe.batch_size == coco.train_dataloader.batch_size
     assert recipe.epochs == coco.train_cfg.max_epochs
     assert recipe.optimizer == coco.optim_wrapper.optimizer
     assert recipe.optimizer["lr"] / recipe.method.lr_decay == coco.param_scheduler[0].eta_min
-    assert describe(recipe, "photos").startswith("SS-PRL (paper form), resnet50, images of photos")
+    title = "SS-PRL (paper form), resnet50, images of photos\n82,783 images\n"
+    assert describe(recipe, "photos", {}).startswith(title)
     assert head.variant == "paper"
     assert head_of(recipe) == {
         **{name: head[name] for name in ("epsilon", "num_prototypes", "num_patch_prototypes")},
@@ -66,7 +66,8 @@ def test_sampled_patches_keep_their_embeddings_per_prototype():
     rows = [2 * n + 128 * m for n, m in zip(lengths, (2, 3), strict=True)]
     assert rows == [4 * 128 + 4992, 9 * 128 + 4992]
     assert head_of(recipe)["queue_length"] == head_of(choose())["queue_length"]
-    assert "views      2 x 224 px, 2 x 2 of 4 x 112 px, 2 x 3 of 9 x 96 px" in describe(recipe, "")
+    text = describe(recipe, "", {})
+    assert "views      2 x 224 px, 2 x 2 of 4 x 112 px, 2 x 3 of 9 x 96 px" in text
     assert recipe.rows["views"].reason.endswith("this package's own and not the paper's")
     scaled = choose(layout={**PAPER, "levels": levels}, on_gpu=False, num_devices=1)
     assert [level["num_sampled"] for level in scaled.layout["levels"]] == [2, 3]
@@ -169,17 +170,3 @@ def test_warns_when_batch_and_queue_are_fewer_than_prototypes():
 def test_bad_input(kwargs, message):
     with pytest.raises(ValueError, match=message):
         choose(**kwargs)
-
-
-def test_every_backbone_builds_with_its_channels():
-    import torch
-
-    from mmssprl.functional.pooling import pool
-    from mmssprl.registry import MODELS
-
-    for name, (cfg, channels) in BACKBONES.items():
-        backbone = MODELS.build({**cfg, "type": f"mmpretrain.{cfg['type']}"})
-        backbone.eval()
-        with torch.no_grad():
-            for px in (64, 48):
-                assert pool(backbone(torch.zeros(1, 3, px, px))).shape == (1, channels), name

@@ -33,9 +33,10 @@ def test_fewer_than_eight_usable_images_are_refused(tmp_path):
 def test_eight_usable_images_are_enough_and_few(tmp_path):
     found = find_usable_images(fill(tmp_path / "a", usable=8, unreadable=1, small=1), "a")
     assert (found.num_opened, found.num_usable, found.short_side_px) == (10, 8, 40)
-    unusable, few = found.warnings
+    unusable, few = found.warnings()
     assert "of 10 images looked at 1 cannot be read and 1 have a side below 32 px" in unusable
     assert few.startswith("8 usable images are few: expect")
+    assert found.warnings(from_random=False) == [unusable]
 
 
 def test_a_side_of_32_px_is_the_least(tmp_path):
@@ -66,6 +67,6 @@ def test_no_more_than_a_thousand_are_opened(tmp_path, monkeypatch):
 
 
 def test_a_thousand_usable_images_bring_no_warning():
-    assert UsableImages(1000, 64, 0, 0, 256).warnings == []
+    assert UsableImages(1000, 64, 0, 0, 256).warnings() == []
     # 1 of 64 in 1,010 images: 994 by its share
-    assert len(UsableImages(1010, 64, 1, 0, 256).warnings) == 2
+    assert len(UsableImages(1010, 64, 1, 0, 256).warnings()) == 2

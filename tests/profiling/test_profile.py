@@ -86,6 +86,8 @@ def test_on_a_device_as_many_steps_follow_that_wait_for_it_once(monkeypatch):
     trained, waits = [], []
     hook = ProfilingHook(1, 4, float("inf"), lambda line: None)
     monkeypatch.setattr(hook, "_setting", lambda: SETTING)
+    monkeypatch.setattr(hook, "checkpoint_bytes", lambda num_processes: 7)
+    monkeypatch.setattr(hook, "backbone_bytes", lambda: 7)
     hook.device, hook.clock, hook.loader_cost = "cuda", PhaseClock(), PROFILE.loader
     hook.synchronize = lambda: waits.append(len(trained))
     hook.runner = SimpleNamespace(model=torch.nn.Identity())

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from mmssprl.engine.launch import prepare_train_config
-from mmssprl.profiling.machine import usable_cores
+from mmssprl.environment import usable_cores
 
 from .common.machine import machine
 from .common.models import CONFIGS, SHIPPED

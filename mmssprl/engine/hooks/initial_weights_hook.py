@@ -1,4 +1,4 @@
-"""The backbone weights that a transfer training starts from."""
+"""The backbone weights that a training starts from."""
 
 from mmengine.hooks import Hook
 from mmengine.logging import print_log

@@ -36,4 +36,6 @@ def find_method(name: str = DEFAULT, variant: str | None = None) -> Method:
         raise UserValueError(
             f"variant is a form of {SSPRL.key}, but got {variant!r} for {name}; leave it out."
         )
+    if variant not in VARIANTS:
+        raise UserValueError(f"variant must be one of {', '.join(VARIANTS)}, but got {variant!r}.")
     return VARIANTS[variant]

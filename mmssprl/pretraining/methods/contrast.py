@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from ...errors import UserValueError
-from ..backbones import BACKBONES, is_resnet
 from .method import Additions, Method, Row, Setting
 from .momentum import momentum_for
 
@@ -31,14 +30,14 @@ class ContrastMethod(Method):
         length, why_length, warnings = _choose_queue(self.key, setting)
         momentum, why_momentum = momentum_for(setting.num_steps, setting.published["momentum"])
         groups, why_groups = _choose_groups(setting)
-        if is_resnet(setting.backbone) and groups * setting.num_devices < 2:
+        if setting.backbone.has_batch_norm and groups * setting.num_devices < 2:
             warnings.append(
                 "a key must not share the batch statistics of its query, which takes two groups of "
                 f"two images or more, but a step has {setting.step_images}; give an even "
                 "--batch-size from 4 on."
             )
         values = {
-            "model.neck.hid_channels": BACKBONES[setting.backbone][1],  # C -> C, as published
+            "model.neck.hid_channels": setting.backbone.channels,  # C -> C, as published
             "model.queue_length": length,
             "model.momentum": momentum,
             "model.bn_groups": groups,
@@ -61,11 +60,11 @@ class DenseContrastMethod(ContrastMethod):
         Raises:
             ValueError: The backbone gives a pooled feature, or as the other methods.
         """
-        if BACKBONES[setting.backbone][0].get("out_type") == "avg_featmap":
+        if not setting.backbone.gives_map:
             raise UserValueError(
                 f"{self.key} needs a backbone that gives a feature map, whose cells it matches, "
-                f"but {setting.backbone} gives one pooled feature; choose resnet18, resnet50 or "
-                "swin-tiny."
+                f"but {setting.backbone.name} gives one pooled feature; choose a ResNet, "
+                "convnext-tiny or swin-tiny."
             )
         added = super().additions(setting)
         # The features that match the cells are random at first, and a short run has few epochs.
@@ -108,7 +107,7 @@ def _choose_queue(method: str, setting: Setting) -> tuple[int, str, list[str]]:
 
 def _choose_groups(setting: Setting) -> tuple[int, str]:
     """Return the groups of one device: as many as are large enough, but two in all if possible."""
-    if not is_resnet(setting.backbone):
+    if not setting.backbone.has_batch_norm:
         return 1, "the network has no BatchNorm"
     batch, place = setting.batch_size, "GPU" if setting.on_gpu else "CPU"
     # A group of one image can have one value per channel, which BatchNorm refuses.

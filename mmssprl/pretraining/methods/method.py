@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ..backbones import Backbone
+
 
 class Row(NamedTuple):
     """One choice of a recipe as it is printed."""
@@ -22,7 +24,7 @@ class Setting:
         num_images: Images to train on.
         num_devices: Processes.
         on_gpu: Whether they are on GPUs.
-        backbone: Name in ``BACKBONES``.
+        backbone: What is trained.
         layout: The views, as a dict of ``ViewLayout``'s fields.
         batch_size: Images per device and step, which is one update.
         num_chunks: Parts in which the backbone sees them, see ``SSPRL``.
@@ -36,7 +38,7 @@ class Setting:
     num_images: int
     num_devices: int
     on_gpu: bool
-    backbone: str
+    backbone: Backbone
     layout: dict[str, Any]
     batch_size: int
     num_chunks: int

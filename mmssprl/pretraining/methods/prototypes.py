@@ -157,10 +157,13 @@ VARIANTS = {
         num_small=6,
         about_views="six small views as in the released code",
     ),
+    "sampled": _ssprl(
+        "paper form, sampled patches", PAPER_CONFIG, num_sampled=(2, 3), about_views="fewer patches"
+    ),
 }
 """SS-PRL by ``--variant``."""
 SSPRL = VARIANTS["paper"]
 """SS-PRL without ``--variant``. Another form than the published ones is, for example,
-``_ssprl("small views", PAPER_CONFIG, num_small=6, num_sampled=(2, 3), about_views=WHY)``."""
+``_ssprl("small views", PAPER_CONFIG, num_small=6, about_views=WHY)``."""
 SWAV = _swav("swav", 0, "without the six small views of SwAV's paper, which swav-small has")
 SWAV_SMALL = _swav("swav-small", 6, "six small views as published")

@@ -1,5 +1,6 @@
 """The formats of an export, one per package that reads them."""
 
+from ...models import TimmBackbone
 from .architecture import PLAIN, STANDARD, STRAIGHT
 from .detectron2_file import load_detectron2, to_detectron2, write_detectron2
 from .libraries import CLASSIFIER, load_mmdet, load_mmseg, load_timm, load_torchvision
@@ -15,7 +16,7 @@ _ONNX_TOLERANCE = 1e-4
 _ALL = (
     Target("backbone", _PTH, write_state, load_own),
     Target("torchvision", _PTH, write_state, load_torchvision, STANDARD, own_keys=CLASSIFIER),
-    Target("timm", _SAFETENSORS + _PTH, write_state, load_timm, STANDARD),
+    Target("timm", _SAFETENSORS + _PTH, write_state, load_timm, STANDARD, own=(TimmBackbone,)),
     Target("mmdet", _PTH, write_state, load_mmdet, PLAIN),
     Target("mmseg", _PTH, write_state, load_mmseg, PLAIN),
     Target(

@@ -15,6 +15,7 @@ from ..._dependencies import (
     is_importable,
     what_to_install,
 )
+from ...models import TimmBackbone
 from ..backbone import quiet
 from ..checkpoint_file import read_state
 from .plain import load_own
@@ -46,17 +47,21 @@ def load_torchvision(path: Path, source: Source) -> Loaded:
 
 
 def load_timm(path: Path, source: Source) -> Loaded:
-    """Read the file into timm's ResNet without its classifier, through timm's own strict reader."""
+    """Read the file into timm's network without its classifier, through timm's own reader."""
     if not is_importable("timm"):
         return load_own(path, source, not_installed("timm", "timm"))
     import timm
 
-    name = f"resnet{source.backbone.depth}"
+    backbone = source.backbone
+    is_own = isinstance(backbone, TimmBackbone)
+    name = backbone.model_name if is_own else f"resnet{backbone.depth}"
     model: Any = timm.create_model(name, num_classes=0, checkpoint_path=str(path)).eval()
 
     def run(images: Tensor) -> Features:
         last = model.forward_features(images)
-        return last, model.forward_head(last)
+        pooled = model.forward_head(last)
+        gives_map = not is_own or backbone.out_type == "featmap"
+        return last if gives_map else pooled, pooled
 
     note = f"timm.create_model('{name}', num_classes=0, checkpoint_path=FILE)"
     return Loaded(f"timm {name}", run, read_state(path), model.state_dict(), (note,))

@@ -40,9 +40,9 @@ class Source:
 
     @property
     def architecture(self) -> str:
-        """Type of the backbone, with the depth of a ResNet: ``ResNet-50``."""
+        """Type of the backbone, with the depth of a ResNet: ``ResNet-50``; or timm's name."""
         depth = getattr(self.backbone, "depth", None)
-        name = type(self.backbone).__name__
+        name = getattr(self.backbone, "model_name", type(self.backbone).__name__)
         return f"{name}-{depth}" if isinstance(depth, int) else name
 
 
@@ -76,6 +76,7 @@ class Target:
         load: Reads the file back into the target's own model, or, where that package is not
             installed, into ours, and says so in its notes.
         wanted: Fields of the ResNets that the target can hold; None for every backbone.
+        own: Backbones that hold the target's own networks, whatever is wanted of ResNets.
         check: Raises ValueError where the target cannot be written here at all.
         rename: Our name of a tensor to the file's; None for one that the format leaves out.
         own_keys: Tensors of the target's model that no backbone has, its classifier.
@@ -87,6 +88,7 @@ class Target:
     write: Callable[[Source, Path], None]
     load: Callable[[Path, Source], Loaded]
     wanted: Mapping[str, Any] | None = None
+    own: tuple[type[nn.Module], ...] = ()
     check: Callable[[], None] = lambda: None
     rename: Callable[[str], str | None] = lambda name: name
     own_keys: tuple[str, ...] = ()

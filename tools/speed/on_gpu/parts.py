@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from mmssprl.profiling.machine import usable_cores
+from mmssprl.environment import usable_cores
 from mmssprl.pyramid import ViewLayout
 
 from ..common.gates import Gate, Row, measured

@@ -1,0 +1,140 @@
+"""timm's networks as backbones, in state dicts with timm's own names.
+
+Legend: N images, C features, H, W height and width of the last feature map.
+"""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from torch import Tensor, nn
+
+from .._dependencies import is_importable
+from ..errors import UserRuntimeError, UserValueError
+from ..registry import MODELS
+
+OUT_TYPES = ("pooled", "featmap")
+
+
+class _Unseen(nn.Module):
+    """A module around another one, ``inner``, that state dicts do not show.
+
+    mmengine collects the tensors of a checkpoint without asking ``state_dict`` of each module, but
+    it calls their hooks as torch does.
+    """
+
+    inner: nn.Module
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._register_state_dict_hook(_leave_out_inner)
+
+    def _load_from_state_dict(self, state_dict: dict, prefix: str, *args: Any) -> None:
+        for key in [key for key in state_dict if key.startswith(prefix)]:
+            state_dict[f"{prefix}inner.{key.removeprefix(prefix)}"] = state_dict.pop(key)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def _leave_out_inner(module: nn.Module, state_dict: dict, prefix: str, metadata: Any) -> None:
+    inner = f"{prefix}inner."
+    for key in [key for key in state_dict if key.startswith(inner)]:
+        state_dict[prefix + key.removeprefix(inner)] = state_dict.pop(key)
+
+
+@MODELS.register_module()
+class TimmBackbone(_Unseen):
+    """A network of timm without its classifier.
+
+    mmpretrain's ``TIMMBackbone`` gives the tokens of a transformer and maps with channels last as
+    they come, and its weights names of their own.
+
+    Args:
+        model_name: timm's name of the network.
+        out_type: 'pooled': what the network hands to its classifier, (N, C). 'featmap': its last
+            feature map (N, C, H, W), for networks where pooling means its average.
+        options: Of ``timm.create_model``, such as ``dynamic_img_size=True``.
+
+    Raises:
+        RuntimeError: timm is not installed.
+        ValueError: A name that timm does not know, or another ``out_type``.
+    """
+
+    def __init__(
+        self,
+        model_name: str,
+        out_type: str = "pooled",
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        if out_type not in OUT_TYPES:
+            raise UserValueError(f"out_type must be one of {OUT_TYPES}, but got {out_type!r}.")
+        check_timm(model_name)
+        import timm
+
+        self.model_name = model_name
+        self.out_type = out_type
+        self.inner = _split_norms(timm.create_model(model_name, num_classes=0, **(options or {})))
+
+    @property
+    def img_size(self) -> tuple[int, int]:
+        """Height and width of the images that timm trains the network on."""
+        model: Any = self.inner
+        return tuple(model.pretrained_cfg["input_size"][-2:])
+
+    def init_weights(self) -> None:
+        """Do nothing: timm has drawn the weights when it made the network."""
+
+    def forward(self, images: Tensor) -> tuple[Tensor]:
+        """Return the features of ``images`` (N, 3, height, width), as ``out_type`` says."""
+        model: Any = self.inner
+        return (model(images) if self.out_type == "pooled" else model.forward_features(images),)
+
+
+def check_timm(model_name: str) -> None:
+    """Check that timm is installed and has a network of this name.
+
+    Raises:
+        RuntimeError, ValueError: It is not, or has not.
+    """
+    if not is_importable("timm"):
+        raise UserRuntimeError(
+            f"the backbone timm/{model_name} needs timm, but it is not installed; pip install timm."
+        )
+    import timm
+
+    if not timm.is_model(model_name):
+        similar = get_close_matches(model_name, timm.list_models(), 1)
+        meant = f"did you mean {similar[0]}?" if similar else "timm.list_models() names all."
+        raise UserValueError(f"timm {timm.__version__} has no network {model_name!r}; {meant}")
+
+
+class _NormAct(_Unseen):
+    """A BatchNorm and what timm's own class applies behind it."""
+
+    def __init__(self, norm: nn.BatchNorm2d, *behind: nn.Module) -> None:
+        super().__init__()
+        self.inner = norm
+        self.behind = nn.Sequential(*behind)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.behind(self.inner(inputs))
+
+
+def _split_norms(network: nn.Module) -> nn.Module:
+    """Take timm's BatchNorms with an activation apart.
+
+    They are BatchNorms to torch: what replaces those, SyncBN on several GPUs or
+    ``GroupedBatchNorm``, would drop the activation without a word.
+    """
+    from timm.layers import BatchNormAct2d
+
+    for name, child in network.named_children():
+        # An activation with parameters has names in the state dict, and stays where it is.
+        if not isinstance(child, BatchNormAct2d) or any(True for _ in child.act.parameters()):
+            _split_norms(child)
+            continue
+        norm = nn.BatchNorm2d(child.num_features, child.eps, child.momentum, child.affine)
+        for key, value in [*child.named_parameters(), *child.named_buffers()]:
+            setattr(norm, key, value)
+        setattr(network, name, _NormAct(norm, child.drop, child.act))
+    return network

@@ -1,0 +1,61 @@
+"""As many epochs as fit into a time, and what would let more of them fit."""
+
+import re
+from collections.abc import Mapping
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from ..errors import UserValueError
+from ..pyramid import ViewLayout
+from ..weights.backbone import build_model
+from .recipe import Recipe
+
+_UNIT_S = {"d": 86_400, "h": 3600, "min": 60, "m": 60, "s": 1}
+_PART = r"(\d+(?:\.\d+)?)(d|h|min|m|s)"
+_WORTH_SAYING = 0.9
+"""Share of the operations below which something helps."""
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds of a time such as 90m, 2h, 1h30m or 1d.
+
+    Raises:
+        ValueError: Something else, or no time at all.
+    """
+    words = text.replace(" ", "").lower()
+    seconds = sum(float(number) * _UNIT_S[unit] for number, unit in re.findall(_PART, words))
+    if not re.fullmatch(f"(?:{_PART})+", words) or not seconds:
+        raise UserValueError(
+            f"--budget must be a time such as 90m, 2h, 1h30m or 1d, but got {text!r}."
+        )
+    return seconds
+
+
+def what_helps(recipe: Recipe, others: Mapping[str, Recipe]) -> str:
+    """Say by which options a step takes less time, "" if by none of them.
+
+    Args:
+        recipe: The one that too few epochs fit of.
+        others: Recipes that differ in an option, by that option.
+    """
+    now = operations(recipe)
+    shares = {option: operations(other) / now for option, other in others.items()}
+    helpful = [
+        f"{option} {100 * share:.0f} %" for option, share in shares.items() if share < _WORTH_SAYING
+    ]
+    no_gpu = "" if recipe.on_gpu else "no GPU was found"
+    if not helpful:
+        return no_gpu
+    text = f"more epochs fit if the backbone computes less: {', '.join(helpful)} of its operations"
+    return f"{text}; {no_gpu}" if no_gpu else text
+
+
+def operations(recipe: Recipe) -> float:
+    """Count the operations of the backbone's forward pass over all views of an image."""
+    backbone = build_model(recipe.backbone.cfg).to("meta")  # shapes are all that is computed
+    counter = FlopCounterMode(display=False)
+    with torch.no_grad(), counter:
+        for group in ViewLayout.build(recipe.layout).groups:
+            backbone(torch.empty(group.num_crops, 3, group.px, group.px, device="meta"))
+    return counter.get_total_flops()

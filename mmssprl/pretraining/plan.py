@@ -1,0 +1,149 @@
+"""A new run before it starts: its recipe, its config, and what it will take."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+
+from ..datasets import UnlabeledImages
+from ..errors import UserError, UserValueError
+from . import pace
+from .budget import parse_duration, what_helps
+from .config import make_config, make_recipe
+from .forecast import Forecast, format_hours
+from .methods import DEFAULT
+from .recipe import Recipe, describe
+from .usable_images import UsableImages, find_usable_images
+from .views import smaller_px
+
+_OF_RECIPE = {
+    *("method", "variant", "backbone", "epochs", "batch_size", "accumulate"),
+    *("image_px", "lr", "gpus"),
+}
+_EPOCHS = "train_cfg.max_epochs"
+_SAMPLED = "sampled"
+_SMALL_BACKBONE = "resnet18"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run of which nothing is written yet.
+
+    Args:
+        cfg: Its config.
+        recipe: What the config was made of.
+        expected: What it will take.
+    """
+
+    cfg: Config
+    recipe: Recipe
+    expected: Forecast
+
+
+def make_plan(
+    source: str,
+    work_dir: Path,
+    *,
+    log: Callable[[str], object] = print,
+    budget: str | None = None,
+    max_bad_share: float = 0.01,
+    **options: Any,
+) -> Plan:
+    """Look at the images and devices, choose a recipe, time some steps, and tell all of it.
+
+    Args:
+        source: Folder of images or of tar files, or one tar file.
+        work_dir: Folder of the run.
+        log: Receives lines.
+        budget: Time for the training, see ``parse_duration``; the epochs follow from it.
+        max_bad_share: Of ``UnlabeledImages``.
+        options: Of ``make_recipe`` and ``make_config``.
+
+    Raises:
+        FileNotFoundError, OSError, RuntimeError: As ``UnlabeledImages``, ``make_recipe``,
+            ``make_config`` and ``measure_pace``.
+        ValueError: So too; or a budget beside a number of epochs, or below one epoch.
+    """
+    seconds = None if budget is None else parse_duration(budget)
+    if budget is not None and ("epochs" in options or _EPOCHS in options.get("cfg_options", {})):
+        raise UserValueError(
+            f"--budget chooses the epochs, but they are given beside --budget {budget}; leave one "
+            "of the two out."
+        )
+    # Under the path that training will use: the headers of tar files are read once.
+    root = str(Path(source).resolve())
+    images = UnlabeledImages(data_root=root, max_bad_share=max_bad_share)
+    usable = find_usable_images(images, source)
+    of_recipe = {key: value for key, value in options.items() if key in _OF_RECIPE}
+    of_config = {key: value for key, value in options.items() if key not in _OF_RECIPE}
+    recipe = make_recipe(images, usable, **of_recipe)
+    cfg = make_config(recipe, images, **of_config)
+
+    def tell() -> None:
+        from_random = cfg.get("weights") is None
+        warnings = [f"warning: {text}" for text in usable.warnings(from_random=from_random)]
+        log("\n".join([describe(recipe, source, images.skipped), *warnings]))
+
+    if seconds is None:
+        tell()
+    log("timing some steps ...")
+    expected = forecast_run(cfg, recipe, work_dir)
+    helps = ""
+    if seconds is not None:
+        recommended, fitting = recipe.epochs, int(seconds / expected.epoch_s)
+        if fitting < recommended:
+            helps = what_helps(recipe, _cheaper(recipe, images, usable, of_recipe))
+        if not fitting:
+            log(expected.line)
+            raise UserValueError(
+                "--budget must be enough for one epoch, which takes about "
+                f"{format_hours(expected.epoch_s / 3600)} here, but got {budget}; {helps}."
+            )
+        why = f"as many as fit into {budget}; {recommended} are recommended"
+        if fitting >= recommended:
+            why = f"as recommended, though {fitting:,} fit into {budget}"
+        of_recipe = {**of_recipe, "epochs": min(fitting, recommended), "why_epochs": why}
+        recipe = make_recipe(images, usable, **of_recipe)
+        cfg = make_config(recipe, images, **of_config)
+        expected = replace(expected, epochs=recipe.epochs, checkpoint=cfg.default_hooks.checkpoint)
+        tell()
+    log(expected.line)
+    if helps:
+        log(helps)
+    return Plan(cfg, recipe, expected)
+
+
+def forecast_run(cfg: Config, recipe: Recipe, work_dir: Path) -> Forecast:
+    """Time some steps of a run, and multiply."""
+    share = math.ceil(recipe.num_images / recipe.num_devices)
+    return Forecast(
+        pace.measure_pace(cfg, amp=recipe.on_gpu, num_devices=recipe.num_devices),
+        epochs=cfg.train_cfg.max_epochs,
+        steps_per_epoch=share // cfg.train_dataloader.batch_size,
+        checkpoint=cfg.default_hooks.checkpoint,
+        work_dir=work_dir,
+    )
+
+
+def _cheaper(
+    recipe: Recipe, images: UnlabeledImages, usable: UsableImages, options: Mapping[str, Any]
+) -> dict[str, Recipe]:
+    """Return recipes whose steps take less time, by the option that asks for them."""
+    wanted: dict[str, dict[str, Any]] = {
+        f"--backbone {_SMALL_BACKBONE}": {"backbone": _SMALL_BACKBONE},
+    }
+    px = smaller_px(recipe.layout["image_px"])
+    if px is not None:
+        wanted[f"--image-px {px}"] = {"image_px": px}
+    if recipe.method.key == DEFAULT:
+        wanted[f"--variant {_SAMPLED}"] = {"variant": _SAMPLED}
+    found = {}
+    for option, changes in wanted.items():
+        try:
+            found[option] = make_recipe(images, usable, **{**options, **changes})
+        except UserError:  # nothing to recommend
+            continue
+    return found

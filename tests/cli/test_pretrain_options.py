@@ -1,0 +1,214 @@
+"""What each option of `pretrain` changes in the config, and when it is refused."""
+
+import shutil
+from types import SimpleNamespace
+
+import pytest
+import torch
+from mmengine.config import Config
+from paces import stub_pace
+from PIL import Image
+from torchvision.models import resnet18
+
+from mmssprl.cli import main
+from mmssprl.datasets import UnlabeledImages
+from mmssprl.pretraining import start
+from mmssprl.registry import DATASETS
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("photos")
+    for i in range(40):
+        Image.new("RGB", (64, 48), (i, 2 * i, 3 * i)).save(folder / f"{i}.png")
+    (folder / "a.heic").write_bytes(b"x")
+    return folder
+
+
+@pytest.fixture
+def pretrain(photos, tmp_path, monkeypatch):
+    """Runs the command without training; returns the exit code and the config written, if any."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    monkeypatch.setattr(start, "train", lambda *arguments, **options: None)
+    stub_pace(monkeypatch)
+
+    def run(*options, backbone="resnet18"):
+        words = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run"), *options]
+        if backbone:
+            words += ["--backbone", backbone]
+        code = main(words)
+        config = tmp_path / "run" / "ssprl_resnet18.py"
+        return code, Config.fromfile(config) if config.exists() else None
+
+    return run
+
+
+def test_image_px_scales_all_views(pretrain, capsys):
+    _, cfg = pretrain("--image-px", "64")
+    assert cfg.model.layout == cfg.train_dataloader.dataset.pipeline[0].layout
+    assert cfg.model.layout.image_px == 64
+    # 112 and 96 of 224 px, in multiples of 16 from 32 on
+    assert [level.patch_px for level in cfg.model.layout.levels] == [32, 32]
+    assert "in proportion to the side that was asked for" in capsys.readouterr().out
+
+
+def test_numbers_reach_the_config(pretrain, capsys):
+    options = ["--lr", "0.003", "--workers", "0", "--max-bad-share", "0.25", "--epochs", "20"]
+    _, cfg = pretrain(*options, "--set", "model.head.temperature=0.2", "train_cfg.max_epochs=3")
+    assert cfg.optim_wrapper.optimizer.lr == 0.003
+    assert cfg.param_scheduler[-1].eta_min == 0.003 / 1000
+    assert cfg.train_dataloader.num_workers == 0
+    dataset = DATASETS.build({**cfg.train_dataloader.dataset, "pipeline": []})
+    assert isinstance(dataset, UnlabeledImages)
+    assert dataset.max_bad_share == 0.25
+    assert cfg.model.head.temperature == 0.2
+    assert cfg.train_cfg.max_epochs == 3
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "40 images; 1 .heic skipped (pip install pillow-heif to read HEIC)"
+    for text in ("the rate as asked", "0 per device", "model.head.temperature=0.2, train_cfg.max_"):
+        assert any(text in line for line in lines), text
+    assert any(line.startswith("forecast: 3 epochs") for line in lines)
+
+
+def test_a_batch_that_is_set_counts_for_the_devices(pretrain, monkeypatch):
+    _, cfg = pretrain("--set", "train_dataloader.batch_size=2")
+    assert cfg.auto_scale_lr.base_batch_size == 2
+
+
+@pytest.mark.parametrize("kind", ["torchvision", "supervised"])
+def test_weights_are_recorded(kind, pretrain, photos, tmp_path, monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr("mmssprl.pretraining.config.supervised_state", asked.append)
+    weights = tmp_path / "w.pth"
+    torch.save(resnet18().state_dict(), weights)  # with its classifier
+    given = "supervised" if kind == "supervised" else str(weights)
+    _, cfg = pretrain("--weights", given)
+    assert cfg.weights == given
+    assert asked == [18] * (kind == "supervised")
+    assert f"  weights    {given} " in capsys.readouterr().out
+
+
+def test_gpus_are_those_of_the_run(photos, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    stub_pace(monkeypatch, device="cuda")
+    commands = []
+
+    def run(command):
+        commands.append(command)
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(start.subprocess, "run", run)
+    words = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
+    assert main([*words, "--gpus", "2"]) == 0
+    cfg = Config.fromfile(tmp_path / "run" / "ssprl_resnet50.py")
+    assert cfg.auto_scale_lr.base_batch_size == 2 * cfg.train_dataloader.batch_size
+    assert main([*words, "--resume"]) == 0
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert start.gpus_of_run(tmp_path / "run" / "ssprl_resnet50.py") == 1
+    assert ["--nproc_per_node=2" in command for command in commands] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--image-px", "100"], "a multiple of 16 from 32 on, but got 100; the nearest is 96"),
+        (["--lr", "0"], "lr must be a number > 0, but got 0.0"),
+        (["--lr", "nan"], "lr must be a number > 0, but got nan"),
+        (["--workers", "-1"], "workers must be >= 0, but got -1"),
+        (["--max-bad-share", "2"], "max_bad_share must be a share of the images in [0, 1], but"),
+        (["--gpus", "0"], "gpus must be >= 1, but got 0; CUDA_VISIBLE_DEVICES="),
+        (["--gpus", "1"], "at most the 0 that torch finds here, but got 1; leave it out to train"),
+        (["--set", "model.head.temperatur=1"], "--set model.head.temperatur changes nothing"),
+        (["--set", "max_epochs=3"], "set train_cfg.max_epochs instead"),
+        (["--set", "epochs"], "--set takes KEY=VALUE, but got 'epochs'"),
+        (["--set", "model.layout.image_px=64"], "must be one layout, but image_px of them are"),
+        (["--weights", "none.pth"], "weights must be an existing file, but there is no none.pth"),
+        (["--backbone", "resnet19"], "but got 'resnet19'; did you mean resnet18?"),
+        (["--backbone", "timm/resnet18x"], "no network 'resnet18x'; did you mean resnet18?"),
+        (["--backbone", "timm/cait_xxs24_224", "--image-px", "32"], "turn views of 32 px into one"),
+        (["--backbone", "swin-tiny", "--weights", "supervised"], "but the backbone is swin-tiny"),
+        (["--budget", "2h", "--epochs", "3"], "given beside --budget 2h; leave one of the two out"),
+        (["--budget", "2h", "--set", "train_cfg.max_epochs=3"], "leave one of the two out"),
+        (["--budget", "soon"], "a time such as 90m, 2h, 1h30m or 1d, but got 'soon'"),
+    ],
+)
+def test_refusals_are_one_line_and_write_nothing(options, message, pretrain, tmp_path, capsys):
+    code, cfg = pretrain(*options, backbone=None if "--backbone" in options else "resnet18")
+    told = capsys.readouterr().err
+    assert (code, cfg) == (2, None)
+    assert message in told
+    assert told.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_weights_of_another_network_are_refused(pretrain, tmp_path, capsys):
+    torch.save(resnet18().state_dict(), tmp_path / "w.pth")
+    assert pretrain("--weights", str(tmp_path / "w.pth"), backbone="resnet34")[0] == 2
+    told = capsys.readouterr().err
+    assert "must fit the backbone of resnet34, but got" in told
+    assert "give --backbone the network that they are of" in told
+
+
+def test_a_resumed_run_refuses_what_its_config_decides(pretrain, capsys):
+    pretrain()
+    options = ["--lr", "1", "--image-px", "32", "--workers", "1", "--gpus", "1", "--weights", "w"]
+    options += ["--max-bad-share", "0.5", "--set", "a=1", "--budget", "1h", "--dry-run"]
+    capsys.readouterr()
+    assert pretrain("--resume", *options, backbone=None)[0] == 2
+    told = capsys.readouterr().err
+    flags = {word for word in options if word.startswith("--")}
+    assert flags <= set(told.replace(",", " ").split())
+    assert "takes the recipe from" in told
+
+
+def test_a_dry_run_writes_nothing_even_beside_a_run(pretrain, tmp_path, capsys):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "notes.txt").touch()
+    assert pretrain("--dry-run") == (0, None)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2].startswith("forecast: 800 epochs, about ")
+    assert lines[-1] == "dry run: nothing was written."
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["notes.txt"]
+
+
+def test_a_full_disk_is_told_before_the_run(pretrain, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=100_000_000))
+    assert pretrain("--epochs", "3") == (2, None)
+    told = capsys.readouterr()
+    assert "585 MB of checkpoints, 100 MB free" in told.out
+    assert f"{tmp_path / 'run'} must have room for the checkpoints of the run, 585 MB" in told.err
+    assert not (tmp_path / "run").exists()
+
+
+class TestBudget:
+    """Ten steps an epoch of 0.5 s."""
+
+    def test_epochs_fit_and_all_else_follows_them(self, pretrain, capsys):
+        _, cfg = pretrain("--budget", "1m")
+        assert cfg.train_cfg.max_epochs == 12  # 60 s / 5 s
+        assert cfg.param_scheduler[-1].T_max + cfg.param_scheduler[-1].get("begin", 0) == 12
+        assert cfg.model.head.queue_start_epoch == 5  # 0.4 x 12
+        assert cfg.model.head.freeze_iters == 1  # 1 % of 120 updates
+        assert cfg.default_hooks.checkpoint.interval == 1
+        text = capsys.readouterr().out
+        assert "as many as fit into 1m; 800 are recommended" in text
+        assert "forecast: 12 epochs, about 60 s on this CPU" in text
+        assert "--variant sampled 43 % of its operations; no GPU was found" in text
+
+    def test_no_more_than_recommended(self, pretrain, capsys):
+        _, cfg = pretrain("--budget", "1d")
+        assert cfg.train_cfg.max_epochs == 800
+        text = capsys.readouterr().out
+        assert "as recommended, though 17,280 fit into 1d" in text
+        assert "of its operations" not in text
+
+    def test_agrees_to_a_long_run(self, pretrain, monkeypatch):
+        stub_pace(monkeypatch, step_s=3600.0)
+        monkeypatch.setattr("sys.stdin", None)
+        _, cfg = pretrain("--budget", "1d")
+        assert cfg.train_cfg.max_epochs == 2  # 24 h / 10 h
+
+    def test_below_one_epoch(self, pretrain, capsys):
+        assert pretrain("--budget", "2s") == (2, None)
+        told = capsys.readouterr().err
+        assert "enough for one epoch, which takes about 5 s here, but got 2s; more epochs" in told

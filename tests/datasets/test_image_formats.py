@@ -1,0 +1,120 @@
+"""Formats beside JPEG and PNG, and the count of what is skipped."""
+
+import importlib
+import io
+import sys
+from collections import Counter
+from types import SimpleNamespace
+
+import cv2
+import numpy as np
+import pytest
+from image_folders import build, make_tar, save
+from PIL import Image
+
+from mmssprl.datasets import image_index, image_reading
+from mmssprl.datasets.image_reading import ImageReadError, can_read, decode_image
+
+COLORS = np.array(
+    [[[200, 30, 40], [20, 180, 60]], [[40, 50, 220], [230, 220, 30]], [[10, 10, 10], [250] * 3]],
+    np.uint8,
+)
+BLOCKS = COLORS.repeat(16, 0).repeat(16, 1)  # (48, 32, 3)
+
+
+def encode(image, format, **options):
+    buffer = io.BytesIO()
+    image.save(buffer, format, **options)
+    return buffer.getvalue()
+
+
+def decode(data):
+    image = decode_image(np.frombuffer(data, np.uint8).copy(), "image")
+    return image.permute(1, 2, 0).numpy()
+
+
+def encode_16_bit(values):
+    return cv2.imencode(".tiff", values[..., ::-1] if values.ndim == 3 else values)[1].tobytes()
+
+
+class TestTiff:
+    @pytest.mark.parametrize("compression", [None, "tiff_lzw", "tiff_deflate"])
+    def test_rgb_is_exact(self, compression):
+        data = encode(Image.fromarray(BLOCKS), "TIFF", compression=compression)
+        assert np.array_equal(decode(data), BLOCKS)
+
+    def test_16_bit_colour_and_gray_keep_their_upper_8_bits(self):
+        wide = BLOCKS.astype(np.uint16) * 256 + 255
+        assert np.array_equal(decode(encode_16_bit(wide)), BLOCKS)
+        for order in ("<u2", ">u2"):
+            data = encode(Image.fromarray(wide[..., 1].astype(order)), "TIFF")
+            assert np.array_equal(decode(data), BLOCKS[..., 1:2].repeat(3, 2))
+
+    def test_cmyk_is_not_inverted(self):
+        data = encode(Image.fromarray(BLOCKS).convert("CMYK"), "TIFF")
+        assert np.abs(decode(data).astype(int) - BLOCKS).max() <= 2
+
+    def test_of_several_pages_the_first_counts(self):
+        other = Image.fromarray(BLOCKS[::-1].copy())
+        data = encode(Image.fromarray(BLOCKS), "TIFF", save_all=True, append_images=[other])
+        assert np.array_equal(decode(data), BLOCKS)
+
+    @pytest.mark.parametrize(
+        ("pixels", "reason"),
+        [
+            (np.float32([[0.5]]), "floating-point pixels have no known range"),
+            (np.int32([[70_000]]), "pixels of 32 bits have no known range"),
+            (np.int32([[-1]]), "pixels of 32 bits have no known range"),
+        ],
+    )
+    def test_pixels_without_a_known_range_are_refused(self, pixels, reason):
+        with pytest.raises(ImageReadError, match=reason):
+            decode(encode(Image.fromarray(pixels), "TIFF"))
+
+
+def test_first_frame_of_an_animated_gif_with_a_transparent_colour(recwarn):
+    first = Image.fromarray(BLOCKS).quantize(6)
+    data = encode(
+        first, "GIF", save_all=True, append_images=[first.rotate(180)], transparency=0, duration=50
+    )
+    assert np.array_equal(decode(data), BLOCKS)
+    assert not recwarn.list
+
+
+@pytest.mark.skipif(not can_read(".avif"), reason="pillow was built without AVIF")
+def test_avif(tmp_path):
+    Image.fromarray(BLOCKS).save(tmp_path / "a.avif", quality=100, subsampling="4:4:4")
+    (image,) = build(tmp_path)
+    assert np.abs(image["img"].permute(1, 2, 0).numpy().astype(int) - BLOCKS).max() <= 3
+
+
+def test_heic_is_read_where_its_package_is_installed(monkeypatch):
+    def register():
+        monkeypatch.setitem(Image.EXTENSION, ".heic", "HEIF")
+
+    assert not can_read(".heic")
+    assert ".heic" not in image_index.IMAGE_SUFFIXES
+    plugin = SimpleNamespace(register_heif_opener=register)
+    monkeypatch.setitem(sys.modules, "pillow_heif", plugin)
+    spec = importlib.util.spec_from_file_location("fresh", image_reading.__file__)
+    fresh = importlib.util.module_from_spec(spec)
+    monkeypatch.setattr(fresh, "__package__", "mmssprl.datasets")
+    spec.loader.exec_module(fresh)
+    assert fresh.can_read(".heic")
+
+
+def test_what_is_skipped_is_counted_by_kind(tmp_path):
+    root = tmp_path / "photos"
+    for name in ("a.png", "b.TIF", "c/d.gif"):
+        save(root / name)
+    for name in ("1.HEIC", "c/2.heic", "notes.txt", "README", ".hidden.xyz", "c/archive.tar.gz"):
+        (root / name).write_bytes(b"x")
+    wanted = Counter({".heic": 2, ".txt": 1, ".gz": 1, "without suffix": 1})
+    from_folder, from_tar = build(root), build(make_tar(tmp_path / "photos.tar", root))
+    assert (len(from_folder), from_folder.skipped) == (3, wanted)
+    assert (len(from_tar), from_tar.skipped) == (3, wanted)
+    assert build(tmp_path / "photos.tar").skipped == wanted  # headers are not read again
+    shards = tmp_path / "shards"
+    make_tar(shards / "1.tar", root)
+    (shards / "1.idx").write_bytes(b"x")
+    assert build(shards).skipped == wanted + Counter({".idx": 1})

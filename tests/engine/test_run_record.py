@@ -1,0 +1,112 @@
+"""`run.json` of a work dir, and what is told when the images have changed."""
+
+import json
+import logging
+
+import pytest
+from image_folders import build, folder, make_tar, save
+from mmengine.config import Config
+
+from mmssprl.engine import run_record
+from mmssprl.engine.run_record import record_run
+
+
+@pytest.fixture
+def told(monkeypatch):
+    lines = []
+
+    def log(message, logger, level):
+        assert (logger, level) == ("current", logging.WARNING)
+        lines.append(message)
+
+    monkeypatch.setattr(run_record, "print_log", log)
+    return lines
+
+
+def config(work_dir, **values):
+    return Config({"work_dir": str(work_dir), "resume": False, "betas": (0.9, 0.99), **values})
+
+
+def read(work_dir):
+    assert [path.name for path in work_dir.iterdir()] == ["run.json"]  # no unfinished file beside
+    return json.loads((work_dir / "run.json").read_text())
+
+
+def test_resumed_runs_are_added(tmp_path, told, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setenv("SECRET_TOKEN", "hush")
+    monkeypatch.setattr("sys.argv", ["train.py", "a b.py"])
+    images = build(folder(tmp_path / "images", 4))
+    work_dir = tmp_path / "run"
+    work_dir.mkdir()
+    record_run(config(work_dir), images, None)
+    first = read(work_dir)
+    assert first["config"] == {"work_dir": str(work_dir), "resume": False, "betas": [0.9, 0.99]}
+    (start,) = first["starts"]
+    assert start["command"] == "train.py 'a b.py'"
+    assert start["resumed_from"] is None
+    assert start["images"]["num_images"] == 4
+    assert {"mmssprl", "torch", "numpy"} <= start["environment"]["packages"].keys()
+    assert start["environment"]["variables"]["OMP_NUM_THREADS"] == "3"
+    assert start["environment"]["device"] == "cpu"
+    assert start["environment"]["threads"] > 0
+    assert start["commit"]
+    assert "hush" not in json.dumps(first)
+    record_run(config(work_dir, resume=True), images, "epoch_2.pth")
+    second = read(work_dir)
+    assert second["config"] == first["config"]
+    assert second["starts"][0] == start
+    assert second["starts"][1]["resumed_from"] == "epoch_2.pth"
+    assert second["starts"][1]["config"]["resume"] is True  # what differs from the first config
+    record_run(config(work_dir), images, None)  # anew, in the same folder
+    assert len(read(work_dir)["starts"]) == 1
+    assert told == []
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
+def test_a_damaged_record_is_begun_anew(text, tmp_path, told):
+    (tmp_path / "run.json").write_text(text)
+    record_run(config(tmp_path, resume=True), object(), None)
+    (start,) = read(tmp_path)["starts"]
+    assert start["images"] is None  # a data set of another kind
+
+
+def test_changed_images_are_told_in_one_line(tmp_path, told):
+    root, work_dir = folder(tmp_path / "images", 4), tmp_path / "run"
+    work_dir.mkdir()
+    record_run(config(work_dir), build(root), None)
+    record_run(config(work_dir, resume=True), build(root), None)
+    assert told == []
+    save(root / "02.png", 9, (48, 48))
+    record_run(config(work_dir, resume=True), build(root), None)
+    save(root / "new.png")
+    record_run(config(work_dir, resume=True), build(root), None)
+    begun = "the images are not those that this run began with: "
+    assert told == [
+        f"{begun}some files have another name or size.",
+        f"{begun}there were 4, and now there are 5.",
+    ]
+
+
+class TestFingerprint:
+    def test_it_is_that_of_the_files_wherever_they_are(self, tmp_path):
+        one, other = folder(tmp_path / "a", 3), folder(tmp_path / "b" / "c", 3)
+        assert build(one).fingerprint() == build(other).fingerprint()
+        (other / "00.png").rename(other / "0.png")
+        renamed = build(other).fingerprint()
+        assert renamed["names"] != build(one).fingerprint()["names"]
+        assert renamed["sizes"] == build(one).fingerprint()["sizes"]
+
+    def test_of_a_tar_file(self, tmp_path):
+        root = folder(tmp_path / "images", 3)
+        packed = build(make_tar(tmp_path / "images.tar", root, inside=True)).fingerprint()
+        assert packed == build(root).fingerprint()
+
+    def test_a_file_that_is_gone_and_a_sample(self, tmp_path, monkeypatch):
+        images = build(folder(tmp_path / "images", 5))
+        whole = images.fingerprint()
+        (tmp_path / "images" / "01.png").unlink()
+        assert images.fingerprint()["sizes"] != whole["sizes"]
+        monkeypatch.setattr("mmssprl.datasets.unlabeled_images._MOST_SIZED", 3)
+        sampled = images.fingerprint()  # of 00, 02 and 04
+        assert (sampled["num_images"], sampled["num_sized"]) == (5, 3)

@@ -1,0 +1,91 @@
+"""Networks of timm as backbones: timm's names, features and BatchNorms."""
+
+import copy
+
+import pytest
+import timm
+import torch
+from mmengine.runner.checkpoint import get_state_dict, load_state_dict
+from torch import nn
+
+from mmssprl.errors import UserRuntimeError, UserValueError
+from mmssprl.models import TimmBackbone, timm_backbone
+from mmssprl.models.grouped_batch_norm import group_batch_norms
+from mmssprl.registry import MODELS
+
+IMAGES = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """A network with activations inside of its BatchNorms, and timm's own with its weights."""
+    backbone = MODELS.build({"type": "TimmBackbone", "model_name": "test_efficientnet"}).eval()
+    own = timm.create_model("test_efficientnet", num_classes=0).eval()
+    own.load_state_dict(backbone.state_dict())
+    return backbone, own
+
+
+@torch.no_grad()
+def test_names_and_features_are_timms(pair):
+    backbone, own = pair
+    assert list(backbone.state_dict()) == list(own.state_dict())
+    assert backbone.img_size == (160, 160)
+    (pooled,) = backbone(IMAGES)
+    assert torch.equal(pooled, own(IMAGES))
+    maps = TimmBackbone("test_efficientnet", out_type="featmap").eval()
+    maps.load_state_dict(own.state_dict())
+    assert torch.equal(maps(IMAGES)[0], own.forward_features(IMAGES))
+
+
+def test_mmengines_checkpoints_have_timms_names(pair):
+    """mmengine walks through the modules itself, in saving and in loading."""
+    backbone, own = pair
+    model = nn.ModuleDict({"backbone": copy.deepcopy(backbone)})
+    saved = {key: value.clone() for key, value in get_state_dict(model).items()}
+    assert list(saved) == [f"backbone.{key}" for key in own.state_dict()]
+    with torch.no_grad():
+        for value in model.parameters():
+            value.zero_()
+    load_state_dict(model, saved, strict=True)
+    for key, value in own.state_dict().items():
+        assert torch.equal(model.state_dict()[f"backbone.{key}"], value), key
+    with pytest.raises(RuntimeError, match="conv_stem.weight"):
+        load_state_dict(model, {k: v for k, v in saved.items() if "stem" not in k}, strict=True)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    "convert",
+    [nn.SyncBatchNorm.convert_sync_batchnorm, lambda network: group_batch_norms(network, 1)],
+    ids=["SyncBN", "groups"],
+)
+def test_replaced_batch_norms_keep_their_activations(pair, convert):
+    backbone, own = pair
+    converted = convert(copy.deepcopy(backbone)).eval()
+    assert not any(type(module) is nn.BatchNorm2d for module in converted.modules())
+    assert list(converted.state_dict()) == list(own.state_dict())
+    if not any(isinstance(module, nn.SyncBatchNorm) for module in converted.modules()):
+        assert torch.equal(converted(IMAGES)[0], own(IMAGES))  # SyncBN has no CPU kernel
+    activations = [type(module) for module in own.modules() if isinstance(module, nn.SiLU)]
+    assert [type(module) for module in converted.modules() if isinstance(module, nn.SiLU)] == (
+        activations
+    )
+
+
+def test_weights_follow_the_seed():
+    def draw(seed):
+        torch.manual_seed(seed)
+        return TimmBackbone("test_resnet").state_dict()["conv1.0.weight"]
+
+    assert torch.equal(draw(1), draw(1))
+    assert not torch.equal(draw(1), draw(2))
+
+
+def test_refusals(monkeypatch):
+    with pytest.raises(UserValueError, match="no network 'test_resnett'; did you mean test_resnet"):
+        TimmBackbone("test_resnett")
+    with pytest.raises(UserValueError, match=r"one of \('pooled', 'featmap'\), but got 'map'"):
+        TimmBackbone("test_resnet", out_type="map")
+    monkeypatch.setattr(timm_backbone, "is_importable", lambda _: False)
+    with pytest.raises(UserRuntimeError, match="timm/test_resnet needs timm, .*; pip install timm"):
+        TimmBackbone("test_resnet")

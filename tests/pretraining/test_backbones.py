@@ -1,0 +1,128 @@
+"""Each backbone of `pretrain`: its features, a training step with it, and a file of its weights."""
+
+import pytest
+import timm
+import torch
+import torchvision
+from mmengine.optim import OptimWrapper
+from recipes import CPU, choose
+from torch.optim import SGD
+
+from mmssprl.datasets import UnlabeledImages
+from mmssprl.errors import UserValueError
+from mmssprl.functional.pooling import pool
+from mmssprl.pretraining.backbones import BACKBONES, find_backbone
+from mmssprl.pretraining.config import make_config
+from mmssprl.registry import MODELS
+from mmssprl.weights import export_weights
+
+PX = 32
+TIMM = ["timm/test_resnet", "timm/test_vit"]
+LARGE_IN_TIMM = [
+    "timm/convnext_atto",
+    "timm/mobilenetv3_small_100",
+    "timm/swin_tiny_patch4_window7_224",
+]
+CHEAP = ["resnet18", *TIMM]
+SLOW = [
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in (*BACKBONES, *LARGE_IN_TIMM)
+    if name not in CHEAP
+]
+
+
+@pytest.mark.parametrize("name", [*CHEAP, *SLOW])
+def test_trains_and_is_exported_in_its_own_format(name, tmp_path):
+    recipe = choose(**CPU, backbone=name, image_px=PX, epochs=2, batch_size=2)
+    images = UnlabeledImages.__new__(UnlabeledImages)  # nothing is read
+    images.data_root, images.max_bad_share = str(tmp_path), 0.01
+    cfg = make_config(recipe, images)
+    (tmp_path / "run.py").write_text(cfg.pretty_text)
+    model = MODELS.build(cfg.model)
+    model.on_training_length(2)
+    model.on_epoch_length(1)
+    model.train()
+    before = {key: value.clone() for key, value in model.backbone.named_parameters()}
+    generator = torch.Generator().manual_seed(0)
+    views = [
+        torch.randint(256, (2, group.num_crops, 3, PX, PX), generator=generator, dtype=torch.uint8)
+        for group in model.layout.groups
+    ]
+    wrapper = OptimWrapper(SGD(model.parameters(), lr=0.01))
+    log = model.train_step({"inputs": views}, wrapper)
+    assert all(torch.isfinite(value) for value in log.values())
+    moved = [
+        key for key, value in model.backbone.named_parameters() if (value != before[key]).any()
+    ]
+    assert moved[0] == next(iter(before))  # the gradient reaches the first layer
+    weights = tmp_path / "run_backbone.pth"
+    state = {key: value.contiguous() for key, value in model.backbone.state_dict().items()}
+    torch.save(state, weights)
+    check_own_format(name, weights, state, tmp_path)
+
+
+def check_own_format(name, weights, state, folder):
+    if name.startswith("timm/"):
+        out = folder / "own.safetensors"
+        report = export_weights(str(weights), "timm", out)
+        own = timm.create_model(name.removeprefix("timm/"), num_classes=0, checkpoint_path=out)
+    elif name.startswith("resnet"):
+        out = folder / "own.pth"
+        report = export_weights(str(weights), "torchvision", out)
+        own = getattr(torchvision.models, name)()
+        left = own.load_state_dict(torch.load(out), strict=False)
+        assert (left.missing_keys, left.unexpected_keys) == (["fc.weight", "fc.bias"], [])
+    else:
+        out = folder / "own.pth"
+        report = export_weights(str(weights), "backbone", out)
+        own = MODELS.build(dict(BACKBONES[name].cfg))
+        own.load_state_dict(torch.load(out))
+    assert report.matched == len(state)
+    assert report.pooled_difference <= report.tolerance
+    assert all(torch.equal(own.state_dict()[key], value) for key, value in state.items())
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", BACKBONES)
+def test_channels_and_map(name):
+    known = BACKBONES[name]
+    backbone = MODELS.build(dict(known.cfg))
+    backbone.eval()
+    for px in (64, 48):
+        last = backbone(torch.zeros(1, 3, px, px))[-1]
+        assert pool(last).shape == (1, known.channels)
+        assert (last.dim() == 4) == known.gives_map
+    norms = {type(module).__name__ for module in backbone.modules()}
+    assert ("BatchNorm2d" in norms) == known.has_batch_norm
+
+
+def test_networks_of_timm_are_described_by_what_they_give():
+    assert find_backbone("timm/test_efficientnet", {64, 48}).cfg["out_type"] == "featmap"
+    vit = find_backbone("timm/vit_tiny_patch16_224", {64, 40})
+    # Its patches of 16 px do not divide 40 px.
+    assert vit.cfg["options"] == {"dynamic_img_size": True, "dynamic_img_pad": True}
+    assert (vit.channels, vit.gives_map, vit.has_batch_norm) == (192, False, False)
+    assert vit.file_name == "timm-vit_tiny_patch16_224"
+    norm = find_backbone("timm/test_convnext", {64})  # normalises what it has pooled
+    assert (norm.cfg["out_type"], norm.gives_map) == ("pooled", False)
+
+
+def test_a_network_of_one_size_is_refused():
+    with pytest.raises(
+        UserValueError, match="views of 64 px, 48 px into one vector or map each, b"
+    ):
+        find_backbone("timm/mixer_s32_224", {48, 64})
+    with pytest.raises(
+        UserValueError, match="densecl needs a .* but timm/test_vit gives one pooled"
+    ):
+        choose("densecl", **CPU, backbone="timm/test_vit")
+
+
+def test_other_networks_than_resnets_use_adamw():
+    for name in ("timm/test_resnet", "convnext-tiny"):
+        recipe = choose(backbone=name)
+        assert recipe.optimizer["type"] == "AdamW"
+        assert recipe.rows["optimizer"].reason.startswith("other networks than the published ResN")
+    groups = choose("mocov2", **CPU, backbone="timm/test_resnet").values["model.bn_groups"]
+    assert groups > 1
+    assert choose("mocov2", **CPU, backbone="timm/test_vit").values["model.bn_groups"] == 1
