@@ -9,11 +9,12 @@ from typing import Any
 from mmengine.config import Config
 
 from ..datasets import UnlabeledImages
+from ..durations import format_hours
 from ..errors import UserError, UserValueError
 from . import pace
 from .budget import parse_duration, what_helps
 from .config import make_config, make_recipe
-from .forecast import Forecast, format_hours
+from .forecast import Forecast
 from .methods import DEFAULT
 from .recipe import Recipe, describe
 from .usable_images import UsableImages, find_usable_images

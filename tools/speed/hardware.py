@@ -67,9 +67,8 @@ def lines(backbones: Sequence[str]) -> Iterator[list[str]]:
 
 def _config_of(backbone: str, num_crops: int) -> Config:
     cfg = shipped_config(num_crops)
-    settings, channels = BACKBONES[backbone]
-    cfg.model.backbone = settings
-    cfg.model.neck.in_channels = channels
+    cfg.model.backbone = dict(BACKBONES[backbone].cfg)
+    cfg.model.neck.in_channels = BACKBONES[backbone].channels
     return cfg
 
 
