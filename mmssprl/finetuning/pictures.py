@@ -41,6 +41,18 @@ def caption(picture: Image.Image, lines: Sequence[str]) -> Image.Image:
     return canvas
 
 
+def legend(
+    picture: Image.Image, entries: Sequence[tuple[str, tuple[int, int, int]]]
+) -> Image.Image:
+    """Return the picture with a line per name below it, each behind its colour."""
+    canvas = caption(picture, [f"     {name}" for name, _ in entries])
+    draw = ImageDraw.Draw(canvas)
+    for row, (_, colour) in enumerate(entries):
+        top = picture.height + _LINE_PX * row + 3
+        draw.rectangle((2, top, 16, top + 13), colour)
+    return canvas
+
+
 def font() -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     """Return the font of all texts."""
     return ImageFont.load_default(_TEXT_PX)

@@ -11,8 +11,10 @@ from mmengine.device import get_device
 from mmengine.registry import DefaultScope
 from torch.utils.data import DataLoader, Dataset
 
+from ..console import import_quietly
 from ..datasets import ImageReadError, read_image
-from ..errors import UserValueError
+from ..engine.checks import missing_package
+from ..errors import UserRuntimeError, UserValueError
 from ..weights import read_checkpoint
 from ..weights.backbone import build_model, quiet
 from ..weights.checkpoint_file import list_faults
@@ -30,16 +32,24 @@ class Predictor:
 
     Raises:
         FileNotFoundError: There is no such checkpoint.
+        RuntimeError: The package of the model is not installed.
         ValueError: A config of something else, or a checkpoint of another model.
     """
 
     def __init__(self, cfg: Config, checkpoint: str | Path) -> None:
         self.task = task_of(cfg)
         self.scope = cfg.default_scope
+        missing = missing_package(self.scope)
+        if missing:
+            raise UserRuntimeError(
+                f"{cfg.filename} needs {missing}, but it is not installed; "
+                "pip install -r requirements/transfer.txt."
+            )
+        import_quietly(f"{'mmpretrain' if self.scope == 'mmssprl' else self.scope}.datasets")
         self.device = get_device()
         self.num_workers = cfg.test_dataloader.num_workers
         with quiet(), DefaultScope.overwrite_default_scope(self.scope):
-            self.model = build_model(cfg.model.to_dict(), scope=self.scope)
+            self.model = build_model(cfg.model, scope=self.scope)
             self.pipeline = Compose(
                 [
                     step

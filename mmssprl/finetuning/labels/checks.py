@@ -80,6 +80,10 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
         found.append(
             f"{bare} of {len(data.train)} images of train have no annotation: they {meant}."
         )
+    objects = [thing for image in (*data.train, *data.val) for thing in image.objects]
+    if task == "detect" and any(t.segmentation for t in objects) and not data.has_masks:
+        lacking = sum(not (thing.segmentation or thing.is_crowd) for thing in objects)
+        found.append(f"{lacking} of {len(objects)} objects have no mask: only boxes are trained.")
     if len(data.val) < FEW_VAL:
         found.append(f"val has {len(data.val)} image(s): its scores are mostly chance.")
     return found
@@ -101,4 +105,11 @@ def _with_size(image: LabelledImage) -> LabelledImage:
             f"{image.path}: must be an image, but it cannot be read ({error}); replace it, or "
             "remove it and its labels."
         ) from error
+    if image.mask is not None:
+        with Image.open(image.mask) as file:
+            if file.size != size:
+                raise UserValueError(
+                    f"{image.mask}: a label image must have its image's size, but they are "
+                    f"{file.size} and {size} (width, height); write it again at full size."
+                )
     return replace(image, size=size)

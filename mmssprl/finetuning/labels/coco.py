@@ -12,6 +12,8 @@ from .splits import Splits, split_of
 TITLE = "COCO"
 _LISTS = ("images", "annotations", "categories")
 _MOST_NAMED = 3
+_LEAST_COORDINATES = 6
+"""Of a polygon: three corners."""
 
 
 def is_there(files: Files) -> bool:
@@ -136,4 +138,7 @@ def _read_object(annotation: dict[str, Any], label: int, image: dict[str, Any]) 
         if min(width, height) < 1 or inside_x <= 0 or inside_y <= 0:
             return None
         box = (x, y, width, height)
-    return Object(label, box, annotation.get("segmentation"), bool(annotation.get("iscrowd", 0)))
+    segmentation = annotation.get("segmentation")
+    if isinstance(segmentation, list):
+        segmentation = [polygon for polygon in segmentation if len(polygon) >= _LEAST_COORDINATES]
+    return Object(label, box, segmentation or None, bool(annotation.get("iscrowd", 0)))

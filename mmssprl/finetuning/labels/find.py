@@ -4,7 +4,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ...errors import UserFileNotFoundError, UserValueError
-from . import coco, folders, voc
+from . import coco, folders, masks, voc
 from .checks import check_labels
 from .files import Files
 from .labelled_images import LabelledData
@@ -14,10 +14,13 @@ DEFAULT_VAL_SHARE = 0.2
 _LAYOUTS: dict[str, tuple[ModuleType, ...]] = {
     "classify": (coco, voc),
     "detect": (coco, voc),
+    "segment": (masks,),
 }
 _EXPECTED = {
     "classify": "a COCO .json, PASCAL VOC .xml files, or a folder of images per class",
     "detect": "a COCO .json or PASCAL VOC .xml files with boxes",
+    "segment": "label images (PNGs of class indices) in a folder named masks, labels, annotations "
+    "or SegmentationClass",
 }
 
 

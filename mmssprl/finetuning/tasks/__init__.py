@@ -1,9 +1,11 @@
 """The tasks: what each puts into a config, how it is scored, drawn and written."""
 
 from .classify import Classify
+from .detect import Detect
+from .segment import Segment
 from .task import Scores, Task
 
-_TASKS: dict[str, type[Task]] = {"classify": Classify}
+_TASKS: dict[str, type[Task]] = {"classify": Classify, "detect": Detect, "segment": Segment}
 
 
 def task_class(name: str) -> type[Task]:
