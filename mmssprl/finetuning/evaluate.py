@@ -130,6 +130,8 @@ def _as_json(data: LabelledData, scores: Scores) -> dict[str, object]:
 def _drawn(data: LabelledData) -> list[int]:
     """Return some validation images, labelled ones first, the same ones every time."""
     order = np.random.default_rng(0).permutation(len(data.val)).tolist()
-    labelled = [i for i in order if data.val[i].labels]
-    bare = [i for i in order if not data.val[i].labels]
-    return [*labelled, *bare][:SHEET_IMAGES]
+    # Label images show a background everywhere.
+    least = 2 if data.val[0].mask else 1
+    rich = [i for i in order if len(data.val[i].labels) >= least]
+    bare = [i for i in order if len(data.val[i].labels) < least]
+    return [*rich, *bare][:SHEET_IMAGES]

@@ -41,9 +41,9 @@ def read_class_folders(files: Files, below: str = "") -> dict[str, list[str]]:
 
 
 def is_there(files: Files) -> bool:
-    """Whether there are two folders with images."""
+    """Whether there are two classes of folders with images."""
     below = _split_folders(files) or {"": None}
-    return any(len(read_class_folders(files, folder)) > 1 for folder in below)
+    return len({title for folder in below for title in read_class_folders(files, folder)}) > 1
 
 
 def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:

@@ -143,7 +143,8 @@ def _read_object(item: ET.Element, name: str) -> tuple[str, Object] | None:
         raise UserValueError(f"{name}: each object must have a name, but one has none; repair it.")
     if right <= left or bottom <= top:
         return None
-    # VOC counts pixels from 1.
-    box = (max(0.0, left - 1), max(0.0, top - 1), right - left, bottom - top)
+    # VOC counts pixels from 1, and both corners are inside.
+    left, top = max(0.0, left - 1), max(0.0, top - 1)
+    box = (left, top, right - left, bottom - top)
     is_crowd = (item.findtext("difficult") or "0").strip() == "1"
     return title, Object(0, box, is_crowd=is_crowd)

@@ -22,6 +22,7 @@ from pycocotools.cocoeval import COCOeval
 from ...outputs import write_whole
 from ..drawing import draw_boxes, overlay
 from ..labels import LabelledData, LabelledImage
+from ..pictures import caption
 from .task import Scores, Task
 
 _MOST_PER_IMAGE = 100
@@ -163,6 +164,8 @@ class Detect(Task):
         """Draw the objects that are found with some confidence."""
         sure = np.flatnonzero(prediction.scores >= _SURE)
         labels = prediction.labels[sure].tolist()
+        if not labels:
+            return caption(picture, [f"(no object scores {100 * _SURE:.0f} % or more)"])
         if prediction.masks is not None:
             bits = [run_lengths.decode(prediction.masks[i]) for i in sure]
             picture = overlay(picture, zip(bits, labels, strict=True))
