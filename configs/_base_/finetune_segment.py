@@ -5,6 +5,8 @@ The command puts in classes, files, sizes and schedule.
 
 _base_ = ["./fcn_d8.py", "./dense_runtime.py", "./finetune_schedule_adamw.py"]
 
+known = dict(loss_decode=dict(avg_non_ignore=True))  # pixels of 255 do not count
+model = dict(decode_head=known, auxiliary_head=known)
 crop_size = (512, 512)
 scale_px = (2048, 512)  # (long, short) side at most, before the random factor
 train_pipeline = [

@@ -26,7 +26,7 @@ _KNOBS = (
     *("base_lr", "random_lr", "frozen_lr", "warmup_share", "most_warmup_iters"),
     *("image_px", "resize_px", "train_pipeline", "test_pipeline", "loader", "norm_cfg"),
     *("num_classes", "fpn_channels", "roi_strides", "rpn_strides", "scale_px", "channels"),
-    *("num_convs", "finest_scale_px", "extractor", "prefixes", "crop_px", "crop_size"),
+    *("num_convs", "finest_scale_px", "extractor", "prefixes", "known", "crop_px", "crop_size"),
 )
 """Names at the top of the base configs that only help to write them."""
 

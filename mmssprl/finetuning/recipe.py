@@ -14,6 +14,8 @@ from ..weights import RANDOM
 LEAST_STEPS_PER_EPOCH = 8
 """The batch is chosen so small that little data, too, gives this many updates an epoch."""
 LEAST_BATCH = 2
+LEAST_CHOSEN_BATCH = 4
+"""BatchNorm's statistics of fewer images mislead small networks."""
 LEAST_WARMUP = 2
 """Steps: mmengine's LinearLR ends below the full rate after one."""
 VALIDATIONS = 5
@@ -178,9 +180,12 @@ def _choose_batch(
     num_images: int, num_devices: int, most: int, device: str, asked: int | None
 ) -> tuple[int, str]:
     if asked is None:
-        fitting = max(LEAST_BATCH, num_images // (LEAST_STEPS_PER_EPOCH * num_devices))
+        each = max(1, num_images // num_devices)
+        fitting = max(min(LEAST_CHOSEN_BATCH, each), each // LEAST_STEPS_PER_EPOCH)
         batch = min(most, 2 ** int(math.log2(fitting)))
-        reason = f"at most {most} per {device}, and at least {LEAST_STEPS_PER_EPOCH} steps an epoch"
+        reason = (
+            f"at most {most} per {device}, about {LEAST_STEPS_PER_EPOCH} steps an epoch or more"
+        )
     else:
         batch, reason = asked, "as asked"
     largest = num_images // num_devices

@@ -20,8 +20,13 @@ def test_few_images_on_a_cpu():
     assert chosen.warmup_iters == 60
     text = chosen.describe()
     assert "8 images x 1 device(s)" in text
-    assert "at least 8 steps an epoch" in text
+    assert "about 8 steps an epoch or more" in text
     assert "20,000 images seen, from 10 to 100 epochs" in text
+
+
+def test_very_few_images():
+    assert recipe(num_images=20).batch_size == 4
+    assert recipe(num_images=3).batch_size == 2
 
 
 def test_many_images_on_gpus():
