@@ -9,8 +9,9 @@ import torch
 from mmengine.config import Config
 
 from ..engine.adapted_backbone import adapt_backbone, fit_backbone
+from ..engine.checks import missing_package
 from ..engine.initial_weights import apply_weights
-from ..errors import UserValueError
+from ..errors import UserRuntimeError, UserValueError
 from ..pretraining.backbones import BACKBONES
 from ..shipped import shipped
 from ..weights import RANDOM, SUPERVISED
@@ -55,6 +56,7 @@ def make_config(
 
     Raises:
         FileNotFoundError: There are no such weights.
+        RuntimeError: The package of the task's models is not installed.
         ValueError: Weights that fit no backbone, a backbone that the task cannot take, or a
             number out of range.
     """
@@ -62,6 +64,7 @@ def make_config(
         raise UserValueError(f"--seed must be from 0 to {2**32 - 1}, but got {seed}.")
     num_gpus = torch.cuda.device_count()
     kind = task_class(task_name)
+    require_package(kind.scope, f"--task {task_name}")
     cfg = Config.fromfile(shipped(kind.base_config(on_gpu=num_gpus > 0)))
     recipe = choose_recipe(
         task_name,
@@ -90,6 +93,21 @@ def make_config(
     with quiet():
         apply_weights(cfg.copy(), None, adapt=False)  # refuses what the training would refuse
     return cfg, recipe
+
+
+def read_run_config(path: Path) -> Config:
+    """Read the config of a run, without what only a training imports."""
+    return Config.fromfile(path, import_custom_modules=False)
+
+
+def require_package(scope: str, who: str) -> None:
+    """Raise RuntimeError if the package with the models of a registry scope is not installed."""
+    missing = missing_package(scope)
+    if missing:
+        raise UserRuntimeError(
+            f"{who} needs {missing}, but it is not installed; "
+            "pip install -r requirements/transfer.txt."
+        )
 
 
 def task_of(cfg: Config) -> Task:

@@ -13,12 +13,11 @@ from torch.utils.data import DataLoader, Dataset
 
 from ..console import import_quietly
 from ..datasets import ImageReadError, read_image
-from ..engine.checks import missing_package
-from ..errors import UserRuntimeError, UserValueError
+from ..errors import UserValueError
 from ..weights import read_checkpoint
 from ..weights.backbone import build_model, quiet
 from ..weights.checkpoint_file import list_faults
-from .config import task_of
+from .config import require_package, task_of
 
 _READS_FILES = ("LoadImageFromFile", "LoadAnnotations")
 
@@ -39,12 +38,7 @@ class Predictor:
     def __init__(self, cfg: Config, checkpoint: str | Path) -> None:
         self.task = task_of(cfg)
         self.scope = cfg.default_scope
-        missing = missing_package(self.scope)
-        if missing:
-            raise UserRuntimeError(
-                f"{cfg.filename} needs {missing}, but it is not installed; "
-                "pip install -r requirements/transfer.txt."
-            )
+        require_package(self.scope, str(cfg.filename))
         import_quietly(f"{'mmpretrain' if self.scope == 'mmssprl' else self.scope}.datasets")
         self.device = get_device()
         self.num_workers = cfg.test_dataloader.num_workers

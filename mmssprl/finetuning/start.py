@@ -11,7 +11,7 @@ from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import write_whole
 from ..pretraining.forecast import may_start
 from ..pretraining.start import refuse_used, train
-from .config import make_config, set_label_files
+from .config import make_config, read_run_config, set_label_files
 from .evaluate import Outcome, evaluate
 from .label_files import write_labels
 from .labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
@@ -104,7 +104,7 @@ def _config_of_run(work_dir: Path, root: str, task: str) -> Path:
             f"--resume needs the config of the run, but there is no {config}; give the run's "
             "--work-dir and --task, or leave --resume out to start."
         )
-    own = Config.fromfile(config).finetuning.data_root
+    own = read_run_config(config).finetuning.data_root
     if Path(own) != Path(root).resolve():
         raise UserValueError(
             f"--resume goes on with the run's own data, {own}, but DATA is {root}; give that "

@@ -1,7 +1,8 @@
 """COCO's annotation files, wherever they and their images lie below a folder."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
+from functools import lru_cache
 from typing import Any
 
 from ...errors import UserFileNotFoundError, UserValueError
@@ -48,6 +49,14 @@ def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:
                 f"all splits must have the same categories, but {first} and {path} differ in "
                 f"{sorted(set(own) ^ set(names[first]))[:_MOST_NAMED]}; make the files agree."
             )
+    doubled = [
+        name for name, count in Counter(name for _, name in names[first]).items() if count > 1
+    ]
+    if doubled:
+        raise UserValueError(
+            f"{first}: each category must have a name of its own, but several are called "
+            f"{doubled[0]!r}; rename them, or join them."
+        )
     index_of = {number: index for index, (number, _) in enumerate(names[first])}
     splits = {
         split_of(path): _read_images(files, path, content, index_of, warnings)
@@ -56,6 +65,7 @@ def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:
     return [name for _, name in names[first]], splits
 
 
+@lru_cache(maxsize=1)
 def _find(files: Files) -> dict[str, dict[str, Any]]:
     """Return the content of each COCO file by name."""
     found: dict[str, dict[str, Any]] = {}

@@ -2,9 +2,11 @@
 
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from ...errors import UserFileNotFoundError, UserValueError
+from ...progress import watch
 from .files import Files
 from .labelled_images import LabelledImage, Object
 from .splits import TRAIN, VAL, Splits, split_of
@@ -33,8 +35,7 @@ def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:
     found: dict[str, tuple[str, list[tuple[str, Object]]]] = {}
     missing = []
     num_odd = 0
-    for name in _annotations(files):
-        root = _parse(files, name)
+    for name, root in _annotations(files).items():
         told = (root.findtext("filename") or "").strip()
         # LabelImg keeps what an image was once called; then the file's own name counts.
         if Path(told).stem != Path(name).stem:
@@ -115,8 +116,11 @@ def _split(files: Files, images: dict[str, LabelledImage]) -> Splits:
     return splits
 
 
-def _annotations(files: Files) -> list[str]:
-    return [name for name in files.ending(".xml") if _parse(files, name).tag == "annotation"]
+@lru_cache(maxsize=1)
+def _annotations(files: Files) -> dict[str, ET.Element]:
+    names = files.ending(".xml")
+    found = {name: _parse(files, name) for name in watch(names, "reading annotations")}
+    return {name: root for name, root in found.items() if root.tag == "annotation"}
 
 
 def _parse(files: Files, name: str) -> ET.Element:

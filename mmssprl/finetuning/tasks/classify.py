@@ -33,6 +33,7 @@ class Classify(Task):
     """
 
     name = "classify"
+    scope = "mmssprl"
     batch_size = 32
 
     def __init__(self, classes: Sequence[str], *, single_label: bool) -> None:

@@ -60,6 +60,7 @@ class Detect(Task):
     """
 
     name = "detect"
+    scope = "mmdet"
     batch_size = 4
 
     def __init__(self, classes: Sequence[str], *, masks: bool) -> None:

@@ -29,6 +29,7 @@ class Segment(Task):
     """A label image (H, W) uint8 of each image, kept as the bytes of a PNG with VOC's palette."""
 
     name = "segment"
+    scope = "mmseg"
     batch_size = 1  # mmseg's preprocessor takes images of one size only
 
     @staticmethod

@@ -38,6 +38,8 @@ class Task(ABC):
     """
 
     name: ClassVar[str]
+    scope: ClassVar[str]
+    """Registry scope of its models: 'mmssprl' (mmpretrain's), 'mmdet' or 'mmseg'."""
     batch_size: ClassVar[int]
     """Images that are predicted at once."""
 
