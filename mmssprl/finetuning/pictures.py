@@ -18,7 +18,7 @@ _WHITE, _BLACK = (255, 255, 255), (0, 0, 0)
 
 
 def open_picture(path: str | Path, px: int = PICTURE_PX) -> Image.Image:
-    """Return an image in RGB, as it is shown, no larger than ``px``.
+    """Return an image in RGB, as it is shown, its longest side ``px``, or half of it if small.
 
     Raises:
         ImageReadError: It cannot be read.
@@ -26,7 +26,7 @@ def open_picture(path: str | Path, px: int = PICTURE_PX) -> Image.Image:
     picture = Image.fromarray(read_image(path).permute(1, 2, 0).contiguous().numpy())  # (H, W, 3)
     scale = px / max(picture.size)
     if scale >= 1:
-        return picture
+        scale = max(1.0, scale / 2)
     width, height = (max(1, round(side * scale)) for side in picture.size)
     return picture.resize((width, height), Image.Resampling.BILINEAR)
 

@@ -110,6 +110,7 @@ class TestMasks:
     def test_without_names_classes_are_numbers(self, tmp_path):
         data = find_labels(write_masks(tmp_path, classes=None), "segment")
         assert data.classes == ["class 0", "class 1", "class 2"]
+        assert "have no names: list them in DATA/classes.txt" in data.warnings[0]
 
     def test_vocs_folders_with_its_palette_and_names(self, tmp_path):
         write_voc(tmp_path)
@@ -122,6 +123,10 @@ class TestMasks:
             image.save(path)
         sets = tmp_path / "ImageSets"
         shutil.copytree(sets / "Main", sets / "Segmentation")
+        # "disc" is none of VOC's classes, so neither are those of the label images.
+        assert find_labels(tmp_path, "segment").classes == ["class 0", "class 1", "class 2"]
+        for path in (tmp_path / "Annotations").iterdir():
+            path.write_text(path.read_text().replace("disc", "cat").replace("square", "dog"))
         data = find_labels(tmp_path, "segment")
         assert len(data.classes) == 21
         assert data.classes[15] == "person"

@@ -11,7 +11,7 @@ from ...progress import watch
 from .files import MASK_FOLDERS, Files, is_label_image
 from .labelled_images import LabelledImage
 from .splits import Splits, split_of
-from .voc import image_sets
+from .voc import class_names, image_sets
 
 TITLE = "label images"
 IGNORED = 255
@@ -37,8 +37,9 @@ def is_there(files: Files) -> bool:
 def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:
     """Read the classes, and the images of all splits with the classes that each shows.
 
-    The classes are the lines of classes.txt (index 0 first), VOC's in its own folders, or
-    'class 0', 'class 1', ... as many as the label images have. Pixels of 255 count nowhere.
+    The classes are the lines of classes.txt (index 0 first), VOC's in its folders if no XML
+    file names others, or 'class 0', 'class 1', ... as many as the label images have. Pixels of 255
+    count nowhere.
 
     Raises:
         FileNotFoundError: Label images without their image.
@@ -68,7 +69,7 @@ def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:
             f"{sorted(used) or 'nothing'} and perhaps {IGNORED}, which counts nowhere; write 1 for "
             "the pixels of the first class beside the background."
         )
-    classes, source = _classes(files, max(used))
+    classes, source = _classes(files, max(used), warnings)
     for key, values in shown.items():
         beyond = [value for value in values if value >= len(classes)]
         if beyond:
@@ -149,7 +150,7 @@ def _values(files: Files, name: str) -> list[int]:
     return [value for value in np.unique(pixels).tolist() if value != IGNORED]
 
 
-def _classes(files: Files, largest: int) -> tuple[list[str], str]:
+def _classes(files: Files, largest: int, warnings: list[str]) -> tuple[list[str], str]:
     """Return the names of the classes, and where they come from."""
     for name in files.ending(".txt"):
         if Path(name).name.lower() in _CLASS_FILES:
@@ -157,6 +158,11 @@ def _classes(files: Files, largest: int) -> tuple[list[str], str]:
             lines = (files.root / name).read_text().splitlines()
             names = [line.split(":")[0].strip() for line in lines if not line.startswith("#")]
             return [title for title in names if title], name
-    if any("SegmentationClass" in Path(name).parts for name in files.names):
+    in_voc = any("SegmentationClass" in Path(name).parts for name in files.names)
+    if in_voc and largest < len(VOC_CLASSES) and class_names(files) <= set(VOC_CLASSES):
         return list(VOC_CLASSES), "PASCAL VOC"
+    warnings.append(
+        "the classes of the label images have no names: list them in DATA/classes.txt, one a line "
+        "from index 0 on."
+    )
     return [f"class {k}" for k in range(largest + 1)], "the label images"

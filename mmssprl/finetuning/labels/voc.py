@@ -70,6 +70,12 @@ def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:
     return classes, _split(files, images)
 
 
+def class_names(files: Files) -> set[str]:
+    """Return the names of all objects in the XML files."""
+    items = (item for root in _annotations(files).values() for item in root.iter("object"))
+    return {(item.findtext("name") or "").strip() for item in items}
+
+
 def image_sets(files: Files, folder: str) -> dict[str, list[str]]:
     """Return the names of train and val that the files of ImageSets/<folder> list, or nothing.
 
