@@ -146,6 +146,11 @@ def _set_backbone(cfg: Config, weights: str, name: str | None, *, on_gpu: bool) 
     if is_file and not Path(weights).is_file():
         fit_backbone(cfg, weights)  # says that there is no such file
     chosen = name or DEFAULT_BACKBONE[0 if on_gpu else 1]
+    if chosen not in BACKBONES:
+        raise UserValueError(
+            f"--backbone must be one of {', '.join(BACKBONES)}, but got {chosen!r}; leave it out "
+            "where a config lies beside the weights."
+        )
     with quiet():
         adapt_backbone(cfg, BACKBONES[chosen][0])
         if is_file:

@@ -8,6 +8,10 @@ from labelled_folders import write_class_folders, write_image, write_weights
 from PIL import Image
 
 from mmssprl.cli import main
+from mmssprl.pretraining.forecast import Forecast
+from mmssprl.pretraining.pace import Pace
+
+FORECAST = Forecast(Pace(0.1, 4, 4, 1e9, 10, 0, "cpu", 1, 0.0), 4, 6, {"interval": 1})
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +87,34 @@ def test_a_finished_run_is_scored_again(run, capsys):
     other = [*argv[:2], str(folder), *argv[3:5], "--work-dir", str(folder), "--resume"]
     assert main(other) == 2
     assert "goes on with the run's own data" in capsys.readouterr().err
+
+
+def test_a_stopped_run_goes_on(run, tmp_path, monkeypatch):
+    from mmengine.hooks import CheckpointHook
+
+    from mmssprl.finetuning import start
+
+    _, _, argv = run
+    save = CheckpointHook.after_train_epoch
+
+    def save_and_stop(hook, runner):
+        save(hook, runner)
+        if runner.epoch == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(start, "forecast_run", lambda cfg, recipe: FORECAST)
+    options = {"epochs": 4, "image_px": 32, "backbone": None}
+    given = argv[1], argv[2], "classify", tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(CheckpointHook, "after_train_epoch", save_and_stop)
+        with pytest.raises(KeyboardInterrupt):
+            start.finetune(*given, log=lambda text: None, **options)
+    assert {path.name for path in (tmp_path / "run").glob("*.pth")} == {"epoch_2.pth"}
+    outcome = start.finetune(*given, resume=True, log=lambda text: None)
+    assert outcome.checkpoint.name == "epoch_4.pth"
+    logs = sorted((tmp_path / "run").glob("*/*.log"))
+    assert "Epoch(train) [3]" in logs[-1].read_text()
+    assert "Epoch(train) [2]" not in logs[-1].read_text()
 
 
 @pytest.fixture
