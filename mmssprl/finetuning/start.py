@@ -27,7 +27,6 @@ def finetune(
     resume: bool = False,
     yes: bool = False,
     verbose: bool = False,
-    val_share: float | None = None,
     log: Callable[[str], object] = print,
     **options: Any,
 ) -> Outcome | None:
@@ -41,9 +40,8 @@ def finetune(
         resume: Go on with the run in the work dir, with its config and labels.
         yes: Start even if it takes more than 12 h on a CPU.
         verbose: Show the environment, the config and the hooks too.
-        val_share: Of ``find_labels``, as is ``options['seed']``.
         log: Receives what was found, what the run will be and what it will take.
-        options: Of ``make_config``, for a new run only.
+        options: For a new run only: those of ``make_config``, and ``val_share`` of ``find_labels``.
 
     Returns:
         The scores. None if a person at the terminal finds the run too long; then nothing was
@@ -57,8 +55,6 @@ def finetune(
             package that is missing; or processes that failed.
     """
     folder = Path(work_dir or f"work_dirs/{task}_{Path(root).resolve().name}")
-    if val_share is not None:
-        options["val_share"] = val_share
     if resume:
         config = _config_of_run(folder, root, task)
         if options:
@@ -68,24 +64,10 @@ def finetune(
             )
     else:
         refuse_used(folder)
-        options.pop("val_share", None)
-        data = find_labels(
-            root,
-            task,
-            val_share=DEFAULT_VAL_SHARE if val_share is None else val_share,
-            seed=options.get("seed", 0),
-        )
-        log(_describe(data, root))
-        cfg, recipe = make_config(weights, data, task, **options)
-        log(f"{task}, {_backbone(cfg)}, weights of {weights}\n{recipe.describe()}")
-        log("timing some steps ...")
-        with TemporaryDirectory() as labels:
-            write_labels(data, Path(labels))
-            set_label_files(cfg, Path(labels))
-            expected = forecast_run(cfg, recipe)
-        log(expected.line)
-        if not may_start(expected, yes=yes):
+        prepared = _prepare(weights, root, task, yes=yes, log=log, **options)
+        if prepared is None:
             return None
+        data, cfg = prepared
         write_labels(data, folder / "labels")
         set_label_files(cfg, folder / "labels")
         write_whole(folder / "classes.txt", "\n".join(data.classes) + "\n")
@@ -94,6 +76,31 @@ def finetune(
         log(f"config: {config}")
     train(config, folder, resume=resume, verbose=verbose)
     return evaluate(folder, config)
+
+
+def _prepare(
+    weights: str,
+    root: str,
+    task: str,
+    *,
+    yes: bool,
+    log: Callable[[str], object],
+    val_share: float = DEFAULT_VAL_SHARE,
+    seed: int = 0,
+    **options: Any,
+) -> tuple[LabelledData, Config] | None:
+    """Return the labels and the config of a new run; None if a person finds it too long."""
+    data = find_labels(root, task, val_share=val_share, seed=seed)
+    log(_describe(data, root))
+    cfg, recipe = make_config(weights, data, task, seed=seed, **options)
+    log(f"{task}, {_backbone(cfg)}, weights of {weights}\n{recipe.describe()}")
+    log("timing some steps ...")
+    with TemporaryDirectory() as labels:
+        write_labels(data, Path(labels))
+        set_label_files(cfg, Path(labels))
+        expected = forecast_run(cfg, recipe)
+    log(expected.line)
+    return (data, cfg) if may_start(expected, yes=yes) else None
 
 
 def _config_of_run(work_dir: Path, root: str, task: str) -> Path:

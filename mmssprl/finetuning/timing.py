@@ -45,10 +45,10 @@ def forecast_run(cfg: Config, recipe: Recipe) -> Forecast:
             try:
                 threads = torch.get_num_threads()
                 step_s, validation_s, values = pool.submit(_measure, str(path), threads).result()
-            except BrokenProcessPool as error:
+            except (BrokenProcessPool, torch.cuda.OutOfMemoryError) as error:
                 raise UserRuntimeError(
-                    "the process that timed some steps was ended, most likely because there is "
-                    "not enough memory; lower --batch-size or --image-px."
+                    "some steps must fit into the memory to be timed, but their process was "
+                    "ended, most likely for want of it; lower --batch-size or --image-px."
                 ) from error
     validations = recipe.epochs // recipe.val_interval + 1  # and the scores at the end
     steps = recipe.epochs * recipe.steps_per_epoch

@@ -31,8 +31,8 @@ def test_very_few_images():
 
 def test_many_images_on_gpus():
     chosen = recipe("detect", num_images=100_000, num_devices=4, on_gpu=True)
-    assert (chosen.image_px, chosen.batch_size, chosen.epochs) == (800, 8, 12)
-    assert chosen.steps_per_epoch == 3125
+    assert (chosen.image_px, chosen.batch_size, chosen.epochs) == (800, 4, 12)
+    assert chosen.steps_per_epoch == 6250
     assert chosen.warmup_iters == 500
 
 

@@ -113,8 +113,8 @@ def words(name: str) -> set[str]:
 
 
 def _best(names: list[str], score: Callable[[str], int]) -> list[str]:
-    scores = [score(name) for name in names]
-    return [name for name, value in zip(names, scores, strict=True) if value == max(scores)]
+    best = max(map(score, names))
+    return [name for name in names if score(name) == best]
 
 
 def _num_common_last(left: tuple[str, ...], right: tuple[str, ...]) -> int:
