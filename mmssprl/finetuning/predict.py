@@ -90,7 +90,8 @@ def predict(
     rows = [[task.classes[k], str(counts[k])] for k in order if counts[k]]
     if len(rows) > _MOST_ROWS:
         rows = [*rows[:_MOST_ROWS], [f"({len(rows) - _MOST_ROWS} more classes)", ""]]
-    return "\n".join([markdown_table(["class", "images"], rows), "", *written])
+    table = markdown_table(["class", "images"], rows) if rows else "no class was found for sure."
+    return "\n".join([table, "", *written])
 
 
 def _find_run(run: Path) -> tuple[Path, Path]:

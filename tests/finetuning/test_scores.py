@@ -90,6 +90,8 @@ class TestDetect:
         assert not changed[:, :38].any()
         unsure = task.draw(gray, detections([[20, 20, 40, 35]], [1], [0.1]))
         assert unsure.height > gray.height  # says below that nothing is sure
+        assert (np.asarray(unsure)[70, 60] != 128).any()
+        assert task.draw(gray, detections([], [], [])).height == unsure.height
 
 
 class TestSegment:

@@ -162,20 +162,23 @@ class Detect(Task):
         return draw_boxes(picture, image.size, boxes, labels, texts)
 
     def draw(self, picture: Image.Image, prediction: Detections) -> Image.Image:
-        """Draw the objects that are found with some confidence."""
-        sure = np.flatnonzero(prediction.scores >= _SURE)
-        labels = prediction.labels[sure].tolist()
-        if not labels:
-            return caption(picture, [f"(no object scores {100 * _SURE:.0f} % or more)"])
+        """Draw the objects that are found with some confidence, or else the best one."""
+        drawn = np.flatnonzero(prediction.scores >= _SURE)
+        lines = []
+        if not len(drawn):
+            lines = [f"(no object scores {100 * _SURE:.0f} % or more)"]
+            drawn = np.argsort(-prediction.scores)[:1]
+        labels = prediction.labels[drawn].tolist()
         if prediction.masks is not None:
-            bits = [run_lengths.decode(prediction.masks[i]) for i in sure]
+            bits = [run_lengths.decode(prediction.masks[i]) for i in drawn]
             picture = overlay(picture, zip(bits, labels, strict=True))
         texts = [
             f"{self.classes[label]} {100 * score:.0f} %"
-            for label, score in zip(labels, prediction.scores[sure], strict=True)
+            for label, score in zip(labels, prediction.scores[drawn], strict=True)
         ]
-        boxes = [tuple(box) for box in prediction.boxes[sure].tolist()]
-        return draw_boxes(picture, prediction.size, boxes, labels, texts)
+        boxes = [tuple(box) for box in prediction.boxes[drawn].tolist()]
+        picture = draw_boxes(picture, prediction.size, boxes, labels, texts)
+        return caption(picture, lines)
 
     def write(
         self, out: Path, names: Sequence[str], predictions: Sequence[Detections]
