@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import message_for_user
 
 COMMANDS = (
-    *("demo", "scenes", "prepare", "profile", "pretrain"),
+    *("demo", "scenes", "prepare", "profile", "pretrain", "finetune", "predict"),
     *("compare", "probe", "diagnose", "convert", "export", "benchmark", "visualize"),
 )
 

@@ -1,0 +1,49 @@
+"""What `finetune --task detect` begins with on a GPU: Mask R-CNN, Faster R-CNN without masks.
+
+The command puts in classes, files, sizes and schedule.
+"""
+
+_base_ = ["./mask_rcnn_fpn.py", "./dense_runtime.py", "./finetune_schedule_adamw.py"]
+
+custom_imports = dict(imports=["mmssprl.finetuning.quiet_coco_metric"])
+scale_px = (1333, 800)  # (long, short) side at most
+train_pipeline = [
+    dict(type="LoadImageFromFile"),
+    dict(type="LoadAnnotations", with_bbox=True, with_mask=True),
+    dict(type="RandomResize", scale=scale_px, ratio_range=(0.8, 1.25), keep_ratio=True),
+    dict(type="RandomFlip", prob=0.5),
+    dict(type="PackDetInputs"),
+]
+test_pipeline = [
+    dict(type="LoadImageFromFile"),
+    dict(type="Resize", scale=scale_px, keep_ratio=True),
+    dict(type="PackDetInputs"),  # no annotations: the metric reads the file itself
+]
+loader = dict(num_workers=2, persistent_workers=True)
+train_dataloader = dict(
+    sampler=dict(type="DefaultSampler", shuffle=True),
+    drop_last=True,  # a last batch of one image would have few statistics
+    dataset=dict(
+        type="CocoDataset",
+        data_prefix=dict(img=""),
+        filter_cfg=dict(filter_empty_gt=True),
+        pipeline=train_pipeline,
+    ),
+    **loader,
+)
+val_dataloader = dict(
+    batch_size=1,
+    sampler=dict(type="DefaultSampler", shuffle=False),
+    dataset=dict(
+        type="CocoDataset", data_prefix=dict(img=""), test_mode=True, pipeline=test_pipeline
+    ),
+    **loader,
+)
+val_evaluator = dict(type="mmssprl.QuietCocoMetric", metric=["bbox", "segm"], ann_file="")
+test_dataloader = val_dataloader
+test_evaluator = val_evaluator
+default_hooks = dict(
+    logger=dict(log_metric_by_epoch=True),
+    checkpoint=dict(by_epoch=True),
+)
+log_processor = dict(by_epoch=True)

@@ -1,0 +1,5 @@
+"""What `finetune --task segment` begins with on a CPU: a narrower head, and no auxiliary one."""
+
+_base_ = "./finetune_segment.py"
+
+model = dict(decode_head=dict(channels=128), auxiliary_head=None)

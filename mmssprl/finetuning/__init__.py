@@ -1,0 +1,1 @@
+"""From pre-trained weights to a model of one's own classes: train it, score it, and use it."""

@@ -1,0 +1,137 @@
+"""The end of a fine-tuning: scores per class, and predictions drawn beside the labels."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from mmengine.runner import find_latest_checkpoint
+
+from ..datasets import ImageReadError
+from ..errors import UserFileNotFoundError
+from ..outputs import write_whole
+from ..progress import watch
+from ..tables import csv_table, markdown_table
+from .config import read_run_config
+from .label_files import read_labels
+from .labels import LabelledData
+from .pictures import open_picture, save_picture, sheet
+from .predictor import Predictor
+from .tasks import Scores
+
+SHEET_IMAGES = 8
+_HEADS = ("class", "train images", "val images")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a fine-tuning ends with.
+
+    Args:
+        scores: Of the validation images.
+        table: Scores per class, as Markdown.
+        checkpoint: The trained model.
+        files: Where the scores and the pictures are.
+    """
+
+    scores: Scores
+    table: str
+    checkpoint: Path
+    files: list[Path]
+
+
+def evaluate(work_dir: Path, config: Path) -> Outcome:
+    """Score the newest checkpoint of a run on its validation images.
+
+    Args:
+        work_dir: Of the run; scores.csv, scores.json and predictions.png are written there.
+        config: The run's.
+
+    Raises:
+        FileNotFoundError: The run has no checkpoint yet.
+        ImageReadError: A validation image cannot be read any more.
+    """
+    cfg = read_run_config(config)
+    checkpoint = newest_checkpoint(work_dir)
+    about = cfg.finetuning
+    data = read_labels(work_dir / "labels", Path(about.data_root), about.layout)
+    predictor = Predictor(cfg, checkpoint)
+    predictions = []
+    paths = [image.path for image in data.val]
+    for prediction in watch(predictor.predict(paths), "scoring val", total=len(paths)):
+        if isinstance(prediction, ImageReadError):
+            raise prediction
+        predictions.append(prediction)
+    task = predictor.task
+    scores = task.score(data.val, predictions)
+    heads, rows = _rows(data, scores)
+    table = markdown_table(heads, rows)
+    files = [work_dir / name for name in ("scores.csv", "scores.json", "predictions.png")]
+    write_whole(files[0], csv_table(heads, rows))
+    write_whole(files[1], json.dumps(_as_json(data, scores), indent=2) + "\n")
+    drawn = _drawn(data)
+    pairs = [
+        (
+            task.draw_truth(open_picture(data.val[i].path), data.val[i]),
+            task.draw(open_picture(data.val[i].path), predictions[i]),
+        )
+        for i in drawn
+    ]
+    save_picture(sheet(pairs, ("labels", "prediction")), files[2])
+    return Outcome(scores, table, checkpoint, files)
+
+
+def newest_checkpoint(work_dir: Path) -> Path:
+    """Return the newest checkpoint of a run.
+
+    Raises:
+        FileNotFoundError: There is none.
+    """
+    newest = find_latest_checkpoint(str(work_dir))
+    # The name counts: mmengine writes the whole path, and a folder may have been moved.
+    path = work_dir / Path(newest).name if newest else None
+    if path is None or not path.is_file():
+        raise UserFileNotFoundError(
+            f"the folder of a run must hold a checkpoint and last_checkpoint, which names it, but "
+            f"{work_dir} does not; train first, or give the .pth file."
+        )
+    return path
+
+
+def _rows(data: LabelledData, scores: Scores) -> tuple[list[str], list[list[str]]]:
+    """Return the table, the classes with most images in val first."""
+    in_train, in_val = data.count(data.train), data.count(data.val)
+    order = sorted(range(len(data.classes)), key=lambda k: (-in_val[k], -in_train[k]))
+    rows = [
+        [
+            data.classes[k],
+            str(in_train[k]),
+            str(in_val[k]),
+            *("-" if value is None else f"{value:.1f}" for value in scores.per_class[k]),
+        ]
+        for k in order
+    ]
+    return [*_HEADS, *scores.heads], rows
+
+
+def _as_json(data: LabelledData, scores: Scores) -> dict[str, object]:
+    per_class = {
+        name: dict(zip(scores.heads, values, strict=True))
+        for name, values in zip(data.classes, scores.per_class, strict=True)
+    }
+    return {
+        **scores.total,
+        "num_train": len(data.train),
+        "num_val": len(data.val),
+        "per_class": per_class,
+    }
+
+
+def _drawn(data: LabelledData) -> list[int]:
+    """Return some validation images, labelled ones first, the same ones every time."""
+    order = np.random.default_rng(0).permutation(len(data.val)).tolist()
+    # Label images show a background everywhere.
+    least = 2 if data.val[0].mask else 1
+    rich = [i for i in order if len(data.val[i].labels) >= least]
+    bare = [i for i in order if len(data.val[i].labels) < least]
+    return [*rich, *bare][:SHEET_IMAGES]

@@ -1,0 +1,122 @@
+"""The labels of a run in its work dir: files that OpenMMLab's data sets and other tools read.
+
+COCO's format for objects, the format of mmengine's data sets for one label or a mask per image.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..outputs import write_whole
+from .labels import LabelledData, LabelledImage, Object
+
+SPLITS = ("train", "val")
+
+
+def write_labels(data: LabelledData, folder: Path) -> None:
+    """Write train.json and val.json; paths in them are relative to the data's root.
+
+    Args:
+        data: The labels.
+        folder: Made if it is not there.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for split in SPLITS:
+        images = getattr(data, split)
+        is_coco = images[0].label is None and images[0].mask is None
+        content = _coco(data, images) if is_coco else _data_list(data, images)
+        write_whole(folder / f"{split}.json", json.dumps(content))
+
+
+def read_labels(folder: Path, root: Path, layout: str) -> LabelledData:
+    """Read what ``write_labels`` wrote.
+
+    Args:
+        folder: With train.json and val.json.
+        root: The data's root.
+        layout: Its name.
+    """
+    read = {}
+    classes: list[str] = []
+    for split in SPLITS:
+        content = json.loads((folder / f"{split}.json").read_text())
+        if "categories" in content:
+            classes = [category["name"] for category in content["categories"]]
+            read[split] = _from_coco(content, root)
+        else:
+            classes = content["metainfo"]["classes"]
+            read[split] = [_from_item(item, root) for item in content["data_list"]]
+    return LabelledData(root, layout, classes, read["train"], read["val"], split="of the run")
+
+
+def _coco(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str, Any]:
+    annotations: list[dict[str, Any]] = []
+    for number, image in enumerate(images, start=1):
+        for thing in image.objects:
+            # COCO's evaluation takes an id of 0 for "no match".
+            entry: dict[str, Any] = {"id": len(annotations) + 1, "image_id": number}
+            entry.update(category_id=thing.label + 1, iscrowd=int(thing.is_crowd))
+            if thing.box is not None:
+                entry.update(bbox=list(thing.box), area=thing.box[2] * thing.box[3])
+            if thing.segmentation:
+                entry["segmentation"] = thing.segmentation
+            annotations.append(entry)
+    return {
+        "images": [
+            {
+                "id": number,
+                "file_name": os.path.relpath(image.path, data.root),
+                "width": image.size[0],
+                "height": image.size[1],
+            }
+            for number, image in enumerate(images, start=1)
+        ],
+        "annotations": annotations,
+        "categories": [{"id": i, "name": name} for i, name in enumerate(data.classes, start=1)],
+    }
+
+
+def _from_coco(content: dict[str, Any], root: Path) -> list[LabelledImage]:
+    objects: dict[int, list[Object]] = {image["id"]: [] for image in content["images"]}
+    for entry in content["annotations"]:
+        box = tuple(entry["bbox"]) if "bbox" in entry else None
+        thing = Object(
+            entry["category_id"] - 1, box, entry.get("segmentation"), bool(entry["iscrowd"])
+        )
+        objects[entry["image_id"]].append(thing)
+    return [
+        LabelledImage(
+            str(root / image["file_name"]),
+            tuple(objects[image["id"]]),
+            labels=frozenset(thing.label for thing in objects[image["id"]]),
+            size=(image["width"], image["height"]),
+        )
+        for image in content["images"]
+    ]
+
+
+def _data_list(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str, Any]:
+    items = []
+    for image in images:
+        item: dict[str, Any] = {"img_path": os.path.relpath(image.path, data.root)}
+        item.update(width=image.size[0], height=image.size[1], labels=sorted(image.labels))
+        if image.label is not None:
+            item["gt_label"] = image.label
+        if image.mask is not None:
+            item["seg_map_path"] = os.path.relpath(image.mask, data.root)
+            # What mmseg's LoadAnnotations asks for.
+            item.update(label_map=None, reduce_zero_label=False, seg_fields=[])
+        items.append(item)
+    return {"metainfo": {"classes": data.classes}, "data_list": items}
+
+
+def _from_item(item: dict[str, Any], root: Path) -> LabelledImage:
+    return LabelledImage(
+        str(root / item["img_path"]),
+        label=item.get("gt_label"),
+        mask=str(root / item["seg_map_path"]) if "seg_map_path" in item else None,
+        labels=frozenset(item["labels"]),
+        size=(item["width"], item["height"]),
+    )

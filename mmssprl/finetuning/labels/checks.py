@@ -1,0 +1,115 @@
+"""What is wrong with labels, found before the training: errors that stop it, and warnings."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from PIL import Image
+
+from ...errors import UserValueError
+from ...progress import watch
+from .labelled_images import LabelledData, LabelledImage
+
+LEAST_TRAIN = 2
+"""Images of a training: the statistics of one say nothing."""
+FEW_VAL = 10
+"""Below so many images to validate with, a score is chance."""
+_MOST_NAMED = 5
+_ORIENTATION = 0x0112
+_TURNED = (5, 6, 7, 8)
+"""EXIF orientations that swap width and height."""
+
+
+def check_labels(data: LabelledData, task: str) -> LabelledData:
+    """Check the labels of a task, and fill in the sizes of the images.
+
+    Returns:
+        The data with sizes and all warnings.
+
+    Raises:
+        ValueError: No labels, an image that cannot be read, the same image in both splits, or too
+            few images.
+    """
+    splits = {"train": data.train, "val": data.val}
+    for name, images in splits.items():
+        if not any(image.labels for image in images):
+            raise UserValueError(
+                f"each split must have labels, but none of the {len(images)} images of {name} has "
+                "one; label some, or let the splits be drawn from all images."
+            )
+    if task == "detect" and any(
+        thing.box is None for images in splits.values() for i in images for thing in i.objects
+    ):
+        raise UserValueError(
+            "each object must have a box (bbox) to be detected, but some have none; add them, or "
+            "use --task classify."
+        )
+    if len(data.train) < LEAST_TRAIN:
+        raise UserValueError(
+            f"a training needs at least {LEAST_TRAIN} images, but train has {len(data.train)}; "
+            "label more, or move some from val."
+        )
+    both = {image.path for image in data.train} & {image.path for image in data.val}
+    if both:
+        raise UserValueError(
+            f"no image may be in train and in val, but {len(both)} are, for example "
+            f"{sorted(both)[0]}; take them out of one."
+        )
+    total = len(data.train) + len(data.val)
+    everything = watch([*data.train, *data.val], "reading sizes", total=total)
+    sized = [_with_size(image) for image in everything]
+    train, val = sized[: len(data.train)], sized[len(data.train) :]
+    return replace(data, train=train, val=val, warnings=[*data.warnings, *_warnings(data, task)])
+
+
+def _warnings(data: LabelledData, task: str) -> list[str]:
+    found = []
+    in_train, in_val = data.count(data.train), data.count(data.val)
+    classes = list(zip(data.classes, in_train, in_val, strict=True))
+    unseen = [f"{name} ({shown} images)" for name, known, shown in classes if shown and not known]
+    if unseen:
+        found.append(f"val has classes that train lacks and cannot teach: {_named(unseen)}.")
+    untested = [name for name, known, shown in classes if known and not shown]
+    if untested:
+        found.append(f"no score without an image in val: {_named(untested)}.")
+    nowhere = [name for name, known, shown in classes if not known and not shown]
+    if nowhere:
+        found.append(f"classes that no image shows: {_named(nowhere)}.")
+    bare = sum(not image.labels for image in data.train)
+    if bare:
+        meant = "show none of the classes" if task == "classify" else "are not trained on"
+        found.append(
+            f"{bare} of {len(data.train)} images of train have no annotation: they {meant}."
+        )
+    objects = [thing for image in (*data.train, *data.val) for thing in image.objects]
+    if task == "detect" and any(t.segmentation for t in objects) and not data.has_masks:
+        lacking = sum(not (thing.segmentation or thing.is_crowd) for thing in objects)
+        found.append(f"{lacking} of {len(objects)} objects have no mask: only boxes are trained.")
+    if len(data.val) < FEW_VAL:
+        found.append(f"val has {len(data.val)} image(s): its scores are mostly chance.")
+    return found
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
+
+
+def _with_size(image: LabelledImage) -> LabelledImage:
+    try:
+        with Image.open(image.path) as file:
+            size = file.size
+            if file.getexif().get(_ORIENTATION) in _TURNED:
+                size = size[::-1]
+    except Exception as error:  # PIL's plugins raise many classes
+        raise UserValueError(
+            f"{image.path}: must be an image, but it cannot be read ({error}); replace it, or "
+            "remove it and its labels."
+        ) from error
+    if image.mask is not None:
+        with Image.open(image.mask) as file:
+            if file.size != size:
+                raise UserValueError(
+                    f"{image.mask}: a label image must have its image's size, but they are "
+                    f"{file.size} and {size} (width, height); write it again at full size."
+                )
+    return replace(image, size=size)

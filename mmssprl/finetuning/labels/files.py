@@ -1,0 +1,126 @@
+"""The files below a folder, by name."""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+from ...datasets.image_index import IMAGE_SUFFIXES
+from ...errors import UserFileNotFoundError, UserValueError
+
+MASK_FOLDERS = frozenset(
+    ("masks", "mask", "labels", "annotations", "ann_dir", "gt", "labelids", "segmentationclass")
+    + ("segmentationclassaug", "segmentationobject")
+)
+"""Folders whose images are label images, in lower case."""
+
+
+class Files:
+    """All files below a folder, without the hidden ones.
+
+    Args:
+        root: The folder; symbolic links below it are followed, each folder once.
+
+    Raises:
+        FileNotFoundError: There is no such folder.
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root).resolve()
+        if not self.root.is_dir():
+            raise UserFileNotFoundError(f"DATA must be an existing folder, but there is no {root}.")
+        names = []
+        seen = set()
+        for folder, folders, found in os.walk(self.root, followlinks=True):
+            here = os.path.realpath(folder)
+            if here in seen:  # a link back up would never end
+                folders.clear()
+                continue
+            seen.add(here)
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            below = Path(folder).relative_to(self.root)
+            names += [(below / name).as_posix() for name in found if not name.startswith(".")]
+        self.names = sorted(names)
+
+    def ending(self, *suffixes: str) -> list[str]:
+        """Return the names with one of some suffixes, in upper or lower case."""
+        return [name for name in self.names if name.lower().endswith(suffixes)]
+
+    @cached_property
+    def images(self) -> list[str]:
+        """The names of the image files."""
+        return self.ending(*IMAGE_SUFFIXES)
+
+    def path(self, name: str) -> str:
+        """Return the path of a name."""
+        return str(self.root / name)
+
+    @cached_property
+    def photographs(self) -> list[str]:
+        """The names of the image files that lie in no folder of label images."""
+        return [name for name in self.images if not is_label_image(name)]
+
+    @cached_property
+    def _by_last_part(self) -> dict[str, list[str]]:
+        found = defaultdict(list)
+        for name in self.photographs:
+            found[name.rpartition("/")[2]].append(name)
+            found[Path(name).stem].append(name)
+        return found
+
+    def find_image(self, named: str, near: str, *, or_stem: bool = False) -> str | None:
+        """Return the one image that an annotation file means, None if there is none.
+
+        Args:
+            named: What the file calls it: a file name, with or without folders before it.
+            near: Name of the annotation file; of several images that fit, the one counts whose
+                folder shares most words with it (train2014/ with instances_train2014.json).
+            or_stem: Whether ``named`` may lack the suffix.
+
+        Raises:
+            ValueError: Several images fit equally well.
+        """
+        parts = Path(named.replace("\\", "/")).parts
+        if not parts:
+            return None
+        found = list(self._by_last_part.get(parts[-1], ()))
+        if or_stem and not found:
+            found = list(self._by_last_part.get(Path(parts[-1]).stem, ()))
+        found = sorted(set(found))
+        if len(found) > 1:
+            found = _best(found, lambda name: _num_common_last(Path(name).parts[:-1], parts[:-1]))
+        if len(found) > 1:
+            found = _best(found, lambda name: len(words(name) & words(near)))
+        if len(found) > 1:
+            raise UserValueError(
+                f"each image of {near} must be one file, but {named} is {found[0]} and {found[1]}; "
+                "remove one, or give file names with their folders."
+            )
+        return found[0] if found else None
+
+
+def is_label_image(name: str) -> bool:
+    """Whether an image lies in a folder that is named like one of masks."""
+    return any(part.lower() in MASK_FOLDERS for part in Path(name).parts[:-1])
+
+
+def words(name: str) -> set[str]:
+    """Return the parts of a path, and the words of its last one."""
+    folder, _, last = name.rpartition("/")
+    text = last.rpartition(".")[0].replace("-", "_").replace(".", "_")
+    return {*folder.split("/"), *text.split("_")} - {""}
+
+
+def _best(names: list[str], score: Callable[[str], int]) -> list[str]:
+    best = max(map(score, names))
+    return [name for name in names if score(name) == best]
+
+
+def _num_common_last(left: tuple[str, ...], right: tuple[str, ...]) -> int:
+    count = 0
+    for one, other in zip(reversed(left), reversed(right), strict=False):
+        if one != other:
+            break
+        count += 1
+    return count

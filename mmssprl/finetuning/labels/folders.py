@@ -1,0 +1,78 @@
+"""A folder per class."""
+
+from collections import defaultdict
+from pathlib import Path
+
+from ...errors import UserValueError
+from .files import Files
+from .labelled_images import LabelledImage
+from .splits import Splits, split_of
+
+TITLE = "a folder per class"
+
+
+def read_class_folders(files: Files, below: str = "") -> dict[str, list[str]]:
+    """Return the images of each class: of each folder just below ``below``, sorted by name.
+
+    Images are found in the folders below a class's, too.
+
+    Args:
+        files: The files below the data's root.
+        below: A folder in it, ending in "/", or "" for the root.
+
+    Raises:
+        ValueError: Images that lie beside the folders of the classes.
+    """
+    classes: dict[str, list[str]] = defaultdict(list)
+    beside = []
+    for name in files.images:
+        if name.startswith(below):
+            title, slash, _ = name.removeprefix(below).partition("/")
+            if slash:
+                classes[title].append(name)
+            else:
+                beside.append(name)
+    if classes and beside:
+        raise UserValueError(
+            f"each image must lie in the folder of its class, but {len(beside)} lie beside the "
+            f"{len(classes)} folders, for example {beside[0]}; move them into one, or out of DATA."
+        )
+    return dict(sorted(classes.items()))
+
+
+def is_there(files: Files) -> bool:
+    """Whether there are two classes of folders with images."""
+    below = _split_folders(files) or {"": None}
+    return len({title for folder in below for title in read_class_folders(files, folder)}) > 1
+
+
+def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:
+    """Read the classes, in alphabetical order, and the images of all splits.
+
+    Raises:
+        ValueError: Images beside the folders.
+    """
+    found = {
+        split: read_class_folders(files, folder)
+        for folder, split in (_split_folders(files) or {"": None}).items()
+    }
+    classes = sorted({title for titles in found.values() for title in titles})
+    index_of = {title: index for index, title in enumerate(classes)}
+    splits = {
+        split: [
+            LabelledImage(
+                files.path(name), label=index_of[title], labels=frozenset({index_of[title]})
+            )
+            for title, names in titles.items()
+            for name in names
+        ]
+        for split, titles in found.items()
+    }
+    return classes, splits
+
+
+def _split_folders(files: Files) -> dict[str, str | None]:
+    """Return the folders that are splits, if all that hold images are named like one."""
+    tops = {Path(name).parts[0] for name in files.images if "/" in name}
+    folders = {f"{top}/": split_of(top) for top in sorted(tops)}
+    return folders if folders and all(folders.values()) else {}

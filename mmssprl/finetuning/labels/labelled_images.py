@@ -1,0 +1,85 @@
+"""What a folder of labelled images holds, whatever its layout."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Object:
+    """One annotated object.
+
+    Args:
+        label: Index of its class.
+        box: x, y, width and height in pixels; None where only the class is known.
+        segmentation: As in COCO: polygons or run lengths; None without a mask.
+        is_crowd: A crowd or a "difficult" object, which counts in no score of detection.
+    """
+
+    label: int
+    box: tuple[float, float, float, float] | None = None
+    segmentation: Any = None
+    is_crowd: bool = False
+
+
+@dataclass(frozen=True)
+class LabelledImage:
+    """One image and its labels, of which a layout has one kind.
+
+    Args:
+        path: The image file.
+        objects: Of COCO and VOC.
+        label: Index of the one class that a folder names.
+        mask: PNG of class indices, of the image's size.
+        labels: Indices of all classes in the image.
+        size: Width and height in pixels, as the image is shown.
+    """
+
+    path: str
+    objects: tuple[Object, ...] = ()
+    label: int | None = None
+    mask: str | None = None
+    labels: frozenset[int] = frozenset()
+    size: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True)
+class LabelledData:
+    """A folder's classes, its images to train on and its images to validate with.
+
+    Args:
+        root: The folder.
+        layout: What it was found to be, in words.
+        classes: Names in the order of their indices.
+        train, val: The two splits.
+        split: How they came about, in words.
+        warnings: What is odd about the data and does not stop a training.
+    """
+
+    root: Path
+    layout: str
+    classes: list[str]
+    train: list[LabelledImage]
+    val: list[LabelledImage]
+    split: str
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def is_single_label(self) -> bool:
+        """Whether each image has exactly one class."""
+        return self.train[0].label is not None
+
+    @property
+    def has_masks(self) -> bool:
+        """Whether each object has a mask; crowds may do without."""
+        objects = [thing for image in (*self.train, *self.val) for thing in image.objects]
+        return all(thing.segmentation or thing.is_crowd for thing in objects)
+
+    def count(self, images: Iterable[LabelledImage]) -> list[int]:
+        """Return the number of images that show each class."""
+        counts = [0] * len(self.classes)
+        for image in images:
+            for label in image.labels:
+                counts[label] += 1
+        return counts

@@ -1,0 +1,111 @@
+"""Predict a folder of images with a fine-tuned model, and write what it found."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ..datasets import ImageReadError
+from ..datasets.image_index import index_images
+from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
+from ..outputs import write_whole
+from ..progress import watch
+from ..tables import markdown_table
+from .config import read_run_config
+from .evaluate import newest_checkpoint
+from .pictures import open_picture, save_picture, written_names
+from .predictor import Predictor
+
+_MOST_ROWS = 30
+"""Classes in the table that is printed; the files have all."""
+
+
+def predict(
+    run: str | Path,
+    images: str | Path,
+    out: str | Path,
+    *,
+    num_pictures: int = 100,
+    log: Callable[[str], object] = print,
+) -> str:
+    """Predict all images below a folder.
+
+    Args:
+        run: Work dir of ``finetune``, whose newest checkpoint counts, or a checkpoint in one.
+        images: Folder, searched recursively.
+        out: Folder for the predictions, new or empty: scores.csv, predictions.json (COCO) or
+            masks, classes.txt, the pictures, and bad_images.txt if images cannot be read.
+        num_pictures: So many images, the first by name, are drawn with their predictions.
+        log: Receives a line of what is going to be done.
+
+    Returns:
+        What was found and written, as text.
+
+    Raises:
+        FileExistsError: ``out`` holds files.
+        FileNotFoundError: No such run or folder, or no image in it.
+        ValueError: A run of something else, or no image that can be read.
+    """
+    if num_pictures < 0:
+        raise UserValueError(f"--pictures must be at least 0, but got {num_pictures}.")
+    out, images = Path(out), Path(images)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserFileExistsError(
+            f"--out must be a new or empty folder, but {out} is not; give another."
+        )
+    if not images.is_dir():
+        raise UserFileNotFoundError(f"DIR must be an existing folder, but there is no {images}.")
+    names = list(index_images(str(images)).names)
+    if not names:
+        raise UserFileNotFoundError(f"DIR must hold images, but found none below {images}.")
+    config, checkpoint = _find_run(Path(run))
+    predictor = Predictor(read_run_config(config), checkpoint)
+    task = predictor.task
+    log(f"{task.name}, {len(task.classes)} classes, {len(names)} images, {checkpoint}")
+    good: list[str] = []
+    bad: list[str] = []
+    predictions = []
+    picture_of = written_names(names, ".jpg")
+    found = predictor.predict([images / name for name in names])
+    for name, prediction in zip(names, watch(found, "predicting", total=len(names)), strict=True):
+        if isinstance(prediction, ImageReadError):
+            bad.append(str(prediction))
+            continue
+        if len(good) < num_pictures:
+            path = out / "pictures" / picture_of[name]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            save_picture(task.draw(open_picture(images / name), prediction), path)
+        good.append(name)
+        predictions.append(prediction)
+    if not good:
+        raise UserValueError(f"some image must be readable, but none of {len(names)} is: {bad[0]}")
+    out.mkdir(parents=True, exist_ok=True)
+    written = task.write(out, good, predictions)
+    write_whole(out / "classes.txt", "\n".join(task.classes) + "\n")
+    if num_pictures:
+        written.append(f"pictures of {min(num_pictures, len(good))} images: {out / 'pictures'}")
+    if bad:
+        write_whole(out / "bad_images.txt", "\n".join(bad) + "\n")
+        written.append(f"left out {len(bad)} images that cannot be read: {out / 'bad_images.txt'}")
+    counts = task.found(predictions)
+    order = sorted(range(len(counts)), key=lambda k: -counts[k])
+    rows = [[task.classes[k], str(counts[k])] for k in order if counts[k]]
+    if len(rows) > _MOST_ROWS:
+        rows = [*rows[:_MOST_ROWS], [f"({len(rows) - _MOST_ROWS} more classes)", ""]]
+    table = markdown_table(["class", "images"], rows) if rows else "no class was found for sure."
+    return "\n".join([table, "", *written])
+
+
+def _find_run(run: Path) -> tuple[Path, Path]:
+    """Return the config and the checkpoint of a run's folder or of a checkpoint in it."""
+    if not run.exists():
+        raise UserFileNotFoundError(
+            f"RUN must be the work dir of `finetune` or a checkpoint in it, but there is no {run}."
+        )
+    checkpoint = newest_checkpoint(run) if run.is_dir() else run
+    configs = sorted(checkpoint.parent.glob("*.py"))
+    if len(configs) != 1:
+        raise UserFileNotFoundError(
+            f"the folder of a checkpoint must hold the one config of its run, but "
+            f"{checkpoint.parent} holds {[path.name for path in configs] or 'none'}; keep them "
+            "together."
+        )
+    return configs[0], checkpoint

@@ -1,0 +1,201 @@
+"""Choose the numbers of a fine-tuning from the number of images, the devices and the weights."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mmengine.config import Config
+
+from ..errors import UserValueError
+from ..pretraining.anchor import round_within
+from ..pretraining.methods.method import Row
+from ..weights import RANDOM
+
+LEAST_STEPS_PER_EPOCH = 8
+"""The batch is chosen so small that little data, too, gives this many updates an epoch."""
+LEAST_BATCH = 2
+LEAST_CHOSEN_BATCH = 4
+"""BatchNorm's statistics of fewer images mislead small networks."""
+LEAST_WARMUP = 2
+"""Steps: mmengine's LinearLR ends below the full rate after one."""
+VALIDATIONS = 5
+"""About as many in a training, the last one after the last epoch."""
+
+
+class Numbers(NamedTuple):
+    """What is chosen for a task, on a GPU and on a CPU.
+
+    Args:
+        image_px: See ``Recipe``.
+        batch_size: Most images of a device and step.
+        images_seen: Images that a training sees, however often it repeats them.
+        epochs: Least and most passes over the images.
+    """
+
+    image_px: tuple[int, int]
+    batch_size: tuple[int, int]
+    images_seen: tuple[int, int]
+    epochs: tuple[int, int]
+
+
+NUMBERS = {
+    "classify": Numbers((224, 128), (64, 32), (100_000, 20_000), (10, 100)),
+    "detect": Numbers((800, 320), (4, 8), (150_000, 20_000), (12, 100)),
+    "segment": Numbers((512, 192), (8, 8), (150_000, 20_000), (12, 100)),
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The numbers of a training.
+
+    Args:
+        epochs: Passes over the images.
+        batch_size: Images per device and step.
+        steps_per_epoch: Steps of one process.
+        lr: Highest learning rate, of AdamW.
+        warmup_iters: Steps until it is reached.
+        image_px: classify: side of the crop; detect: shorter side, the longer one being at most
+            5/3 of it; segment: side of the crop in training, shorter side otherwise.
+        freeze: Whether the backbone stays as it is.
+        num_devices: Processes.
+        on_gpu: Whether the devices are GPUs.
+        rows: What is printed: each choice and the reason for it.
+    """
+
+    epochs: int
+    batch_size: int
+    steps_per_epoch: int
+    lr: float
+    warmup_iters: int
+    image_px: int
+    freeze: bool
+    num_devices: int
+    on_gpu: bool
+    rows: dict[str, Row]
+
+    @property
+    def val_interval(self) -> int:
+        """Epochs between two validations."""
+        return max(1, self.epochs // VALIDATIONS)
+
+    def describe(self) -> str:
+        """Return lines of choice and reason."""
+        width = max(len(row.choice) for row in self.rows.values())
+        return "\n".join(
+            f"  {name:<11}{row.choice:<{width}}  {row.reason}" for name, row in self.rows.items()
+        )
+
+
+def choose_recipe(
+    task: str,
+    schedule: Config,
+    weights: str,
+    num_images: int,
+    *,
+    num_devices: int = 1,
+    on_gpu: bool = False,
+    epochs: int | None = None,
+    batch_size: int | None = None,
+    lr: float | None = None,
+    image_px: int | None = None,
+    freeze: bool = False,
+) -> Recipe:
+    """Choose what was not asked for.
+
+    Args:
+        task: Key of ``NUMBERS``.
+        schedule: The base config of the schedule, with its rates.
+        weights: 'random', 'supervised' or a file.
+        num_images: Images to train on.
+        num_devices: GPUs, or 1 for a CPU.
+        on_gpu: Whether the devices are GPUs; a CPU gets smaller images and fewer steps.
+        epochs, batch_size, lr, image_px: None chooses.
+        freeze: Train the heads alone.
+
+    Raises:
+        ValueError: A number out of range, or a backbone of random weights that stays so.
+    """
+    asked = {"epochs": (epochs, 1), "batch_size": (batch_size, 1), "image_px": (image_px, 32)}
+    for name, (value, least) in asked.items():
+        if value is not None and value < least:
+            option = "--" + name.replace("_", "-")
+            raise UserValueError(f"{option} must be at least {least}, but got {value}.")
+    if lr is not None and not 0 < lr < math.inf:
+        raise UserValueError(f"--lr must be above 0, but got {lr}; leave it out to have it chosen.")
+    if freeze and weights == RANDOM:
+        raise UserValueError(
+            "--freeze keeps what the weights have learned, but they are random; give a file, or "
+            "leave it out."
+        )
+    numbers, place = NUMBERS[task], 0 if on_gpu else 1
+    device = "GPU" if on_gpu else "CPU"
+    px, why_px = image_px or numbers.image_px[place], "as asked" if image_px else f"on a {device}"
+    batch, why_batch = _choose_batch(
+        num_images, num_devices, numbers.batch_size[place], device, batch_size
+    )
+    if epochs is None:
+        epochs = round_within(numbers.images_seen[place] / num_images, numbers.epochs)
+        low, high = numbers.epochs
+        why_epochs = f"{numbers.images_seen[place]:,} images seen, from {low} to {high} epochs"
+    else:
+        why_epochs = "as asked"
+    steps_per_epoch = math.ceil(num_images / num_devices) // batch
+    if lr is not None:
+        why_lr = "as asked"
+    elif weights == RANDOM:
+        lr, why_lr = schedule.random_lr, "from random weights"
+    elif freeze:
+        lr, why_lr = schedule.frozen_lr, "of heads on a frozen backbone"
+    else:
+        lr, why_lr = schedule.base_lr, "of pre-trained weights"
+    num_steps = epochs * steps_per_epoch
+    warmup = min(schedule.most_warmup_iters, int(schedule.warmup_share * num_steps))
+    if warmup < LEAST_WARMUP:
+        warmup = 0
+    rows = {
+        "images": Row(f"{px} px", why_px),
+        "batch": Row(f"{batch} images x {num_devices} device(s)", why_batch),
+        "epochs": Row(f"{epochs}, {num_steps} updates", why_epochs),
+        "optimizer": Row(f"AdamW, lr {lr:.3g}, cosine after {warmup} steps of rise", why_lr),
+        "backbone": Row(
+            "frozen" if freeze else "trained", "as asked" if freeze else "--freeze keeps it"
+        ),
+    }
+    return Recipe(
+        epochs=epochs,
+        batch_size=batch,
+        steps_per_epoch=steps_per_epoch,
+        lr=lr,
+        warmup_iters=warmup,
+        image_px=px,
+        freeze=freeze,
+        num_devices=num_devices,
+        on_gpu=on_gpu,
+        rows=rows,
+    )
+
+
+def _choose_batch(
+    num_images: int, num_devices: int, most: int, device: str, asked: int | None
+) -> tuple[int, str]:
+    if asked is None:
+        each = max(1, num_images // num_devices)
+        fitting = max(min(LEAST_CHOSEN_BATCH, each), each // LEAST_STEPS_PER_EPOCH)
+        batch = min(most, 2 ** int(math.log2(fitting)))
+        reason = (
+            f"at most {most} per {device}, about {LEAST_STEPS_PER_EPOCH} steps an epoch or more"
+        )
+    else:
+        batch, reason = asked, "as asked"
+    largest = num_images // num_devices
+    if not LEAST_BATCH <= batch <= largest:
+        fits = (
+            f"choose --batch-size from {LEAST_BATCH} to {largest}" if largest > 1 else "add images"
+        )
+        raise UserValueError(
+            f"a step needs {LEAST_BATCH} images per device and at most all {num_images}, but got "
+            f"{batch} on {num_devices} device(s); {fits}, or use fewer devices "
+            "(CUDA_VISIBLE_DEVICES)."
+        )
+    return batch, reason

@@ -1,0 +1,138 @@
+"""Start a fine-tuning in a work dir, or go on with the one that it holds."""
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from mmengine.config import Config
+
+from ..errors import UserFileNotFoundError, UserValueError
+from ..outputs import write_whole
+from ..pretraining.forecast import check_disk, may_start
+from ..pretraining.start import refuse_used, train
+from .config import make_config, read_run_config, set_label_files
+from .evaluate import Outcome, evaluate
+from .label_files import write_labels
+from .labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
+from .timing import forecast_run
+
+
+def finetune(
+    weights: str,
+    root: str,
+    task: str,
+    work_dir: str | Path | None = None,
+    *,
+    resume: bool = False,
+    yes: bool = False,
+    verbose: bool = False,
+    log: Callable[[str], object] = print,
+    **options: Any,
+) -> Outcome | None:
+    """Train a task on labelled images, score it, and draw some predictions.
+
+    Args:
+        weights: Backbone weights or a training checkpoint, 'random' or 'supervised'.
+        root: Folder of the labelled images.
+        task: 'classify', 'detect' or 'segment'.
+        work_dir: Folder of the run; None takes work_dirs/<task>_<name of ``root``>.
+        resume: Go on with the run in the work dir, with its config and labels.
+        yes: Start even if it takes more than 12 h on a CPU.
+        verbose: Show the environment, the config and the hooks too.
+        log: Receives what was found, what the run will be and what it will take.
+        options: For a new run only: those of ``make_config``, and ``val_share`` of ``find_labels``.
+
+    Returns:
+        The scores. None if a person at the terminal finds the run too long; then nothing was
+        written.
+
+    Raises:
+        FileExistsError: A new run, and the work dir holds files.
+        FileNotFoundError: No such data or weights, or no run to go on with.
+        ValueError: Data, weights or an option that nothing can be trained with.
+        RuntimeError: A run too long for a CPU, and nobody there to be asked; too little memory; a
+            package that is missing; or processes that failed.
+    """
+    folder = Path(work_dir or f"work_dirs/{task}_{Path(root).resolve().name}")
+    if resume:
+        config = _config_of_run(folder, root, task)
+        if options:
+            flags = ", ".join("--" + name.replace("_", "-") for name in options)
+            raise UserValueError(
+                f"--resume takes everything from {config}; leave {flags} out, or start a new run."
+            )
+    else:
+        refuse_used(folder)
+        prepared = _prepare(weights, root, task, folder, yes=yes, log=log, **options)
+        if prepared is None:
+            return None
+        data, cfg = prepared
+        write_labels(data, folder / "labels")
+        set_label_files(cfg, folder / "labels")
+        write_whole(folder / "classes.txt", "\n".join(data.classes) + "\n")
+        config = folder / f"{task}.py"
+        write_whole(config, cfg.pretty_text)
+        log(f"config: {config}")
+    train(config, folder, num_gpus=torch.cuda.device_count(), resume=resume, verbose=verbose)
+    return evaluate(folder, config)
+
+
+def _prepare(
+    weights: str,
+    root: str,
+    task: str,
+    work_dir: Path,
+    *,
+    yes: bool,
+    log: Callable[[str], object],
+    val_share: float = DEFAULT_VAL_SHARE,
+    seed: int = 0,
+    **options: Any,
+) -> tuple[LabelledData, Config] | None:
+    """Return the labels and the config of a new run; None if a person finds it too long."""
+    data = find_labels(root, task, val_share=val_share, seed=seed)
+    log(_describe(data, root))
+    cfg, recipe = make_config(weights, data, task, seed=seed, **options)
+    log(f"{task}, {_backbone(cfg)}, weights of {weights}\n{recipe.describe()}")
+    log("timing some steps ...")
+    with TemporaryDirectory() as labels:
+        write_labels(data, Path(labels))
+        set_label_files(cfg, Path(labels))
+        expected = forecast_run(cfg, recipe, work_dir)
+    log(expected.line)
+    check_disk(expected)
+    return (data, cfg) if may_start(expected, yes=yes) else None
+
+
+def _config_of_run(work_dir: Path, root: str, task: str) -> Path:
+    """Return the config of the run on ``root`` that a work dir holds."""
+    config = work_dir / f"{task}.py"
+    if not config.is_file():
+        raise UserFileNotFoundError(
+            f"--resume needs the config of the run, but there is no {config}; give the run's "
+            "--work-dir and --task, or leave --resume out to start."
+        )
+    own = read_run_config(config).finetuning.data_root
+    if Path(own) != Path(root).resolve():
+        raise UserValueError(
+            f"--resume goes on with the run's own data, {own}, but DATA is {root}; give that "
+            "folder, or start a new run with another --work-dir."
+        )
+    return config
+
+
+def _describe(data: LabelledData, root: str) -> str:
+    names = ", ".join(data.classes[:8]) + (", ..." if len(data.classes) > 8 else "")
+    lines = [
+        f"{root}: {data.layout}, {len(data.classes)} classes ({names})",
+        f"  {len(data.train)} images to train on, {len(data.val)} to validate with: {data.split}",
+    ]
+    return "\n".join([*lines, *(f"warning: {text}" for text in data.warnings)])
+
+
+def _backbone(cfg: Config) -> str:
+    backbone = cfg.model.backbone
+    fields = [f"{key} {backbone[key]}" for key in ("depth", "arch") if key in backbone]
+    return " ".join([str(backbone.type), *fields])

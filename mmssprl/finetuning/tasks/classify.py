@@ -1,0 +1,130 @@
+"""Classify images: one label each, or any number of labels."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from mmengine.config import Config
+from numpy.typing import NDArray
+from PIL import Image
+
+from ...evaluation.average_precision import mean_average_precision
+from ...outputs import write_whole
+from ...tables import csv_table
+from ..labels import LabelledData, LabelledImage
+from ..pictures import caption
+from .task import Scores, Task
+
+_RESIZE_RATIO = 256 / 224
+"""Shorter side before the centre crop / side of the crop, as in the protocols."""
+_SURE = 0.5
+"""From this score on a label counts as found, where an image may have several."""
+_MOST_DRAWN = 4
+
+
+class Classify(Task):
+    """Scores (K,) in [0, 1] of each image: they sum to 1 if an image has one label.
+
+    Args:
+        classes: As in ``Task``.
+        single_label: Whether each image has exactly one class.
+    """
+
+    name = "classify"
+    scope = "mmssprl"
+    batch_size = 32
+
+    def __init__(self, classes: Sequence[str], *, single_label: bool) -> None:
+        super().__init__(classes)
+        self.single_label = single_label
+
+    @staticmethod
+    def base_config(*, on_gpu: bool) -> str:
+        """Return the shipped config."""
+        return "configs/_base_/finetune_classify.py"
+
+    @property
+    def facts(self) -> dict[str, bool]:
+        """Whether there is one label per image."""
+        return {"single_label": self.single_label}
+
+    @staticmethod
+    def facts_of(data: LabelledData) -> dict[str, bool]:
+        """Return whether there is one label per image."""
+        return {"single_label": data.is_single_label}
+
+    def configure(self, cfg: Config, *, image_px: int, freeze: bool) -> None:
+        """Set the head, the loss and the crops."""
+        one, many = cfg.pop("of_one_label"), cfg.pop("of_many_labels")
+        kind = one if self.single_label else many
+        in_channels = cfg.model.head.in_channels
+        if self.single_label:
+            cfg.model.head = one.head
+            cfg.val_evaluator = cfg.test_evaluator = one.evaluator
+        cfg.model.head.update(num_classes=len(self.classes), in_channels=in_channels)
+        cfg.model.frozen_backbone = freeze
+        for split in ("train", "val", "test"):
+            loader = cfg[f"{split}_dataloader"]
+            loader.dataset.update(kind.dataset)
+            pipeline = loader.dataset.pipeline
+            if split == "train":
+                pipeline[1].scale = image_px
+            else:
+                pipeline[1].scale = round(image_px * _RESIZE_RATIO)
+                pipeline[2].crop_size = image_px
+
+    def read(self, sample: Any) -> NDArray[np.float32]:
+        """Return the scores (K,)."""
+        return sample.pred_score.cpu().numpy().astype(np.float32)
+
+    def score(
+        self, images: Sequence[LabelledImage], predictions: Sequence[NDArray[np.float32]]
+    ) -> Scores:
+        """Return accuracy, or mAP as in the multi-label protocols."""
+        scores = np.stack(predictions)  # (N, K)
+        if self.single_label:
+            truth = np.array([image.label for image in images])
+            right = scores.argmax(1) == truth
+            each = [
+                100 * float(right[truth == k].mean()) if (truth == k).any() else None
+                for k in range(len(self.classes))
+            ]
+            return Scores(
+                {"accuracy": 100 * float(right.mean())}, ["accuracy %"], [[x] for x in each]
+            )
+        labels = np.zeros(scores.shape, np.int8)
+        for row, image in zip(labels, images, strict=True):
+            row[list(image.labels)] = 1
+        mean, areas = mean_average_precision(torch.from_numpy(scores), torch.from_numpy(labels))
+        each = [None if np.isnan(area) else 100 * float(area) for area in areas]
+        return Scores({"mAP": 100 * mean}, ["AP %"], [[x] for x in each])
+
+    def draw_truth(self, picture: Image.Image, image: LabelledImage) -> Image.Image:
+        """Write the names of the classes below the picture."""
+        return caption(picture, [self.classes[k] for k in sorted(image.labels)] or ["(none)"])
+
+    def draw(self, picture: Image.Image, prediction: NDArray[np.float32]) -> Image.Image:
+        """Write the best classes and their scores below the picture."""
+        best = np.argsort(-prediction)[:_MOST_DRAWN]
+        return caption(picture, [f"{self.classes[k]} {100 * prediction[k]:.0f} %" for k in best])
+
+    def write(
+        self, out: Path, names: Sequence[str], predictions: Sequence[NDArray[np.float32]]
+    ) -> list[str]:
+        """Write a CSV: a row per image, with the best class and the scores of all."""
+        rows = [
+            [name, self.classes[int(scores.argmax())], *(f"{score:.4f}" for score in scores)]
+            for name, scores in zip(names, predictions, strict=True)
+        ]
+        path = out / "scores.csv"
+        write_whole(path, csv_table(["image", "best", *self.classes], rows))
+        return [f"scores of {len(self.classes)} classes: {path}"]
+
+    def found(self, predictions: Sequence[NDArray[np.float32]]) -> list[int]:
+        """Count the images of which a class is the best, or scores at least 0.5."""
+        scores = np.stack(predictions)
+        if self.single_label:
+            return np.bincount(scores.argmax(1), minlength=len(self.classes)).tolist()
+        return (scores >= _SURE).sum(0).tolist()

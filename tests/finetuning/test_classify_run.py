@@ -1,0 +1,175 @@
+"""One training of a classifier by the commands, from a tree of folders to a table and a CSV."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from labelled_folders import write_class_folders, write_image, write_weights
+from PIL import Image
+
+from mmssprl.cli import main
+from mmssprl.pretraining.forecast import Forecast
+from mmssprl.pretraining.pace import Pace
+
+FORECAST = Forecast(Pace(0.1, 4, 4, 1e9, 10, 0, "cpu", 1, 0.0), 4, 6, {"interval": 1}, Path())
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Return the folder of a run, what was printed, and the folder of its data."""
+    folder = tmp_path_factory.mktemp("classify")
+    data = write_class_folders(folder / "my data", per_class=15)
+    weights = write_weights(folder / "weights")
+    argv = ["finetune", str(weights), str(data), "--task", "classify", "--epochs", "6"]
+    argv += ["--work-dir", str(folder / "run"), "--image-px", "32", "--lr", "0.01"]
+    with pytest.MonkeyPatch.context() as patch:
+        lines = []
+        patch.setattr("builtins.print", lambda *words, **_: lines.append(" ".join(map(str, words))))
+        assert main(argv) == 0
+    return folder / "run", "\n".join(lines), argv
+
+
+def test_what_is_found_and_chosen_is_said_before_the_training(run):
+    _, text, _ = run
+    assert "a folder per class, 2 classes (disc, square)" in text
+    assert "24 images to train on, 6 to validate with: 20% of 30 images of each class held" in text
+    assert "warning: val has 6 image(s): its scores are mostly chance." in text
+    assert "classify, ResNet depth 18, weights of" in text
+    assert "AdamW, lr 0.01, cosine after" in text
+    forecast = next(line for line in text.splitlines() if line.startswith("forecast:"))
+    assert "6 epochs, about" in forecast
+    assert text.index("forecast:") < text.index("config: ")
+
+
+def test_it_learns_and_scores_each_class(run):
+    folder, text, _ = run
+    scores = json.loads((folder / "scores.json").read_text())
+    assert scores["accuracy"] > 80
+    assert (scores["num_train"], scores["num_val"]) == (24, 6)
+    assert set(scores["per_class"]) == {"disc", "square"}
+    rows = list(csv.DictReader((folder / "scores.csv").open()))
+    assert {row["class"]: (row["train images"], row["val images"]) for row in rows} == {
+        "disc": ("12", "3"),
+        "square": ("12", "3"),
+    }
+    assert "| disc   |           12 |          3 |" in text
+    assert f"val: accuracy {scores['accuracy']:.1f} %" in text
+
+
+def test_the_work_dir_holds_everything(run):
+    folder, text, _ = run
+    assert (folder / "classes.txt").read_text() == "disc\nsquare\n"
+    config = (folder / "classify.py").read_text()
+    assert "tiny_backbone.pth" in config
+    assert "base_channels=8" in config  # of the config beside the weights
+    assert {path.name for path in folder.glob("*.pth")} == {"epoch_6.pth"}
+    log = next(folder.glob("*/*.log")).read_text()
+    assert "backbone weights: 90 tensors" in log
+    assert "Epoch(val) [6]" in log
+    sheet = Image.open(folder / "predictions.png")
+    assert sheet.width > 2 * 48
+    assert str(folder / "predictions.png") in text
+
+
+def test_a_used_work_dir_is_refused(run, capsys):
+    _, _, argv = run
+    assert main(argv) == 2
+    assert "must be new or empty" in capsys.readouterr().err
+
+
+def test_a_finished_run_is_scored_again(run, capsys):
+    folder, _, argv = run
+    before = (folder / "scores.json").read_text()
+    assert main([*argv[:5], "--work-dir", str(folder), "--resume"]) == 0
+    assert (folder / "scores.json").read_text() == before
+    assert main([*argv, "--resume"]) == 2
+    assert "leave --epochs, --lr, --image-px out" in capsys.readouterr().err
+    other = [*argv[:2], str(folder), *argv[3:5], "--work-dir", str(folder), "--resume"]
+    assert main(other) == 2
+    assert "goes on with the run's own data" in capsys.readouterr().err
+
+
+def test_a_stopped_run_goes_on(run, tmp_path, monkeypatch):
+    from mmengine.hooks import CheckpointHook
+
+    from mmssprl.finetuning import start
+
+    _, _, argv = run
+    save = CheckpointHook.after_train_epoch
+
+    def save_and_stop(hook, runner):
+        save(hook, runner)
+        if runner.epoch == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(start, "forecast_run", lambda cfg, recipe, work_dir: FORECAST)
+    options = {"epochs": 4, "image_px": 32, "backbone": None}
+    given = argv[1], argv[2], "classify", tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(CheckpointHook, "after_train_epoch", save_and_stop)
+        with pytest.raises(KeyboardInterrupt):
+            start.finetune(*given, log=lambda text: None, **options)
+    assert {path.name for path in (tmp_path / "run").glob("*.pth")} == {"epoch_2.pth"}
+    outcome = start.finetune(*given, resume=True, log=lambda text: None)
+    assert outcome.checkpoint.name == "epoch_4.pth"
+    logs = sorted((tmp_path / "run").glob("*/*.log"))
+    assert "Epoch(train) [3]" in logs[-1].read_text()
+    assert "Epoch(train) [2]" not in logs[-1].read_text()
+
+
+@pytest.fixture
+def photographs(tmp_path):
+    root = tmp_path / "photographs"
+    for index, shape in enumerate((0, 1, 1)):
+        write_image(root / f"day {index}" / "IMG.PNG", index + 50, (shape,))
+    write_image(root / "day 0" / "IMG.jpg", 77, (0,))
+    (root / "broken.jpg").write_bytes(b"\xff\xd8\xff no image")
+    return root
+
+
+def test_predict_writes_scores_and_pictures(run, photographs, tmp_path, capsys):
+    out = tmp_path / "out"
+    argv = ["predict", str(run[0]), str(photographs), "--out", str(out), "--pictures", "3"]
+    assert main(argv) == 0
+    rows = list(csv.DictReader((out / "scores.csv").open()))
+    assert [row["image"] for row in rows] == [
+        *("day 0/IMG.PNG", "day 0/IMG.jpg", "day 1/IMG.PNG", "day 2/IMG.PNG"),
+    ]
+    assert [row["best"] for row in rows] == ["disc", "disc", "square", "square"]
+    for row in rows:
+        assert float(row["disc"]) + float(row["square"]) == pytest.approx(1, abs=2e-4)
+    pictures = {path.relative_to(out / "pictures").as_posix() for path in out.rglob("*.jpg")}
+    assert pictures == {"day 0/IMG.PNG.jpg", "day 0/IMG.jpg.jpg", "day 1/IMG.jpg"}
+    assert (out / "classes.txt").read_text() == "disc\nsquare\n"
+    assert "broken.jpg: must be a complete image" in (out / "bad_images.txt").read_text()
+    text = capsys.readouterr().out
+    assert "| disc   |      2 |" in text
+    assert "left out 1 images that cannot be read" in text
+    assert main(argv) == 2
+    assert "--out must be a new or empty folder" in capsys.readouterr().err
+
+
+def test_predict_takes_a_checkpoint_and_refuses_what_is_none(run, photographs, tmp_path, capsys):
+    folder = run[0]
+    argv = [str(photographs), "--out", str(tmp_path / "out"), "--pictures", "0"]
+    assert main(["predict", str(folder / "epoch_6.pth"), *argv]) == 0
+    assert not (tmp_path / "out" / "pictures").exists()
+    capsys.readouterr()
+    argv[2] = str(tmp_path / "other")
+    for bad, match in (
+        (tmp_path / "gone", "must be the work dir of `finetune` or a checkpoint in it"),
+        (tmp_path, "must hold a checkpoint and last_checkpoint"),
+        (
+            folder.parent / "weights/tiny_backbone.pth",
+            "must be one of `python -m mmssprl finetune`",
+        ),
+    ):
+        assert main(["predict", str(bad), *argv]) == 2
+        assert match in capsys.readouterr().err
+    assert main(["predict", str(folder), str(tmp_path / "gone"), *argv[1:]]) == 2
+    assert "DIR must be an existing folder" in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert main(["predict", str(folder), str(tmp_path / "empty"), *argv[1:]]) == 2
+    assert "must hold images, but found none" in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()

@@ -1,0 +1,91 @@
+import pytest
+from labelled_folders import write_class_folders, write_coco, write_weights
+
+from mmssprl.finetuning.config import make_config, require_package, set_label_files, task_of
+from mmssprl.finetuning.labels import find_labels
+
+
+@pytest.fixture
+def labels(tmp_path):
+    return find_labels(write_class_folders(tmp_path / "data"), "classify")
+
+
+def test_the_backbone_is_that_of_the_config_beside_the_weights(labels, tmp_path):
+    weights = write_weights(tmp_path / "weights")
+    cfg, _ = make_config(str(weights), labels, "classify", image_px=48)
+    assert cfg.model.backbone.base_channels == 8
+    assert cfg.model.head.in_channels == 32
+    assert cfg.model.head.num_classes == 2
+    assert cfg.model.head.type == "LinearClsHead"
+    assert cfg.weights == str(weights)
+    # Nothing is left over that only helped to write the base configs.
+    assert not {"base_lr", "of_one_label", "train_pipeline", "loader"} & set(cfg.keys())
+    assert cfg.train_dataloader.dataset.pipeline[1].scale == 48
+    assert cfg.val_dataloader.dataset.pipeline[1].scale == 55
+    assert cfg.val_dataloader.dataset.pipeline[2].crop_size == 48
+
+
+def test_weights_alone_need_the_name_of_their_backbone(labels, tmp_path):
+    weights = write_weights(tmp_path / "weights")
+    alone = tmp_path / "alone.pth"
+    alone.write_bytes(weights.read_bytes())
+    with pytest.raises(ValueError, match="must fit the backbone of .* put the config of their"):
+        make_config(str(alone), labels, "classify")
+
+
+def test_transformers_classify(labels):
+    cfg, _ = make_config("random", labels, "classify", backbone="swin-tiny")
+    assert (cfg.model.backbone.type, cfg.model.head.in_channels) == ("SwinTransformer", 768)
+    assert cfg.weights == "random"
+
+
+def test_freeze_keeps_the_backbone(labels, tmp_path):
+    weights = write_weights(tmp_path / "weights")
+    cfg, recipe = make_config(str(weights), labels, "classify", freeze=True)
+    assert cfg.model.frozen_backbone
+    assert cfg.optim_wrapper.optimizer.lr == recipe.lr == 3e-3
+
+
+def test_several_labels_have_a_sigmoid(tmp_path):
+    data = find_labels(write_coco(tmp_path / "data"), "classify")
+    cfg, _ = make_config("random", data, "classify")
+    assert cfg.model.head.type == "MultiLabelLinearClsHead"
+    assert cfg.model.head.loss.type == "MultiLabelLoss"
+    assert cfg.train_dataloader.dataset.type == "CocoMultiLabel"
+    assert not task_of(cfg).single_label
+
+
+def test_label_files_move(labels, tmp_path):
+    cfg, _ = make_config("random", labels, "classify")
+    for folder in (tmp_path / "first", tmp_path / "second"):
+        set_label_files(cfg, folder)
+    dataset = cfg.train_dataloader.dataset
+    assert dataset.ann_file == str(tmp_path / "second" / "train.json")
+    assert dataset.data_prefix == str(labels.root)
+    assert cfg.test_dataloader.dataset.ann_file == str(tmp_path / "second" / "val.json")
+
+
+@pytest.mark.parametrize(
+    ("weights", "options", "error", "match"),
+    [
+        ("gone.pth", {}, FileNotFoundError, "there is no gone.pth"),
+        (
+            "random",
+            {"backbone": "resnet19"},
+            ValueError,
+            "the backbone must be one of .*'resnet19'",
+        ),
+        ("random", {"seed": -1}, ValueError, "--seed must be from 0 to 4294967295, but got -1"),
+        ("supervised", {"backbone": "swin-tiny"}, ValueError, "but the backbone of .* Swin"),
+    ],
+)
+def test_mistakes(labels, weights, options, error, match):
+    with pytest.raises(error, match=match):
+        make_config(weights, labels, "classify", **options)
+
+
+def test_a_package_that_is_missing_is_named(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(RuntimeError, match="--task segment needs mmsegmentation.*pip install"):
+        require_package("mmseg", "--task segment")
+    require_package("mmssprl", "--task classify")

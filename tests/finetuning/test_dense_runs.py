@@ -1,0 +1,141 @@
+"""Trainings of seconds of a detector and of a segmentation, and what is predicted with them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from labelled_folders import (
+    HEIGHT,
+    WIDTH,
+    write_coco,
+    write_image,
+    write_masks,
+    write_voc,
+    write_weights,
+)
+from mmengine.config import Config
+from PIL import Image
+from pycocotools.coco import COCO
+
+from mmssprl.finetuning import start
+from mmssprl.finetuning.predict import predict
+from mmssprl.finetuning.start import finetune
+from mmssprl.pretraining.forecast import Forecast
+from mmssprl.pretraining.pace import Pace
+
+pytestmark = pytest.mark.full
+
+FORECAST = Forecast(Pace(0.1, 4, 4, 1e9, 10, 0, "cpu", 1, 0.0), 1, 4, {"interval": 1}, Path())
+
+
+def train(folder, data, task, **options):
+    """Train in silence, without a forecast of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(start, "forecast_run", lambda cfg, recipe, work_dir: FORECAST)
+        weights = write_weights(folder / "weights")
+        return finetune(
+            str(weights), str(data), task, folder / "run", log=lambda text: None, **options
+        )
+
+
+@pytest.fixture
+def photographs(tmp_path):
+    for index in range(2):
+        write_image(tmp_path / "photographs" / "new" / f"{index}.jpg", index + 80)
+    return tmp_path / "photographs"
+
+
+class TestDetectorWithMasks:
+    @pytest.fixture(scope="class")
+    def outcome(self, tmp_path_factory):
+        folder = tmp_path_factory.mktemp("detect")
+        data = write_coco(folder / "data")
+        return train(folder, data, "detect", epochs=1, image_px=48, batch_size=8)
+
+    def test_scores_are_those_of_mmdets_own_metric(self, outcome):
+        folder = outcome.checkpoint.parent
+        scalars = [json.loads(line) for line in next(folder.rglob("scalars.json")).open()]
+        own = next(line for line in scalars if "coco/bbox_mAP" in line)
+        assert list(outcome.scores.total)[0] == "box AP"
+        for title, key in (("box AP", "bbox_mAP"), ("mask AP50", "segm_mAP_50")):
+            assert outcome.scores.total[title] / 100 == pytest.approx(own[f"coco/{key}"], abs=6e-4)
+
+    def test_table_and_files(self, outcome):
+        assert outcome.table.splitlines()[0].split(" | ")[3:5] == ["box AP %", "box AP50 %"]
+        assert all(path.is_file() for path in outcome.files)
+        cfg = Config.fromfile(outcome.checkpoint.parent / "detect.py")
+        assert cfg.model.roi_head.mask_head.num_classes == 2
+        assert cfg.model.neck.in_channels == [8, 16, 32]
+
+    def test_predictions_are_a_coco_file(self, outcome, photographs, tmp_path):
+        text = predict(outcome.checkpoint, photographs, tmp_path / "out", log=lambda text: None)
+        path = tmp_path / "out" / "predictions.json"
+        assert str(path) in text
+        content = COCO(str(path))
+        assert [image["file_name"] for image in content.dataset["images"]] == [
+            *("new/0.jpg", "new/1.jpg"),
+        ]
+        assert content.dataset["images"][0]["width"] == WIDTH
+        assert [c["name"] for c in content.dataset["categories"]] == ["square", "disc"]
+        assert content.anns
+        for annotation in content.anns.values():
+            assert 0 <= annotation["score"] <= 1
+            assert content.annToMask(annotation).shape == (HEIGHT, WIDTH)
+        assert len(list((tmp_path / "out" / "pictures").rglob("*.jpg"))) == 2
+
+
+def test_detector_of_boxes_on_a_frozen_backbone(tmp_path):
+    import torch
+
+    data = write_voc(tmp_path / "data")
+    options = {"epochs": 1, "image_px": 48, "batch_size": 8, "freeze": True}
+    outcome = train(tmp_path, data, "detect", **options)
+    assert list(outcome.scores.total) == ["box AP", "box AP50", "box AP75"]
+    cfg = Config.fromfile(tmp_path / "run" / "detect.py")
+    assert cfg.model.type == "FasterRCNN"
+    before = torch.load(tmp_path / "weights" / "tiny_backbone.pth")
+    after = torch.load(outcome.checkpoint, weights_only=False)["state_dict"]
+    for key, value in before.items():
+        assert torch.equal(after[f"backbone.{key}"], value), key
+
+
+class TestSegmentation:
+    @pytest.fixture(scope="class")
+    def outcome(self, tmp_path_factory):
+        folder = tmp_path_factory.mktemp("segment")
+        data = write_masks(folder / "data")
+        return train(folder, data, "segment", epochs=40, image_px=40, lr=0.01)
+
+    def test_it_learns_what_mmsegs_own_metric_confirms(self, outcome):
+        folder = outcome.checkpoint.parent
+        scalars = [json.loads(line) for line in next(folder.rglob("scalars.json")).open()]
+        own = [line for line in scalars if "mIoU" in line][-1]
+        assert outcome.scores.total["mIoU"] == pytest.approx(own["mIoU"], abs=0.02)
+        assert outcome.scores.total["right pixels"] == pytest.approx(own["aAcc"], abs=0.02)
+        assert outcome.scores.total["mIoU"] > 50
+
+    def test_predictions_are_label_images(self, outcome, photographs, tmp_path):
+        run = outcome.checkpoint.parent
+        text = predict(run, photographs, tmp_path / "out", num_pictures=1, log=lambda text: None)
+        assert "| background |      2 |" in text
+        image = Image.open(tmp_path / "out" / "masks" / "new" / "1.png")
+        assert image.size == (WIDTH, HEIGHT)
+        assert image.mode == "P"
+        assert set(np.unique(np.asarray(image))) <= {0, 1, 2}
+        assert (tmp_path / "out" / "classes.txt").read_text() == "background\ndisc\nsquare\n"
+        assert len(list((tmp_path / "out" / "pictures").rglob("*.jpg"))) == 1
+
+
+def test_a_backbone_that_detection_cannot_take_is_refused_before_anything_is_written(tmp_path):
+    data = write_coco(tmp_path / "data")
+    with pytest.raises(ValueError, match="for ResNets, but the backbone is VisionTransformer"):
+        finetune(
+            "random",
+            str(data),
+            "detect",
+            tmp_path / "run",
+            backbone="vit-small",
+            log=lambda t: None,
+        )
+    assert not (tmp_path / "run").exists()

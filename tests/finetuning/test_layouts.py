@@ -1,0 +1,181 @@
+import json
+import shutil
+
+import numpy as np
+import pytest
+from labelled_folders import (
+    box_of,
+    coco_content,
+    shapes_of,
+    write_class_folders,
+    write_coco,
+    write_image,
+    write_mask,
+    write_masks,
+    write_voc,
+    write_xml,
+)
+from PIL import Image
+
+from mmssprl.finetuning.label_files import read_labels, write_labels
+from mmssprl.finetuning.labels import find_labels
+
+
+def names(images, root):
+    return [image.path.removeprefix(f"{root}/") for image in images]
+
+
+class TestCoco:
+    def test_splits_classes_boxes_and_masks(self, tmp_path):
+        data = find_labels(write_coco(tmp_path), "detect")
+        assert data.layout == "COCO"
+        assert data.classes == ["square", "disc"]  # by id
+        assert data.split == "the data's own train and val"
+        assert [len(data.train), len(data.val)] == [16, 8]
+        assert names(data.val, tmp_path)[1] == "valid/pictures/cam 1/Shot-17.v1.PNG"
+        image = data.train[2]
+        assert [thing.label for thing in image.objects] == [1, 0]
+        assert [thing.box for thing in image.objects] == [box_of(2, 0), box_of(2, 1)]
+        assert image.size == (48, 40)
+        assert data.has_masks
+        assert not data.is_single_label
+
+    def test_one_file_is_split_by_the_seed(self, tmp_path):
+        listed = [f"{i}.png" for i in range(15)]
+        for i, name in enumerate(listed):
+            write_image(tmp_path / "raw" / name, i)
+        (tmp_path / "export.json").write_text(json.dumps(coco_content(listed)))
+        data = find_labels(tmp_path, "classify", val_share=0.4, seed=1)
+        assert [len(data.train), len(data.val)] == [9, 6]
+        assert data.split == "40% of 15 images held out, seed 1"
+        assert sorted(names([*data.train, *data.val], tmp_path)) == sorted(
+            f"raw/{name}" for name in listed
+        )
+        assert find_labels(tmp_path, "classify", val_share=0.4, seed=1) == data
+        assert find_labels(tmp_path, "classify", val_share=0.4, seed=2).val != data.val
+
+    def test_of_equal_file_names_that_of_the_own_split_counts(self, tmp_path):
+        (tmp_path / "annotations").mkdir()
+        for split, first in (("train2014", 0), ("val2014", 6)):
+            listed = [f"{i}.jpg" for i in range(6)]
+            for i, name in enumerate(listed):
+                write_image(tmp_path / split / name, first + i)
+            path = tmp_path / "annotations" / f"instances_{split}.json"
+            path.write_text(json.dumps(coco_content(listed, first)))
+        data = find_labels(tmp_path, "classify")
+        assert names(data.train, tmp_path)[0] == "train2014/0.jpg"
+        assert names(data.val, tmp_path)[0] == "val2014/0.jpg"
+
+    def test_boxes_alone_are_no_masks(self, tmp_path):
+        assert not find_labels(write_coco(tmp_path, masks=False), "detect").has_masks
+
+
+class TestVoc:
+    def test_splits_classes_and_boxes(self, tmp_path):
+        data = find_labels(write_voc(tmp_path / "VOC2007"), "detect")
+        assert data.layout == "PASCAL VOC"
+        assert data.classes == ["disc", "square"]
+        assert [len(data.train), len(data.val)] == [16, 8]
+        assert names(data.val, tmp_path)[0] == "VOC2007/JPEGImages/img_016.jpg"
+        assert [thing.box for thing in data.train[2].objects] == [box_of(2, 0), box_of(2, 1)]
+
+    def test_files_beside_the_images_without_lists(self, tmp_path):
+        for i in range(10):
+            write_image(tmp_path / f"photo {i}.JPG", i)
+            # LabelImg keeps the name that the image once had.
+            write_xml(tmp_path / f"photo {i}.xml", i, "DSC_0001.jpg")
+        data = find_labels(tmp_path, "classify")
+        assert [len(data.train), len(data.val)] == [8, 2]
+        image = data.train[1]
+        index = int(image.path[-5])
+        assert sorted(image.labels) == list(shapes_of(index))
+
+    def test_difficult_objects_are_no_targets_of_detection(self, tmp_path):
+        write_voc(tmp_path)
+        path = tmp_path / "Annotations/img_000.xml"
+        path.write_text(path.read_text().replace("</name>", "</name><difficult>1</difficult>"))
+        image = find_labels(tmp_path, "detect").train[0]
+        assert [thing.is_crowd for thing in image.objects] == [True]
+        assert image.labels == {0}
+
+
+class TestMasks:
+    def test_splits_and_classes(self, tmp_path):
+        data = find_labels(write_masks(tmp_path), "segment")
+        assert data.classes == ["background", "disc", "square"]
+        assert [len(data.train), len(data.val)] == [16, 8]
+        assert data.train[1].labels == {0, 2}
+        assert data.train[1].mask.endswith("masks/train/1.png")
+
+    def test_without_names_classes_are_numbers(self, tmp_path):
+        data = find_labels(write_masks(tmp_path, classes=None), "segment")
+        assert data.classes == ["class 0", "class 1", "class 2"]
+        assert "have no names: list them in DATA/classes.txt" in data.warnings[0]
+
+    def test_vocs_folders_with_its_palette_and_names(self, tmp_path):
+        write_voc(tmp_path)
+        for i in range(24):
+            path = tmp_path / "SegmentationClass" / f"img_{i:03d}.png"
+            write_mask(path, i)
+            image = Image.open(path).convert("P")
+            image.putpalette(np.random.default_rng(0).integers(0, 256, 768).astype("uint8"))
+            image.frombytes(Image.open(path).tobytes())
+            image.save(path)
+        sets = tmp_path / "ImageSets"
+        shutil.copytree(sets / "Main", sets / "Segmentation")
+        # "disc" is none of VOC's classes, so neither are those of the label images.
+        assert find_labels(tmp_path, "segment").classes == ["class 0", "class 1", "class 2"]
+        for path in (tmp_path / "Annotations").iterdir():
+            path.write_text(path.read_text().replace("disc", "cat").replace("square", "dog"))
+        data = find_labels(tmp_path, "segment")
+        assert len(data.classes) == 21
+        assert data.classes[15] == "person"
+        assert [len(data.train), len(data.val)] == [16, 8]
+        assert data.train[2].labels == {0, 1, 2}
+        assert find_labels(tmp_path, "detect").layout == "PASCAL VOC"
+
+    def test_suffixes_and_one_folder(self, tmp_path):
+        for i in range(5):
+            write_image(tmp_path / "photo" / f"{i}.jpg", i)
+            write_mask(tmp_path / "photo" / "labels" / f"{i}_mask.png", i)
+        data = find_labels(tmp_path, "segment")
+        assert [len(data.train), len(data.val)] == [4, 1]
+        assert "1 image(s)" in data.warnings[-1]
+
+
+class TestClassFolders:
+    def test_each_class_is_held_out_by_its_share(self, tmp_path):
+        data = find_labels(write_class_folders(tmp_path), "classify")
+        assert data.layout == "a folder per class"
+        assert data.classes == ["disc", "square"]
+        assert data.is_single_label
+        assert data.count(data.train) == [8, 8]
+        assert data.count(data.val) == [2, 2]
+        assert data.split == "20% of 20 images of each class held out, seed 0"
+
+    def test_own_splits(self, tmp_path):
+        write_class_folders(tmp_path / "training", per_class=6)
+        write_class_folders(tmp_path / "Test", per_class=3)
+        (tmp_path / "Test" / ".cache").mkdir()
+        write_image(tmp_path / "Test" / ".cache" / "hidden.jpg", 0)
+        data = find_labels(tmp_path, "classify")
+        assert data.classes == ["disc", "square"]
+        assert [len(data.train), len(data.val)] == [12, 6]
+        assert data.split == "the data's own train and test"
+
+    def test_a_class_may_be_called_like_a_folder_of_masks(self, tmp_path):
+        root = write_class_folders(tmp_path)
+        (root / "disc").rename(root / "mask")
+        assert find_labels(tmp_path, "classify").classes == ["mask", "square"]
+
+
+@pytest.mark.parametrize(
+    ("write", "task"),
+    [(write_coco, "detect"), (write_masks, "segment"), (write_class_folders, "classify")],
+)
+def test_labels_come_back_from_the_files_of_the_work_dir(tmp_path, write, task):
+    root = write(tmp_path / "data")
+    data = find_labels(root, task)
+    write_labels(data, tmp_path / "labels")
+    again = read_labels(tmp_path / "labels", data.root, data.layout)
+    assert (again.classes, again.train, again.val) == (data.classes, data.train, data.val)

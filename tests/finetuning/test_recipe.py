@@ -1,0 +1,72 @@
+import pytest
+from mmengine.config import Config
+
+from mmssprl.finetuning.recipe import choose_recipe
+from mmssprl.shipped import shipped
+
+SCHEDULE = Config.fromfile(shipped("configs/_base_/finetune_schedule_adamw.py"))
+
+
+def recipe(task="classify", weights="file.pth", num_images=100, **options):
+    return choose_recipe(task, SCHEDULE, weights, num_images, **options)
+
+
+def test_few_images_on_a_cpu():
+    chosen = recipe(num_images=100)
+    assert (chosen.image_px, chosen.batch_size, chosen.epochs) == (128, 8, 100)
+    assert chosen.steps_per_epoch == 12
+    assert chosen.val_interval == 20
+    assert chosen.lr == 3e-4
+    assert chosen.warmup_iters == 60
+    text = chosen.describe()
+    assert "8 images x 1 device(s)" in text
+    assert "about 8 steps an epoch or more" in text
+    assert "20,000 images seen, from 10 to 100 epochs" in text
+
+
+def test_very_few_images():
+    assert recipe(num_images=20).batch_size == 4
+    assert recipe(num_images=3).batch_size == 2
+
+
+def test_many_images_on_gpus():
+    chosen = recipe("detect", num_images=100_000, num_devices=4, on_gpu=True)
+    assert (chosen.image_px, chosen.batch_size, chosen.epochs) == (800, 4, 12)
+    assert chosen.steps_per_epoch == 6250
+    assert chosen.warmup_iters == 500
+
+
+def test_the_rate_follows_the_weights():
+    assert recipe(weights="random").lr == 1e-3
+    assert recipe(weights="supervised").lr == 3e-4
+    assert recipe(freeze=True).lr == 3e-3
+    assert recipe(freeze=True, lr=0.5).lr == 0.5
+
+
+def test_a_short_training_has_no_warm_up_of_one_step():
+    # mmengine's LinearLR ends below the full rate after one step.
+    assert recipe(epochs=2).warmup_iters == 0
+    assert recipe(epochs=4).warmup_iters == 2
+
+
+def test_what_is_asked_for_is_taken():
+    chosen = recipe("segment", epochs=3, batch_size=5, image_px=64)
+    assert (chosen.epochs, chosen.batch_size, chosen.image_px) == (3, 5, 64)
+    assert chosen.val_interval == 1
+    assert [row.reason for row in chosen.rows.values()].count("as asked") == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"epochs": 0}, "--epochs must be at least 1, but got 0"),
+        ({"image_px": 16}, "--image-px must be at least 32, but got 16"),
+        ({"lr": 0.0}, "--lr must be above 0, but got 0.0"),
+        ({"batch_size": 1}, "2 images per device .* but got 1 on 1 .* from 2 to 100"),
+        ({"batch_size": 101}, "but got 101 on 1 device.* from 2 to 100"),
+        ({"weights": "random", "freeze": True}, "--freeze keeps .* but they are random"),
+    ],
+)
+def test_what_cannot_be_is_refused(options, match):
+    with pytest.raises(ValueError, match=match):
+        recipe(**options)

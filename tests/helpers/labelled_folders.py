@@ -1,0 +1,147 @@
+"""Small labelled folders in every layout: red squares and green discs on gray noise."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+WIDTH, HEIGHT = 48, 40
+CLASSES = ("disc", "square")
+COLOURS = ((40, 220, 40), (220, 40, 40))
+
+
+def shapes_of(index):
+    """Image ``index`` shows a disc, a square, or both."""
+    return [(0,), (1,), (0, 1)][index % 3]
+
+
+def box_of(index, shape):
+    """x, y, width and height of a shape of an image."""
+    return 2 + index % 5 + 22 * shape, 4 + index % 7, 16, 16
+
+
+def mask_of(index, shape):
+    x, y, side, _ = box_of(index, shape)
+    rows, columns = np.mgrid[:HEIGHT, :WIDTH]
+    if shape == 1:
+        return (columns >= x) & (columns < x + side) & (rows >= y) & (rows < y + side)
+    centre = (side - 1) / 2
+    return (columns - x - centre) ** 2 + (rows - y - centre) ** 2 <= (side / 2) ** 2
+
+
+def write_image(path, index, shapes=None):
+    pixels = np.random.default_rng(index).integers(90, 130, (HEIGHT, WIDTH, 3)).astype(np.uint8)
+    for shape in shapes_of(index) if shapes is None else shapes:
+        pixels[mask_of(index, shape)] = COLOURS[shape]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path, quality=95)
+
+
+def coco_content(names, first=0, *, masks=True):
+    images, annotations = [], []
+    for number, name in enumerate(names):
+        index = first + number
+        images.append({"id": index, "file_name": name, "width": WIDTH, "height": HEIGHT})
+        for shape in shapes_of(index):
+            x, y, width, height = box_of(index, shape)
+            annotation = {"id": len(annotations) + 1, "image_id": index, "iscrowd": 0}
+            annotation.update(
+                category_id=[9, 4][shape], bbox=[x, y, width, height], area=width * height
+            )
+            if masks:
+                corners = [x, y, x + width, y, x + width, y + height, x, y + height]
+                annotation["segmentation"] = [corners]
+            annotations.append(annotation)
+    # Category ids against the order of the file, and of the alphabet: square comes first.
+    categories = [{"id": 9, "name": "disc"}, {"id": 4, "name": "square"}]
+    return {"images": images, "annotations": annotations, "categories": categories}
+
+
+def write_coco(root, num_train=16, num_val=8, *, masks=True):
+    """COCO in two splits, images in nested folders, with names that no pattern fits."""
+    first = 0
+    for split, count in (("train", num_train), ("valid", num_val)):
+        names = [f"cam {i % 2}/Shot-{first + i:02d}.v1.PNG" for i in range(count)]
+        for i, name in enumerate(names):
+            write_image(root / split / "pictures" / name, first + i)
+        content = coco_content(names, first, masks=masks)
+        (root / split / "_annotations.coco.json").write_text(json.dumps(content))
+        first += count
+    return root
+
+
+def write_xml(path, index, named=None):
+    objects = ""
+    for shape in shapes_of(index):
+        x, y, width, height = box_of(index, shape)
+        corners = (x + 1, y + 1, x + width, y + height)
+        keys = zip(("xmin", "ymin", "xmax", "ymax"), corners, strict=True)
+        box = "".join(f"<{key}>{value}</{key}>" for key, value in keys)
+        objects += f"<object><name>{CLASSES[shape]}</name><bndbox>{box}</bndbox></object>"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    filename = f"<filename>{named}</filename>" if named else ""
+    path.write_text(f"<annotation>{filename}{objects}</annotation>")
+
+
+def write_voc(root, num_images=24, num_val=8):
+    """VOC's folders, the last images in val."""
+    names = [f"img_{i:03d}" for i in range(num_images)]
+    for i, name in enumerate(names):
+        write_image(root / "JPEGImages" / f"{name}.jpg", i)
+        write_xml(root / "Annotations" / f"{name}.xml", i, f"{name}.jpg")
+    lists = root / "ImageSets" / "Main"
+    lists.mkdir(parents=True)
+    (lists / "train.txt").write_text("\n".join(names[:-num_val]) + "\n")
+    (lists / "val.txt").write_text("\n".join(names[-num_val:]) + "\n")
+    return root
+
+
+def write_masks(root, num_train=16, num_val=8, *, classes=("background", *CLASSES)):
+    """images/<split> and masks/<split>: 0 background, 1 disc, 2 square, the top row ignored."""
+    for index in range(num_train + num_val):
+        split = "train" if index < num_train else "val"
+        write_image(root / "images" / split / f"{index}.jpg", index)
+        write_mask(root / "masks" / split / f"{index}.png", index)
+    if classes:
+        (root / "classes.txt").write_text("\n".join(classes) + "\n")
+    return root
+
+
+def write_mask(path, index):
+    labels = np.zeros((HEIGHT, WIDTH), np.uint8)
+    for shape in shapes_of(index):
+        labels[mask_of(index, shape)] = shape + 1
+    labels[0] = 255
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(labels).save(path)
+
+
+def write_class_folders(root, per_class=10):
+    """A folder per class, each image with that shape alone, some in a folder below."""
+    for shape, name in enumerate(CLASSES):
+        for index in range(per_class):
+            below = "deep/er" if index % 3 == 0 else ""
+            write_image(root / name / below / f"no {index}.jpeg", index, (shape,))
+    return root
+
+
+def write_weights(folder: Path):
+    """Random weights of a narrow ResNet with the config of its pre-training beside them."""
+    import torch
+    from mmengine.config import Config
+
+    from mmssprl.weights import build_backbone
+
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / "tiny.py"
+    config.write_text(
+        "model = dict(type='SSPRL', backbone=dict(type='ResNet', depth=18, stem_channels=8, "
+        "base_channels=8, num_stages=3, strides=(1, 2, 2), dilations=(1, 1, 1), "
+        "out_indices=(2,)))\n"
+    )
+    torch.manual_seed(0)
+    backbone = build_backbone(Config.fromfile(config))
+    path = folder / "tiny_backbone.pth"
+    torch.save(backbone.state_dict(), path)
+    return path
