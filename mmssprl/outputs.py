@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from .errors import UserFileExistsError
+from .errors import UserFileExistsError, UserPermissionError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,6 +17,8 @@ def prepare_output(path: str | Path, *, force: bool = False) -> None:
 
     Raises:
         FileExistsError: ``path`` is there and ``force`` is not given, or it is a folder.
+        PermissionError: Nothing can be written into its folder.
+        OSError: Its folder cannot be made.
     """
     path = Path(path)
     if path.is_dir():
@@ -27,6 +29,11 @@ def prepare_output(path: str | Path, *, force: bool = False) -> None:
             "or choose another name."
         )
     path.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(path.parent, os.W_OK):
+        raise UserPermissionError(
+            f"the folder of the output must be one that you may write to, but {path.parent} is "
+            "not; choose another folder, or change its permissions."
+        )
 
 
 @contextlib.contextmanager
@@ -39,6 +46,9 @@ def whole_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     Args:
         path: The file to make or to replace.
         mode: 'w' for text or 'wb' for bytes.
+
+    Raises:
+        OSError: It cannot be written, such as on a full disk; it names ``path``.
     """
     path = Path(path)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
@@ -46,6 +56,14 @@ def whole_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
         with part.open(mode) as file:
             yield file
         part.replace(path)
+    except (OSError, RuntimeError) as error:
+        # torch.save makes a RuntimeError of the OSError of a file that it writes to.
+        cause = error if isinstance(error, OSError) else error.__context__
+        if not isinstance(cause, OSError):
+            raise
+        if cause.filename in (None, str(part)):
+            cause.filename = str(path)
+        raise cause from None
     finally:
         part.unlink(missing_ok=True)
 
