@@ -1,4 +1,4 @@
-"""The commands of ``python -m mmssprl``.
+"""The commands of ``python -m mmssprl``, and of the console script ``mmssprl``.
 
 Each command is a module with ``add_arguments(parser)`` and ``run(args) -> int``. Its docstring is
 its help: a line for the list of commands, a paragraph, and examples. Whatever takes time to import
@@ -6,17 +6,23 @@ is imported inside ``run``, so that ``--help`` answers at once.
 """
 
 import argparse
+import difflib
 import importlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from .. import __version__
 from ..errors import message_for_user
 
 COMMANDS = (
     *("demo", "scenes", "prepare", "profile", "pretrain"),
-    *("compare", "probe", "convert", "export", "benchmark", "visualize"),
+    *("compare", "probe", "embed", "neighbors", "convert", "export", "benchmark", "visualize"),
+    "doctor",
 )
+
+CONSOLE_SCRIPT = "mmssprl"
 
 _EXAMPLE = """\
 example, from nothing to a score:
@@ -28,11 +34,12 @@ example, from nothing to a score:
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser = argparse.ArgumentParser(
-        prog="python -m mmssprl",
+        prog=CONSOLE_SCRIPT if Path(sys.argv[0]).stem == CONSOLE_SCRIPT else "python -m mmssprl",
         description="SS-PRL, self-supervised pyramid representation learning, for OpenMMLab.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"mmssprl {__version__}")
     parser.add_argument(
         "--traceback", action="store_true", help="show where an error comes from, goes first"
     )
@@ -71,6 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     parser = build_parser()
+    _check_command(parser, arguments)
     args = parser.parse_args(arguments)
     try:
         return args.run(args)
@@ -81,3 +89,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         command = next(name for name in arguments if name in COMMANDS)
         print(f"mmssprl {command}: error: {message}", file=sys.stderr)
         return 2
+
+
+def _check_command(parser: argparse.ArgumentParser, arguments: list[str]) -> None:
+    """Refuse a command that does not exist with the name that is nearest to it."""
+    word = next((word for word in arguments if not word.startswith("-")), COMMANDS[0])
+    if word not in COMMANDS:
+        near = difflib.get_close_matches(word, COMMANDS, n=1)
+        remedy = f"did you mean {near[0]}?" if near else f"commands: {', '.join(COMMANDS)}"
+        parser.error(f"there is no command {word!r}; {remedy}")
