@@ -7,6 +7,8 @@ the TypeError of a wrong call, is a bug and keeps its traceback.
 
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -40,6 +42,26 @@ class UserFileExistsError(UserError, FileExistsError):
 
 class UserPermissionError(UserError, PermissionError):
     """A file or folder that may not be read or written."""
+
+
+@contextmanager
+def called(argument: str, *, field: str = "data_root/data_prefix") -> Iterator[None]:
+    """Let errors about a field of a config name the argument that a user has given instead.
+
+    Also a decorator. What is raised is of the same class, without the colon behind the field.
+
+    Args:
+        argument: As the usage line of the command has it, such as ``DIR``.
+        field: As the error names it.
+    """
+    try:
+        yield
+    except UserError as error:
+        text = str(error)
+        if field not in text or type(error).__module__ != __name__:
+            raise
+        named = text.replace(f"{field}:", argument).replace(field, argument)
+        raise type(error)(named) from error
 
 
 _WORKER = "Caught "

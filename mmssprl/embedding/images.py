@@ -7,7 +7,7 @@ from torch import Tensor
 from ..datasets import UnlabeledImages
 from ..datasets.image_index import TAR_SUFFIX
 from ..datasets.image_reading import read_image
-from ..errors import UserFileNotFoundError, UserValueError
+from ..errors import UserFileNotFoundError, called
 
 
 class Images:
@@ -34,11 +34,8 @@ class Images:
         if path.is_file() and path.suffix != TAR_SUFFIX:
             self.root, self.names = path.parent, [path.name]
             return
-        try:
+        with called(argument):
             self._dataset = UnlabeledImages(str(path))
-        except UserValueError as error:
-            # The data set speaks of its config's fields, which this user has not written.
-            raise UserValueError(str(error).replace("data_root/data_prefix:", argument)) from error
         self.names = list(self._dataset.names)
 
     def __len__(self) -> int:
