@@ -18,7 +18,6 @@ def prepare_output(path: str | Path, *, force: bool = False) -> None:
     Raises:
         FileExistsError: ``path`` is there and ``force`` is not given, or it is a folder.
         PermissionError: Nothing can be written into its folder.
-        OSError: Its folder cannot be made.
     """
     path = Path(path)
     if path.is_dir():
@@ -28,11 +27,27 @@ def prepare_output(path: str | Path, *, force: bool = False) -> None:
             f"the output must not exist yet, but {path} does; pass --force to replace it, "
             "or choose another name."
         )
+    check_folder(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not os.access(path.parent, os.W_OK):
+
+
+def check_folder(path: str | Path) -> None:
+    """Refuse a folder that cannot be made or written to, before any work is done; make nothing.
+
+    Raises:
+        FileExistsError: It is a file, or would have to lie below one.
+        PermissionError: Nothing can be written there.
+    """
+    path = Path(path)
+    there = next(each for each in (path, *path.absolute().parents) if each.exists())
+    if not there.is_dir():
+        raise UserFileExistsError(
+            f"{path} must be a folder, but {there} is a file; choose another path."
+        )
+    if not os.access(there, os.W_OK):
         raise UserPermissionError(
-            f"the folder of the output must be one that you may write to, but {path.parent} is "
-            "not; choose another folder, or change its permissions."
+            f"{path} must be a folder that you may write to, but {there} is not; choose another "
+            "path, or change its permissions."
         )
 
 

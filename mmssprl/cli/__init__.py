@@ -73,8 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: Arguments without the program's name; None takes the process's own.
 
     Returns:
-        The exit code: the command's own, or 2 after a mistake of the user, which is told in one
-        message on stderr. Everything else that goes wrong is a bug and keeps its traceback.
+        The exit code: the command's own, 2 after a mistake of the user, which is told in one
+        message on stderr, or 130 after Ctrl-C. Everything else that goes wrong is a bug and
+        keeps its traceback.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     parser = build_parser()
@@ -82,11 +83,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     try:
         return args.run(args)
-    except Exception as error:
-        message = None if args.traceback else message_for_user(error)
-        if message is None:
+    except (Exception, KeyboardInterrupt) as error:
+        if args.traceback:
             raise
         command = next(name for name in arguments if name in COMMANDS)
+        if isinstance(error, KeyboardInterrupt):
+            print(f"mmssprl {command}: stopped.", file=sys.stderr)
+            return 130
+        message = message_for_user(error)
+        if message is None:
+            raise
         print(f"mmssprl {command}: error: {message}", file=sys.stderr)
         return 2
 

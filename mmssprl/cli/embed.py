@@ -14,6 +14,8 @@ examples:
 
 import argparse
 import sys
+from functools import partial
+from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,13 +76,13 @@ def run(args: argparse.Namespace) -> int:
             device=args.device,
             seed=args.seed,
             force=args.force,
-            log=print,
+            log=partial(print, flush=True),
         )
     except KeyboardInterrupt:
         print("stopped; the same command goes on with it.", file=sys.stderr)
         return 130
-    config = f" --config {args.config}" if args.config else ""
-    print(
-        f"next: python -m mmssprl neighbors {args.weights} QUERY {args.dir}{config} --out rows.png"
-    )
+    options = f" --config {args.config}" if args.config else ""
+    options += f" --embeddings {args.out}" if Path(args.out).suffix != ".csv" else ""
+    command = f"neighbors {args.weights} QUERY {args.dir}{options} --out rows.png"
+    print(f"next: python -m mmssprl {command}")
     return 0

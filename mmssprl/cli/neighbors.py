@@ -13,6 +13,7 @@ examples:
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from ..outputs import prepare_output, write_figure, write_whole
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         batch_size=args.batch_size,
         num_workers=args.num_workers,
         device=args.device,
-        log=print,
+        log=partial(print, flush=True),
     )
     found = [neighbor for row in rows for neighbor in row]
     heads = ["query", "nearest", "rank", "cosine"]

@@ -14,6 +14,7 @@ examples:
 """
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         num_workers=args.num_workers,
         device=args.device,
         seed=args.seed,
-        log=print,
+        log=partial(print, flush=True),
     )
     print("\n" + format_results(results, per_class=args.per_class))
     if args.out:

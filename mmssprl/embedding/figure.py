@@ -6,6 +6,7 @@ from pathlib import Path
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from torch import Tensor
 from torchvision.transforms.v2 import functional as transforms
 
 from ..datasets import ImageReadError
@@ -32,8 +33,8 @@ def draw_neighbors(rows: Sequence[Sequence[Neighbor]], queries: Images, images: 
     num_columns = 1 + max((len(row) for row in shown), default=0)
     with matplotlib.rc_context(RC):
         height = max(1, len(shown)) * (_SIDE_INCHES + 0.42) + 0.4
-        part = f"first {len(shown)} of {len(found)} rows: " if len(found) > len(shown) else ""
-        title = f"{part}nearest photographs of the one at the left, by the features' cosine"
+        part = f", first {len(shown)} of {len(found)} rows" if len(found) > len(shown) else ""
+        title = f"nearest photographs and their cosines{part}"
         figure = titled_figure(max(4.5, num_columns * _SIDE_INCHES), height, title)
         grid = figure.subplots(max(1, len(shown)), num_columns, squeeze=False)
         for axes in grid.flat:
@@ -45,13 +46,21 @@ def draw_neighbors(rows: Sequence[Sequence[Neighbor]], queries: Images, images: 
     return figure
 
 
+def _thumbnail(image: Tensor) -> Tensor:
+    """Scale an image (3, H, W) to a white square (3, px, px), so that all rows are as high."""
+    factor = _THUMBNAIL_PX / max(image.shape[1:])
+    height, width = (max(1, round(factor * side)) for side in image.shape[1:])
+    image = transforms.resize(image, [height, width], antialias=True)
+    left, top = (_THUMBNAIL_PX - width) // 2, (_THUMBNAIL_PX - height) // 2
+    right, bottom = _THUMBNAIL_PX - width - left, _THUMBNAIL_PX - height - top
+    return transforms.pad(image, [left, top, right, bottom], fill=255)
+
+
 def _show(axes: Axes, images: Images, path: str, title: str, color: str) -> None:
     name = str(Path(path).relative_to(images.root.resolve()))
     try:
         image = images.load(images.names.index(name))
-        side = min(_THUMBNAIL_PX, *image.shape[1:])
-        image = transforms.resize(image, [side], max_size=3 * side, antialias=True)
-        axes.imshow(image.permute(1, 2, 0).numpy())  # (3, H, W) -> (H, W, 3)
+        axes.imshow(_thumbnail(image).permute(1, 2, 0).numpy())  # (3, px, px) -> (px, px, 3)
     except ImageReadError:
         axes.text(0.5, 0.5, "unreadable", ha="center", transform=axes.transAxes)
     axes.set_title(title, color=color, loc="center", fontsize=8, pad=2)

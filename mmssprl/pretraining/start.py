@@ -17,7 +17,7 @@ from ..errors import (
     UserValueError,
     called,
 )
-from ..outputs import write_whole
+from ..outputs import check_folder, write_whole
 from ..shipped import shipped
 from . import forecast, pace
 from .config import make_config
@@ -85,11 +85,12 @@ def pretrain(
 
 
 def refuse_used(work_dir: Path) -> None:
-    """Raise FileExistsError if a work dir holds anything; say of which images its run is.
+    """Raise FileExistsError if a work dir holds anything or is a file; say whose run it holds.
 
     Two folders of one name share their default work dir: a digest of the path in it would keep them
     apart, and nobody could type or guess where the weights are.
     """
+    check_folder(work_dir)
     if work_dir.is_dir() and any(work_dir.iterdir()):
         configs = _configs_of_runs(work_dir)
         root = _images_of_run(configs[0]) if len(configs) == 1 else ""

@@ -125,6 +125,17 @@ def is_class_of_ours(value):
     return isinstance(value, type) and value.__module__ == errors.__name__
 
 
+def test_ctrl_c_is_one_line(monkeypatch, capsys):
+    def run(args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mmssprl.cli.probe.run", run)
+    assert main(["probe", "random", "data"]) == 130
+    assert capsys.readouterr().err == "mmssprl probe: stopped.\n"
+    with pytest.raises(KeyboardInterrupt):
+        main(["--traceback", "probe", "random", "data"])
+
+
 def raised(call):
     try:
         call()

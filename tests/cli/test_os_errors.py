@@ -8,7 +8,7 @@ import pytest
 import torch
 from full_disk import fill_disk
 from mmengine.config import Config
-from probe_folders import write_config
+from probe_folders import write_config, write_image
 from safetensors.torch import load_file
 
 from mmssprl.cli import main
@@ -51,9 +51,23 @@ class TestFullDisk:
 @pytest.mark.parametrize("below", ["file/out.txt", "file/b/out.txt"])
 def test_a_file_where_a_folder_is_needed(below, tmp_path):
     (tmp_path / "file").touch()
-    message = message_for_user(raised(prepare_output, tmp_path / below))
+    with pytest.raises(FileExistsError, match=r"must be a folder, but .*/file is a file; choose"):
+        prepare_output(tmp_path / below)
+    message = message_for_user(raised((tmp_path / below).parent.mkdir))
     assert message == (
         f"{tmp_path / 'file'}: a folder is needed here, but it is a file; choose another path."
+    )
+
+
+@pytest.mark.parametrize("work_dir", ["file", "file/run"])
+def test_a_work_dir_that_is_a_file_is_refused_before_the_work(work_dir, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    write_image(tmp_path / "photos" / "a.jpg", [], 0)
+    work_dir = tmp_path / work_dir
+    assert main(["pretrain", str(tmp_path / "photos"), "--work-dir", str(work_dir)]) == 2
+    assert capsys.readouterr().err == (
+        f"mmssprl pretrain: error: {work_dir} must be a folder, but {tmp_path / 'file'} is a file; "
+        "choose another path.\n"
     )
 
 
@@ -80,7 +94,7 @@ def test_an_error_without_a_remedy_keeps_its_text():
 def test_a_folder_that_may_not_be_written_to_is_refused_before_the_work(tmp_path, monkeypatch):
     # Root may write everywhere, so the answer of the system is given by hand.
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(PermissionError, match=r"may write to, but .* is not; choose another"):
+    with pytest.raises(PermissionError, match=r"may write to, but .* is not; choose"):
         prepare_output(tmp_path / "a.txt")
 
 

@@ -108,7 +108,7 @@ class TestPicture:
         rows = find_neighbors("random", photos, photos, config=config, num=1)
         figure = draw_neighbors(rows, Images(photos), Images(photos))
         assert sum(bool(axes.images) for axes in figure.axes) == 2 * MOST_ROWS
-        assert figure.get_suptitle().startswith(f"first {MOST_ROWS} of 14 rows: ")
+        assert figure.get_suptitle().endswith(f", first {MOST_ROWS} of 14 rows")
 
 
 def test_the_command_prints_a_table_and_writes_picture_and_csv(config, doubled, tmp_path, capsys):
