@@ -140,8 +140,7 @@ def embed_to_file(
         device=where,
     )
     _Keeper(parts, start, len(found), log).keep_all(batches)
-    unreadable = [pair for part in parts for pair in part.unreadable]
-    num_rows = sum(len(part) for part in parts)
+    num_rows, unreadable = parts.count()
     _require_rows(num_rows, unreadable)
     write_embeddings(out, about, (part for part in parts if len(part)))
     if unreadable:

@@ -79,15 +79,24 @@ class Parts:
                 **{name: getattr(embeddings, name) for name in ARRAYS},
             )
 
+    def count(self) -> tuple[int, list[tuple[str, str]]]:
+        """Return the number of rows, and the unreadable images, without reading any feature."""
+        num_rows, unreadable = 0, []
+        for path in self._files():
+            with np.load(path) as file:
+                num_rows += len(file["cells"])
+                unreadable += [(name, reason) for name, reason in file["unreadable"].tolist()]
+        return num_rows, unreadable
+
     def __iter__(self) -> Iterator[Embeddings]:
-        """Yield the parts that hold any row, in order."""
+        """Yield the parts in order, without their unreadable images."""
         for path in self._files():
             with np.load(path) as file:
                 yield Embeddings(
                     file["names"].tolist(),
                     **{name: file[name] for name in ARRAYS},
                     about=self.about,
-                    unreadable=[(name, reason) for name, reason in file["unreadable"].tolist()],
+                    unreadable=[],
                 )
 
     def remove(self) -> None:
