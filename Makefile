@@ -19,7 +19,7 @@ INSTALL_MMCV := $(PIP) install --no-cache-dir --no-deps onedl-mmcv -c requiremen
 unexport PIP_NO_BUILD_ISOLATION
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test lint speed clean
+.PHONY: help demo compare test docs lint speed clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ test: $(VENV)/.full  ## install everything, mmdet and mmseg too, then lint, type
 	@$(MAKE) --no-print-directory lint
 	@echo "== tests"
 	@$(PY) -m pytest -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
+
+docs: $(VENV)/.docs  ## build the pages into build/docs, warnings as errors
+	@echo "== docs: build/docs/index.html"
+	$(PY) -m sphinx -W --keep-going -q -b html docs build/docs
 
 speed: $(VENV)/.pretrain  ## measure time and memory against the gates, under 15 minutes; results go to $(SPEED_DIR)
 	@echo "== speed"
@@ -73,3 +77,8 @@ $(VENV)/.full: $(VENV)/.python requirements.txt $(wildcard requirements/*.txt) p
 	$(PIP) install -r requirements.txt
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@ $(VENV)/.pretrain
+
+$(VENV)/.docs: $(VENV)/.full requirements/docs.txt
+	@echo "== packages for the pages"
+	$(PIP) install -r requirements/docs.txt
+	@touch $@

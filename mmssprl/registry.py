@@ -31,7 +31,7 @@ def _child(parent: Registry, *locations: str) -> Registry:
 DATASETS = _child(parents.DATASETS, "mmssprl.datasets")
 TRANSFORMS = _child(parents.TRANSFORMS, "mmssprl.datasets.transforms")
 MODELS = _child(parents.MODELS, "mmssprl.models")
-HOOKS = _child(parents.HOOKS, "mmssprl.engine")
+HOOKS = _child(parents.HOOKS, "mmssprl.engine", "mmssprl.evaluation")
 OPTIMIZERS = _child(parents.OPTIMIZERS, "mmssprl.engine")
 
 RUNNERS = _child(parents.RUNNERS)

@@ -11,6 +11,7 @@ examples:
   python -m mmssprl compare --data photos --methods random swav-small ssprl --seeds 5
   python -m mmssprl compare --data photos --methods all --seeds 3 --budget both --tune
   python -m mmssprl compare --data photos --methods ablations --seeds 3 --dry-run
+  python -m mmssprl compare --data photos --methods ssprl my_config.py --held-out
 
 Without --data, the images are scenes that are generated into the work dir.
 """
@@ -33,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=["random", "swav", "swav-small", "ssprl"],
         metavar="NAME",
-        help=f"{', '.join(BY_KEY)}, or a group: {', '.join(GROUPS)} (default: %(default)s)",
+        help=f"{', '.join(BY_KEY)}, a group ({', '.join(GROUPS)}), or a config file of your own "
+        "with the backbone of the others (default: %(default)s)",
     )
     add("--seeds", type=int, default=3, metavar="N", help="pre-trainings of each (default: 3)")
     add(
@@ -61,6 +63,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="choose each learning rate of x 1/3, 1, 3 on a fifth of the training images first",
     )
     add("--tuning-epochs", type=int, help="of SS-PRL while tuning (default: --epochs)")
+    add(
+        "--held-out",
+        action="store_true",
+        help="pre-train on four fifths of the training images and score the last fifth in place of "
+        "the test images: for choices, which the test images must not see",
+    )
     add("--work-dir", help="default: work_dirs/compare_<size>")
     add(
         "--jobs",
@@ -104,6 +112,7 @@ def _run(args: argparse.Namespace) -> int:
         batch_size=args.batch_size,
         tune=args.tune,
         tuning_epochs=args.tuning_epochs,
+        held_out=args.held_out,
         num_jobs=jobs,
         threads=max(1, (os.cpu_count() or 1) // jobs) if on_gpu else 1,
         command=_command(args),
@@ -119,8 +128,10 @@ def _command(args: argparse.Namespace) -> str:
     words = ["python -m mmssprl compare"]
     if args.data:
         words += ["--data", shlex.quote(Path(args.data).name)]  # no folders of this machine
-    words += ["--methods", *args.methods, f"--seeds {args.seeds} --budget {args.budget}"]
+    methods = [Path(name).name if name.endswith(".py") else name for name in args.methods]
+    words += ["--methods", *methods, f"--seeds {args.seeds} --budget {args.budget}"]
     for name in ("epochs", "size", "batch_size", "reference", "tuning_epochs"):
         if getattr(args, name) is not None:
             words.append(f"--{name.replace('_', '-')} {getattr(args, name)}")
-    return " ".join(words + (["--tune"] if args.tune else []))
+    words += ["--tune"] * args.tune + ["--held-out"] * args.held_out
+    return " ".join(words)

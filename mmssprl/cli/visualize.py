@@ -1,10 +1,11 @@
-"""Draw pictures: the pyramid of views of an image, the losses of a run.
+"""Draw pictures: the views of an image, the losses of a run, its prototypes.
 
-Draw the views of an image, or the losses of a run.
+Draw the views of an image, or the losses or the prototypes of a run.
 
 examples:
   python -m mmssprl visualize views configs/ssprl/ssprl_resnet18_scenes.py photo.jpg views.png
   python -m mmssprl visualize losses work_dirs/demo losses.png
+  python -m mmssprl visualize prototypes work_dirs/photos prototypes.png
 """
 
 import argparse
@@ -30,10 +31,20 @@ the value of a uniform prediction: a run that stays there has learned nothing.
 example:
   python -m mmssprl visualize losses work_dirs/demo losses.png
 """
+_PROTOTYPES = """\
+What the prototypes of a run stand for.
+
+Draw the image prototypes that most images choose, the images nearest to each, and the
+patch prototypes that these images' patches choose most often, each with the patch
+nearest to it; for SS-PRL and SwAV.
+
+example:
+  python -m mmssprl visualize prototypes work_dirs/photos prototypes.png
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the two pictures and their arguments."""
+    """Add the pictures and their arguments."""
     pictures = parser.add_subparsers(
         title="pictures", dest="picture", metavar="PICTURE", required=True
     )
@@ -43,7 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     views.add_argument("--seed", type=int, default=0, help="of crops and colours (default: 0)")
     losses = add_command(pictures, "losses", _LOSSES)
     losses.add_argument("work_dir", metavar="WORK_DIR", help="work dir of the run")
-    for picture in (views, losses):
+    prototypes = add_command(pictures, "prototypes", _PROTOTYPES)
+    prototypes.add_argument("work_dir", metavar="WORK_DIR", help="work dir of the run")
+    prototypes.add_argument(
+        "--images", metavar="DIR", help="folder or tar file (default: the images of the run)"
+    )
+    for picture in (views, losses, prototypes):
         picture.add_argument("out", metavar="OUT", help="picture to write, .png or .pdf")
         picture.add_argument("--force", action="store_true", help="replace an existing picture")
 
@@ -52,12 +68,14 @@ def run(args: argparse.Namespace) -> int:
     """Draw the picture and save it."""
     prepare_output(args.out, force=args.force)
 
-    from ..visualization import draw_losses, draw_views
+    from ..visualization import draw_losses, draw_prototypes, draw_views
 
     if args.picture == "views":
         figure = draw_views(args.config, args.image, seed=args.seed)
-    else:
+    elif args.picture == "losses":
         figure = draw_losses(args.work_dir)
+    else:
+        figure = draw_prototypes(args.work_dir, args.images)
     write_figure(args.out, figure)
     print(f"picture: {args.out}")
     return 0

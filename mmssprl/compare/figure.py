@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..visualization.style import INK, MUTED, PYRAMIDS, RC, titled_figure
-from .methods import BY_KEY, RANDOM
+from .methods import RANDOM
 from .plan import BUDGETS, Budget
-from .results import Result, title_of
+from .results import Result
 from .statistics import estimate
 
 _PANEL_WIDTH_INCHES = 4.2
@@ -20,7 +20,9 @@ _OFFSET = 0.16
 
 
 def draw_comparison(
-    tables: Mapping[Budget, Mapping[str, Sequence[Result]]], reference: str
+    tables: Mapping[Budget, Mapping[str, Sequence[Result]]],
+    reference: str,
+    titles: Mapping[str, str],
 ) -> Figure:
     """Draw a dot per seed and, below the dots, the mean with its 95 % interval.
 
@@ -30,9 +32,10 @@ def draw_comparison(
     Args:
         tables: Runs by method, for each budget; at least one run.
         reference: Drawn in a colour of its own.
+        titles: By method, in their order.
     """
     panels = {budget: runs for budget, runs in tables.items() if runs}
-    keys = [k for k in BY_KEY if k != RANDOM.key and any(k in runs for runs in panels.values())]
+    keys = [k for k in titles if k != RANDOM.key and any(k in runs for runs in panels.values())]
     with matplotlib.rc_context(RC):
         figure = titled_figure(
             _PANEL_WIDTH_INCHES * len(panels) + 2.6,
@@ -42,6 +45,7 @@ def draw_comparison(
         grid = figure.subplots(1, len(panels), sharey=True, sharex=True, squeeze=False)
         for axes, (budget, runs) in zip(grid.flat, panels.items(), strict=True):
             _draw_panel(axes, runs, keys, reference)
+            axes.set_yticks(range(len(keys)), [titles[key] for key in keys])
             axes.set_title(BUDGETS[budget])
     return figure
 
@@ -79,7 +83,6 @@ def _draw_panel(
             axes.axvline(value, color=MUTED, linewidth=1, linestyle=style, label=name)
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, borderpad=0)
     axes.set_xlabel("mAP, %")
-    axes.set_yticks(range(len(keys)), [title_of(key) for key in keys])
     axes.set_ylim(len(keys) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserValueError
-from ..shipped import shipped
+from ..shipped import config_file, shipped
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +17,8 @@ class Method:
     Args:
         key: In ``--methods``, in file names and in the CSV files.
         title: As printed.
-        config: Shipped config below configs/, without ``_resnet18_SIZE.py``.
+        config: Shipped config below configs/, without ``_resnet18_SIZE.py``; or the path of a
+            config of the user's, which has no other size.
         trains: Whether it is trained before the probe; if not, the backbone has random weights.
         uses_labels: Whether it trains on labels: a bound, and no competitor.
         momentum: Field of the config for the momentum of a network that averages another one, and
@@ -34,12 +35,19 @@ class Method:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def is_users(self) -> bool:
+        """Whether ``config`` is the path of a user's file."""
+        return self.config.endswith(".py")
+
+    @property
     def competes(self) -> bool:
         """Whether "better" and "worse" are asked of it."""
         return self.trains and not self.uses_labels
 
     def config_file(self, size: str) -> Path:
         """Return the config of a size, ``scenes`` or ``photos``."""
+        if self.is_users:
+            return Path(self.config)
         return shipped(f"configs/{self.config}_resnet18_{size}.py")
 
 
@@ -85,15 +93,29 @@ def choose_methods(words: Sequence[str]) -> list[Method]:
     """Return the methods that words name, in the order of the tables and each once.
 
     Args:
-        words: Keys of methods, and names of groups.
+        words: Keys of methods, names of groups, and paths of config files, which come last and
+            are named by their files.
 
     Raises:
-        ValueError: A word that is neither.
+        ValueError: A word that is none of them, or a file that has another row's name.
+        FileNotFoundError: No config file at such a path.
     """
     keys: set[str] = set()
+    own: dict[str, Path] = {}
     for word in words:
-        keys.update(GROUPS[word] if word in GROUPS else [method_of(word).key])
-    return [method for method in METHODS if method.key in keys]
+        if not word.endswith(".py"):
+            keys.update(GROUPS[word] if word in GROUPS else [method_of(word).key])
+            continue
+        path = config_file(word).resolve()
+        name = path.stem
+        if name in BY_KEY or own.get(name, path) != path:
+            raise UserValueError(
+                f"each row must have a name of its own, but {word} would be a second {name}; "
+                "give the file another name."
+            )
+        own[name] = path
+    shipped_rows = [method for method in METHODS if method.key in keys]
+    return [*shipped_rows, *(Method(name, name, str(path)) for name, path in own.items())]
 
 
 def method_of(key: str) -> Method:

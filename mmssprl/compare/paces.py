@@ -1,6 +1,6 @@
 """The measured paces of a work dir, and the epochs that they make equal time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import UserValueError
 from ..runs.run import read_result
 from .images import TrainingImages
-from .methods import BY_KEY, SSPRL, Method
+from .methods import SSPRL, Method
 from .run import PaceRun, module_command
 from .setting import Setting, common_options, recipe_digest
 
@@ -37,10 +37,13 @@ class Pace:
 
 
 def plan_paces(
-    work_dir: Path, setting: Setting, methods: Sequence[Method], images: TrainingImages
+    work_dir: Path,
+    setting: Setting,
+    methods: Sequence[Method],
+    images: TrainingImages,
+    known: Mapping[str, Pace],
 ) -> PaceRun | None:
-    """Return the run that measures what ``read_paces`` does not find, beside SS-PRL; or None."""
-    known = read_paces(work_dir, setting)
+    """Return the run that measures what is not ``known``, beside SS-PRL; or None."""
     missing = [method for method in methods if method.trains and method.key not in known]
     if not missing:
         return None
@@ -68,18 +71,29 @@ def plan_paces(
     )
 
 
-def read_paces(work_dir: Path, setting: Setting) -> dict[str, Pace]:
-    """Return the paces that were measured with today's configs, by method; the first of each."""
+def read_paces(work_dir: Path, setting: Setting, methods: Mapping[str, Method]) -> dict[str, Pace]:
+    """Return the paces that were measured with today's configs, by method; the first of each.
+
+    Args:
+        work_dir: Of the comparison.
+        setting: Of the comparison.
+        methods: That are asked about, by key, SS-PRL among them.
+    """
+
+    def is_current(key: str, recipes: dict[str, Any]) -> bool:
+        method = methods.get(key)
+        return method is not None and recipes[key] == recipe_digest(setting, method)
+
     found: dict[str, Pace] = {}
     for path in sorted(
         work_dir.glob("paces/*/result.json"), key=lambda path: int(path.parent.name)
     ):
         content = read_result(path)
         recipes, values = content["settings"]["recipes"], content["values"]
-        if not _is_current(setting, SSPRL.key, recipes):
+        if not is_current(SSPRL.key, recipes):
             continue
         for key, seconds in values["seconds"].items():
-            if _is_current(setting, key, recipes):
+            if is_current(key, recipes):
                 pace = Pace(
                     seconds,
                     values["seconds"][SSPRL.key],
@@ -111,8 +125,3 @@ def epochs_in_equal_time(epochs: int, pace: Pace, key: str, option: str = "--epo
             f"{-(-pace.seconds // pace.reference_seconds):.0f}, or leave {key} out."
         )
     return round(exact)
-
-
-def _is_current(setting: Setting, key: str, recipes: dict[str, Any]) -> bool:
-    method = BY_KEY.get(key)
-    return method is not None and recipes[key] == recipe_digest(setting, method)

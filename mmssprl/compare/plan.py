@@ -1,12 +1,12 @@
 """Which runs a comparison needs: methods, seeds and lengths, finally and while tuning."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from .images import Split, TrainingImages
-from .methods import Method
+from .methods import BY_KEY, Method
 from .paces import Pace, epochs_in_equal_time
 from .run import PretrainRun, module_command
 from .setting import Setting, common_options, recipe_digest
@@ -18,6 +18,8 @@ FACTORS = (1 / 3, 1.0, 3.0)
 TUNING_SEEDS = (1000, 1001)
 """Outside those of the final runs, which count from 0."""
 MAX_SEEDS = TUNING_SEEDS[0]
+FOLDERS: dict[Split, str] = {"test": "runs", "held-out": "tuning"}
+"""Of the runs, in the work dir."""
 OVERHEAD_S = 30.0
 """Of a run: starting its process, and the probe. For the estimate before anything has run."""
 
@@ -31,12 +33,17 @@ class Planner:
         setting: Of all runs.
         paces: By method; at least of those that are planned for equal time.
         images: That are trained on, by split.
+        methods: Rows that a table may have, by key and in their order.
+        split: Of the runs of the tables. On held-out images they have the seeds of the tuning, so
+            that what is chosen by them is not chosen by the seeds that the test images score.
     """
 
     work_dir: Path
     setting: Setting
     paces: Mapping[str, Pace]
     images: Mapping[Split, TrainingImages]
+    methods: Mapping[str, Method] = field(default_factory=lambda: BY_KEY)
+    split: Split = "test"
 
     def epochs(self, method: Method, budget: Budget, reference_epochs: int | None = None) -> int:
         """Return the length of a method's runs.
@@ -73,11 +80,12 @@ class Planner:
             factors: Of the learning rates, by method; 1 where there is none.
         """
         found: dict[Path, PretrainRun] = {}
-        for seed in range(num_seeds):
+        first = MAX_SEEDS if self.split == "held-out" else 0
+        for seed in range(first, first + num_seeds):
             for budget in budgets:
                 for method in methods:
                     factor = factors.get(method.key, 1.0)
-                    run = self.run_of(method, self.epochs(method, budget), seed, factor, "test")
+                    run = self.run_of(method, self.epochs(method, budget), seed, factor, self.split)
                     found.setdefault(run.folder, run)
         return list(found.values())
 
@@ -103,7 +111,7 @@ class Planner:
         if not method.trains:
             factor = 1.0
         parts = [method.key, f"{epochs}ep", f"lr{factor:.3g}", f"seed{seed}"]
-        folder = self.work_dir / ("runs" if split == "test" else "tuning") / "-".join(parts)
+        folder = self.work_dir / FOLDERS[split] / "-".join(parts)
         rate = "" if factor == 1 else f", lr x {factor:.3g}"
         length = f", {epochs} epochs" if method.trains else ""
         return PretrainRun(

@@ -4,14 +4,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from ..benchmark.paper_numbers import ABLATIONS
 from ..outputs import write_figure, write_whole
 from ..tables import csv_table, markdown_table
 from .methods import BY_KEY, RANDOM
 from .plan import BUDGETS, Budget, Planner
-from .results import Result, as_row, title_of
+from .results import Result, as_row
 from .statistics import Comparison, Estimate, compare_all, estimate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _HEADS = (
     *("pre-training", "epochs", "images seen", "TFLOP", "seconds", "peak MiB"),
@@ -55,8 +59,6 @@ class Report:
 
     def write(self, work_dir: Path) -> list[str]:
         """Write the tables and the figure, and return the names of the files."""
-        from .figure import draw_comparison
-
         files = {
             "table.md": self.text() + "\n",
             "results.csv": self._results_csv(),
@@ -67,7 +69,7 @@ class Report:
         for name, text in files.items():
             write_whole(work_dir / name, text)
         if any(key != RANDOM.key for runs in self.tables.values() for key in runs):
-            write_figure(work_dir / "compare.png", draw_comparison(self.tables, self.reference))
+            write_figure(work_dir / "compare.png", self._draw())
             return [*files, "compare.png"]
         return [*files]
 
@@ -76,20 +78,20 @@ class Report:
         if self.reference not in runs:
             return {}
         scores = {key: {r.seed: 100 * r.mAP for r in own} for key, own in runs.items()}
-        competing = [key for key in scores if BY_KEY[key].competes]
+        competing = [key for key in scores if self.planner.methods[key].competes]
         return compare_all(scores, self.reference, competing)
 
     def _table(self, runs: Mapping[str, Sequence[Result]]) -> str:
         against = self.comparisons(runs)
         rows = []
         for key, own in runs.items():
-            trains = BY_KEY[key].trains
+            trains = self.planner.methods[key].trains
             num_collapsed = sum(result.collapsed for result in own)
             mark = f" ({num_collapsed} collapsed)" if num_collapsed else ""
             found = against.get(key)
             rows.append(
                 [
-                    title_of(key),
+                    self._title(key),
                     str(own[0].epochs),
                     f"{max(r.images for r in own):,}",
                     self._tera(own) if trains else "",
@@ -102,8 +104,17 @@ class Report:
                     found.verdict if found else "",
                 ]
             )
-        heads = [head.format(title_of(self.reference)) for head in _HEADS]
+        heads = [head.format(self._title(self.reference)) for head in _HEADS]
         return markdown_table(heads, rows)
+
+    def _title(self, key: str) -> str:
+        return self.planner.methods[key].title
+
+    def _draw(self) -> "Figure":
+        from .figure import draw_comparison
+
+        titles = {key: method.title for key, method in self.planner.methods.items()}
+        return draw_comparison(self.tables, self.reference, titles)
 
     def _tera(self, own: Sequence[Result]) -> str:
         pace = self.planner.paces.get(own[0].method)
@@ -127,6 +138,11 @@ class Report:
         ]
         if chances:
             lines.append(f"A constant score has {100 * fmean(chances):.1f} % mAP.")
+        if self.planner.split == "held-out":
+            lines.append(
+                "Pre-trained on four fifths of the training images and scored on the last fifth; "
+                "the test images were not looked at."
+            )
         return ["\n".join(lines)]
 
     def _results_csv(self) -> str:
@@ -166,7 +182,7 @@ class Report:
                     f"{100 * r.mAP:.1f}{' (collapsed)' if r.collapsed else ''}" for r in own
                 )
                 cells.append(f"**{scores}**" if own and self._is_chosen(own[0]) else scores)
-            rows.append([title_of(key), *cells])
+            rows.append([self._title(key), *cells])
         heads = ["held-out mAP % per tuning seed", *(f"lr x {factor:.3g}" for factor in factors)]
         return markdown_table(heads, rows)
 
@@ -182,7 +198,7 @@ class Report:
 
 def _paper_ablations() -> str:
     heads = ["pre-training (COCO, ResNet-50)", "linear VOC07 mAP %"]
-    return markdown_table(heads, [[title_of(key), str(mAP)] for key, mAP in ABLATIONS.items()])
+    return markdown_table(heads, [[BY_KEY[key].title, str(mAP)] for key, mAP in ABLATIONS.items()])
 
 
 def plus_minus(value: Estimate, form: str = ".1f") -> str:

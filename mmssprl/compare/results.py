@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import UserValueError
 from ..runs.run import read_result
 from .images import Split
-from .methods import BY_KEY, METHODS, Method
+from .methods import Method
 from .plan import FACTORS, TUNING_SEEDS, Budget, Planner
 from .setting import learning_rate
 
@@ -72,14 +72,14 @@ def read_results(folder: Path, planner: Planner, split: Split) -> list[Result]:
     for path in folder.glob("*/result.json"):
         content = read_result(path)
         values = {k: v for k, v in content["values"].items() if k in names}
-        method = BY_KEY.get(values["method"])
+        method = planner.methods.get(values["method"])
         if method is None:
             continue
         result = Result(**values)
         run = planner.run_of(method, result.epochs, result.seed, result.lr_factor, split)
         if content["settings"] == run.settings([]):
             found.append(result)
-    keys = list(BY_KEY)
+    keys = list(planner.methods)
     return sorted(found, key=lambda r: (keys.index(r.method), r.epochs, r.lr_factor, r.seed))
 
 
@@ -96,31 +96,44 @@ def in_budget(
     """
     table: dict[str, list[Result]] = {}
     for result in results:
-        is_of_it = result.epochs == _length(planner, BY_KEY[result.method], budget)
+        is_of_it = result.epochs == _length(planner, planner.methods[result.method], budget)
         if is_of_it and result.lr_factor == factors.get(result.method, 1.0):
             table.setdefault(result.method, []).append(result)
     return table
 
 
-def choose_factors(
-    results: Sequence[Result], planner: Planner, reference_epochs: int
-) -> dict[str, float]:
+def of_tuning(results: Iterable[Result], planner: Planner, reference_epochs: int) -> list[Result]:
+    """Return the runs that choose the learning rates, of all on the held-out images.
+
+    Args:
+        results: Of all lengths.
+        planner: Knows the length of the tuning's runs.
+        reference_epochs: Epochs of SS-PRL in the tuning.
+    """
+    found = []
+    for result in results:
+        method = planner.methods[result.method]
+        length = _length(planner, method, "time", reference_epochs)
+        if method.trains and result.epochs == length and result.seed in TUNING_SEEDS:
+            found.append(result)
+    return found
+
+
+def choose_factors(results: Sequence[Result], planner: Planner) -> dict[str, float]:
     """Return the factor of the learning rate with the best mean mAP, by method.
 
     Args:
         results: Of the tuning.
-        planner: Knows the length of the tuning's runs.
-        reference_epochs: Epochs of SS-PRL in the tuning.
+        planner: Knows the methods.
 
     Returns:
         Only methods with all seeds of all factors; of equal ones the factor nearest to 1.
     """
     chosen = {}
-    for method in filter(lambda method: method.trains, METHODS):
-        epochs = _length(planner, method, "time", reference_epochs)
-        own = [r for r in results if r.method == method.key and r.epochs == epochs]
+    for method in filter(lambda method: method.trains, planner.methods.values()):
+        own = [r for r in results if r.method == method.key]
         scores = {
-            factor: [r.mAP for r in own if r.lr_factor == factor and r.seed in TUNING_SEEDS]
+            factor: [r.mAP for r in own if r.lr_factor == factor]
             for factor in sorted(FACTORS, key=lambda factor: factor != 1)
         }
         if all(len(values) == len(TUNING_SEEDS) for values in scores.values()):
@@ -140,15 +153,10 @@ def _length(
         return None
 
 
-def title_of(key: str) -> str:
-    """Return a method's name in tables."""
-    return BY_KEY[key].title
-
-
 def as_row(result: Result, planner: Planner) -> dict[str, Any]:
     """Return a result as a line of a CSV file, with its learning rate and counted operations."""
     row = {each.name: getattr(result, each.name) for each in fields(Result)}
-    method, pace = BY_KEY[result.method], planner.paces.get(result.method)
+    method, pace = planner.methods[result.method], planner.paces.get(result.method)
     return row | {
         "probes": " ".join(f"{score:.6f}" for score in result.probes),
         "lr": learning_rate(method, planner.setting.size, result.lr_factor)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from mmengine.config import Config
 
 from ..errors import UserValueError
+from ..models.protocol import is_pretraining
 from ..pretraining.methods.momentum import momentum_for
 from .images import TrainingImages
 from .methods import SSPRL, Method
@@ -145,14 +146,23 @@ def recipe_digest(setting: Setting, method: Method) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def check_backbones(setting: Setting, methods: list[Method]) -> None:
-    """Refuse methods whose configs train another backbone than SS-PRL's.
+def check_configs(setting: Setting, methods: list[Method]) -> None:
+    """Refuse a user's config that pre-trains nothing, and another backbone than SS-PRL's.
 
     Raises:
-        ValueError: Names the first one and what differs.
+        ValueError: Names the first one and what does not fit.
     """
     expected = _backbone(SSPRL, setting)
     for method in methods:
+        if method.is_users:
+            cfg = config_of(method, setting.size)
+            optimizer = cfg.get("optim_wrapper", {}).get("optimizer", {})
+            if not is_pretraining(cfg) or "lr" not in optimizer:
+                raise UserValueError(
+                    "a row's config must have a pre-training model and "
+                    f"optim_wrapper.optimizer.lr, but {method.config} has not; begin with a copy "
+                    f"of {SSPRL.config_file(setting.size).name}."
+                )
         got = _backbone(method, setting)
         keys = sorted({*expected, *got})
         names = [key for key in keys if expected.get(key) != got.get(key)]

@@ -12,13 +12,13 @@ from ..profiling.machine import describe_machine, source_commit
 from ..runs.execute import execute_runs
 from ..runs.run import Outcome, Run
 from .images import Split, TrainingImages, list_images, read_images
-from .methods import choose_methods
+from .methods import BY_KEY, choose_methods
 from .paces import plan_paces, read_paces
-from .plan import MAX_SEEDS, Budget, Planner
+from .plan import FOLDERS, MAX_SEEDS, Budget, Planner
 from .report import Report
-from .results import Result, choose_factors, in_budget, read_results
+from .results import Result, choose_factors, in_budget, of_tuning, read_results
 from .run import PretrainRun
-from .setting import BATCH_SIZE, EPOCHS, Setting, Size, check_backbones, check_batch
+from .setting import BATCH_SIZE, EPOCHS, Setting, Size, check_batch, check_configs
 from .work_dir import claim
 
 
@@ -38,6 +38,7 @@ class Request:
         batch_size: Images of a step.
         tune: Whether the learning rates are chosen first.
         tuning_epochs: Of SS-PRL while tuning; None takes ``epochs``.
+        held_out: Whether a fifth of the training images is scored in place of the test images.
         num_jobs: Runs at a time.
         threads: CPU threads of each.
         command: As it was typed, for the foot of the tables.
@@ -54,6 +55,7 @@ class Request:
     batch_size: int = BATCH_SIZE
     tune: bool = False
     tuning_epochs: int | None = None
+    held_out: bool = False
     num_jobs: int = 1
     threads: int = 1
     command: str = ""
@@ -88,30 +90,42 @@ class Comparison:
                     f"a budget must be at least one epoch, but --{name} is {value}."
                 )
         self.methods = choose_methods([*request.words, request.reference])
+        self.reference = choose_methods([request.reference])[0].key
+        self.split: Split = "held-out" if request.held_out else "test"
         data = None if request.data is None else request.data.resolve()
         tuning = self.tuning_epochs if request.tune else None
-        common = {"size": request.size, "epochs": epochs, "batch_size": request.batch_size}
         if data is not None:
             read_images(data, "test")
-        claim(request.work_dir, {"data": data and str(data), **common, "tuning_epochs": tuning})
+        common = {
+            "data": data and str(data),
+            "size": request.size,
+            "epochs": epochs,
+            "batch_size": request.batch_size,
+            "tuning_epochs": tuning,
+        }
+        if request.held_out:  # not there otherwise: work dirs of former versions have no such key
+            common["held_out"] = True
+        claim(request.work_dir, common)
         if data is None:
             data = (generate_sample(request.work_dir, log) / "coco").resolve()
         self.setting = Setting(request.size, data, epochs, request.batch_size)
-        check_backbones(self.setting, self.methods)
+        check_configs(self.setting, self.methods)
         self.images = self._list_images()
 
     @property
     def planner(self) -> Planner:
         """Of today's paces."""
-        paces = read_paces(self.request.work_dir, self.setting)
-        return Planner(self.request.work_dir, self.setting, paces, self.images)
+        work_dir, setting = self.request.work_dir, self.setting
+        methods = {**BY_KEY, **{method.key: method for method in self.methods}}
+        paces = read_paces(work_dir, setting, methods)
+        return Planner(work_dir, setting, paces, self.images, methods, self.split)
 
     @property
     def factors(self) -> dict[str, float]:
         """Of the learning rates, by method, as far as the tuning has come."""
         if not self.request.tune:
             return {}
-        return choose_factors(self._tuning_results(), self.planner, self.tuning_epochs)
+        return choose_factors(self._tuning_results(), self.planner)
 
     def run(self) -> int:
         """Do what is missing, then report; return how many runs have failed.
@@ -167,19 +181,21 @@ class Comparison:
     def report(self) -> Report:
         """Return what all calls in this work dir have found, whatever this one asks for."""
         work_dir, planner, factors = self.request.work_dir, self.planner, self.factors
-        results = read_results(work_dir / "runs", planner, "test")
+        results = read_results(work_dir / FOLDERS[self.split], planner, self.split)
         tuning = self._tuning_results() if self.request.tune else []
         return Report(
             planner,
             {b: in_budget(results, planner, b, factors) for b in self.request.budgets},
-            self.request.reference,
+            self.reference,
             tuning,
             factors,
             self._foot(),
         )
 
     def _tuning_results(self) -> list[Result]:
-        return read_results(self.request.work_dir / "tuning", self.planner, "held-out")
+        folder = self.request.work_dir / FOLDERS["held-out"]
+        results = read_results(folder, self.planner, "held-out")
+        return of_tuning(results, self.planner, self.tuning_epochs)
 
     def _foot(self) -> list[str]:
         machine = next((p.machine for p in self.planner.paces.values()), describe_machine("cpu"))
@@ -190,9 +206,9 @@ class Comparison:
         ]
 
     def _list_images(self) -> dict[Split, TrainingImages]:
-        splits: list[Split] = ["test", "held-out"] if self.request.tune else ["test"]
+        tuning: list[Split] = ["held-out"] if self.request.tune else []
         lists = {}
-        for split in splits:
+        for split in dict.fromkeys([self.split, *tuning]):
             folder = self.request.work_dir / "lists"
             images = lists[split] = list_images(folder, self.setting.data, split)
             if images.num_images < self.setting.batch_size:
@@ -204,8 +220,13 @@ class Comparison:
         return lists
 
     def _pace_run(self) -> Run | None:
-        images = self.images["test"]
-        return plan_paces(self.request.work_dir, self.setting, self.methods, images)
+        return plan_paces(
+            self.request.work_dir,
+            self.setting,
+            self.methods,
+            self.images[self.split],
+            self.planner.paces,
+        )
 
     def _announce(self, name: str, runs: Sequence[PretrainRun]) -> None:
         jobs = self.request.num_jobs

@@ -24,7 +24,7 @@ def info_nce(
     """Tell each query's own key from the negatives.
 
     For a query q, its key k and negatives X, with temperature T:
-    -q.k / T + log(exp(q.k / T) + sum_{x in X} exp(q.x / T)). All equal, it reads ln(1 + |X|).
+    ``-q.k / T + log(exp(q.k / T) + sum_{x in X} exp(q.x / T))``. All equal, it reads ln(1 + K).
 
     The logits of all rows and negatives are never in memory at once: the negatives are taken in
     parts, and the backward pass computes each part's logits again.

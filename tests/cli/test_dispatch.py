@@ -17,7 +17,13 @@ from mmssprl.registry import TRANSFORMS
 
 @pytest.mark.parametrize(
     "words",
-    [[], *([name] for name in COMMANDS), ["visualize", "views"], ["visualize", "losses"]],
+    [
+        [],
+        *([name] for name in COMMANDS),
+        ["visualize", "views"],
+        ["visualize", "losses"],
+        ["visualize", "prototypes"],
+    ],
     ids=" ".join,
 )
 def test_every_help_shows_an_example_that_parses_as_its_command(words, capsys):

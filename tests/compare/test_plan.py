@@ -4,11 +4,12 @@ import re
 
 import pytest
 from probe_folders import write_coco
-from tiny_compare import pretend, request, rows
+from tiny_compare import STEP_SECONDS, pretend, request, rows
 
 from mmssprl.compare.methods import BY_KEY
-from mmssprl.compare.setting import common_options, schedule
+from mmssprl.compare.setting import common_options, config_of, schedule
 from mmssprl.compare.start import Comparison
+from mmssprl.shipped import shipped
 
 
 @pytest.fixture
@@ -67,6 +68,81 @@ def test_a_budget_below_one_epoch_is_refused_before_any_training(compare, monkey
 def test_what_does_not_fit_is_refused_before_any_training(changes, message, compare):
     with pytest.raises(ValueError, match=message):
         compare(**changes)
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A config of the user's: SS-PRL's of this size with other prototypes."""
+    path = tmp_path / "own.py"
+    base = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
+    path.write_text(f'_base_ = "{base}"\nmodel = dict(head=dict(num_prototypes=7))\n')
+    return path
+
+
+def test_a_config_of_the_user_s_is_a_row_and_is_done_again_when_it_changes(
+    compare, monkeypatch, own
+):
+    monkeypatch.setitem(STEP_SECONDS, "own", 0.2)
+    folders = pretend(monkeypatch, lambda run: 0.3 if run["method"] == "own" else 0.2)
+    words = [str(own), "random", str(own)]
+    compare(words=words).run()
+    runs = [f"runs/{name}-lr1-seed0" for name in ("random-0ep", "ssprl-6ep", "own-6ep")]
+    assert folders == ["paces/0", *runs, "runs/own-12ep-lr1-seed0"]
+    table = rows(compare.work_dir / "results.csv")
+    assert [row["method"] for row in table] == ["random", "ssprl", "own"] * 2
+    assert [row["lr"] for row in table[:3]] == ["", "0.004", "0.004"]
+    against = compare(words=words, reference=str(own)).report().text()
+    assert "against own" in against
+    own.write_text(own.read_text().replace("7", "8"))
+    del folders[:]
+    config_of.cache_clear()
+    compare(words=words).run()
+    assert folders == ["paces/1", "runs/own-6ep-lr1-seed0", "runs/own-12ep-lr1-seed0"]
+    # Another call that does not name it leaves it out of its tables.
+    compare().run()
+    assert "own" not in (compare.work_dir / "table.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("ssprl.py", "", "a name of its own, but .*ssprl.py would be a second ssprl"),
+        ("other/own.py", "", "other/own.py would be a second own"),
+        (
+            "x.py",
+            "model = dict(type='ImageClassifier')",
+            "a pre-training model and .*, but .*x.py has not",
+        ),
+        ("x.py", "_base_ = 'own.py'\nmodel = dict(backbone=dict(depth=34))", r"of x is \[34\] in"),
+    ],
+)
+def test_a_config_that_is_no_row_is_refused(name, text, message, compare, own):
+    path = own.parent / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        compare(words=[str(own), str(path)])
+    with pytest.raises(FileNotFoundError, match="there is none at .*y.py"):
+        compare(words=[str(own.parent / "y.py")])
+
+
+def test_held_out_runs_see_no_test_image_and_are_those_of_the_tuning(compare, monkeypatch):
+    folders = pretend(monkeypatch, lambda run: 0.9 if run["split"] == "test" else 0.1)
+    changes = {"budgets": ("time",), "held_out": True, "tune": True, "epochs": 2, "num_seeds": 3}
+    comparison = compare(**changes)
+    comparison.run()
+    # Two seeds of three are those of the tuning, in which all methods but the random one have run.
+    final = [f"tuning/random-0ep-lr1-seed{seed}" for seed in (1000, 1001, 1002)]
+    final += [f"tuning/{name}-lr1-seed1002" for name in ("swav-8ep", "ssprl-2ep")]
+    assert folders[0] == "paces/0"
+    assert sorted(folders[13:]) == sorted(final)
+    assert {row["mAP"] for row in rows(compare.work_dir / "results.csv")} == {"0.1"}
+    assert len(rows(compare.work_dir / "tuning.csv")) == 12
+    assert "the test images were not looked at" in (compare.work_dir / "table.md").read_text()
+    for run in comparison.final_runs():
+        assert (run.split, run.images_digest) == ("held-out", comparison.images["held-out"].digest)
+    with pytest.raises(ValueError, match="same held_out, .* begun with True and got None"):
+        compare(**changes | {"held_out": False})
 
 
 def test_rates_are_tuned_alike_and_the_final_runs_take_the_best(compare, monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 from matplotlib.collections import PathCollection
 
 from mmssprl.compare.figure import draw_comparison
+from mmssprl.compare.methods import BY_KEY
 from mmssprl.compare.paces import Pace
 from mmssprl.compare.plan import Planner
 from mmssprl.compare.report import Report
@@ -154,7 +155,8 @@ def test_one_seed_has_neither_interval_nor_verdict(report):
 
 def test_the_picture_has_a_dot_per_run_and_lines_for_random_weights_and_chance():
     tables = {"epochs": runs(), "time": runs({key: SCORES[key] for key in ("swav", "ssprl")})}
-    figure = draw_comparison(tables, "ssprl")
+    titles = {key: method.title for key, method in BY_KEY.items()}
+    figure = draw_comparison(tables, "ssprl", titles)
     first, second = figure.axes
     names = [tick.get_text() for tick in first.get_yticklabels()]
     assert names == ["SwAV, no small views", "SwAV, six small views", "SS-PRL (paper)"]

@@ -7,6 +7,7 @@ from mmengine.dist import is_main_process
 from mmengine.hooks import CheckpointHook
 from mmengine.runner import Runner
 from mmengine.runner.checkpoint import weights_to_cpu
+from torch import nn
 
 from ...outputs import whole_file
 from ...registry import HOOKS
@@ -35,10 +36,20 @@ class PretrainCheckpointHook(CheckpointHook):
         super().after_train(runner)
         if not is_main_process():
             return
-        name = Path(runner.cfg.filename or "pretraining").stem
-        path = Path(runner.work_dir) / f"{name}_backbone.pth"
-        weights = weights_to_cpu(unwrap(runner.model).backbone.state_dict())
-        # Training runs channels-last; readers expect torch's default layout.
-        with whole_file(path, "wb") as file:
-            torch.save({name: value.contiguous() for name, value in weights.items()}, file)
+        path = backbone_file(runner)
+        save_backbone(unwrap(runner.model).backbone, path)
         runner.logger.info(f"Backbone weights: {path}")
+
+
+def backbone_file(runner: Runner, mark: str = "") -> Path:
+    """Return where a run writes its backbone; ``mark`` tells several of a run apart."""
+    name = Path(runner.cfg.filename or "pretraining").stem
+    return Path(runner.work_dir) / f"{name}{mark and '_'}{mark}_backbone.pth"
+
+
+def save_backbone(backbone: nn.Module, path: Path) -> None:
+    """Write a backbone's weights as a plain state dict."""
+    weights = weights_to_cpu(backbone.state_dict())
+    # Training runs channels-last; readers expect torch's default layout.
+    with whole_file(path, "wb") as file:
+        torch.save({name: value.contiguous() for name, value in weights.items()}, file)

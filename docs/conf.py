@@ -1,0 +1,49 @@
+"""How Sphinx builds these pages: `make docs`."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import mmssprl
+from mmssprl.cli import COMMANDS, build_parser
+
+project = "mmssprl"
+author = "the mmssprl contributors"
+copyright = "the mmssprl contributors, Apache-2.0"
+version = release = mmssprl.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+]
+myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_heading_anchors = 3
+suppress_warnings = ["myst.header"]  # tables that tools write begin below the page's headings
+
+autodoc_typehints = "none"  # the docstrings give shapes and units beside the names
+autodoc_member_order = "bysource"
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+
+html_theme = "furo"
+html_title = f"mmssprl {version}"
+
+
+def write_commands(app: Any) -> None:
+    """Write the page of all commands: what each prints for ``--help``."""
+    os.environ["COLUMNS"] = "96"
+    parser = build_parser()
+    commands = next(action for action in parser._actions if action.choices).choices
+    parts = ["# Commands\n\nWhat `python -m mmssprl COMMAND --help` prints."]
+    for name in COMMANDS:
+        parts.append(f"## {name}\n\n```text\n{commands[name].format_help().rstrip()}\n```")
+    Path(app.srcdir, "commands.md").write_text("\n\n".join(parts) + "\n")
+
+
+def setup(app: Any) -> None:
+    """Register what Sphinx calls."""
+    app.connect("builder-inited", write_commands)

@@ -1,0 +1,190 @@
+"""A probe during a pre-training: labels tell whether features improve, and train nothing."""
+
+import csv
+import io
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from mmengine.dist import is_main_process
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+
+from ..datasets.subset import choose_subset
+from ..engine.hooks.pretrain_checkpoint_hook import backbone_file, save_backbone
+from ..engine.unwrap import unwrap
+from ..errors import UserValueError
+from ..outputs import write_whole
+from ..registry import HOOKS
+from .average_precision import mean_average_precision
+from .features import IMAGENET_MEAN, IMAGENET_STD, LabelledImages, extract_features
+from .frozen_backbone import DEFAULT_IMAGE_PX
+from .linear_classifier import fit_linear_probe
+from .nearest_neighbors import knn_scores
+from .probe_data import LabelledSplit, find_probe_data
+
+MAX_SHARE = 0.02
+"""Of the training's time that the probes may take, beside the first and the last one."""
+_INTERVAL = "probe_interval"
+
+
+class Probe(NamedTuple):
+    """One line of ``probe.csv``: mAP in [0, 1] after an epoch, 0 being before the training."""
+
+    epoch: int
+    linear_mAP: float  # noqa: N815
+    knn_mAP: float  # noqa: N815
+    seconds: float
+
+
+@HOOKS.register_module()
+class ProbeHook(Hook):
+    """Score the frozen backbone on labelled images, before, during and after a pre-training.
+
+    A linear classifier (as ``linear_probe``) and the nearest neighbours are fitted on the training
+    images of the data and scored on its test images, by mAP. All scores are logged as ``probe/...``
+    and kept in ``<work_dir>/probe.csv``; the backbone with the best linear score is written to
+    ``<work_dir>/<config name>_best_backbone.pth``. The training goes on bit by bit as without the
+    hook. One process probes, the others wait for it in their next step.
+
+    Args:
+        data: Labelled folder, see ``find_probe_data``. Whoever takes the best weights has chosen by
+            its test images: an honest figure needs others.
+        interval: Epochs between two probes; None chooses, by the times of the first probe and of
+            the first epoch, so that they take at most 2 % of the training. The last epoch is always
+            probed.
+        image_px: Side of the centre crops; None takes the layout's ``image_px``.
+        max_images: Of each split; of more ones a fixed random part is taken.
+        num_workers: Processes that read images.
+
+    Raises:
+        FileNotFoundError, ValueError: Data that ``find_probe_data`` refuses, or numbers below 1.
+    """
+
+    priority = "LOW"
+
+    def __init__(
+        self,
+        data: str,
+        interval: int | None = None,
+        image_px: int | None = None,
+        max_images: int = 5000,
+        num_workers: int = 0,
+    ) -> None:
+        for name, value in (("interval", interval), ("max_images", max_images)):
+            if value is not None and value < 1:
+                raise UserValueError(f"ProbeHook: {name} must be at least 1, but got {value}.")
+        found = find_probe_data(data)
+        self.splits = [_part(split, max_images) for split in (found.train, found.test)]
+        self.interval = interval
+        self.image_px = image_px
+        self.num_workers = num_workers
+        self.probes: list[Probe] = []
+
+    def before_train(self, runner: Runner) -> None:
+        """Score the weights that the training starts from, or read what a resumed one has."""
+        self._file = Path(runner.work_dir) / "probe.csv"
+        if self.interval is None:
+            self.interval = runner.message_hub.get_info(_INTERVAL, None)
+        if is_main_process():
+            if runner.epoch:
+                self.probes = _read(self._file, runner.epoch)
+            else:
+                self._probe(runner, 0)
+        self._start = time.perf_counter()
+
+    def after_train_epoch(self, runner: Runner) -> None:
+        """Score this epoch's weights if it is their turn."""
+        if not is_main_process():
+            return
+        epoch = runner.epoch + 1
+        if self.interval is None:
+            seconds = self.probes[-1].seconds if self.probes else 0.0
+            self.interval = choose_interval(seconds, time.perf_counter() - self._start)
+            runner.message_hub.update_info(_INTERVAL, self.interval)
+            runner.logger.info(f"Features are probed every {self.interval} epochs.")
+        if epoch % self.interval == 0 or epoch == runner.max_epochs:
+            self._probe(runner, epoch)
+
+    def _probe(self, runner: Runner, epoch: int) -> None:
+        start = time.perf_counter()
+        # Of the global generator a loader takes a seed, even one without processes.
+        with torch.random.fork_rng(devices=[]):
+            linear, knn = self._scores(runner)
+        found = Probe(epoch, linear, knn, time.perf_counter() - start)
+        self.probes.append(found)
+        rows = [Probe._fields, *self.probes]
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        write_whole(self._file, text.getvalue())
+        for name, value in (("linear_mAP", linear), ("knn_mAP", knn)):
+            runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
+        runner.logger.info(describe(self.probes))
+        if epoch and linear >= max(probe.linear_mAP for probe in self.probes[1:]):
+            save_backbone(unwrap(runner.model).backbone, backbone_file(runner, "best"))
+
+    def _scores(self, runner: Runner) -> tuple[float, float]:
+        cfg, model = runner.cfg.model, unwrap(runner.model)
+        preprocessor = cfg.get("data_preprocessor") or {}
+        layout = cfg.get("layout") or {}
+        px = self.image_px or layout.get("image_px", DEFAULT_IMAGE_PX)
+        device = next(model.parameters()).device
+        (train_x, train_y), (test_x, test_y) = (
+            extract_features(
+                model.backbone,
+                LabelledImages(split.paths, split.labels, px),
+                mean=preprocessor.get("mean") or IMAGENET_MEAN,
+                std=preprocessor.get("std") or IMAGENET_STD,
+                num_workers=self.num_workers,
+                device=device,
+                progress=False,
+            )
+            for split in self.splits
+        )
+        classifier = fit_linear_probe(train_x.to(device), train_y.to(device))
+        linear = mean_average_precision(classifier(test_x.to(device)), test_y)[0]
+        return linear, mean_average_precision(knn_scores(train_x, train_y, test_x), test_y)[0]
+
+
+def choose_interval(probe_s: float, epoch_s: float) -> int:
+    """Return the least epochs between two probes with which they take at most ``MAX_SHARE``.
+
+    Args:
+        probe_s: Of one probe.
+        epoch_s: Of one epoch of the training, > 0.
+    """
+    return max(1, math.ceil(probe_s * (1 - MAX_SHARE) / (MAX_SHARE * epoch_s)))
+
+
+def describe(probes: Sequence[Probe]) -> str:
+    """Return the last probe in a line, beside the first one."""
+    last = probes[-1]
+    scores = f"linear mAP {100 * last.linear_mAP:.1f} %, kNN {100 * last.knn_mAP:.1f} %"
+    if last.epoch == 0:
+        return f"Probe before the training: {scores} ({last.seconds:.0f} s)"
+    first = probes[0]
+    before = f"; before the training {100 * first.linear_mAP:.1f} %, {100 * first.knn_mAP:.1f} %"
+    return f"Probe after epoch {last.epoch}: {scores}{before if first.epoch == 0 else ''}"
+
+
+def _part(split: LabelledSplit, most: int) -> LabelledSplit:
+    num = len(split.paths)
+    if num <= most:
+        return split
+    indices = choose_subset(range(num), most / num)
+    return LabelledSplit(split.name, [split.paths[i] for i in indices], split.labels[indices])
+
+
+def _read(path: Path, last_epoch: int) -> list[Probe]:
+    """Return the probes up to an epoch: of what was done after the checkpoint nothing counts."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        rows: list[dict[str, Any]] = list(csv.DictReader(file))
+    probes = [
+        Probe(int(row["epoch"]), *(float(row[name]) for name in Probe._fields[1:])) for row in rows
+    ]
+    return [probe for probe in probes if probe.epoch <= last_epoch]

@@ -1,0 +1,243 @@
+"""What prototypes stand for: the images and patches nearest to them, as in the paper's figure.
+
+Legend: N images, M patches of a level, K_s prototypes of scale s, px side of a crop.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from mmengine.config import Config
+from mmengine.runner import find_latest_checkpoint
+from numpy.typing import NDArray
+from torch import Tensor
+from torchvision.transforms.v2 import functional as transforms
+
+from ..datasets import ImageReadError, UnlabeledImages
+from ..datasets.subset import choose_subset
+from ..errors import UserFileNotFoundError, UserValueError
+from ..models import SSPRL, crop_features, pretraining_class
+from ..progress import watch
+from ..pyramid import PyramidLevel
+from ..registry import DATASETS
+from ..weights import find_config
+from ..weights.backbone import build_model
+from ..weights.checkpoint_file import read_state
+from .style import INK, PYRAMIDS, RC, titled_figure
+
+NUM_PROTOTYPES, NUM_IMAGES, NUM_PATCHES = 6, 5, 3
+"""Rows; images in each; prototypes of a level in each, with a patch."""
+MAX_IMAGES = 1000
+"""So many are looked at, of more ones a fixed random part."""
+_BATCH = 16
+_CELL_INCHES = 1.05
+
+
+class PrototypeRow(NamedTuple):
+    """One image prototype.
+
+    Attributes:
+        number: Of the prototype.
+        share: Of the images that choose it.
+        images: uint8 (n, px, px, 3), the nearest first.
+        patches: For each level, triples of a patch prototype's number, the share of these images'
+            patches that choose it, and the patch nearest to it, uint8 (px, px, 3).
+    """
+
+    number: int
+    share: float
+    images: NDArray[np.uint8]
+    patches: list[list[tuple[int, float, NDArray[np.uint8]]]]
+
+
+def draw_prototypes(
+    work_dir: str | Path, images: str | Path | None = None, *, progress: bool = True
+) -> Figure:
+    """Draw the image prototypes that most images choose, with their images and patches.
+
+    An image or patch chooses the prototype with the greatest cosine. On the right stand, for each
+    level, the patch prototypes that the patches of the row's images choose most often, each with
+    the patch nearest to it.
+
+    Args:
+        work_dir: Of the run, with its config and newest training checkpoint.
+        images: Folder of images or a tar file; None takes those that the run trains on.
+        progress: Whether to draw a progress bar, if there is a terminal.
+
+    Raises:
+        FileNotFoundError: No checkpoint, config or images.
+        ValueError: A model without prototypes, or a checkpoint that does not fit the config.
+    """
+    checkpoint = _newest_checkpoint(Path(work_dir))
+    cfg = find_config(str(checkpoint), None)
+    model = _load(cfg, checkpoint)
+    rows = find_prototypes(model, _images(cfg, images), progress=progress)
+    num_levels = len(model.layout.levels)
+    columns = NUM_IMAGES + num_levels * NUM_PATCHES
+    with matplotlib.rc_context({**RC, "axes.grid": False}):
+        figure = titled_figure(
+            (columns + 1.2) * _CELL_INCHES,
+            len(rows) * (_CELL_INCHES + 0.25) + 0.7,
+            f"{Path(cfg.filename).stem}: prototypes of the image, the images nearest to them, and "
+            "what these images' patches choose",
+        )
+        grid = figure.subplots(len(rows), columns, squeeze=False)
+        for row, axes in zip(rows, grid, strict=True):
+            for place in axes:
+                place.axis("off")
+            for place, image in zip(axes, row.images, strict=False):
+                place.imshow(image)
+            _caption(axes[0], f"prototype {row.number}: {row.share:.0%} of the images", INK)
+            for level, found in enumerate(row.patches):
+                first = NUM_IMAGES + level * NUM_PATCHES
+                for place, (number, share, patch) in zip(axes[first:], found, strict=False):
+                    place.imshow(patch)
+                    _caption(place, f"{level + 1}.{number}: {share:.0%}", PYRAMIDS[level % 2])
+    return figure
+
+
+@torch.no_grad()
+def find_prototypes(
+    model: SSPRL, dataset: UnlabeledImages, *, progress: bool = True
+) -> list[PrototypeRow]:
+    """Return the image prototypes that most images choose.
+
+    Args:
+        model: In eval mode, on the CPU.
+        dataset: The images; unreadable ones are left out.
+        progress: As for ``draw_prototypes``.
+    """
+    layout, preprocessor = model.layout, model.data_preprocessor
+    mean, std = (torch.tensor(v).view(3, 1, 1) for v in (preprocessor.mean, preprocessor.std))
+    indices = choose_subset(range(len(dataset)), min(1.0, MAX_IMAGES / len(dataset)))
+    crops: list[list[Tensor]] = [[] for _ in range(layout.num_scales)]
+    cosines: list[list[Tensor]] = [[] for _ in range(layout.num_scales)]
+    for start in watch(range(0, len(indices), _BATCH), "prototypes", shown=progress):
+        images = _read(dataset, indices[start : start + _BATCH])
+        if not images:
+            continue
+        for s in range(layout.num_scales):
+            cut = [_cut(image, s, layout) for image in images]  # each (M_s, 3, px, px)
+            batch = torch.stack(cut, dim=1)  # (M_s, B, 3, px, px)
+            features = crop_features(model.backbone, (batch - mean) / std)
+            z = model.neck.heads[s](features.flatten(0, 1)).float()
+            scores = model.head.prototypes[s](torch.nn.functional.normalize(z, dim=-1))
+            crops[s] += cut
+            cosines[s].append(scores.unflatten(0, features.shape[:2]).transpose(0, 1))
+    if not crops[0]:
+        raise UserValueError(
+            f"prototypes need at least one readable image, but none of {len(indices)} is."
+        )
+    all_cosines = [torch.cat(parts) for parts in cosines]  # (N, M_s, K_s)
+    choice = all_cosines[0][:, 0].argmax(dim=1)
+    counts = choice.bincount(minlength=all_cosines[0].shape[2])
+    rows = []
+    for k in counts.argsort(descending=True, stable=True)[:NUM_PROTOTYPES].tolist():
+        mine = (choice == k).nonzero()[:, 0]
+        if not len(mine):
+            break
+        order = all_cosines[0][mine, 0, k].argsort(descending=True, stable=True)
+        nearest = mine[order].tolist()
+        rows.append(
+            PrototypeRow(
+                k,
+                len(mine) / len(choice),
+                np.stack([_displayed(crops[0][i][0]) for i in nearest[:NUM_IMAGES]]),
+                [_level(all_cosines[s], crops[s], nearest) for s in range(1, layout.num_scales)],
+            )
+        )
+    return rows
+
+
+def _level(
+    cosines: Tensor, crops: Sequence[Tensor], images: Sequence[int]
+) -> list[tuple[int, float, NDArray[np.uint8]]]:
+    own = cosines[images]  # (n, M_s, K_s)
+    choice = own.argmax(dim=2)
+    counts = choice.flatten().bincount(minlength=own.shape[2])
+    found = []
+    for k in counts.argsort(descending=True, stable=True)[:NUM_PATCHES].tolist():
+        if not counts[k]:
+            break
+        best = int(own[:, :, k].flatten().argmax())
+        image, patch = divmod(best, own.shape[1])
+        share = float(counts[k]) / choice.numel()
+        found.append((k, share, _displayed(crops[images[image]][patch])))
+    return found
+
+
+def _cut(image: Tensor, scale: int, layout: Any) -> Tensor:
+    """Cut an image (3, H, W) as a scale sees it, without chance: (M_s, 3, px, px), uint8."""
+    if scale == 0:
+        image = transforms.resize(image, [layout.image_px], antialias=True)
+        return transforms.center_crop(image, [layout.image_px, layout.image_px])[None]
+    level: PyramidLevel = layout.levels[scale - 1]
+    cell = level.resize_px // level.grid
+    image = transforms.resize(image, [level.resize_px], antialias=True)
+    image = transforms.center_crop(image, [cell * level.grid, cell * level.grid])
+    # (3, grid, cell, grid, cell) -> (grid grid, 3, cell, cell)
+    cells = image.unflatten(2, (level.grid, cell)).unflatten(1, (level.grid, cell))
+    cells = cells.permute(1, 3, 0, 2, 4).flatten(0, 1)
+    return transforms.center_crop(cells, [level.patch_px, level.patch_px])
+
+
+def _read(dataset: UnlabeledImages, indices: Sequence[int]) -> list[Tensor]:
+    images = []
+    for index in indices:
+        with suppress(ImageReadError):
+            images.append(dataset.load_image(index))
+    return images
+
+
+def _newest_checkpoint(work_dir: Path) -> Path:
+    newest = find_latest_checkpoint(str(work_dir)) if work_dir.is_dir() else None
+    if newest is None:
+        raise UserFileNotFoundError(
+            f"the work dir of a run must hold a training checkpoint, but {work_dir} holds none."
+        )
+    # The name counts: mmengine writes the whole path, and a folder may have been moved.
+    return work_dir / Path(newest).name
+
+
+def _images(cfg: Config, images: str | Path | None) -> UnlabeledImages:
+    if images is not None:
+        return UnlabeledImages(data_root=str(images))
+    spec = cfg.train_dataloader.dataset.to_dict()
+    return DATASETS.build({"_scope_": "mmssprl", **spec, "pipeline": []})
+
+
+def _load(cfg: Config, checkpoint: Path) -> SSPRL:
+    kind = pretraining_class(cfg)
+    if kind is None or not issubclass(kind, SSPRL):
+        raise UserValueError(
+            "only SS-PRL and SwAV have prototypes, but the run of "
+            f"{cfg.filename} trains {cfg.model.get('type')}; give the work dir of such a run."
+        )
+    model: SSPRL = build_model(cfg.model.to_dict())
+    state = read_state(checkpoint)
+    own = model.state_dict()
+    needed = [name for name in own if name.startswith(("backbone.", "neck.", "head.prototypes."))]
+    missing = [n for n in needed if n not in state or state[n].shape != own[n].shape]
+    if missing:
+        raise UserValueError(
+            f"the checkpoint must hold backbone, neck and prototypes of {cfg.filename}, but "
+            f"{checkpoint} lacks {len(missing)} of their tensors (first {missing[0]}); keep a "
+            "run's config beside its checkpoints."
+        )
+    model.load_state_dict({name: state[name] for name in needed}, strict=False)
+    model.eval()
+    return model
+
+
+def _displayed(crop: Tensor) -> NDArray[np.uint8]:
+    return crop.permute(1, 2, 0).numpy()
+
+
+def _caption(axes: Axes, text: str, colour: str) -> None:
+    axes.set_title(text, color=colour, fontsize=7, fontweight="normal", pad=2)

@@ -1,0 +1,75 @@
+"""The commands and code on the pages: all are understood, and all that can run here do."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pages import blocks_of
+from probe_folders import write_coco, write_image
+
+from mmssprl.cli import build_parser
+from mmssprl.shipped import config_file
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    path.relative_to(ROOT / "docs")
+    for path in (ROOT / "docs").rglob("*.md")
+    if blocks_of(path) and path.name != "commands.md"
+)
+SHORTER = {
+    "--num-train 1000": "--num-train 20 --num-val 8 --size 64",
+    "pretrain photos.tar": "pretrain photos.tar --backbone resnet18 --epochs 1 --batch-size 8",
+    "compare --data labelled/": "compare --data labelled/ --batch-size 8 --dry-run",
+}
+"""What a page says, and what the tests run in its place, in order to take seconds."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_command_on_a_page_is_understood(page):
+    parser = build_parser()
+    for block in blocks_of(ROOT / "docs" / page):
+        if block.language != "bash":
+            continue
+        for words in block.commands():
+            if words[:3] == ["python", "-m", "mmssprl"]:
+                parser.parse_args(words[3:])
+            if words[0] == "mim":
+                continue
+            for word in words:
+                if re.match(r"configs/.*\.py", word):
+                    config_file(word)
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory):
+    """A folder as a reader may have it: photographs, labelled images, the checkout's tools."""
+    folder = tmp_path_factory.mktemp("reader")
+    for i in range(24):
+        write_image(folder / "photos" / f"{i}.jpg", ("red",) if i % 2 else ("green",), i)
+    write_coco(folder)
+    (folder / "coco").rename(folder / "labelled")
+    config = ROOT / "configs/ssprl/ssprl-sampled_resnet18_photos.py"
+    (folder / "my_config.py").write_text(f'_base_ = "{config}"\n')
+    for name in ("tools", "examples"):
+        (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_block_on_a_page_runs(page, sandbox):
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    for block in blocks_of(ROOT / "docs" / page):
+        if block.reason or block.language not in ("bash", "python"):
+            continue
+        text = block.text
+        for long, short in SHORTER.items():
+            text = text.replace(long, short)
+        shell = ["bash", "-euo", "pipefail", "-c", text]
+        command = shell if block.language == "bash" else [sys.executable, "-c", text]
+        done = subprocess.run(command, cwd=sandbox, env=env, capture_output=True, text=True)
+        assert done.returncode == 0, f"{page}, line {block.line}: {done.stdout}{done.stderr}"

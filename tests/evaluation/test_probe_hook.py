@@ -1,0 +1,114 @@
+"""The probe of a running pre-training."""
+
+import csv
+import json
+
+import pytest
+import torch
+from mmengine.config import Config
+from pretrain_runner import LAYOUT, make_runner
+from probe_folders import write_coco
+from small_ssprl import BACKBONE
+
+from mmssprl.evaluation import ProbeHook, linear_probe
+from mmssprl.evaluation.probe_hook import choose_interval
+
+
+def train(data, work_dir, probe, **overrides):
+    hooks = [{"type": "PretrainHook"}]
+    if probe is not None:
+        hooks.append({"type": "ProbeHook", "data": str(data), **probe})
+    runner = make_runner(data / "train2014", work_dir, custom_hooks=hooks, **overrides)
+    runner.train()
+    return runner
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Labelled images, some with the other colour's label: else every score would be 1."""
+    folder = write_coco(tmp_path_factory.mktemp("probe"))
+    for path in folder.glob("annotations/*.json"):
+        content = json.loads(path.read_text())
+        for annotation in content["annotations"]:
+            if annotation["image_id"] % 5 < 2:
+                annotation["category_id"] = {3: 7, 7: 3}[annotation["category_id"]]
+        path.write_text(json.dumps(content))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def work_dir(data):
+    folder = data.parent / "run"
+    train(data, folder, {"interval": 2}, max_epochs=3)
+    return folder
+
+
+def rows(folder):
+    with (folder / "probe.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_training_goes_on_as_without_a_probe(data, work_dir, tmp_path):
+    train(data, tmp_path, None, max_epochs=3)
+    with_probe, without = (
+        torch.load(folder / "toy_ssprl_backbone.pth", weights_only=True)
+        for folder in (work_dir, tmp_path)
+    )
+    assert with_probe.keys() == without.keys()
+    assert all(torch.equal(value, without[name]) for name, value in with_probe.items())
+
+
+def test_it_probes_before_the_training_at_its_interval_and_at_the_end(work_dir):
+    found = rows(work_dir)
+    assert [row["epoch"] for row in found] == ["0", "2", "3"]
+    assert all(0 < float(row[name]) <= 1 for row in found for name in ("linear_mAP", "knn_mAP"))
+    [scalars] = work_dir.glob("*/vis_data/scalars.json")
+    logged = [json.loads(line) for line in scalars.read_text().splitlines()]
+    logged = [line for line in logged if "probe/linear_mAP" in line]
+    assert [(line["step"], line["probe/linear_mAP"]) for line in logged] == [
+        (step, float(row["linear_mAP"])) for step, row in zip((0, 12, 18), found, strict=True)
+    ]
+
+
+def test_the_score_is_that_of_the_probe_command_and_the_best_weights_are_kept(data, work_dir):
+    config = data.parent / "toy.py"
+    Config({"layout": LAYOUT, "model": {"backbone": BACKBONE, "layout": LAYOUT}}).dump(config)
+
+    def score(name):
+        found = linear_probe(work_dir / name, data, config=config, progress=False)
+        return pytest.approx(found["mAP"], abs=1e-6)
+
+    _, *later = (float(row["linear_mAP"]) for row in rows(work_dir))
+    assert later[-1] == score("toy_ssprl_backbone.pth")
+    assert max(later) == score("toy_ssprl_best_backbone.pth")
+
+
+def test_a_resumed_run_keeps_its_probes_up_to_the_checkpoint(data, tmp_path):
+    train(data, tmp_path, {}, max_epochs=2)
+    interval = torch.load(tmp_path / "epoch_1.pth", weights_only=False)["message_hub"]
+    before = rows(tmp_path)
+    overrides = {"load_from": str(tmp_path / "epoch_1.pth"), "resume": True}
+    runner = train(data, tmp_path, {"max_images": 12}, max_epochs=2, **overrides)
+    found = rows(tmp_path)
+    assert [row["epoch"] for row in found] == [row["epoch"] for row in before]
+    assert found[0] == before[0]
+    assert found[-1]["linear_mAP"] != before[-1]["linear_mAP"]  # of fewer images
+    [hook] = [hook for hook in runner.hooks if isinstance(hook, ProbeHook)]
+    assert hook.interval == interval["runtime_info"]["probe_interval"]
+
+
+@pytest.mark.parametrize(
+    ("probe_s", "epoch_s", "interval"), [(0, 1, 1), (2, 98, 1), (2.1, 98, 2), (98, 2, 2401)]
+)
+def test_the_interval_keeps_to_two_percent(probe_s, epoch_s, interval):
+    assert choose_interval(probe_s, epoch_s) == interval
+    share = probe_s / (probe_s + interval * epoch_s)
+    assert share <= 0.02 + 1e-12
+
+
+@pytest.mark.parametrize("name", ["interval", "max_images"])
+def test_numbers_below_one_and_other_data_are_refused(name, data):
+    with pytest.raises(ValueError, match=f"{name} must be at least 1, but got 0"):
+        ProbeHook(str(data), **{name: 0})
+    with pytest.raises(FileNotFoundError, match="but there is no nothere"):
+        ProbeHook("nothere")

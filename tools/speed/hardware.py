@@ -1,0 +1,92 @@
+"""Compute memory and time of pre-training per backbone and GPU; nothing here is measured.
+
+docs/hardware.md holds what this prints, and says what it leaves out.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from mmengine.config import Config
+
+from mmssprl.pretraining.backbones import BACKBONES
+from mmssprl.tables import markdown_table
+
+from .common.counts import activation_bytes, flops_per_image, parameter_counts
+from .common.models import SHIPPED, shipped_config
+from .scaling import AUGMENT_SHARE, BATCH, GPUS
+
+STATE_BYTES = 12
+"""Of a parameter: weight, gradient and momentum in float32."""
+_PLAIN_FLOPS = 24.29e9
+"""Of a crop of 224 px, forward and backward through a ResNet-50; ``GPUS`` has their rates."""
+
+
+class Cost(NamedTuple):
+    """What one backbone takes in one form of SS-PRL.
+
+    Attributes:
+        flops: Of an image, forward and backward, heads included.
+        num_bytes: On a GPU, with ``BATCH`` images in bfloat16.
+    """
+
+    flops: int
+    num_bytes: int
+
+
+def cost_of(backbone: str, num_crops: int) -> Cost:
+    """Count what a backbone of ``pretrain`` takes with the published views."""
+    cfg = _config_of(backbone, num_crops)
+    return Cost(
+        sum(flops_per_image(cfg).values()),
+        BATCH * activation_bytes(cfg, bfloat16=True)
+        + STATE_BYTES * parameter_counts(cfg)["parameters"],
+    )
+
+
+def images_per_second(flops: int, gpu: str) -> float:
+    """Return the rate of a GPU that computes as fast as on a plain ResNet-50."""
+    return GPUS[gpu].plain * _PLAIN_FLOPS / flops * (1 - AUGMENT_SHARE)
+
+
+def lines(backbones: Sequence[str]) -> Iterator[list[str]]:
+    """Return one line per backbone and number of crops."""
+    for backbone in backbones:
+        for num_crops in SHIPPED:
+            cost = cost_of(backbone, num_crops)
+            hours = [1e6 / images_per_second(cost.flops, gpu) / 3600 for gpu in GPUS]
+            yield [
+                backbone,
+                str(num_crops),
+                f"{cost.flops / 1e9:.0f}",
+                f"{cost.num_bytes / 1e9:.0f}",
+                *(f"{each:.2f}" for each in hours),
+            ]
+
+
+def _config_of(backbone: str, num_crops: int) -> Config:
+    cfg = shipped_config(num_crops)
+    settings, channels = BACKBONES[backbone]
+    cfg.model.backbone = settings
+    cfg.model.neck.in_channels = channels
+    return cfg
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.speed.hardware",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--backbone", nargs="+", choices=BACKBONES, default=list(BACKBONES))
+    args = parser.parse_args(argv)
+    heads = ["backbone", "crops", "GFLOP/image", f"GB, {BATCH} images"]
+    heads += [f"{gpu}: h per 1 M images" for gpu in GPUS]
+    print(markdown_table(heads, list(lines(args.backbone))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
