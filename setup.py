@@ -19,8 +19,9 @@ COPIED = ("tools", "configs", "model-index.yml")
 # links, and gives up if it finds two: only the metafiles that model-index.yml imports are linked.
 LINKED = ("tools", "model-index.yml", *METAFILES)
 # openmim looks below the package. onedl-mim looks below the first folder of the sorted RECORD,
-# where `mmssprl-0.1.0.dist-info` comes before `mmssprl/`; an underscore comes before both.
-WHEEL_FOLDERS = ("mmssprl/.mim", "_mmssprl_mim")
+# where the console script, `../../../bin/mmssprl`, comes before `mmssprl/`;
+# a plus comes before dots.
+WHEEL_FOLDERS = ("mmssprl/.mim", "+mmssprl_mim")
 EDITABLE_FOLDERS = ("mmssprl/.mim",)
 
 

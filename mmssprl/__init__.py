@@ -1,9 +1,56 @@
-"""SS-PRL, self-supervised pyramid representation learning, for OpenMMLab."""
+"""SS-PRL, self-supervised pyramid representation learning, for OpenMMLab.
+
+The functions of the Python API are imported when they are first asked for, so that ``import
+mmssprl`` takes no torch along::
+
+    import mmssprl
+
+    weights = mmssprl.pretrain("photos/", backbone="resnet18", epochs=100)
+    found = mmssprl.embed(weights, "photos/")  # found.names, found.features
+    model = mmssprl.load_backbone(weights)  # images (B, 3, H, W) to features (B, C)
+    prepare = mmssprl.image_transform(model)  # a PIL image to its input
+"""
+
+import importlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ._dependencies import check_dependencies
 from ._mmcv_operators import provide_operators
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from .embedding import embed, read_embeddings
+    from .evaluation import image_transform
+    from .evaluation import load_frozen_backbone as load_backbone
+    from .pretraining.start import pretrain
 
-check_dependencies()
+__version__ = "0.1.0"
+__all__ = ["embed", "image_transform", "load_backbone", "pretrain", "read_embeddings"]
+
+_PLACES = {
+    "embed": (".embedding", "embed"),
+    "image_transform": (".evaluation", "image_transform"),
+    "load_backbone": (".evaluation", "load_frozen_backbone"),
+    "pretrain": (".pretraining.start", "pretrain"),
+    "read_embeddings": (".embedding", "read_embeddings"),
+}
+"""Module and name of each function of the API."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _PLACES[name]
+    return getattr(importlib.import_module(module, __name__), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+# `mmssprl doctor` has to start where something is missing, to tell what.
+_PROGRAM, *_WORDS = sys.argv if hasattr(sys, "argv") and sys.argv else [""]
+if not (Path(_PROGRAM).stem in ("-m", "mmssprl") and _WORDS[:1] == ["doctor"]):
+    check_dependencies()
 provide_operators()

@@ -5,6 +5,12 @@ ever. Only what this package raises on purpose is of these classes: a ValueError
 the TypeError of a wrong call, is a bug and keeps its traceback.
 """
 
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 
 class UserError(Exception):
     """A mistake in a command, a config, a file or an installation; its message has the remedy."""
@@ -38,6 +44,26 @@ class UserPermissionError(UserError, PermissionError):
     """A file or folder that may not be read or written."""
 
 
+@contextmanager
+def called(argument: str, *, field: str = "data_root/data_prefix") -> Iterator[None]:
+    """Let errors about a field of a config name the argument that a user has given instead.
+
+    Also a decorator. What is raised is of the same class, without the colon behind the field.
+
+    Args:
+        argument: As the usage line of the command has it, such as ``DIR``.
+        field: As the error names it.
+    """
+    try:
+        yield
+    except UserError as error:
+        text = str(error)
+        if field not in text or type(error).__module__ != __name__:
+            raise
+        named = text.replace(f"{field}:", argument).replace(field, argument)
+        raise type(error)(named) from error
+
+
 _WORKER = "Caught "
 """How torch begins an error that it raises again for a loader's worker process."""
 
@@ -46,7 +72,8 @@ def message_for_user(error: BaseException) -> str | None:
     """Return the message that tells a user what to mend, or None if the error is a bug.
 
     A user's mistake is a ``UserError``, even if a registry or a loader's worker wrapped it in text
-    of its own, or an error of the operating system (a missing file, no permission, a full disk).
+    of its own, or an error of the operating system (a missing file, no permission, a full disk),
+    which is told with its path and what to do.
     """
     if not isinstance(error, UserError | OSError):
         return None
@@ -57,4 +84,35 @@ def message_for_user(error: BaseException) -> str | None:
     inner = error.__cause__ or error.__context__
     if isinstance(inner, UserError) and str(inner) in text:
         return message_for_user(inner)
-    return text
+    return text if isinstance(error, UserError) else _describe(error)
+
+
+_REMEDIES: dict[int, str] = {
+    errno.ENOSPC: "the disk is full; free some space, or choose a folder on another disk.",
+    errno.EDQUOT: "your quota on this disk is used up; free some space, or choose another disk.",
+    errno.EROFS: "the disk is read-only; choose a folder on another disk.",
+    errno.EACCES: "permission denied; choose another path, or change its permissions.",
+    errno.EPERM: "permission denied; choose another path, or change its permissions.",
+    errno.ENOENT: "there is no such file or folder; correct the path.",
+    errno.EISDIR: "a file is needed here, but it is a folder; choose another path.",
+    errno.EEXIST: "there is a file of this name already; choose another path.",
+    errno.ENOTDIR: "a folder is needed here, but it is a file; choose another path.",
+    errno.ENAMETOOLONG: "the name is too long for this disk; choose a shorter one.",
+    errno.EMFILE: "too many files are open; raise the limit with `ulimit -n 65536`.",
+}
+
+
+def _describe(error: BaseException) -> str:
+    """Return path, what is wrong and a remedy for an error of the operating system."""
+    number, filename = getattr(error, "errno", 0), getattr(error, "filename", None)
+    remedy = _REMEDIES.get(number)
+    if remedy is None:
+        return str(error)
+    if filename is None:
+        return remedy
+    path = Path(os.fsdecode(filename))
+    if number in (errno.ENOTDIR, errno.EEXIST):
+        # The one on the way that is no folder: a/b where a is a file.
+        path = next((each for each in (*reversed(path.parents), path) if each.is_file()), path)
+        remedy = _REMEDIES[errno.ENOTDIR] if path.is_file() else remedy
+    return f"{path}: {remedy}"

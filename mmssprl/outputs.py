@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from .errors import UserFileExistsError
+from .errors import UserFileExistsError, UserPermissionError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,6 +17,7 @@ def prepare_output(path: str | Path, *, force: bool = False) -> None:
 
     Raises:
         FileExistsError: ``path`` is there and ``force`` is not given, or it is a folder.
+        PermissionError: Nothing can be written into its folder.
     """
     path = Path(path)
     if path.is_dir():
@@ -26,7 +27,28 @@ def prepare_output(path: str | Path, *, force: bool = False) -> None:
             f"the output must not exist yet, but {path} does; pass --force to replace it, "
             "or choose another name."
         )
+    check_folder(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def check_folder(path: str | Path) -> None:
+    """Refuse a folder that cannot be made or written to, before any work is done; make nothing.
+
+    Raises:
+        FileExistsError: It is a file, or would have to lie below one.
+        PermissionError: Nothing can be written there.
+    """
+    path = Path(path)
+    there = next(each for each in (path, *path.absolute().parents) if each.exists())
+    if not there.is_dir():
+        raise UserFileExistsError(
+            f"{path} must be a folder, but {there} is a file; choose another path."
+        )
+    if not os.access(there, os.W_OK):
+        raise UserPermissionError(
+            f"{path} must be a folder that you may write to, but {there} is not; choose another "
+            "path, or change its permissions."
+        )
 
 
 @contextlib.contextmanager
@@ -39,6 +61,9 @@ def whole_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     Args:
         path: The file to make or to replace.
         mode: 'w' for text or 'wb' for bytes.
+
+    Raises:
+        OSError: It cannot be written, such as on a full disk; it names ``path``.
     """
     path = Path(path)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
@@ -46,6 +71,14 @@ def whole_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
         with part.open(mode) as file:
             yield file
         part.replace(path)
+    except (OSError, RuntimeError) as error:
+        # torch.save makes a RuntimeError of the OSError of a file that it writes to.
+        cause = error if isinstance(error, OSError) else error.__context__
+        if not isinstance(cause, OSError):
+            raise
+        if cause.filename in (None, str(part)):
+            cause.filename = str(path)
+        raise cause from None
     finally:
         part.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""The commands of ``python -m mmssprl``.
+"""The commands of ``python -m mmssprl``, and of the console script ``mmssprl``.
 
 Each command is a module with ``add_arguments(parser)`` and ``run(args) -> int``. Its docstring is
 its help: a line for the list of commands, a paragraph, and examples. Whatever takes time to import
@@ -6,17 +6,23 @@ is imported inside ``run``, so that ``--help`` answers at once.
 """
 
 import argparse
+import difflib
 import importlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from .. import __version__
 from ..errors import message_for_user
 
 COMMANDS = (
-    *("demo", "scenes", "prepare", "profile", "pretrain", "finetune", "predict"),
-    *("compare", "probe", "diagnose", "convert", "export", "benchmark", "visualize"),
+    *("demo", "scenes", "prepare", "profile", "pretrain", "diagnose"),
+    *("probe", "embed", "neighbors", "finetune", "predict", "compare"),
+    *("convert", "export", "benchmark", "visualize", "doctor"),
 )
+
+CONSOLE_SCRIPT = "mmssprl"
 
 _EXAMPLE = """\
 example, from nothing to a score:
@@ -28,11 +34,12 @@ example, from nothing to a score:
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser = argparse.ArgumentParser(
-        prog="python -m mmssprl",
+        prog=CONSOLE_SCRIPT if Path(sys.argv[0]).stem == CONSOLE_SCRIPT else "python -m mmssprl",
         description="SS-PRL, self-supervised pyramid representation learning, for OpenMMLab.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"mmssprl {__version__}")
     parser.add_argument(
         "--traceback", action="store_true", help="show where an error comes from, goes first"
     )
@@ -66,18 +73,34 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: Arguments without the program's name; None takes the process's own.
 
     Returns:
-        The exit code: the command's own, or 2 after a mistake of the user, which is told in one
-        message on stderr. Everything else that goes wrong is a bug and keeps its traceback.
+        The exit code: the command's own, 2 after a mistake of the user, which is told in one
+        message on stderr, or 130 after Ctrl-C. Everything else that goes wrong is a bug and
+        keeps its traceback.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     parser = build_parser()
+    _check_command(parser, arguments)
     args = parser.parse_args(arguments)
     try:
         return args.run(args)
-    except Exception as error:
-        message = None if args.traceback else message_for_user(error)
-        if message is None:
+    except (Exception, KeyboardInterrupt) as error:
+        if args.traceback:
             raise
         command = next(name for name in arguments if name in COMMANDS)
+        if isinstance(error, KeyboardInterrupt):
+            print(f"mmssprl {command}: stopped.", file=sys.stderr)
+            return 130
+        message = message_for_user(error)
+        if message is None:
+            raise
         print(f"mmssprl {command}: error: {message}", file=sys.stderr)
         return 2
+
+
+def _check_command(parser: argparse.ArgumentParser, arguments: list[str]) -> None:
+    """Refuse a command that does not exist with the name that is nearest to it."""
+    word = next((word for word in arguments if not word.startswith("-")), COMMANDS[0])
+    if word not in COMMANDS:
+        near = difflib.get_close_matches(word, COMMANDS, n=1)
+        remedy = f"did you mean {near[0]}?" if near else f"commands: {', '.join(COMMANDS)}"
+        parser.error(f"there is no command {word!r}; {remedy}")

@@ -1,20 +1,31 @@
-"""Score frozen features: linear multi-label classifier, mAP.
+"""Score frozen features: a linear classifier's mAP.
 
 Extract frozen features once (eval mode, average pool, centre crop), fit a
 regularised linear classifier on the training images and print its mAP on the test
-images. Quick and comparable between backbones; not the paper's SGD protocol.
+images. Quick and comparable between backbones; not the paper's SGD protocol. DATA is
+a folder in COCO layout (train2014, val2014), in VOC layout (VOC2007 trainval, test),
+or with a folder per class: train/CLASS and val/CLASS, or CLASS alone, of which a
+fifth is drawn for testing.
 
 examples:
   python -m mmssprl probe work_dirs/demo/ssprl_resnet18_scenes_backbone.pth data/scenes/coco
+  python -m mmssprl probe a.pth b.pth random data/flowers --csv table.csv
   python -m mmssprl probe random data/VOCdevkit --config configs/ssprl/ssprl_resnet18_scenes.py
 """
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..outputs import prepare_output, write_whole
-from ..tables import markdown_table
+from ..tables import csv_table, markdown_table
+
+_CSV = (
+    *("weights", "config", "data", "layout", "num_train", "num_test", "num_classes"),
+    *("num_features", "image_px", "seed", "mAP", "chance_mAP", "accuracy", "chance_accuracy"),
+    *("strength", "seconds"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,14 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "weights",
+        nargs="+",
         metavar="WEIGHTS",
-        help="backbone weights, a training checkpoint, or the word 'random'",
+        help="backbone weights, training checkpoints, 'random' or 'supervised' (torchvision's, for "
+        "ResNets); these words take the first file's config",
     )
-    add(
-        "data",
-        metavar="DATA",
-        help="folder in COCO layout (train2014, val2014) or VOC layout (VOC2007 trainval, test)",
-    )
+    add("data", metavar="DATA", help="folder of labelled images")
     add("--config", help="config with model.backbone (default: the one beside WEIGHTS)")
     add(
         "--image-px",
@@ -40,21 +49,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--batch-size", type=int, default=64, help="default: %(default)s")
     add("--num-workers", type=int, default=2, help="reading processes (default: %(default)s)")
     add("--device", default="auto", help="auto, cpu, cuda, cuda:1 (default: %(default)s)")
-    add("--seed", type=int, default=0, help="of random weights and validation folds (default: 0)")
+    add(
+        "--seed",
+        type=int,
+        default=0,
+        help="of random weights, validation folds and drawn test images (default: 0)",
+    )
     add("--per-class", action="store_true", help="print every class's AP too")
     add("--out", metavar="JSON", help="write all numbers to this file")
-    add("--force", action="store_true", help="replace an existing JSON")
+    add("--csv", metavar="CSV", help="write the table to this file")
+    add("--force", action="store_true", help="replace existing files")
 
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print the table, and write the numbers where asked."""
     import json
 
-    from ..evaluation import linear_probe
+    from ..evaluation import linear_probes
 
-    if args.out:
-        prepare_output(args.out, force=args.force)
-    metrics = linear_probe(
+    for path in filter(None, (args.out, args.csv)):
+        prepare_output(path, force=args.force)
+    results = linear_probes(
         args.weights,
         args.data,
         config=args.config,
@@ -63,31 +78,52 @@ def run(args: argparse.Namespace) -> int:
         num_workers=args.num_workers,
         device=args.device,
         seed=args.seed,
-        log=print,
+        log=partial(print, flush=True),
     )
-    print("\n" + format_metrics(metrics, per_class=args.per_class))
+    print("\n" + format_results(results, per_class=args.per_class))
     if args.out:
-        write_whole(args.out, json.dumps(metrics, indent=2) + "\n")
+        numbers = results if len(results) > 1 else results[0]
+        write_whole(args.out, json.dumps(numbers, indent=2) + "\n")
         print(f"\nnumbers: {args.out}")
+    if args.csv:
+        rows = [[result[name] for name in _CSV] for result in results]
+        write_whole(args.csv, csv_table(_CSV, rows))
+        print(f"\ntable: {args.csv}")
     return 0
 
 
-def format_metrics(metrics: dict[str, Any], *, per_class: bool = False) -> str:
-    """Lay out what ``linear_probe`` returns as a table, mAP in percent."""
-    cells = {
-        "weights": Path(metrics["weights"]).name,
-        "data": f"{metrics['layout']} {metrics['data']}",
-        "images": f"{metrics['num_train']} + {metrics['num_test']}",
-        "classes": str(metrics["num_classes"]),
-        "px": str(metrics["image_px"]),
-        "mAP %": f"{100 * metrics['mAP']:.2f}",
-        "chance %": f"{100 * metrics['chance_mAP']:.2f}",
-    }
-    text = markdown_table(list(cells), [list(cells.values())], num_left=4)
+def format_results(results: list[dict[str, Any]], *, per_class: bool = False) -> str:
+    """Lay out what ``linear_probes`` returns as a table with a row for each, in percent."""
+    names = _short_names([result["weights"] for result in results])
+    rows = []
+    for name, result in zip(names, results, strict=True):
+        cells = {
+            "weights": name,
+            "data": f"{result['layout']} {result['data']}",
+            "images": f"{result['num_train']} + {result['num_test']}",
+            "classes": str(result["num_classes"]),
+            "px": str(result["image_px"]),
+            "mAP %": f"{100 * result['mAP']:.2f}",
+            "chance %": f"{100 * result['chance_mAP']:.2f}",
+        }
+        if result["accuracy"] is not None:
+            cells["accuracy %"] = f"{100 * result['accuracy']:.2f}"
+            cells["most frequent %"] = f"{100 * result['chance_accuracy']:.2f}"
+        rows.append(cells)
+    text = markdown_table(list(rows[0]), [list(row.values()) for row in rows], num_left=4)
     if per_class:
-        rows = [
-            [name, "no test image" if area is None else f"{100 * area:.2f}"]
-            for name, area in metrics["per_class"].items()
+        areas = [
+            [f"{100 * area:.2f}" if area is not None else "no test image" for area in areas]
+            for areas in zip(*(result["per_class"].values() for result in results), strict=True)
         ]
-        text += "\n\n" + markdown_table(["class", "AP %"], rows)
+        heads = ["class", *(names if len(names) > 1 else ["AP %"])]
+        classes = results[0]["per_class"]
+        lines = [[name, *cells] for name, cells in zip(classes, areas, strict=True)]
+        text += "\n\n" + markdown_table(heads, lines)
     return text
+
+
+def _short_names(weights: list[str]) -> list[str]:
+    """The names of the files, or their whole paths if two have one name."""
+    names = [Path(path).name for path in weights]
+    return names if len(set(names)) == len(set(weights)) else weights

@@ -53,9 +53,18 @@ class LabelledImages(Dataset):
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
         """Return the uint8 RGB crop (3, px, px) and the labels (K,) of one image."""
-        image = read_image(self.paths[index])
-        image = transforms.resize(image, [round(self.image_px * RESIZE_RATIO)], antialias=True)
-        return transforms.center_crop(image, [self.image_px, self.image_px]), self.labels[index]
+        return centre_crop(read_image(self.paths[index]), self.image_px), self.labels[index]
+
+
+def centre_crop(image: Tensor, px: int) -> Tensor:
+    """Return what the backbone sees of an image: its centre, uint8 (3, px, px).
+
+    Args:
+        image: uint8 (3, H, W); the shorter side is resized to ``px * 256 / 224`` first.
+        px: Side of the crop.
+    """
+    image = transforms.resize(image, [round(px * RESIZE_RATIO)], antialias=True)
+    return transforms.center_crop(image, [px, px])
 
 
 def extract_features(

@@ -1,7 +1,7 @@
 """How much a frozen backbone's features tell a linear classifier: mAP on unseen images."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -11,17 +11,24 @@ from mmengine.config import Config
 from torch import Tensor
 
 from ..errors import UserValueError
-from ..weights import find_config, load_backbone
+from ..weights import RANDOM, SUPERVISED, find_config
 from .average_precision import mean_average_precision
-from .features import IMAGENET_MEAN, IMAGENET_STD, LabelledImages, extract_features
+from .features import LabelledImages, extract_features
+from .frozen_backbone import FrozenBackbone, frozen_backbone
 from .linear_classifier import fit_linear_probe
 from .probe_data import LabelledSplit, ProbeData, find_probe_data
 
-DEFAULT_IMAGE_PX = 224
+Split = tuple[Tensor, Tensor]
+"""Features (N, C) and labels (N, K)."""
 
 
-def linear_probe(
-    weights: str | Path,
+def linear_probe(weights: str | Path, data: str | Path, **options: Any) -> dict[str, Any]:
+    """Score the frozen features of one file of weights; see ``linear_probes``."""
+    return linear_probes([weights], data, **options)[0]
+
+
+def linear_probes(
+    weights: Sequence[str | Path],
     data: str | Path,
     *,
     config: str | Path | None = None,
@@ -32,79 +39,73 @@ def linear_probe(
     seed: int = 0,
     progress: bool = True,
     log: Callable[[str], object] = lambda line: None,
-) -> dict[str, Any]:
+) -> list[dict[str, Any]]:
     """Score frozen features: extract them once, fit a linear classifier, measure mAP.
 
     Features come from the centre crop, so they are computed once per image; the paper's protocol
     (SGD on augmented images) is a training config instead. Numbers of the two are not comparable.
 
     Args:
-        weights: Backbone weights, a training checkpoint or ``'random'``, see ``load_backbone``.
-        data: Folder in COCO or VOC layout, see ``find_probe_data``.
-        config: Config with ``model.backbone``; None takes the one beside the weights.
+        weights: Backbone weights, training checkpoints, ``'random'`` or ``'supervised'``, see
+            ``load_backbone``. All are loaded before the first is measured.
+        data: Folder in COCO or VOC layout or with a folder per class, see ``find_probe_data``.
+        config: Config with ``model.backbone``, for all weights; None takes the one beside each. The
+            words take that of the first file then.
         image_px: Side of the centre crop; the shorter side is resized to 256/224 of it. None takes
             the image views' size of the config's layout, or 224 without one.
         batch_size: Images per forward pass.
         num_workers: Processes that read images.
         device: 'auto' (a GPU if there is one), 'cpu', 'cuda', 'cuda:1', ...
-        seed: Seed of random weights and of the folds that choose the penalty.
+        seed: Seed of random weights, of the folds that choose the penalty, and of the draw of test
+            images where folders of classes name no split.
         progress: Whether to draw progress bars.
         log: Receives a line about each step.
 
     Returns:
-        ``mAP`` and ``chance_mAP`` (of a constant score) in [0, 1], ``per_class`` (None for a class
-        without a test image), ``strength`` and ``held_out_mAP`` of the classifier, and what was
-        measured: ``weights``, ``config``, ``data``, ``layout``, ``num_train``, ``num_test``,
-        ``num_classes``, ``num_features``, ``image_px``, ``seed``, ``seconds``.
+        For each of ``weights``: ``mAP`` and ``chance_mAP`` (of a constant score) in [0, 1],
+        ``accuracy`` and ``chance_accuracy`` (of the most frequent class; both None unless each
+        image is of one class), ``per_class`` (None for a class without a test image), ``strength``
+        and ``held_out_mAP`` of the classifier, and what was measured: ``weights``, ``config``,
+        ``data``, ``layout``, ``num_train``, ``num_test``, ``num_classes``, ``num_features``,
+        ``image_px``, ``seed``, ``seconds``.
 
     Raises:
         ValueError: Arguments, weights, config or data that do not fit, each named.
         FileNotFoundError: A file or folder that does not exist.
     """
-    start = time.perf_counter()
-    cfg = find_config(str(weights), None if config is None else str(config))
-    found = find_probe_data(data)
-    log(
-        f"{found.layout} layout in {found.root}: {len(found.train.paths)} {found.train.name} and "
-        f"{len(found.test.paths)} {found.test.name} images, {len(found.classes)} classes"
-    )
-    (train_x, train_y), (test_x, test_y), where = extract_splits(
-        str(weights),
-        cfg,
-        found,
-        image_px=image_px,
-        batch_size=batch_size,
-        num_workers=num_workers,
-        device=device,
-        seed=seed,
-        progress=progress,
-        log=log,
-    )
-    log(f"linear classifier on {train_x.shape[1]} features")
-    classifier = fit_linear_probe(train_x.to(where), train_y.to(where), seed=seed)
-    score, areas = mean_average_precision(classifier(test_x.to(where)), test_y)
-    chance, _ = mean_average_precision(torch.zeros_like(test_y, dtype=torch.float32), test_y)
-    return {
-        "mAP": score,
-        "chance_mAP": chance,
-        "per_class": {
-            name: None if isnan(area) else float(area)
-            for name, area in zip(found.classes, areas, strict=True)
-        },
-        "strength": classifier.strength,
-        "held_out_mAP": {str(key): value for key, value in classifier.held_out.items()},
-        "weights": str(weights),
-        "config": str(cfg.filename),
-        "data": str(found.root),
-        "layout": found.layout,
-        "num_train": len(train_x),
-        "num_test": len(test_x),
-        "num_classes": len(found.classes),
-        "num_features": train_x.shape[1],
-        "image_px": _side(cfg, image_px),
-        "seed": seed,
-        "seconds": time.perf_counter() - start,
-    }
+    names = [str(each) for each in weights]
+    configs = _find_configs(names, None if config is None else str(config))
+    where = choose_device(device)
+    found = find_probe_data(data, folders=True, seed=seed)
+    log(_describe(found))
+    models = [
+        frozen_backbone(name, cfg, image_px=image_px, seed=seed)
+        for name, cfg in zip(names, configs, strict=True)
+    ]
+    results: list[dict[str, Any]] = []
+    for name, cfg, model in zip(names, configs, models, strict=True):
+        begun = time.perf_counter()
+        if len(names) > 1:
+            log(f"{name} ({len(results) + 1} of {len(names)}{_time_left(results, len(names))})")
+        train, test = _extract(model, found, where, batch_size, num_workers, progress, log)
+        log(f"linear classifier on {train[0].shape[1]} features")
+        results.append(
+            {
+                **_score(train, test, found, where, seed),
+                "weights": name,
+                "config": str(cfg.filename),
+                "data": str(found.root),
+                "layout": found.layout,
+                "num_train": len(train[0]),
+                "num_test": len(test[0]),
+                "num_classes": len(found.classes),
+                "num_features": train[0].shape[1],
+                "image_px": model.image_px,
+                "seed": seed,
+                "seconds": time.perf_counter() - begun,
+            }
+        )
+    return results
 
 
 def extract_splits(
@@ -113,47 +114,28 @@ def extract_splits(
     data: ProbeData,
     *,
     image_px: int | None = None,
-    batch_size: int = 64,
-    num_workers: int = 0,
-    device: str = "auto",
     seed: int = 0,
     progress: bool = True,
-    log: Callable[[str], object] = lambda line: None,
-) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor], torch.device]:
+) -> tuple[Split, Split, torch.device]:
     """Return features (N, C) and labels (N, K) of both splits, and where they were computed.
 
-    ``cfg`` is that of the backbone; the other arguments are ``linear_probe``'s.
+    ``cfg`` is that of the backbone; the other arguments are ``linear_probes``'s.
 
     Raises:
-        ValueError: As ``linear_probe``.
+        ValueError: As ``linear_probes``.
     """
-    px = _side(cfg, image_px)
-    where = _device(device)
-    backbone = load_backbone(weights, cfg, seed=seed)
-    preprocessor = cfg.model.get("data_preprocessor") or cfg.get("data_preprocessor") or {}
-
-    def extract(split: LabelledSplit) -> tuple[Tensor, Tensor]:
-        log(f"features of {split.name} at {px} px on {where}")
-        return extract_features(
-            backbone,
-            LabelledImages(split.paths, split.labels, px),
-            mean=preprocessor.get("mean") or IMAGENET_MEAN,
-            std=preprocessor.get("std") or IMAGENET_STD,
-            batch_size=batch_size,
-            num_workers=num_workers,
-            device=where,
-            progress=progress,
-        )
-
-    return extract(data.train), extract(data.test), where
+    where = choose_device("auto")
+    model = frozen_backbone(weights, cfg, image_px=image_px, seed=seed)
+    train, test = _extract(model, data, where, 64, 0, progress, lambda line: None)
+    return train, test, where
 
 
-def _side(cfg: Config, image_px: int | None) -> int:
-    layout = cfg.model.get("layout") or cfg.get("layout") or {}
-    return layout.get("image_px", DEFAULT_IMAGE_PX) if image_px is None else image_px
+def choose_device(name: str) -> torch.device:
+    """Return a device by name; 'auto' is a GPU if there is one.
 
-
-def _device(name: str) -> torch.device:
+    Raises:
+        ValueError: This machine has no such device.
+    """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -163,3 +145,92 @@ def _device(name: str) -> torch.device:
             f"device must be one that this machine has, but got {name!r} "
             f"({str(error).splitlines()[0]}); use 'auto' or 'cpu'."
         ) from error
+
+
+def _find_configs(weights: list[str], config: str | None) -> list[Config]:
+    """Return the config of each file; the words take that of the first file."""
+    words = {RANDOM, SUPERVISED}
+    files = {name: find_config(name, config) for name in weights if name not in words}
+    model = next(iter(files.values())) if files and config is None else None
+
+    def of_word(name: str) -> Config:
+        if model is None:
+            alone = SUPERVISED if SUPERVISED in weights and config is None else name
+            return find_config(alone, config)
+        if name == RANDOM or model.model.backbone.type != "ResNet":
+            return model
+        # The same depth, image size and normalisation, at torchvision's width.
+        cfg = Config(model.to_dict(), filename=model.filename)
+        cfg.model.backbone = {"type": "ResNet", "depth": model.model.backbone.depth}
+        return cfg
+
+    return [files.get(name) or of_word(name) for name in weights]
+
+
+def _describe(found: ProbeData) -> str:
+    layout = "a folder per class" if found.layout == "folders" else f"{found.layout} layout"
+    how = f" ({found.how})" if found.how else ""
+    return (
+        f"{layout} in {found.root}{how}: {len(found.train.paths)} {found.train.name} and "
+        f"{len(found.test.paths)} {found.test.name} images, {len(found.classes)} classes"
+    )
+
+
+def _time_left(results: list[dict[str, Any]], num_weights: int) -> str:
+    if not results:
+        return ""
+    mean = sum(result["seconds"] for result in results) / len(results)
+    return f", about {mean * (num_weights - len(results)):.0f} s left"
+
+
+def _extract(
+    model: FrozenBackbone,
+    data: ProbeData,
+    where: torch.device,
+    batch_size: int,
+    num_workers: int,
+    progress: bool,
+    log: Callable[[str], object],
+) -> tuple[Split, Split]:
+    def extract(split: LabelledSplit) -> Split:
+        log(f"features of {split.name} at {model.image_px} px on {where}")
+        return extract_features(
+            model,
+            LabelledImages(split.paths, split.labels, model.image_px),
+            mean=model.mean,
+            std=model.std,
+            batch_size=batch_size,
+            num_workers=num_workers,
+            device=where,
+            progress=progress,
+        )
+
+    return extract(data.train), extract(data.test)
+
+
+def _score(
+    train: Split, test: Split, found: ProbeData, where: torch.device, seed: int
+) -> dict[str, Any]:
+    """Fit the classifier and measure it."""
+    classifier = fit_linear_probe(train[0].to(where), train[1].to(where), seed=seed)
+    logits, truth = classifier(test[0].to(where)), test[1]
+    score, areas = mean_average_precision(logits, truth)
+    chance, _ = mean_average_precision(torch.zeros_like(truth, dtype=torch.float32), truth)
+    accuracy = chance_accuracy = None
+    if found.layout == "folders":
+        classes = truth.argmax(dim=1)
+        accuracy = (logits.argmax(dim=1).cpu() == classes).float().mean().item()
+        most_frequent = train[1].sum(dim=0).argmax()
+        chance_accuracy = (classes == most_frequent).float().mean().item()
+    return {
+        "mAP": score,
+        "chance_mAP": chance,
+        "accuracy": accuracy,
+        "chance_accuracy": chance_accuracy,
+        "per_class": {
+            name: None if isnan(area) else float(area)
+            for name, area in zip(found.classes, areas, strict=True)
+        },
+        "strength": classifier.strength,
+        "held_out_mAP": {str(key): value for key, value in classifier.held_out.items()},
+    }

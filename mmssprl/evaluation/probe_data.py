@@ -1,6 +1,6 @@
-"""Labelled images in COCO or PASCAL VOC layout, found in a folder."""
+"""Labelled images in COCO or PASCAL VOC layout, or in a folder per class, found in a folder."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +12,7 @@ from ..datasets.coco_multi_label import CocoMultiLabel
 from ..datasets.multi_label_target import MultiLabelTargetDataset
 from ..datasets.voc_multi_label import VocMultiLabel, listed_classes, read_image_set, read_objects
 from ..errors import UserFileNotFoundError, UserValueError
+from .class_folders import Listing, has_class_folders, list_class_folders
 
 COCO_SPLITS = ("train2014", "val2014")
 VOC_SPLITS = ("trainval", "test")
@@ -20,6 +21,7 @@ _LAYOUTS = (
     "annotations/instances_{train,val}2014.json with {train,val}2014/ (COCO) or "
     "[VOCdevkit/]VOC2007/ImageSets/Main/{trainval,test}.txt (VOC)"
 )
+_FOLDERS = "[{train,val}/]CLASS/*.jpg (a folder per class)"
 
 
 @dataclass(frozen=True)
@@ -33,36 +35,45 @@ class LabelledSplit:
 
 @dataclass(frozen=True)
 class ProbeData:
-    """What a folder holds: the classes, the images to fit on and the images to test on."""
+    """What a folder holds: the classes, the images to fit on and the images to test on.
 
-    layout: Literal["COCO", "VOC"]
+    ``how`` tells how a folder per class was divided.
+    """
+
+    layout: Literal["COCO", "VOC", "folders"]
     root: Path
     classes: list[str]
     train: LabelledSplit
     test: LabelledSplit
+    how: str = field(default="", kw_only=True)
 
 
-def find_probe_data(root: str | Path) -> ProbeData:
+def find_probe_data(root: str | Path, *, folders: bool = False, seed: int = 0) -> ProbeData:
     """Read the labels of a folder in COCO layout or in VOC layout, whichever it holds.
 
     COCO: train2014 against val2014, the classes of the json files. VOC: trainval against test of
     VOC2007, the classes that the per-class lists and the annotations name, in alphabetical order as
     in the benchmark; a class of which an image shows only "difficult" objects is unknown there.
 
+    Args:
+        root: The folder.
+        folders: Take a folder per class too, see ``list_class_folders``.
+        seed: Of the draw of test images where the folders name no split.
+
     Raises:
-        FileNotFoundError: No such folder, neither layout, or a split or an image that is missing.
+        FileNotFoundError: No such folder, no such layout, or a split or an image that is missing.
         ValueError: Both layouts, splits with different classes, or a file that cannot be read.
     """
     root = Path(root)
     if not root.is_dir():
-        raise UserFileNotFoundError(f"data must be an existing folder, but there is no {root}.")
+        raise UserFileNotFoundError(f"DATA must be an existing folder, but there is no {root}.")
     has_coco = any(_coco_json(root, split).is_file() for split in COCO_SPLITS)
     voc = next(
         (root / sub for sub in _VOC_FOLDERS if (root / sub / "ImageSets/Main").is_dir()), None
     )
     if has_coco and voc:
         raise UserValueError(
-            f"data must be a folder in one layout, but {root} holds COCO's annotations/ and "
+            f"DATA must be a folder in one layout, but {root} holds COCO's annotations/ and "
             f"VOC's {voc}; pass {voc} for VOC, or move one of them."
         )
     if has_coco:
@@ -70,8 +81,11 @@ def find_probe_data(root: str | Path) -> ProbeData:
     if voc:
         return _read_voc(voc)
     inside = [sub for sub in ("coco", "voc") if (root / sub).is_dir()]
+    if folders and not inside and has_class_folders(root):
+        return _read_folders(root, seed)
     remedy = f"; pass {root / inside[0]}" if inside else ""
-    raise UserFileNotFoundError(f"data must hold {_LAYOUTS}, but {root} holds neither{remedy}.")
+    layouts = f"{_LAYOUTS} or {_FOLDERS}" if folders else _LAYOUTS
+    raise UserFileNotFoundError(f"DATA must hold {layouts}, but {root} does not{remedy}.")
 
 
 def _coco_json(root: Path, split: str) -> Path:
@@ -84,7 +98,7 @@ def _read_coco(root: Path) -> ProbeData:
         path = _coco_json(root, split)
         if not path.is_file():
             raise UserFileNotFoundError(
-                f"data in COCO layout must have both {' and '.join(COCO_SPLITS)}, but there is no "
+                f"DATA in COCO layout must have both {' and '.join(COCO_SPLITS)}, but there is no "
                 f"{path}."
             )
         dataset = CocoMultiLabel(ann_file=str(path), data_prefix=str(root / split))
@@ -105,7 +119,7 @@ def _read_voc(root: Path) -> ProbeData:
     for split in VOC_SPLITS:
         if not (main / f"{split}.txt").is_file():
             raise UserFileNotFoundError(
-                f"data in VOC layout must have both {' and '.join(VOC_SPLITS)}, but there is no "
+                f"DATA in VOC layout must have both {' and '.join(VOC_SPLITS)}, but there is no "
                 f"{main / split}.txt; the test annotations of VOC2007 are a download of their own."
             )
         for name in read_image_set(main / f"{split}.txt"):
@@ -116,6 +130,17 @@ def _read_voc(root: Path) -> ProbeData:
         for split in VOC_SPLITS
     ]
     return ProbeData("VOC", root, names, *splits)
+
+
+def _read_folders(root: Path, seed: int) -> ProbeData:
+    classes, train, test, how = list_class_folders(root, seed=seed)
+
+    def split(name: str, listing: Listing) -> LabelledSplit:
+        paths, labels = listing
+        one_hot = torch.nn.functional.one_hot(torch.tensor(labels), len(classes))
+        return LabelledSplit(name, paths, one_hot.to(torch.int8))
+
+    return ProbeData("folders", root, classes, split("train", train), split("val", test), how=how)
 
 
 def _labelled_split(name: str, dataset: MultiLabelTargetDataset) -> LabelledSplit:

@@ -21,8 +21,8 @@ from ..outputs import write_whole
 from ..registry import HOOKS
 from .average_precision import mean_average_precision
 from .features import IMAGENET_MEAN, IMAGENET_STD, LabelledImages, extract_features
+from .frozen_backbone import DEFAULT_IMAGE_PX
 from .linear_classifier import fit_linear_probe
-from .linear_probe import DEFAULT_IMAGE_PX
 from .nearest_neighbors import knn_scores
 from .probe_data import LabelledSplit, find_probe_data
 

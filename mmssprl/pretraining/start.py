@@ -14,8 +14,9 @@ from ..errors import (
     UserFileExistsError,
     UserFileNotFoundError,
     UserValueError,
+    called,
 )
-from ..outputs import write_whole
+from ..outputs import check_folder, write_whole
 from ..processes import run_processes
 from ..shipped import shipped
 from . import forecast
@@ -26,6 +27,7 @@ _FLAGS = {"cfg_options": "--set"}
 """Options of the command line with other names than here."""
 
 
+@called("DIR")
 def pretrain(
     images: str,
     work_dir: str | Path | None = None,
@@ -100,11 +102,19 @@ def pretrain(
 
 
 def refuse_used(work_dir: Path) -> None:
-    """Raise FileExistsError if a work dir holds anything."""
+    """Raise FileExistsError if a work dir holds anything or is a file; say whose run it holds.
+
+    Two folders of one name share their default work dir: a digest of the path in it would keep them
+    apart, and nobody could type or guess where the weights are.
+    """
+    check_folder(work_dir)
     if work_dir.is_dir() and any(work_dir.iterdir()):
+        configs = _configs_of_runs(work_dir)
+        root = _images_of_run(configs[0]) if len(configs) == 1 else ""
+        of, which = (f" of the run on {root}", f"that run by --resume with DIR {root}")
         raise UserFileExistsError(
-            f"the work dir must be new or empty, but {work_dir} holds files; go on with its run "
-            "by --resume, or give another --work-dir."
+            f"the work dir must be new or empty, but {work_dir} holds files{of if root else ''}; "
+            f"go on with {which if root else 'its run by --resume'}, or give another --work-dir."
         )
 
 
@@ -115,19 +125,27 @@ def config_of_run(work_dir: Path, images: str) -> Path:
         FileNotFoundError: No config, or several.
         ValueError: The run is about other images.
     """
-    configs = [path for key in METHODS for path in sorted(work_dir.glob(f"{key}_*.py"))]
+    configs = _configs_of_runs(work_dir)
     if len(configs) != 1:
         raise UserFileNotFoundError(
             f"--resume needs the config of one run in {work_dir}, but found {len(configs)}; "
             "give the run's --work-dir, or leave --resume out to start."
         )
-    root = Config.fromfile(configs[0]).train_dataloader.dataset.data_root
+    root = _images_of_run(configs[0])
     if Path(root) != Path(images).resolve():
         raise UserValueError(
             f"--resume goes on with the run's own images, {root}, but DIR is {images}; "
             "give that folder, or start a new run with another --work-dir."
         )
     return configs[0]
+
+
+def _configs_of_runs(work_dir: Path) -> list[Path]:
+    return [path for key in METHODS for path in sorted(work_dir.glob(f"{key}_*.py"))]
+
+
+def _images_of_run(config: Path) -> str:
+    return Config.fromfile(config).train_dataloader.dataset.data_root
 
 
 def gpus_of_run(config: Path) -> int:

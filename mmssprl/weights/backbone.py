@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
-from torch import nn
+from torch import Tensor, nn
 
 from ..errors import UserFileNotFoundError, UserValueError
 from ..registry import MODELS
 from ..shipped import config_file
 from .checkpoint_file import check_fit, read_backbone
+from .supervised import SUPERVISED, supervised_state
 
 RANDOM = "random"
 """Stands for a weights file: the backbone as its ``init_weights`` leaves it."""
@@ -24,9 +25,9 @@ def find_config(weights: str, config: str | None) -> Config:
     """Read the config that describes the backbone of ``weights``.
 
     Args:
-        weights: Weights file, or ``'random'``.
+        weights: Weights file, ``'random'`` or ``'supervised'``.
         config: Config file, see ``config_file``; None takes the only ``*.py`` in the folder of
-            ``weights``, which is where training dumps it.
+            ``weights``, which is where training dumps it, or a ResNet-50 for ``'supervised'``.
 
     Raises:
         ValueError: No config given and not exactly one beside the weights, or a config without
@@ -38,10 +39,12 @@ def find_config(weights: str, config: str | None) -> Config:
             "config must be given for random weights, but got none; "
             "pass --config with the architecture to draw them for."
         )
-    if weights != RANDOM and not Path(weights).is_file():
+    if config is None and weights == SUPERVISED:
+        return Config({"model": {"backbone": {"type": "ResNet", "depth": 50}}})
+    if weights not in (RANDOM, SUPERVISED) and not Path(weights).is_file():
         raise UserFileNotFoundError(
-            f"weights must be an existing file or '{RANDOM}', but there is no {weights}; "
-            "training writes <work dir>/<config name>_backbone.pth."
+            f"WEIGHTS must be an existing file, '{RANDOM}' or '{SUPERVISED}', but there is no "
+            f"{weights}; training writes <work dir>/<config name>_backbone.pth."
         )
     if config is None:
         folder = Path(weights).parent
@@ -50,7 +53,8 @@ def find_config(weights: str, config: str | None) -> Config:
             names = [path.name for path in found]
             raise UserValueError(
                 f"the folder of the weights must hold exactly one config, but {folder} holds "
-                f"{names or 'none'}; pass --config."
+                f"{names or 'none'}; pass --config, or have `python -m mmssprl convert {weights} "
+                "--from auto` write the weights of a ResNet with one."
             )
         config = str(found[0])
     cfg = Config.fromfile(config_file(config))
@@ -84,8 +88,8 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
 
     Args:
         weights: A plain state dict of the backbone, a training checkpoint (keys that begin with
-            ``backbone.``), or ``'random'``. The classifier of a torchvision or timm
-            file is left out.
+            ``backbone.``), ``'random'``, or ``'supervised'`` (torchvision's, for ResNets). The
+            classifier of a torchvision or timm file is left out.
         cfg: Config with ``model.backbone``.
         seed: Seed of random weights; the global generator is left as it was.
 
@@ -110,7 +114,7 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
             with quiet():
                 backbone.init_weights()
     if weights != RANDOM:
-        state = read_backbone(weights)
+        state = _supervised(cfg) if weights == SUPERVISED else read_backbone(weights)
         check_fit(
             state,
             backbone.state_dict(),
@@ -122,6 +126,16 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
     # mmpretrain's train() returns nothing, so eval() does not chain.
     backbone.eval()
     return backbone
+
+
+def _supervised(cfg: Config) -> dict[str, Tensor]:
+    spec = cfg.model.backbone
+    if spec.type != "ResNet":
+        raise UserValueError(
+            f"'{SUPERVISED}' weights exist for a ResNet, but the backbone of {cfg.filename} is a "
+            f"{spec.type}; leave '{SUPERVISED}' out, or give it in a command of its own."
+        )
+    return supervised_state(spec.depth)
 
 
 @contextmanager

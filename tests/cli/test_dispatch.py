@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from torch._utils import ExceptionWrapper
 
+import mmssprl
 from mmssprl import cli, errors
 from mmssprl.cli import COMMANDS, build_parser, main
 from mmssprl.errors import UserError, message_for_user
@@ -54,7 +55,7 @@ def test_all_commands_are_offered(capsys):
 def test_help_imports_nothing_heavy():
     code = (
         "import runpy, sys\n"
-        "sys.argv = ['mmssprl', 'probe', '--help']\n"
+        "sys.argv = ['__main__.py', 'probe', '--help']\n"
         "try:\n"
         "    runpy.run_module('mmssprl', run_name='__main__')\n"
         "except SystemExit as stop:\n"
@@ -85,6 +86,33 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(capsys, tmp_path):
     )
 
 
+@pytest.mark.parametrize(("word", "near"), [("prob", "probe"), ("neighbours", "neighbors")])
+def test_an_unknown_command_is_told_the_nearest_one(word, near, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--traceback", word, "data"])
+    assert stop.value.code == 2
+    assert f"there is no command '{word}'; did you mean {near}?" in capsys.readouterr().err
+
+
+def test_an_unknown_command_like_none_is_told_all(capsys):
+    with pytest.raises(SystemExit):
+        main(["xyzzy"])
+    assert f"commands: {', '.join(COMMANDS)}" in capsys.readouterr().err
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert (stop.value.code, capsys.readouterr().out) == (0, f"mmssprl {mmssprl.__version__}\n")
+
+
+def test_the_console_script_is_called_by_its_own_name(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["/usr/bin/mmssprl", "probe"])
+    assert build_parser().prog == "mmssprl"
+    monkeypatch.setattr("sys.argv", ["/somewhere/mmssprl/__main__.py", "probe"])
+    assert build_parser().prog == "python -m mmssprl"
+
+
 def test_traceback_shows_where_a_mistake_was_found(tmp_path):
     with pytest.raises(ValueError, match="config must be given for random weights"):
         main(["--traceback", "probe", "random", str(tmp_path)])
@@ -97,6 +125,21 @@ def test_a_bug_keeps_its_traceback(monkeypatch):
     monkeypatch.setattr("mmssprl.cli.probe.run", run)
     with pytest.raises(ValueError, match="of nobody's making"):
         main(["probe", "random", "data"])
+
+
+def is_class_of_ours(value):
+    return isinstance(value, type) and value.__module__ == errors.__name__
+
+
+def test_ctrl_c_is_one_line(monkeypatch, capsys):
+    def run(args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mmssprl.cli.probe.run", run)
+    assert main(["probe", "random", "data"]) == 130
+    assert capsys.readouterr().err == "mmssprl probe: stopped.\n"
+    with pytest.raises(KeyboardInterrupt):
+        main(["--traceback", "probe", "random", "data"])
 
 
 def raised(call):
@@ -163,7 +206,7 @@ class TestIsUsersMistake:
         assert "Traceback" not in message
 
     def test_every_class_is_also_the_usual_one(self):
-        classes = [c for c in vars(errors).values() if isinstance(c, type)]
+        classes = [c for c in vars(errors).values() if is_class_of_ours(c)]
         assert len(classes) == 8
         for cls in set(classes) - {UserError}:
             assert issubclass(cls, UserError)

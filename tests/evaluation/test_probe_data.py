@@ -28,12 +28,12 @@ class TestFindProbeData:
         assert data.test.paths[0].endswith("JPEGImages/000024.jpg")
 
     def test_folders_that_hold_something_else(self, tmp_path, coco, voc):
-        with pytest.raises(FileNotFoundError, match="data must be an existing folder"):
+        with pytest.raises(FileNotFoundError, match="DATA must be an existing folder"):
             find_probe_data(tmp_path / "gone")
-        with pytest.raises(FileNotFoundError, match=r"holds neither; pass .*/coco"):
+        with pytest.raises(FileNotFoundError, match=r"does not; pass .*/coco"):
             find_probe_data(tmp_path)
         (tmp_path / "empty").mkdir()
-        with pytest.raises(FileNotFoundError, match=r"\(COCO\) or .* \(VOC\), but .* neither\.$"):
+        with pytest.raises(FileNotFoundError, match=r"\(COCO\) or .* \(VOC\), but .* does not\.$"):
             find_probe_data(tmp_path / "empty")
         voc.rename(coco / "VOC2007")
         with pytest.raises(ValueError, match="a folder in one layout"):

@@ -92,3 +92,14 @@ def write_voc(tmp_path):
         (root / "ImageSets/Main" / f"{split}.txt").write_text("\n".join(names) + "\n")
     (root / "ImageSets/Main/zebra_trainval.txt").write_text("")
     return root
+
+
+def write_class_folders(root, count=10, classes=CLASSES):
+    """A folder per class, with images in folders below it, and hidden files."""
+    for k, name in enumerate(classes):
+        for i in range(count):
+            below = "more" if i % 2 else "."
+            write_image(root / name / below / f"{i}.jpg", [name], 100 * k + i)
+        (root / name / ".hidden.jpg").write_text("no image")
+        (root / name / "notes.txt").write_text("no image")
+    return root

@@ -155,6 +155,12 @@ def test_install(cell):
     assert Path(output.splitlines()[-1]).is_relative_to(owner)
 
 
+def test_console_script(cell):
+    status, output = call(cell.environment / "bin" / "mmssprl", "probe", "--help", cwd=cell.folder)
+    assert status == 0, output
+    assert output.startswith("usage: ")
+
+
 def test_list(cell):
     line = r"(?m)^mmssprl +0\.1\.0"
     assert bool(re.search(line, cell.works("list"))) is not cell.is_lost

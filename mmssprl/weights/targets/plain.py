@@ -5,9 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 
 from ...models import FeatureQueue, is_pretraining
+from ...outputs import whole_file
 from ..backbone import build_model, load_backbone
 from ..checkpoint_file import read_state
 from .target import Loaded, Source, last_and_pooled
@@ -30,11 +31,13 @@ def write_state(source: Source, path: Path) -> None:
         name: value.detach().clone(memory_format=torch.contiguous_format)
         for name, value in source.state.items()
     }
-    if path.suffix != ".safetensors":
-        torch.save(state, path)
-        return
-    architecture = json.dumps(source.cfg.model.backbone.to_dict(), default=str)
-    save_file(state, path, {"format": "pt", "architecture": architecture})
+    with whole_file(path, "wb") as file:
+        if path.suffix != ".safetensors":
+            torch.save(state, file)
+            return
+        architecture = json.dumps(source.cfg.model.backbone.to_dict(), default=str)
+        # Not save_file: its files can be read by their owner alone.
+        file.write(save(state, {"format": "pt", "architecture": architecture}))
 
 
 def load_own(path: Path, source: Source, *notes: str) -> Loaded:

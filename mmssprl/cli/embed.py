@@ -1,0 +1,88 @@
+"""Write the features of photographs into a file.
+
+Run the frozen backbone over all images of DIR, a folder (searched recursively) or a
+tar file, and write their features with their names: the features that `probe`
+scores. --patches embeds the cells of each of the pyramid's scales too, from the same
+decoded image, with their boxes. A stopped run goes on where it was when the same
+command is given again; unreadable images are left out and listed in
+OUT.unreadable.txt. docs/embeddings.md tells what to do with the file.
+
+examples:
+  python -m mmssprl embed work_dirs/pretrain_photos/ssprl_resnet18_backbone.pth photos/ photos.npz
+  python -m mmssprl embed supervised photos/ cells.parquet --patches --num-workers 8
+"""
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add = parser.add_argument
+    add_weights(parser)
+    add("dir", metavar="DIR", help="folder of images or of .tar files, or one .tar file")
+    add("out", metavar="OUT", help="file to write: .npz, .csv, .parquet (needs pyarrow) or .pt")
+    add(
+        "--patches",
+        action="store_true",
+        help="embed the cells of the config's pyramid beside the whole images",
+    )
+    add_model_options(parser)
+    add("--force", action="store_true", help="replace an existing file, or what is left of another")
+
+
+def add_weights(parser: argparse.ArgumentParser) -> None:
+    """Add the weights, which ``neighbors`` takes too."""
+    parser.add_argument(
+        "weights",
+        metavar="WEIGHTS",
+        help="backbone weights of pretrain, export or convert, a training checkpoint, 'random', or "
+        "'supervised' (torchvision's, for ResNets)",
+    )
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Add what decides how images become features, which ``neighbors`` takes too."""
+    add = parser.add_argument
+    add("--config", help="config with model.backbone (default: the one beside WEIGHTS)")
+    add(
+        "--image-px",
+        type=int,
+        metavar="PX",
+        help="side of the centre crop (default: the image views of the config, or 224)",
+    )
+    add("--batch-size", type=int, default=64, help="images per batch (default: %(default)s)")
+    add("--num-workers", type=int, default=2, help="reading processes (default: %(default)s)")
+    add("--device", default="auto", help="auto, cpu, cuda, cuda:1 (default: %(default)s)")
+    add("--seed", type=int, default=0, help="of random weights (default: %(default)s)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Embed; 130 if it was stopped."""
+    from ..embedding import embed_to_file
+
+    try:
+        embed_to_file(
+            args.weights,
+            args.dir,
+            args.out,
+            config=args.config,
+            patches=args.patches,
+            image_px=args.image_px,
+            batch_size=args.batch_size,
+            num_workers=args.num_workers,
+            device=args.device,
+            seed=args.seed,
+            force=args.force,
+            log=partial(print, flush=True),
+        )
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on with it.", file=sys.stderr)
+        return 130
+    options = f" --config {args.config}" if args.config else ""
+    options += f" --embeddings {args.out}" if Path(args.out).suffix != ".csv" else ""
+    command = f"neighbors {args.weights} QUERY {args.dir}{options} --out rows.png"
+    print(f"next: python -m mmssprl {command}")
+    return 0

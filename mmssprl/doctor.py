@@ -1,0 +1,142 @@
+"""What this installation has and lacks: packages, devices, disk. Needs nothing but Python."""
+
+import importlib.metadata
+import importlib.util
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import __version__
+from ._dependencies import (
+    FAMILIES,
+    OFFICIAL_MMCV_LITE,
+    check_dependencies,
+    distribution,
+    installed_version,
+)
+
+EXTRAS = {
+    "timm": ("timm", "export --to timm"),
+    "onnx": ("onnx onnxscript onnxruntime", "export --to onnx"),
+    "pyarrow": ("pyarrow", "embed to .parquet"),
+}
+"""Packages that single commands use: what to install, and for what."""
+
+LITTLE_DISK_GB = 5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        what: Its name.
+        found: What is there.
+        missing: What to do, if something is missing; '' if all is well.
+        is_needed: Whether nothing works without it.
+    """
+
+    what: str
+    found: str
+    missing: str = ""
+    is_needed: bool = False
+
+    @property
+    def state(self) -> str:
+        """'ok', 'missing', or 'note' where everything works without it."""
+        if not self.missing:
+            return "ok"
+        return "missing" if self.is_needed else "note"
+
+
+def examine() -> list[Finding]:
+    """Look at everything, and import torch last, in a process of its own: it may be broken."""
+    python = platform.python_version()
+    fits = (3, 10) <= sys.version_info[:2] <= (3, 12)
+    where = f"{__version__} in {Path(__file__).parent}"
+    remedy = "" if fits else "make an environment of Python 3.10 to 3.12"
+    return [
+        Finding("mmssprl", where),
+        Finding("Python", f"{python}, {platform.platform(terse=True)}", remedy, is_needed=True),
+        *_families(),
+        *_packages(),
+        *_extras(),
+        _devices(),
+        _disk(),
+    ]
+
+
+def _families() -> list[Finding]:
+    findings = []
+    for name, family in FAMILIES.items():
+        wanted = [distribution(requirement) for requirement in family.values()]
+        if name == "openmmlab":
+            wanted.append(distribution(OFFICIAL_MMCV_LITE))
+        versions = {each: installed_version(each) for each in wanted}
+        found = ", ".join(f"{each} {version}" for each, version in versions.items() if version)
+        if found:
+            findings.append(Finding(f"family {name}", found))
+    problem = ""
+    try:
+        check_dependencies()
+    except RuntimeError as error:
+        problem = str(error).partition("To repair: ")[2] or str(error)
+        lines = [line.strip("* ") for line in str(error).splitlines() if line.startswith("  *")]
+        findings.append(Finding("OpenMMLab", " ".join(lines), problem, is_needed=True))
+    optional = [module for module in ("mmdet", "mmseg") if importlib.util.find_spec(module) is None]
+    if optional and not problem:
+        remedy = "pip install -r requirements.txt (only for detection and segmentation)"
+        findings.append(Finding(", ".join(optional), "not installed", remedy))
+    return findings
+
+
+def _packages() -> list[Finding]:
+    """The package's own requirements, without torch's, which the gate has checked."""
+    try:
+        lines = importlib.metadata.requires("mmssprl") or []
+    except importlib.metadata.PackageNotFoundError:
+        remedy = "pip install --no-build-isolation -e . (in the checkout)"
+        return [Finding("metadata of mmssprl", "not installed, only imported", remedy)]
+    names = [re.split(r"[^\w.-]", line)[0] for line in lines if "extra ==" not in line]
+    versions = {name: installed_version(name) for name in names}
+    missing = [name for name, version in versions.items() if version is None]
+    found = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+    remedy = f"pip install {' '.join(missing)}" if missing else ""
+    return [Finding("packages", found, remedy, is_needed=True)]
+
+
+def _extras() -> list[Finding]:
+    findings = []
+    for name, (packages, use) in EXTRAS.items():
+        version = installed_version(name)
+        remedy = "" if version else f"pip install {packages} (only for {use})"
+        findings.append(Finding(name, version or "not installed", remedy))
+    return findings
+
+
+_DEVICES = """
+import torch
+names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+print(f"torch {torch.__version__}, {torch.get_num_threads()} CPU threads, "
+      + (", ".join(names) if names else "no GPU"))
+"""
+
+
+def _devices() -> Finding:
+    done = subprocess.run([sys.executable, "-c", _DEVICES], capture_output=True, text=True)
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        return Finding("devices", f"torch does not start ({said})", "pip install torch", True)
+    return Finding("devices", done.stdout.strip())
+
+
+def _disk() -> Finding:
+    usage = shutil.disk_usage(".")
+    free = usage.free / 1e9
+    found = f"{free:.0f} GB free of {usage.total / 1e9:.0f} GB in {Path.cwd()}"
+    remedy = "" if free >= LITTLE_DISK_GB else "free some space, or work in another folder"
+    return Finding("disk", found, remedy)

@@ -1,0 +1,77 @@
+"""Rows of photographs: one that was asked for, and the nearest ones."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+from torchvision.transforms.v2 import functional as transforms
+
+from ..datasets import ImageReadError
+from ..visualization.style import INK, MUTED, PYRAMIDS, RC, titled_figure
+from .images import Images
+from .neighbors import Neighbor
+
+MOST_ROWS = 12
+_SIDE_INCHES = 1.35
+_THUMBNAIL_PX = 200
+_NAME_LENGTH = 20
+
+
+def draw_neighbors(rows: Sequence[Sequence[Neighbor]], queries: Images, images: Images) -> Figure:
+    """Draw a row for each query that has neighbours, at most ``MOST_ROWS``.
+
+    Args:
+        rows: Of ``find_neighbors``.
+        queries: Where the queries are read.
+        images: Where their neighbours are read.
+    """
+    found = [row for row in rows if row]
+    shown = found[:MOST_ROWS]
+    num_columns = 1 + max((len(row) for row in shown), default=0)
+    with matplotlib.rc_context(RC):
+        height = max(1, len(shown)) * (_SIDE_INCHES + 0.42) + 0.4
+        part = f", first {len(shown)} of {len(found)} rows" if len(found) > len(shown) else ""
+        title = f"nearest photographs and their cosines{part}"
+        figure = titled_figure(max(4.5, num_columns * _SIDE_INCHES), height, title)
+        grid = figure.subplots(max(1, len(shown)), num_columns, squeeze=False)
+        for axes in grid.flat:
+            axes.axis("off")
+        for line, row in zip(grid, shown, strict=False):
+            _show(line[0], queries, row[0].query, "asked for", PYRAMIDS[1])
+            for axes, neighbor in zip(line[1:], row, strict=False):
+                _show(axes, images, neighbor.path, f"{neighbor.similarity:.3f}", INK)
+    return figure
+
+
+def _thumbnail(image: Tensor) -> Tensor:
+    """Scale an image (3, H, W) to a white square (3, px, px), so that all rows are as high."""
+    factor = _THUMBNAIL_PX / max(image.shape[1:])
+    height, width = (max(1, round(factor * side)) for side in image.shape[1:])
+    image = transforms.resize(image, [height, width], antialias=True)
+    left, top = (_THUMBNAIL_PX - width) // 2, (_THUMBNAIL_PX - height) // 2
+    right, bottom = _THUMBNAIL_PX - width - left, _THUMBNAIL_PX - height - top
+    return transforms.pad(image, [left, top, right, bottom], fill=255)
+
+
+def _show(axes: Axes, images: Images, path: str, title: str, color: str) -> None:
+    name = str(Path(path).relative_to(images.root.resolve()))
+    try:
+        image = images.load(images.names.index(name))
+        axes.imshow(_thumbnail(image).permute(1, 2, 0).numpy())  # (3, px, px) -> (px, px, 3)
+    except ImageReadError:
+        axes.text(0.5, 0.5, "unreadable", ha="center", transform=axes.transAxes)
+    axes.set_title(title, color=color, loc="center", fontsize=8, pad=2)
+    short = name if len(name) <= _NAME_LENGTH else "..." + name[-_NAME_LENGTH + 3 :]
+    # Names are no formulas: a dollar sign would begin one.
+    axes.text(
+        *(0.5, -0.03, short),
+        transform=axes.transAxes,
+        ha="center",
+        va="top",
+        fontsize=6,
+        color=MUTED,
+        parse_math=False,
+    )

@@ -1,0 +1,112 @@
+"""The beginning of a long embedding, kept beside its output until that is whole."""
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import UserFileExistsError
+from ..outputs import whole_file, write_whole
+from .embeddings import ARRAYS, Embeddings
+
+_ABOUT = "about.json"
+_CHANGED = {
+    "weights_sha256": "the weights",
+    "images_sha256": "the list of images",
+    "image_px": "--image-px",
+    "levels": "--patches",
+    "mean": "the normalisation of the config",
+    "std": "the normalisation of the config",
+}
+"""What makes two embeddings different, and what a user calls it."""
+
+
+def find_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Say in what two embeddings differ, by their ``about``."""
+    return list(dict.fromkeys(what for key, what in _CHANGED.items() if before[key] != now[key]))
+
+
+class Parts:
+    """The folder ``OUT.parts``: what is being made, and a file for each part that is done.
+
+    Args:
+        out: The output that they are of.
+        about: What is being made, as plain values.
+        force: Drop parts that were made of something else.
+
+    Raises:
+        FileExistsError: There are parts of something else, and ``force`` is not given.
+    """
+
+    def __init__(self, out: Path, about: Mapping[str, Any], *, force: bool = False) -> None:
+        self.folder = out.with_name(f"{out.name}.parts")
+        self.about = dict(about)
+        described = self.folder / _ABOUT
+        if described.is_file():
+            changes = find_changes(json.loads(described.read_text()), self.about)
+            if changes and not force:
+                raise UserFileExistsError(
+                    "an embedding that was stopped goes on with the same weights, images and "
+                    f"options, but {' and '.join(changes)} changed since {self.folder} was begun; "
+                    "pass --force to start anew, or choose another output."
+                )
+            if changes:
+                self.remove()
+        elif self.folder.exists():
+            raise UserFileExistsError(
+                f"{self.folder} must be the beginning of this output, or not exist, but it holds "
+                "something else; move it, or choose another output."
+            )
+        self.folder.mkdir(exist_ok=True)
+        write_whole(described, json.dumps(self.about, indent=2) + "\n")
+
+    @property
+    def num_done(self) -> int:
+        """Images that are done, from the first."""
+        files = self._files()
+        return _range(files[-1])[1] if files else 0
+
+    def add(self, start: int, stop: int, embeddings: Embeddings) -> None:
+        """Keep the rows of the images from ``start`` to before ``stop``."""
+        with whole_file(self.folder / f"{start:012}-{stop:012}.npz", "wb") as file:
+            np.savez(
+                file,
+                names=np.array(embeddings.names, dtype=np.str_),
+                unreadable=np.array(embeddings.unreadable, dtype=np.str_).reshape(-1, 2),
+                **{name: getattr(embeddings, name) for name in ARRAYS},
+            )
+
+    def count(self) -> tuple[int, list[tuple[str, str]]]:
+        """Return the number of rows, and the unreadable images, without reading any feature."""
+        num_rows, unreadable = 0, []
+        for path in self._files():
+            with np.load(path) as file:
+                num_rows += len(file["cells"])
+                unreadable += [(name, reason) for name, reason in file["unreadable"].tolist()]
+        return num_rows, unreadable
+
+    def __iter__(self) -> Iterator[Embeddings]:
+        """Yield the parts in order, without their unreadable images."""
+        for path in self._files():
+            with np.load(path) as file:
+                yield Embeddings(
+                    file["names"].tolist(),
+                    **{name: file[name] for name in ARRAYS},
+                    about=self.about,
+                    unreadable=[],
+                )
+
+    def remove(self) -> None:
+        """Delete the folder."""
+        shutil.rmtree(self.folder)
+
+    def _files(self) -> list[Path]:
+        return sorted(self.folder.glob("*-*.npz"))
+
+
+def _range(path: Path) -> tuple[int, int]:
+    start, stop = path.stem.split("-")
+    return int(start), int(stop)

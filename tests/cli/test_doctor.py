@@ -1,0 +1,98 @@
+import subprocess
+import sys
+from collections import namedtuple
+from types import SimpleNamespace
+
+import pytest
+
+from mmssprl import _dependencies, doctor
+from mmssprl.cli import main
+
+
+@pytest.fixture(autouse=True)
+def devices(monkeypatch):
+    """What the process says that imports torch; most tests do without it."""
+    said = SimpleNamespace(returncode=0, stdout="torch 2.11.0, no GPU\n", stderr="")
+    monkeypatch.setattr(doctor.subprocess, "run", lambda *args, **options: said)
+    return said
+
+
+def lines(capsys):
+    """State and name of each finding, and what is said below them."""
+    findings, advice = capsys.readouterr().out.split("\n\n")
+    return {line.split()[1]: line.split()[0] for line in findings.splitlines()}, advice
+
+
+def test_all_is_well_here(capsys):
+    assert main(["doctor"]) == 0
+    states, advice = lines(capsys)
+    assert states["packages"] == states["devices"] == states["Python"] == "ok"
+    assert "missing" not in states.values()
+    assert advice.endswith("everything that is needed is here.\n")
+
+
+def test_a_missing_package_of_openmmlab_is_told_with_its_command(capsys, monkeypatch):
+    found = _dependencies.is_importable
+    version = _dependencies.installed_version
+    monkeypatch.setattr(_dependencies, "is_importable", lambda m: m != "mmpretrain" and found(m))
+    monkeypatch.setattr(
+        _dependencies, "installed_version", lambda n: None if "mmpretrain" in n else version(n)
+    )
+    assert main(["doctor"]) == 1
+    states, advice = lines(capsys)
+    assert states["OpenMMLab"] == "missing"
+    assert 'OpenMMLab: pip install "' in advice
+    assert "mmpretrain>=" in advice
+    assert advice.endswith("missing: OpenMMLab\n")
+
+
+def test_a_missing_requirement_and_a_missing_extra(capsys, monkeypatch):
+    version = doctor.installed_version
+    lost = {"rich", "pyarrow", "psutil"}
+    monkeypatch.setattr(doctor, "installed_version", lambda n: None if n in lost else version(n))
+    assert main(["doctor"]) == 1
+    states, advice = lines(capsys)
+    assert (states["packages"], states["pyarrow"]) == ("missing", "note")
+    assert "packages: pip install psutil rich\n" in advice
+    assert "pyarrow: pip install pyarrow (only for embed to .parquet)\n" in advice
+    assert advice.endswith("missing: packages\n")
+
+
+def test_a_torch_that_does_not_start(capsys, devices):
+    devices.returncode, devices.stderr = 1, "Traceback ...\nImportError: libcudart.so.12\n"
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "torch does not start (ImportError: libcudart.so.12)" in out
+    assert out.endswith("missing: devices\n")
+
+
+def test_little_disk_and_an_old_python_are_told(capsys, monkeypatch):
+    usage = namedtuple("usage", "total used free")(10e9, 9e9, 1e9)
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: usage)
+    monkeypatch.setattr(doctor.sys, "version_info", (3, 9, 1))
+    assert main(["doctor"]) == 1
+    states, advice = lines(capsys)
+    assert (states["disk"], states["Python"]) == ("note", "missing")
+    assert "disk: free some space, or work in another folder\n" in advice
+
+
+def test_it_starts_where_the_package_refuses_to(tmp_path):
+    # mmpretrain is recorded as installed, and nothing is there to import.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.util as u\n"
+        "find = u.find_spec\n"
+        "u.find_spec = lambda name, *more: None if name == 'mmpretrain' else find(name, *more)\n"
+    )
+    env = {"PYTHONPATH": f"{tmp_path}:{':'.join(sys.path)}"}
+
+    def call(*words):
+        # subprocess.run is doctor's own, which is replaced above.
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        popen = subprocess.Popen([sys.executable, "-m", "mmssprl", *words], env=env, **pipes)
+        return *popen.communicate(), popen.returncode
+
+    out, err, status = call("doctor")
+    assert status == 1, err
+    assert "mmpretrain is broken" in out
+    assert "pip install --force-reinstall" in out
+    assert "mmssprl cannot run in this environment" in call("probe", "--help")[1]

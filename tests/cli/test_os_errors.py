@@ -1,0 +1,119 @@
+"""What the operating system refuses is told in one line: the path, and what to do."""
+
+import errno
+import os
+import stat
+
+import pytest
+import torch
+from full_disk import fill_disk
+from mmengine.config import Config
+from probe_folders import write_config, write_image
+from safetensors.torch import load_file
+
+from mmssprl.cli import main
+from mmssprl.errors import message_for_user
+from mmssprl.outputs import prepare_output, whole_file, write_whole
+from mmssprl.weights import load_backbone
+
+
+def raised(call, *args):
+    with pytest.raises(OSError) as info:  # noqa: PT011
+        call(*args)
+    return info.value
+
+
+class TestFullDisk:
+    @pytest.fixture(autouse=True)
+    def full(self, monkeypatch):
+        fill_disk(monkeypatch)
+
+    def test_text(self, tmp_path):
+        error = raised(write_whole, tmp_path / "a.txt", "text")
+        assert message_for_user(error) == (
+            f"{tmp_path / 'a.txt'}: the disk is full; free some space, or choose a folder on "
+            "another disk."
+        )
+        assert list(tmp_path.iterdir()) == []
+
+    def test_what_torch_makes_of_it(self, tmp_path):
+        def save():
+            with whole_file(tmp_path / "a.pt", "wb") as file:
+                torch.save({"a": torch.zeros(30000)}, file)
+
+        assert message_for_user(raised(save)).startswith(f"{tmp_path / 'a.pt'}: the disk is full")
+
+    def test_another_error_of_torch_is_a_bug(self, tmp_path):
+        with pytest.raises(RuntimeError, match="of nobody"), whole_file(tmp_path / "a.pt", "wb"):
+            raise RuntimeError("of nobody")
+
+
+@pytest.mark.parametrize("below", ["file/out.txt", "file/b/out.txt"])
+def test_a_file_where_a_folder_is_needed(below, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError, match=r"must be a folder, but .*/file is a file; choose"):
+        prepare_output(tmp_path / below)
+    message = message_for_user(raised((tmp_path / below).parent.mkdir))
+    assert message == (
+        f"{tmp_path / 'file'}: a folder is needed here, but it is a file; choose another path."
+    )
+
+
+@pytest.mark.parametrize("work_dir", ["file", "file/run"])
+def test_a_work_dir_that_is_a_file_is_refused_before_the_work(work_dir, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    write_image(tmp_path / "photos" / "a.jpg", [], 0)
+    work_dir = tmp_path / work_dir
+    assert main(["pretrain", str(tmp_path / "photos"), "--work-dir", str(work_dir)]) == 2
+    assert capsys.readouterr().err == (
+        f"mmssprl pretrain: error: {work_dir} must be a folder, but {tmp_path / 'file'} is a file; "
+        "choose another path.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.EACCES, "permission denied"),
+        (errno.EROFS, "the disk is read-only"),
+        (errno.ENOENT, "there is no such file or folder"),
+        (errno.EDQUOT, "your quota on this disk is used up"),
+    ],
+)
+def test_every_error_has_path_and_remedy(number, words):
+    message = message_for_user(OSError(number, os.strerror(number), "some/where"))
+    assert message.startswith(f"some/where: {words}; ")
+    assert message_for_user(OSError(number, os.strerror(number))).startswith(words)
+
+
+def test_an_error_without_a_remedy_keeps_its_text():
+    error = OSError(errno.EIO, os.strerror(errno.EIO), "disk")
+    assert message_for_user(error) == str(error)
+
+
+def test_a_folder_that_may_not_be_written_to_is_refused_before_the_work(tmp_path, monkeypatch):
+    # Root may write everywhere, so the answer of the system is given by hand.
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(PermissionError, match=r"may write to, but .* is not; choose"):
+        prepare_output(tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_files_have_the_mode_that_the_user_wants(mask, mode, tmp_path):
+    before = os.umask(mask)
+    try:
+        write_whole(tmp_path / "a.txt", "text")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == mode
+
+
+def test_exported_safetensors_can_be_read_by_others(tmp_path):
+    config = write_config(tmp_path)
+    state = load_backbone("random", Config.fromfile(config)).state_dict()
+    torch.save(state, tmp_path / "backbone.pth")
+    out = tmp_path / "out.safetensors"
+    command = ["export", str(tmp_path / "backbone.pth"), "--to", "safetensors", "--out", str(out)]
+    assert main(command) == 0
+    assert stat.S_IMODE(out.stat().st_mode) & 0o044
+    assert load_file(out).keys() == state.keys()

@@ -1,0 +1,57 @@
+"""`pretrain` calls DIR by its name, and tells two folders of one name apart."""
+
+import pytest
+import torch
+from paces import stub_pace
+from PIL import Image
+
+from mmssprl.cli import main
+from mmssprl.errors import UserValueError, called
+from mmssprl.pretraining import start
+
+
+def test_errors_about_the_folder_call_it_dir(tmp_path, capsys):
+    assert main(["pretrain", str(tmp_path / "gone")]) == 2
+    assert capsys.readouterr().err.startswith(
+        "mmssprl pretrain: error: DIR must be a folder of images or of tar files, or a tar file, "
+        f"but '{tmp_path / 'gone'}' is missing"
+    )
+    (tmp_path / "empty").mkdir()
+    assert main(["pretrain", str(tmp_path / "empty")]) == 2
+    assert f"error: DIR '{tmp_path / 'empty'}/' must hold images" in capsys.readouterr().err
+
+
+def test_only_errors_about_the_field_are_changed():
+    with pytest.raises(UserValueError, match="^DIR must hold images$"), called("DIR"):
+        raise UserValueError("data_root/data_prefix: must hold images")
+    with pytest.raises(UserValueError, match="^epochs must be 1$"), called("DIR"):
+        raise UserValueError("epochs must be 1")
+    with pytest.raises(ValueError, match="^data_root/data_prefix$"), called("DIR"):
+        raise ValueError("data_root/data_prefix")
+
+
+def test_a_work_dir_of_a_folder_of_the_same_name_is_refused_by_the_path(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    monkeypatch.setattr(start, "train", lambda *arguments, **options: None)
+    stub_pace(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    for owner in ("ann", "bob"):
+        (tmp_path / owner / "photos").mkdir(parents=True)
+        for i in range(8):
+            Image.new("RGB", (64, 48), (i, 2 * i, 3 * i)).save(f"{owner}/photos/{i}.png")
+    command = ["pretrain", "--backbone", "resnet18", "--epochs", "1"]
+    assert main([*command, "ann/photos"]) == 0
+    capsys.readouterr()
+    assert main([*command, "bob/photos"]) == 2
+    anns = tmp_path / "ann" / "photos"
+    assert capsys.readouterr().err == (
+        "mmssprl pretrain: error: the work dir must be new or empty, but "
+        f"work_dirs/pretrain_photos holds files of the run on {anns}; go on with that run by "
+        f"--resume with DIR {anns}, or give another --work-dir.\n"
+    )
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    assert main([*command, "bob/photos", "--work-dir", "other"]) == 2
+    assert "other holds files; go on with its run by --resume" in capsys.readouterr().err

@@ -1,0 +1,96 @@
+import csv
+import importlib.util
+
+import numpy as np
+import pytest
+import torch
+
+from mmssprl.embedding import Embeddings, read_embeddings
+
+ABOUT = {"weights": "a.pth", "weights_sha256": "0" * 64, "levels": [[2, 8]]}
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((4, 3)).astype(np.float32)
+    features[0] = [1e-38, 0.1, 16777217]
+    return Embeddings(
+        names=["a, b.jpg", "a, b.jpg", "x/\udcff.jpg", "ü.jpg"],
+        scales=np.array([0, 1, 0, 0]),
+        cells=np.array([0, 3, 0, 0]),
+        boxes=rng.random((4, 4)).astype(np.float32),
+        features=features,
+        about=ABOUT,
+    )
+
+
+@pytest.fixture(params=["npz", "pt", "parquet"])
+def path(request, tmp_path):
+    if request.param == "parquet":
+        pytest.importorskip("pyarrow")
+    return tmp_path / f"a.{request.param}"
+
+
+def test_what_is_written_is_read(rows, path):
+    rows.save(path)
+    found = read_embeddings(path)
+    wanted = list(rows.names)
+    if path.suffix == ".parquet":
+        wanted[2] = r"x/\xff.jpg"  # its text must be UTF-8
+    assert found.names == wanted
+    for name in ("scales", "cells", "boxes", "features"):
+        assert np.array_equal(getattr(found, name), getattr(rows, name))
+    assert found.features.dtype == np.float32
+    assert found.about == ABOUT
+
+
+def test_npz_and_pt_are_read_without_this_package(rows, tmp_path):
+    rows.save(tmp_path / "a.npz")
+    with np.load(tmp_path / "a.npz") as file:  # no pickle
+        assert file["features"].shape == (4, 3)
+        assert file["names"][0] == "a, b.jpg"
+    rows.save(tmp_path / "a.pt")
+    content = torch.load(tmp_path / "a.pt", weights_only=True)
+    assert content["features"].shape == (4, 3)
+
+
+def test_csv_has_a_line_per_row_with_every_digit(rows, tmp_path):
+    rows.save(tmp_path / "a.csv")
+    with (tmp_path / "a.csv").open(encoding="utf-8", errors="surrogateescape") as file:
+        head, *lines = csv.reader(file)
+    assert head == ["name", "scale", "cell", "left", "top", "right", "bottom", "f0", "f1", "f2"]
+    assert [line[0] for line in lines] == rows.names
+    assert [line[1:3] for line in lines] == [["0", "0"], ["1", "3"], ["0", "0"], ["0", "0"]]
+    found = np.array([line[3:] for line in lines], np.float32)
+    assert np.array_equal(found, np.hstack([rows.boxes, rows.features]))
+
+
+def test_csv_does_not_tell_its_weights_and_is_not_read(rows, tmp_path):
+    rows.save(tmp_path / "a.csv")
+    with pytest.raises(ValueError, match=r"are read from .npz, .pt, .parquet, but got .*a.csv"):
+        read_embeddings(tmp_path / "a.csv")
+
+
+def test_parquet_without_pyarrow_names_its_command(rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"run `pip install pyarrow`, or choose"):
+        rows.save(tmp_path / "a.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_files_are_refused(rows, tmp_path):
+    with pytest.raises(ValueError, match=r"OUT must end in .npz, .csv, .parquet, .pt, but got"):
+        rows.save(tmp_path / "a.xlsx")
+    with pytest.raises(FileNotFoundError, match="there is no .*gone.npz"):
+        read_embeddings(tmp_path / "gone.npz")
+    (tmp_path / "a.npz").write_text("damaged")
+    with pytest.raises(ValueError, match="a.npz must be a file that `embed` wrote"):
+        read_embeddings(tmp_path / "a.npz")
+    np.savez(tmp_path / "b.npz", features=rows.features)
+    with pytest.raises(ValueError, match=r"b.npz must be .* \(KeyError\); run `embed` again"):
+        read_embeddings(tmp_path / "b.npz")
+    rows.save(tmp_path / "c.npz")
+    with pytest.raises(FileExistsError, match="must not exist yet"):
+        rows.save(tmp_path / "c.npz")
+    rows.save(tmp_path / "c.npz", force=True)

@@ -1,0 +1,149 @@
+"""`embed` into a file, stopped and gone on with."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from full_disk import fill_disk
+from mmengine.config import Config
+from probe_folders import write_image
+
+from mmssprl.cli import main
+from mmssprl.embedding import folder, read_embeddings
+from mmssprl.evaluation import FrozenBackbone
+from mmssprl.weights import load_backbone
+
+
+@pytest.fixture
+def command(config, photos, tmp_path):
+    state = load_backbone("random", Config.fromfile(config)).state_dict()
+    torch.save(state, tmp_path / "weights.pth")
+    words = ["embed", tmp_path / "weights.pth", photos, tmp_path / "out" / "all.npz"]
+    return [*map(str, words), "--num-workers", "0", "--batch-size", "2"]
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out" / "all.npz"
+
+
+@pytest.fixture
+def stopped(command, monkeypatch, capsys):
+    """Stop it by Ctrl-C at the fourth batch, after three have been kept."""
+    normalise, calls = FrozenBackbone.normalise, []
+
+    def stop(self, images):
+        calls.append(len(images))
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return normalise(self, images)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "KEPT_EVERY_SECONDS", 0.0)
+        patch.setattr(FrozenBackbone, "normalise", stop)
+        assert main(command) == 130
+    assert capsys.readouterr().err == "stopped; the same command goes on with it.\n"
+
+
+def test_a_stopped_one_goes_on_and_gives_the_same_file(command, out, stopped, capsys):
+    assert not out.exists()
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    assert f"going on: 6 of 10 images are done, see {out}.parts" in printed
+    assert [path.name for path in out.parent.iterdir()] == ["all.npz"]
+    resumed = read_embeddings(out)
+    assert main([*command, "--force"]) == 0
+    at_once = read_embeddings(out)
+    assert resumed.names == at_once.names
+    assert np.array_equal(resumed.features, at_once.features)
+    assert resumed.about == at_once.about
+
+
+def test_what_is_waiting_is_kept_when_it_is_stopped(command, out, monkeypatch):
+    # No part is due for hours, and still only the batch that was interrupted is lost.
+    normalise, calls = FrozenBackbone.normalise, []
+
+    def stop(self, images):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return normalise(self, images)
+
+    monkeypatch.setattr(folder, "KEPT_EVERY_SECONDS", 1e6)
+    monkeypatch.setattr(FrozenBackbone, "normalise", stop)
+    assert main(command) == 130
+    parts = sorted(path.name for path in out.with_name("all.npz.parts").glob("*.npz"))
+    assert parts == ["000000000000-000000000004.npz"]
+
+
+def test_a_pace_is_told_at_every_part(command, monkeypatch, capsys):
+    monkeypatch.setattr(folder, "KEPT_EVERY_SECONDS", 0.0)
+    assert main(command) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if " min left" in line]
+    assert [line.split(" images")[0] for line in lines] == [f"{i} of 10" for i in (2, 4, 6, 8)]
+
+
+def test_other_images_are_told(command, out, photos, stopped, capsys):
+    write_image(photos / "a" / "new.jpg", ["red"], 77)
+    assert main(command) == 2
+    assert "but the list of images changed since" in capsys.readouterr().err
+    assert main([*command, "--force"]) == 0
+    assert "going on" not in capsys.readouterr().out
+    assert len(read_embeddings(out)) == 11
+
+
+def test_other_weights_and_options_are_told(command, config, tmp_path, stopped, capsys):
+    cfg = Config.fromfile(config)
+    torch.save(load_backbone("random", cfg, seed=1).state_dict(), tmp_path / "weights.pth")
+    assert main([*command, "--image-px", "24", "--patches"]) == 2
+    message = capsys.readouterr().err
+    assert "but the weights and --image-px and --patches changed since" in message
+    assert "pass --force to start anew" in message
+
+
+def test_nothing_is_replaced_silently(command, out, capsys):
+    assert main(command) == 0
+    assert main(command) == 2
+    assert "the output must not exist yet" in capsys.readouterr().err
+    out.rename(out.with_name("kept.npz"))
+    foreign = out.with_name("all.npz.parts")
+    foreign.mkdir()
+    assert main(command) == 2
+    assert "holds something else; move it" in capsys.readouterr().err
+
+
+def test_unreadable_images_are_listed_beside_the_output(command, out, photos, capsys):
+    (photos / "a" / "1.jpg").write_text("no image")
+    assert main(command) == 0
+    listed = out.with_name("all.npz.unreadable.txt")
+    assert f"1 images cannot be read and are left out: {listed}" in capsys.readouterr().out
+    name, reason = listed.read_text().rstrip("\n").split("\t")
+    assert name == "a/1.jpg"
+    assert "cannot be decoded" in reason
+    assert len(read_embeddings(out)) == 9
+
+
+@pytest.mark.parametrize("suffix", ["npz", "csv", "pt"])
+def test_a_full_disk_is_told_in_one_line_and_costs_nothing(
+    suffix, command, out, monkeypatch, capsys
+):
+    output = out.with_suffix(f".{suffix}")
+    command[3] = str(output)
+    with monkeypatch.context() as patch:
+        fill_disk(patch, output.name)
+        assert main(command) == 2
+    assert capsys.readouterr().err == (
+        f"mmssprl embed: error: {output}: the disk is full; free some space, or choose a folder "
+        "on another disk.\n"
+    )
+    assert main(command) == 0
+    assert "going on: 10 of 10 images" in capsys.readouterr().out
+    assert output.exists()
+
+
+def test_the_parts_say_what_they_are_of(stopped, out, photos):
+    about = json.loads((out.with_name("all.npz.parts") / "about.json").read_text())
+    assert about["images"] == str(photos)
+    assert (about["num_images"], about["image_px"], about["levels"]) == (10, 32, [])
+    assert len(about["weights_sha256"]) == 64

@@ -1,0 +1,94 @@
+import shutil
+
+import pytest
+from probe_folders import write_class_folders, write_image
+
+from mmssprl.evaluation import find_probe_data
+
+
+@pytest.fixture
+def flowers(tmp_path):
+    return write_class_folders(tmp_path / "flowers")
+
+
+def find(root, **options):
+    return find_probe_data(root, folders=True, **options)
+
+
+def names(split, root):
+    return [path.removeprefix(f"{root}/") for path in split.paths]
+
+
+class TestOneFolderPerClass:
+    def test_a_fifth_of_each_class_is_tested_on_and_nothing_is_lost(self, flowers):
+        data = find(flowers)
+        assert (data.layout, data.classes) == ("folders", ["green", "red"])
+        assert data.how == "20% of each class drawn for testing, with seed 0"
+        train, test = names(data.train, flowers), names(data.test, flowers)
+        assert not set(train) & set(test)
+        wanted = [f"{name}/{i}.jpg" for name in ("green", "red") for i in (0, 2, 4, 6, 8)]
+        wanted += [f"{name}/more/{i}.jpg" for name in ("green", "red") for i in (1, 3, 5, 7, 9)]
+        assert sorted(train + test) == sorted(wanted)
+        assert data.test.labels.tolist() == [[1, 0]] * 2 + [[0, 1]] * 2
+        assert [path.split("/")[0] for path in test] == ["green"] * 2 + ["red"] * 2
+        assert data.train.labels.sum(dim=0).tolist() == [8, 8]
+
+    def test_the_draw_follows_the_seed(self, flowers):
+        assert find(flowers).test.paths == find(flowers).test.paths
+        draws = {tuple(find(flowers, seed=seed).test.paths) for seed in range(5)}
+        assert len(draws) > 1
+
+    def test_two_images_are_enough_and_one_is_not(self, tmp_path):
+        root = write_class_folders(tmp_path / "a", count=2)
+        data = find(root)
+        assert (len(data.train.paths), len(data.test.paths)) == (2, 2)
+        (root / "red" / "0.jpg").unlink()
+        with pytest.raises(ValueError, match=r"at least 2 images, .* but .*/red has 1"):
+            find(root)
+
+    def test_what_is_no_class(self, flowers):
+        (flowers / "empty").mkdir()
+        with pytest.raises(ValueError, match=r"has 3, of which 1 are empty \['empty'\]"):
+            find(flowers)
+        (flowers / "empty").rename(flowers / ".empty")
+        assert find(flowers).classes == ["green", "red"]
+        write_image(flowers / "loose.jpg", [], 0)
+        with pytest.raises(ValueError, match=r"1 lie directly in .* \(first loose.jpg\)"):
+            find(flowers)
+        (flowers / "loose.jpg").unlink()
+        shutil.rmtree(flowers / "red")
+        with pytest.raises(ValueError, match="at least two of them .* has 1, of which 0"):
+            find(flowers)
+
+
+class TestFoldersTrainAndVal:
+    @pytest.fixture
+    def split(self, tmp_path):
+        root = tmp_path / "split"
+        write_class_folders(root / "train", count=4)
+        write_class_folders(root / "val", count=2)
+        return root
+
+    def test_are_taken_as_they_are(self, split):
+        data = find(split)
+        assert data.how == "its folders train and val"
+        assert names(data.test, split) == [
+            f"val/{name}/{image}" for name in data.classes for image in ("0.jpg", "more/1.jpg")
+        ]
+        assert data.train.labels.sum(dim=0).tolist() == [4, 4]
+
+    def test_must_both_be_there_with_the_same_classes(self, split):
+        (split / "val" / "red").rename(split / "val" / "crimson")
+        with pytest.raises(ValueError, match=r"differing in \['crimson', 'red'\]"):
+            find(split)
+        shutil.rmtree(split / "val")
+        with pytest.raises(FileNotFoundError, match=r"no .*/val; add it, or pass .*/train"):
+            find(split)
+
+
+def test_folders_of_classes_are_taken_only_where_asked(flowers, coco):
+    with pytest.raises(FileNotFoundError, match=r"\(VOC\), but .*flowers does not\.$"):
+        find_probe_data(flowers)
+    assert find(coco).layout == "COCO"
+    with pytest.raises(FileNotFoundError, match=r"a folder per class\), but .* does not; pass"):
+        find(coco.parent)

@@ -1,0 +1,34 @@
+"""A disk that is full, as far as files go that are opened through ``Path``."""
+
+import errno
+from pathlib import Path
+
+
+class Full:
+    """A file on such a disk."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def write(self, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.file.close()
+
+
+def fill_disk(monkeypatch, start=""):
+    """From now on, files whose name begins with ``start`` cannot be written."""
+    before = Path.open
+
+    def open_(path, mode="r", *args, **options):
+        file = before(path, mode, *args, **options)
+        return Full(file) if "w" in mode and path.name.startswith(start) else file
+
+    monkeypatch.setattr(Path, "open", open_)
