@@ -10,6 +10,7 @@ examples:
   python -m mmssprl pretrain photos/ --backbone resnet18 --epochs 100
   python -m mmssprl pretrain photos/ --budget 2h --weights supervised
   python -m mmssprl pretrain photos/ --backbone timm/convnext_pico --dry-run
+  python -m mmssprl pretrain photos/ --probe labelled/ --work-dir work_dirs/photos
   python -m mmssprl pretrain photos/ --method mocov2 --work-dir work_dirs/mocov2
   python -m mmssprl pretrain photos/ --work-dir work_dirs/photos
   python -m mmssprl pretrain photos/ --work-dir work_dirs/photos --resume
@@ -23,7 +24,7 @@ from ._options import parse_options
 
 _RECIPE_OPTIONS = {
     *("method", "variant", "backbone", "epochs", "budget", "batch_size", "accumulate", "image_px"),
-    *("lr", "weights", "gpus", "workers", "max_bad_share", "seed", "cfg_options"),
+    *("lr", "weights", "gpus", "workers", "max_bad_share", "probe", "seed", "cfg_options"),
 }
 """Handed on only if given, so that the recipe chooses the others and --resume can refuse these."""
 
@@ -85,6 +86,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="share of unreadable images that stops the training (default: 0.01)",
     )
     add(
+        "--probe",
+        metavar="DATA",
+        help="score the frozen features of these labelled images (COCO, VOC or a folder per "
+        "class) before, during and after the training (default: DIR if its folders name classes)",
+    )
+    add(
+        "--no-probe",
+        dest="probe",
+        action="store_false",
+        default=None,
+        help="do not, whatever DIR holds",
+    )
+    add(
         "--set",
         dest="cfg_options",
         nargs="+",
@@ -135,5 +149,6 @@ def run(args: argparse.Namespace) -> int:
             print("not started; nothing was written.")
             return 1
         print(f"backbone weights: {weights}")
-        print(f"next: python -m mmssprl probe {weights} DATA  (DATA in COCO or VOC layout)")
+        print(f"next: python -m mmssprl finetune {weights} DATA --task classify")
+        print(f"  or: python -m mmssprl probe {weights} DATA  (DATA: your labelled images)")
         return 0

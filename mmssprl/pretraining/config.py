@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from mmengine.config import Config
@@ -17,6 +17,7 @@ from ..shipped import shipped
 from ..weights import RANDOM, SUPERVISED, build_backbone, check_fit, read_backbone, supervised_state
 from .methods import DEFAULT, Method, Row, find_method
 from .optimizer import schedule
+from .probe import add_probe
 from .recipe import Recipe, choose_recipe
 from .usable_images import UsableImages
 
@@ -75,6 +76,7 @@ def make_config(
     seed: int = 0,
     weights: str = RANDOM,
     workers: int | None = None,
+    probe: str | Literal[False] | None = None,
     cfg_options: Mapping[str, Any] | None = None,
 ) -> Config:
     """Put a recipe into its method's base config, and say in the recipe what was asked for.
@@ -85,10 +87,11 @@ def make_config(
         seed: Of all randomness, from 0 to 2**32 - 1.
         weights: Of the backbone at the start: a file, 'supervised' or 'random'.
         workers: Reading processes of each training process; None chooses.
+        probe: As ``asked`` of ``add_probe``.
         cfg_options: Values by dotted key that replace the config's.
 
     Raises:
-        FileNotFoundError: There is no such file of weights.
+        FileNotFoundError: There is no such file of weights, or no such labels.
         OSError: Supervised weights that cannot be downloaded.
         ValueError: A number out of range, weights that do not fit the backbone, or a key that no
             run reads.
@@ -120,6 +123,9 @@ def make_config(
         if workers == 0:  # torch refuses to keep workers that are not there
             cfg.train_dataloader.persistent_workers = False
         recipe.rows["workers"] = Row(f"{workers} per device", "as asked")
+    probed = add_probe(cfg, images.data_root, probe)
+    if probed:
+        recipe.rows["probe"] = probed
     if cfg_options:
         merge_options(cfg, cfg_options, flag="--set")
         check_pretraining(cfg)

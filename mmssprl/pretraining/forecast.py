@@ -29,6 +29,7 @@ class Forecast:
         steps_per_epoch: Steps of one process and epoch.
         checkpoint: ``default_hooks.checkpoint``: ``interval`` in epochs, ``max_keep_ckpts``.
         work_dir: Where the checkpoints go; it need not exist yet.
+        num_backbones: Files of the backbone's weights: the last ones, and the best of a probe.
     """
 
     pace: Pace
@@ -36,6 +37,7 @@ class Forecast:
     steps_per_epoch: int
     checkpoint: Mapping[str, Any]
     work_dir: Path
+    num_backbones: int = 1
 
     @property
     def epoch_s(self) -> float:
@@ -61,7 +63,7 @@ class Forecast:
         most = self.checkpoint.get("max_keep_ckpts", -1)
         if most > 0:
             kept = min(most, kept)
-        return kept * self.pace.checkpoint_bytes + self.pace.backbone_bytes
+        return kept * self.pace.checkpoint_bytes + self.num_backbones * self.pace.backbone_bytes
 
     @property
     def line(self) -> str:

@@ -126,6 +126,7 @@ def forecast_run(cfg: Config, recipe: Recipe, work_dir: Path) -> Forecast:
         steps_per_epoch=share // cfg.train_dataloader.batch_size,
         checkpoint=cfg.default_hooks.checkpoint,
         work_dir=work_dir,
+        num_backbones=1 + any(hook.type == "ProbeHook" for hook in cfg.custom_hooks),
     )
 
 

@@ -1,7 +1,6 @@
 """What each option of `pretrain` changes in the config, and when it is refused."""
 
 import shutil
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -93,11 +92,7 @@ def test_gpus_are_those_of_the_run(photos, tmp_path, monkeypatch):
     stub_pace(monkeypatch, device="cuda")
     commands = []
 
-    def run(command):
-        commands.append(command)
-        return SimpleNamespace(returncode=0)
-
-    monkeypatch.setattr(start.subprocess, "run", run)
+    monkeypatch.setattr(start, "run_processes", commands.append)
     words = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
     assert main([*words, "--gpus", "2"]) == 0
     cfg = Config.fromfile(tmp_path / "run" / "ssprl_resnet50.py")

@@ -46,6 +46,7 @@ def own_run(scenes, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     arguments = ["pretrain", str(scenes / "coco" / "train2014"), "--work-dir", str(folder / "own")]
     arguments += ["--backbone", "resnet18", "--epochs", "2", "--batch-size", "8"]
+    arguments += ["--probe", str(scenes / "coco")]
     states, measure = [], pace.measure_pace
 
     def measure_and_look(*args, **options):
@@ -89,12 +90,24 @@ def test_the_console_of_pretrain_has_what_a_person_needs(own_run):
     assert len(steps) == 6
     assert all(len(line) <= 110 and "  loss / ln K " in line for line in steps)
     assert not any("Epoch(train)" in line for line in lines)
-    assert lines[-1].startswith("next: python -m mmssprl probe ")
+    assert lines[-2].startswith("next: python -m mmssprl finetune ")
+    assert lines[-1].startswith("  or: python -m mmssprl probe ")
     (log,) = work_dir.glob("*/*.log")
     assert log.read_text().count("Epoch(train)") == 6
     for dump in ("System environment:", "Config:\n", "Hooks will be executed", "FileClient"):
         assert dump in log.read_text()
         assert dump not in said
+
+
+def test_the_probe_is_told_before_and_after_the_training(own_run):
+    work_dir, said, _ = own_run
+    assert re.search(r"^  probe +36 images of \d+ classes +as asked$", said, re.MULTILINE)
+    first, last = (line for line in said.splitlines() if "Probe " in line)
+    assert "Probe before the training: linear mAP " in first
+    assert "Probe after epoch 2: linear mAP " in last
+    rows = (work_dir / "probe.csv").read_text().splitlines()
+    assert [row.split(",")[0] for row in rows] == ["epoch", "0", "2"]
+    assert (work_dir / "ssprl_resnet18_best_backbone.pth").exists()
 
 
 def test_pretrain_leaves_config_checkpoint_and_weights(pretrained):
@@ -114,6 +127,7 @@ def test_pretrain_leaves_config_checkpoint_and_weights(pretrained):
         json.loads(line)
         for path in pretrained.glob("*/vis_data/scalars.json")
         for line in path.read_text().splitlines()
+        if "probe/" not in line
     ]
     assert logged
     assert all(math.isfinite(entry["loss"]) for entry in logged)
@@ -129,7 +143,7 @@ def test_pretrain_refuses_a_used_work_dir_and_resumes_it(pretrained, scenes, cap
     images = str(scenes / "coco" / "train2014")
     before = (pretrained / "epoch_2.pth").stat().st_mtime_ns
     assert main(["pretrain", images, "--work-dir", str(pretrained), "--backbone", "resnet18"]) == 2
-    assert "go on with its run by --resume" in capsys.readouterr().err
+    assert f"go on with that run by --resume with DIR {images}" in capsys.readouterr().err
     assert (pretrained / "epoch_2.pth").stat().st_mtime_ns == before
     # Complete already: resuming says so, and changes nothing.
     files = {path: path.stat().st_mtime_ns for path in pretrained.rglob("*")}
@@ -140,7 +154,7 @@ def test_pretrain_refuses_a_used_work_dir_and_resumes_it(pretrained, scenes, cap
     assert first == (
         f"the run in {pretrained} is finished, nothing is left to do; its weights: {weights}"
     )
-    assert [line.partition(":")[0] for line in more] == ["backbone weights", "next"]
+    assert [line.partition(":")[0] for line in more] == ["backbone weights", "next", "  or"]
     assert {path: path.stat().st_mtime_ns for path in pretrained.rglob("*")} == files
     assert main([*resume, str(pretrained)]) == 2
     assert "--resume goes on with the run's own images" in capsys.readouterr().err

@@ -1,0 +1,58 @@
+"""Whether a pre-training is probed, and with which labels."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any, Literal
+
+from mmengine.config import Config
+
+from ..errors import UserError
+from ..evaluation.probe_data import ProbeData, find_probe_data
+from .methods.method import Row
+
+LEAST_IMAGES = 5
+"""Of each class, for folders to count as classes without being asked."""
+MOST_CLASSES = 1000
+"""Above, folders are rather days or places."""
+
+
+def add_probe(cfg: Config, source: str, asked: str | Literal[False] | None) -> Row | None:
+    """Add the hook that scores features by labels to a config, where there are labels.
+
+    Args:
+        cfg: Of the pre-training; changed in place.
+        source: Folder of its images, or a tar file.
+        asked: Labelled folder; None takes ``source`` if its folders name classes; False is no
+            probe.
+
+    Returns:
+        What the recipe prints; None without a probe.
+
+    Raises:
+        FileNotFoundError, ValueError: ``asked`` is no such folder, see ``find_probe_data``.
+    """
+    if asked is False:
+        return None
+    if isinstance(asked, str):
+        found, why = find_probe_data(asked, folders=True), "as asked"
+    else:
+        by_itself = _folders_of(Path(source))
+        if by_itself is None:
+            return None
+        found, why = by_itself, "the folders name classes; --no-probe leaves it out"
+    hook: dict[str, Any] = {"type": "ProbeHook", "data": str(Path(asked or source).resolve())}
+    cfg.custom_hooks = [*cfg.get("custom_hooks", []), hook]
+    num_images = len(found.train.paths) + len(found.test.paths)
+    return Row(f"{num_images:,} images of {len(found.classes)} classes", why)
+
+
+def _folders_of(source: Path) -> ProbeData | None:
+    if not source.is_dir():
+        return None
+    try:
+        found = find_probe_data(source, folders=True)
+    except (UserError, OSError):  # no labels, or not of each image
+        return None
+    sizes = Counter(found.train.labels.argmax(dim=1).tolist())
+    is_sure = len(found.classes) <= MOST_CLASSES and min(sizes.values()) >= LEAST_IMAGES
+    return found if found.layout == "folders" and is_sure else None

@@ -1,0 +1,58 @@
+"""Which pre-trainings are probed, and with which labels."""
+
+import pytest
+from image_folders import save
+from mmengine.config import Config
+from probe_folders import write_coco
+
+from mmssprl.pretraining.probe import add_probe
+
+
+def classes(root, **sizes):
+    for name, count in sizes.items():
+        for i in range(count):
+            save(root / name / f"{i}.png", i)
+    return root
+
+
+def hooks_of(source, asked):
+    cfg = Config({"custom_hooks": [{"type": "PretrainHook"}]})
+    row = add_probe(cfg, str(source), asked)
+    first, *others = cfg.custom_hooks
+    assert first == {"type": "PretrainHook"}
+    return row, [dict(hook) for hook in others]
+
+
+def test_labels_that_are_asked_for_are_taken(tmp_path):
+    data = write_coco(tmp_path)
+    row, hooks = hooks_of(tmp_path / "photos", str(data))
+    assert row == ("36 images of 2 classes", "as asked")
+    assert hooks == [{"type": "ProbeHook", "data": str(data)}]
+    with pytest.raises(FileNotFoundError, match="DATA must be an existing folder"):
+        hooks_of(tmp_path, str(tmp_path / "nothere"))
+
+
+def test_folders_that_name_classes_are_taken_without_being_asked(tmp_path):
+    folder = classes(tmp_path / "photos", cats=8, dogs=8)
+    row, hooks = hooks_of(folder, None)
+    assert row == (
+        "16 images of 2 classes",
+        "the folders name classes; --no-probe leaves it out",
+    )
+    assert hooks == [{"type": "ProbeHook", "data": str(folder)}]
+    assert hooks_of(folder, False) == (None, [])
+
+
+@pytest.mark.parametrize("sizes", [{"cats": 8}, {"cats": 8, "few": 3}, {"cats": 8, "empty": 0}])
+def test_other_folders_are_not(tmp_path, sizes):
+    folder = classes(tmp_path / "photos", **sizes)
+    (folder / "empty").mkdir(exist_ok=True)
+    assert hooks_of(folder, None) == (None, [])
+
+
+def test_loose_images_and_tar_files_name_no_classes(tmp_path):
+    folder = classes(tmp_path / "photos", cats=8, dogs=8)
+    save(folder / "loose.png")
+    assert hooks_of(folder, None) == (None, [])
+    (tmp_path / "photos.tar").write_bytes(b"")
+    assert hooks_of(tmp_path / "photos.tar", None) == (None, [])
