@@ -1,6 +1,7 @@
 """What each option of `pretrain` changes in the config, and when it is refused."""
 
 import shutil
+from types import SimpleNamespace
 
 import pytest
 import torch
