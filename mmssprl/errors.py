@@ -7,7 +7,13 @@ the TypeError of a wrong call, is a bug and keeps its traceback.
 
 
 class UserError(Exception):
-    """A mistake in a command, a config, a file or an installation; its message has the remedy."""
+    """A mistake in a command, a config, a file or an installation; its message has the remedy.
+
+    Attributes:
+        is_placed: Whether the message begins with a file and a key, and is to be shown whole.
+    """
+
+    is_placed = False
 
 
 class UserValueError(UserError, ValueError):
@@ -55,6 +61,7 @@ def message_for_user(error: BaseException) -> str | None:
         # The worker's traceback; its last line is "module.Class: message".
         return text.rstrip().splitlines()[-1].partition(": ")[2]
     inner = error.__cause__ or error.__context__
-    if isinstance(inner, UserError) and str(inner) in text:
+    is_placed = isinstance(error, UserError) and error.is_placed
+    if isinstance(inner, UserError) and str(inner) in text and not is_placed:
         return message_for_user(inner)
     return text
