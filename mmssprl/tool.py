@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -38,7 +39,8 @@ def add_run_options(parser: argparse.ArgumentParser, *, option: str, remark: str
 def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., object]) -> None:
     """Call ``run`` with the options of the command line.
 
-    A mistake of the user ends the process with one line; a bug keeps its traceback.
+    A mistake of the user ends the process with one line, after a traceback with ``--verbose``; a
+    bug keeps its traceback.
 
     Args:
         name: Of the tool, for that line.
@@ -57,4 +59,6 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
         message = message_for_user(error)
         if message is None:
             raise
+        if "--verbose" in sys.argv:
+            traceback.print_exc()
         sys.exit(f"{name}: error: {message}")
