@@ -53,7 +53,9 @@ def _check_count(cfg: Config, key: str, value: Any) -> None:
     if value is None or (least is None and not or_never):
         return
     least = 1 if least is None else least
-    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    # mmengine's loops take 3.0 for 3, with which mmdet computes; torch's loader does not.
+    is_whole = isinstance(value, float) and value.is_integer() and key.startswith("train_cfg.")
+    is_integer = (isinstance(value, int) and not isinstance(value, bool)) or is_whole
     if is_integer and (value >= least or (or_never and value == -1)):
         return
     no_limit = " or -1 for no limit" if key.endswith("max_keep_ckpts") else " or -1 for never"
