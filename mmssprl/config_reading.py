@@ -2,6 +2,7 @@
 
 import traceback
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, NoReturn
 
 from mmengine.config import Config
@@ -9,6 +10,8 @@ from mmengine.config import Config
 from .errors import UserError, UserFileNotFoundError, UserValueError
 from .shipped import config_file
 
+_MAX_LENGTH = 300
+"""Of what Python or mmengine says, which may repeat whole dicts of the config."""
 _READERS = ("_is_lazy_import", "_file2dict", "_parse_lazy_import")
 """mmengine's functions that read one file each, whose path is their argument ``filename``."""
 
@@ -57,7 +60,7 @@ def one_line(error: BaseException) -> str:
     """Return what an error says in one line, after its class if that adds something."""
     # str(KeyError) would be its argument in quotes.
     text = error.args[0] if isinstance(error, KeyError) and error.args else error
-    text = " ".join(str(text).split()).rstrip(".")
+    text = shorten(str(text), _MAX_LENGTH, placeholder=" ...").rstrip(".")
     if isinstance(error, AssertionError) and not text:
         text = f"it must hold that {_failed_line(error).removeprefix('assert ')}"
     plain = type(error) in (ValueError, TypeError, RuntimeError, AssertionError) and text

@@ -79,6 +79,14 @@ at any depth of a part of a run."""
 _OTHERS = ("Albu", "Albumentations")
 """Types whose parts another library builds."""
 _DICTS = ("env_cfg", "randomness", "visualizer", "auto_scale_lr", "model_wrapper_cfg")
+_DEFAULT_HOOKS = {
+    "runtime_info",
+    "timer",
+    "sampler_seed",
+    "logger",
+    "param_scheduler",
+    "checkpoint",
+}
 _STRINGS = ("default_scope", "work_dir", "load_from", "weights")
 _NEEDS_TYPE = re.compile(
     r"model|(default|custom)_hooks\.\w+|param_scheduler\.\d+|optim_wrapper\.optimizer"
@@ -106,6 +114,8 @@ def check_fields(cfg: Config, splits: Collection[str]) -> None:
             refuse(cfg, key, f"it must be a string, but got {cfg.get(key)!r}; correct it.")
     check.shape(cfg.get("custom_hooks"), "custom_hooks", "a list of dicts", list)
     check.shape(cfg.get("param_scheduler"), "param_scheduler", "a dict or a list of dicts", list)
+    if cfg.get("model") is None:
+        refuse(cfg, "model", "a run needs one, but the config sets none; add it.")
     check.part("model", MODELS, _IN_MODEL)
     check.part("model_wrapper_cfg", MODEL_WRAPPERS, {}, optional=True)
     check.hooks()
@@ -154,6 +164,14 @@ class _Check:
         self.typed(node, key, registry, slots, self.scope)
 
     def hooks(self) -> None:
+        defaults = self.cfg.get("default_hooks") or {}
+        for name in defaults.keys() - _DEFAULT_HOOKS:
+            meant = nearest(name, _DEFAULT_HOOKS - defaults.keys(), SIMILAR)
+            if meant:
+                reason = (
+                    f"it would run beside the default hook {meant!r}; name it so to replace it."
+                )
+                refuse(self.cfg, f"default_hooks.{name}", reason)
         for key in ("default_hooks", "custom_hooks"):
             hooks = self.cfg.get(key)
             children = hooks.values() if isinstance(hooks, Mapping) else hooks
@@ -202,6 +220,8 @@ class _Check:
             return
         self.fields(node, key, Fields(frozenset(READ_BY_NAME[name]), is_open=False), name)
         for field, child in node.items():
+            if field in READ_BY_NAME:
+                self.shape(child, f"{key}.{field}", "a dict")
             self.named(f"{key}.{field}", child or {})
 
     def known(self, key: str, reader: Any, more: Collection[str] = ()) -> None:

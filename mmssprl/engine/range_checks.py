@@ -21,8 +21,9 @@ _COUNTS = {
 """Integers by dotted key, with the least that each may be."""
 _COUNTS_OR_NEVER = r"default_hooks\.checkpoint\.(interval|max_keep_ckpts)"
 """The same, >= 1, where mmengine takes -1 for never and for all."""
-_LENGTHS = r"param_scheduler(\.\d+)?\.(T_max|step_size|total_steps)"
-"""Numbers > 0, by which a schedule divides."""
+_LENGTHS = r"param_scheduler(\.\d+)?\.(T_max|step_size|total_steps|end)"
+_BEGIN = r"param_scheduler(\.\d+)?\.begin"
+"""Numbers > 0 and >= 0 of a schedule, which computes with them as they are."""
 _MAY_BE_INFINITE = "norm_type"
 """The norm of the greatest gradient."""
 
@@ -37,7 +38,7 @@ def check_ranges(cfg: Config) -> None:
             or too small a count.
     """
     finite = ["optim_wrapper", "param_scheduler", "train_cfg", *["model"] * is_pretraining(cfg)]
-    for key, value in _leaves(cfg, ""):
+    for key, value in _nodes(cfg, ""):
         part, field = key.split(".")[0], key.rpartition(".")[2]
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if part in finite and is_number and not math.isfinite(value) and field != _MAY_BE_INFINITE:
@@ -45,6 +46,8 @@ def check_ranges(cfg: Config) -> None:
         _check_count(cfg, key, value)
         if re.fullmatch(_LENGTHS, key) and not (is_number and value > 0):
             refuse(cfg, key, f"it must be a number > 0, but got {value!r}; correct it.")
+        if re.fullmatch(_BEGIN, key) and not (is_number and value >= 0):
+            refuse(cfg, key, f"it must be a number >= 0, but got {value!r}; correct it.")
 
 
 def _check_count(cfg: Config, key: str, value: Any) -> None:
@@ -63,14 +66,10 @@ def _check_count(cfg: Config, key: str, value: Any) -> None:
     refuse(cfg, key, f"it must be {rule}, but got {value!r}; correct it.")
 
 
-def _leaves(node: Any, key: str) -> Iterator[tuple[str, Any]]:
-    """Yield the dotted key of everything in a config that holds nothing itself."""
-    if isinstance(node, Mapping | Config):
-        children: Any = node.items()
-    elif isinstance(node, list | tuple):
-        children = enumerate(node)
-    else:
+def _nodes(node: Any, key: str) -> Iterator[tuple[str, Any]]:
+    """Yield the dotted key of everything in a config, with its value."""
+    if key:
         yield key, node
-        return
-    for name, child in children:
-        yield from _leaves(child, f"{key}.{name}" if key else str(name))
+    items = node.items() if isinstance(node, Mapping | Config) else ()
+    for name, child in enumerate(node) if isinstance(node, list | tuple) else items:
+        yield from _nodes(child, f"{key}.{name}" if key else str(name))

@@ -62,6 +62,8 @@ MISTAKES = [
     ("env_cfg.mp_cfg.opencv_threads", 0, r"did you mean 'opencv_num_threads'\?$"),
     ("randomness.sed", 0, r"set_random_seed has no such field; did you mean 'seed'\?$"),
     ("log_processor.window", 3, r"LogProcessor has no such field; did you mean 'window_size'\?$"),
+    ("env_cfg.mp_cfg", 3, r"it must be a dict, but got 3; correct it\.$"),
+    ("model", None, r"a run needs one, but the config sets none; add it\.$"),
     ("default_scope", 3, r"it must be a string, but got 3; correct it\.$"),
 ]
 
@@ -80,6 +82,15 @@ def test_a_mistake_is_told_with_its_key_and_the_nearest_name(key, value, message
     put(cfg, key, value)
     with pytest.raises(UserError, match=rf"^{cfg.filename}: {key}[\w.]*: .*{message}"):
         check_fields(cfg, SPLITS)
+
+
+def test_a_default_hook_is_not_doubled_by_a_misspelt_name():
+    cfg = Config.fromfile(SSPRL)
+    cfg.default_hooks.timeer = cfg.default_hooks.pop("timer")
+    with pytest.raises(UserError, match=r"hooks.timeer: it would run beside the .* 'timer'; name"):
+        check_fields(cfg, SPLITS)
+    cfg.default_hooks.timer = {"type": "IterTimerHook"}
+    check_fields(cfg, SPLITS)
 
 
 def test_nothing_is_written(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Numbers that no run can use."""
 
 import math
+import re
 
 import pytest
 from mmengine.config import Config
@@ -38,6 +39,8 @@ INTEGERS = [
     ("default_hooks.checkpoint.max_keep_ckpts", 0, "an integer >= 1 or -1 for no limit"),
     ("param_scheduler.0.T_max", 0, "a number > 0"),
     ("param_scheduler.0.T_max", "3", "a number > 0"),
+    ("param_scheduler.0.begin", -1, "a number >= 0"),
+    ("default_hooks.checkpoint.interval", [], "an integer >= 1 or -1 for never"),
 ]
 RIGHT = [
     ("default_hooks.checkpoint.interval", -1),
@@ -65,7 +68,8 @@ def test_nan_and_infinity_are_refused(key, value):
 
 @pytest.mark.parametrize(("key", "value", "rule"), INTEGERS)
 def test_counts_of_nothing_are_refused(key, value, rule):
-    with pytest.raises(UserError, match=rf"^own.py: {key}: it must be {rule}, but got {value!r}; "):
+    message = f"own.py: {key}: it must be {rule}, but got {value!r}; correct it."
+    with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
         check_ranges(config(key, value))
 
 
