@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from mmengine.config import Config
 
-from .errors import UserError, UserFileNotFoundError, UserValueError
+from .errors import UserError, UserFileNotFoundError, UserValueError, text_of
 from .shipped import config_file
 
 _MAX_LENGTH = 300
@@ -48,7 +48,7 @@ def refuse(cfg: Config, key: str, reason: str, kind: type[UserError] = UserValue
 def add_place(error: UserError, cfg: Config, key: str) -> None:
     """Put file and key before the message of an error that a part of the config has raised."""
     if not str(error).startswith(f"{cfg.filename}: "):
-        error.args = (_placed(cfg, key, str(error)),)
+        error.args = (_placed(cfg, key, text_of(error)),)
         error.is_placed = True
 
 
@@ -59,7 +59,7 @@ def _placed(cfg: Config, key: str, reason: str) -> str:
 def one_line(error: BaseException) -> str:
     """Return what an error says in one line, after its class if that adds something."""
     # str(KeyError) would be its argument in quotes.
-    text = error.args[0] if isinstance(error, KeyError) and error.args else error
+    text = error.args[0] if isinstance(error, KeyError) and error.args else text_of(error)
     text = shorten(str(text), _MAX_LENGTH, placeholder=" ...").rstrip(".")
     if isinstance(error, AssertionError) and not text:
         text = f"it must hold that {_failed_line(error).removeprefix('assert ')}"

@@ -69,13 +69,14 @@ def test_a_field_that_is_only_found_while_building(config, monkeypatch):
         start(config, **{"model.type": "ToyModle"})
 
 
-def test_an_error_in_the_data_names_the_loader(config, monkeypatch):
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_error_in_the_data_names_the_loader(config, monkeypatch, workers):
     def broken(self, index):
         raise ValueError(f"no item {index}")
 
     monkeypatch.setattr("toy_run.ToyData.__getitem__", broken)
     with pytest.raises(UserError, match=r"toy.py: train_dataloader: no item 0; correct it \(tra"):
-        start(config)
+        start(config, **{"train_dataloader.num_workers": workers})
 
 
 def test_a_bug_after_the_first_step_keeps_its_class(config, monkeypatch):
