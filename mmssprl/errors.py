@@ -13,7 +13,13 @@ from pathlib import Path
 
 
 class UserError(Exception):
-    """A mistake in a command, a config, a file or an installation; its message has the remedy."""
+    """A mistake in a command, a config, a file or an installation; its message has the remedy.
+
+    Attributes:
+        is_placed: Whether the message begins with a file and a key, and is to be shown whole.
+    """
+
+    is_placed = False
 
 
 class UserValueError(UserError, ValueError):
@@ -68,6 +74,13 @@ _WORKER = "Caught "
 """How torch begins an error that it raises again for a loader's worker process."""
 
 
+def text_of(error: BaseException) -> str:
+    """Return what an error says, without the traceback of the worker that it comes from."""
+    text = str(error)
+    # A worker's last line is "module.Class: message".
+    return text.rstrip().splitlines()[-1].partition(": ")[2] if text.startswith(_WORKER) else text
+
+
 def message_for_user(error: BaseException) -> str | None:
     """Return the message that tells a user what to mend, or None if the error is a bug.
 
@@ -77,12 +90,10 @@ def message_for_user(error: BaseException) -> str | None:
     """
     if not isinstance(error, UserError | OSError):
         return None
-    text = str(error)
-    if text.startswith(_WORKER):
-        # The worker's traceback; its last line is "module.Class: message".
-        return text.rstrip().splitlines()[-1].partition(": ")[2]
+    text = text_of(error)
     inner = error.__cause__ or error.__context__
-    if isinstance(inner, UserError) and str(inner) in text:
+    is_placed = isinstance(error, UserError) and error.is_placed
+    if isinstance(inner, UserError) and str(inner) in text and not is_placed:
         return message_for_user(inner)
     return text if isinstance(error, UserError) else _describe(error)
 

@@ -5,6 +5,8 @@ One child for every registry that a runner searches, so that a config with
 Configs of other scopes, such as mmdet's, name mmssprl's types as ``mmssprl.X``.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from mmengine.registry import FUNCTIONS as ROOT_FUNCTIONS
@@ -54,17 +56,49 @@ FUNCTIONS = Registry(
 )
 
 
-def class_of(kind: Any, registry: Registry, scope: str = "mmssprl") -> type | None:
-    """Return the class that a config's ``type`` stands for, None if it is not registered.
+def registered(kind: Any, registry: Registry, scope: str = "mmssprl") -> Any:
+    """Return what a config's ``type`` stands for, a class or a function, None if it is unknown.
 
     Args:
         kind: A name, bare or with its scope (``'mmssprl.SSPRL'``), or the class itself.
         registry: One of this module's.
         scope: ``default_scope`` of the config, where a bare name is looked up.
     """
-    if isinstance(kind, str):
-        if scope in ("mmdet", "mmseg"):
-            import_quietly(f"{scope}.datasets")  # which the search imports, and which prints
-        with registry.switch_scope_and_registry(scope) as inner:
-            kind = inner.get(kind)
-    return kind if isinstance(kind, type) else None
+    if not isinstance(kind, str):
+        return kind if callable(kind) else None
+    with _inner(registry, scope) as inner:
+        try:
+            found = inner.get(kind)
+        except RuntimeError:  # mmengine took it for the path of a class, and found none
+            return None
+    return found if callable(found) else None  # a name such as 'abc' finds Python's module
+
+
+def class_of(kind: Any, registry: Registry, scope: str = "mmssprl") -> type | None:
+    """Return the class that a config's ``type`` stands for, None if it is not registered.
+
+    Args:
+        kind, registry, scope: As for ``registered``.
+    """
+    found = registered(kind, registry, scope)
+    return found if isinstance(found, type) else None
+
+
+def names_in(registry: Registry, scope: str = "mmssprl") -> set[str]:
+    """Return all names that a config of a scope may use for a ``type``."""
+    names: set[str] = set()
+    with _inner(registry, scope) as inner:
+        place: Registry | None = inner
+        while place is not None:
+            names |= place.module_dict.keys()
+            place = place.parent
+    return names
+
+
+@contextmanager
+def _inner(registry: Registry, scope: str) -> Iterator[Registry]:
+    if scope in ("mmdet", "mmseg"):
+        import_quietly(f"{scope}.datasets")  # which the search imports, and which prints
+    with registry.switch_scope_and_registry(scope) as inner:
+        inner.import_from_location()
+        yield inner

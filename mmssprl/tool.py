@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -39,8 +40,8 @@ def add_run_options(parser: argparse.ArgumentParser, *, option: str, remark: str
 def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., object]) -> None:
     """Call ``run`` with the options of the command line.
 
-    A mistake of the user ends the process with one line; a bug keeps its traceback. One of several
-    processes leaves both to what has started it.
+    A mistake of the user ends the process with one line, after a traceback with ``--verbose``; a
+    bug keeps its traceback. One of several processes leaves both to what has started it.
 
     Args:
         name: Of the tool, for that line.
@@ -65,6 +66,8 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
         message = message_for_user(error)
         if message is None:
             raise
+        if "--verbose" in sys.argv:
+            traceback.print_exc()
         sys.exit(f"{name}: error: {message}")
 
 

@@ -178,7 +178,7 @@ def _find_missing(cfg: Config, size: Size, data: Path) -> dict[str, str]:
     try:
         check_config(cfg, ("train", "test"))
     except FileNotFoundError as error:
-        problem = str(error)
+        problem = str(error).removeprefix(f"{cfg.filename}: ")
         for part, remedy in REMEDIES[size].items():
             if str(data.resolve() / part) in problem:
                 return {problem: remedy.format(data)}

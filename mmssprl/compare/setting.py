@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from mmengine.config import Config
 
+from ..config_reading import read_config_file
 from ..errors import UserValueError
 from ..models.protocol import is_pretraining
 from ..pretraining.methods.momentum import momentum_for
@@ -52,7 +53,7 @@ class Setting:
 @functools.cache
 def config_of(method: Method, size: Size) -> Config:
     """Return a method's config, as it was when this process asked for it first."""
-    return Config.fromfile(method.config_file(size))
+    return read_config_file(method.config_file(size))
 
 
 def learning_rate(method: Method, size: Size, factor: float) -> float:

@@ -1,49 +1,221 @@
-"""What Python says about a config's fields while a run is built, as one line for the user."""
+"""What Python says while a run is built, as one line for the user; the traceback goes to the log.
 
+The static checks have passed by then. What is left are values that a part does not take, such as
+``depth=19``, and types where no registry is known for certain.
+"""
+
+import logging
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
 
 from mmengine.config import Config
+from mmengine.hooks import Hook
+from mmengine.logging import MMLogger
 
-from ..errors import UserTypeError, UserValueError
-from .overrides import find_fields
+from ..config_reading import add_place, one_line, refuse
+from ..errors import (
+    UserError,
+    UserOSError,
+    UserTypeError,
+    UserValueError,
+)
+from .overrides import walk_used
 
 _UNEXPECTED = re.compile(r"(.+?)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
+_MISSING = re.compile(r"(.+?)(?:\.__init__)?\(\) missing \d+ required .*arguments?: (.+)")
+_NO_FIELD = re.compile(r"'ConfigDict' object has no attribute '(\w+)'")
 _UNREGISTERED = re.compile(r"['\"]?(\S+) is not in the (\S+) registry")
-_BUILDERS = ("build", "from_cfg")
+_KEYS = {
+    "build_train_loop": "train_cfg",
+    "build_val_loop": "val_cfg",
+    "build_test_loop": "test_cfg",
+    "build_optim_wrapper": "optim_wrapper",
+    "build_param_scheduler": "param_scheduler",
+    "_check_scheduler_cfg": "param_scheduler",
+    "scale_lr": "auto_scale_lr",
+    "build_visualizer": "visualizer",
+    "build_log_processor": "log_processor",
+    "build_logger": "log_level",
+    "wrap_model": "model_wrapper_cfg",
+    "register_default_hooks": "default_hooks",
+    "register_custom_hooks": "custom_hooks",
+    "setup_env": "env_cfg",
+    "set_randomness": "randomness",
+    "load_or_resume": "load_from",
+}
+"""What methods of mmengine's runner build."""
+_EQUAL = {
+    "build_dataloader": ("dataloader", ("train_dataloader", "val_dataloader", "test_dataloader")),
+    "build_evaluator": ("evaluator", ("val_evaluator", "test_evaluator")),
+}
+"""The same for those that build one of several: their argument, and which keys may hold it."""
+
+
+class FirstStepHook(Hook):
+    """Knows whether everything is built: a step has its first batch.
+
+    Attributes:
+        is_reached: Whether a step of training or test has begun.
+    """
+
+    priority = "VERY_HIGH"
+    is_reached = False
+
+    def before_train_iter(self, *args: Any, **kwargs: Any) -> None:
+        """Note the step of a training."""
+        self.is_reached = True
+
+    def before_test_iter(self, *args: Any, **kwargs: Any) -> None:
+        """Note the step of a test."""
+        self.is_reached = True
 
 
 @contextmanager
-def explain_build_errors(cfg: Config) -> Iterator[None]:
-    """Name the key of the config where a part of a run refuses one of its fields.
+def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -> Iterator[None]:
+    """Name the key of the config whose part cannot be built, and write the traceback to the log.
 
-    Other errors pass: a wrong call inside the code of a part is a bug and keeps its traceback.
+    Args:
+        cfg: What is built.
+        first_step: Errors pass once it is reached: from there on they are bugs.
 
     Raises:
-        TypeError: A field that its class does not have.
-        ValueError: A ``type`` that is not registered.
+        TypeError, ValueError, OSError: In one line.
     """
     try:
         yield
-    except (TypeError, KeyError) as error:
-        frames = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
-        unexpected = _UNEXPECTED.match(str(error))
-        unregistered = _UNREGISTERED.match(str(error))
-        is_built = any(name.startswith(_BUILDERS) for name in frames)
-        if is_built and isinstance(error, TypeError) and unexpected:
-            owner, name = unexpected.groups()
-            keys = find_fields(cfg, name)
-            if keys:
-                raise UserTypeError(
-                    f"{owner} has no field {name!r}, but the config sets {' or '.join(keys)}; "
-                    "correct its spelling, or remove it."
-                ) from error
-        if is_built and isinstance(error, KeyError) and unregistered:
-            name, registry = unregistered.groups()
-            raise UserValueError(
-                f"type={name!r} is not in the registry {registry}; correct its spelling, or name "
-                "the module that registers it in custom_imports."
-            ) from error
+    except Exception as error:
+        if first_step is not None and first_step.is_reached:
+            raise
+        _explain(cfg, error)
         raise
+
+
+def _explain(cfg: Config, error: Exception) -> None:
+    """Raise the one line; return if the error says all already."""
+    key, spec = _find_part(cfg, error)
+    text = str(error)
+    if isinstance(error, UserError):
+        add_place(error, cfg, key)
+        return
+    if isinstance(error, OSError) and not key:
+        return
+    missing = _MISSING.match(text) if isinstance(error, TypeError) else _NO_FIELD.match(text)
+    lost = error.args[0] if isinstance(error, KeyError) and error.args else None
+    if found := _UNEXPECTED.match(text):
+        owner, name = found.groups()
+        _raise(
+            cfg, error, f"{key}.{name}", f"{owner} has no such field; correct it.", UserTypeError
+        )
+    if missing:
+        *owners, names = missing.groups()
+        needs = f"{owners[0].rpartition('.')[2] if owners else 'it'} needs {names}"
+        _raise(cfg, error, key, f"{needs}, but the config does not set it; add it.")
+    if found := _UNREGISTERED.search(text):
+        name, registry = found.groups()
+        _raise(
+            cfg,
+            error,
+            f"{key}.type" if key else "",
+            f"{name!r} is not in the registry {registry}; correct its spelling, or name the module "
+            "that registers it in custom_imports.",
+        )
+    if isinstance(lost, str) and lost.isidentifier() and spec is not None and lost not in spec:
+        _raise(cfg, error, key, f"it needs {lost!r}, but the config does not set it; add it.")
+    field = _named_field(spec or {}, text)
+    kind = UserOSError if isinstance(error, OSError) else UserValueError
+    log = _log_traceback(cfg, error)
+    where = f" (traceback in {log})" if log else ""
+    path = ".".join(filter(None, (key, field)))
+    _raise(cfg, error, path, f"{one_line(error)}; correct it{where}.", kind)
+
+
+def _raise(
+    cfg: Config,
+    error: Exception,
+    key: str,
+    reason: str,
+    kind: type[UserError] = UserValueError,
+) -> NoReturn:
+    try:
+        refuse(cfg, key, reason, kind)
+    except UserError as explained:
+        raise explained from error
+
+
+def _find_part(cfg: Config, error: Exception) -> tuple[str, Mapping | None]:
+    """Return the dotted key of the innermost part whose building failed, and what it holds."""
+    parts = list(walk_used(cfg))
+    for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
+        module = str(frame.f_globals.get("__name__"))
+        name = frame.f_code.co_name
+        if module.startswith("torch.utils.data") and name == "__next__":
+            return _loader_in_use(frame), None
+        if not module.startswith("mmengine."):
+            continue
+        if name == "build_from_cfg" and isinstance(frame.f_locals.get("cfg"), Mapping):
+            spec = frame.f_locals["cfg"]
+            key = _most_equal(parts, spec)
+            if key:
+                return key, spec
+        elif name in _EQUAL:
+            argument, keys = _EQUAL[name]
+            spec = frame.f_locals.get(argument)
+            found = next((key for key in keys if cfg.get(key) == spec), keys[0])
+            return found, spec if isinstance(spec, Mapping) else None
+        elif name in _KEYS:
+            spec = cfg.get(_KEYS[name])
+            return _KEYS[name], spec if isinstance(spec, Mapping) else None
+    return "", None
+
+
+def _most_equal(parts: list[tuple[str, Any]], spec: Mapping) -> str:
+    """Return the key of the part from which a dict was made; its builder may have changed it."""
+
+    def equal(part: Mapping) -> int:
+        return sum(field in spec and spec[field] == value for field, value in part.items())
+
+    same_type = [
+        (key, part)
+        for key, part in parts
+        if isinstance(part, Mapping) and "type" in part and part["type"] == spec.get("type")
+    ]
+    return max(same_type, key=lambda item: equal(item[1]), default=("", None))[0]
+
+
+def _named_field(spec: Mapping, text: str) -> str:
+    """Return the only field that an error names by its name or by its value, if any."""
+    fields = {str(name): value for name, value in spec.items() if name != "type"}
+    named = [name for name in fields if re.search(rf"\b{re.escape(name)}\b", text)]
+    valued = [
+        name
+        for name, value in fields.items()
+        if isinstance(value, int | float | str)
+        and re.search(rf"(?<![\w.]){re.escape(str(value))}(?![\w.])", text)
+    ]
+    return next((found[0] for found in (named, valued) if len(found) == 1), "")
+
+
+def _loader_in_use(frame: FrameType | None) -> str:
+    while frame is not None and frame.f_code.co_name not in ("run", "run_epoch"):
+        frame = frame.f_back
+    loop = type(frame.f_locals.get("self")).__name__ if frame else ""
+    return "test_dataloader" if loop.startswith("Test") else "train_dataloader"
+
+
+def _log_traceback(cfg: Config, error: Exception) -> Path | None:
+    """Write a traceback into the run's log file; None if the run has none yet."""
+    work_dir = Path(cfg.get("work_dir") or ".").resolve()
+    for handler in MMLogger.get_current_instance().handlers:
+        if isinstance(handler, logging.FileHandler):
+            path = Path(handler.baseFilename)
+            if work_dir in path.resolve().parents:
+                lines = "".join(traceback.format_exception(error))
+                record = {"msg": lines, "levelno": logging.ERROR, "levelname": "ERROR"}
+                handler.handle(logging.makeLogRecord(record))
+                return path
+    return None

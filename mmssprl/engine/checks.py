@@ -17,11 +17,14 @@ from mmengine.runner import Runner
 from torch import nn
 
 from .._mmcv_operators import uses_torchvision_operators
+from ..config_reading import refuse
 from ..datasets import UnlabeledImages, VocMultiLabel
 from ..datasets.image_reading import require_files
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..registry import DATASETS, class_of
+from .config_checks import check_fields
 from .pretrain_checks import check_pretraining
+from .range_checks import check_ranges
 from .unwrap import unwrap
 
 _DENSE_PACKAGES = {"mmdet": "mmdet", "mmseg": "mmsegmentation"}
@@ -49,8 +52,8 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
         RuntimeError: A package that the config's models come from, or a compiler that they are to
             be compiled with, is not installed, or mmcv's compiled operators do not load.
         FileNotFoundError: An annotation file or an image folder does not exist.
-        ValueError: A plain value in place of a dict, mixed precision without an accelerator, or
-            as ``check_pretraining``.
+        ValueError: Mixed precision without an accelerator, or as ``check_fields``,
+            ``check_ranges`` and ``check_pretraining``.
     """
     scope = cfg.get("default_scope", "mmssprl")
     missing = missing_package(scope)
@@ -61,24 +64,25 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
         )
     if scope in _DENSE_PACKAGES:
         _check_operators()
-    for key in ("model", "optim_wrapper", *(f"{split}_dataloader" for split in splits)):
-        if isinstance(cfg.get(key), bool | int | float | str | list):
-            raise UserValueError(f"{key} must be a dict, but got {cfg.get(key)!r}; correct it.")
+    check_fields(cfg, splits)
     wrapper = cfg.get("optim_wrapper")
     kind = wrapper.get("type") if isinstance(wrapper, Mapping) else None
     if "train" in splits and kind == "AmpOptimWrapper" and get_device() == "cpu":
-        raise UserValueError(
-            "mixed precision needs an accelerator, but optim_wrapper.type='AmpOptimWrapper' and "
-            "only a CPU was found; set it to 'OptimWrapper'."
+        refuse(
+            cfg,
+            "optim_wrapper.type",
+            "mixed precision needs an accelerator, but got 'AmpOptimWrapper' and only a CPU was "
+            "found; set it to 'OptimWrapper'.",
         )
     if "train" in splits:
+        check_ranges(cfg)
         check_pretraining(cfg)
     for split in splits:
         loader = cfg.get(f"{split}_dataloader")
         if isinstance(loader, Mapping) and loader.get("dataset"):
             for dataset in _leaves(loader["dataset"]):
-                _check_paths(dataset, f"{split}_dataloader", scope)
-            _check_evaluator(cfg.get(f"{split}_evaluator"), f"{split}_evaluator")
+                _check_paths(cfg, dataset, f"{split}_dataloader", scope)
+            _check_evaluator(cfg, f"{split}_evaluator")
 
 
 def missing_package(scope: str) -> str | None:
@@ -202,7 +206,7 @@ def _build_loader(runner: Runner, split: str) -> Any:
     return loader
 
 
-def _check_paths(dataset: Mapping, name: str, scope: str) -> None:
+def _check_paths(cfg: Config, dataset: Mapping, name: str, scope: str) -> None:
     kind = class_of(dataset.get("type"), DATASETS, scope) or object
     if issubclass(kind, UnlabeledImages):
         return  # finds and checks its own files
@@ -212,9 +216,12 @@ def _check_paths(dataset: Mapping, name: str, scope: str) -> None:
 
     def require(field: str, rule: str, exists: Callable[[str], bool], path: Any) -> None:
         if isinstance(path, str) and not exists(os.path.join(root, path)):
-            raise UserFileNotFoundError(
-                f"{name}: {field} must {rule}, but there is no {os.path.join(root, path)}; correct "
-                f"data_root or {field} (docs/data.md shows the expected folders)."
+            refuse(
+                cfg,
+                name,
+                f"{field} must {rule}, but there is no {os.path.join(root, path)}; correct "
+                f"data_root or {field} (docs/data.md shows the expected folders).",
+                UserFileNotFoundError,
             )
 
     if issubclass(kind, VocMultiLabel):
@@ -226,13 +233,17 @@ def _check_paths(dataset: Mapping, name: str, scope: str) -> None:
         require("data_prefix", "be a folder", os.path.isdir, folder)
 
 
-def _check_evaluator(evaluator: Any, name: str) -> None:
+def _check_evaluator(cfg: Config, name: str) -> None:
+    evaluator = cfg.get(name)
     for metric in evaluator if isinstance(evaluator, Sequence) else [evaluator]:
         ann_file = metric.get("ann_file") if isinstance(metric, Mapping) else None
         if ann_file and not os.path.isfile(ann_file):
-            raise UserFileNotFoundError(
-                f"{name}: ann_file must be a file, but there is no {ann_file}; give the one of "
-                "the data loader."
+            refuse(
+                cfg,
+                name,
+                f"ann_file must be a file, but there is no {ann_file}; give the one of the data "
+                "loader.",
+                UserFileNotFoundError,
             )
 
 

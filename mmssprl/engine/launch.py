@@ -18,12 +18,12 @@ from mmengine.registry import MODEL_WRAPPERS, RUNNERS
 from mmengine.runner import find_latest_checkpoint
 from torch import nn
 
+from ..config_reading import read_config_file
 from ..errors import UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
 from ..outputs import write_whole
-from ..shipped import config_file
 from .adapted_backbone import take_backbone
-from .build_errors import explain_build_errors
+from .build_errors import FirstStepHook, explain_build_errors
 from .checkpoint_checks import check_fit_of_checkpoint, check_readable, first_checkpoint
 from .checks import check_config, check_data, check_work_dir, files_of_run, log_operators
 from .initial_weights import apply_weights
@@ -113,7 +113,8 @@ def prepare_train_config(
             )
         cfg.resume = True
         cfg.load_from = None if resume == "auto" else _existing_checkpoint(resume)
-    check_config(cfg, ("train", "val"))
+    with explain_build_errors(cfg):
+        check_config(cfg, ("train", "val"))
     first = first_checkpoint(cfg)
     if cfg.get("resume") and first:
         check_readable(cfg, "train")
@@ -158,7 +159,8 @@ def prepare_test_config(
             f"{', '.join(missing)} is not set; pre-training has no test of its own: give a config "
             "of configs/benchmarks, or evaluate features with `python -m mmssprl probe`."
         )
-    check_config(cfg, ("test",))
+    with explain_build_errors(cfg):
+        check_config(cfg, ("test",))
     cfg.resume = False
     cfg.load_from = _existing_checkpoint(checkpoint)
     check_readable(cfg, "test")
@@ -189,14 +191,15 @@ def run(
     Raises:
         FileNotFoundError, ValueError: As ``check_data`` and ``check_fit_of_checkpoint``, before the
             first step.
-        TypeError, ValueError: As ``explain_build_errors``.
+        OSError, TypeError, ValueError: As ``explain_build_errors``.
     """
     if cfg.launcher != "none" and get_device() == "cpu":
         # mmengine selects a CUDA device before it joins the group, so the CPU group comes first.
         torch.distributed.init_process_group("gloo")
-    with explain_build_errors(cfg):
+    first_step = FirstStepHook()
+    with explain_build_errors(cfg, first_step):
         runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
-        for hook in hooks:
+        for hook in (first_step, *hooks):
             runner.register_hook(hook)
         log_operators(cfg)
         check_data(runner, task)
@@ -231,14 +234,13 @@ def _read(
     cfg_options: Mapping[str, Any] | None,
     launcher: Launcher,
 ) -> Config:
-    path = config_file(config)
-    cfg = Config.fromfile(path)
+    cfg = read_config_file(config)
     check_spelling(cfg)
     merge_options(cfg, cfg_options or {})
     if work_dir is not None:
         cfg.work_dir = str(work_dir)
     elif cfg.get("work_dir") is None:
-        cfg.work_dir = os.path.join("work_dirs", path.stem)
+        cfg.work_dir = os.path.join("work_dirs", Path(config).stem)
     if launcher == "pytorch" and "RANK" not in os.environ:
         raise UserValueError(
             "launcher 'pytorch' needs what torchrun sets, but the variable RANK is not set; start "

@@ -7,16 +7,18 @@ write it lie beside the keys of a run, and nobody looks at them again.
 import inspect
 import re
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from mmengine.config import Config
-from mmengine.registry import RUNNERS, Registry
+from mmengine.registry import Registry
 from mmengine.runner import Runner
 
 from .. import registry as registries
+from ..config_reading import refuse
 from ..errors import UserValueError
-from ..registry import class_of
+from ..registry import RUNNERS, class_of
+from .class_fields import SIMILAR, fields_of, nearest
+from .config_checks import READ_BY_NAME
 
 _READ_BY_RUNNER = (
     *("model_wrapper_cfg", "find_unused_parameters", "sync_bn", "compile", "runner_type"),
@@ -27,28 +29,10 @@ _ELSEWHERE = {
     "launcher": "the command line sets it; give --launcher",
     "custom_imports": "it is read with the file; write it there",
 }
-_FIELDS = {
-    "env_cfg": ("cudnn_benchmark", "mp_cfg", "dist_cfg", "resource_limit"),
-    "mp_cfg": ("mp_start_method", "opencv_num_threads"),
-    "dist_cfg": ("backend", "timeout"),
-    "auto_scale_lr": ("enable", "base_batch_size"),
-    "filter_cfg": ("filter_empty_gt", "min_size"),
-    "paramwise_cfg": (
-        *("custom_keys", "bias_lr_mult", "bias_decay_mult", "norm_decay_mult", "flat_decay_mult"),
-        *("dwconv_decay_mult", "dcn_offset_lr_mult", "bypass_duplicate"),
-    ),
-}
-"""All fields of the dicts whose readers look for these and ignore every other."""
 _CLOSED = ("model.train_cfg", "model.test_cfg")
 """The models of mmdet and mmseg read these the same way, but each model looks for other fields.
 What the config has is then all that is known."""
 _HOOKS = ("default_hooks", "custom_hooks")
-_SIMILAR = 0.85
-"""From this ratio of difflib on a field counts as misspelt: 'intervall' and 'interval' have 0.94,
-and no two fields that are used here have as much."""
-_SIMILAR_KEY = 0.88
-"""The same for keys of a run. It is higher because 'val_evaluator_abs', a helper in one of mmdet's
-configs, has a ratio of 0.867 to a key."""
 _MAX_NAMED = 6
 _OF_LOOP = re.compile(r"(train|val|test)_(dataloader|cfg|evaluator)")
 
@@ -83,27 +67,31 @@ def check_spelling(cfg: Config) -> None:
     """
     used = _used_keys(cfg) | _ELSEWHERE.keys() | {"data_preprocessor"}
     for name in cfg.keys() - used:
-        meant = get_close_matches(name, used, 1, _SIMILAR_KEY)
-        if meant:
-            raise UserValueError(
-                f"{cfg.filename} sets {name!r}, which no run reads, perhaps for {meant[0]!r}; "
-                "correct it, or give a helper a name less similar."
+        meant = nearest(name, used, SIMILAR)
+        # A name such as val_evaluator_2 is a helper for its key.
+        if meant and not name.startswith(f"{meant}_"):
+            refuse(
+                cfg,
+                name,
+                f"no run reads it; did you mean {meant!r}? Otherwise give a helper a name less "
+                "similar.",
             )
 
 
 def find_fields(cfg: Config, name: str) -> list[str]:
     """Return the dotted keys of a run that end in ``name``."""
-    return [path for path, _ in _walk_used(cfg) if path.rpartition(".")[2] == name]
+    return [path for path, _ in walk_used(cfg) if path.rpartition(".")[2] == name]
 
 
 def _used_keys(cfg: Config) -> set[str]:
     kinds = [Runner]
     if cfg.get("runner_type"):
-        kinds.append(RUNNERS.get(cfg.runner_type) or Runner)
+        kinds.append(class_of(cfg.runner_type, RUNNERS) or Runner)
     keys = {key for kind in kinds for key in inspect.signature(kind.__init__).parameters}
     keys |= {*_READ_BY_RUNNER, "weights"}
     keys -= {"self", "cfg", *_ELSEWHERE}
-    if (cfg.get("model") or {}).get("data_preprocessor"):
+    model = cfg.get("model")
+    if isinstance(model, Mapping) and model.get("data_preprocessor"):
         keys.discard("data_preprocessor")  # the model's own wins
     return keys
 
@@ -113,9 +101,9 @@ def _refuse_unused(cfg: Config, name: str, rest: str, flag: str) -> NoReturn:
         raise UserValueError(f"{flag} {name} changes nothing: {_ELSEWHERE[name]}.")
     places = _find_value(cfg, name) or find_fields(cfg, name)
     if not places:
-        leaves = {path.rpartition(".")[2] for path, _ in _walk_used(cfg)}
-        meant = get_close_matches(name, sorted(leaves | _used_keys(cfg)), 1, _SIMILAR)
-        places = (find_fields(cfg, meant[0]) or meant) if meant else []
+        leaves = {path.rpartition(".")[2] for path, _ in walk_used(cfg)}
+        meant = nearest(name, leaves | _used_keys(cfg), SIMILAR)
+        places = (find_fields(cfg, meant) or [meant]) if meant else []
     keys = [f"{place}.{rest}" if rest else place for place in places[:_MAX_NAMED]]
     keys += ["..."] if len(places) > _MAX_NAMED else []
     remedy = f"set {', '.join(keys)} instead" if keys else "see the config for the key that does"
@@ -130,7 +118,7 @@ def _find_value(cfg: Config, name: str) -> list[str]:
     value = cfg.get(name)
     if value is None or isinstance(value, bool) or value in ("", [], {}):
         return []
-    equal = [path for path, found in _walk_used(cfg) if _holds(found, value)]
+    equal = [path for path, found in walk_used(cfg) if _holds(found, value)]
     words = set(name.split("_"))
     similar = [
         path for path in equal if words & set(path.rstrip(".0123456789").split(".")[-1].split("_"))
@@ -146,7 +134,7 @@ def _holds(found: Any, value: Any) -> bool:
     return type(found) is type(value) and found == value
 
 
-def _walk_used(cfg: Config) -> Iterator[tuple[str, Any]]:
+def walk_used(cfg: Config) -> Iterator[tuple[str, Any]]:
     """Yield every dotted key of what a run reads, with its value."""
 
     def walk(node: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -192,7 +180,7 @@ def _check_new(
     parameters = _parameters(parent.get("type"), cfg)
     if part == "type" or part.startswith("_") or part in parameters:
         return
-    known = _FIELDS.get(where.rpartition(".")[2], ())
+    known = READ_BY_NAME.get(where.rpartition(".")[2], ())
     top, _, inside = where.partition(".")
     is_hook = top in _HOOKS and bool(inside) and "type" in parent
     is_closed = where.startswith(_CLOSED) and "type" not in parent
@@ -204,27 +192,18 @@ def _check_new(
     if part in known or (is_hook and part == "priority"):
         return
     fields = {*parent, *parameters, *known} - {"type"}
-    meant = get_close_matches(part, sorted(fields), 1, _SIMILAR)
+    meant = nearest(part, fields, SIMILAR)
     if meant or known or is_hook or is_closed or names_no_type:
         choice = f"it has {', '.join(sorted(fields)) or 'no fields'}."
-        remedy = f"did you mean {where}.{meant[0]}?" if meant else choice
+        remedy = f"did you mean {where}.{meant}?" if meant else choice
         raise UserValueError(
             f"{flag} {where}.{part} changes nothing, for {where} has no such field; {remedy}"
         )
 
 
-def _parameters(kind: Any, cfg: Config) -> set[str]:
-    """Return the names of the arguments that a registered class takes, none if it is unknown."""
-    scope = cfg.get("default_scope", "mmssprl")
+def _parameters(kind: Any, cfg: Config) -> frozenset[str]:
+    """Return the names of the fields of a registered type, none if it is unknown."""
+    scope = cfg.get("default_scope") or "mmssprl"
     places = [place for place in vars(registries).values() if isinstance(place, Registry)]
-    found = next((found for place in places if (found := class_of(kind, place, scope))), None)
-    names: set[str] = set()
-    for base in inspect.getmro(found) if found else ():
-        if "__init__" in vars(base) and base is not object:
-            parameters = inspect.signature(vars(base)["__init__"]).parameters.values()
-            names |= {
-                p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-            }
-            if not any(p.kind == p.VAR_KEYWORD for p in parameters):
-                break
-    return names - {"self"}
+    found = (fields_of(kind, place, scope) for place in places if kind is not None)
+    return next((fields.names for fields in found if fields), frozenset())

@@ -11,8 +11,9 @@ from typing import Any
 from mmengine.config import Config
 from mmengine.device import get_device
 
+from ..config_reading import add_place, refuse
 from ..datasets.transforms import PyramidCrop
-from ..errors import UserRuntimeError, UserValueError
+from ..errors import UserError, UserRuntimeError, UserValueError
 from ..models import PretrainingModel, pretraining_class
 from ..pyramid import ViewLayout
 from ..registry import TRANSFORMS, class_of
@@ -35,7 +36,9 @@ def check_pretraining(cfg: Config) -> None:
         loader = {}  # the runner says what it may be
     _check_division(cfg, method, loader.get("batch_size"))
     _check_layouts(cfg, loader)
-    preprocessor = cfg.model.get("data_preprocessor") or {}
+    preprocessor = cfg.model.get("data_preprocessor")
+    if not isinstance(preprocessor, Mapping):
+        preprocessor = {}
     # On a CPU the preprocessor has kernels of its own, which need no compilation here.
     if cfg.model.get("compile_backbone") or (preprocessor.get("compile") and get_device() != "cpu"):
         _check_compiler()
@@ -49,43 +52,64 @@ def _check_division(cfg: Config, method: type[PretrainingModel], batch_size: Any
             " For a batch N times as large multiply train_dataloader.batch_size by N and set "
             "model.num_chunks=N."
         )
-        raise UserValueError(
-            "optim_wrapper.accumulative_counts must be 1 in pre-training, where queues, targets "
-            f"and freezing count whole updates, but got {counts!r}; leave it out."
-            f"{larger if method.takes_num_chunks else ''}"
+        refuse(
+            cfg,
+            "optim_wrapper.accumulative_counts",
+            "it must be 1 in pre-training, where queues, targets and freezing count whole updates, "
+            f"but got {counts!r}; leave it out.{larger if method.takes_num_chunks else ''}",
         )
     num_chunks = cfg.model.get("num_chunks", 1)
     if not isinstance(num_chunks, int) or num_chunks < 1:
-        raise UserValueError(f"model.num_chunks must be an integer >= 1, but got {num_chunks!r}.")
+        refuse(
+            cfg,
+            "model.num_chunks",
+            f"it must be an integer >= 1, but got {num_chunks!r}; correct it.",
+        )
     if num_chunks > 1 and not method.takes_num_chunks:
-        raise UserValueError(
-            f"model.num_chunks must be 1 for {method.__name__}, which needs its whole batch at "
-            f"once, but got {num_chunks}; leave it out, and lower train_dataloader.batch_size if "
-            "there is not enough memory."
+        refuse(
+            cfg,
+            "model.num_chunks",
+            f"it must be 1 for {method.__name__}, which needs its whole batch at once, but got "
+            f"{num_chunks}; leave it out, and lower train_dataloader.batch_size if there is not "
+            "enough memory.",
         )
     if isinstance(batch_size, int) and batch_size % num_chunks:
-        raise UserValueError(
-            "train_dataloader.batch_size must be a multiple of model.num_chunks, "
-            f"but got {batch_size} and {num_chunks}; change one of them."
+        refuse(
+            cfg,
+            "train_dataloader.batch_size",
+            f"it must be a multiple of model.num_chunks, but got {batch_size} and {num_chunks}; "
+            "change one of them.",
         )
 
 
 def _check_layouts(cfg: Config, loader: Mapping) -> None:
-    dataset = loader.get("dataset") or {}
-    for i, transform in enumerate(dataset.get("pipeline") or ()):
+    dataset = loader.get("dataset")
+    pipeline = dataset.get("pipeline") if isinstance(dataset, Mapping) else None
+    for i, transform in enumerate(pipeline if isinstance(pipeline, list) else ()):
+        if not isinstance(transform, Mapping) or "layout" not in cfg.model:
+            continue
         if class_of(transform.get("type"), TRANSFORMS) is not PyramidCrop:
             continue
-        if "layout" not in cfg.model:
-            continue
         key = f"train_dataloader.dataset.pipeline.{i}.layout"
-        model, data = ViewLayout.build(cfg.model.layout), ViewLayout.build(transform["layout"])
+        model = _build_layout(cfg, "model.layout", cfg.model.layout)
+        data = _build_layout(cfg, key, transform.get("layout"))
         names = [f.name for f in fields(model) if getattr(model, f.name) != getattr(data, f.name)]
         if names:
             got = " and ".join(str([getattr(view, n) for n in names]) for view in (model, data))
-            raise UserValueError(
-                f"model.layout and {key} must be one layout, but {', '.join(names)} of them are "
-                f"{got}; set both."
+            refuse(
+                cfg,
+                "model.layout",
+                f"it must be the layout of {key}, but {', '.join(names)} of them are {got}; set "
+                "both.",
             )
+
+
+def _build_layout(cfg: Config, key: str, layout: Any) -> ViewLayout:
+    try:
+        return ViewLayout.build(layout)
+    except UserError as error:
+        add_place(error, cfg, key)
+        raise
 
 
 def _check_compiler() -> None:

@@ -15,13 +15,13 @@ from mmengine.dist import get_rank, get_world_size
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from ..config_reading import read_config_file
 from ..engine.device_prefetcher import Prefetcher
 from ..engine.launch import prepare_train_config
 from ..engine.unwrap import unwrap
 from ..errors import UserValueError
 from ..functional import phases
 from ..models import is_pretraining
-from ..shipped import config_file
 from .clock import PhaseClock
 from .loader_phases import measure_loader
 
@@ -50,8 +50,7 @@ def read_config(
         RuntimeError: Something is to be compiled that cannot be compiled here.
         ValueError: No pre-training config, or ``amp`` without an accelerator.
     """
-    path = config_file(config)
-    cfg = Config.fromfile(path)
+    cfg = read_config_file(config)
     if not is_pretraining(cfg) or cfg.get("train_dataloader") is None:
         raise UserValueError(
             "config must be a pre-training config (a pre-training model and a train_dataloader), "
@@ -61,7 +60,7 @@ def read_config(
     values = dict(cfg_options or {})
     if data is not None:
         values["train_dataloader.dataset.data_root"] = str(data)
-    return prepare_train_config(path, work_dir=work_dir, cfg_options=values, **options)
+    return prepare_train_config(config, work_dir=work_dir, cfg_options=values, **options)
 
 
 def for_measuring(cfg: Config) -> Config:

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
+from ..config_reading import read_config_file
 from ..engine.log_line import relative_name
 from ..errors import UserFileNotFoundError, UserValueError
 from ..models import LossTerm, PretrainingModel, is_pretraining
@@ -85,7 +86,7 @@ def _dumped_config(work_dir: Path) -> Config:
             f"a work dir must hold the one config that training dumps, but {work_dir} holds "
             f"{[path.name for path in paths] or 'none'}."
         )
-    return Config.fromfile(paths[0])
+    return read_config_file(paths[0])
 
 
 def _loss_terms(cfg: Config) -> dict[str, LossTerm]:

@@ -18,12 +18,12 @@ from mmengine.registry import DefaultScope
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..config_reading import read_config_file
 from ..datasets.image_reading import read_image
 from ..errors import UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
 from ..pyramid import PyramidLevel, ViewSlot
 from ..registry import MODELS, TRANSFORMS
-from ..shipped import config_file
 from .crop_boxes import crop_boxes
 from .style import MUTED, PYRAMIDS, RC, titled_figure
 
@@ -62,17 +62,16 @@ def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figur
         FileNotFoundError: No such config or image.
         ValueError: A config without the parts above, or an image that cannot be read.
     """
-    config = config_file(config)
+    cfg = read_config_file(config)
     if not Path(image).is_file():
         raise UserFileNotFoundError(f"image must be an existing file, but there is no {image}.")
-    cfg = Config.fromfile(config)
     pixels = read_image(image)
     slots = cut_views(cfg, pixels, seed=seed)
     with matplotlib.rc_context({**RC, "axes.grid": False}):
         figure = titled_figure(
             5 * _CELL_INCHES + 0.9,
             len(slots) * _CELL_INCHES + 0.8,
-            f"{config.stem}: the views of {Path(image).name} "
+            f"{Path(config).stem}: the views of {Path(image).name} "
             f"({pixels.shape[2]} x {pixels.shape[1]} px)",
         )
         grid = figure.add_gridspec(len(slots), 5)

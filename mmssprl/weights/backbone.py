@@ -11,9 +11,9 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
+from ..config_reading import read_config_file
 from ..errors import UserFileNotFoundError, UserValueError
 from ..registry import MODELS
-from ..shipped import config_file
 from .checkpoint_file import check_fit, read_backbone
 from .supervised import SUPERVISED, supervised_state
 
@@ -57,7 +57,7 @@ def find_config(weights: str, config: str | None) -> Config:
                 "--from auto` write the weights of a ResNet with one."
             )
         config = str(found[0])
-    cfg = Config.fromfile(config_file(config))
+    cfg = read_config_file(config)
     if not (cfg.get("model") or {}).get("backbone"):
         raise UserValueError(
             f"a config must describe its backbone under model.backbone, but {config} does not."

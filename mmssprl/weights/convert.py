@@ -14,10 +14,11 @@ from mmpretrain.models.backbones.resnet import Bottleneck
 from torch import Tensor, nn
 
 from .. import models
+from ..config_reading import read_config_file
 from ..errors import UserValueError
 from ..outputs import prepare_output, whole_file
 from ..registry import MODELS, class_of
-from ..shipped import config_file, shipped
+from ..shipped import shipped
 from .backbone import build_model
 from .checkpoint_file import list_faults, read_state
 from .key_tables import SSPRL, KeyTable, find_key_table, ssprl_name
@@ -186,7 +187,7 @@ def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str
 
 
 def _read_config(path: str | Path) -> Config:
-    cfg = Config.fromfile(config_file(path))
+    cfg = read_config_file(path)
     kind = class_of((cfg.get("model") or {}).get("type"), MODELS)
     if not (kind and issubclass(kind, models.SSPRL)):
         raise UserValueError(

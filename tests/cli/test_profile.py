@@ -147,14 +147,23 @@ def test_force_replaces(asked, tmp_path):
     ("config", "words", "message"),
     [
         ("nowhere.py", [], "config must be a config file, but there is none at nowhere.py"),
-        (CONFIG, ["--data", "nowhere"], "data_root/data_prefix must be a folder of images"),
-        (CONFIG, ["--batch-size", "7"], "one epoch has no step: 6 samples over 1 process(es)"),
+        (
+            CONFIG,
+            ["--data", "nowhere"],
+            "train_dataloader.dataset: data_root/data_prefix must be",
+        ),
+        (
+            CONFIG,
+            ["--batch-size", "7"],
+            f"{CONFIG}: one epoch has no step: 6 samples over 1",
+        ),
     ],
 )
 def test_mistakes_of_the_measurement_are_one_message(config, words, message, images, capsys):
     assert main(["profile", config, "--data", images, *words]) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"mmssprl profile: error: {message}")
+    assert error.startswith("mmssprl profile: error: ")
+    assert message in error
     assert error.count("\n") == 1
 
 

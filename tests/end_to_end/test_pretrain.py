@@ -277,7 +277,8 @@ def test_too_many_broken_images_stop_with_one_message(scenes, tmp_path, monkeypa
     # Found by a loader's worker process, told by this one.
     assert main(arguments) == 2
     told = capsys.readouterr().err.splitlines()[-1]
-    assert told.startswith("mmssprl pretrain: error: max_bad_share=0.01: at most this share")
+    assert told.startswith("mmssprl pretrain: error: ")
+    assert "train_dataloader: max_bad_share=0.01: at most this share" in told
     listed = (tmp_path / "run" / "bad_images.txt").read_text().splitlines()
     assert 2 <= len(listed) <= 5
 

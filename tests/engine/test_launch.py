@@ -156,9 +156,9 @@ def test_processes_on_the_cpu_get_their_wrapper(config, on_cpu, by_torchrun):
     options = {"model_wrapper_cfg": {"type": "MMDistributedDataParallel", "static_graph": True}}
     cfg = prepare_train_config(config, launcher="pytorch", cfg_options=options)
     assert cfg.model_wrapper_cfg == {"type": "CPUDistributedDataParallel", "static_graph": True}
-    options = {"model_wrapper_cfg": {"type": "Mine"}}
+    options = {"model_wrapper_cfg": {"type": "MMSeparateDistributedDataParallel"}}
     cfg = prepare_train_config(config, launcher="pytorch", cfg_options=options)
-    assert cfg.model_wrapper_cfg == {"type": "Mine"}
+    assert cfg.model_wrapper_cfg == {"type": "MMSeparateDistributedDataParallel"}
     assert "model_wrapper_cfg" not in prepare_train_config(config)
 
 

@@ -1,7 +1,5 @@
 """``--cfg-options`` that would change nothing, and fields that no class has: one line each."""
 
-from pathlib import Path
-
 import pytest
 from mmengine.config import Config
 from toy_run import write_config
@@ -10,7 +8,7 @@ from mmssprl.engine import schedule_checks
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 from mmssprl.engine.overrides import check_spelling, merge_options
 from mmssprl.engine.pretrain_checks import check_pretraining
-from mmssprl.errors import UserError, UserTypeError
+from mmssprl.errors import UserError
 from mmssprl.profiling.training import read_config
 from mmssprl.shipped import shipped
 
@@ -59,7 +57,7 @@ UNREAD = [
     (DETECTION, "train_dataloader.dataset.filter_cfg.foo", r"has filter_empty_gt, min_size\.$"),
     (DETECTION, "env_cfg.mp_cfg.foo", r"mp_cfg has no such field; it has mp_start_method, opencv"),
     (SSPRL, "val_dataloader.batch_size", r"the config has no val_dataloader, and a part of one"),
-    (SSPRL, "custom_hooks.0.foo", r"custom_hooks.0 has no such field; it has no fields\.$"),
+    (SSPRL, "custom_hooks.0.foo", r"custom_hooks.0 has no such field; it has priority\.$"),
 ]
 USED = [
     "work_dir",
@@ -155,7 +153,7 @@ class TestFiles:
     def test_a_name_that_is_almost_a_key_is_refused(self, tmp_path, name, meant):
         config = write_config(tmp_path)
         config.write_text(config.read_text() + f"{name} = dict()\n")
-        message = rf"toy.py sets '{name}', which no run reads, perhaps for '{meant}'; correct it"
+        message = rf"toy.py: {name}: no run reads it; did you mean '{meant}'\? Otherwise give"
         with pytest.raises(UserError, match=message):
             prepare_train_config(config, work_dir=tmp_path / "run")
 
@@ -164,66 +162,13 @@ class TestFiles:
         helpers += ["data_preprocessor", "custom_imports", "launcher", "norm_cfg", "optimizer"]
         check_spelling(Config(dict.fromkeys(helpers, 1)))
 
-    def test_all_shipped_configs_pass(self):
-        paths = list((Path(__file__).parents[2] / "configs").rglob("*.py"))
-        assert len(paths) > 30
-        for path in paths:
-            if path.parent.name != "_base_":
-                check_spelling(Config.fromfile(path))
-
-
-class TestBuildErrors:
-    @pytest.mark.parametrize(
-        ("key", "owner"),
-        [
-            ("model.nonsense", "ToyModel"),
-            ("train_dataloader.nonsense", "DataLoader"),
-            ("train_dataloader.sampler.nonsense", "DefaultSampler"),
-            ("train_cfg.nonsense", "EpochBasedTrainLoop"),
-            ("optim_wrapper.nonsense", "OptimWrapper"),
-            ("optim_wrapper.optimizer.nonsense", "SGD"),
-            ("randomness.nonsense", "set_randomness"),
-            ("param_scheduler.0.nonsense", "CosineAnnealingParamScheduler"),
-        ],
-    )
-    def test_a_field_that_a_class_does_not_have(self, tmp_path, key, owner):
-        config = write_config(tmp_path)
-        schedule = 'param_scheduler = [dict(type="CosineAnnealingLR", T_max=1)]\n'
-        config.write_text(config.read_text() + schedule)
-        cfg = prepare_train_config(config, work_dir=tmp_path / "run", cfg_options={key: 1})
-        message = (
-            rf"^(Runner\.)?{owner} has no field 'nonsense', but the config sets {key}; correct"
-        )
-        with pytest.raises(UserTypeError, match=message):
-            run(cfg, "train")
-
-    def test_a_type_that_is_not_registered(self, tmp_path):
-        options = {"model.type": "ToyModle"}
-        cfg = prepare_train_config(
-            write_config(tmp_path), work_dir=tmp_path / "run", cfg_options=options
-        )
-        with pytest.raises(
-            UserError, match="type='ToyModle' is not in the registry .*; correct its"
-        ):
-            run(cfg, "train")
-
-    def test_a_bug_keeps_its_class(self, tmp_path, monkeypatch):
-        def broken(self, *args, **kwargs):
-            raise TypeError("f() got an unexpected keyword argument 'lr'")
-
-        cfg = prepare_train_config(write_config(tmp_path), work_dir=tmp_path / "run")
-        monkeypatch.setattr("toy_run.ToyModel.forward", broken)
-        with pytest.raises(TypeError) as caught:
-            run(cfg, "train")
-        assert not isinstance(caught.value, UserError)
-
 
 class TestViews:
     def test_one_of_two_layouts_is_refused_with_both_keys(self):
         cfg = Config.fromfile(SSPRL)
         merge_options(cfg, {"model.layout.num_small": 6})
         message = (
-            rf"model.layout and {VIEWS} must be one layout, but num_small of them are \[6\] and "
+            rf"model.layout: it must be the layout of {VIEWS}, but num_small of them are \[6\] and "
             r"\[0\]; set both\.$"
         )
         with pytest.raises(UserError, match=message):

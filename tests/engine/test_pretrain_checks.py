@@ -37,22 +37,23 @@ def test_good_configs_pass():
 @pytest.mark.parametrize("kind", ["SSPRL", "mmssprl.SSPRL"])
 def test_accumulated_gradients_are_refused(kind):
     message = (
-        r"accumulative_counts must be 1 in pre-training, .* but got 4; leave it out\. For a batch "
-        r"N times as large multiply train_dataloader.batch_size by N and set model.num_chunks=N\.$"
+        r"^own.py: optim_wrapper.accumulative_counts: it must be 1 in pre-training, .* but got 4; "
+        r"leave it out\. For a batch N times as large .* by N and set model.num_chunks=N\.$"
     )
     with pytest.raises(ValueError, match=message):
         check_pretraining(config(**{"model.type": kind, "optim_wrapper.accumulative_counts": 4}))
 
 
 def test_chunks_divide_the_batch():
-    message = "batch_size must be a multiple of model.num_chunks, but got 8 and 3; change one"
+    message = "batch_size: it must be a multiple of model.num_chunks, but got 8 and 3; change one"
     with pytest.raises(ValueError, match=message):
         check_pretraining(config(**{"model.num_chunks": 3}))
 
 
 @pytest.mark.parametrize("value", [0, 2.0, "2", None])
 def test_chunks_are_a_number(value):
-    with pytest.raises(ValueError, match=f"num_chunks must be an integer >= 1, but got {value!r}"):
+    message = f"model.num_chunks: it must be an integer >= 1, but got {value!r}"
+    with pytest.raises(ValueError, match=message):
         check_pretraining(config(**{"model.num_chunks": value}))
 
 
@@ -60,11 +61,11 @@ def test_a_method_that_needs_its_whole_batch_refuses_parts_of_it():
     cfg = config(**{"model.type": "Agreement", "model.num_chunks": 1})
     check_pretraining(cfg)
     cfg.model.num_chunks = 2
-    message = r"num_chunks must be 1 for Agreement, which needs its whole .* but got 2; leave it"
+    message = r"num_chunks: it must be 1 for Agreement, which needs .* but got 2; leave it out"
     with pytest.raises(ValueError, match=message):
         check_pretraining(cfg)
     accumulated = {"model.type": "Agreement", "optim_wrapper.accumulative_counts": 4}
-    with pytest.raises(ValueError, match=r"accumulative_counts must be 1 .* leave it out\.$"):
+    with pytest.raises(ValueError, match=r"accumulative_counts: it must be 1 .* leave it out\.$"):
         check_pretraining(config(**accumulated))
 
 
@@ -76,7 +77,8 @@ def test_model_and_data_have_one_layout(kind):
     check_pretraining(cfg)
     crop["layout"] = {"image_px": 64}
     cfg.train_dataloader.dataset = {"pipeline": [crop]}
-    with pytest.raises(ValueError, match=r"must be one layout, but image_px of them are \[96\]"):
+    message = r"model.layout: it must be the layout of .*, but image_px of them are \[96\] and"
+    with pytest.raises(ValueError, match=message):
         check_pretraining(cfg)
 
 

@@ -48,8 +48,8 @@ class ToyData(torch.utils.data.Dataset):
 class ToyModel(BaseModel):
     """A linear layer, behind a normalisation when ``sync``."""
 
-    def __init__(self, sync: bool) -> None:
-        super().__init__()
+    def __init__(self, sync: bool, init_cfg: dict | None = None) -> None:
+        super().__init__(init_cfg=init_cfg)
         self.norm = nn.SyncBatchNorm(1) if sync else nn.Identity()
         self.linear = nn.Linear(1, 1)
         nn.init.zeros_(self.linear.weight)

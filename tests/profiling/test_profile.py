@@ -177,7 +177,7 @@ class TestProfileTraining:
             ),
             (
                 {"batch_size": 3, "cfg_options": {"model.num_chunks": 2}},
-                r"batch_size must be a multiple of model\.num_chunks, but got 3 and 2",
+                r"batch_size: it must be a multiple of model\.num_chunks, but got 3 and 2",
             ),
             ({"amp": True}, r"--amp needs an accelerator"),
             ({"data": "."}, r"must hold images"),

@@ -150,7 +150,7 @@ def test_bad_settings(fields, message):
 
 def test_division_into_chunks_is_no_setting():
     cfg = Config({"model": model_cfg(num_chunks=2)})
-    message = "MoCo has no field 'num_chunks', but the config sets model.num_chunks"
+    message = "^config: model.num_chunks: MoCo has no such field; correct it"
     with pytest.raises(TypeError, match=message), explain_build_errors(cfg):
         MODELS.build(cfg.model)
 

@@ -1,0 +1,75 @@
+"""Numbers of a config that no run can use: NaN, infinity, and counts of nothing."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mmengine.config import Config
+
+from ..config_reading import refuse
+from ..models import is_pretraining
+
+_COUNTS = {
+    r"train_cfg\.(max_epochs|max_iters|val_interval)": 1,
+    r"\w+_dataloader\.(batch_size|prefetch_factor|num_batch_per_epoch)": 1,
+    r"\w+_dataloader\.num_workers": 0,
+    r"optim_wrapper\.accumulative_counts": 1,
+    r"default_hooks\.logger\.interval": 1,
+    r"log_processor\.window_size": 1,
+}
+"""Integers by dotted key, with the least that each may be."""
+_COUNTS_OR_NEVER = r"default_hooks\.checkpoint\.(interval|max_keep_ckpts)"
+"""The same, >= 1, where mmengine takes -1 for never and for all."""
+_LENGTHS = r"param_scheduler(\.\d+)?\.(T_max|step_size|total_steps|end)"
+_BEGIN = r"param_scheduler(\.\d+)?\.begin"
+"""Numbers > 0 and >= 0 of a schedule, which computes with them as they are."""
+_MAY_BE_INFINITE = "norm_type"
+"""The norm of the greatest gradient."""
+
+
+def check_ranges(cfg: Config) -> None:
+    """Check the numbers of a training that mmengine and torch use as they are.
+
+    Ranges of a part's own are checked by its class when it is built.
+
+    Raises:
+        ValueError: NaN or infinity for the optimizer, the schedule or the model of a pre-training,
+            or too small a count.
+    """
+    finite = ["optim_wrapper", "param_scheduler", "train_cfg", *["model"] * is_pretraining(cfg)]
+    for key, value in _nodes(cfg, ""):
+        part, field = key.split(".")[0], key.rpartition(".")[2]
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if part in finite and is_number and not math.isfinite(value) and field != _MAY_BE_INFINITE:
+            refuse(cfg, key, f"it must be a finite number, but got {value}; correct it.")
+        _check_count(cfg, key, value)
+        if re.fullmatch(_LENGTHS, key) and not (is_number and value > 0):
+            refuse(cfg, key, f"it must be a number > 0, but got {value!r}; correct it.")
+        if re.fullmatch(_BEGIN, key) and not (is_number and value >= 0):
+            refuse(cfg, key, f"it must be a number >= 0, but got {value!r}; correct it.")
+
+
+def _check_count(cfg: Config, key: str, value: Any) -> None:
+    least = next((least for keys, least in _COUNTS.items() if re.fullmatch(keys, key)), None)
+    or_never = re.fullmatch(_COUNTS_OR_NEVER, key) is not None
+    if value is None or (least is None and not or_never):
+        return
+    least = 1 if least is None else least
+    # mmengine's loops take 3.0 for 3, with which mmdet computes; torch's loader does not.
+    is_whole = isinstance(value, float) and value.is_integer() and key.startswith("train_cfg.")
+    is_integer = (isinstance(value, int) and not isinstance(value, bool)) or is_whole
+    if is_integer and (value >= least or (or_never and value == -1)):
+        return
+    no_limit = " or -1 for no limit" if key.endswith("max_keep_ckpts") else " or -1 for never"
+    rule = f"an integer >= {least}{no_limit if or_never else ''}"
+    refuse(cfg, key, f"it must be {rule}, but got {value!r}; correct it.")
+
+
+def _nodes(node: Any, key: str) -> Iterator[tuple[str, Any]]:
+    """Yield the dotted key of everything in a config, with its value."""
+    if key:
+        yield key, node
+    items = node.items() if isinstance(node, Mapping | Config) else ()
+    for name, child in enumerate(node) if isinstance(node, list | tuple) else items:
+        yield from _nodes(child, f"{key}.{name}" if key else str(name))

@@ -1,0 +1,89 @@
+"""What a part says while it is built: one line with its key, and the traceback in the log."""
+
+import pytest
+from toy_run import write_config
+
+from mmssprl.engine.launch import prepare_train_config, run
+from mmssprl.errors import UserError, UserTypeError
+
+ADDED = """
+train_dataloader["dataset"] = dict(type="ToyData")
+param_scheduler = [dict(type="StepLR", step_size=1)]
+"""
+BUILT = [
+    ("optim_wrapper.optimizer.lr", -1.0, r"optim_wrapper.optimizer.lr: Invalid learning rate: -1"),
+    ("optim_wrapper.optimizer.momentum", "a", r"optim_wrapper.optimizer: .* not supported between"),
+    ("train_dataloader.prefetch_factor", 2, r"train_dataloader.*: prefetch_factor option could on"),
+    ("randomness.seed", -1, r"randomness.*: Seed must be between 0 and"),
+    ("env_cfg.mp_cfg.mp_start_method", "a", r"env_cfg.*: cannot find context for 'a'"),
+    ("custom_hooks.0.priority", "a", r"custom_hooks: KeyError: A; correct it"),
+]
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = write_config(tmp_path)
+    path.write_text(path.read_text() + ADDED)
+    return path
+
+
+def start(config, **options):
+    # Runs of one name that start in one second would share their log.
+    options["experiment_name"] = config.parent.name
+    cfg = prepare_train_config(config, work_dir=config.parent / "run", cfg_options=options)
+    run(cfg, "train")
+
+
+@pytest.mark.parametrize(("key", "value", "message"), BUILT)
+def test_a_value_that_a_part_does_not_take(config, key, value, message):
+    with pytest.raises(UserError, match=rf"toy.py: {message}") as caught:
+        start(config, **{key: value})
+    assert "\n" not in str(caught.value)
+
+
+def test_the_traceback_goes_to_the_log_file(config):
+    with pytest.raises(UserError, match=r"; correct it \(traceback in .*\.log\)\.$") as caught:
+        start(config, **{"optim_wrapper.optimizer.lr": -1.0})
+    log = str(caught.value).partition("traceback in ")[2].removesuffix(").")
+    with open(log) as file:
+        text = file.read()
+    assert "Traceback (most recent call last)" in text
+    assert "in build_from_cfg" in text
+    assert "ValueError: Invalid learning rate: -1.0" in text
+
+
+def test_an_argument_that_is_missing(config):
+    config.write_text(config.read_text() + 'model = dict(type="ToyModel")\n')
+    with pytest.raises(UserError, match=r"toy.py: model: ToyModel needs 'sync', but .*; add it\.$"):
+        start(config)
+    config.write_text(config.read_text() + 'train_cfg = dict(by_epoch=True)\nmodel["sync"] = 0\n')
+    with pytest.raises(UserError, match=r"train_cfg: EpochBasedTrainLoop needs 'max_epochs', but"):
+        start(config)
+
+
+def test_a_field_that_is_only_found_while_building(config, monkeypatch):
+    monkeypatch.setattr("mmssprl.engine.checks.check_fields", lambda cfg, splits: None)
+    with pytest.raises(UserTypeError, match=r"toy.py: model.nonsense: ToyModel has no such field"):
+        start(config, **{"model.nonsense": 1})
+    with pytest.raises(UserError, match=r"toy.py: model.type: 'ToyModle' is not in the registry"):
+        start(config, **{"model.type": "ToyModle"})
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_error_in_the_data_names_the_loader(config, monkeypatch, workers):
+    def broken(self, index):
+        raise ValueError(f"no item {index}")
+
+    monkeypatch.setattr("toy_run.ToyData.__getitem__", broken)
+    with pytest.raises(UserError, match=r"toy.py: train_dataloader: no item 0; correct it \(tra"):
+        start(config, **{"train_dataloader.num_workers": workers})
+
+
+def test_a_bug_after_the_first_step_keeps_its_class(config, monkeypatch):
+    def broken(self, *args, **kwargs):
+        raise TypeError("f() got an unexpected keyword argument 'lr'")
+
+    monkeypatch.setattr("toy_run.ToyModel.forward", broken)
+    with pytest.raises(TypeError) as caught:
+        start(config)
+    assert not isinstance(caught.value, UserError)

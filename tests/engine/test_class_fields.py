@@ -1,0 +1,86 @@
+"""The fields of classes, as their signatures tell."""
+
+import pytest
+from torch import nn
+
+from mmssprl.engine.class_fields import Fields, fields_of, nearest
+from mmssprl.registry import HOOKS, MODELS, OPTIMIZERS, PARAM_SCHEDULERS
+
+
+class Parent(nn.Module):
+    def __init__(self, width, *, depth=1):
+        super().__init__()
+
+
+class Hands(Parent):
+    def __init__(self, more, **kwargs):
+        super().__init__(**kwargs)
+
+
+class HandsByName(Hands):
+    def __init__(self, *args, extra=None, **kwargs):
+        super(HandsByName, self).__init__(*args, **kwargs)  # noqa: UP008
+
+
+class Silent(Hands):
+    pass
+
+
+class Pops(Parent):
+    def __init__(self, **kwargs):
+        kwargs.pop("any", None)
+        super().__init__(**kwargs)
+
+
+class SkipsParent(Hands):
+    def __init__(self, own, **kwargs):
+        super(Hands, self).__init__(**kwargs)
+
+
+class Module(nn.Module):
+    def __init__(self, own, **kwargs):
+        super().__init__(**kwargs)
+
+
+OF_HANDS = {"more", "width", "depth"}
+CASES = [
+    (Parent, {"width", "depth"}, False),
+    (Hands, OF_HANDS, False),
+    (HandsByName, OF_HANDS | {"extra"}, False),
+    (Silent, OF_HANDS, False),
+    (Pops, set(), True),
+    (SkipsParent, {"own"}, True),
+    (Module, {"own"}, False),
+]
+
+
+@pytest.mark.parametrize(("kind", "names", "is_open"), CASES)
+def test_fields_follow_what_is_handed_to_the_parent(kind, names, is_open):
+    assert fields_of(kind, MODELS, "mmssprl") == Fields(frozenset(names), is_open)
+
+
+def test_functions_have_their_arguments():
+    def collate(batch, pad=0):
+        return batch
+
+    assert fields_of(collate, MODELS, "mmssprl") == Fields(frozenset({"batch", "pad"}), False)
+    assert fields_of(lambda batch, **rest: batch, MODELS, "mmssprl").is_open
+
+
+def test_registered_names_and_what_mmengine_takes_itself():
+    hook = fields_of("PretrainCheckpointHook", HOOKS, "mmssprl")
+    assert {"interval", "max_keep_ckpts", "priority"} <= hook.names
+    assert not hook.is_open
+    assert "convert_to_iter_based" in fields_of("StepLR", PARAM_SCHEDULERS, "mmssprl").names
+    assert {"lr", "weight_decay"} <= fields_of("AdamW", OPTIMIZERS, "mmssprl").names
+
+
+@pytest.mark.parametrize("kind", ["SSPLR", 3, None, [1], "abc", "no.such.Class"])
+def test_what_is_not_registered_has_no_fields(kind):
+    assert fields_of(kind, MODELS, "mmssprl") is None
+
+
+def test_the_nearest_name():
+    assert nearest("intervall", ["interval", "by_epoch"]) == "interval"
+    assert nearest("nonsense", ["interval", "by_epoch"]) is None
+    assert nearest("num_chunks", ["num_prototypes"], 0.85) is None

@@ -1,0 +1,79 @@
+"""Files that are not configs: one line with file and line number."""
+
+import importlib
+import sys
+
+import pytest
+
+from mmssprl.config_reading import one_line, read_config_file
+from mmssprl.errors import UserError, UserFileNotFoundError
+
+BASE = "x = dict(a=1)\n"
+BAD = {
+    "syntax": ("\nmodel = dict(\n", r"line 2: '\(' was never closed; correct the syntax\.$"),
+    "indentation": ("if 1:\n\tx = 1\n        y = 2\n", r"line 3: inconsistent use of tabs"),
+    "division": ("x = 1\ny = [\n    1 / 0]\n", r"line 3: ZeroDivisionError: division by zero; cor"),
+    "name": ("x = undefined\n", r"line 1: NameError: name 'undefined' is not defined; correct it"),
+    "import": ("_base_ = []\nimport nowhere\n", r"line 2: ModuleNotFoundError: No module named"),
+    "base": (
+        '_base_ = "no.py"\n',
+        r"_base_: it must name config files, but there is no .*/no.py; ",
+    ),
+    "bases": ("_base_ = 3\n", r"_base_: argument of type 'int' is not iterable; correct it\.$"),
+    "circle": ('_base_ = "bad.py"\n', r"_base_: it leads back to the file itself; correct it\.$"),
+    "both ways": (
+        'import torch\n_base_ = "base.py"\n',
+        r"a config that imports .* inherits by `with read_base\(\):` and not by _base_; list",
+    ),
+    "merge": ('_base_ = "base.py"\nx = dict(a=dict(b=1))\n', r"a=\{'b': 1\} in child config can"),
+    "module": (
+        'custom_imports = dict(imports=["nowhere"])\n',
+        r"custom_imports: ImportError: Failed to import nowhere .*; correct it, or add the folder",
+    ),
+    "reserved": ("filename = 3\n", r"KeyError: filename is reserved for config file; correct it"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_the_file_and_the_line_are_named(tmp_path, monkeypatch, case):
+    text, message = BAD[case]
+    monkeypatch.chdir(tmp_path)
+    limit = sys.getrecursionlimit()
+    (tmp_path / "base.py").write_text(BASE)
+    (tmp_path / "bad.py").write_text(text)
+    sys.setrecursionlimit(250)  # the circle takes 9 s with Python's own
+    try:
+        with pytest.raises(UserError, match=f"^bad.py: {message}") as caught:
+            read_config_file("bad.py")
+    finally:
+        sys.setrecursionlimit(limit)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_mistake_in_a_base_is_told_of_the_base(tmp_path):
+    (tmp_path / "base.py").write_text('_base_ = "no.py"\n')
+    (tmp_path / "bad.py").write_text('_base_ = "base.py"\n')
+    with pytest.raises(UserFileNotFoundError, match=r"^/.*/base.py: _base_: .* no /.*/no.py; cor"):
+        read_config_file(tmp_path / "bad.py")
+    (tmp_path / "base.py").write_text("x = 1\ny = 1 / 0\n")
+    with pytest.raises(UserError, match=r"^/.*/base.py: line 2: ZeroDivisionError: "):
+        read_config_file(tmp_path / "bad.py")
+
+
+def test_other_formats(tmp_path):
+    (tmp_path / "a.json").write_text("[1,")
+    with pytest.raises(UserError, match=r"a.json: JSONDecodeError: Expecting value: line 1 colu"):
+        read_config_file(tmp_path / "a.json")
+    (tmp_path / "a.json").write_text('{"x": {"a": 2}}')
+    assert read_config_file(tmp_path / "a.json").x.a == 2
+
+
+def test_an_assertion_without_words_is_told_by_its_condition(tmp_path, monkeypatch):
+    # A module of its own, for pytest gives the assertions of a test words.
+    (tmp_path / "stage_check.py").write_text("def check(stages):\n    assert 1 <= stages <= 4\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(AssertionError) as caught:
+        importlib.import_module("stage_check").check(5)
+    assert one_line(caught.value) == "it must hold that 1 <= stages <= 4"
+    assert one_line(KeyError("no depth 19")) == "KeyError: no depth 19"
+    assert one_line(ValueError("two\n  lines.")) == "two lines"
