@@ -12,11 +12,8 @@ from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
-from mmengine.logging import print_log
-from mmengine.model import MMDistributedDataParallel, revert_sync_batchnorm
-from mmengine.registry import MODEL_WRAPPERS, RUNNERS
+from mmengine.registry import RUNNERS
 from mmengine.runner import find_latest_checkpoint
-from torch import nn
 
 from ..config_reading import read_config_file
 from ..errors import UserFileNotFoundError, UserValueError
@@ -35,29 +32,6 @@ from .schedule_checks import warn_of_schedule
 from .trackers import use_trackers
 
 Launcher = Literal["none", "pytorch", "slurm", "mpi"]
-
-
-@MODEL_WRAPPERS.register_module()
-class CPUDistributedDataParallel(MMDistributedDataParallel):
-    """mmengine's wrapper for models on the CPU.
-
-    mmengine hands every wrapper ``device_ids=[LOCAL_RANK]``, which torch refuses for CPU models,
-    and torch's SyncBatchNorm has no CPU kernel: such layers become BatchNorm, as mmengine does in
-    a single process. Each process then normalises with the statistics of its own share.
-
-    Args:
-        module: The model, on the CPU.
-        device_ids: Ignored.
-        kwargs: Of ``MMDistributedDataParallel``.
-    """
-
-    def __init__(self, module: nn.Module, device_ids: Any = None, **kwargs: Any) -> None:
-        if any(isinstance(layer, nn.SyncBatchNorm) for layer in module.modules()):
-            print_log(
-                "SyncBatchNorm has no CPU kernel: its layers are BatchNorm in this run.",
-                logger="current",
-            )
-        super().__init__(module=revert_sync_batchnorm(module), device_ids=None, **kwargs)
 
 
 def prepare_train_config(

@@ -6,6 +6,7 @@ from torch import nn
 from toy_run import ToyModel, write_config
 
 from mmssprl.engine import checks, launch
+from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 
 
@@ -201,13 +202,13 @@ def test_cpu_wrapper_reverts_sync_batch_norm_of_any_rank(monkeypatch):
         ),
     )
     sync = nn.Sequential(nn.SyncBatchNorm(3), nn.Linear(3, 3))
-    wrapper = launch.CPUDistributedDataParallel(sync, device_ids=[1], broadcast_buffers=False)
+    wrapper = CPUDistributedDataParallel(sync, device_ids=[1], broadcast_buffers=False)
     assert wrapper.device_ids is None
     assert wrapper.kwargs == {"broadcast_buffers": False}
     assert not any(isinstance(layer, nn.SyncBatchNorm) for layer in wrapper.seen.modules())
     assert wrapper.seen(torch.eye(3)).shape == (3, 3)
     assert logged == ["SyncBatchNorm has no CPU kernel: its layers are BatchNorm in this run."]
-    launch.CPUDistributedDataParallel(nn.Sequential(nn.BatchNorm1d(3)))
+    CPUDistributedDataParallel(nn.Sequential(nn.BatchNorm1d(3)))
     assert len(logged) == 1
 
 

@@ -8,7 +8,7 @@ from chunked_model import BATCH, crops_of, make_model, relative_error
 from torch import distributed as dist
 from torch import multiprocessing
 
-from mmssprl.engine.launch import CPUDistributedDataParallel
+from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
 
 NUM_RANKS = 2
 

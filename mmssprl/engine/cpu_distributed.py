@@ -1,0 +1,31 @@
+"""Several processes on the CPU."""
+
+from typing import Any
+
+from mmengine.logging import print_log
+from mmengine.model import MMDistributedDataParallel, revert_sync_batchnorm
+from mmengine.registry import MODEL_WRAPPERS
+from torch import nn
+
+
+@MODEL_WRAPPERS.register_module()
+class CPUDistributedDataParallel(MMDistributedDataParallel):
+    """mmengine's wrapper for models on the CPU.
+
+    mmengine hands every wrapper ``device_ids=[LOCAL_RANK]``, which torch refuses for CPU models,
+    and torch's SyncBatchNorm has no CPU kernel: such layers become BatchNorm, as mmengine does in
+    a single process. Each process then normalises with the statistics of its own share.
+
+    Args:
+        module: The model, on the CPU.
+        device_ids: Ignored.
+        kwargs: Of ``MMDistributedDataParallel``.
+    """
+
+    def __init__(self, module: nn.Module, device_ids: Any = None, **kwargs: Any) -> None:
+        if any(isinstance(layer, nn.SyncBatchNorm) for layer in module.modules()):
+            print_log(
+                "SyncBatchNorm has no CPU kernel: its layers are BatchNorm in this run.",
+                logger="current",
+            )
+        super().__init__(module=revert_sync_batchnorm(module), device_ids=None, **kwargs)
