@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from toy_run import ToyModel, write_config
 
-from mmssprl.engine import checks, launch
+from mmssprl.engine import checks, cpu_distributed, launch
 from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 
@@ -193,9 +193,9 @@ def test_test_needs_its_checkpoint_and_never_resumes(config):
 
 def test_cpu_wrapper_reverts_sync_batch_norm_of_any_rank(monkeypatch):
     logged = []
-    monkeypatch.setattr(launch, "print_log", lambda text, logger: logged.append(text))
+    monkeypatch.setattr(cpu_distributed, "print_log", lambda text, logger: logged.append(text))
     monkeypatch.setattr(
-        launch.MMDistributedDataParallel,
+        cpu_distributed.MMDistributedDataParallel,
         "__init__",
         lambda self, module, device_ids, **kwargs: self.__dict__.update(
             seen=module, device_ids=device_ids, kwargs=kwargs

@@ -17,7 +17,7 @@ from PIL import Image
 from torch import Tensor, multiprocessing, nn
 from torch import distributed as dist
 
-from mmssprl.engine.launch import CPUDistributedDataParallel
+from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
 from mmssprl.functional.phases import OPTIMIZER, timed_by
 
 from ..common.models import build_model, build_optimizer, device_path, random_batch, shipped_config
