@@ -62,8 +62,8 @@ def effective_rank(embeddings: Tensor) -> Tensor:
 def alignment(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     """Mean cosine of the two views of an image, and of views of different images.
 
-    The first is 1 - l / 2 of the alignment loss l = mean |x - y|^2 of Wang and Isola (ICML 2020).
-    Where both are equal, the embeddings tell nothing about the image.
+    The first is 1 - l / 2 of the alignment loss ``l = mean |x - y|^2`` of Wang and Isola (ICML
+    2020). Where both are equal, the embeddings tell nothing about the image.
 
     Args:
         first: (R, D), unit norm, R >= 2.

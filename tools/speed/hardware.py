@@ -13,7 +13,7 @@ from mmengine.config import Config
 from mmssprl.pretraining.backbones import BACKBONES
 from mmssprl.tables import markdown_table
 
-from .common.counts import activation_bytes, flops_per_image, parameter_counts
+from .common.counts import activation_bytes, forward_flops_per_image, parameter_counts
 from .common.models import SHIPPED, shipped_config
 from .scaling import AUGMENT_SHARE, BATCH, GPUS
 
@@ -27,7 +27,7 @@ class Cost(NamedTuple):
     """What one backbone takes in one form of SS-PRL.
 
     Attributes:
-        flops: Of an image, forward and backward, heads included.
+        flops: Of an image, forward and backward (twice the forward), heads included.
         num_bytes: On a GPU, with ``BATCH`` images in bfloat16.
     """
 
@@ -39,7 +39,7 @@ def cost_of(backbone: str, num_crops: int) -> Cost:
     """Count what a backbone of ``pretrain`` takes with the published views."""
     cfg = _config_of(backbone, num_crops)
     return Cost(
-        sum(flops_per_image(cfg).values()),
+        3 * forward_flops_per_image(cfg),
         BATCH * activation_bytes(cfg, bfloat16=True)
         + STATE_BYTES * parameter_counts(cfg)["parameters"],
     )
