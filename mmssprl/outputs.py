@@ -76,7 +76,8 @@ def whole_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
         cause = error if isinstance(error, OSError) else error.__context__
         if not isinstance(cause, OSError):
             raise
-        if cause.filename in (None, str(part)):
+        # Without a number its text is all it has, and a file name would take its place.
+        if cause.errno is not None and cause.filename in (None, str(part)):
             cause.filename = str(path)
         raise cause from None
     finally:

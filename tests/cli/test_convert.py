@@ -39,9 +39,8 @@ def test_prints_what_it_found_did_and_left_out(file, tmp_path, capsys):
     folder = tmp_path / "work_dirs" / "converted" / "moco_1_6k"
     assert sorted(path.name for path in folder.iterdir()) == ["moco_1_6k.pth", "moco_1_6k.py"]
     probe = text.splitlines()[-1].split()
-    assert build_parser().parse_args(probe[3:]).weights == str(folder.relative_to(tmp_path)) + (
-        "/moco_1_6k.pth"
-    )
+    [weights] = build_parser().parse_args(probe[3:]).weights
+    assert weights == f"{folder.relative_to(tmp_path)}/moco_1_6k.pth"
 
 
 def test_replaces_nothing_without_force(file, tmp_path, capsys):

@@ -117,7 +117,10 @@ def test_gpus_are_those_of_the_run(photos, tmp_path, monkeypatch):
         (["--set", "model.head.temperatur=1"], "--set model.head.temperatur changes nothing"),
         (["--set", "max_epochs=3"], "set train_cfg.max_epochs instead"),
         (["--set", "epochs"], "--set takes KEY=VALUE, but got 'epochs'"),
-        (["--set", "model.layout.image_px=64"], "must be one layout, but image_px of them are"),
+        (
+            ["--set", "model.layout.image_px=64"],
+            "model.layout: it must be the layout of train_dataloader.dataset.pipeline.0.layout, but",
+        ),
         (["--weights", "none.pth"], "weights must be an existing file, but there is no none.pth"),
         (["--backbone", "resnet19"], "but got 'resnet19'; did you mean resnet18?"),
         (["--backbone", "timm/resnet18x"], "no network 'resnet18x'; did you mean resnet18?"),

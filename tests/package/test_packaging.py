@@ -254,7 +254,7 @@ def test_make_lists_its_targets_and_tests_come_last(tmp_path):
         return done.stdout.splitlines()
 
     listed = [line.split()[1] for line in make() if line.startswith("  make ")]
-    assert listed == ["help", "demo", "compare", "test", "speed", "lint", "clean"]
+    assert listed == ["help", "demo", "compare", "test", "docs", "speed", "lint", "clean"]
     venv = tmp_path / "venv"
     lines = make("-n", "--no-print-directory", "test", f"VENV={venv}")
     assert lines[-1] == f"{venv}/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder"
