@@ -143,6 +143,7 @@ def embed_to_file(
     num_rows, unreadable = parts.count()
     _require_rows(num_rows, unreadable)
     write_embeddings(out, about, (part for part in parts if len(part)))
+    bad_list.unlink(missing_ok=True)  # of the file that was replaced
     if unreadable:
         write_whole(bad_list, "".join(f"{name}\t{reason}\n" for name, reason in unreadable))
         log(f"{len(unreadable):,} images cannot be read and are left out: {bad_list}")
