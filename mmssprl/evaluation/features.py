@@ -139,6 +139,17 @@ def extract_features(
     return joined, torch.cat(labels)
 
 
+def check_loading(batch_size: int, num_workers: int) -> None:
+    """Refuse numbers of a loader that make no sense, before any work is done.
+
+    Raises:
+        ValueError: ``batch_size`` below 1, or ``num_workers`` below 0.
+    """
+    for name, value, least in (("batch_size", batch_size, 1), ("num_workers", num_workers, 0)):
+        if value < least:
+            raise UserValueError(f"{name} must be at least {least}, but got {value}.")
+
+
 def _load(dataset: Dataset, leave_out_unreadable: bool, indices: list[int]) -> Any:
     """Return a batch, or its ValueError: raised in a worker, a loader would bury its message."""
     items = []

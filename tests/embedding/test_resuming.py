@@ -166,3 +166,20 @@ def test_the_next_command_takes_what_was_written(command, out, photos, capsys):
     words[words.index("QUERY")] = str(photos / "b c")
     words = [str(out.with_name(word)) if word == "rows.png" else word for word in words]
     assert main([*words, "--num-workers", "0"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("--batch-size", "0", "must be at least 1, but got 0"),
+        ("--num-workers", "-1", "must be at least 0, but got -1"),
+    ],
+)
+def test_numbers_of_a_loader_are_refused_before_the_work(
+    command, out, photos, config, option, value, told, capsys
+):
+    assert main([*command, option, value]) == 2
+    assert told in capsys.readouterr().err
+    assert not out.parent.exists()
+    assert main(["probe", "random", str(photos), "--config", str(config), option, value]) == 2
+    assert told in capsys.readouterr().err
