@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from .errors import UserFileExistsError, UserPermissionError
+from .errors import UserFileExistsError, UserPermissionError, UserValueError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,6 +29,24 @@ def prepare_output(path: str | Path, *, force: bool = False) -> None:
         )
     check_folder(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def prepare_picture(path: str | Path, *, force: bool = False) -> None:
+    """As ``prepare_output``, for a file that ``write_figure`` will write.
+
+    Raises:
+        ValueError: A suffix of no format that matplotlib writes.
+    """
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    formats = FigureCanvasBase.get_supported_filetypes()
+    suffix = Path(path).suffix.removeprefix(".")
+    if suffix and suffix.lower() not in formats:
+        raise UserValueError(
+            f"a picture must end in .png, .pdf or another of {', '.join(sorted(formats))}, but got "
+            f"{path}; rename it."
+        )
+    prepare_output(path, force=force)
 
 
 def check_folder(path: str | Path) -> None:
@@ -67,8 +85,10 @@ def whole_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     """
     path = Path(path)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    # A file's name that is no UTF-8 is written as it is on the disk.
+    encoding, errors = (None, None) if "b" in mode else ("utf-8", "surrogateescape")
     try:
-        with part.open(mode) as file:
+        with part.open(mode, encoding=encoding, errors=errors) as file:
             yield file
         part.replace(path)
     except (OSError, RuntimeError) as error:

@@ -8,6 +8,7 @@ is imported inside ``run``, so that ``--help`` answers at once.
 import argparse
 import difflib
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,6 +78,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         message on stderr, or 130 after Ctrl-C. Everything else that goes wrong is a bug and
         keeps its traceback.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A file's name that is no UTF-8 would end a command at the line that prints it.
+        sys.stdout.reconfigure(errors="backslashreplace")
     arguments = list(sys.argv[1:] if argv is None else argv)
     parser = build_parser()
     _check_command(parser, arguments)

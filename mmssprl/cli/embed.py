@@ -13,6 +13,7 @@ examples:
 """
 
 import argparse
+import shlex
 import sys
 from functools import partial
 from pathlib import Path
@@ -81,8 +82,10 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("stopped; the same command goes on with it.", file=sys.stderr)
         return 130
-    options = f" --config {args.config}" if args.config else ""
-    options += f" --embeddings {args.out}" if Path(args.out).suffix != ".csv" else ""
-    command = f"neighbors {args.weights} QUERY {args.dir}{options} --out rows.png"
-    print(f"next: python -m mmssprl {command}")
+    command = ["neighbors", args.weights, "QUERY", args.dir]
+    command += ["--config", args.config] if args.config else []
+    command += ["--image-px", str(args.image_px)] if args.image_px else []
+    command += ["--seed", str(args.seed)] if args.seed else []
+    command += ["--embeddings", args.out] if Path(args.out).suffix != ".csv" else []
+    print(f"next: python -m mmssprl {shlex.join(command)} --out rows.png")
     return 0

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from ..outputs import prepare_output, write_figure, write_whole
+from ..outputs import prepare_output, prepare_picture, write_figure, write_whole
 from ..tables import csv_table, markdown_table
 from .embed import add_model_options, add_weights
 
@@ -44,8 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare, print the table, and write what was asked for."""
-    for path in filter(None, (args.out, args.csv)):
-        prepare_output(path, force=args.force)
+    if args.out:
+        prepare_picture(args.out, force=args.force)
+    if args.csv:
+        prepare_output(args.csv, force=args.force)
 
     from ..embedding import find_neighbors
 

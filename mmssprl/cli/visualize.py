@@ -10,7 +10,7 @@ examples:
 
 import argparse
 
-from ..outputs import prepare_output, write_figure
+from ..outputs import prepare_picture, write_figure
 from . import add_command
 
 _VIEWS = """\
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Draw the picture and save it."""
-    prepare_output(args.out, force=args.force)
+    prepare_picture(args.out, force=args.force)
 
     from ..visualization import draw_losses, draw_prototypes, draw_views
 

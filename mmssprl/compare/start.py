@@ -180,7 +180,7 @@ class Comparison:
         )
 
     def report(self) -> Report:
-        """Return what all calls in this work dir have found, whatever this one asks for."""
+        """Return what all calls in this work dir have found; of users' configs, the named ones'."""
         work_dir, planner, factors = self.request.work_dir, self.planner, self.factors
         results = read_results(work_dir / FOLDERS[self.split], planner, self.split)
         tuning = self._tuning_results() if self.request.tune else []

@@ -64,6 +64,7 @@ def _show(axes: Axes, images: Images, path: str, title: str, color: str) -> None
     except ImageReadError:
         axes.text(0.5, 0.5, "unreadable", ha="center", transform=axes.transAxes)
     axes.set_title(title, color=color, loc="center", fontsize=8, pad=2)
+    name = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")  # fonts want text
     short = name if len(name) <= _NAME_LENGTH else "..." + name[-_NAME_LENGTH + 3 :]
     # Names are no formulas: a dollar sign would begin one.
     axes.text(

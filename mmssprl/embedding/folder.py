@@ -12,6 +12,7 @@ import torch
 from .. import __version__
 from ..errors import UserValueError
 from ..evaluation import FrozenBackbone, load_frozen_backbone
+from ..evaluation.features import check_loading
 from ..evaluation.linear_probe import choose_device
 from ..outputs import prepare_output, write_whole
 from .crops import Crops
@@ -62,6 +63,7 @@ def embed(
         ValueError: Arguments, weights or config that do not fit, or no readable image.
         FileNotFoundError: A file or folder that does not exist.
     """
+    check_loading(batch_size, num_workers)
     where = choose_device(device)
     found = Images(images)
     model = _load(weights, config, image_px, seed)
@@ -117,6 +119,7 @@ def embed_to_file(
     """
     out, bad_list = Path(out), Path(f"{out}.unreadable.txt")
     check_format(out)
+    check_loading(batch_size, num_workers)
     for path in (out, bad_list):
         prepare_output(path, force=force)
     where = choose_device(device)
@@ -143,6 +146,7 @@ def embed_to_file(
     num_rows, unreadable = parts.count()
     _require_rows(num_rows, unreadable)
     write_embeddings(out, about, (part for part in parts if len(part)))
+    bad_list.unlink(missing_ok=True)  # of the file that was replaced
     if unreadable:
         write_whole(bad_list, "".join(f"{name}\t{reason}\n" for name, reason in unreadable))
         log(f"{len(unreadable):,} images cannot be read and are left out: {bad_list}")

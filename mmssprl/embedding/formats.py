@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import json
+import pickle
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,12 @@ from .embeddings import ARRAYS, Embeddings
 
 FORMATS = (".npz", ".csv", ".parquet", ".pt")
 _COLUMNS = ("name", "scale", "cell", "left", "top", "right", "bottom")
+
+_DAMAGED = (
+    *(KeyError, TypeError, ValueError, RuntimeError),
+    *(EOFError, zipfile.BadZipFile, pickle.UnpicklingError),
+)
+"""What the readers raise at files that are not ours."""
 
 
 def check_format(path: str | Path) -> None:
@@ -74,7 +81,7 @@ def read_embeddings(path: str | Path) -> Embeddings:
         arrays = {name: np.asarray(content[name]) for name in ARRAYS}
         names = [str(name) for name in content["names"]]
         return Embeddings(names, **arrays, about=about, unreadable=[])
-    except (KeyError, ValueError, RuntimeError, zipfile.BadZipFile, EOFError) as error:
+    except _DAMAGED as error:
         raise UserValueError(
             f"{path} must be a file that `embed` wrote, but it cannot be read as one "
             f"({type(error).__name__}); run `embed` again."

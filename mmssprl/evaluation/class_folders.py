@@ -7,7 +7,11 @@ import torch
 from ..datasets.image_index import IMAGE_SUFFIXES, index_images
 from ..errors import UserFileNotFoundError, UserValueError
 
-FOLDER_SPLITS = ("train", "val")
+FOLDER_SPLITS = {
+    "train": ("train", "training"),
+    "val": ("val", "valid", "validation", "test", "testing"),
+}
+"""Names of the folders that are fitted and tested on, in any case; of several the first counts."""
 TEST_SHARE = 0.2
 """Share of each class that is tested on where the folders name no split."""
 
@@ -23,9 +27,9 @@ def has_class_folders(root: Path) -> bool:
 def list_class_folders(root: Path, *, seed: int = 0) -> tuple[list[str], Listing, Listing, str]:
     """List the images of each class, for fitting and for testing.
 
-    Either ``root/train/CLASS/**`` and ``root/val/CLASS/**``, or ``root/CLASS/**`` alone, of which
-    a fifth of each class is drawn for testing. Classes are sorted by name; images are searched for
-    in all folders below, without hidden ones.
+    Either ``root/train/CLASS/**`` and ``root/val/CLASS/**`` (or another of ``FOLDER_SPLITS``), or
+    ``root/CLASS/**`` alone, of which a fifth of each class is drawn for testing. Classes are sorted
+    by name; images are searched for in all folders below, without hidden ones.
 
     Args:
         root: The folder.
@@ -39,23 +43,29 @@ def list_class_folders(root: Path, *, seed: int = 0) -> tuple[list[str], Listing
         ValueError: Fewer than two classes, classes without images or with too few to divide, an
             image of no class, or splits of different classes.
     """
-    splits = [root / name for name in FOLDER_SPLITS]
-    found = [split.is_dir() for split in splits]
-    if any(found):
-        if not all(found):
+    by_name = {folder.name.lower(): folder for folder in _folders(root)}
+    splits = [
+        next((by_name[name] for name in names if name in by_name), None)
+        for names in FOLDER_SPLITS.values()
+    ]
+    found = [split for split in splits if split is not None]
+    if found:
+        if len(found) == 1:
+            missing = root / list(FOLDER_SPLITS)[splits.index(None)]
             raise UserFileNotFoundError(
                 f"DATA with a folder per class must have both {' and '.join(FOLDER_SPLITS)} or "
-                f"neither, but there is no {splits[found.index(False)]}; add it, or pass the "
-                f"folder of the classes, {splits[found.index(True)]}."
+                f"neither, but there is no {missing}; add it, or pass the folder of the classes, "
+                f"{found[0]}."
             )
-        train, test = (_list_classes(split) for split in splits)
+        train, test = (_list_classes(split) for split in found)
         if list(train) != list(test):
             raise UserValueError(
                 f"both splits must have the same classes, but {splits[0]} has {len(train)} and "
                 f"{splits[1]} {len(test)} of them (differing in "
                 f"{sorted(set(train) ^ set(test))[:3]}); make the folders agree."
             )
-        return list(train), _join(train), _join(test), "its folders train and val"
+        how = f"its folders {found[0].name} and {found[1].name}"
+        return list(train), _join(train), _join(test), how
     train, test = _divide(root, _list_classes(root), seed)
     how = f"{TEST_SHARE:.0%} of each class drawn for testing, with seed {seed}"
     return list(train), _join(train), _join(test), how

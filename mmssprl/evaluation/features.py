@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, default_collate
 from torchvision.transforms.v2 import functional as transforms
 
-from ..datasets.image_reading import read_image
+from ..datasets.image_reading import ImageReadError, read_image
 from ..errors import UserValueError
 from ..functional.pooling import pool
 from ..progress import watch
@@ -77,6 +77,7 @@ def extract_features(
     num_workers: int = 0,
     device: str | torch.device = "cpu",
     progress: bool = True,
+    leave_out_unreadable: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Run the frozen backbone once over a dataset: eval mode, no gradient, average pool.
 
@@ -90,19 +91,21 @@ def extract_features(
         num_workers: Processes that read images; 0 reads in this one.
         device: Where the backbone runs.
         progress: Whether to draw a progress bar, if there is a terminal.
+        leave_out_unreadable: Go on without images that cannot be read; N is then less by them.
 
     Returns:
         Features (N, C) float32 on the CPU, and the labels (N, K).
 
     Raises:
-        ValueError: An empty dataset, an image that cannot be read, or features that are not finite.
+        ValueError: An empty dataset, an image that cannot be read (or, with
+            ``leave_out_unreadable``, none that can), or features that are not finite.
     """
     indices = range(len(dataset))  # type: ignore[arg-type]
     loader: DataLoader = DataLoader(
         indices,  # type: ignore[arg-type]
         batch_size,
         num_workers=num_workers,
-        collate_fn=partial(_load, dataset),
+        collate_fn=partial(_load, dataset, leave_out_unreadable),
     )
     if not len(indices):
         raise UserValueError("the dataset must hold at least one image, but it is empty.")
@@ -114,6 +117,9 @@ def extract_features(
     features, labels = [], []
     with torch.inference_mode():
         for batch in watch(loader, "features", shown=progress):
+            if isinstance(batch, ImageReadError) and leave_out_unreadable:
+                unreadable = batch
+                continue
             if isinstance(batch, ValueError):
                 raise batch
             images, truth = batch
@@ -122,6 +128,8 @@ def extract_features(
             labels.append(truth)
     for module, training in was_training.items():
         module.training = training
+    if not features:
+        raise unreadable
     joined = torch.cat(features)
     if not joined.isfinite().all():
         raise UserValueError(
@@ -131,9 +139,25 @@ def extract_features(
     return joined, torch.cat(labels)
 
 
-def _load(dataset: Dataset, indices: list[int]) -> Any:
+def check_loading(batch_size: int, num_workers: int) -> None:
+    """Refuse numbers of a loader that make no sense, before any work is done.
+
+    Raises:
+        ValueError: ``batch_size`` below 1, or ``num_workers`` below 0.
+    """
+    for name, value, least in (("batch_size", batch_size, 1), ("num_workers", num_workers, 0)):
+        if value < least:
+            raise UserValueError(f"{name} must be at least {least}, but got {value}.")
+
+
+def _load(dataset: Dataset, leave_out_unreadable: bool, indices: list[int]) -> Any:
     """Return a batch, or its ValueError: raised in a worker, a loader would bury its message."""
-    try:
-        return default_collate([dataset[index] for index in indices])
-    except ValueError as error:
-        return error
+    items = []
+    for index in indices:
+        try:
+            items.append(dataset[index])
+        except ValueError as error:
+            fault = error
+            if not (leave_out_unreadable and isinstance(error, ImageReadError)):
+                return error
+    return default_collate(items) if items else fault

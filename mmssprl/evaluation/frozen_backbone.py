@@ -97,18 +97,23 @@ def frozen_backbone(
     weights: str, cfg: Config, *, image_px: int | None = None, seed: int = 0
 ) -> FrozenBackbone:
     """As ``load_frozen_backbone``, for a config that has been read."""
+    model = as_frozen(load_backbone(weights, cfg, seed=seed), cfg, image_px=image_px)
+    # mmpretrain's train() returns nothing, so eval() does not chain.
+    model.eval()
+    return model
+
+
+def as_frozen(backbone: nn.Module, cfg: Config, *, image_px: int | None = None) -> FrozenBackbone:
+    """Wrap a backbone with the views and the normalisation of its config; its mode is kept."""
     layout = cfg.model.get("layout") or cfg.get("layout")
     preprocessor = cfg.model.get("data_preprocessor") or cfg.get("data_preprocessor") or {}
-    model = FrozenBackbone(
-        load_backbone(weights, cfg, seed=seed),
+    return FrozenBackbone(
+        backbone,
         layout=ViewLayout.build(layout) if layout else None,
         image_px=image_px,
         mean=preprocessor.get("mean") or IMAGENET_MEAN,
         std=preprocessor.get("std") or IMAGENET_STD,
     )
-    # mmpretrain's train() returns nothing, so eval() does not chain.
-    model.eval()
-    return model
 
 
 def image_transform(model: FrozenBackbone) -> v2.Transform:

@@ -13,7 +13,7 @@ from torch import Tensor
 from ..errors import UserValueError
 from ..weights import RANDOM, SUPERVISED, find_config
 from .average_precision import mean_average_precision
-from .features import LabelledImages, extract_features
+from .features import LabelledImages, check_loading, extract_features
 from .frozen_backbone import FrozenBackbone, frozen_backbone
 from .linear_classifier import fit_linear_probe
 from .probe_data import LabelledSplit, ProbeData, find_probe_data
@@ -73,6 +73,7 @@ def linear_probes(
         ValueError: Arguments, weights, config or data that do not fit, each named.
         FileNotFoundError: A file or folder that does not exist.
     """
+    check_loading(batch_size, num_workers)
     names = [str(each) for each in weights]
     configs = _find_configs(names, None if config is None else str(config))
     where = choose_device(device)

@@ -20,8 +20,8 @@ from ..errors import UserValueError
 from ..outputs import write_whole
 from ..registry import HOOKS
 from .average_precision import mean_average_precision
-from .features import IMAGENET_MEAN, IMAGENET_STD, LabelledImages, extract_features
-from .frozen_backbone import DEFAULT_IMAGE_PX
+from .features import LabelledImages, extract_features
+from .frozen_backbone import as_frozen
 from .linear_classifier import fit_linear_probe
 from .nearest_neighbors import knn_scores
 from .probe_data import LabelledSplit, find_probe_data
@@ -48,7 +48,8 @@ class ProbeHook(Hook):
     images of the data and scored on its test images, by mAP. All scores are logged as ``probe/...``
     and kept in ``<work_dir>/probe.csv``; the backbone with the best linear score is written to
     ``<work_dir>/<config name>_best_backbone.pth``. The training goes on bit by bit as without the
-    hook. One process probes, the others wait for it in their next step.
+    hook. One process probes, the others wait for it in their next step. Unreadable images are left
+    out, as the training replaces them.
 
     Args:
         data: Labelled folder, see ``find_probe_data``. Whoever takes the best weights has chosen by
@@ -123,27 +124,29 @@ class ProbeHook(Hook):
         for name, value in (("linear_mAP", linear), ("knn_mAP", knn)):
             runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
         runner.logger.info(describe(self.probes))
-        if epoch and linear >= max(probe.linear_mAP for probe in self.probes[1:]):
+        if epoch and linear >= max(probe.linear_mAP for probe in self.probes if probe.epoch):
             save_backbone(unwrap(runner.model).backbone, backbone_file(runner, "best"))
 
     def _scores(self, runner: Runner) -> tuple[float, float]:
-        cfg, model = runner.cfg.model, unwrap(runner.model)
-        preprocessor = cfg.get("data_preprocessor") or {}
-        layout = cfg.get("layout") or {}
-        px = self.image_px or layout.get("image_px", DEFAULT_IMAGE_PX)
+        model = unwrap(runner.model)
         device = next(model.parameters()).device
+        frozen = as_frozen(model.backbone, runner.cfg, image_px=self.image_px)
         (train_x, train_y), (test_x, test_y) = (
             extract_features(
-                model.backbone,
-                LabelledImages(split.paths, split.labels, px),
-                mean=preprocessor.get("mean") or IMAGENET_MEAN,
-                std=preprocessor.get("std") or IMAGENET_STD,
+                frozen,
+                LabelledImages(split.paths, split.labels, frozen.image_px),
+                mean=frozen.mean,
+                std=frozen.std,
                 num_workers=self.num_workers,
                 device=device,
                 progress=False,
+                leave_out_unreadable=True,
             )
             for split in self.splits
         )
+        num_bad = sum(len(split.paths) for split in self.splits) - len(train_x) - len(test_x)
+        if num_bad:
+            runner.logger.warning(f"{num_bad} images of the probe cannot be read and are left out.")
         classifier = fit_linear_probe(train_x.to(device), train_y.to(device))
         linear = mean_average_precision(classifier(test_x.to(device)), test_y)[0]
         return linear, mean_average_precision(knn_scores(train_x, train_y, test_x), test_y)[0]

@@ -99,9 +99,10 @@ def make_plan(
             helps = what_helps(recipe, _cheaper(recipe, images, usable, of_recipe))
         if not fitting:
             log(expected.line)
+            more = f"; {helps}" if helps else ""
             raise UserValueError(
                 "--budget must be enough for one epoch, which takes about "
-                f"{format_hours(expected.epoch_s / 3600)} here, but got {budget}; {helps}."
+                f"{format_hours(expected.epoch_s / 3600)} here, but got {budget}{more}."
             )
         why = f"as many as fit into {budget}; {recommended} are recommended"
         if fitting >= recommended:

@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from mmengine.config import Config
 
 from ..errors import UserError
@@ -53,6 +54,7 @@ def _folders_of(source: Path) -> ProbeData | None:
         found = find_probe_data(source, folders=True)
     except (UserError, OSError):  # no labels, or not of each image
         return None
-    sizes = Counter(found.train.labels.argmax(dim=1).tolist())
+    labels = torch.cat([found.train.labels, found.test.labels])
+    sizes = Counter(labels.argmax(dim=1).tolist())
     is_sure = len(found.classes) <= MOST_CLASSES and min(sizes.values()) >= LEAST_IMAGES
     return found if found.layout == "folders" and is_sure else None

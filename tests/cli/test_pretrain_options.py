@@ -211,3 +211,8 @@ class TestBudget:
         assert pretrain("--budget", "2s") == (2, None)
         told = capsys.readouterr().err
         assert "enough for one epoch, which takes about 5 s here, but got 2s; more epochs" in told
+
+    def test_below_one_epoch_where_nothing_helps(self, pretrain, monkeypatch, capsys):
+        monkeypatch.setattr("mmssprl.pretraining.plan.what_helps", lambda recipe, others: "")
+        assert pretrain("--budget", "2s") == (2, None)
+        assert capsys.readouterr().err.endswith("about 5 s here, but got 2s.\n")

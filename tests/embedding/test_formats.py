@@ -90,6 +90,10 @@ def test_other_files_are_refused(rows, tmp_path):
     np.savez(tmp_path / "b.npz", features=rows.features)
     with pytest.raises(ValueError, match=r"b.npz must be .* \(KeyError\); run `embed` again"):
         read_embeddings(tmp_path / "b.npz")
+    for content in ([1, 2], Embeddings):  # of the second, weights_only refuses the class
+        torch.save(content, tmp_path / "b.pt")
+        with pytest.raises(ValueError, match=r"b.pt must be a file that `embed` wrote"):
+            read_embeddings(tmp_path / "b.pt")
     rows.save(tmp_path / "c.npz")
     with pytest.raises(FileExistsError, match="must not exist yet"):
         rows.save(tmp_path / "c.npz")

@@ -1,5 +1,8 @@
 import csv
+import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -124,3 +127,15 @@ def test_the_command_prints_a_table_and_writes_picture_and_csv(config, doubled, 
     assert [row["nearest"] for row in rows] == [str(doubled / n) for n in ("copy.jpg", "again.png")]
     assert main(command) == 2
     assert "the output must not exist yet" in capsys.readouterr().err
+
+
+def test_a_name_that_is_no_utf_8_is_printed_drawn_and_written(config, photos, tmp_path):
+    (photos / "a" / "1.jpg").rename(photos / "a" / "caf\udce9.jpg")
+    command = ["-m", "mmssprl", "neighbors", "random", str(photos / "a"), str(photos / "a")]
+    command += ["--config", str(config), "--num-workers", "0", "--num", "1"]
+    command += ["--out", str(tmp_path / "a.png"), "--csv", str(tmp_path / "a.csv")]
+    strict = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
+    done = subprocess.run([sys.executable, *command], env=strict, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert rb"| caf\udce9.jpg |" in done.stdout
+    assert b"/caf\xe9.jpg," in (tmp_path / "a.csv").read_bytes()

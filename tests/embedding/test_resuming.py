@@ -1,6 +1,7 @@
 """`embed` into a file, stopped and gone on with."""
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -147,3 +148,38 @@ def test_the_parts_say_what_they_are_of(stopped, out, photos):
     assert about["images"] == str(photos)
     assert (about["num_images"], about["image_px"], about["levels"]) == (10, 32, [])
     assert len(about["weights_sha256"]) == 64
+
+
+def test_the_list_of_unreadable_images_is_that_of_the_file(command, out, photos, capsys):
+    (photos / "a" / "no\udce9.jpg").write_text("no image")  # a name that is no UTF-8
+    assert main(command) == 0
+    listed = (out.parent / "all.npz.unreadable.txt").read_bytes()
+    assert listed.startswith(b"a/no\xe9.jpg\tit cannot be decoded")
+    (photos / "a" / "no\udce9.jpg").unlink()
+    assert main([*command, "--force"]) == 0
+    assert [path.name for path in out.parent.iterdir()] == ["all.npz"]
+
+
+def test_the_next_command_takes_what_was_written(command, out, photos, capsys):
+    assert main([*command, "--image-px", "64"]) == 0
+    words = shlex.split(capsys.readouterr().out.splitlines()[-1])[4:]
+    words[words.index("QUERY")] = str(photos / "b c")
+    words = [str(out.with_name(word)) if word == "rows.png" else word for word in words]
+    assert main([*words, "--num-workers", "0"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("--batch-size", "0", "must be at least 1, but got 0"),
+        ("--num-workers", "-1", "must be at least 0, but got -1"),
+    ],
+)
+def test_numbers_of_a_loader_are_refused_before_the_work(
+    command, out, photos, config, option, value, told, capsys
+):
+    assert main([*command, option, value]) == 2
+    assert told in capsys.readouterr().err
+    assert not out.parent.exists()
+    assert main(["probe", "random", str(photos), "--config", str(config), option, value]) == 2
+    assert told in capsys.readouterr().err

@@ -77,6 +77,21 @@ class TestFoldersTrainAndVal:
         ]
         assert data.train.labels.sum(dim=0).tolist() == [4, 4]
 
+    @pytest.mark.parametrize(
+        ("train", "val"), [("training", "validation"), ("Train", "valid"), ("train", "test")]
+    )
+    def test_may_have_other_names_and_are_no_classes(self, split, train, val):
+        (split / "train").rename(split / train)
+        (split / "val").rename(split / val)
+        data = find(split)
+        assert data.how == f"its folders {train} and {val}"
+        assert data.classes == ["green", "red"]
+        assert (len(data.train.paths), len(data.test.paths)) == (8, 4)
+
+    def test_of_several_the_first_is_tested_on(self, split):
+        write_class_folders(split / "test", count=3)
+        assert find(split).how == "its folders train and val"
+
     def test_must_both_be_there_with_the_same_classes(self, split):
         (split / "val" / "red").rename(split / "val" / "crimson")
         with pytest.raises(ValueError, match=r"differing in \['crimson', 'red'\]"):

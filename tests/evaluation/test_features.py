@@ -83,6 +83,23 @@ class TestExtractFeatures:
             extract_features(nn.Identity(), dataset, num_workers=num_workers, progress=False)
         assert message_for_user(info.value)
 
+    @pytest.mark.parametrize("num_workers", [0, 2])
+    def test_unreadable_images_can_be_left_out(self, tmp_path, num_workers):
+        (tmp_path / "bad.jpg").write_text("no image")
+        Image.new("RGB", (8, 8), (9, 9, 9)).save(tmp_path / "good.png")
+        names = ["bad.jpg", "bad.jpg", "good.png", "bad.jpg", "good.png"]
+        labels = torch.arange(5)[:, None]
+        dataset = LabelledImages([tmp_path / name for name in names], labels, 8)
+        options = {"batch_size": 2, "num_workers": num_workers, "progress": False}
+        features, found = extract_features(
+            nn.Identity(), dataset, leave_out_unreadable=True, **options
+        )
+        assert found.flatten().tolist() == [2, 4]
+        assert features.shape == (2, 3)
+        dataset = LabelledImages([tmp_path / "bad.jpg"], labels[:1], 8)
+        with pytest.raises(ImageReadError, match=r"bad.jpg: must be a complete image"):
+            extract_features(nn.Identity(), dataset, leave_out_unreadable=True, **options)
+
     def test_rejects_bad_data(self, tmp_path):
         with pytest.raises(ValueError, match="at least one image, but it is empty"):
             extract_features(nn.Identity(), [], progress=False)

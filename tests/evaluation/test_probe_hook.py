@@ -97,6 +97,23 @@ def test_a_resumed_run_keeps_its_probes_up_to_the_checkpoint(data, tmp_path):
     assert hook.interval == interval["runtime_info"]["probe_interval"]
 
 
+def test_a_resumed_run_goes_on_without_its_old_probes_and_unreadable_images(data, tmp_path):
+    images = data / "train2014"
+    train(data, tmp_path, {}, max_epochs=1)
+    (tmp_path / "probe.csv").unlink()
+    (images / "0.jpg").rename(tmp_path / "kept.jpg")
+    (images / "0.jpg").write_text("no image")
+    overrides = {"load_from": str(tmp_path / "epoch_1.pth"), "resume": True}
+    try:
+        train(data, tmp_path, {}, max_epochs=2, **overrides)
+    finally:
+        (tmp_path / "kept.jpg").rename(images / "0.jpg")
+    assert [row["epoch"] for row in rows(tmp_path)] == ["2"]
+    logged = "".join(log.read_text() for log in tmp_path.glob("*/*.log"))
+    assert logged.count("1 images of the probe cannot be read and are left out.") == 1
+    assert (tmp_path / "toy_ssprl_best_backbone.pth").exists()
+
+
 @pytest.mark.parametrize(
     ("probe_s", "epoch_s", "interval"), [(0, 1, 1), (2, 98, 1), (2.1, 98, 2), (98, 2, 2401)]
 )

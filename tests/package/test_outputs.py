@@ -1,7 +1,7 @@
 import pytest
 from matplotlib.figure import Figure
 
-from mmssprl.outputs import prepare_output, whole_file, write_figure, write_whole
+from mmssprl.outputs import prepare_output, prepare_picture, whole_file, write_figure, write_whole
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path):
@@ -50,3 +50,17 @@ def test_outputs_are_refused_before_the_work(tmp_path):
 def test_figures_take_the_format_of_their_suffix(name, start, tmp_path):
     write_figure(tmp_path / name, Figure())
     assert (tmp_path / name).read_bytes().startswith(start)
+
+
+def test_a_picture_of_no_format_is_refused_before_the_work(tmp_path):
+    with pytest.raises(ValueError, match=r"picture must end in .png, .pdf or .* but got .*a.foo"):
+        prepare_picture(tmp_path / "a.foo")
+    for name in ("a.png", "a.PDF", "a"):
+        prepare_picture(tmp_path / name)
+    with pytest.raises(FileExistsError, match="is a folder"):
+        prepare_picture(tmp_path)
+
+
+def test_names_that_are_no_utf_8_are_written_as_they_are(tmp_path):
+    write_whole(tmp_path / "names.txt", "caf\udce9.jpg")
+    assert (tmp_path / "names.txt").read_bytes() == b"caf\xe9.jpg"

@@ -43,6 +43,11 @@ def test_folders_that_name_classes_are_taken_without_being_asked(tmp_path):
     assert hooks_of(folder, False) == (None, [])
 
 
+def test_five_images_make_a_class(tmp_path):
+    assert hooks_of(classes(tmp_path / "five", cats=5, dogs=5), None)[1]
+    assert not hooks_of(classes(tmp_path / "four", cats=5, dogs=4), None)[1]
+
+
 @pytest.mark.parametrize("sizes", [{"cats": 8}, {"cats": 8, "few": 3}, {"cats": 8, "empty": 0}])
 def test_other_folders_are_not(tmp_path, sizes):
     folder = classes(tmp_path / "photos", **sizes)
