@@ -88,6 +88,8 @@ def test_a_finished_run_is_scored_again(run, capsys):
     other = [*argv[:2], str(folder), *argv[3:5], "--work-dir", str(folder), "--resume"]
     assert main(other) == 2
     assert "goes on with the run's own data" in capsys.readouterr().err
+    assert main([argv[0], "random", *argv[2:5], "--work-dir", str(folder), "--resume"]) == 2
+    assert "own weights, /" in capsys.readouterr().err
 
 
 def test_a_stopped_run_goes_on(run, tmp_path, monkeypatch):

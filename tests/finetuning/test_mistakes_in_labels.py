@@ -181,9 +181,11 @@ class TestErrors:
         (tmp_path / "all.json").write_text(json.dumps(coco_content(["0.jpg", "1.jpg"])))
         refused(tmp_path, "detect", "0.jpg is a/0.jpg and b/0.jpg")
 
-    def test_a_share_out_of_range(self, tmp_path):
+    def test_a_share_or_a_seed_out_of_range(self, tmp_path):
         with pytest.raises(ValueError, match="--val-share must be between 0 and 1, but got 1.5"):
             find_labels(tmp_path, "classify", val_share=1.5)
+        with pytest.raises(ValueError, match="--seed must be from 0 to 4294967295, but got -1"):
+            find_labels(tmp_path, "classify", seed=-1)
 
 
 class TestWarnings:
