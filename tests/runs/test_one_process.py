@@ -11,10 +11,10 @@ import pytest
 from mmssprl.one_process import call_in_process
 
 SCRIPT = """
-import sys, time
+import os, pathlib, sys, time
 from mmssprl.one_process import call_in_process
 if __name__ == "__mp_main__":  # the new process starts, as slowly as one that imports torch
-    open(sys.argv[1], "w")
+    pathlib.Path(sys.argv[1]).write_text(f"{os.getpid()}.")
     time.sleep(60)
 if __name__ == "__main__":
     try:
@@ -42,8 +42,12 @@ def test_ctrl_c_ends_both_at_once_without_a_traceback(tmp_path):
         text=True,
         start_new_session=True,
     )
-    while not started.exists() and process.poll() is None:
+    while not (started.exists() and started.read_text().endswith(".")):
+        assert process.poll() is None
         time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
+    os.kill(int(started.read_text()[:-1]), signal.SIGINT)  # first, so that it could say something
+    time.sleep(0.5)
+    assert process.poll() is None
+    os.kill(process.pid, signal.SIGINT)
     _, stderr = process.communicate(timeout=30)
     assert (process.returncode, stderr) == (130, "")
