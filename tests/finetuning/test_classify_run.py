@@ -168,7 +168,9 @@ def test_predict_takes_a_checkpoint_and_refuses_what_is_none(run, photographs, t
         ),
     ):
         assert main(["predict", str(bad), *argv]) == 2
-        assert match in capsys.readouterr().err
+        captured = capsys.readouterr()
+        assert match in captured.err
+        assert captured.out == ""
     assert main(["predict", str(folder), str(tmp_path / "gone"), *argv[1:]]) == 2
     assert "DIR must be an existing folder" in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
