@@ -48,8 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--backbone",
         metavar="NAME",
-        help="resnet18, resnet50, vit-small or swin-tiny (the last two: classify), for weights "
-        "without a config beside them; default: resnet18 on a CPU, else resnet50",
+        help="resnet18, resnet34, resnet50 or resnet101, for classify also convnext-tiny, "
+        "swin-tiny, vit-small or timm/NAME, for weights without a config beside them; default: "
+        "resnet18 on a CPU, else resnet50",
     )
     add(
         "--val-share",

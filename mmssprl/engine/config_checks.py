@@ -45,7 +45,10 @@ from .class_fields import SIMILAR, Fields, fields_of, nearest
 READ_BY_NAME = {
     "env_cfg": ("cudnn_benchmark", "mp_cfg", "dist_cfg", "resource_limit"),
     "mp_cfg": ("mp_start_method", "opencv_num_threads"),
-    "dist_cfg": ("backend", "timeout"),
+    "dist_cfg": (
+        *("backend", "init_backend", "port", "timeout", "init_method", "group_name"),
+        *("pg_options", "device_id"),
+    ),
     "auto_scale_lr": ("enable", "base_batch_size"),
     "filter_cfg": ("filter_empty_gt", "min_size"),
     "paramwise_cfg": (
@@ -112,7 +115,7 @@ def check_fields(cfg: Config, splits: Collection[str]) -> None:
     for key in _STRINGS:
         if not isinstance(cfg.get(key), str | None):
             refuse(cfg, key, f"it must be a string, but got {cfg.get(key)!r}; correct it.")
-    check.shape(cfg.get("custom_hooks"), "custom_hooks", "a list of dicts", list)
+    check.shape(cfg.get("custom_hooks"), "custom_hooks", "a list of dicts", list, tuple)
     check.shape(cfg.get("param_scheduler"), "param_scheduler", "a dict or a list of dicts", list)
     if cfg.get("model") is None:
         refuse(cfg, "model", "a run needs one, but the config sets none; add it.")
@@ -148,7 +151,7 @@ class _Check:
         plain = bool | int | float | str | list | tuple
         if isinstance(node, plain) and type(node) not in containers:
             refuse(self.cfg, key, f"it must be {rule}, but got {node!r}; correct it.")
-        for i, child in enumerate(node if isinstance(node, list) else ()):
+        for i, child in enumerate(node if isinstance(node, list | tuple) else ()):
             if child is None or isinstance(child, plain):
                 refuse(self.cfg, f"{key}.{i}", f"it must be a dict, but got {child!r}; correct it.")
 

@@ -22,10 +22,12 @@ _COUNTS = {
 _COUNTS_OR_NEVER = r"default_hooks\.checkpoint\.(interval|max_keep_ckpts)"
 """The same, >= 1, where mmengine takes -1 for never and for all."""
 _LENGTHS = r"param_scheduler(\.\d+)?\.(T_max|step_size|total_steps|end)"
+_CHOSEN_FROM_END = ("T_max", "total_steps")
+"""For None mmengine takes end - begin."""
 _BEGIN = r"param_scheduler(\.\d+)?\.begin"
 """Numbers > 0 and >= 0 of a schedule, which computes with them as they are."""
-_MAY_BE_INFINITE = "norm_type"
-"""The norm of the greatest gradient."""
+_MAY_BE_INFINITE = ("max_norm", "norm_type")
+"""Of clip_grad: no limit, to log the norm alone, and the norm of the greatest gradient."""
 
 
 def check_ranges(cfg: Config) -> None:
@@ -41,9 +43,12 @@ def check_ranges(cfg: Config) -> None:
     for key, value in _nodes(cfg, ""):
         part, field = key.split(".")[0], key.rpartition(".")[2]
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if part in finite and is_number and not math.isfinite(value) and field != _MAY_BE_INFINITE:
+        may_be = math.isinf(value) and field in _MAY_BE_INFINITE if is_number else False
+        if part in finite and is_number and not (math.isfinite(value) or may_be):
             refuse(cfg, key, f"it must be a finite number, but got {value}; correct it.")
         _check_count(cfg, key, value)
+        if value is None and field in _CHOSEN_FROM_END:
+            continue
         if re.fullmatch(_LENGTHS, key) and not (is_number and value > 0):
             refuse(cfg, key, f"it must be a number > 0, but got {value!r}; correct it.")
         if re.fullmatch(_BEGIN, key) and not (is_number and value >= 0):

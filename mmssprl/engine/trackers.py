@@ -24,7 +24,7 @@ def check_trackers(names: Iterable[str]) -> None:
 
 
 def use_trackers(cfg: Config, names: Collection[str]) -> None:
-    """Add mmengine's backends to the config's visualizer.
+    """Add mmengine's backends to the config's visualizer, where it has none of the kind.
 
     Args:
         cfg: Of a run, with its ``work_dir``.
@@ -37,7 +37,10 @@ def use_trackers(cfg: Config, names: Collection[str]) -> None:
     for name in names:
         visualizer = cfg.get("visualizer") or {"type": "Visualizer"}
         own = visualizer.get("vis_backends") or [{"type": "LocalVisBackend"}]
-        cfg.vis_backends = [*own, _backend(name, cfg)]
+        backend = _backend(name, cfg)
+        if backend["type"] in [each["type"] for each in own]:
+            continue  # mmengine refuses two of a kind
+        cfg.vis_backends = [*own, backend]
         cfg.visualizer = {**visualizer, "vis_backends": cfg.vis_backends}
 
 

@@ -60,8 +60,6 @@ def make_config(
         ValueError: Weights that fit no backbone, a backbone that the task cannot take, or a
             number out of range.
     """
-    if not 0 <= seed < 2**32:
-        raise UserValueError(f"--seed must be from 0 to {2**32 - 1}, but got {seed}.")
     num_gpus = torch.cuda.device_count()
     kind = task_class(task_name)
     require_package(kind.scope, f"--task {task_name}")

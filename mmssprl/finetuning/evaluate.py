@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from mmengine.runner import find_latest_checkpoint
 
 from ..datasets import ImageReadError
 from ..errors import UserFileNotFoundError
@@ -87,9 +86,9 @@ def newest_checkpoint(work_dir: Path) -> Path:
     Raises:
         FileNotFoundError: There is none.
     """
-    newest = find_latest_checkpoint(str(work_dir))
+    pointer = work_dir / "last_checkpoint"
     # The name counts: mmengine writes the whole path, and a folder may have been moved.
-    path = work_dir / Path(newest).name if newest else None
+    path = work_dir / Path(pointer.read_text().strip()).name if pointer.is_file() else None
     if path is None or not path.is_file():
         raise UserFileNotFoundError(
             f"the folder of a run must hold a checkpoint and last_checkpoint, which names it, but "

@@ -57,7 +57,7 @@ def finetune(
     """
     folder = Path(work_dir or f"work_dirs/{task}_{Path(root).resolve().name}")
     if resume:
-        config = _config_of_run(folder, root, task)
+        config = _config_of_run(folder, weights, root, task)
         if options:
             flags = ", ".join("--" + name.replace("_", "-") for name in options)
             raise UserValueError(
@@ -106,20 +106,25 @@ def _prepare(
     return (data, cfg) if may_start(expected, yes=yes) else None
 
 
-def _config_of_run(work_dir: Path, root: str, task: str) -> Path:
-    """Return the config of the run on ``root`` that a work dir holds."""
+def _config_of_run(work_dir: Path, weights: str, root: str, task: str) -> Path:
+    """Return the config of the run from ``weights`` on ``root`` that a work dir holds."""
     config = work_dir / f"{task}.py"
     if not config.is_file():
         raise UserFileNotFoundError(
             f"--resume needs the config of the run, but there is no {config}; give the run's "
             "--work-dir and --task, or leave --resume out to start."
         )
-    own = read_run_config(config).finetuning.data_root
-    if Path(own) != Path(root).resolve():
-        raise UserValueError(
-            f"--resume goes on with the run's own data, {own}, but DATA is {root}; give that "
-            "folder, or start a new run with another --work-dir."
-        )
+    cfg = read_run_config(config)
+    started = (
+        ("data", cfg.finetuning.data_root, "DATA", root),
+        ("weights", cfg.weights, "WEIGHTS", weights),
+    )
+    for what, own, argument, given in started:
+        if own not in (given, str(Path(given).resolve())):
+            raise UserValueError(
+                f"--resume goes on with the run's own {what}, {own}, but {argument} is {given}; "
+                "give that, or start a new run with another --work-dir."
+            )
     return config
 
 

@@ -3,9 +3,7 @@
 import contextlib
 import os
 import time
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,6 +17,7 @@ from mmengine.runner import Runner
 from ..console import quiet_console
 from ..environment import usable_cores
 from ..errors import UserRuntimeError
+from ..one_process import call_in_process
 from ..pretraining.forecast import Forecast
 from ..pretraining.pace import LEAST_STEPS, Pace
 from ..profiling.machine import peak_bytes, reset_peak_bytes
@@ -43,15 +42,14 @@ def forecast_run(cfg: Config, recipe: Recipe, work_dir: Path) -> Forecast:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "config.py"
         cfg.dump(path)
-        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-            try:
-                threads = torch.get_num_threads()
-                step_s, validation_s, values = pool.submit(_measure, str(path), threads).result()
-            except (BrokenProcessPool, torch.cuda.OutOfMemoryError) as error:
-                raise UserRuntimeError(
-                    "some steps must fit into the memory to be timed, but their process was "
-                    "ended, most likely for want of it; lower --batch-size or --image-px."
-                ) from error
+        try:
+            threads = torch.get_num_threads()
+            step_s, validation_s, values = call_in_process(_measure, str(path), threads)
+        except (BrokenProcessPool, torch.cuda.OutOfMemoryError) as error:
+            raise UserRuntimeError(
+                "some steps must fit into the memory to be timed, but their process was "
+                "ended, most likely for want of it; lower --batch-size or --image-px."
+            ) from error
     validations = recipe.epochs // recipe.val_interval + 1  # and the scores at the end
     steps = recipe.epochs * recipe.steps_per_epoch
     pace = Pace(

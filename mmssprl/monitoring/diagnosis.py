@@ -86,6 +86,7 @@ def _compared(last: Record) -> list[str]:
         if band is not None:
             value, low, high = (round(x, 2) for x in (value, *band.at(last["progress"])))
             place = "lower" if value < low else "higher" if value > high else "as usual"
+            place = "no number" if math.isnan(value) else place
             rows.append((name, place, f"{value:.2f}", f"{low:.2f} to {high:.2f}"))
     heads = ("now", "", "value", "healthy runs")
     return [markdown_table(heads, rows, num_left=2)] if rows else []

@@ -1,10 +1,8 @@
 """Time some steps of a pre-training that is about to start, in a process of their own."""
 
 import os
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..console import quiet_console
 from ..environment import usable_cores
 from ..errors import UserRuntimeError
+from ..one_process import call_in_process
 
 if TYPE_CHECKING:
     from mmengine.config import Config
@@ -72,21 +71,18 @@ def measure_pace(cfg: "Config", *, amp: bool, num_devices: int) -> Pace:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "config.py"
         cfg.dump(path)
-        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-            try:
-                threads = torch.get_num_threads()
-                return pool.submit(
-                    _measure, str(path), amp, num_devices, threads, last_index
-                ).result()
-            except BrokenProcessPool as error:
-                method = pretraining_class(cfg)
-                makes_up = " (--accumulate makes up for it)"
-                raise UserRuntimeError(
-                    "the process that timed some steps was ended, most likely because there is "
-                    "not enough memory; lower --batch-size"
-                    f"{makes_up if method and method.takes_num_chunks else ''} or use "
-                    "--backbone resnet18."
-                ) from error
+        try:
+            threads = torch.get_num_threads()
+            return call_in_process(_measure, str(path), amp, num_devices, threads, last_index)
+        except BrokenProcessPool as error:
+            method = pretraining_class(cfg)
+            makes_up = " (--accumulate makes up for it)"
+            raise UserRuntimeError(
+                "the process that timed some steps was ended, most likely because there is "
+                "not enough memory; lower --batch-size"
+                f"{makes_up if method and method.takes_num_chunks else ''} or use "
+                "--backbone resnet18."
+            ) from error
 
 
 def make_pace(

@@ -106,6 +106,8 @@ def test_what_is_uncertain_is_left_to_the_builders():
     cfg.optim_wrapper.constructor = "Mine"
     cfg.optim_wrapper.paramwise_cfg = {"any": 1}
     cfg.test_dataloader = {"any": 1}
+    cfg.env_cfg.dist_cfg.update(port=29501, init_method="env://")  # of slurm, and of torch
+    cfg.custom_hooks = tuple(cfg.custom_hooks)
     check_fields(cfg, ("train", "val"))
 
 

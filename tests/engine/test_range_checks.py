@@ -22,6 +22,7 @@ FINITE = [
     ("model.head.range", math.nan),
     ("optim_wrapper.optimizer.lr", math.nan),
     ("optim_wrapper.optimizer.lr", -math.inf),
+    ("optim_wrapper.clip_grad.max_norm", math.nan),
 ]
 INTEGERS = [
     ("train_cfg.max_epochs", 0, "an integer >= 1"),
@@ -48,6 +49,8 @@ RIGHT = [
     ("train_dataloader.num_workers", 2),
     ("train_cfg.val_interval", 3.0),
     ("optim_wrapper.clip_grad.norm_type", math.inf),
+    ("optim_wrapper.clip_grad.max_norm", math.inf),
+    ("param_scheduler.0.T_max", None),
     ("optim_wrapper.optimizer.lr", 0),
     ("train_dataloader.prefetch_factor", None),
 ]

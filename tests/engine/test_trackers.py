@@ -33,6 +33,13 @@ def test_a_config_without_a_visualizer_keeps_its_own_log():
     assert kinds(cfg) == ["LocalVisBackend", "TensorboardVisBackend"]
 
 
+def test_a_backend_of_the_config_is_kept_and_not_doubled():
+    own = {"type": "TensorboardVisBackend", "save_dir": "own"}
+    cfg = Config({"work_dir": "w", "visualizer": {"type": "Visualizer", "vis_backends": [own]}})
+    use_trackers(cfg, ["tensorboard"])
+    assert cfg.visualizer.vis_backends == [own]
+
+
 def test_none_changes_nothing():
     cfg = Config({"work_dir": "w"})
     use_trackers(cfg, [])

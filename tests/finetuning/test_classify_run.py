@@ -88,6 +88,8 @@ def test_a_finished_run_is_scored_again(run, capsys):
     other = [*argv[:2], str(folder), *argv[3:5], "--work-dir", str(folder), "--resume"]
     assert main(other) == 2
     assert "goes on with the run's own data" in capsys.readouterr().err
+    assert main([argv[0], "random", *argv[2:5], "--work-dir", str(folder), "--resume"]) == 2
+    assert "own weights, /" in capsys.readouterr().err
 
 
 def test_a_stopped_run_goes_on(run, tmp_path, monkeypatch):
@@ -166,7 +168,9 @@ def test_predict_takes_a_checkpoint_and_refuses_what_is_none(run, photographs, t
         ),
     ):
         assert main(["predict", str(bad), *argv]) == 2
-        assert match in capsys.readouterr().err
+        captured = capsys.readouterr()
+        assert match in captured.err
+        assert captured.out == ""
     assert main(["predict", str(folder), str(tmp_path / "gone"), *argv[1:]]) == 2
     assert "DIR must be an existing folder" in capsys.readouterr().err
     (tmp_path / "empty").mkdir()

@@ -75,7 +75,6 @@ def test_label_files_move(labels, tmp_path):
             ValueError,
             "the backbone must be one of .*'resnet19'",
         ),
-        ("random", {"seed": -1}, ValueError, "--seed must be from 0 to 4294967295, but got -1"),
         ("supervised", {"backbone": "swin-tiny"}, ValueError, "but the backbone of .* Swin"),
     ],
 )

@@ -78,6 +78,38 @@ class TestErrors:
         edit_json(path, lambda content: content["annotations"][3].update(category_id=77))
         refused(tmp_path, "detect", "annotation 4 must name .* but got category_id=77")
 
+    @pytest.mark.parametrize(
+        ("edit", "match"),
+        [
+            (lambda c: c["images"][0].pop("id"), "entry of images must have id and file_name"),
+            (lambda c: c["categories"][1].pop("name"), "categories must have id and name, .* 1 is"),
+            (lambda c: c.update(annotations=["disc"]), "entry 0 is disc; repair the file"),
+            (lambda c: c["categories"][0].update(id="9"), "ids of categories must be numbers"),
+            (
+                lambda c: c["annotations"][0].update(bbox=[]),
+                r"four numbers, .* annotation 1 has \[",
+            ),
+            (lambda c: c["annotations"][0].update(bbox=[float("nan"), 1, 9, 9]), "has .nan, 1"),
+            (lambda c: c["annotations"][0].update(segmentation=[1, 2, 3, 4, 5, 6]), "of polygons"),
+        ],
+    )
+    def test_entries_that_are_not_in_cocos_format(self, tmp_path, edit, match):
+        path = write_coco(tmp_path) / "train" / "_annotations.coco.json"
+        edit_json(path, edit)
+        refused(tmp_path, "detect", f"_annotations.coco.json: .*{match}")
+
+    def test_a_folder_beside_those_of_splits(self, tmp_path):
+        for folder in ("train/disc", "train/square", "val/disc", "unlabeled/all"):
+            write_image(tmp_path / folder / "1.jpg", 1)
+        refused(tmp_path, "classify", "train and val and beside them unlabeled/; move")
+
+    def test_names_of_classes_in_another_encoding(self, tmp_path):
+        write_masks(tmp_path)
+        (tmp_path / "classes.txt").write_bytes("Hintergrund\nBär\nHund\n".encode("latin-1"))
+        refused(tmp_path, "segment", "classes.txt: must be text in UTF-8, but .* byte 13")
+        (tmp_path / "classes.txt").write_text("Hintergrund\nBär\nHund\n", "utf-8-sig")
+        assert find_labels(tmp_path, "segment").classes == ["Hintergrund", "Bär", "Hund"]
+
     def test_splits_with_other_categories(self, tmp_path):
         path = write_coco(tmp_path) / "valid" / "_annotations.coco.json"
         edit_json(path, lambda content: content["categories"][0].update(name="disk"))
@@ -100,7 +132,7 @@ class TestErrors:
         labels.resize((24, 20), Image.Resampling.NEAREST).save(path)
         refused(tmp_path, "segment", r"its image's size, but they are \(24, 20\) and \(48, 40\)")
         labels.convert("RGB").save(path)
-        refused(tmp_path, "segment", "masks/train/3.png: .* its mode is RGB: it holds colours")
+        refused(tmp_path, "segment", "masks/train/3.png: .* its mode is RGB, of colours")
 
     def test_an_empty_split(self, tmp_path):
         write_voc(tmp_path / "a")
@@ -149,9 +181,11 @@ class TestErrors:
         (tmp_path / "all.json").write_text(json.dumps(coco_content(["0.jpg", "1.jpg"])))
         refused(tmp_path, "detect", "0.jpg is a/0.jpg and b/0.jpg")
 
-    def test_a_share_out_of_range(self, tmp_path):
+    def test_a_share_or_a_seed_out_of_range(self, tmp_path):
         with pytest.raises(ValueError, match="--val-share must be between 0 and 1, but got 1.5"):
             find_labels(tmp_path, "classify", val_share=1.5)
+        with pytest.raises(ValueError, match="--seed must be from 0 to 4294967295, but got -1"):
+            find_labels(tmp_path, "classify", seed=-1)
 
 
 class TestWarnings:
@@ -201,6 +235,13 @@ class TestWarnings:
         path = tmp_path / "b/Annotations/img_002.xml"
         path.write_text(path.read_text().replace("<xmax>20", "<xmax>0"))
         assert find_labels(tmp_path / "b", "detect").warnings == ["1 boxes have no area; left out."]
+
+    def test_unknown_sizes_are_no_mistake(self, tmp_path):
+        path = write_coco(tmp_path, num_val=10) / "train" / "_annotations.coco.json"
+        edit_json(path, lambda content: content["images"][0].update(width=None, height=None))
+        data = find_labels(tmp_path, "detect")
+        assert data.train[0].size == (48, 40)
+        assert data.warnings == []
 
     def test_some_objects_without_a_mask(self, tmp_path):
         path = write_coco(tmp_path, num_val=10) / "train" / "_annotations.coco.json"

@@ -92,6 +92,14 @@ def test_a_long_log_is_thinned():
     assert diagnosis.lines[0].startswith(f"{len(many)} lines of the log: ")
 
 
+def test_nan_is_not_called_usual():
+    records = records_of(a_run("healthy"))
+    name = next(name for name in records[-1] if name.startswith("relative_"))
+    lines = diagnose_records([*records[:-1], {**records[-1], name: float("nan")}]).lines
+    row = next(line for line in lines[-1].splitlines() if name in line)
+    assert "no number" in row
+
+
 def test_too_short_to_tell():
     assert diagnose_records(records_of(a_run("healthy"))[:2]).verdict == "too_short"
 

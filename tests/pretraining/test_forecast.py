@@ -175,17 +175,10 @@ def test_no_epoch_fits(monkeypatch):
 def test_a_process_that_runs_out_of_memory_is_told(model, lower, monkeypatch):
     from concurrent.futures.process import BrokenProcessPool
 
-    class Pool:
-        def __init__(self, *args):
-            pass
+    def end(*args):
+        raise BrokenProcessPool
 
-        __enter__ = lambda self: self  # noqa: E731
-        __exit__ = lambda self, *args: None  # noqa: E731
-
-        def submit(self, *args):
-            raise BrokenProcessPool
-
-    monkeypatch.setattr("mmssprl.pretraining.pace.ProcessPoolExecutor", Pool)
+    monkeypatch.setattr("mmssprl.pretraining.pace.call_in_process", end)
     with pytest.raises(UserRuntimeError) as caught:
         measure_pace(Config({"model": {"type": f"mmssprl.{model}"}}), amp=False, num_devices=1)
     assert f"not enough memory; lower {lower} use --backbone resnet18" in str(caught.value)

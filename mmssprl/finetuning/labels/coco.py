@@ -1,8 +1,10 @@
 """COCO's annotation files, wherever they and their images lie below a folder."""
 
 import json
+import math
 from collections import Counter, defaultdict
 from functools import lru_cache
+from textwrap import shorten
 from typing import Any
 
 from ...errors import UserFileNotFoundError, UserValueError
@@ -11,7 +13,12 @@ from .labelled_images import LabelledImage, Object
 from .splits import Splits, split_of
 
 TITLE = "COCO"
-_LISTS = ("images", "annotations", "categories")
+_NEEDED = {
+    "images": ("id", "file_name"),
+    "annotations": ("image_id", "category_id"),
+    "categories": ("id", "name"),
+}
+"""The lists of a COCO file, and what each of their entries must have."""
 _MOST_NAMED = 3
 _LEAST_COORDINATES = 6
 """Of a polygon: three corners."""
@@ -34,10 +41,12 @@ def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:
 
     Raises:
         FileNotFoundError: Images that are listed and not there.
-        ValueError: Splits with different categories, or an annotation of an unknown image or
-            category.
+        ValueError: Splits with different categories, an annotation of an unknown image or
+            category, or an entry that is not in COCO's format.
     """
     contents = _find(files)
+    for path, content in contents.items():
+        _check_entries(path, content)
     names: dict[str, list[tuple[int, str]]] = {
         path: sorted((category["id"], str(category["name"])) for category in content["categories"])
         for path, content in contents.items()
@@ -78,7 +87,7 @@ def _find(files: Files) -> dict[str, dict[str, Any]]:
                 "annotation file."
             ) from error
         is_coco = isinstance(content, dict) and all(
-            isinstance(content.get(key), list) for key in _LISTS
+            isinstance(content.get(key), list) for key in _NEEDED
         )
         if is_coco and not any("keypoints" in category for category in content["categories"]):
             found[name] = content
@@ -112,6 +121,7 @@ def _read_images(
                 f"{path}: annotation {annotation.get('id')} must name an image and a category of "
                 f"the file, but got {key}={got}; repair the file."
             )
+        _check_shapes(path, annotation)
         thing = _read_object(annotation, index_of[category], listed[number])
         if thing is None:
             num_odd += 1
@@ -138,13 +148,52 @@ def _read_images(
     return images
 
 
+def _check_entries(path: str, content: dict[str, Any]) -> None:
+    """Raise ValueError for an entry without what every reader needs."""
+    for kind, needed in _NEEDED.items():
+        for number, entry in enumerate(content[kind]):
+            is_whole = isinstance(entry, dict) and all(
+                isinstance(entry.get(key), int | str) for key in needed
+            )
+            if not is_whole:
+                raise UserValueError(
+                    f"{path}: each entry of {kind} must have {' and '.join(needed)}, but entry "
+                    f"{number} is {shorten(str(entry), 100)}; repair the file."
+                )
+    if len({type(category["id"]) for category in content["categories"]}) > 1:
+        raise UserValueError(
+            f"{path}: the ids of categories must be numbers, but some are text; repair the file."
+        )
+
+
+def _check_shapes(path: str, annotation: dict[str, Any]) -> None:
+    """Raise ValueError for a box or a polygon that is none."""
+    box, segmentation = annotation.get("bbox"), annotation.get("segmentation")
+    if box is not None and not (_are_numbers(box) and len(box) == 4):
+        key, rule, got = "bbox", "four numbers, [x, y, width, height]", box
+    elif isinstance(segmentation, list) and not all(map(_are_numbers, segmentation)):
+        key, rule, got = "segmentation", "run lengths or a list of polygons", segmentation
+    else:
+        return
+    raise UserValueError(
+        f"{path}: {key} must be {rule}, but annotation {annotation.get('id')} has "
+        f"{shorten(str(got), 100)}; repair the file."
+    )
+
+
+def _are_numbers(values: Any) -> bool:
+    return isinstance(values, list) and all(
+        isinstance(value, int | float) and math.isfinite(value) for value in values
+    )
+
+
 def _read_object(annotation: dict[str, Any], label: int, image: dict[str, Any]) -> Object | None:
     """Return one object, None if its box has no area inside the image."""
     box = annotation.get("bbox")
     if box is not None:
         x, y, width, height = map(float, box)
-        inside_x = min(x + width, image.get("width", x + width)) - max(x, 0)
-        inside_y = min(y + height, image.get("height", y + height)) - max(y, 0)
+        inside_x = min(x + width, image.get("width") or math.inf) - max(x, 0)
+        inside_y = min(y + height, image.get("height") or math.inf) - max(y, 0)
         if min(width, height) < 1 or inside_x <= 0 or inside_y <= 0:
             return None
         box = (x, y, width, height)

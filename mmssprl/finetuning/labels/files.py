@@ -56,6 +56,20 @@ class Files:
         """Return the path of a name."""
         return str(self.root / name)
 
+    def read_lines(self, name: str) -> list[str]:
+        """Return the lines of a text file.
+
+        Raises:
+            ValueError: It is not in UTF-8.
+        """
+        try:
+            return (self.root / name).read_text("utf-8-sig").splitlines()  # Windows adds a mark
+        except UnicodeDecodeError as error:
+            raise UserValueError(
+                f"{name}: must be text in UTF-8, but {error.reason} in byte {error.start}; save it "
+                "in UTF-8."
+            ) from error
+
     @cached_property
     def photographs(self) -> list[str]:
         """The names of the image files that lie in no folder of label images."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from ...errors import UserValueError
 from .files import Files
 from .labelled_images import LabelledImage
-from .splits import Splits, split_of
+from .splits import TRAIN, VAL, Splits, split_of
 
 TITLE = "a folder per class"
 
@@ -72,7 +72,17 @@ def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:
 
 
 def _split_folders(files: Files) -> dict[str, str | None]:
-    """Return the folders that are splits, if all that hold images are named like one."""
+    """Return the folders that are splits, if all that hold images are named like one.
+
+    Raises:
+        ValueError: Two splits, and other folders beside them.
+    """
     tops = {Path(name).parts[0] for name in files.images if "/" in name}
     folders = {f"{top}/": split_of(top) for top in sorted(tops)}
-    return folders if folders and all(folders.values()) else {}
+    others = [folder for folder, split in folders.items() if split is None]
+    if others and {TRAIN, VAL} <= set(folders.values()):
+        raise UserValueError(
+            f"DATA must hold folders of splits or of classes, but it has train and val and beside "
+            f"them {', '.join(others)}; move what is no split out of DATA."
+        )
+    return {} if others else folders

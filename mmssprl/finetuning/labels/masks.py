@@ -144,8 +144,8 @@ def _values(files: Files, name: str) -> list[int]:
         ) from error
     if mode not in _INDEX_MODES:
         raise UserValueError(
-            f"{name}: must be a PNG of class indices (gray or with a palette), but its mode is "
-            f"{mode}: it holds colours; convert colours to indices."
+            f"{name}: must be a PNG of class indices (8 bits, gray or with a palette), but its "
+            f"mode is {mode}, of colours or larger numbers; convert it."
         )
     return [value for value in np.unique(pixels).tolist() if value != IGNORED]
 
@@ -155,7 +155,7 @@ def _classes(files: Files, largest: int, warnings: list[str]) -> tuple[list[str]
     for name in files.ending(".txt"):
         if Path(name).name.lower() in _CLASS_FILES:
             # labelmap.txt of CVAT has name:colour:parts:actions and comments.
-            lines = (files.root / name).read_text().splitlines()
+            lines = files.read_lines(name)
             names = [line.split(":")[0].strip() for line in lines if not line.startswith("#")]
             return [title for title in names if title], name
     in_voc = any("SegmentationClass" in Path(name).parts for name in files.names)

@@ -83,7 +83,7 @@ def image_sets(files: Files, folder: str) -> dict[str, list[str]]:
         ValueError: A list without a name.
     """
     lists = {
-        Path(name).stem: files.root / name
+        Path(name).stem: name
         for name in files.ending(".txt")
         if Path(name).parts[-3:-1] == ("ImageSets", folder)
     }
@@ -91,7 +91,7 @@ def image_sets(files: Files, folder: str) -> dict[str, list[str]]:
         if all(name in lists for name in pair):
             listed = {}
             for split, name in zip((TRAIN, VAL), pair, strict=True):
-                lines = lists[name].read_text().splitlines()
+                lines = files.read_lines(lists[name])
                 listed[split] = [line.split()[0] for line in lines if line.strip()]
                 if not listed[split]:
                     raise UserValueError(

@@ -1,0 +1,53 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import pytest
+
+from mmssprl.one_process import call_in_process
+
+SCRIPT = """
+import os, pathlib, sys, time
+from mmssprl.one_process import call_in_process
+if __name__ == "__mp_main__":  # the new process starts, as slowly as one that imports torch
+    pathlib.Path(sys.argv[1]).write_text(f"{os.getpid()}.")
+    time.sleep(60)
+if __name__ == "__main__":
+    try:
+        call_in_process(time.sleep, 60)
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+
+def test_value_and_errors_come_back():
+    assert call_in_process(divmod, 7, 2) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        call_in_process(divmod, 7, 0)
+    with pytest.raises(BrokenProcessPool):
+        call_in_process(os._exit, 1)
+
+
+def test_ctrl_c_ends_both_at_once_without_a_traceback(tmp_path):
+    script, started = tmp_path / "script.py", tmp_path / "started"
+    script.write_text(SCRIPT)
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(started)],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while not (started.exists() and started.read_text().endswith(".")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.kill(int(started.read_text()[:-1]), signal.SIGINT)  # first, so that it could say something
+    time.sleep(0.5)
+    assert process.poll() is None
+    os.kill(process.pid, signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+    assert (process.returncode, stderr) == (130, "")
