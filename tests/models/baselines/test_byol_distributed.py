@@ -9,7 +9,7 @@ from small_ssprl import BACKBONE
 from torch import distributed as dist
 from torch import multiprocessing
 
-from mmssprl.engine.launch import CPUDistributedDataParallel
+from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
 
 pytestmark = pytest.mark.dist
 NUM_RANKS, BATCH, STEPS = 2, 3, 4
