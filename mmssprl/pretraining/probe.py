@@ -35,12 +35,13 @@ def add_probe(cfg: Config, source: str, asked: str | Literal[False] | None) -> R
     if asked is False:
         return None
     if isinstance(asked, str):
-        found, why = find_probe_data(asked, folders=True), "as asked"
+        found, why = find_probe_data(asked, folders=True), "as asked; not in the forecast"
     else:
         by_itself = _folders_of(Path(source))
         if by_itself is None:
             return None
-        found, why = by_itself, "the folders name classes; --no-probe leaves it out"
+        found = by_itself
+        why = "DIR names classes, and the training sees these images; --no-probe leaves it out"
     hook: dict[str, Any] = {"type": "ProbeHook", "data": str(Path(asked or source).resolve())}
     cfg.custom_hooks = [*cfg.get("custom_hooks", []), hook]
     num_images = len(found.train.paths) + len(found.test.paths)

@@ -26,7 +26,7 @@ def hooks_of(source, asked):
 def test_labels_that_are_asked_for_are_taken(tmp_path):
     data = write_coco(tmp_path)
     row, hooks = hooks_of(tmp_path / "photos", str(data))
-    assert row == ("36 images of 2 classes", "as asked")
+    assert row == ("36 images of 2 classes", "as asked; not in the forecast")
     assert hooks == [{"type": "ProbeHook", "data": str(data)}]
     with pytest.raises(FileNotFoundError, match="DATA must be an existing folder"):
         hooks_of(tmp_path, str(tmp_path / "nothere"))
@@ -37,7 +37,7 @@ def test_folders_that_name_classes_are_taken_without_being_asked(tmp_path):
     row, hooks = hooks_of(folder, None)
     assert row == (
         "16 images of 2 classes",
-        "the folders name classes; --no-probe leaves it out",
+        "DIR names classes, and the training sees these images; --no-probe leaves it out",
     )
     assert hooks == [{"type": "ProbeHook", "data": str(folder)}]
     assert hooks_of(folder, False) == (None, [])
