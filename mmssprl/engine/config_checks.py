@@ -202,8 +202,8 @@ class _Check:
         by_epoch = EpochBasedTrainLoop if node.get("by_epoch") else IterBasedTrainLoop
         kind = {"train_cfg": by_epoch, "val_cfg": ValLoop, "test_cfg": TestLoop}[key]
         fields = fields_of(kind, LOOPS, self.scope)
-        assert fields is not None
-        self.fields(node, key, fields, kind.__name__)
+        if fields is not None:
+            self.fields(node, key, fields, kind.__name__)
 
     def optimizer(self) -> None:
         node = self.cfg.get("optim_wrapper")
