@@ -24,6 +24,20 @@ ENV = {
 }
 
 
+@pytest.mark.parametrize("number", ["0", "two"])
+def test_a_number_of_processes_that_is_none(number, tmp_path):
+    done = subprocess.run(
+        ["bash", str(TOOLS / "dist_train.sh"), "a.py", number],
+        cwd=tmp_path,
+        env=os.environ | ENV,
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    message = f"dist_train.sh: error: PROCESSES must be at least 1, but got '{number}'.\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
+
+
 @pytest.mark.dist
 def test_an_error_of_all_processes_stands_last_and_once(tmp_path):
     config = write_config(tmp_path)

@@ -63,13 +63,6 @@ def test_usage_of_the_scripts(script, tmp_path):
         assert (bare.returncode, bare.stdout, bare.stderr) == (2, "", asked.stdout)
 
 
-@pytest.mark.parametrize("processes", ["0", "two"])
-def test_a_number_of_processes_that_is_none(processes, tmp_path):
-    done = call("bash", TOOLS / "dist_train.sh", "a.py", processes, cwd=tmp_path)
-    message = f"dist_train.sh: error: PROCESSES must be at least 1, but got '{processes}'.\n"
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
-
-
 @pytest.mark.parametrize("name", ["train.py", "test.py"])
 def test_usage_of_the_python_tools(name, tmp_path):
     done = call(sys.executable, TOOLS / name, "--help", cwd=tmp_path)
