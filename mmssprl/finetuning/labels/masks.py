@@ -11,7 +11,7 @@ from ...progress import watch
 from .files import MASK_FOLDERS, Files, is_label_image
 from .labelled_images import LabelledImage
 from .splits import Splits, split_of
-from .voc import class_names, image_sets
+from .voc import class_names, listed_splits
 
 TITLE = "label images"
 IGNORED = 255
@@ -88,18 +88,10 @@ def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:
 
 
 def _split(files: Files, found: dict[str, LabelledImage], masks: dict[str, str]) -> Splits:
-    listed = image_sets(files, "Segmentation")
+    by_stem = {Path(name).stem: found[key] for key, name in masks.items()}
+    listed = listed_splits(files, "Segmentation", by_stem, "a label image")
     if listed:
-        by_stem = {Path(name).stem: found[key] for key, name in masks.items()}
-        for split, names in listed.items():
-            lost = [name for name in names if name not in by_stem]
-            if lost:
-                raise UserFileNotFoundError(
-                    f"every image that ImageSets/Segmentation lists must have a label image, but "
-                    f"{len(lost)} of {len(names)} of {split} have none, for example {lost[:3]}; "
-                    "add them, or remove the names."
-                )
-        return {split: [by_stem[name] for name in names] for split, names in listed.items()}
+        return listed
     splits: dict[str | None, list[LabelledImage]] = {}
     for key, image in found.items():
         folder = Path(masks[key]).parent.as_posix()

@@ -76,7 +76,34 @@ def class_names(files: Files) -> set[str]:
     return {(item.findtext("name") or "").strip() for item in items}
 
 
-def image_sets(files: Files, folder: str) -> dict[str, list[str]]:
+def listed_splits(
+    files: Files, folder: str, by_stem: dict[str, LabelledImage], what: str
+) -> Splits:
+    """Return the images of train and val that the files of ImageSets/<folder> list, or nothing.
+
+    Args:
+        files: Of the folder.
+        folder: Below ImageSets.
+        by_stem: Images by the names that the lists have.
+        what: That each of them must have, for an error.
+
+    Raises:
+        FileNotFoundError: A listed name without an image.
+        ValueError: A list without a name.
+    """
+    listed = _image_sets(files, folder)
+    for split, names in listed.items():
+        lost = [name for name in names if name not in by_stem]
+        if lost:
+            raise UserFileNotFoundError(
+                f"every image that ImageSets/{folder} lists must have {what}, but {len(lost)} of "
+                f"{len(names)} of {split} have none, for example {lost[:_MOST_NAMED]}; add them, "
+                "or remove the names."
+            )
+    return {split: [by_stem[name] for name in names] for split, names in listed.items()}
+
+
+def _image_sets(files: Files, folder: str) -> dict[str, list[str]]:
     """Return the names of train and val that the files of ImageSets/<folder> list, or nothing.
 
     Raises:
@@ -104,17 +131,9 @@ def image_sets(files: Files, folder: str) -> dict[str, list[str]]:
 
 def _split(files: Files, images: dict[str, LabelledImage]) -> Splits:
     by_stem = {Path(name).stem: image for name, image in images.items()}
-    listed = image_sets(files, "Main")
-    for split, names in listed.items():
-        lost = [name for name in names if name not in by_stem]
-        if lost:
-            raise UserFileNotFoundError(
-                f"every image that ImageSets/Main lists must have annotations, but {len(lost)} of "
-                f"{len(names)} of {split} have none, for example {lost[:_MOST_NAMED]}; add them, "
-                "or remove the names."
-            )
+    listed = listed_splits(files, "Main", by_stem, "annotations")
     if listed:
-        return {split: [by_stem[name] for name in names] for split, names in listed.items()}
+        return listed
     splits: dict[str | None, list[LabelledImage]] = {}
     for name, image in images.items():
         folder = Path(name).parent.as_posix()
