@@ -79,11 +79,12 @@ def train(*, overwrite: bool, **options: Any) -> None:
     """Train as the options say."""
     from mmssprl.engine.finished import finished_line, finished_weights
     from mmssprl.engine.launch import prepare_train_config, run
+    from mmssprl.go_on import command_of_process, to_go_on
 
     cfg = prepare_train_config(overwrite=overwrite, **options)
     weights = finished_weights(cfg)
     if weights is None:
-        run(cfg, "train", overwrite=overwrite)
+        run(cfg, "train", overwrite=overwrite, go_on=to_go_on(command_of_process()))
     elif int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", 0))) == 0:
         print(finished_line(cfg, weights))
 

@@ -1,11 +1,19 @@
 """Several processes on the CPU."""
 
+from datetime import timedelta
 from typing import Any
 
+from mmengine.config import Config
 from mmengine.logging import print_log
 from mmengine.model import MMDistributedDataParallel, revert_sync_batchnorm
 from mmengine.registry import MODEL_WRAPPERS
 from torch import nn
+
+
+def timeout_of(cfg: Config) -> timedelta | None:
+    """Return how long a process waits for another; None leaves it to torch."""
+    seconds = ((cfg.get("env_cfg") or {}).get("dist_cfg") or {}).get("timeout")
+    return None if seconds is None else timedelta(seconds=seconds)
 
 
 @MODEL_WRAPPERS.register_module()

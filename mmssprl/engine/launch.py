@@ -19,11 +19,15 @@ from ..config_reading import read_config_file
 from ..errors import UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
 from ..outputs import write_whole
+from ..stopping import StoppedError
 from .adapted_backbone import take_backbone
 from .build_errors import FirstStepHook, explain_build_errors
 from .checkpoint_checks import check_fit_of_checkpoint, check_readable, first_checkpoint
 from .checks import check_config, check_data, check_work_dir, files_of_run, log_operators
+from .cpu_distributed import timeout_of
+from .hooks.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
 from .initial_weights import apply_weights
+from .loops import use_resumable_loop
 from .overrides import check_spelling, merge_options
 from .pretrain_checks import use_compile
 from .run_record import record_run
@@ -150,6 +154,7 @@ def run(
     overwrite: bool = False,
     hooks: Sequence[Hook] = (),
     keep_record: bool = True,
+    go_on: Sequence[str] | None = None,
 ) -> None:
     """Build the runner of a prepared config, train or test, and leave the process group.
 
@@ -161,15 +166,23 @@ def run(
             else is right.
         hooks: Join those of the config.
         keep_record: Write ``run.json`` of a pre-training, see ``record_run``.
+        go_on: Command that goes on with a training: signals stop it after a step, see
+            ``SaveAndStopHook``. Without it they end the process.
 
     Raises:
         FileNotFoundError, ValueError: As ``check_data`` and ``check_fit_of_checkpoint``, before the
             first step.
         OSError, TypeError, ValueError: As ``explain_build_errors``.
+        StoppedError: A signal stopped the training.
     """
+    if task == "train":
+        use_resumable_loop(cfg)
+        saving = SaveAndStopHook(cfg.get("save_every", DEFAULT_SAVE_EVERY), go_on)
+        hooks = (*hooks, saving)
+    stopped: StoppedError | None = None
     if cfg.launcher != "none" and get_device() == "cpu":
         # mmengine selects a CUDA device before it joins the group, so the CPU group comes first.
-        torch.distributed.init_process_group("gloo")
+        torch.distributed.init_process_group("gloo", timeout=timeout_of(cfg))
     first_step = FirstStepHook()
     with explain_build_errors(cfg, first_step):
         runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
@@ -186,7 +199,10 @@ def run(
             if keep_record and is_pretraining(cfg) and is_main_process():
                 checkpoint = first_checkpoint(cfg) if cfg.get("resume") else None
                 record_run(cfg, runner.train_dataloader.dataset, checkpoint)
-            runner.train()
+            try:
+                runner.train()
+            except StoppedError as error:
+                stopped = error.with_traceback(None)  # which would hold the runner
         else:
             metrics = runner.test()
             if out is not None and is_main_process():
@@ -200,6 +216,8 @@ def run(
         del runner
         gc.collect()
         torch.distributed.destroy_process_group()
+    if stopped is not None:
+        raise stopped
 
 
 def _read(

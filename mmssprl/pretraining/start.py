@@ -97,7 +97,15 @@ def pretrain(
         write_whole(config, plan.cfg.pretty_text)
         log(f"config: {config}")
         num_gpus = plan.recipe.num_devices if plan.recipe.on_gpu else 0
-    train(config, folder, num_gpus=num_gpus, resume=resume, verbose=verbose, trackers=trackers)
+    train(
+        config,
+        folder,
+        num_gpus=num_gpus,
+        resume=resume,
+        verbose=verbose,
+        trackers=trackers,
+        go_on=["python", "-m", "mmssprl", "pretrain", images, "--work-dir", str(folder)],
+    )
     return folder / f"{config.stem}_backbone.pth"
 
 
@@ -162,19 +170,27 @@ def train(
     num_gpus: int,
     resume: bool,
     verbose: bool,
+    go_on: Sequence[str],
     trackers: Sequence[str] = (),
 ) -> None:
     """Train on several GPUs, one process for each, or here on one or on a CPU.
 
+    Args:
+        config, work_dir, num_gpus, resume, verbose, trackers: Of the run.
+        go_on: Command of the run; the options that go on with it are added.
+
     Raises:
         RuntimeError: As ``run_processes``, or a tracker's package is missing.
+        StoppedError: A signal stopped the training.
     """
+    options = ["--verbose"] * verbose + [f"--{name}" for name in trackers]
+    go_on = [*go_on, *options, "--resume"]
     if num_gpus > 1:
         command = ["--standalone", f"--nproc_per_node={num_gpus}"]
         command += [str(shipped("tools/train.py")), str(config)]
         command += ["--work-dir", str(work_dir), "--launcher", "pytorch", "--amp"]
-        command += ["--resume"] * resume + ["--verbose"] * verbose
-        run_processes([*command, *(f"--{name}" for name in trackers)])
+        command += ["--resume"] * resume + options
+        run_processes(command, go_on)
         return
     cfg = prepare_train_config(
         config,
@@ -184,4 +200,4 @@ def train(
         tensorboard="tensorboard" in trackers,
         wandb="wandb" in trackers,
     )
-    run(cfg, "train")
+    run(cfg, "train", go_on=go_on)
