@@ -75,7 +75,7 @@ def run_processes(arguments: Sequence[str], go_on: Sequence[str] | None = None) 
     args = _parse(arguments)
     command = shlex.join(command_of_process() if go_on is None else go_on)
     with TemporaryDirectory() as folder, signals.watched():
-        signals.note()
+        signals.note(quiet=True)
         common = {**os.environ, _FOLDER: folder, COMMAND: command}
         processes = [
             subprocess.Popen(

@@ -19,6 +19,7 @@ SAVED = 75
 
 Signal = signal.Signals
 _SIGNALS = (Signal.SIGINT, Signal.SIGTERM, Signal.SIGUSR1)
+_END = b"\0"
 _SAME_S = 1.0
 """Within it a signal counts once: a terminal and a launcher may both send it."""
 _CLEANUP_S = 5.0
@@ -61,7 +62,7 @@ class _Signals:
     def __init__(self) -> None:
         self.number = 0
         self._time = 0.0
-        self._is_noted = False
+        self._is_noted = self._is_quiet = False
         self._is_watched = False
         self._timer: threading.Timer | None = None
         os.register_at_fork(after_in_child=self._shield)
@@ -91,22 +92,23 @@ class _Signals:
             for number in taken:
                 signal.signal(number, handlers[number])
             signal.set_wakeup_fd(before)
-            os.close(writing)
+            os.write(writing, _END)  # closing is not enough: forked processes have it, too
             thread.join()
+            os.close(writing)
             os.close(reading)
             if self._timer is not None:
                 self._timer.cancel()
 
-    def note(self) -> None:
-        """Only note the first signal from now on."""
+    def note(self, *, quiet: bool = False) -> None:
+        """Only note the first signal from now on, and say so unless others do."""
         if self._is_watched and not self._is_noted:
-            self.number, self._is_noted = 0, True
+            self.number, self._is_noted, self._is_quiet = 0, True, quiet
 
     def interrupt(self) -> None:
         """Let signals end the process again."""
         self.number, self._is_noted = 0, False
 
-    def receive(self, number: int, *, quiet: bool = False) -> None:
+    def receive(self, number: int) -> None:
         """Take a signal that came some other way."""
         name = Signal(number).name
         if not self._is_noted:
@@ -116,15 +118,15 @@ class _Signals:
                 self._timer.start()
         elif not self.number:
             self.number, self._time = number, time.monotonic()
-            if not quiet and _is_first():
+            if not self._is_quiet and _is_first():
                 print(f"{name}: saving after this step; once more ends at once", file=sys.stderr)
         elif time.monotonic() - self._time > _SAME_S:
             self._end(number)
 
     def _watch(self, reading: int) -> None:
-        while numbers := os.read(reading, 1):
-            if numbers[0] in _SIGNALS:
-                self.receive(numbers[0])
+        while (number := os.read(reading, 1)) != _END:
+            if number[0] in _SIGNALS:
+                self.receive(number[0])
 
     def _interrupt(self, number: int, _: Any) -> None:
         if not self._is_noted:
@@ -176,7 +178,7 @@ def stop_with_launcher() -> None:
     """Stop a training whose launcher is gone as SIGTERM would, and for certain after a time."""
 
     def stop() -> None:
-        signals.receive(Signal.SIGTERM, quiet=True)
+        signals.receive(Signal.SIGTERM)
         time.sleep(_ORPHAN_S)
         os._exit(128 + Signal.SIGTERM)
 

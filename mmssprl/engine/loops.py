@@ -14,7 +14,7 @@ from ..errors import UserValueError
 from ..models import is_pretraining
 from ..registry import LOOPS
 
-_VALIDATED = "validated_iter"
+_VALIDATED = "last_validation"
 """Where a checkpoint says after which step the last validation was."""
 
 

@@ -190,11 +190,10 @@ def parse_save_every(text: int | str) -> tuple[int | None, float | None]:
     Raises:
         ValueError: Neither a number of steps from 1 on nor a time.
     """
-    if isinstance(text, int) or text.isdecimal():
-        if int(text) < 1:
-            raise UserValueError(f"save_every must be at least 1 step, but got {text}; raise it.")
-        return int(text), None
-    return None, parse_duration(text, "save_every")
+    words = str(text)
+    if words.isdecimal() and int(words) >= 1:
+        return int(words), None
+    return None, parse_duration(words, "save_every, if no number of steps from 1 on,")
 
 
 def _meaning_of_steps(runner: Runner) -> dict[str, int]:
