@@ -13,7 +13,7 @@ from mmengine.device import get_device
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
-from mmengine.runner import Runner, find_latest_checkpoint
+from mmengine.runner import find_latest_checkpoint
 
 from ..config_reading import read_config_file
 from ..errors import UserFileNotFoundError, UserValueError
@@ -27,7 +27,7 @@ from .checks import check_config, check_data, check_work_dir, files_of_run, log_
 from .cpu_distributed import timeout_of
 from .hooks.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
 from .initial_weights import apply_weights
-from .loops import use_resumable_loop
+from .loops import end_workers, use_resumable_loop
 from .overrides import check_spelling, merge_options
 from .pretrain_checks import use_compile
 from .run_record import record_run
@@ -211,7 +211,7 @@ def run(
     if torch.distributed.is_initialized():
         # Together: a rank that leaves while another still saves can abort in gloo's threads.
         torch.distributed.barrier()
-    _end_workers(runner, task)
+    end_workers(runner, ("train", "val") if task == "train" else ("test",))
     # The group ends its threads when nothing holds it any more, and the model's wrapper does.
     # A thread that lets go of a tensor while Python shuts down would abort the process.
     del runner
@@ -220,15 +220,6 @@ def run(
         torch.distributed.destroy_process_group()
     if stopped is not None:
         raise stopped
-
-
-def _end_workers(runner: Runner, task: str) -> None:
-    """End the processes that loaders keep; those that garbage collection ends take 5 s each."""
-    for split in ("train", "val") if task == "train" else ("test",):
-        loader: Any = getattr(getattr(runner, f"{split}_loop"), "dataloader", None)
-        loader = getattr(loader, "loader", loader)
-        if getattr(loader, "_iterator", None) is not None:
-            loader._iterator = None
 
 
 def _read(
