@@ -101,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.traceback:
             raise
         if isinstance(error, KeyboardInterrupt):
-            print(f"mmssprl {command}: {error or 'stopped.'}", file=sys.stderr)
+            print(f"mmssprl {command}: {str(error) or 'stopped.'}", file=sys.stderr)
             return getattr(error, "code", 130)
         message = message_for_user(error)
         if message is None:
