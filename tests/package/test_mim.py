@@ -27,6 +27,7 @@ LINEAR = "configs/benchmarks/classification/linear_resnet18_scenes.py"
 ONE_EPOCH = ("train_dataloader.batch_size=8", "train_cfg.max_epochs=1", "param_scheduler.0.T_max=1")
 NO_METADATA = r"FileNotFoundError: .*site-packages/mmssprl/model-index.yml or .* is not found"
 NO_CONFIG = r"ValueError: .*we can not find the config file in codebase mmssprl"
+NO_WEIGHTS = "AttributeError: 'float' object has no attribute 'split'"
 NO_ADDRESS = "Invalid URL 'mmssprl/demo/weights/|exceptions must derive from BaseException"
 
 
@@ -182,11 +183,18 @@ def test_download_offers_the_weights_in_the_folder_where_the_package_has_them(ce
     download = ("download", "mmssprl", "--config", name, "--dest")
     if cell.is_lost:
         cell.fails(*download, "downloaded", match=NO_METADATA)
-    cell.mended.fails(*download, "downloaded", match=NO_ADDRESS)
+    lost = cell.is_lost
+    cell = cell.mended
+    cell.fails(*download, "downloaded", match=NO_ADDRESS)
+    untrained = "ssprl_resnet50_2xb64-coslr-200e_coco"
+    cell.fails(*download[:3], untrained, "--dest", "downloaded", match=NO_WEIGHTS)
     status, output = cell.python("-c", "from mmssprl.demo import WEIGHTS; print(WEIGHTS)")
     assert status == 0, output
     weights = Path(output.splitlines()[-1])
-    output = cell.mended.works(*download, weights.parent)
+    if lost:  # an editable install links no configs: docs/mim.md
+        cell.fails(*download, weights.parent, match=rf"mmssprl/{PRETRAIN} is not found")
+        return
+    output = cell.works(*download, weights.parent)
     assert f"{weights.name} exists in" in output
     config = weights.parent / f"{name}.py"
     assert "_base_" not in config.read_text()
