@@ -5,7 +5,8 @@ regularised linear classifier on the training images and print its mAP on the te
 images. Quick and comparable between backbones; not the paper's SGD protocol. DATA is
 a folder in COCO layout (train2014, val2014), in VOC layout (VOC2007 trainval, test),
 or with a folder per class: train/CLASS and val/CLASS (or valid, validation, test), or
-CLASS alone, of which a fifth is drawn for testing.
+CLASS alone, of which a fifth is drawn for testing (with the same --seed, the images
+that finetune validates with).
 
 examples:
   python -m mmssprl probe work_dirs/demo/ssprl_resnet18_scenes_backbone.pth data/scenes/coco

@@ -78,7 +78,7 @@ class ProbeHook(Hook):
         for name, value in (("interval", interval), ("max_images", max_images)):
             if value is not None and value < 1:
                 raise UserValueError(f"ProbeHook: {name} must be at least 1, but got {value}.")
-        found = find_probe_data(data, folders=True)
+        found = find_probe_data(data, class_folders=True)
         self.splits = [_part(split, max_images) for split in (found.train, found.test)]
         self.interval = interval
         self.image_px = image_px
