@@ -12,6 +12,7 @@ import torch
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
+from torch import Tensor
 
 from ..datasets.subset import choose_subset
 from ..engine.hooks.pretrain_checkpoint_hook import backbone_file, save_backbone
@@ -29,6 +30,8 @@ from .probe_data import LabelledSplit, find_probe_data
 MAX_SHARE = 0.02
 """Of the training's time that the probes may take, beside the first and the last one."""
 _INTERVAL = "probe_interval"
+_SAMPLE = 64
+"""Images of a split from which the time of a probe is estimated."""
 
 
 class Probe(NamedTuple):
@@ -127,26 +130,57 @@ class ProbeHook(Hook):
         if epoch and linear >= max(probe.linear_mAP for probe in self.probes if probe.epoch):
             save_backbone(unwrap(runner.model).backbone, backbone_file(runner, "best"))
 
+    def expected_s(self, runner: Runner) -> float:
+        """Estimate the seconds of a probe from some of its images.
+
+        Reading them takes a time in proportion to their number. The classifier is fitted on as many
+        features as a probe has: repeated ones, which separate the classes so easily that none of
+        the penalties is left out.
+        """
+        start = time.perf_counter()
+        parts = [_part(split, _SAMPLE) for split in self.splits]
+        found = self._features(runner, parts)
+        share = sum(len(part.paths) for part in parts) / sum(len(s.paths) for s in self.splits)
+        reading_s = (time.perf_counter() - start) / share
+        start = time.perf_counter()
+        pairs: list[Tensor] = []
+        for split, (features, labels) in zip(self.splits, found, strict=True):
+            repeated = torch.arange(len(split.paths)) % len(features)
+            has_positives = bool((labels == 1).any())  # without, no score could be computed
+            pairs += [features[repeated], labels[repeated] if has_positives else split.labels]
+        self._score(runner, *pairs)
+        return reading_s + time.perf_counter() - start
+
     def _scores(self, runner: Runner) -> tuple[float, float]:
+        (train_x, train_y), (test_x, test_y) = self._features(runner, self.splits)
+        num_bad = sum(len(split.paths) for split in self.splits) - len(train_x) - len(test_x)
+        if num_bad:
+            runner.logger.warning(f"{num_bad} images of the probe cannot be read and are left out.")
+        return self._score(runner, train_x, train_y, test_x, test_y)
+
+    def _features(
+        self, runner: Runner, splits: Sequence[LabelledSplit]
+    ) -> list[tuple[Tensor, Tensor]]:
         model = unwrap(runner.model)
-        device = next(model.parameters()).device
         frozen = as_frozen(model.backbone, runner.cfg, image_px=self.image_px)
-        (train_x, train_y), (test_x, test_y) = (
+        return [
             extract_features(
                 frozen,
                 LabelledImages(split.paths, split.labels, frozen.image_px),
                 mean=frozen.mean,
                 std=frozen.std,
                 num_workers=self.num_workers,
-                device=device,
+                device=next(model.parameters()).device,
                 progress=False,
                 leave_out_unreadable=True,
             )
-            for split in self.splits
-        )
-        num_bad = sum(len(split.paths) for split in self.splits) - len(train_x) - len(test_x)
-        if num_bad:
-            runner.logger.warning(f"{num_bad} images of the probe cannot be read and are left out.")
+            for split in splits
+        ]
+
+    def _score(
+        self, runner: Runner, train_x: Tensor, train_y: Tensor, test_x: Tensor, test_y: Tensor
+    ) -> tuple[float, float]:
+        device = next(unwrap(runner.model).parameters()).device
         classifier = fit_linear_probe(train_x.to(device), train_y.to(device))
         linear = mean_average_precision(classifier(test_x.to(device)), test_y)[0]
         return linear, mean_average_precision(knn_scores(train_x, train_y, test_x), test_y)[0]

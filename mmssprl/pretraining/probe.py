@@ -35,7 +35,7 @@ def add_probe(cfg: Config, source: str, asked: str | Literal[False] | None) -> R
     if asked is False:
         return None
     if isinstance(asked, str):
-        found, why = find_probe_data(asked, class_folders=True), "as asked; not in the forecast"
+        found, why = find_probe_data(asked, class_folders=True), "as asked"
     else:
         by_itself = _folders_of(Path(source))
         if by_itself is None:

@@ -212,6 +212,15 @@ class TestBudget:
         told = capsys.readouterr().err
         assert "enough for one epoch, which takes about 5 s here, but got 2s; more epochs" in told
 
+    def test_holds_with_probes(self, pretrain, monkeypatch, capsys):
+        stub_pace(monkeypatch, probe_s=6.0)
+        _, cfg = pretrain("--budget", "1m")
+        assert cfg.train_cfg.max_epochs == 9  # 60 s - 2 x 6 s, of 5 s each
+        assert "about 57 s on this CPU" in capsys.readouterr().out
+        assert pretrain("--budget", "16s", "--work-dir", "other")[0] == 2
+        told = capsys.readouterr().err
+        assert "one epoch, which takes about 17 s here, probes included (--no-probe), but" in told
+
     def test_below_one_epoch_where_nothing_helps(self, pretrain, monkeypatch, capsys):
         monkeypatch.setattr("mmssprl.pretraining.plan.what_helps", lambda recipe, others: "")
         assert pretrain("--budget", "2s") == (2, None)
