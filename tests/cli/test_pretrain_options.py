@@ -160,13 +160,23 @@ def test_a_resumed_run_refuses_what_its_config_decides(pretrain, capsys):
     assert "takes the recipe from" in told
 
 
-def test_a_dry_run_writes_nothing_even_beside_a_run(pretrain, tmp_path, capsys):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "notes.txt").touch()
+def test_a_dry_run_writes_nothing_and_refuses_what_the_run_would(pretrain, tmp_path, capsys):
     assert pretrain("--dry-run") == (0, None)
     lines = capsys.readouterr().out.splitlines()
     assert lines[-2].startswith("forecast: 800 epochs, about ")
     assert lines[-1] == "dry run: nothing was written."
+    assert not (tmp_path / "run").exists()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "notes.txt").touch()
+    for folder, message in (
+        (tmp_path / "run", "must be new or empty, but"),
+        (tmp_path / "run" / "notes.txt", "is a file; choose another path"),
+        (tmp_path / "run" / "notes.txt" / "below", "is a file; choose another path"),
+    ):
+        assert pretrain("--dry-run", "--work-dir", str(folder))[0] == 2
+        told = capsys.readouterr()
+        assert message in told.err
+        assert told.out == ""
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["notes.txt"]
 
 
