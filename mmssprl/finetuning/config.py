@@ -110,11 +110,6 @@ def make_config(
     return cfg, recipe
 
 
-def read_run_config(path: Path) -> Config:
-    """Read the config of a run, without what only a training imports."""
-    return Config.fromfile(path, import_custom_modules=False)
-
-
 def require_package(scope: str, who: str) -> None:
     """Raise RuntimeError if the package with the models of a registry scope is not installed."""
     missing = missing_package(scope)
