@@ -13,10 +13,11 @@ examples:
 """
 
 import argparse
-import shlex
 import sys
 from functools import partial
 from pathlib import Path
+
+from ..wording import command_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,5 +88,5 @@ def run(args: argparse.Namespace) -> int:
     command += ["--image-px", str(args.image_px)] if args.image_px else []
     command += ["--seed", str(args.seed)] if args.seed else []
     command += ["--embeddings", args.out] if Path(args.out).suffix != ".csv" else []
-    print(f"next: python -m mmssprl {shlex.join(command)} --out rows.png")
+    print(f"next: {command_line(*command, '--out', 'rows.png')}")
     return 0

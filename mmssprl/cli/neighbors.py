@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from ..outputs import prepare_output, prepare_picture, write_figure, write_whole
+from ..outputs import check_different, prepare_output, prepare_picture, write_figure, write_whole
 from ..tables import csv_table, markdown_table
 from .embed import add_model_options, add_weights
 
@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare, print the table, and write what was asked for."""
+    check_different({"--out": args.out, "--csv": args.csv})
     if args.out:
         prepare_picture(args.out, force=args.force)
     if args.csv:

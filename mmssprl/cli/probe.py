@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..outputs import prepare_output, write_whole
+from ..outputs import check_different, prepare_output, write_whole
 from ..tables import csv_table, markdown_table
 
 _CSV = (
@@ -68,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
     from ..evaluation import linear_probes
 
+    check_different({"--out": args.out, "--csv": args.csv})
     for path in filter(None, (args.out, args.csv)):
         prepare_output(path, force=args.force)
     results = linear_probes(

@@ -11,6 +11,7 @@ from mmssprl.datasets.image_names import ImageNames
 from mmssprl.datasets.image_reading import can_read
 
 from ..errors import UserValueError
+from ..wording import counted
 
 HEIC = frozenset({".heic", ".heif"})
 IMAGE_SUFFIXES = (
@@ -90,8 +91,8 @@ def search_images(folder: str) -> ImageIndex:
     index = index_images(folder)
     if index.unlisted:
         print_log(
-            f"{len(index.unlisted)} folder(s) below {folder} cannot be listed, their images are "
-            f"left out: {index.unlisted[:3]}",
+            f"{counted(len(index.unlisted), 'folder')} below {folder} cannot be listed, their "
+            f"images are left out: {index.unlisted[:3]}",
             logger="current",
             level=logging.WARNING,
         )

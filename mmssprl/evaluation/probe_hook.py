@@ -20,6 +20,7 @@ from ..engine.unwrap import unwrap
 from ..errors import UserValueError
 from ..outputs import write_whole
 from ..registry import HOOKS
+from ..wording import counted
 from .average_precision import mean_average_precision
 from .features import LabelledImages, extract_features
 from .frozen_backbone import as_frozen
@@ -109,7 +110,7 @@ class ProbeHook(Hook):
             seconds = self.probes[-1].seconds if self.probes else 0.0
             self.interval = choose_interval(seconds, time.perf_counter() - self._start)
             runner.message_hub.update_info(_INTERVAL, self.interval)
-            runner.logger.info(f"Features are probed every {self.interval} epochs.")
+            runner.logger.info(f"Features are probed every {counted(self.interval, 'epoch')}.")
         if epoch % self.interval == 0 or epoch == runner.max_epochs:
             self._probe(runner, epoch)
 

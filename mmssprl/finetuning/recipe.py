@@ -10,6 +10,7 @@ from ..errors import UserValueError
 from ..pretraining.anchor import round_within
 from ..pretraining.methods.method import Row
 from ..weights import RANDOM
+from ..wording import counted
 
 LEAST_STEPS_PER_EPOCH = 8
 """The batch is chosen so small that little data, too, gives this many updates an epoch."""
@@ -182,8 +183,8 @@ def choose_recipe(
         warmup = 0
     rows = {
         "images": Row(f"{px} px", why_px),
-        "batch": Row(f"{batch} images x {num_devices} device(s)", why_batch),
-        "epochs": Row(f"{epochs}, {num_steps} updates", why_epochs),
+        "batch": Row(f"{counted(batch, 'image')} x {counted(num_devices, 'device')}", why_batch),
+        "epochs": Row(f"{epochs}, {counted(num_steps, 'update')}", why_epochs),
         "optimizer": Row(f"AdamW, lr {lr:.3g}, cosine after {warmup} steps of rise", why_lr),
         "backbone": Row(
             "frozen" if freeze else "trained", "as asked" if freeze else "--freeze keeps it"
@@ -222,7 +223,7 @@ def _choose_batch(
         )
         raise UserValueError(
             f"a step needs {LEAST_BATCH} images per device and at most all {num_images}, but got "
-            f"{batch} on {num_devices} device(s); {fits}, or use fewer devices "
+            f"{batch} on {counted(num_devices, 'device')}; {fits}, or use fewer devices "
             "(CUDA_VISIBLE_DEVICES)."
         )
     return batch, reason

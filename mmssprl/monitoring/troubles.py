@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from ..wording import counted
 from .history import Record
 
 PAGE = "docs/troubleshooting.md"
@@ -75,8 +76,7 @@ class _Stay(NamedTuple):
     share: float
 
     def __str__(self) -> str:
-        epochs = int(self.epochs)
-        return f"{epochs} epoch{'s' * (epochs != 1)}"
+        return counted(int(self.epochs), "epoch")
 
 
 def find_troubles(records: Sequence[Record]) -> list[Trouble]:

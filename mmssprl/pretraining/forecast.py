@@ -13,6 +13,7 @@ from ..errors import UserOSError, UserRuntimeError
 from ..evaluation.probe_hook import choose_interval
 from ..functional.phases import OPTIMIZER
 from ..profiling.result import Profile
+from ..wording import counted
 from .pace import Pace, make_pace
 
 MAX_CPU_HOURS = 12
@@ -90,14 +91,14 @@ class Forecast:
         pace = self.pace
         device = f"this CPU ({pace.cores} cores)" if pace.device == "cpu" else "this device"
         line = (
-            f"forecast: {self.epochs} epochs, about {format_hours(self.hours)} on {device}, "
-            f"{pace.memory_bytes / 1e9:.1f} GB of memory, {format_bytes(self.disk_bytes)} of "
-            f"checkpoints, {format_bytes(self.free_bytes)} free"
+            f"forecast: {counted(self.epochs, 'epoch')}, about {format_hours(self.hours)} on "
+            f"{device}, {pace.memory_bytes / 1e9:.1f} GB of memory, "
+            f"{format_bytes(self.disk_bytes)} of checkpoints, {format_bytes(self.free_bytes)} free"
         )
         notes = []
         if self.num_probes:
             probes = format_hours(self.num_probes * pace.probe_s / 3600)
-            notes.append(f"{probes} of it for {self.num_probes} probes")
+            notes.append(f"{probes} of it for {counted(self.num_probes, 'probe')}")
         if pace.num_timed < pace.batch_size:
             notes.append(f"timed with {pace.num_timed} of the {pace.batch_size} images of a step")
         if pace.load > _BUSY * pace.cores:

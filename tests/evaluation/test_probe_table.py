@@ -84,6 +84,8 @@ def test_the_table_its_csv_and_the_time_that_is_left(weights, tmp_path, capsys):
     assert table[0]["accuracy"] == table[0]["mAP"] == "1.0"
     assert main(command) == 2
     assert "the output must not exist yet" in capsys.readouterr().err
+    assert main([*command, "--out", str(out), "--force"]) == 2
+    assert "--out and --csv must be two files" in capsys.readouterr().err
 
 
 def test_files_of_one_name_are_told_apart(weights, coco, capsys):

@@ -140,7 +140,7 @@ class TestMasks:
             write_mask(tmp_path / "photo" / "labels" / f"{i}_mask.png", i)
         data = find_labels(tmp_path, "segment")
         assert [len(data.train), len(data.val)] == [4, 1]
-        assert "1 image(s)" in data.warnings[-1]
+        assert "val has 1 image:" in data.warnings[-1]
 
 
 class TestClassFolders:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import UserValueError
+from ...wording import counted
 from .labelled_images import LabelledImage
 
 TRAIN, VAL, TEST = "train", "val", "test"
@@ -73,8 +74,8 @@ def choose_splits(
     images = [image for part in splits.values() for image in part]
     if len(images) < 2:
         raise UserValueError(
-            f"train and val need an image each, but got {len(images)} labelled image(s); label "
-            "more."
+            "train and val need an image each, but got "
+            f"{counted(len(images), 'labelled image')}; label more."
         )
     held_out = _draw(images, share, seed)
     train = [image for index, image in enumerate(images) if index not in held_out]
