@@ -18,7 +18,8 @@ from pathlib import Path
 
 from ..outputs import check_different, prepare_output, prepare_picture, write_figure, write_whole
 from ..tables import csv_table, markdown_table
-from .embed import add_model_options, add_weights
+from ._options import add_model_options, model_options
+from .embed import add_weights
 
 _MOST_LINES = 200
 
@@ -59,13 +60,8 @@ def run(args: argparse.Namespace) -> int:
         embeddings=args.embeddings,
         num=args.num,
         above=args.above,
-        config=args.config,
-        image_px=args.image_px,
-        seed=args.seed,
-        batch_size=args.batch_size,
-        num_workers=args.num_workers,
-        device=args.device,
         log=partial(print, flush=True),
+        **model_options(args),
     )
     found = [neighbor for row in rows for neighbor in row]
     heads = ["query", "nearest", "rank", "cosine"]

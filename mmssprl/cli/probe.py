@@ -21,6 +21,7 @@ from typing import Any
 
 from ..outputs import check_different, prepare_output, write_whole
 from ..tables import csv_table, markdown_table
+from ._options import add_model_options, model_options
 
 _CSV = (
     *("weights", "config", "data", "layout", "num_train", "num_test", "num_classes"),
@@ -40,21 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "ResNets); these words take the first file's config",
     )
     add("data", metavar="DATA", help="folder of labelled images")
-    add("--config", help="config with model.backbone (default: the one beside WEIGHTS)")
-    add(
-        "--image-px",
-        type=int,
-        metavar="PX",
-        help="side of the centre crop (default: the image views of the config, or 224)",
-    )
-    add("--batch-size", type=int, default=64, help="default: %(default)s")
-    add("--num-workers", type=int, default=2, help="reading processes (default: %(default)s)")
-    add("--device", default="auto", help="auto, cpu, cuda, cuda:1 (default: %(default)s)")
-    add(
-        "--seed",
-        type=int,
-        default=0,
-        help="of random weights, validation folds and drawn test images (default: 0)",
+    add_model_options(
+        parser, seed="of random weights, validation folds and drawn test images (default: 0)"
     )
     add("--per-class", action="store_true", help="print every class's AP too")
     add("--out", metavar="JSON", help="write all numbers to this file")
@@ -74,13 +62,8 @@ def run(args: argparse.Namespace) -> int:
     results = linear_probes(
         args.weights,
         args.data,
-        config=args.config,
-        image_px=args.image_px,
-        batch_size=args.batch_size,
-        num_workers=args.num_workers,
-        device=args.device,
-        seed=args.seed,
         log=partial(print, flush=True),
+        **model_options(args),
     )
     print("\n" + format_results(results, per_class=args.per_class))
     if args.out:
