@@ -110,7 +110,11 @@ class ProbeHook(Hook):
             seconds = self.probes[-1].seconds if self.probes else 0.0
             self.interval = choose_interval(seconds, time.perf_counter() - self._start)
             runner.message_hub.update_info(_INTERVAL, self.interval)
-            runner.logger.info(f"Features are probed every {counted(self.interval, 'epoch')}.")
+            if self.interval < runner.max_epochs:
+                how_often = f"every {counted(self.interval, 'epoch')}"
+            else:
+                how_often = "once more, at the end"
+            runner.logger.info(f"Features are probed {how_often}.")
         if epoch % self.interval == 0 or epoch == runner.max_epochs:
             self._probe(runner, epoch)
 
