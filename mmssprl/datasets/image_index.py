@@ -99,8 +99,9 @@ def search_images(folder: str) -> ImageIndex:
     if len(index.names) and index.tars:
         raise UserValueError(
             f"data_root/data_prefix: {folder!r} must hold images or tar files of images, but holds "
-            f"{len(index.names):,} images and {len(index.tars):,} tar files, for example "
-            f"{index.tars[0]}; move the ones that are not meant to another folder."
+            f"{counted(len(index.names), 'image')} and {counted(len(index.tars), 'tar file')}, for "
+            f"example {index.tars[0]}; move what is not meant to another folder, or give a tar "
+            "file alone."
         )
     if not len(index.names) and not index.tars:
         raise UserValueError(
