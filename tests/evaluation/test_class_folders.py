@@ -24,7 +24,7 @@ class TestOneFolderPerClass:
     def test_a_fifth_of_each_class_is_tested_on_and_nothing_is_lost(self, flowers):
         data = find(flowers)
         assert (data.layout, data.classes) == ("folders", ["green", "red"])
-        assert data.how == "20% of 20 images of each class held out, seed 0"
+        assert data.how == "20% of each class of 20 images held out, seed 0"
         train, test = names(data.train, flowers), names(data.test, flowers)
         assert not set(train) & set(test)
         wanted = [f"{name}/{i}.jpg" for name in ("green", "red") for i in (0, 2, 4, 6, 8)]
@@ -105,7 +105,7 @@ class TestFoldersTrainAndVal:
 
     def test_one_alone_is_divided_if_it_is_for_training(self, split):
         shutil.rmtree(split / "val")
-        assert find(split).how == "20% of 8 images of each class held out, seed 0"
+        assert find(split).how == "20% of each class of 8 images held out, seed 0"
         (split / "train").rename(split / "val")
         with pytest.raises(ValueError, match="all are of the split val"):
             find(split)

@@ -151,7 +151,7 @@ class TestClassFolders:
         assert data.is_single_label
         assert data.count(data.train) == [8, 8]
         assert data.count(data.val) == [2, 2]
-        assert data.split == "20% of 20 images of each class held out, seed 0"
+        assert data.split == "20% of each class of 20 images held out, seed 0"
 
     def test_own_splits(self, tmp_path):
         write_class_folders(tmp_path / "training", per_class=6)

@@ -80,8 +80,8 @@ def choose_splits(
     held_out = _draw(images, share, seed)
     train = [image for index, image in enumerate(images) if index not in held_out]
     val = [image for index, image in enumerate(images) if index in held_out]
-    each = " of each class" if images[0].label is not None else ""
-    return train, val, f"{share:.0%} of {len(images)} images{each} held out, seed {seed}"
+    each = "each class of " if images[0].label is not None else ""
+    return train, val, f"{share:.0%} of {each}{len(images)} images held out, seed {seed}"
 
 
 def _draw(images: Sequence[LabelledImage], share: float, seed: int) -> set[int]:
