@@ -181,13 +181,15 @@ def choose_recipe(
     warmup = min(schedule.most_warmup_iters, int(schedule.warmup_share * num_steps))
     if warmup < LEAST_WARMUP:
         warmup = 0
+    rises = f" after {counted(warmup, 'step')} of warm-up" if warmup else ""
     rows = {
         "images": Row(f"{px} px", why_px),
         "batch": Row(f"{counted(batch, 'image')} x {counted(num_devices, 'device')}", why_batch),
         "epochs": Row(f"{epochs}, {counted(num_steps, 'update')}", why_epochs),
-        "optimizer": Row(f"AdamW, lr {lr:.3g}, cosine after {warmup} steps of rise", why_lr),
+        "optimizer": Row(f"AdamW, lr {lr:.3g}, cosine{rises}", why_lr),
         "backbone": Row(
-            "frozen" if freeze else "trained", "as asked" if freeze else "--freeze keeps it"
+            "frozen" if freeze else "trained",
+            "as asked" if freeze else "--freeze keeps it",
         ),
     }
     return Recipe(

@@ -23,6 +23,7 @@ def test_few_images_on_a_cpu():
     assert chosen.warmup_iters == 60
     text = chosen.describe()
     assert "8 images x 1 device " in text
+    assert "AdamW, lr 0.0003, cosine after 60 steps of warm-up " in text
     assert "about 8 steps an epoch or more" in text
     assert "20,000 images seen, from 10 to 100 epochs" in text
 
@@ -30,6 +31,7 @@ def test_few_images_on_a_cpu():
 def test_very_few_images():
     assert recipe(num_images=20).batch_size == 4
     assert recipe(num_images=3).batch_size == 2
+    assert "AdamW, lr 0.0003, cosine  " in recipe(num_images=3, epochs=1).describe()
 
 
 def test_many_images_on_gpus():
