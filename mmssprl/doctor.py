@@ -20,7 +20,7 @@ from ._dependencies import (
 )
 
 EXTRAS = {
-    "timm": ("timm", "export --to timm"),
+    "timm": ("'mmssprl[timm]'", "pretrain --backbone timm/NAME, export --to timm"),
     "onnx": ("onnx onnxscript onnxruntime", "export --to onnx"),
     "pyarrow": ("pyarrow", "embed to .parquet"),
 }

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -29,6 +29,24 @@ def prepare_output(path: str | Path, *, force: bool = False) -> None:
         )
     check_folder(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def check_different(paths: Mapping[str, str | None]) -> None:
+    """Refuse one file as two outputs of a command, the second of which would replace the first.
+
+    Args:
+        paths: What is to be written, by the option that asks for it; None is nothing.
+
+    Raises:
+        ValueError: Two options name the same file.
+    """
+    option_of: dict[Path, str] = {}
+    for option, path in paths.items():
+        other = option if path is None else option_of.setdefault(Path(path).resolve(), option)
+        if other != option:
+            raise UserValueError(
+                f"{other} and {option} must be two files, but both are {path}; rename one."
+            )
 
 
 def prepare_picture(path: str | Path, *, force: bool = False) -> None:

@@ -16,6 +16,7 @@ import argparse
 from functools import partial
 
 from ..console import quiet_console
+from ..wording import command_line
 
 _OPTIONS = {
     *("epochs", "batch_size", "lr", "image_px", "backbone", "val_share", "seed"),
@@ -94,5 +95,5 @@ def run(args: argparse.Namespace) -> int:
         print(f"\n{outcome.table}\n\nval: {total}")
         print("written: " + ", ".join(map(str, outcome.files)))
         folder = outcome.checkpoint.parent
-        print(f"next: python -m mmssprl predict {folder} DIR --out predictions")
+        print(f"next: {command_line('predict', folder, 'DIR', '--out', 'predictions')}")
         return 0

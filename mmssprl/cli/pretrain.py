@@ -20,6 +20,7 @@ import argparse
 from functools import partial
 
 from ..console import quiet_console
+from ..wording import command_line
 from ._options import parse_options
 
 _RECIPE_OPTIONS = {
@@ -149,6 +150,6 @@ def run(args: argparse.Namespace) -> int:
             print("not started; nothing was written.")
             return 1
         print(f"backbone weights: {weights}")
-        print(f"next: python -m mmssprl finetune {weights} DATA --task classify")
-        print(f"  or: python -m mmssprl probe {weights} DATA  (DATA: your labelled images)")
+        print(f"next: {command_line('finetune', weights, 'DATA', '--task', 'classify')}")
+        print(f"  or: {command_line('probe', weights, 'DATA')}  (DATA: your labelled images)")
         return 0

@@ -86,7 +86,7 @@ def prepare_train_config(
                 "--resume goes on with a run and --overwrite deletes it; give one."
             )
         cfg.resume = True
-        cfg.load_from = None if resume == "auto" else _existing_checkpoint(resume)
+        cfg.load_from = None if resume == "auto" else _checkpoint_to_resume(resume)
     with explain_build_errors(cfg):
         check_config(cfg, ("train", "val"))
     first = first_checkpoint(cfg)
@@ -260,6 +260,16 @@ def _use_amp(cfg: Config) -> None:
     if wrapper.setdefault("dtype", "float16" if old_gpu else "bfloat16") == "bfloat16":
         # bfloat16 has float32's range: a scaler would only wait for the device in every step.
         wrapper.setdefault("loss_scale", {"enabled": False})
+
+
+def _checkpoint_to_resume(checkpoint: str) -> str:
+    """Return the file to go on with: a run's state is read from no URL."""
+    if "://" in checkpoint or not Path(checkpoint).exists():
+        raise UserFileNotFoundError(
+            f"--resume must name a checkpoint of a run or the run's folder, but {checkpoint} is "
+            "neither; leave the name out to go on with the newest one of the work dir."
+        )
+    return _existing_checkpoint(checkpoint)
 
 
 def _existing_checkpoint(checkpoint: str) -> str:

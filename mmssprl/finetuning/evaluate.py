@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from mmengine.config import Config
 
 from ..datasets import ImageReadError
 from ..errors import UserFileNotFoundError
 from ..outputs import write_whole
 from ..progress import watch
 from ..tables import csv_table, markdown_table
-from .config import read_run_config
 from .label_files import read_labels
 from .labels import LabelledData
 from .pictures import open_picture, save_picture, sheet
@@ -50,7 +50,7 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
         FileNotFoundError: The run has no checkpoint yet.
         ImageReadError: A validation image cannot be read any more.
     """
-    cfg = read_run_config(config)
+    cfg = Config.fromfile(config)
     checkpoint = newest_checkpoint(work_dir)
     about = cfg.finetuning
     data = read_labels(work_dir / "labels", Path(about.data_root), about.layout)

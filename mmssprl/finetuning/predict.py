@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from mmengine.config import Config
+
 from ..datasets import ImageReadError
 from ..datasets.image_index import index_images
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..outputs import write_whole
 from ..progress import watch
 from ..tables import markdown_table
-from .config import read_run_config
 from .evaluate import newest_checkpoint
 from .pictures import open_picture, save_picture, written_names
 from .predictor import Predictor
@@ -57,7 +58,7 @@ def predict(
     if not names:
         raise UserFileNotFoundError(f"DIR must hold images, but found none below {images}.")
     config, checkpoint = _find_run(Path(run))
-    predictor = Predictor(read_run_config(config), checkpoint)
+    predictor = Predictor(Config.fromfile(config), checkpoint)
     task = predictor.task
     log(f"{task.name}, {len(task.classes)} classes, {len(names)} images, {checkpoint}")
     good: list[str] = []

@@ -12,7 +12,7 @@ from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import write_whole
 from ..pretraining.forecast import check_disk, may_start
 from ..pretraining.start import refuse_used, train
-from .config import make_config, read_run_config, set_label_files
+from .config import check_options, make_config, set_label_files
 from .evaluate import Outcome, evaluate
 from .label_files import write_labels
 from .labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
@@ -92,6 +92,7 @@ def _prepare(
     **options: Any,
 ) -> tuple[LabelledData, Config] | None:
     """Return the labels and the config of a new run; None if a person finds it too long."""
+    check_options(weights, task, **options)
     data = find_labels(root, task, val_share=val_share, seed=seed)
     log(_describe(data, root))
     cfg, recipe = make_config(weights, data, task, seed=seed, **options)
@@ -114,7 +115,7 @@ def _config_of_run(work_dir: Path, weights: str, root: str, task: str) -> Path:
             f"--resume needs the config of the run, but there is no {config}; give the run's "
             "--work-dir and --task, or leave --resume out to start."
         )
-    cfg = read_run_config(config)
+    cfg = Config.fromfile(config)
     started = (
         ("data", cfg.finetuning.data_root, "DATA", root),
         ("weights", cfg.weights, "WEIGHTS", weights),

@@ -2,15 +2,18 @@
 
 import shutil
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..durations import format_hours
 from ..errors import UserOSError, UserRuntimeError
+from ..evaluation.probe_hook import choose_interval
 from ..functional.phases import OPTIMIZER
 from ..profiling.result import Profile
+from ..wording import counted
 from .pace import Pace, make_pace
 
 MAX_CPU_HOURS = 12
@@ -45,9 +48,26 @@ class Forecast:
         return self.steps_per_epoch * self.pace.step_s
 
     @property
+    def num_probes(self) -> int:
+        """Probes before, during and at the end of the training."""
+        if not self.pace.probe_s:
+            return 0
+        return 1 + -(-self.epochs // choose_interval(self.pace.probe_s, self.epoch_s))
+
+    @property
+    def seconds(self) -> float:
+        """Of all epochs and probes."""
+        return self.epochs * self.epoch_s + self.num_probes * self.pace.probe_s
+
+    @property
     def hours(self) -> float:
-        """Of all epochs."""
-        return self.epochs * self.epoch_s / 3600
+        """Of all epochs and probes."""
+        return self.seconds / 3600
+
+    def fitting_epochs(self, seconds: float) -> int:
+        """Return the most epochs that fit into a time with their probes; 0 if none does."""
+        numbers = range(1, int(seconds / self.epoch_s) + 1)
+        return bisect_right(numbers, seconds, key=lambda n: replace(self, epochs=n).seconds)
 
     @property
     def free_bytes(self) -> int:
@@ -71,11 +91,14 @@ class Forecast:
         pace = self.pace
         device = f"this CPU ({pace.cores} cores)" if pace.device == "cpu" else "this device"
         line = (
-            f"forecast: {self.epochs} epochs, about {format_hours(self.hours)} on {device}, "
-            f"{pace.memory_bytes / 1e9:.1f} GB of memory, {format_bytes(self.disk_bytes)} of "
-            f"checkpoints, {format_bytes(self.free_bytes)} free"
+            f"forecast: {counted(self.epochs, 'epoch')}, about {format_hours(self.hours)} on "
+            f"{device}, {pace.memory_bytes / 1e9:.1f} GB of memory, "
+            f"{format_bytes(self.disk_bytes)} of checkpoints, {format_bytes(self.free_bytes)} free"
         )
         notes = []
+        if self.num_probes:
+            probes = format_hours(self.num_probes * pace.probe_s / 3600)
+            notes.append(f"{probes} of it for {counted(self.num_probes, 'probe')}")
         if pace.num_timed < pace.batch_size:
             notes.append(f"timed with {pace.num_timed} of the {pace.batch_size} images of a step")
         if pace.load > _BUSY * pace.cores:
@@ -128,7 +151,7 @@ def may_start(forecast: Forecast, *, yes: bool, ask: Callable[[str], str] = inpu
     """
     if yes or forecast.pace.device != "cpu" or forecast.hours <= MAX_CPU_HOURS:
         return True
-    fitting = int(forecast.epochs * MAX_CPU_HOURS / forecast.hours)
+    fitting = forecast.fitting_epochs(3600 * MAX_CPU_HOURS)
     too_long = (
         f"a run on a CPU should take at most {MAX_CPU_HOURS} h, but this one would take about "
         f"{format_hours(forecast.hours)}; "

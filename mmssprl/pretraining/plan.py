@@ -94,15 +94,17 @@ def make_plan(
     expected = forecast_run(cfg, recipe, work_dir)
     helps = ""
     if seconds is not None:
-        recommended, fitting = recipe.epochs, int(seconds / expected.epoch_s)
+        recommended, fitting = recipe.epochs, expected.fitting_epochs(seconds)
         if fitting < recommended:
             helps = what_helps(recipe, _cheaper(recipe, images, usable, of_recipe))
         if not fitting:
             log(expected.line)
+            probes = ", probes included (--no-probe)" if expected.num_probes else ""
             more = f"; {helps}" if helps else ""
             raise UserValueError(
                 "--budget must be enough for one epoch, which takes about "
-                f"{format_hours(expected.epoch_s / 3600)} here, but got {budget}{more}."
+                f"{format_hours(replace(expected, epochs=1).hours)} here{probes}, but got "
+                f"{budget}{more}."
             )
         why = f"as many as fit into {budget}; {recommended} are recommended"
         if fitting >= recommended:

@@ -85,8 +85,7 @@ def pretrain(
             return weights
         num_gpus = gpus_of_run(config)
     else:
-        if not dry_run:
-            refuse_used(folder)
+        refuse_used(folder)
         plan = make_plan(images, folder, log=log, **options)
         forecast.check_disk(plan.expected)
         # Who gives a budget has agreed to the time.

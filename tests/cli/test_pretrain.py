@@ -35,10 +35,10 @@ def test_accumulated_images_are_one_batch_of_the_loader(photos, tmp_path, monkey
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     options = ("--batch-size", "4", "--epochs", "6")
     plain = config_of(photos, tmp_path / "a", monkeypatch, *options)
-    assert "4 images x 1 device(s)  " in capsys.readouterr().out
+    assert "4 images x 1 device  " in capsys.readouterr().out
     cfg = config_of(photos, tmp_path / "b", monkeypatch, *options, "--accumulate", "3")
     out = capsys.readouterr().out
-    assert "12 images x 1 device(s), in 3 parts" in out
+    assert "12 images x 1 device, in 3 parts" in out
     assert "6, 18 updates" in out  # 40 // 12 = 3 steps an epoch
     assert (plain.model.num_chunks, cfg.model.num_chunks) == (1, 3)
     assert (plain.train_dataloader.batch_size, cfg.train_dataloader.batch_size) == (4, 12)

@@ -214,3 +214,21 @@ def test_a_profile_tells_the_whole_run(disk):
     assert "(timed with 4 of the 8 images of a step" in forecast.line
     assert forecast_profile(profile_with(max_epochs=None), "run") is None
     assert forecast_profile(profile_with(num_images=3), "run") is None
+
+
+class TestProbes:
+    """Epochs of 10 s: with every tenth probed for 2 s, probes take 2 % of the time."""
+
+    FORECAST = forecast_of(replace(PACE, step_s=1.0, probe_s=2.0), 25, 10)
+
+    def test_their_time_counts(self, disk):
+        assert self.FORECAST.num_probes == 1 + 3  # before, after epochs 10, 20 and 25
+        assert self.FORECAST.seconds == 25 * 10 + 4 * 2
+        assert "25 epochs, about 4 min on" in self.FORECAST.line
+        assert self.FORECAST.line.endswith("(8 s of it for 4 probes)")
+
+    def test_a_budget_holds_with_them(self):
+        assert self.FORECAST.fitting_epochs(258) == 25
+        assert self.FORECAST.fitting_epochs(257.9) == 24
+        assert self.FORECAST.fitting_epochs(14) == 1
+        assert self.FORECAST.fitting_epochs(13.9) == 0
