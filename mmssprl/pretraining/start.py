@@ -19,6 +19,7 @@ from ..errors import (
     UserFileNotFoundError,
     UserValueError,
     called,
+    message_for_user,
 )
 from ..outputs import check_folder, write_whole
 from ..processes import run_processes
@@ -170,7 +171,8 @@ def report_run(work_dir: Path, log: Callable[[str], object]) -> None:
 
         log(f"report: {write_report(work_dir)}")
     except (Exception, KeyboardInterrupt) as error:
-        reason, command = one_line(error), shlex.join(["report", str(work_dir)])
+        reason = (message_for_user(error) or one_line(error)).rstrip(".")
+        command = shlex.join(["report", str(work_dir)])
         log(f"warning: no report ({reason}); make it by `python -m mmssprl {command}`")
 
 

@@ -3,6 +3,7 @@
 import shlex
 from typing import NamedTuple
 
+from ..shipped import shipped
 from .run import PretrainingRun
 
 _PROGRAM = "python -m mmssprl"
@@ -27,8 +28,11 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[Com
     """
     folder, weights = run.work_dir, run.weights
     found = []
-    if not run.is_finished and run.recipe:
-        resume = _line("pretrain", images, "--work-dir", folder, "--resume")
+    if not run.is_finished:
+        resume = _line("pretrain", run.images_root, "--work-dir", folder, "--resume")
+        if not run.recipe:  # no run of `pretrain`
+            words = (shipped("tools/train.py"), run.cfg.filename, "--work-dir", folder, "--resume")
+            resume = shlex.join(["python", *map(str, words)])
         found.append(Command("Go on with the training.", resume))
     if weights is None:
         return found

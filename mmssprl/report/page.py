@@ -1,6 +1,7 @@
 """From the work dir of a pre-training to one self-contained page."""
 
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,11 @@ def write_report(
     return path
 
 
+@cache
+def _examples() -> str:
+    return pictures.curves(draw_examples())
+
+
 def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
     """Return what the template shows."""
     root = run.images_root if images is None else str(Path(images).absolute())
@@ -79,7 +85,7 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "warnings": run.recipe.get("warnings", []),
         "losses": pictures.curves(draw_losses(run.work_dir)),
         "compared": [(scalar_name(n), *rest) for n, *rest in run.diagnosis.compared],
-        "examples": pictures.curves(draw_examples()),
+        "examples": _examples(),
         "health": pictures.curves(health) if health else "",
         "photographs": photographs,
         "has_prototypes": has_prototypes,

@@ -205,7 +205,9 @@ def newest_checkpoint(work_dir: Path) -> Path:
     Raises:
         FileNotFoundError: There is none.
     """
-    newest = find_latest_checkpoint(str(work_dir)) if work_dir.is_dir() else None
+    # It prints where there is none.
+    has_one = (work_dir / "last_checkpoint").is_file()
+    newest = find_latest_checkpoint(str(work_dir)) if has_one else None
     if newest is None:
         raise UserFileNotFoundError(
             f"the work dir of a run must hold a training checkpoint, but {work_dir} holds none."
