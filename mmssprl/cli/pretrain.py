@@ -17,6 +17,7 @@ examples:
 """
 
 import argparse
+import shlex
 from functools import partial
 
 from ..console import quiet_console
@@ -149,6 +150,7 @@ def run(args: argparse.Namespace) -> int:
             print("not started; nothing was written.")
             return 1
         print(f"backbone weights: {weights}")
-        print(f"next: python -m mmssprl finetune {weights} DATA --task classify")
-        print(f"  or: python -m mmssprl probe {weights} DATA  (DATA: your labelled images)")
+        quoted = shlex.quote(str(weights))
+        print(f"next: python -m mmssprl finetune {quoted} DATA --task classify")
+        print(f"  or: python -m mmssprl probe {quoted} DATA  (DATA: your labelled images)")
         return 0

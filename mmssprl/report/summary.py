@@ -91,7 +91,7 @@ def facts(run: PretrainingRun) -> list[Fact]:
 def probe_words(run: PretrainingRun) -> str:
     """Return a sentence about the probes."""
     if not run.probes:
-        return "How good the features are for a task only its labels can tell: see `probe` below."
+        return "How good the features are only labels can tell: see the command probe below."
     best, before = _best(run), run.probes[0]
     text = f"A linear classifier on the frozen features scores mAP {_percent(best.linear_mAP)}"
     if best.epoch == 0:
