@@ -89,8 +89,10 @@ def _families() -> list[Finding]:
         findings.append(Finding("OpenMMLab", " ".join(lines), problem, is_needed=True))
     optional = [module for module in ("mmdet", "mmseg") if importlib.util.find_spec(module) is None]
     if optional and not problem:
-        family = findings[0].what.removeprefix("family ")
-        remedy = f'pip install "mmssprl[{family}-transfer]" (only for detection and segmentation)'
+        installed = findings[0].what.removeprefix("family ")
+        remedy = (
+            f'pip install "mmssprl[{installed}-transfer]" (only for detection and segmentation)'
+        )
         findings.append(Finding(", ".join(optional), "not installed", remedy))
     return findings
 

@@ -18,7 +18,7 @@ from .. import __version__
 from ..errors import message_for_user
 
 COMMANDS = (
-    *("demo", "scenes", "prepare", "profile", "pretrain", "diagnose"),
+    *("demo", "scenes", "prepare", "profile", "pretrain", "diagnose", "report"),
     *("probe", "embed", "neighbors", "finetune", "predict", "compare"),
     *("convert", "export", "benchmark", "visualize", "doctor"),
 )

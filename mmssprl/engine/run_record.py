@@ -1,4 +1,4 @@
-"""``run.json``: what a pre-training was, with what it ran, and on which images."""
+"""What a pre-training was, with what it ran, and on which images: ``run.json``, ``recipe.json``."""
 
 import json
 import logging
@@ -18,6 +18,10 @@ from ..environment import describe_environment, source_commit
 from ..outputs import write_whole
 
 FILE = "run.json"
+RECIPE_FILE = "recipe.json"
+"""What `pretrain` has told of its recipe and forecast, with the reasons."""
+REPORT_FILE = "report.html"
+"""The page about the run, see ``report``."""
 
 
 def record_run(cfg: Config, dataset: Any, resumed_from: str | None) -> None:

@@ -96,7 +96,8 @@ class ProbeHook(Hook):
             self.interval = runner.message_hub.get_info(_INTERVAL, None)
         if is_main_process():
             if runner.epoch:
-                self.probes = _read(self._file, runner.epoch)
+                # Of what was done after the checkpoint nothing counts.
+                self.probes = [p for p in read_probes(self._file) if p.epoch <= runner.epoch]
             else:
                 self._probe(runner, 0)
         self._start = time.perf_counter()
@@ -220,13 +221,12 @@ def _part(split: LabelledSplit, most: int) -> LabelledSplit:
     return LabelledSplit(split.name, [split.paths[i] for i in indices], split.labels[indices])
 
 
-def _read(path: Path, last_epoch: int) -> list[Probe]:
-    """Return the probes up to an epoch: of what was done after the checkpoint nothing counts."""
+def read_probes(path: Path) -> list[Probe]:
+    """Return the probes of a run's ``probe.csv``; none if there is no such file."""
     if not path.exists():
         return []
     with path.open(newline="") as file:
         rows: list[dict[str, Any]] = list(csv.DictReader(file))
-    probes = [
+    return [
         Probe(int(row["epoch"]), *(float(row[name]) for name in Probe._fields[1:])) for row in rows
     ]
-    return [probe for probe in probes if probe.epoch <= last_epoch]

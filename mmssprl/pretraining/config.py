@@ -28,7 +28,7 @@ MOST_CHECKPOINTS = 20
 GPU_LOG_STEPS = 50
 """Steps between two lines of progress, at most an epoch."""
 CPU_LOG_LINES = 200
-"""Lines of progress of a training on a CPU, where each step may take long; at least one an epoch."""
+"""Lines of progress of a training on a CPU, or one an epoch if those are more."""
 KNOBS = ("max_epochs", "warmup_epochs", "batch_size", "base_lr", "data_root", "num_gpus")
 """Names at the top of the base configs, copies of what the recipe replaces."""
 

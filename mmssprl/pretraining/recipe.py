@@ -154,11 +154,11 @@ def describe(recipe: Recipe, source: str, skipped: Mapping[str, int]) -> str:
     width = max(len(row.choice) for row in recipe.rows.values())
     title = f"{recipe.method.title}, {recipe.backbone.name}, images of {source}"
     rows = [f"  {name:<11}{row.choice:<{width}}  {row.reason}" for name, row in recipe.rows.items()]
-    images = _images_text(recipe.num_images, skipped)
+    images = describe_images(recipe.num_images, skipped)
     return "\n".join([title, images, *rows, *(f"warning: {text}" for text in recipe.warnings)])
 
 
-def _images_text(num_images: int, skipped: Mapping[str, int]) -> str:
+def describe_images(num_images: int, skipped: Mapping[str, int]) -> str:
     """Return the number of images and of other files: ``54 images; 6 .heic skipped``."""
     text = f"{num_images:,} images"
     kinds = sorted(skipped.items(), key=lambda item: -item[1])

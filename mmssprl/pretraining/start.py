@@ -1,5 +1,6 @@
 """Start a pre-training in a work dir, or go on with the one that it holds."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,18 +8,22 @@ from typing import Any
 import torch
 from mmengine.config import Config
 
+from ..config_reading import one_line
 from ..engine.finished import finished_line, finished_weights
 from ..engine.launch import prepare_train_config, run
+from ..engine.run_record import RECIPE_FILE, REPORT_FILE
 from ..engine.trackers import check_trackers
 from ..errors import (
     UserFileExistsError,
     UserFileNotFoundError,
     UserValueError,
     called,
+    message_for_user,
 )
 from ..outputs import check_folder, write_whole
 from ..processes import run_processes
 from ..shipped import shipped
+from ..wording import command_line
 from . import forecast
 from .methods import METHODS
 from .plan import make_plan
@@ -82,6 +87,8 @@ def pretrain(
         weights = finished_weights(cfg)
         if weights is not None:
             log(finished_line(cfg, weights))
+            if (folder / REPORT_FILE).is_file():
+                log(f"report: {folder / REPORT_FILE}")
             return weights
         num_gpus = gpus_of_run(config)
     else:
@@ -94,9 +101,11 @@ def pretrain(
         config = folder / f"{plan.recipe.method.key}_{plan.recipe.backbone.file_name}.py"
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(config, plan.cfg.pretty_text)
+        write_whole(folder / RECIPE_FILE, json.dumps(plan.told(), indent=2) + "\n")
         log(f"config: {config}")
         num_gpus = plan.recipe.num_devices if plan.recipe.on_gpu else 0
     train(config, folder, num_gpus=num_gpus, resume=resume, verbose=verbose, trackers=trackers)
+    report_run(folder, log)
     return folder / f"{config.stem}_backbone.pth"
 
 
@@ -152,6 +161,18 @@ def gpus_of_run(config: Path) -> int:
     cfg = Config.fromfile(config)
     of_recipe = cfg.auto_scale_lr.base_batch_size // cfg.train_dataloader.batch_size
     return min(max(1, of_recipe), torch.cuda.device_count())
+
+
+def report_run(work_dir: Path, log: Callable[[str], object]) -> None:
+    """Write a run's report; what goes wrong with it is a line, for the training is done."""
+    try:
+        from ..report import write_report
+
+        log(f"report: {write_report(work_dir)}")
+    except (Exception, KeyboardInterrupt) as error:
+        reason = (message_for_user(error) or one_line(error)).rstrip(".")
+        command = command_line("report", work_dir)
+        log(f"warning: no report ({reason}); make it by `{command}`")
 
 
 def train(

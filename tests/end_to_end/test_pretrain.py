@@ -156,7 +156,8 @@ def test_pretrain_refuses_a_used_work_dir_and_resumes_it(pretrained, scenes, cap
     assert first == (
         f"the run in {pretrained} is finished, nothing is left to do; its weights: {weights}"
     )
-    assert [line.partition(":")[0] for line in more] == ["backbone weights", "next", "  or"]
+    heads = [line.partition(":")[0] for line in more]
+    assert heads == ["report", "backbone weights", "next", "  or"]
     assert {path: path.stat().st_mtime_ns for path in pretrained.rglob("*")} == files
     assert main([*resume, str(pretrained)]) == 2
     assert "--resume goes on with the run's own images" in capsys.readouterr().err
