@@ -57,7 +57,7 @@ def answer(run: PretrainingRun) -> Answer:
         "Too short to tell",
         words,
         f"{stopped}All works, but so few epochs say nothing about the features. Train longer: "
-        "without --epochs a number is chosen that suits the images.",
+        "without --epochs or --budget a number is chosen that suits the images.",
     )
 
 
