@@ -1,14 +1,14 @@
 """What a pre-training will take: hours, memory, disk; whether it is too long, or does not fit."""
 
-import shutil
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..disk_space import format_bytes, free_bytes, num_checkpoints, require_space
 from ..durations import format_hours
-from ..errors import UserOSError, UserRuntimeError
+from ..errors import UserRuntimeError
 from ..functional.phases import OPTIMIZER
 from ..profiling.result import Profile
 from .pace import Pace, make_pace
@@ -50,20 +50,10 @@ class Forecast:
         return self.epochs * self.epoch_s / 3600
 
     @property
-    def free_bytes(self) -> int:
-        """Free space where the work dir is or will be."""
-        folder = self.work_dir.absolute()
-        return shutil.disk_usage(next(f for f in (folder, *folder.parents) if f.exists())).free
-
-    @property
     def disk_bytes(self) -> int:
-        """The checkpoints that are kept, and the backbone's weights."""
-        # The last epoch's checkpoint is saved in any case.
-        kept = -(-self.epochs // self.checkpoint.get("interval", 1))
-        most = self.checkpoint.get("max_keep_ckpts", -1)
-        if most > 0:
-            kept = min(most, kept)
-        return kept * self.pace.checkpoint_bytes + self.num_backbones * self.pace.backbone_bytes
+        """The checkpoints that are there at a time, and the backbone's weights."""
+        num = num_checkpoints(self.epochs, self.checkpoint)
+        return num * self.pace.checkpoint_bytes + self.num_backbones * self.pace.backbone_bytes
 
     @property
     def line(self) -> str:
@@ -73,7 +63,7 @@ class Forecast:
         line = (
             f"forecast: {self.epochs} epochs, about {format_hours(self.hours)} on {device}, "
             f"{pace.memory_bytes / 1e9:.1f} GB of memory, {format_bytes(self.disk_bytes)} of "
-            f"checkpoints, {format_bytes(self.free_bytes)} free"
+            f"checkpoints, {format_bytes(free_bytes(self.work_dir))} free"
         )
         notes = []
         if pace.num_timed < pace.batch_size:
@@ -142,21 +132,5 @@ def may_start(forecast: Forecast, *, yes: bool, ask: Callable[[str], str] = inpu
 
 
 def check_disk(forecast: Forecast) -> None:
-    """Refuse a run whose checkpoints do not fit the disk.
-
-    Raises:
-        OSError: Names the work dir, what is needed and what is free.
-    """
-    needed, free = forecast.disk_bytes, forecast.free_bytes
-    if needed > free:
-        raise UserOSError(
-            f"the disk of {forecast.work_dir} must have room for the checkpoints of the run, "
-            f"{format_bytes(needed)}, but {format_bytes(free)} are free; make room, give a "
-            "--work-dir on another disk, or keep fewer checkpoints by --set "
-            "default_hooks.checkpoint.max_keep_ckpts=1."
-        )
-
-
-def format_bytes(num_bytes: float) -> str:
-    """Return a size in MB, or from 10 GB on in GB."""
-    return f"{num_bytes / 1e9:,.0f} GB" if num_bytes >= 1e10 else f"{num_bytes / 1e6:,.0f} MB"
+    """Refuse a run whose checkpoints do not fit the disk, as ``require_space``."""
+    require_space(forecast.work_dir, forecast.disk_bytes)

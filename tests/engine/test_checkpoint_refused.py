@@ -54,7 +54,7 @@ def foreign(path):
 
 def without(*keys):
     def change(path):
-        content = torch.load(path, weights_only=False)
+        content = torch.load(path, weights_only=True)
         torch.save({k: v for k, v in content.items() if k not in keys}, path)
 
     change.__name__ = f"without_{'_'.join(keys)}"
@@ -62,7 +62,7 @@ def without(*keys):
 
 
 def plain_state(path):
-    torch.save(torch.load(path, weights_only=False)["state_dict"], path)
+    torch.save(torch.load(path, weights_only=True)["state_dict"], path)
 
 
 UNREADABLE = [truncated, empty, image, archive, safetensors, foreign]
@@ -99,7 +99,7 @@ class TestRefused:
     @pytest.mark.parametrize("path", [go_on, load_from, tools_test])
     def test_another_model(self, work, path):
         file = work / "run/epoch_1.pth"
-        content = torch.load(file, weights_only=False)
+        content = torch.load(file, weights_only=True)
         content["state_dict"] = nn.Sequential(nn.Linear(3, 3)).state_dict()
         torch.save(content, file)
         message = (

@@ -85,7 +85,7 @@ def test_the_score_is_that_of_the_probe_command_and_the_best_weights_are_kept(da
 
 def test_a_resumed_run_keeps_its_probes_up_to_the_checkpoint(data, tmp_path):
     train(data, tmp_path, {}, max_epochs=2)
-    interval = torch.load(tmp_path / "epoch_1.pth", weights_only=False)["message_hub"]
+    interval = torch.load(tmp_path / "epoch_1.pth", weights_only=True)["message_hub"]
     before = rows(tmp_path)
     overrides = {"load_from": str(tmp_path / "epoch_1.pth"), "resume": True}
     runner = train(data, tmp_path, {"max_images": 12}, max_epochs=2, **overrides)

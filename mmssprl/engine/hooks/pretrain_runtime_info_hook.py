@@ -8,14 +8,10 @@ from mmengine.hooks import LoggerHook, RuntimeInfoHook
 from mmengine.runner import Runner
 from torch import Tensor
 
-from ...errors import UserRuntimeError
 from ...models import PretrainingModel
 from ...registry import HOOKS
+from ..finiteness import NotFiniteError
 from ..unwrap import unwrap
-
-
-class LossNotFiniteError(UserRuntimeError):
-    """A training that cannot go on."""
 
 
 @HOOKS.register_module()
@@ -53,16 +49,16 @@ class PretrainRuntimeInfoHook(RuntimeInfoHook):
             }
             self._steps.append((runner.iter + 1, kept))
         if not self._has_read or is_logged:
-            self._hand_over(runner)
+            self.hand_over(runner)
 
     def after_train_epoch(self, runner: Runner) -> None:
         """Hand over what no log has read."""
-        self._hand_over(runner)
+        self.hand_over(runner)
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Complete the checkpoint's history; none is written after a loss that is not finite."""
         if self._steps:
-            self._hand_over(runner)
+            self.hand_over(runner)
             checkpoint["message_hub"] = runner.message_hub.state_dict()
 
     def _is_logged(self, runner: Runner, batch_idx: int) -> bool:
@@ -73,7 +69,12 @@ class PretrainRuntimeInfoHook(RuntimeInfoHook):
             if isinstance(hook, LoggerHook)
         )
 
-    def _hand_over(self, runner: Runner) -> None:
+    def hand_over(self, runner: Runner) -> None:
+        """Read the losses of all steps since the last time.
+
+        Raises:
+            RuntimeError: One is not finite.
+        """
         steps, self._steps = self._steps, []
         self._has_read = True
         tensors = [v for _, kept in steps for v in kept.values() if isinstance(v, Tensor)]
@@ -89,7 +90,7 @@ def _require_finite(values: dict[str, Any], step: int) -> None:
     bad = {n: v for n, v in values.items() if "loss" in n and not math.isfinite(v)}
     terms = [name for name in bad if name != "loss"]  # 'loss' is their sum
     if bad:
-        raise LossNotFiniteError(
+        raise NotFiniteError(
             f"every loss must be finite, but step {step} has "
             f"{', '.join(f'{name}={bad[name]}' for name in terms or bad)}; go on from a checkpoint "
             "before it (--resume CHECKPOINT) with a lower optim_wrapper.optimizer.lr, and with "
