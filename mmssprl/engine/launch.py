@@ -13,12 +13,12 @@ from mmengine.device import get_device
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
-from mmengine.runner import find_latest_checkpoint
 
 from ..config_reading import read_config_file
 from ..errors import UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
 from ..outputs import write_whole
+from ..weights import require_newest
 from .adapted_backbone import take_backbone
 from .build_errors import FirstStepHook, explain_build_errors
 from .checkpoint_checks import check_fit_of_checkpoint, check_readable, first_checkpoint
@@ -265,14 +265,7 @@ def _use_amp(cfg: Config) -> None:
 def _existing_checkpoint(checkpoint: str) -> str:
     """Return the checkpoint if it is a URL or a file, or the newest one of a run's folder."""
     if Path(checkpoint).is_dir():
-        newest = find_latest_checkpoint(checkpoint)
-        if newest is None:
-            raise UserFileNotFoundError(
-                "the folder of a run must hold last_checkpoint, which names its newest one, but "
-                f"{checkpoint} holds none; give the .pth file."
-            )
-        # The name counts: mmengine writes the whole path, and a folder may have been moved.
-        checkpoint = str(Path(checkpoint) / Path(newest).name)
+        return str(require_newest(checkpoint))
     if "://" not in checkpoint and not Path(checkpoint).is_file():
         raise UserFileNotFoundError(f"checkpoint must be a file or a URL, but got {checkpoint}.")
     return checkpoint

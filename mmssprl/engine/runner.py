@@ -8,6 +8,7 @@ from mmengine.logging import MMLogger
 from mmengine.runner import Runner
 
 from ..console import keep_off_console
+from .checkpoint_checks import first_checkpoint
 from .hooks import SafeCheckpointHook
 
 
@@ -17,6 +18,8 @@ class ConsoleRunner(Runner):
     Where a config has mmengine's CheckpointHook, or none, it gets ``SafeCheckpointHook``, so that
     transfer trainings have it too.
     """
+
+    _load_from: str | None
 
     def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
         """Build the logger of the run, which keeps notices off the console."""
@@ -30,3 +33,9 @@ class ConsoleRunner(Runner):
         if isinstance(spec, Mapping) and spec.get("type") in ("CheckpointHook", CheckpointHook):
             spec = {**spec, "type": SafeCheckpointHook}
         super().register_default_hooks({**(hooks or {}), "checkpoint": spec})
+
+    def load_or_resume(self) -> None:
+        """Load what the config names; resume the newest checkpoint that is whole."""
+        if self._resume and self._load_from is None:
+            self._load_from = first_checkpoint(self.cfg)
+        super().load_or_resume()

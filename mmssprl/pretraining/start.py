@@ -78,7 +78,7 @@ def pretrain(
                 f"--resume takes the recipe from {config}; leave {flags} out, or start a new run."
             )
         cfg = Config.fromfile(config)
-        cfg.merge_from_dict({"resume": True, "work_dir": str(folder)})
+        cfg.merge_from_dict({"resume": True, "load_from": None, "work_dir": str(folder)})
         weights = finished_weights(cfg)
         if weights is not None:
             log(finished_line(cfg, weights))

@@ -15,7 +15,6 @@ from toy_checkpoint import (
     go_on,
     load_from,
     resume_file,
-    resume_newest,
     tools_test,
 )
 
@@ -90,11 +89,6 @@ class TestRefused:
         with pytest.raises(UserError, match=message):
             resume_file(work)
         tools_test(work)  # its weights are all there
-
-    def test_a_pointer_to_nothing(self, work):
-        (work / "run/last_checkpoint").write_text("gone/epoch_1.pth")
-        with pytest.raises(FileNotFoundError, match=r"there is no gone/epoch_1.pth; give one by"):
-            resume_newest(work)
 
     @pytest.mark.parametrize("path", [go_on, load_from, tools_test])
     def test_another_model(self, work, path):

@@ -12,12 +12,11 @@ from ...disk_space import num_checkpoints, require_space
 from ...models import PretrainingModel
 from ...outputs import sweep_parts, write_whole
 from ...registry import HOOKS
+from ...weights.newest_checkpoint import POINTER
 from ..file_backend import WholeFileBackend
 from ..finiteness import optimizers_of, require_finite_state
 from ..plain_values import as_plain, restore_histories
 from ..unwrap import unwrap
-
-POINTER = "last_checkpoint"
 
 
 @HOOKS.register_module()
