@@ -1,7 +1,6 @@
 """Train a model from a config file: pre-training, transfer and baselines alike."""
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -79,12 +78,13 @@ def train(*, overwrite: bool, **options: Any) -> None:
     """Train as the options say."""
     from mmssprl.engine.finished import finished_line, finished_weights
     from mmssprl.engine.launch import prepare_train_config, run
+    from mmssprl.processes import is_first_process
 
     cfg = prepare_train_config(overwrite=overwrite, **options)
     weights = finished_weights(cfg)
     if weights is None:
         run(cfg, "train", overwrite=overwrite)
-    elif int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", 0))) == 0:
+    elif is_first_process():
         print(finished_line(cfg, weights))
 
 

@@ -18,12 +18,14 @@ from ..config_reading import read_config_file
 from ..errors import UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
 from ..outputs import write_whole
+from ..processes import is_first_process
 from ..weights import require_newest
 from .adapted_backbone import take_backbone
 from .build_errors import FirstStepHook, explain_build_errors
 from .checkpoint_checks import check_fit_of_checkpoint, check_readable, first_checkpoint
 from .checks import check_config, check_data, check_work_dir, files_of_run, log_operators
 from .initial_weights import apply_weights
+from .one_run import hold_work_dir
 from .overrides import check_spelling, merge_options
 from .pretrain_checks import use_compile
 from .run_record import record_run
@@ -166,10 +168,13 @@ def run(
         FileNotFoundError, ValueError: As ``check_data`` and ``check_fit_of_checkpoint``, before the
             first step.
         OSError, TypeError, ValueError: As ``explain_build_errors``.
+        RuntimeError: Another process trains in ``work_dir``.
     """
     if cfg.launcher != "none" and get_device() == "cpu":
         # mmengine selects a CUDA device before it joins the group, so the CPU group comes first.
         torch.distributed.init_process_group("gloo")
+    # Before the runner writes its config and log. Rank 0 writes for all.
+    lock = hold_work_dir(cfg.work_dir) if task == "train" and is_first_process() else None
     first_step = FirstStepHook()
     with explain_build_errors(cfg, first_step):
         runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
@@ -200,6 +205,8 @@ def run(
         del runner
         gc.collect()
         torch.distributed.destroy_process_group()
+    if lock is not None:
+        lock.close()
 
 
 def _read(
