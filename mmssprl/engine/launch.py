@@ -24,6 +24,7 @@ from .adapted_backbone import take_backbone
 from .build_errors import FirstStepHook, explain_build_errors
 from .checkpoint_checks import check_fit_of_checkpoint, check_readable, first_checkpoint
 from .checks import check_config, check_data, check_work_dir, files_of_run, log_operators
+from .hooks.skip_bad_steps_hook import drop_bad_steps
 from .initial_weights import apply_weights
 from .one_run import hold_work_dir
 from .overrides import check_spelling, merge_options
@@ -47,6 +48,7 @@ def prepare_train_config(
     compile: bool = False,
     tensorboard: bool = False,
     wandb: bool = False,
+    skip_bad_steps: int | None = None,
     cfg_options: Mapping[str, Any] | None = None,
     launcher: Launcher = "none",
 ) -> Config:
@@ -63,6 +65,8 @@ def prepare_train_config(
         compile: Compile the backbone, and on a GPU the augmentation, of a pre-training.
         tensorboard: Log to TensorBoard as well.
         wandb: Log to Weights & Biases as well.
+        skip_bad_steps: Most updates in a row that are dropped for a gradient that is not finite,
+            see ``SkipBadStepsHook``; None leaves it to the config.
         cfg_options: Values by dotted key that replace the config's. The other arguments win.
         launcher: What started the processes; "none" is one process.
 
@@ -81,6 +85,7 @@ def prepare_train_config(
         _use_amp(cfg)
     if compile:
         use_compile(cfg)
+    drop_bad_steps(cfg, skip_bad_steps)
     use_trackers(cfg, ["tensorboard"] * tensorboard + ["wandb"] * wandb)
     if resume is not None:
         if overwrite:

@@ -11,6 +11,7 @@ from .pretrain_checkpoint_hook import PretrainCheckpointHook
 from .pretrain_hook import PretrainHook
 from .pretrain_runtime_info_hook import PretrainRuntimeInfoHook
 from .safe_checkpoint_hook import SafeCheckpointHook
+from .skip_bad_steps_hook import SkipBadStepsHook
 
 __all__ = [
     "ClipGradientsHook",
@@ -20,4 +21,5 @@ __all__ = [
     "PretrainHook",
     "PretrainRuntimeInfoHook",
     "SafeCheckpointHook",
+    "SkipBadStepsHook",
 ]
