@@ -91,11 +91,11 @@ class State(Hook):
         self.before[runner.iter + 1] = [v.clone() for each in values for v in each if v is not None]
 
 
-def train_toy(folder, *hooks, epochs=2, options=None, **arguments):
+def train_toy(folder, *hooks, epochs=2, text="", options=None, **arguments):
     """Train the toy of four steps an epoch in ``folder``/run."""
     config = write_config(folder)
     schedule = SCHEDULE.replace("max_epochs=2", f"max_epochs={epochs}")
-    config.write_text(config.read_text() + schedule)
+    config.write_text(config.read_text() + schedule + text)
     cfg = prepare_train_config(
         config, work_dir=folder / "run", cfg_options=options or {}, **arguments
     )
