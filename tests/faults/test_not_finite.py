@@ -4,12 +4,13 @@ import math
 
 import pytest
 import torch
-from poisoned_runs import BadGradient, BadImages, BadMomentum, BadState, BadViews, State, train_toy
+from poisoned_runs import BadImages, BadMomentum, BadState, BadViews, State, train_toy
 from pretrain_runner import make_runner
 from toy_run import gradient_descent
 
 from mmssprl.engine.finiteness import NotFiniteError, is_not_finite
 from mmssprl.errors import UserError
+from tools.faults.states import BadGradient
 
 pytestmark = pytest.mark.fault
 

@@ -9,20 +9,6 @@ from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.engine.unwrap import unwrap
 
 
-class BadGradient(Hook):
-    """Makes the gradient of the first weight NaN in some steps, counted from 1."""
-
-    def __init__(self, *steps):
-        self.steps = steps
-
-    def before_train(self, runner):
-        self.runner = runner
-        next(unwrap(runner.model).parameters()).register_hook(self.spoil)
-
-    def spoil(self, gradient):
-        return gradient * torch.nan if self.runner.iter + 1 in self.steps else gradient
-
-
 class BadImages(Hook):
     """Makes the input of some steps NaN, and with it all that the step touches."""
 

@@ -19,7 +19,7 @@ from mmssprl.environment import processor, source_commit, usable_cores
 from mmssprl.outputs import write_whole
 from mmssprl.tables import csv_table, markdown_table
 
-from . import damages, kills
+from . import damages, kills, states
 from .outcome import Outcome
 
 EXAMPLES = """examples, from the root of the repository:
@@ -32,6 +32,8 @@ CASES: dict[str, Callable[[Callable[[str], object]], Outcome]] = {
     "pointers": damages.pointers,
     "files": damages.files,
     "flips": damages.flipped_bytes,
+    "nan": states.not_finite,
+    "disk": states.full_disk,
 }
 """Name on the command line -> what injects the fault."""
 _HEADS = ("fault", "tries", "survived", "lost steps", "remark")

@@ -1,6 +1,7 @@
 """A training of milliseconds a step, through the package's own launcher and hooks."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -98,8 +99,8 @@ def write_config(folder: Path, epochs: int) -> Path:
     return path
 
 
-def train(config: Path, work_dir: Path) -> None:
-    """Begin the training, or go on with it."""
+def train(config: Path, work_dir: Path, hooks: Sequence[Hook] = ()) -> None:
+    """Begin the training, or go on with it, with more hooks."""
     from mmssprl.engine.launch import prepare_train_config, run
 
-    run(prepare_train_config(config, work_dir=work_dir, resume="auto"), "train")
+    run(prepare_train_config(config, work_dir=work_dir, resume="auto"), "train", hooks=hooks)
