@@ -16,7 +16,6 @@ from mmengine.registry import RUNNERS
 
 from ..config_reading import read_config_file
 from ..errors import UserFileNotFoundError, UserValueError
-from ..models import is_pretraining
 from ..outputs import write_whole
 from ..processes import is_first_process
 from ..weights import require_newest
@@ -167,7 +166,7 @@ def run(
         overwrite: Delete the checkpoints of another training in ``work_dir``, once everything
             else is right.
         hooks: Join those of the config.
-        keep_record: Write ``run.json`` of a pre-training, see ``record_run``.
+        keep_record: Write ``run.json`` of a training, see ``record_run``.
 
     Raises:
         FileNotFoundError, ValueError: As ``check_data`` and ``check_fit_of_checkpoint``, before the
@@ -193,7 +192,7 @@ def run(
             if overwrite and is_main_process():
                 for path in files_of_run(Path(cfg.work_dir)):
                     path.unlink()
-            if keep_record and is_pretraining(cfg) and is_main_process():
+            if keep_record and is_main_process():
                 checkpoint = first_checkpoint(cfg) if cfg.get("resume") else None
                 record_run(cfg, runner.train_dataloader.dataset, checkpoint)
             runner.train()
