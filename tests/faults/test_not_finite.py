@@ -36,9 +36,8 @@ class TestSaving:
         assert saved(tmp_path) == ["epoch_2.pth"]
 
     def test_the_optimizer_counts_too(self, tmp_path):
-        options = {"optim_wrapper.optimizer": {"type": "SGD", "lr": 0.01, "momentum": 0.9}}
         with pytest.raises(NotFiniteError, match="4 the optimizer's momentum_buffer of linear.wei"):
-            train_toy(tmp_path, BadMomentum(4), options=options)
+            train_toy(tmp_path, BadMomentum(4), options=MOMENTUM)
         assert saved(tmp_path) == []
 
     def test_queues_count_too(self, images, tmp_path):
@@ -71,9 +70,13 @@ class TestFlag:
         tensors[0][17, 1] = value
         assert is_not_finite(tensors).item() == 1
 
-    def test_large_numbers_are_finite(self):
-        assert is_not_finite([torch.full((9,), torch.finfo(torch.float32).max)]).item() == 0
+    def test_large_numbers(self, tmp_path):
+        """Their squares overflow, so that an update is dropped; a state of them is saved."""
+        assert is_not_finite([torch.full((9,), 1e18)]).item() == 0
+        assert is_not_finite([torch.full((9,), 1e20)]).item() == 1
         assert is_not_finite([]).item() == 0
+        train_toy(tmp_path, BadMomentum(4, value=1e30), options=MOMENTUM, epochs=1)
+        assert saved(tmp_path) == ["epoch_1.pth"]
 
 
 class TestDropping:
@@ -131,6 +134,7 @@ class TestDropping:
             train_toy(tmp_path, skip_bad_steps=-1)
 
 
+MOMENTUM = {"optim_wrapper.optimizer": {"type": "SGD", "lr": 0.01, "momentum": 0.9}}
 CONSTANT = {"param_scheduler": None}
 
 

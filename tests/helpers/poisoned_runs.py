@@ -49,15 +49,15 @@ class BadState(Hook):
 
 
 class BadMomentum(Hook):
-    """Makes the optimizer's momentum infinite after some step."""
+    """Gives all of the optimizer's momentum one value after some step."""
 
-    def __init__(self, step):
-        self.step = step
+    def __init__(self, step, value=torch.inf):
+        self.step, self.value = step, value
 
     def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
         if runner.iter + 1 == self.step:
             for state in runner.optim_wrapper.optimizer.state.values():
-                state["momentum_buffer"].fill_(torch.inf)
+                state["momentum_buffer"].fill_(self.value)
 
 
 class State(Hook):
