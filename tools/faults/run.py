@@ -74,7 +74,7 @@ def write(outcomes: Sequence[Outcome], folder: Path, minutes: float) -> list[Pat
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / "faults.md", folder / "faults.csv"]
     table = markdown_table(_HEADS, rows)
-    write_whole(files[0], f"# What a training survives\n\n{about}\n\n{table}\n")
+    write_whole(files[0], f"{about}\n\n{table}\n")
     write_whole(files[1], csv_table(_HEADS, rows))
     return files
 
