@@ -4,11 +4,13 @@ import math
 
 import pytest
 import torch
+from mmengine.config import Config
 from poisoned_runs import BadImages, BadMomentum, BadState, BadViews, State, train_toy
 from pretrain_runner import make_runner
 from toy_run import gradient_descent
 
 from mmssprl.engine.finiteness import NotFiniteError, is_not_finite
+from mmssprl.engine.hooks.skip_bad_steps_hook import drop_bad_steps
 from mmssprl.errors import UserError
 from tools.faults.states import BadGradient
 
@@ -128,6 +130,15 @@ class TestDropping:
         # The second update: the mean of the pairs (4, 5) and (6, 7), from zero.
         gradient = sum(2 * -3 * x * x for x in (4, 5, 6, 7)) / 4
         assert state["linear.weight"].item() == pytest.approx(-0.01 * gradient, rel=1e-5)
+
+    def test_an_earlier_start_is_followed_unless_told_otherwise(self):
+        """A run's own config holds the hook that an earlier start was given."""
+        others = [{"type": "MonitorHook"}]
+        cfg = Config({"custom_hooks": others})
+        for limit, found in ((None, []), (3, [3]), (None, [3]), (5, [5]), (0, [])):
+            drop_bad_steps(cfg, limit)
+            assert [each.get("limit") for each in cfg.custom_hooks] == [None, *found]
+            assert cfg.custom_hooks[0].type == "MonitorHook"
 
     def test_a_number_below_0(self, tmp_path):
         with pytest.raises(UserError, match="--skip-bad-steps must be >= 0, but got -1"):

@@ -12,6 +12,7 @@ import pytest
 import torch
 from mmengine.fileio import get_file_backend
 from poisoned_runs import train_toy
+from pretrain_runner import make_runner
 from toy_checkpoint import go_on
 
 from mmssprl.engine.file_backend import WholeFileBackend
@@ -184,3 +185,16 @@ def test_zip_checksums_are_written(work):
     """What the check of every byte relies on."""
     with zipfile.ZipFile(work / "run/epoch_1.pth") as archive:
         assert all(info.CRC for info in archive.infolist() if info.file_size)
+
+
+def test_a_read_only_data_folder_is_enough(images, tmp_path):
+    """Nothing is made, changed or deleted beside the images; root may write anywhere."""
+
+    def state():
+        return {path: path.stat().st_mtime_ns for path in (images, *images.rglob("*"))}
+
+    before = state()
+    images.chmod(0o500)
+    make_runner(images, tmp_path / "run", max_epochs=1).train()
+    assert state() == before
+    images.chmod(0o700)

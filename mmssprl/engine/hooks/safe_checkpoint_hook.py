@@ -45,7 +45,7 @@ class SafeCheckpointHook(CheckpointHook):
         if not is_main_process() or "://" in str(self.out_dir):
             return
         folder = Path(self.out_dir)
-        for part in sweep_parts(folder):
+        for part in (*sweep_parts(folder), *sweep_parts(Path(runner.work_dir))):
             runner.logger.info(
                 f"{part.name} was left unfinished by a process that is gone: deleted."
             )
