@@ -13,6 +13,7 @@ DEMO_DIR ?= work_dirs/demo
 COMPARE_DIR ?= work_dirs/compare
 COMPARED := random mocov2 byol densecl swav swav-small ssprl ssprl-small-sampled
 SPEED_DIR ?= work_dirs/speed
+FAULTS_DIR ?= docs/results/faults
 IMAGES ?=
 TEST_JOBS ?= 2
 # No cache: it can hold a build of mmcv that was compiled for another torch. An isolated build sees
@@ -21,11 +22,11 @@ INSTALL_MMCV := $(PIP) install --no-cache-dir --no-deps onedl-mmcv -c requiremen
 unexport PIP_NO_BUILD_ISOLATION
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test test-openmmlab docs lint speed clean
+.PHONY: help demo compare test test-openmmlab docs lint speed faults clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
-	@echo "variables: PYTHON=$(PYTHON) (3.10 to 3.12), DEMO_DIR=$(DEMO_DIR), COMPARE_DIR=$(COMPARE_DIR), SPEED_DIR=$(SPEED_DIR), TEST_JOBS=$(TEST_JOBS),"
+	@echo "variables: PYTHON=$(PYTHON) (3.10 to 3.12), DEMO_DIR=$(DEMO_DIR), COMPARE_DIR=$(COMPARE_DIR), SPEED_DIR=$(SPEED_DIR), FAULTS_DIR=$(FAULTS_DIR), TEST_JOBS=$(TEST_JOBS),"
 	@echo "  IMAGES=$(IMAGES) (folder of photographs for speed; none: generated JPEGs)"
 
 demo: $(VENV)/.pretrain  ## pre-train and probe on the embedded scenes, on a CPU
@@ -53,6 +54,10 @@ docs: $(VENV)/.docs  ## build the pages into build/docs, warnings as errors
 speed: $(VENV)/.pretrain  ## measure time and memory against the gates, under 15 minutes; results go to $(SPEED_DIR)
 	@echo "== speed"
 	$(PY) -m tools.speed.cpu --out $(SPEED_DIR) $(if $(IMAGES),--images "$(IMAGES)")
+
+faults: $(VENV)/.pretrain  ## inject faults into trainings, under 30 minutes; the table goes to $(FAULTS_DIR)
+	@echo "== faults"
+	$(PY) -m tools.faults.run --out $(FAULTS_DIR)
 
 lint: $(VENV)/.full  ## ruff and mypy
 	@echo "== ruff"

@@ -23,6 +23,11 @@ _FOLDER = "MMSSPRL_ERRORS"
 """Names the folder of errors in the environment of the processes."""
 
 
+def is_first_process() -> bool:
+    """Whether this is rank 0, as far as a launcher's variables tell before the group is joined."""
+    return int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", 0))) == 0
+
+
 def is_reported() -> bool:
     """Whether what started this process wants to be told of its error by ``report``."""
     return _FOLDER in os.environ

@@ -1,7 +1,6 @@
 """Train a model from a config file: pre-training, transfer and baselines alike."""
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -67,6 +66,13 @@ def make_parser() -> argparse.ArgumentParser:
     )
     for tracker, title in (("tensorboard", "TensorBoard"), ("wandb", "Weights & Biases")):
         parser.add_argument(f"--{tracker}", action="store_true", help=f"log to {title} as well")
+    parser.add_argument(
+        "--skip-bad-steps",
+        type=int,
+        metavar="N",
+        help="drop up to N updates in a row whose gradient is not finite (default: 0, or what "
+        "the run began with)",
+    )
     add_run_options(
         parser,
         option="optim_wrapper.optimizer.lr=0.3",
@@ -79,12 +85,13 @@ def train(*, overwrite: bool, **options: Any) -> None:
     """Train as the options say."""
     from mmssprl.engine.finished import finished_line, finished_weights
     from mmssprl.engine.launch import prepare_train_config, run
+    from mmssprl.processes import is_first_process
 
     cfg = prepare_train_config(overwrite=overwrite, **options)
     weights = finished_weights(cfg)
     if weights is None:
         run(cfg, "train", overwrite=overwrite)
-    elif int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", 0))) == 0:
+    elif is_first_process():
         print(finished_line(cfg, weights))
 
 

@@ -13,17 +13,19 @@ from mmengine.device import get_device
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
-from mmengine.runner import find_latest_checkpoint
 
 from ..config_reading import read_config_file
 from ..errors import UserFileNotFoundError, UserValueError
-from ..models import is_pretraining
 from ..outputs import write_whole
+from ..processes import is_first_process
+from ..weights import require_newest
 from .adapted_backbone import take_backbone
 from .build_errors import FirstStepHook, explain_build_errors
 from .checkpoint_checks import check_fit_of_checkpoint, check_readable, first_checkpoint
 from .checks import check_config, check_data, check_work_dir, files_of_run, log_operators
+from .hooks.skip_bad_steps_hook import drop_bad_steps
 from .initial_weights import apply_weights
+from .one_run import hold_work_dir
 from .overrides import check_spelling, merge_options
 from .pretrain_checks import use_compile
 from .run_record import record_run
@@ -45,6 +47,7 @@ def prepare_train_config(
     compile: bool = False,
     tensorboard: bool = False,
     wandb: bool = False,
+    skip_bad_steps: int | None = None,
     cfg_options: Mapping[str, Any] | None = None,
     launcher: Launcher = "none",
 ) -> Config:
@@ -61,6 +64,8 @@ def prepare_train_config(
         compile: Compile the backbone, and on a GPU the augmentation, of a pre-training.
         tensorboard: Log to TensorBoard as well.
         wandb: Log to Weights & Biases as well.
+        skip_bad_steps: Most updates in a row that are dropped for a gradient that is not finite,
+            see ``SkipBadStepsHook``; None leaves it to the config.
         cfg_options: Values by dotted key that replace the config's. The other arguments win.
         launcher: What started the processes; "none" is one process.
 
@@ -79,6 +84,7 @@ def prepare_train_config(
         _use_amp(cfg)
     if compile:
         use_compile(cfg)
+    drop_bad_steps(cfg, skip_bad_steps)
     use_trackers(cfg, ["tensorboard"] * tensorboard + ["wandb"] * wandb)
     if resume is not None:
         if overwrite:
@@ -160,16 +166,19 @@ def run(
         overwrite: Delete the checkpoints of another training in ``work_dir``, once everything
             else is right.
         hooks: Join those of the config.
-        keep_record: Write ``run.json`` of a pre-training, see ``record_run``.
+        keep_record: Write ``run.json`` of a training, see ``record_run``.
 
     Raises:
         FileNotFoundError, ValueError: As ``check_data`` and ``check_fit_of_checkpoint``, before the
             first step.
         OSError, TypeError, ValueError: As ``explain_build_errors``.
+        RuntimeError: Another process trains in ``work_dir``.
     """
     if cfg.launcher != "none" and get_device() == "cpu":
         # mmengine selects a CUDA device before it joins the group, so the CPU group comes first.
         torch.distributed.init_process_group("gloo")
+    # Before the runner writes its config and log. Rank 0 writes for all.
+    lock = hold_work_dir(cfg.work_dir) if task == "train" and is_first_process() else None
     first_step = FirstStepHook()
     with explain_build_errors(cfg, first_step):
         runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
@@ -183,7 +192,7 @@ def run(
             if overwrite and is_main_process():
                 for path in files_of_run(Path(cfg.work_dir)):
                     path.unlink()
-            if keep_record and is_pretraining(cfg) and is_main_process():
+            if keep_record and is_main_process():
                 checkpoint = first_checkpoint(cfg) if cfg.get("resume") else None
                 record_run(cfg, runner.train_dataloader.dataset, checkpoint)
             runner.train()
@@ -200,6 +209,8 @@ def run(
         del runner
         gc.collect()
         torch.distributed.destroy_process_group()
+    if lock is not None:
+        lock.close()
 
 
 def _read(
@@ -275,14 +286,7 @@ def _checkpoint_to_resume(checkpoint: str) -> str:
 def _existing_checkpoint(checkpoint: str) -> str:
     """Return the checkpoint if it is a URL or a file, or the newest one of a run's folder."""
     if Path(checkpoint).is_dir():
-        newest = find_latest_checkpoint(checkpoint)
-        if newest is None:
-            raise UserFileNotFoundError(
-                "the folder of a run must hold last_checkpoint, which names its newest one, but "
-                f"{checkpoint} holds none; give the .pth file."
-            )
-        # The name counts: mmengine writes the whole path, and a folder may have been moved.
-        checkpoint = str(Path(checkpoint) / Path(newest).name)
+        return str(require_newest(checkpoint))
     if "://" not in checkpoint and not Path(checkpoint).is_file():
         raise UserFileNotFoundError(f"checkpoint must be a file or a URL, but got {checkpoint}.")
     return checkpoint

@@ -11,7 +11,7 @@ from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..outputs import write_whole
 from ..progress import watch
 from ..tables import markdown_table
-from .evaluate import newest_checkpoint
+from ..weights import require_newest
 from .pictures import open_picture, save_picture, written_names
 from .predictor import Predictor
 
@@ -101,7 +101,7 @@ def _find_run(run: Path) -> tuple[Path, Path]:
         raise UserFileNotFoundError(
             f"RUN must be the work dir of `finetune` or a checkpoint in it, but there is no {run}."
         )
-    checkpoint = newest_checkpoint(run) if run.is_dir() else run
+    checkpoint = require_newest(run) if run.is_dir() else run
     configs = sorted(checkpoint.parent.glob("*.py"))
     if len(configs) != 1:
         raise UserFileNotFoundError(

@@ -1,6 +1,5 @@
 """What a pre-training will take: hours, memory, disk; whether it is too long, or does not fit."""
 
-import shutil
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
@@ -8,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..disk_space import format_bytes, free_bytes, num_checkpoints, require_space
 from ..durations import format_hours
-from ..errors import UserOSError, UserRuntimeError
+from ..errors import UserRuntimeError
 from ..evaluation.probe_hook import choose_interval
 from ..functional.phases import OPTIMIZER
 from ..profiling.result import Profile
@@ -70,20 +70,10 @@ class Forecast:
         return bisect_right(numbers, seconds, key=lambda n: replace(self, epochs=n).seconds)
 
     @property
-    def free_bytes(self) -> int:
-        """Free space where the work dir is or will be."""
-        folder = self.work_dir.absolute()
-        return shutil.disk_usage(next(f for f in (folder, *folder.parents) if f.exists())).free
-
-    @property
     def disk_bytes(self) -> int:
-        """The checkpoints that are kept, and the backbone's weights."""
-        # The last epoch's checkpoint is saved in any case.
-        kept = -(-self.epochs // self.checkpoint.get("interval", 1))
-        most = self.checkpoint.get("max_keep_ckpts", -1)
-        if most > 0:
-            kept = min(most, kept)
-        return kept * self.pace.checkpoint_bytes + self.num_backbones * self.pace.backbone_bytes
+        """The checkpoints that are there at a time, and the backbone's weights."""
+        num = num_checkpoints(self.epochs, self.checkpoint)
+        return num * self.pace.checkpoint_bytes + self.num_backbones * self.pace.backbone_bytes
 
     @property
     def line(self) -> str:
@@ -93,7 +83,8 @@ class Forecast:
         line = (
             f"forecast: {counted(self.epochs, 'epoch')}, about {format_hours(self.hours)} on "
             f"{device}, {pace.memory_bytes / 1e9:.1f} GB of memory, "
-            f"{format_bytes(self.disk_bytes)} of checkpoints, {format_bytes(self.free_bytes)} free"
+            f"{format_bytes(self.disk_bytes)} of checkpoints, "
+            f"{format_bytes(free_bytes(self.work_dir))} free"
         )
         notes = []
         if self.num_probes:
@@ -165,21 +156,5 @@ def may_start(forecast: Forecast, *, yes: bool, ask: Callable[[str], str] = inpu
 
 
 def check_disk(forecast: Forecast) -> None:
-    """Refuse a run whose checkpoints do not fit the disk.
-
-    Raises:
-        OSError: Names the work dir, what is needed and what is free.
-    """
-    needed, free = forecast.disk_bytes, forecast.free_bytes
-    if needed > free:
-        raise UserOSError(
-            f"the disk of {forecast.work_dir} must have room for the checkpoints of the run, "
-            f"{format_bytes(needed)}, but {format_bytes(free)} are free; make room, give a "
-            "--work-dir on another disk, or keep fewer checkpoints by --set "
-            "default_hooks.checkpoint.max_keep_ckpts=1."
-        )
-
-
-def format_bytes(num_bytes: float) -> str:
-    """Return a size in MB, or from 10 GB on in GB."""
-    return f"{num_bytes / 1e9:,.0f} GB" if num_bytes >= 1e10 else f"{num_bytes / 1e6:,.0f} MB"
+    """Refuse a run whose checkpoints do not fit the disk, as ``require_space``."""
+    require_space(forecast.work_dir, forecast.disk_bytes)

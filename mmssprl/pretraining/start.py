@@ -41,6 +41,7 @@ def pretrain(
     dry_run: bool = False,
     yes: bool = False,
     verbose: bool = False,
+    skip_bad_steps: int | None = None,
     trackers: Sequence[str] = (),
     log: Callable[[str], object] = print,
     **options: Any,
@@ -54,6 +55,8 @@ def pretrain(
         dry_run: Stop after the forecast.
         yes: Start even if it takes more than 12 h on a CPU.
         verbose: Show the environment, the config and the hooks too.
+        skip_bad_steps: Most updates in a row that are dropped for a gradient that is not finite;
+            None leaves it to the config.
         trackers: Of 'tensorboard' and 'wandb': where scalars go as well.
         log: Receives what the run will be and what it will take.
         options: For a new run only: ``max_bad_share`` of ``UnlabeledImages``, ``budget`` in place
@@ -83,7 +86,7 @@ def pretrain(
                 f"--resume takes the recipe from {config}; leave {flags} out, or start a new run."
             )
         cfg = Config.fromfile(config)
-        cfg.merge_from_dict({"resume": True, "work_dir": str(folder)})
+        cfg.merge_from_dict({"resume": True, "load_from": None, "work_dir": str(folder)})
         weights = finished_weights(cfg)
         if weights is not None:
             log(finished_line(cfg, weights))
@@ -104,7 +107,15 @@ def pretrain(
         write_whole(folder / RECIPE_FILE, json.dumps(plan.told(), indent=2) + "\n")
         log(f"config: {config}")
         num_gpus = plan.recipe.num_devices if plan.recipe.on_gpu else 0
-    train(config, folder, num_gpus=num_gpus, resume=resume, verbose=verbose, trackers=trackers)
+    train(
+        config,
+        folder,
+        num_gpus=num_gpus,
+        resume=resume,
+        verbose=verbose,
+        skip_bad_steps=skip_bad_steps,
+        trackers=trackers,
+    )
     report_run(folder, log)
     return folder / f"{config.stem}_backbone.pth"
 
@@ -182,6 +193,7 @@ def train(
     num_gpus: int,
     resume: bool,
     verbose: bool,
+    skip_bad_steps: int | None = None,
     trackers: Sequence[str] = (),
 ) -> None:
     """Train on several GPUs, one process for each, or here on one or on a CPU.
@@ -194,6 +206,8 @@ def train(
         command += [str(shipped("tools/train.py")), str(config)]
         command += ["--work-dir", str(work_dir), "--launcher", "pytorch", "--amp"]
         command += ["--resume"] * resume + ["--verbose"] * verbose
+        if skip_bad_steps is not None:
+            command += ["--skip-bad-steps", str(skip_bad_steps)]
         run_processes([*command, *(f"--{name}" for name in trackers)])
         return
     cfg = prepare_train_config(
@@ -203,5 +217,6 @@ def train(
         amp=num_gpus > 0,
         tensorboard="tensorboard" in trackers,
         wandb="wandb" in trackers,
+        skip_bad_steps=skip_bad_steps,
     )
     run(cfg, "train")

@@ -13,7 +13,7 @@ from ..engine.run_record import FILE, RECIPE_FILE
 from ..errors import UserFileNotFoundError
 from ..evaluation.probe_hook import Probe, read_probes
 from ..monitoring import Diagnosis, diagnose, read_scalars
-from ..visualization.prototypes import newest_checkpoint
+from ..weights import require_newest
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,9 @@ def read_run(work_dir: str | Path) -> PretrainingRun:
 
 def _checkpoint(folder: Path) -> Path | None:
     try:
-        checkpoint = newest_checkpoint(folder)
+        return require_newest(folder)
     except UserFileNotFoundError:
         return None
-    return checkpoint if checkpoint.is_file() else None
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -14,19 +14,18 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from mmengine.config import Config
-from mmengine.runner import find_latest_checkpoint
 from numpy.typing import NDArray
 from torch import Tensor
 from torchvision.transforms.v2 import functional as transforms
 
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.subset import choose_subset
-from ..errors import UserFileNotFoundError, UserValueError
+from ..errors import UserValueError
 from ..models import SSPRL, crop_features, pretraining_class
 from ..progress import watch
 from ..pyramid import PyramidLevel
 from ..registry import DATASETS
-from ..weights import find_config
+from ..weights import find_config, require_newest
 from ..weights.backbone import build_model
 from ..weights.checkpoint_file import read_state
 from .style import INK, PYRAMIDS, RC, titled_figure
@@ -78,7 +77,7 @@ def draw_prototypes(
         FileNotFoundError: No checkpoint, config or images.
         ValueError: A model without prototypes, or a checkpoint that does not fit the config.
     """
-    checkpoint = newest_checkpoint(Path(work_dir))
+    checkpoint = require_newest(work_dir)
     cfg = find_config(str(checkpoint), None)
     model = _load(cfg, checkpoint)
     rows = find_prototypes(model, run_images(cfg, images), progress=progress)
@@ -197,23 +196,6 @@ def _read(dataset: UnlabeledImages, indices: Sequence[int]) -> list[Tensor]:
         with suppress(ImageReadError):
             images.append(dataset.load_image(index))
     return images
-
-
-def newest_checkpoint(work_dir: Path) -> Path:
-    """Return the last checkpoint that a run has written.
-
-    Raises:
-        FileNotFoundError: There is none.
-    """
-    # It prints where there is none.
-    has_one = (work_dir / "last_checkpoint").is_file()
-    newest = find_latest_checkpoint(str(work_dir)) if has_one else None
-    if newest is None:
-        raise UserFileNotFoundError(
-            f"the work dir of a run must hold a training checkpoint, but {work_dir} holds none."
-        )
-    # The name counts: mmengine writes the whole path, and a folder may have been moved.
-    return work_dir / Path(newest).name
 
 
 def run_images(cfg: Config, images: str | Path | UnlabeledImages | None = None) -> UnlabeledImages:

@@ -109,7 +109,7 @@ def test_its_time_is_estimated_from_some_images(data, work_dir, tmp_path, monkey
 
 def test_a_resumed_run_keeps_its_probes_up_to_the_checkpoint(data, tmp_path):
     train(data, tmp_path, {}, max_epochs=2)
-    interval = torch.load(tmp_path / "epoch_1.pth", weights_only=False)["message_hub"]
+    interval = torch.load(tmp_path / "epoch_1.pth", weights_only=True)["message_hub"]
     before = rows(tmp_path)
     overrides = {"load_from": str(tmp_path / "epoch_1.pth"), "resume": True}
     runner = train(data, tmp_path, {"max_images": 12}, max_epochs=2, **overrides)

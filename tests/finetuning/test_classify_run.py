@@ -161,7 +161,7 @@ def test_predict_takes_a_checkpoint_and_refuses_what_is_none(run, photographs, t
     argv[2] = str(tmp_path / "other")
     for bad, match in (
         (tmp_path / "gone", "must be the work dir of `finetune` or a checkpoint in it"),
-        (tmp_path, "must hold a checkpoint and last_checkpoint"),
+        (tmp_path, "the folder of a run must hold a checkpoint, but"),
         (
             folder.parent / "weights/tiny_backbone.pth",
             "must be one of `python -m mmssprl finetune`",

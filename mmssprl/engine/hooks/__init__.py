@@ -10,6 +10,8 @@ from .monitor_hook import MonitorHook
 from .pretrain_checkpoint_hook import PretrainCheckpointHook
 from .pretrain_hook import PretrainHook
 from .pretrain_runtime_info_hook import PretrainRuntimeInfoHook
+from .safe_checkpoint_hook import SafeCheckpointHook
+from .skip_bad_steps_hook import SkipBadStepsHook
 
 __all__ = [
     "ClipGradientsHook",
@@ -18,4 +20,6 @@ __all__ = [
     "PretrainCheckpointHook",
     "PretrainHook",
     "PretrainRuntimeInfoHook",
+    "SafeCheckpointHook",
+    "SkipBadStepsHook",
 ]
