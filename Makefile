@@ -5,12 +5,15 @@ FITS := -c 'import ensurepip, sys, venv; sys.exit(not (3, 10) <= sys.version_inf
 PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.10; do \
 	$$python $(FITS) >/dev/null 2>&1 && echo $$python && break; done)
 VENV := .venv
+FULL := requirements.txt
+OPENMMLAB_VENV := .venv-openmmlab
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 DEMO_DIR ?= work_dirs/demo
 COMPARE_DIR ?= work_dirs/compare
 COMPARED := random mocov2 byol densecl swav swav-small ssprl ssprl-small-sampled
 SPEED_DIR ?= work_dirs/speed
+FAULTS_DIR ?= docs/results/faults
 IMAGES ?=
 TEST_JOBS ?= 2
 # No cache: it can hold a build of mmcv that was compiled for another torch. An isolated build sees
@@ -19,11 +22,11 @@ INSTALL_MMCV := $(PIP) install --no-cache-dir --no-deps onedl-mmcv -c requiremen
 unexport PIP_NO_BUILD_ISOLATION
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test docs lint speed clean
+.PHONY: help demo compare test test-openmmlab docs lint speed faults clean
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
-	@echo "variables: PYTHON=$(PYTHON) (3.10 to 3.12), DEMO_DIR=$(DEMO_DIR), COMPARE_DIR=$(COMPARE_DIR), SPEED_DIR=$(SPEED_DIR), TEST_JOBS=$(TEST_JOBS),"
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
+	@echo "variables: PYTHON=$(PYTHON) (3.10 to 3.12), DEMO_DIR=$(DEMO_DIR), COMPARE_DIR=$(COMPARE_DIR), SPEED_DIR=$(SPEED_DIR), FAULTS_DIR=$(FAULTS_DIR), TEST_JOBS=$(TEST_JOBS),"
 	@echo "  IMAGES=$(IMAGES) (folder of photographs for speed; none: generated JPEGs)"
 
 demo: $(VENV)/.pretrain  ## pre-train and probe on the embedded scenes, on a CPU
@@ -34,10 +37,15 @@ compare: $(VENV)/.pretrain  ## compare the methods on the embedded scenes, under
 	@echo "== compare: results go to $(COMPARE_DIR)"
 	$(PY) -m mmssprl compare --work-dir $(COMPARE_DIR) --methods $(COMPARED) --epochs 12 --seeds 3
 
-test: $(VENV)/.full  ## install everything, mmdet and mmseg too, then lint, types and tests
+test: $(VENV)/.full  ## install everything of OneDL's family, mmdet and mmseg too, then lint, types and tests
 	@$(MAKE) --no-print-directory lint
 	@echo "== tests"
 	@$(PY) -m pytest -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
+
+test-openmmlab:  ## the tests with the official OpenMMLab packages, in $(OPENMMLAB_VENV)
+	@$(MAKE) --no-print-directory VENV=$(OPENMMLAB_VENV) INSTALL_MMCV=: FULL=requirements/openmmlab-test.txt $(OPENMMLAB_VENV)/.full
+	@echo "== tests, official OpenMMLab packages"
+	@$(OPENMMLAB_VENV)/bin/python -m pytest -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
 
 docs: $(VENV)/.docs  ## build the pages into build/docs, warnings as errors
 	@echo "== docs: build/docs/index.html"
@@ -47,6 +55,10 @@ speed: $(VENV)/.pretrain  ## measure time and memory against the gates, under 15
 	@echo "== speed"
 	$(PY) -m tools.speed.cpu --out $(SPEED_DIR) $(if $(IMAGES),--images "$(IMAGES)")
 
+faults: $(VENV)/.pretrain  ## inject faults into trainings, under 30 minutes; the table goes to $(FAULTS_DIR)
+	@echo "== faults"
+	$(PY) -m tools.faults.run --out $(FAULTS_DIR)
+
 lint: $(VENV)/.full  ## ruff and mypy
 	@echo "== ruff"
 	@$(PY) -m ruff check .
@@ -54,8 +66,8 @@ lint: $(VENV)/.full  ## ruff and mypy
 	@echo "== mypy"
 	@$(PY) -m mypy
 
-clean:  ## delete .venv, builds and caches, but no results
-	rm -rf $(VENV) build dist mmssprl.egg-info mmssprl/.mim .pytest_cache .mypy_cache .ruff_cache
+clean:  ## delete the environments, builds and caches, but no results
+	rm -rf $(VENV) $(OPENMMLAB_VENV) build dist mmssprl.egg-info mmssprl/.mim .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/.python:
 	@echo "== environment: $(VENV) with $(PYTHON)"
@@ -74,7 +86,7 @@ $(VENV)/.pretrain: $(VENV)/.python requirements/pretrain.txt pyproject.toml setu
 $(VENV)/.full: $(VENV)/.python requirements.txt $(wildcard requirements/*.txt) pyproject.toml setup.py
 	@echo "== packages for pre-training, transfer and tests"
 	$(INSTALL_MMCV)
-	$(PIP) install -r requirements.txt
+	$(PIP) install -r $(FULL)
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@ $(VENV)/.pretrain
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .evaluation import load_frozen_backbone as load_backbone
     from .pretraining.start import pretrain
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["embed", "image_transform", "load_backbone", "pretrain", "read_embeddings"]
 
 _PLACES = {

@@ -7,11 +7,12 @@ warnings about their own internals. All of that goes to the log file of the run 
 import importlib
 import io
 import logging
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 _NOTICES = (
     "\n" + 60 * "-" + "\nSystem environment:",
@@ -24,8 +25,23 @@ _NOTICES = (
     "Exp name: ",
     "Saving checkpoint at ",
     "Checkpoints will be saved to ",
+    *("Evaluating bbox...", "Evaluating segm..."),
+    *("bbox_mAP_copypaste: ", "segm_mAP_copypaste: "),
 )
-"""How messages of mmengine begin that are for the log file alone."""
+"""How messages of mmengine and mmdet begin that are for the log file alone."""
+
+_CHATTER = (
+    "Could not import OneDL",
+    *("loading annotations into memory...", "Done (t=", "creating index...", "index created!"),
+    *("Loading and preparing results...", "DONE (t=", "Converting ndarray to lists..."),
+    *("Running per image evaluation...", "Evaluate annotation type *"),
+    *(
+        "Accumulating evaluation results...",
+        " Average Precision  (AP) @",
+        " Average Recall     (AR) @",
+    ),
+)
+"""How lines begin that mmdet and pycocotools print; mmengine logs the scores among them."""
 
 _PACKAGES = {"mmengine", "mmcv", "mmpretrain", "mmdet", "mmseg"}
 """Their warnings are about their own defaults, which the shipped configs set on purpose."""
@@ -42,10 +58,11 @@ _waiting: list[str] = []
 
 @contextmanager
 def quiet_console(*, verbose: bool = False) -> Iterator[None]:
-    """Keep Python warnings that nobody can act on from the console, for the log of the run.
+    """Keep what nobody can act on from the console.
 
-    These are deprecations, and whatever an OpenMMLab package warns of. Enter it before the first
-    import of one of them.
+    These are deprecations and whatever an OpenMMLab package warns of, which go to the log of the
+    run, and lines that packages print about their own doing. Enter it before the first import of
+    one of them.
 
     Args:
         verbose: Leave the console as the packages fill it; ``show_on_console`` and
@@ -66,10 +83,32 @@ def quiet_console(*, verbose: bool = False) -> Iterator[None]:
         if not verbose:
             warnings.showwarning = show_or_note  # type: ignore[assignment]
         try:
-            yield
+            with nullcontext() if verbose else redirect_stdout(_WithoutChatter(sys.stdout)):  # type: ignore[type-var]
+                yield
         finally:
             _verbose, _logger = before, None
             _waiting.clear()
+
+
+class _WithoutChatter:
+    """Standard output without the lines of ``_CHATTER``, each of which is one call of print."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._is_chatter = False
+
+    def write(self, text: str) -> int:
+        ends_chatter = self._is_chatter and text == "\n"
+        self._is_chatter = text.startswith(_CHATTER)
+        if not (self._is_chatter or ends_chatter):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def keep_off_console(logger: logging.Logger) -> None:

@@ -20,7 +20,7 @@ from ._dependencies import (
 )
 
 EXTRAS = {
-    "timm": ("timm", "export --to timm"),
+    "timm": ("'mmssprl[timm]'", "pretrain --backbone timm/NAME, export --to timm"),
     "onnx": ("onnx onnxscript onnxruntime", "export --to onnx"),
     "pyarrow": ("pyarrow", "embed to .parquet"),
 }
@@ -89,7 +89,10 @@ def _families() -> list[Finding]:
         findings.append(Finding("OpenMMLab", " ".join(lines), problem, is_needed=True))
     optional = [module for module in ("mmdet", "mmseg") if importlib.util.find_spec(module) is None]
     if optional and not problem:
-        remedy = "pip install -r requirements.txt (only for detection and segmentation)"
+        installed = findings[0].what.removeprefix("family ")
+        remedy = (
+            f'pip install "mmssprl[{installed}-transfer]" (only for detection and segmentation)'
+        )
         findings.append(Finding(", ".join(optional), "not installed", remedy))
     return findings
 

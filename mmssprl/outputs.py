@@ -1,15 +1,22 @@
-"""Files that commands write."""
+"""Files that commands and trainings write."""
 
 import contextlib
+import errno
+import fcntl
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+
+import psutil
 
 from .errors import UserFileExistsError, UserPermissionError, UserValueError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+_PART = re.compile(r".+\.(\d+)\.part")
 
 
 def prepare_output(path: str | Path, *, force: bool = False) -> None:
@@ -29,6 +36,24 @@ def prepare_output(path: str | Path, *, force: bool = False) -> None:
         )
     check_folder(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def check_different(paths: Mapping[str, str | None]) -> None:
+    """Refuse one file as two outputs of a command, the second of which would replace the first.
+
+    Args:
+        paths: What is to be written, by the option that asks for it; None is nothing.
+
+    Raises:
+        ValueError: Two options name the same file.
+    """
+    option_of: dict[Path, str] = {}
+    for option, path in paths.items():
+        other = option if path is None else option_of.setdefault(Path(path).resolve(), option)
+        if other != option:
+            raise UserValueError(
+                f"{other} and {option} must be two files, but both are {path}; rename one."
+            )
 
 
 def prepare_picture(path: str | Path, *, force: bool = False) -> None:
@@ -70,15 +95,19 @@ def check_folder(path: str | Path) -> None:
 
 
 @contextlib.contextmanager
-def whole_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
-    """Open a file that is there completely or not at all, whatever stops the process.
+def whole_file(path: str | Path, mode: str = "w", *, synced: bool = True) -> Iterator[IO[Any]]:
+    """Open a file that is there completely or not at all, whatever stops process or machine.
 
     It is written under a name of its own beside ``path``, and takes its place when the block ends
-    without an error; a file that was there before stays until then.
+    without an error; a file that was there before stays until then. What a killed process leaves,
+    ``sweep_parts`` deletes.
 
     Args:
         path: The file to make or to replace.
         mode: 'w' for text or 'wb' for bytes.
+        synced: Wait until the disk has the file and its name. Without it the file is whole after a
+            kill, but may be lost or empty after a loss of power: for thousands of small files that
+            a command makes again.
 
     Raises:
         OSError: It cannot be written, such as on a full disk; it names ``path``.
@@ -89,8 +118,14 @@ def whole_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     encoding, errors = (None, None) if "b" in mode else ("utf-8", "surrogateescape")
     try:
         with part.open(mode, encoding=encoding, errors=errors) as file:
+            _lock(file)
             yield file
+            if synced:
+                file.flush()
+                os.fsync(file.fileno())
         part.replace(path)
+        if synced:
+            _sync_folder(path.parent)
     except (OSError, RuntimeError) as error:
         # torch.save makes a RuntimeError of the OSError of a file that it writes to.
         cause = error if isinstance(error, OSError) else error.__context__
@@ -102,6 +137,39 @@ def whole_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
         raise cause from None
     finally:
         part.unlink(missing_ok=True)
+
+
+def sweep_parts(folder: Path) -> list[Path]:
+    """Delete the unfinished files of ``whole_file`` whose process is gone, and return them."""
+    swept = []
+    for part in sorted(folder.glob("*.part")):
+        name = _PART.fullmatch(part.name)
+        if name is None or psutil.pid_exists(int(name[1])):
+            continue
+        # The process may be one of another machine, whose lock this one sees.
+        with contextlib.suppress(OSError), part.open("rb+") as file:
+            _lock(file, strict=True)
+            part.unlink()
+            swept.append(part)
+    return swept
+
+
+def _lock(file: IO[Any], *, strict: bool = False) -> None:
+    """Hold a file until it is closed; a file system without locks does only without ``strict``."""
+    with contextlib.suppress(*() if strict else (OSError,)):
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until the disk has the names of a folder's files."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system whose folders cannot be synced
+            raise
+    finally:
+        os.close(opened)
 
 
 def write_whole(path: str | Path, text: str) -> None:

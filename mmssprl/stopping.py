@@ -118,7 +118,7 @@ class _Signals:
                 self._timer.start()
         elif not self.number:
             self.number, self._time = number, time.monotonic()
-            if not self._is_quiet and _is_first():
+            if not self._is_quiet and is_first_process():
                 print(f"{name}: saving after this step; once more ends at once", file=sys.stderr)
         elif time.monotonic() - self._time > _SAME_S:
             self._end(number)
@@ -133,7 +133,7 @@ class _Signals:
             raise Interrupted(number)
 
     def _end(self, number: int) -> NoReturn:
-        if _is_first():
+        if is_first_process():
             print(f"ended at once by {Signal(number).name}", file=sys.stderr)
         sys.stderr.flush()
         os._exit(128 + number)
@@ -185,5 +185,6 @@ def stop_with_launcher() -> None:
     watch_parent(stop)
 
 
-def _is_first() -> bool:
+def is_first_process() -> bool:
+    """Whether this is rank 0, as far as a launcher's variables tell before the group is joined."""
     return int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", 0))) == 0

@@ -1,7 +1,6 @@
 """Train a model from a config file: pre-training, transfer and baselines alike."""
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -67,6 +66,13 @@ def make_parser() -> argparse.ArgumentParser:
     )
     for tracker, title in (("tensorboard", "TensorBoard"), ("wandb", "Weights & Biases")):
         parser.add_argument(f"--{tracker}", action="store_true", help=f"log to {title} as well")
+    parser.add_argument(
+        "--skip-bad-steps",
+        type=int,
+        metavar="N",
+        help="drop up to N updates in a row whose gradient is not finite (default: 0, or what "
+        "the run began with)",
+    )
     add_run_options(
         parser,
         option="optim_wrapper.optimizer.lr=0.3",
@@ -80,12 +86,13 @@ def train(*, overwrite: bool, **options: Any) -> None:
     from mmssprl.engine.finished import finished_line, finished_weights
     from mmssprl.engine.launch import prepare_train_config, run
     from mmssprl.go_on import command_of_process, to_go_on
+    from mmssprl.stopping import is_first_process
 
     cfg = prepare_train_config(overwrite=overwrite, **options)
     weights = finished_weights(cfg)
     if weights is None:
         run(cfg, "train", overwrite=overwrite, go_on=to_go_on(command_of_process()))
-    elif int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", 0))) == 0:
+    elif is_first_process():
         print(finished_line(cfg, weights))
 
 

@@ -5,7 +5,6 @@ The command puts in classes, files, sizes and schedule.
 
 _base_ = ["./mask_rcnn_fpn.py", "./dense_runtime.py", "./finetune_schedule_adamw.py"]
 
-custom_imports = dict(imports=["mmssprl.finetuning.quiet_coco_metric"])
 scale_px = (1333, 800)  # (long, short) side at most
 train_pipeline = [
     dict(type="LoadImageFromFile"),
@@ -39,7 +38,7 @@ val_dataloader = dict(
     ),
     **loader,
 )
-val_evaluator = dict(type="mmssprl.QuietCocoMetric", metric=["bbox", "segm"], ann_file="")
+val_evaluator = dict(type="CocoMetric", metric=["bbox", "segm"], ann_file="")
 test_dataloader = val_dataloader
 test_evaluator = val_evaluator
 default_hooks = dict(

@@ -1,5 +1,6 @@
 """From the arguments of the benchmark to runs: one config and its commands each."""
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -181,7 +182,7 @@ def _find_missing(cfg: Config, size: Size, data: Path) -> dict[str, str]:
         problem = str(error).removeprefix(f"{cfg.filename}: ")
         for part, remedy in REMEDIES[size].items():
             if str(data.resolve() / part) in problem:
-                return {problem: remedy.format(data)}
+                return {problem: remedy.format(shlex.quote(str(data)))}
         return {problem: "see docs/data.md"}
     return {}
 

@@ -7,6 +7,7 @@ from mmengine.config import Config
 
 from ..datasets.scenes.sample import generate_sample
 from ..shipped import shipped
+from ..wording import counted
 from .plan import Plan, make_plan
 from .protocols import DATA_PREFIX, choose_protocols
 from .results import Size
@@ -76,8 +77,8 @@ def _digest(row: Weights) -> str:
 def _describe(plan: Plan) -> list[str]:
     names = dict.fromkeys(run.protocol.name for run in plan.runs)
     rows = dict.fromkeys(run.weights for run in plan.runs)
-    seeds = len({run.seed for run in plan.runs})
-    lines = [f"{len(plan.runs)} runs: {', '.join(names)}; {', '.join(rows)}; {seeds} seed(s)"]
+    seeds = counted(len({run.seed for run in plan.runs}), "seed")
+    lines = [f"{len(plan.runs)} runs: {', '.join(names)}; {', '.join(rows)}; {seeds}"]
     needs = dict.fromkeys(need for run in plan.runs if not run.is_complete for need in run.needs)
     lines += [f"before some of them: {need.name}, its output is in {need.folder}" for need in needs]
     reasons = dict.fromkeys((result.protocol, result.reason) for result in plan.skipped)

@@ -20,7 +20,7 @@ from ..errors import message_for_user
 from ..stopping import signals
 
 COMMANDS = (
-    *("demo", "scenes", "prepare", "profile", "pretrain", "diagnose"),
+    *("demo", "scenes", "prepare", "profile", "pretrain", "diagnose", "report"),
     *("probe", "embed", "neighbors", "finetune", "predict", "compare"),
     *("convert", "export", "benchmark", "visualize", "doctor"),
 )

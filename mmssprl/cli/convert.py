@@ -16,6 +16,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from ..tables import aligned_pairs
+from ..wording import command_line
 
 if TYPE_CHECKING:
     from ..weights import ConvertReport
@@ -72,8 +73,8 @@ def format_report(report: "ConvertReport") -> str:
     }
     if table.note:
         rows["note"] = table.note
+    probe = command_line("probe", report.weights, "data/VOCdevkit", "--config", report.config)
     weights, config = shlex.quote(str(report.weights)), shlex.quote(str(report.config))
-    probe = f"python -m mmssprl probe {weights} data/VOCdevkit --config {config}"
     train = f"python tools/train.py {config} --cfg-options load_from={weights}"
     commands = [train, probe] if report.kept else [probe]
     return "\n".join([aligned_pairs(rows), "", "next:", *(f"  {line}" for line in commands)])

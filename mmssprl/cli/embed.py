@@ -13,10 +13,12 @@ examples:
 """
 
 import argparse
-import shlex
 import sys
 from functools import partial
 from pathlib import Path
+
+from ..wording import command_line
+from ._options import add_model_options, model_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,22 +46,6 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Add what decides how images become features, which ``neighbors`` takes too."""
-    add = parser.add_argument
-    add("--config", help="config with model.backbone (default: the one beside WEIGHTS)")
-    add(
-        "--image-px",
-        type=int,
-        metavar="PX",
-        help="side of the centre crop (default: the image views of the config, or 224)",
-    )
-    add("--batch-size", type=int, default=64, help="images per batch (default: %(default)s)")
-    add("--num-workers", type=int, default=2, help="reading processes (default: %(default)s)")
-    add("--device", default="auto", help="auto, cpu, cuda, cuda:1 (default: %(default)s)")
-    add("--seed", type=int, default=0, help="of random weights (default: %(default)s)")
-
-
 def run(args: argparse.Namespace) -> int:
     """Embed; 130 if it was stopped."""
     from ..embedding import embed_to_file
@@ -69,15 +55,10 @@ def run(args: argparse.Namespace) -> int:
             args.weights,
             args.dir,
             args.out,
-            config=args.config,
             patches=args.patches,
-            image_px=args.image_px,
-            batch_size=args.batch_size,
-            num_workers=args.num_workers,
-            device=args.device,
-            seed=args.seed,
             force=args.force,
             log=partial(print, flush=True),
+            **model_options(args),
         )
     except KeyboardInterrupt:
         print("stopped; the same command goes on with it.", file=sys.stderr)
@@ -87,5 +68,5 @@ def run(args: argparse.Namespace) -> int:
     command += ["--image-px", str(args.image_px)] if args.image_px else []
     command += ["--seed", str(args.seed)] if args.seed else []
     command += ["--embeddings", args.out] if Path(args.out).suffix != ".csv" else []
-    print(f"next: python -m mmssprl {shlex.join(command)} --out rows.png")
+    print(f"next: {command_line(*command, '--out', 'rows.png')}")
     return 0

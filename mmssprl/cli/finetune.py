@@ -16,6 +16,7 @@ import argparse
 from functools import partial
 
 from ..console import quiet_console
+from ..wording import command_line
 
 _OPTIONS = {
     *("epochs", "batch_size", "lr", "image_px", "backbone", "val_share", "seed"),
@@ -60,6 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--seed", type=int, help="of all randomness, that choice included (default: 0)")
     add("--resume", action="store_true", help="go on with the run in the work dir")
+    add(
+        "--skip-bad-steps",
+        type=int,
+        metavar="N",
+        help="drop up to N updates in a row whose gradient is not finite (default: 0, or what "
+        "the run began with)",
+    )
     add("--yes", action="store_true", help="start even if it will take more than 12 h on a CPU")
     add(
         "--verbose",
@@ -84,6 +92,7 @@ def run(args: argparse.Namespace) -> int:
             resume=args.resume,
             yes=args.yes,
             verbose=args.verbose,
+            skip_bad_steps=args.skip_bad_steps,
             log=partial(print, flush=True),
             **given,
         )
@@ -94,5 +103,5 @@ def run(args: argparse.Namespace) -> int:
         print(f"\n{outcome.table}\n\nval: {total}")
         print("written: " + ", ".join(map(str, outcome.files)))
         folder = outcome.checkpoint.parent
-        print(f"next: python -m mmssprl predict {folder} DIR --out predictions")
+        print(f"next: {command_line('predict', folder, 'DIR', '--out', 'predictions')}")
         return 0

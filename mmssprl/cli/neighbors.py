@@ -16,9 +16,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from ..outputs import prepare_output, prepare_picture, write_figure, write_whole
+from ..outputs import check_different, prepare_output, prepare_picture, write_figure, write_whole
 from ..tables import csv_table, markdown_table
-from .embed import add_model_options, add_weights
+from ._options import add_model_options, model_options
+from .embed import add_weights
 
 _MOST_LINES = 200
 
@@ -44,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare, print the table, and write what was asked for."""
+    check_different({"--out": args.out, "--csv": args.csv})
     if args.out:
         prepare_picture(args.out, force=args.force)
     if args.csv:
@@ -58,13 +60,8 @@ def run(args: argparse.Namespace) -> int:
         embeddings=args.embeddings,
         num=args.num,
         above=args.above,
-        config=args.config,
-        image_px=args.image_px,
-        seed=args.seed,
-        batch_size=args.batch_size,
-        num_workers=args.num_workers,
-        device=args.device,
         log=partial(print, flush=True),
+        **model_options(args),
     )
     found = [neighbor for row in rows for neighbor in row]
     heads = ["query", "nearest", "rank", "cosine"]

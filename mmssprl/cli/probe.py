@@ -5,7 +5,8 @@ regularised linear classifier on the training images and print its mAP on the te
 images. Quick and comparable between backbones; not the paper's SGD protocol. DATA is
 a folder in COCO layout (train2014, val2014), in VOC layout (VOC2007 trainval, test),
 or with a folder per class: train/CLASS and val/CLASS (or valid, validation, test), or
-CLASS alone, of which a fifth is drawn for testing.
+CLASS alone, of which a fifth is drawn for testing (with the same --seed, the images
+that finetune validates with).
 
 examples:
   python -m mmssprl probe work_dirs/demo/ssprl_resnet18_scenes_backbone.pth data/scenes/coco
@@ -18,8 +19,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..outputs import prepare_output, write_whole
+from ..outputs import check_different, prepare_output, write_whole
 from ..tables import csv_table, markdown_table
+from ._options import add_model_options, model_options
 
 _CSV = (
     *("weights", "config", "data", "layout", "num_train", "num_test", "num_classes"),
@@ -39,21 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "ResNets); these words take the first file's config",
     )
     add("data", metavar="DATA", help="folder of labelled images")
-    add("--config", help="config with model.backbone (default: the one beside WEIGHTS)")
-    add(
-        "--image-px",
-        type=int,
-        metavar="PX",
-        help="side of the centre crop (default: the image views of the config, or 224)",
-    )
-    add("--batch-size", type=int, default=64, help="default: %(default)s")
-    add("--num-workers", type=int, default=2, help="reading processes (default: %(default)s)")
-    add("--device", default="auto", help="auto, cpu, cuda, cuda:1 (default: %(default)s)")
-    add(
-        "--seed",
-        type=int,
-        default=0,
-        help="of random weights, validation folds and drawn test images (default: 0)",
+    add_model_options(
+        parser, seed="of random weights, validation folds and drawn test images (default: 0)"
     )
     add("--per-class", action="store_true", help="print every class's AP too")
     add("--out", metavar="JSON", help="write all numbers to this file")
@@ -67,18 +56,14 @@ def run(args: argparse.Namespace) -> int:
 
     from ..evaluation import linear_probes
 
+    check_different({"--out": args.out, "--csv": args.csv})
     for path in filter(None, (args.out, args.csv)):
         prepare_output(path, force=args.force)
     results = linear_probes(
         args.weights,
         args.data,
-        config=args.config,
-        image_px=args.image_px,
-        batch_size=args.batch_size,
-        num_workers=args.num_workers,
-        device=args.device,
-        seed=args.seed,
         log=partial(print, flush=True),
+        **model_options(args),
     )
     print("\n" + format_results(results, per_class=args.per_class))
     if args.out:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import UserValueError
 from ..runs.run import read_result
+from ..wording import counted
 from .images import TrainingImages
 from .methods import SSPRL, Method
 from .run import PaceRun, module_command
@@ -52,7 +53,7 @@ def plan_paces(
     folders = (work_dir / "paces" / f"{number}" for number in count())
     folder = next(path for path in folders if not (path / "result.json").exists())
     return PaceRun(
-        name=f"pace of {len(measured)} method(s)",
+        name=f"pace of {counted(len(measured), 'method')}",
         kind="pace",
         folder=folder,
         commands=(module_command("pace", folder),),
@@ -120,8 +121,8 @@ def epochs_in_equal_time(epochs: int, pace: Pace, key: str, option: str = "--epo
     exact = epochs * pace.reference_seconds / pace.seconds
     if round(exact) < 1:
         raise UserValueError(
-            f"every method must get at least one epoch, but {epochs} epoch(s) of SS-PRL are "
-            f"{exact:.2f} of {key} in equal time; raise {option} to "
+            f"every method must get at least one epoch, but {counted(epochs, 'epoch')} of SS-PRL "
+            f"are {exact:.2f} of {key} in equal time; raise {option} to "
             f"{-(-pace.seconds // pace.reference_seconds):.0f}, or leave {key} out."
         )
     return round(exact)

@@ -12,6 +12,7 @@ from ..errors import UserRuntimeError, UserValueError
 from ..profiling.machine import describe_machine
 from ..runs.execute import execute_runs
 from ..runs.run import Outcome, Run
+from ..wording import counted
 from .images import Split, TrainingImages, list_images, read_images
 from .methods import BY_KEY, choose_methods
 from .paces import plan_paces, read_paces
@@ -253,8 +254,8 @@ class Comparison:
         reasons = [outcome.reason for outcome in outcomes if outcome.reason]
         if reasons:
             raise UserRuntimeError(
-                f"the runs need {what}, but {len(reasons)} run(s) have failed, the first with: "
-                f"{reasons[0]}; the same command does them again and keeps the others."
+                f"the runs need {what}, but {counted(len(reasons), 'run')} have failed, the first "
+                f"with: {reasons[0]}; the same command does them again and keeps the others."
             )
 
 

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..engine.hooks.pretrain_runtime_info_hook import LossNotFiniteError
+from ..engine.finiteness import NotFiniteError
 from ..engine.launch import prepare_train_config
 from ..engine.launch import run as launch
 from ..environment import source_commit
@@ -36,7 +36,7 @@ def train_and_probe(folder: Path) -> None:
         try:
             if not (folder / TRAINED).exists():
                 _write(folder / TRAINED, _train(folder, settings))
-        except LossNotFiniteError:
+        except NotFiniteError:
             # It counts, at the score of a constant: else the worst runs of a method were left out.
             nothing = score_nothing(Path(settings["data"]), **images)
             _write(folder / MEASURED, {**nothing, "collapsed": True, "commit": source_commit()})

@@ -11,6 +11,7 @@ from mmssprl.datasets.image_names import ImageNames
 from mmssprl.datasets.image_reading import can_read
 
 from ..errors import UserValueError
+from ..wording import counted
 
 HEIC = frozenset({".heic", ".heif"})
 IMAGE_SUFFIXES = (
@@ -90,16 +91,17 @@ def search_images(folder: str) -> ImageIndex:
     index = index_images(folder)
     if index.unlisted:
         print_log(
-            f"{len(index.unlisted)} folder(s) below {folder} cannot be listed, their images are "
-            f"left out: {index.unlisted[:3]}",
+            f"{counted(len(index.unlisted), 'folder')} below {folder} cannot be listed, their "
+            f"images are left out: {index.unlisted[:3]}",
             logger="current",
             level=logging.WARNING,
         )
     if len(index.names) and index.tars:
         raise UserValueError(
             f"data_root/data_prefix: {folder!r} must hold images or tar files of images, but holds "
-            f"{len(index.names):,} images and {len(index.tars):,} tar files, for example "
-            f"{index.tars[0]}; move the ones that are not meant to another folder."
+            f"{counted(len(index.names), 'image')} and {counted(len(index.tars), 'tar file')}, for "
+            f"example {index.tars[0]}; move what is not meant to another folder, or give a tar "
+            "file alone."
         )
     if not len(index.names) and not index.tars:
         raise UserValueError(

@@ -1,1 +1,7 @@
 """The demonstration: SS-PRL beside random weights and SwAV on generated scenes, over seeds."""
+
+from pathlib import Path
+
+WEIGHTS = Path(__file__).parent / "weights" / "ssprl_resnet18_scenes_backbone.pth"
+"""Backbone of the demonstration's SS-PRL training of seed 0: six epochs on generated scenes, to try
+commands with. Its config is configs/ssprl/ssprl_resnet18_scenes.py."""

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from .. import __version__
+from ..datasets import UnlabeledImages
 from ..errors import UserValueError
 from ..evaluation import FrozenBackbone, load_frozen_backbone
 from ..evaluation.features import check_loading
@@ -28,7 +29,7 @@ KEPT_EVERY_SECONDS = 20.0
 
 def embed(
     weights: str | Path | FrozenBackbone,
-    images: str | Path,
+    images: str | Path | UnlabeledImages,
     *,
     config: str | Path | None = None,
     patches: bool = False,
@@ -45,7 +46,8 @@ def embed(
 
     Args:
         weights: As for ``load_backbone``, or what it returned.
-        images: Folder of images or of tar files, searched recursively; a tar file; or an image.
+        images: Folder of images or of tar files, searched recursively; a tar file; an image; or a
+            data set of images.
         config: Config with ``model.backbone``; None takes the one beside the weights.
         patches: Embed the cells of the pyramid's scales beside the whole images.
         image_px: Side of the centre crop; None takes the config's image views, or 224.

@@ -14,7 +14,8 @@ class Images:
     """Images in the order of their names, which are relative to their folder.
 
     Args:
-        source: Folder of images or of tar files, searched recursively; a tar file; or an image.
+        source: Folder of images or of tar files, searched recursively; a tar file; an image; or a
+            data set that has found its images.
         argument: What the user calls ``source``, for errors.
 
     Raises:
@@ -22,9 +23,13 @@ class Images:
         ValueError: There are no images in it, or a tar file that cannot be read.
     """
 
-    def __init__(self, source: str | Path, argument: str = "DIR") -> None:
-        path = Path(source)
+    def __init__(self, source: str | Path | UnlabeledImages, argument: str = "DIR") -> None:
         self._dataset: UnlabeledImages | None = None
+        if isinstance(source, UnlabeledImages):
+            self.root, self._dataset = Path(source.data_prefix["img_path"]), source
+            self.names = list(source.names)
+            return
+        path = Path(source)
         if not path.exists():
             raise UserFileNotFoundError(
                 f"{argument} must be a folder of images or of tar files, a tar file or an image, "

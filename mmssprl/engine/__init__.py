@@ -1,7 +1,15 @@
-"""Optimizer, hooks and log lines, and checkpoints that run no code."""
+"""Optimizer, hooks and log lines, and checkpoints that are written whole and run no code."""
 
 # Importing them registers them.
-from . import checkpoint_loader, cpu_distributed, hooks, log_processor, loops  # noqa: F401
+from . import (  # noqa: F401
+    checkpoint_loader,
+    cpu_distributed,
+    file_backend,
+    file_handlers,
+    hooks,
+    log_processor,
+    loops,
+)
 from .larc import LARC
 
 __all__ = ["LARC"]

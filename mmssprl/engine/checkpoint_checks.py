@@ -9,8 +9,8 @@ from mmengine.runner import Runner
 from mmengine.runner.checkpoint import CheckpointLoader
 from torch import Tensor, nn
 
-from ..errors import UserFileNotFoundError, UserValueError
-from ..weights import read_checkpoint, read_training_checkpoint
+from ..errors import UserValueError
+from ..weights import newest_intact, read_checkpoint, read_training_checkpoint
 from ..weights.checkpoint_file import list_faults
 from .unwrap import unwrap
 
@@ -23,20 +23,15 @@ def first_checkpoint(cfg: Config) -> str | None:
     """Return the file or URL that a run of this config loads first, None if there is none.
 
     Raises:
-        FileNotFoundError: A run to go on with, whose newest checkpoint is not there.
+        FileNotFoundError: A run to go on with, none of whose checkpoints is whole.
     """
     if cfg.get("load_from") or not cfg.get("resume"):
         return cfg.get("load_from") or None
-    pointer = Path(cfg.work_dir) / "last_checkpoint"
-    if not pointer.exists():
-        return None
-    newest = pointer.read_text().strip()
-    if not Path(newest).is_file():
-        raise UserFileNotFoundError(
-            f"{pointer} must name the run's newest checkpoint, but there is no "
-            f"{newest or 'name in it'}; give one by --resume CHECKPOINT."
-        )
-    return newest
+    out_dir = ((cfg.get("default_hooks") or {}).get("checkpoint") or {}).get("out_dir")
+    # mmengine puts a folder with the work dir's name into it.
+    folder = Path(out_dir) / Path(cfg.work_dir).name if out_dir else None
+    found = newest_intact(cfg.work_dir, folder)
+    return None if found is None else str(found)
 
 
 def check_readable(cfg: Config, task: Literal["train", "test"]) -> None:

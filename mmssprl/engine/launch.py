@@ -13,21 +13,22 @@ from mmengine.device import get_device
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
-from mmengine.runner import find_latest_checkpoint
 
 from ..config_reading import read_config_file
 from ..errors import UserFileNotFoundError, UserValueError
-from ..models import is_pretraining
 from ..outputs import write_whole
-from ..stopping import StoppedError
+from ..stopping import StoppedError, is_first_process
+from ..weights import require_newest
 from .adapted_backbone import take_backbone
 from .build_errors import FirstStepHook, explain_build_errors
 from .checkpoint_checks import check_fit_of_checkpoint, check_readable, first_checkpoint
 from .checks import check_config, check_data, check_work_dir, files_of_run, log_operators
-from .cpu_distributed import timeout_of
+from .cpu_distributed import timeout_of, use_cpu_processes
 from .hooks.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
+from .hooks.skip_bad_steps_hook import drop_bad_steps
 from .initial_weights import apply_weights
 from .loops import end_workers, use_resumable_loop
+from .one_run import hold_work_dir
 from .overrides import check_spelling, merge_options
 from .pretrain_checks import use_compile
 from .run_record import record_run
@@ -49,6 +50,7 @@ def prepare_train_config(
     compile: bool = False,
     tensorboard: bool = False,
     wandb: bool = False,
+    skip_bad_steps: int | None = None,
     cfg_options: Mapping[str, Any] | None = None,
     launcher: Launcher = "none",
 ) -> Config:
@@ -65,6 +67,8 @@ def prepare_train_config(
         compile: Compile the backbone, and on a GPU the augmentation, of a pre-training.
         tensorboard: Log to TensorBoard as well.
         wandb: Log to Weights & Biases as well.
+        skip_bad_steps: Most updates in a row that are dropped for a gradient that is not finite,
+            see ``SkipBadStepsHook``; None leaves it to the config.
         cfg_options: Values by dotted key that replace the config's. The other arguments win.
         launcher: What started the processes; "none" is one process.
 
@@ -83,6 +87,7 @@ def prepare_train_config(
         _use_amp(cfg)
     if compile:
         use_compile(cfg)
+    drop_bad_steps(cfg, skip_bad_steps)
     use_trackers(cfg, ["tensorboard"] * tensorboard + ["wandb"] * wandb)
     if resume is not None:
         if overwrite:
@@ -90,7 +95,7 @@ def prepare_train_config(
                 "--resume goes on with a run and --overwrite deletes it; give one."
             )
         cfg.resume = True
-        cfg.load_from = None if resume == "auto" else _existing_checkpoint(resume)
+        cfg.load_from = None if resume == "auto" else _checkpoint_to_resume(resume)
     with explain_build_errors(cfg):
         check_config(cfg, ("train", "val"))
     first = first_checkpoint(cfg)
@@ -165,7 +170,7 @@ def run(
         overwrite: Delete the checkpoints of another training in ``work_dir``, once everything
             else is right.
         hooks: Join those of the config.
-        keep_record: Write ``run.json`` of a pre-training, see ``record_run``.
+        keep_record: Write ``run.json`` of a training, see ``record_run``.
         go_on: Command that goes on with a training: signals stop it after a step, see
             ``SaveAndStopHook``. Without it they end the process.
 
@@ -173,6 +178,7 @@ def run(
         FileNotFoundError, ValueError: As ``check_data`` and ``check_fit_of_checkpoint``, before the
             first step.
         OSError, TypeError, ValueError: As ``explain_build_errors``.
+        RuntimeError: Another process trains in ``work_dir``.
         StoppedError: A signal stopped the training.
     """
     if task == "train":
@@ -183,6 +189,8 @@ def run(
     if cfg.launcher != "none" and get_device() == "cpu":
         # mmengine selects a CUDA device before it joins the group, so the CPU group comes first.
         torch.distributed.init_process_group("gloo", timeout=timeout_of(cfg))
+    # Before the runner writes its config and log. Rank 0 writes for all.
+    lock = hold_work_dir(cfg.work_dir) if task == "train" and is_first_process() else None
     first_step = FirstStepHook()
     with explain_build_errors(cfg, first_step):
         runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
@@ -196,7 +204,7 @@ def run(
             if overwrite and is_main_process():
                 for path in files_of_run(Path(cfg.work_dir)):
                     path.unlink()
-            if keep_record and is_pretraining(cfg) and is_main_process():
+            if keep_record and is_main_process():
                 checkpoint = first_checkpoint(cfg) if cfg.get("resume") else None
                 record_run(cfg, runner.train_dataloader.dataset, checkpoint)
             try:
@@ -218,6 +226,8 @@ def run(
     gc.collect()
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
+    if lock is not None:
+        lock.close()
     if stopped is not None:
         raise stopped
 
@@ -242,23 +252,8 @@ def _read(
         )
     cfg.launcher = launcher
     if launcher != "none" and get_device() == "cpu":
-        _use_cpu_processes(cfg)
+        use_cpu_processes(cfg)
     return cfg
-
-
-def _use_cpu_processes(cfg: Config) -> None:
-    if cfg.launcher != "pytorch":
-        raise UserValueError(
-            f"launcher must be 'pytorch' for processes on the CPU, but got {cfg.launcher!r} and no "
-            "accelerator; use tools/dist_train.sh or tools/dist_test.sh, or a node with GPUs."
-        )
-    wrapper = cfg.get("model_wrapper_cfg") or {
-        "type": "MMDistributedDataParallel",
-        "broadcast_buffers": False,
-        "find_unused_parameters": cfg.get("find_unused_parameters", False),
-    }
-    if wrapper.get("type", "MMDistributedDataParallel") == "MMDistributedDataParallel":
-        cfg.model_wrapper_cfg = {**wrapper, "type": "CPUDistributedDataParallel"}
 
 
 def _use_amp(cfg: Config) -> None:
@@ -282,17 +277,20 @@ def _use_amp(cfg: Config) -> None:
         wrapper.setdefault("loss_scale", {"enabled": False})
 
 
+def _checkpoint_to_resume(checkpoint: str) -> str:
+    """Return the file to go on with: a run's state is read from no URL."""
+    if "://" in checkpoint or not Path(checkpoint).exists():
+        raise UserFileNotFoundError(
+            f"--resume must name a checkpoint of a run or the run's folder, but {checkpoint} is "
+            "neither; leave the name out to go on with the newest one of the work dir."
+        )
+    return _existing_checkpoint(checkpoint)
+
+
 def _existing_checkpoint(checkpoint: str) -> str:
     """Return the checkpoint if it is a URL or a file, or the newest one of a run's folder."""
     if Path(checkpoint).is_dir():
-        newest = find_latest_checkpoint(checkpoint)
-        if newest is None:
-            raise UserFileNotFoundError(
-                "the folder of a run must hold last_checkpoint, which names its newest one, but "
-                f"{checkpoint} holds none; give the .pth file."
-            )
-        # The name counts: mmengine writes the whole path, and a folder may have been moved.
-        checkpoint = str(Path(checkpoint) / Path(newest).name)
+        return str(require_newest(checkpoint))
     if "://" not in checkpoint and not Path(checkpoint).is_file():
         raise UserFileNotFoundError(f"checkpoint must be a file or a URL, but got {checkpoint}.")
     return checkpoint

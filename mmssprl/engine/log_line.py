@@ -39,8 +39,9 @@ def console_line(values: Mapping[str, float], max_epochs: int, chance: str) -> s
         chance: What the relative losses are relative to, such as 'ln K'.
     """
     head = f"epoch {values['epochs_done']:>{len(str(max_epochs)) + 3}.2f}/{max_epochs}"
+    rate = values.get("images_per_second")
     tail = [
-        f"{values['images_per_second']:,.0f} images/s" if "images_per_second" in values else "",
+        f"{rate:,.{1 if rate < 10 else 0}f} images/s" if rate is not None else "",
         f"{values['memory'] * 2**20 / 1e9:.1f} GB" if "memory" in values else "",
         f"{format_hours(values['eta'] / 3600)} left" if values.get("eta") else "",
     ]

@@ -1,18 +1,41 @@
-"""mmengine's runner with a console for people."""
+"""mmengine's runner with a console for people, and checkpoints that are safe."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from mmengine.hooks import CheckpointHook
 from mmengine.logging import MMLogger
 from mmengine.runner import Runner
 
 from ..console import keep_off_console
+from .checkpoint_checks import first_checkpoint
+from .hooks import SafeCheckpointHook
 
 
 class ConsoleRunner(Runner):
-    """mmengine's Runner whose dumps of environment, config and hooks go to the log file alone."""
+    """mmengine's Runner whose dumps of environment, config and hooks go to the log file alone.
+
+    Where a config has mmengine's CheckpointHook, or none, it gets ``SafeCheckpointHook``, so that
+    transfer trainings have it too.
+    """
+
+    _load_from: str | None
 
     def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
         """Build the logger of the run, which keeps notices off the console."""
         logger = super().build_logger(*args, **kwargs)
         keep_off_console(logger)
         return logger
+
+    def register_default_hooks(self, hooks: Mapping[str, Any] | None = None) -> None:
+        """Register them, with checkpoints that are safe."""
+        spec = (hooks or {}).get("checkpoint", {"type": "CheckpointHook", "interval": 1})
+        if isinstance(spec, Mapping) and spec.get("type") in ("CheckpointHook", CheckpointHook):
+            spec = {**spec, "type": SafeCheckpointHook}
+        super().register_default_hooks({**(hooks or {}), "checkpoint": spec})
+
+    def load_or_resume(self) -> None:
+        """Load what the config names; resume the newest checkpoint that is whole."""
+        if self._resume and self._load_from is None:
+            self._load_from = first_checkpoint(self.cfg)
+        super().load_or_resume()

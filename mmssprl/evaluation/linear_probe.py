@@ -77,7 +77,7 @@ def linear_probes(
     names = [str(each) for each in weights]
     configs = _find_configs(names, None if config is None else str(config))
     where = choose_device(device)
-    found = find_probe_data(data, folders=True, seed=seed)
+    found = find_probe_data(data, class_folders=True, seed=seed)
     log(_describe(found))
     models = [
         frozen_backbone(name, cfg, image_px=image_px, seed=seed)

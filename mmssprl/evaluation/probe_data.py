@@ -12,7 +12,9 @@ from ..datasets.coco_multi_label import CocoMultiLabel
 from ..datasets.multi_label_target import MultiLabelTargetDataset
 from ..datasets.voc_multi_label import VocMultiLabel, listed_classes, read_image_set, read_objects
 from ..errors import UserFileNotFoundError, UserValueError
-from .class_folders import Listing, has_class_folders, list_class_folders
+from ..finetuning.labels import DEFAULT_VAL_SHARE, LabelledImage, folders
+from ..finetuning.labels.files import Files
+from ..finetuning.labels.splits import choose_splits
 
 COCO_SPLITS = ("train2014", "val2014")
 VOC_SPLITS = ("trainval", "test")
@@ -48,7 +50,7 @@ class ProbeData:
     how: str = field(default="", kw_only=True)
 
 
-def find_probe_data(root: str | Path, *, folders: bool = False, seed: int = 0) -> ProbeData:
+def find_probe_data(root: str | Path, *, class_folders: bool = False, seed: int = 0) -> ProbeData:
     """Read the labels of a folder in COCO layout or in VOC layout, whichever it holds.
 
     COCO: train2014 against val2014, the classes of the json files. VOC: trainval against test of
@@ -57,7 +59,7 @@ def find_probe_data(root: str | Path, *, folders: bool = False, seed: int = 0) -
 
     Args:
         root: The folder.
-        folders: Take a folder per class too, see ``list_class_folders``.
+        class_folders: Take a folder per class too, as ``finetune`` reads and divides it.
         seed: Of the draw of test images where the folders name no split.
 
     Raises:
@@ -81,10 +83,10 @@ def find_probe_data(root: str | Path, *, folders: bool = False, seed: int = 0) -
     if voc:
         return _read_voc(voc)
     inside = [sub for sub in ("coco", "voc") if (root / sub).is_dir()]
-    if folders and not inside and has_class_folders(root):
-        return _read_folders(root, seed)
+    if class_folders and not inside and folders.is_there(files := Files(root)):
+        return _read_folders(root, files, seed)
     remedy = f"; pass {root / inside[0]}" if inside else ""
-    layouts = f"{_LAYOUTS} or {_FOLDERS}" if folders else _LAYOUTS
+    layouts = f"{_LAYOUTS} or {_FOLDERS}" if class_folders else _LAYOUTS
     raise UserFileNotFoundError(f"DATA must hold {layouts}, but {root} does not{remedy}.")
 
 
@@ -132,13 +134,22 @@ def _read_voc(root: Path) -> ProbeData:
     return ProbeData("VOC", root, names, *splits)
 
 
-def _read_folders(root: Path, seed: int) -> ProbeData:
-    classes, train, test, how = list_class_folders(root, seed=seed)
+def _read_folders(root: Path, files: Files, seed: int) -> ProbeData:
+    classes, splits = folders.read(files, [])
+    train, test, how = choose_splits(splits, share=DEFAULT_VAL_SHARE, seed=seed)
+    for index, name in enumerate(classes):
+        counts = [sum(image.label == index for image in images) for images in (train, test)]
+        if 0 in counts:
+            raise UserValueError(
+                "every class must have images to fit and to test on, but of "
+                f"{name!r} in {root} {counts[0]} and {counts[1]} are left; add images, or remove "
+                "the class."
+            )
 
-    def split(name: str, listing: Listing) -> LabelledSplit:
-        paths, labels = listing
-        one_hot = torch.nn.functional.one_hot(torch.tensor(labels), len(classes))
-        return LabelledSplit(name, paths, one_hot.to(torch.int8))
+    def split(name: str, images: list[LabelledImage]) -> LabelledSplit:
+        labels = torch.tensor([image.label for image in images])
+        one_hot = torch.nn.functional.one_hot(labels, len(classes))  # (N, K)
+        return LabelledSplit(name, [image.path for image in images], one_hot.to(torch.int8))
 
     return ProbeData("folders", root, classes, split("train", train), split("val", test), how=how)
 

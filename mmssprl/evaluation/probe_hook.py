@@ -12,6 +12,7 @@ import torch
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
+from torch import Tensor
 
 from ..datasets.subset import choose_subset
 from ..engine.hooks.pretrain_checkpoint_hook import backbone_file, save_backbone
@@ -19,6 +20,7 @@ from ..engine.unwrap import unwrap
 from ..errors import UserValueError
 from ..outputs import write_whole
 from ..registry import HOOKS
+from ..wording import counted
 from .average_precision import mean_average_precision
 from .features import LabelledImages, extract_features
 from .frozen_backbone import as_frozen
@@ -29,6 +31,8 @@ from .probe_data import LabelledSplit, find_probe_data
 MAX_SHARE = 0.02
 """Of the training's time that the probes may take, beside the first and the last one."""
 _INTERVAL = "probe_interval"
+_SAMPLE = 64
+"""Images of a split from which the time of a probe is estimated."""
 
 
 class Probe(NamedTuple):
@@ -78,7 +82,7 @@ class ProbeHook(Hook):
         for name, value in (("interval", interval), ("max_images", max_images)):
             if value is not None and value < 1:
                 raise UserValueError(f"ProbeHook: {name} must be at least 1, but got {value}.")
-        found = find_probe_data(data, folders=True)
+        found = find_probe_data(data, class_folders=True)
         self.splits = [_part(split, max_images) for split in (found.train, found.test)]
         self.interval = interval
         self.image_px = image_px
@@ -92,7 +96,8 @@ class ProbeHook(Hook):
             self.interval = runner.message_hub.get_info(_INTERVAL, None)
         if is_main_process():
             if runner.epoch:
-                self.probes = _read(self._file, runner.epoch)
+                # Of what was done after the checkpoint nothing counts.
+                self.probes = [p for p in read_probes(self._file) if p.epoch <= runner.epoch]
             else:
                 self._probe(runner, 0)
         self._start = time.perf_counter()
@@ -106,7 +111,11 @@ class ProbeHook(Hook):
             seconds = self.probes[-1].seconds if self.probes else 0.0
             self.interval = choose_interval(seconds, time.perf_counter() - self._start)
             runner.message_hub.update_info(_INTERVAL, self.interval)
-            runner.logger.info(f"Features are probed every {self.interval} epochs.")
+            if self.interval < runner.max_epochs:
+                how_often = f"every {counted(self.interval, 'epoch')}"
+            else:
+                how_often = "once more, at the end"
+            runner.logger.info(f"Features are probed {how_often}.")
         if epoch % self.interval == 0 or epoch == runner.max_epochs:
             self._probe(runner, epoch)
 
@@ -127,26 +136,57 @@ class ProbeHook(Hook):
         if epoch and linear >= max(probe.linear_mAP for probe in self.probes if probe.epoch):
             save_backbone(unwrap(runner.model).backbone, backbone_file(runner, "best"))
 
+    def expected_s(self, runner: Runner) -> float:
+        """Estimate the seconds of a probe from some of its images.
+
+        Reading them takes a time in proportion to their number. The classifier is fitted on as many
+        features as a probe has: repeated ones, which separate the classes so easily that none of
+        the penalties is left out.
+        """
+        start = time.perf_counter()
+        parts = [_part(split, _SAMPLE) for split in self.splits]
+        found = self._features(runner, parts)
+        share = sum(len(part.paths) for part in parts) / sum(len(s.paths) for s in self.splits)
+        reading_s = (time.perf_counter() - start) / share
+        start = time.perf_counter()
+        pairs: list[Tensor] = []
+        for split, (features, labels) in zip(self.splits, found, strict=True):
+            repeated = torch.arange(len(split.paths)) % len(features)
+            has_positives = bool((labels == 1).any())  # without, no score could be computed
+            pairs += [features[repeated], labels[repeated] if has_positives else split.labels]
+        self._score(runner, *pairs)
+        return reading_s + time.perf_counter() - start
+
     def _scores(self, runner: Runner) -> tuple[float, float]:
+        (train_x, train_y), (test_x, test_y) = self._features(runner, self.splits)
+        num_bad = sum(len(split.paths) for split in self.splits) - len(train_x) - len(test_x)
+        if num_bad:
+            runner.logger.warning(f"{num_bad} images of the probe cannot be read and are left out.")
+        return self._score(runner, train_x, train_y, test_x, test_y)
+
+    def _features(
+        self, runner: Runner, splits: Sequence[LabelledSplit]
+    ) -> list[tuple[Tensor, Tensor]]:
         model = unwrap(runner.model)
-        device = next(model.parameters()).device
         frozen = as_frozen(model.backbone, runner.cfg, image_px=self.image_px)
-        (train_x, train_y), (test_x, test_y) = (
+        return [
             extract_features(
                 frozen,
                 LabelledImages(split.paths, split.labels, frozen.image_px),
                 mean=frozen.mean,
                 std=frozen.std,
                 num_workers=self.num_workers,
-                device=device,
+                device=next(model.parameters()).device,
                 progress=False,
                 leave_out_unreadable=True,
             )
-            for split in self.splits
-        )
-        num_bad = sum(len(split.paths) for split in self.splits) - len(train_x) - len(test_x)
-        if num_bad:
-            runner.logger.warning(f"{num_bad} images of the probe cannot be read and are left out.")
+            for split in splits
+        ]
+
+    def _score(
+        self, runner: Runner, train_x: Tensor, train_y: Tensor, test_x: Tensor, test_y: Tensor
+    ) -> tuple[float, float]:
+        device = next(unwrap(runner.model).parameters()).device
         classifier = fit_linear_probe(train_x.to(device), train_y.to(device))
         linear = mean_average_precision(classifier(test_x.to(device)), test_y)[0]
         return linear, mean_average_precision(knn_scores(train_x, train_y, test_x), test_y)[0]
@@ -181,13 +221,12 @@ def _part(split: LabelledSplit, most: int) -> LabelledSplit:
     return LabelledSplit(split.name, [split.paths[i] for i in indices], split.labels[indices])
 
 
-def _read(path: Path, last_epoch: int) -> list[Probe]:
-    """Return the probes up to an epoch: of what was done after the checkpoint nothing counts."""
+def read_probes(path: Path) -> list[Probe]:
+    """Return the probes of a run's ``probe.csv``; none if there is no such file."""
     if not path.exists():
         return []
     with path.open(newline="") as file:
         rows: list[dict[str, Any]] = list(csv.DictReader(file))
-    probes = [
+    return [
         Probe(int(row["epoch"]), *(float(row[name]) for name in Probe._fields[1:])) for row in rows
     ]
-    return [probe for probe in probes if probe.epoch <= last_epoch]

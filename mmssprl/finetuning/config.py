@@ -14,10 +14,10 @@ from ..engine.initial_weights import apply_weights
 from ..errors import UserRuntimeError, UserValueError
 from ..pretraining.backbones import find_backbone
 from ..shipped import shipped
-from ..weights import RANDOM, SUPERVISED
+from ..weights import RANDOM, SUPERVISED, read_backbone
 from ..weights.backbone import quiet
 from .labels import LabelledData
-from .recipe import Recipe, choose_recipe
+from .recipe import NUMBERS, Recipe, check_numbers, choose_recipe
 from .tasks import Task, make_task, task_class
 
 DEFAULT_BACKBONE = ("resnet50", "resnet18")
@@ -30,6 +30,25 @@ _KNOBS = (
     *("num_convs", "finest_scale_px", "extractor", "prefixes", "known", "crop_px", "crop_size"),
 )
 """Names at the top of the base configs that only help to write them."""
+
+
+def check_options(
+    weights: str, task_name: str, *, backbone: str | None = None, **numbers: Any
+) -> None:
+    """Refuse what is wrong with the options of ``make_config``, before any label is read.
+
+    Raises:
+        FileNotFoundError: There are no such weights.
+        RuntimeError: The package of the task's models, or of the backbone, is not installed.
+        ValueError: A number out of range, or no such backbone.
+    """
+    require_package(task_class(task_name).scope, f"--task {task_name}")
+    check_numbers(weights, **numbers)
+    if weights not in (RANDOM, SUPERVISED) and not Path(weights).is_file():
+        read_backbone(weights)  # says that there is no such file
+    if backbone:
+        place = 0 if torch.cuda.is_available() else 1
+        find_backbone(backbone, [numbers.get("image_px") or NUMBERS[task_name].image_px[place]])
 
 
 def make_config(
@@ -49,20 +68,18 @@ def make_config(
         task_name: 'classify', 'detect' or 'segment'.
         backbone: Name of ``find_backbone``, for weights beside which no config lies.
         seed: Of all randomness.
-        options: Of ``choose_recipe``: epochs, batch_size, lr, image_px, freeze.
+        options: Of ``choose_recipe``: epochs, batch_size, lr, image_px, freeze. What is wrong
+            with them by itself, ``check_options`` tells beforehand.
 
     Returns:
         The config, without the label files (see ``set_label_files``), and the recipe.
 
     Raises:
-        FileNotFoundError: There are no such weights.
-        RuntimeError: The package of the task's models is not installed.
         ValueError: Weights that fit no backbone, a backbone that the task cannot take, or a
-            number out of range.
+            batch size that the images do not fill.
     """
     num_gpus = torch.cuda.device_count()
     kind = task_class(task_name)
-    require_package(kind.scope, f"--task {task_name}")
     cfg = Config.fromfile(shipped(kind.base_config(on_gpu=num_gpus > 0)))
     recipe = choose_recipe(
         task_name,
@@ -91,11 +108,6 @@ def make_config(
     with quiet():
         apply_weights(cfg.copy(), None, adapt=False)  # refuses what the training would refuse
     return cfg, recipe
-
-
-def read_run_config(path: Path) -> Config:
-    """Read the config of a run, without what only a training imports."""
-    return Config.fromfile(path, import_custom_modules=False)
 
 
 def require_package(scope: str, who: str) -> None:
@@ -142,13 +154,10 @@ def _set_backbone(
     cfg: Config, weights: str, name: str | None, image_px: int, *, on_gpu: bool
 ) -> None:
     """Take the backbone of the config beside the weights, or else the one that was named."""
-    is_file = weights not in (RANDOM, SUPERVISED)
-    if is_file and not Path(weights).is_file():
-        fit_backbone(cfg, weights)  # says that there is no such file
     chosen = name or DEFAULT_BACKBONE[0 if on_gpu else 1]
     with quiet():
         adapt_backbone(cfg, find_backbone(chosen, [image_px]).cfg)
-        if is_file:
+        if weights not in (RANDOM, SUPERVISED):
             fit_backbone(cfg, weights, adapt=name is None)
 
 

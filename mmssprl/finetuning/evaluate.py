@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from mmengine.config import Config
 
 from ..datasets import ImageReadError
-from ..errors import UserFileNotFoundError
 from ..outputs import write_whole
 from ..progress import watch
 from ..tables import csv_table, markdown_table
-from .config import read_run_config
+from ..weights import require_newest
 from .label_files import read_labels
 from .labels import LabelledData
 from .pictures import open_picture, save_picture, sheet
@@ -47,11 +47,11 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
         config: The run's.
 
     Raises:
-        FileNotFoundError: The run has no checkpoint yet.
+        FileNotFoundError: The run has no checkpoint yet, or none that is whole.
         ImageReadError: A validation image cannot be read any more.
     """
-    cfg = read_run_config(config)
-    checkpoint = newest_checkpoint(work_dir)
+    cfg = Config.fromfile(config)
+    checkpoint = require_newest(work_dir)
     about = cfg.finetuning
     data = read_labels(work_dir / "labels", Path(about.data_root), about.layout)
     predictor = Predictor(cfg, checkpoint)
@@ -78,23 +78,6 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     ]
     save_picture(sheet(pairs, ("labels", "prediction")), files[2])
     return Outcome(scores, table, checkpoint, files)
-
-
-def newest_checkpoint(work_dir: Path) -> Path:
-    """Return the newest checkpoint of a run.
-
-    Raises:
-        FileNotFoundError: There is none.
-    """
-    pointer = work_dir / "last_checkpoint"
-    # The name counts: mmengine writes the whole path, and a folder may have been moved.
-    path = work_dir / Path(pointer.read_text().strip()).name if pointer.is_file() else None
-    if path is None or not path.is_file():
-        raise UserFileNotFoundError(
-            f"the folder of a run must hold a checkpoint and last_checkpoint, which names it, but "
-            f"{work_dir} does not; train first, or give the .pth file."
-        )
-    return path
 
 
 def _rows(data: LabelledData, scores: Scores) -> tuple[list[str], list[list[str]]]:

@@ -92,16 +92,18 @@ def caption_above(picture: Image.Image, line: str) -> Image.Image:
 def written_names(names: Sequence[str], suffix: str) -> dict[str, str]:
     """Map the name of each image to that of a file made of it, all different.
 
-    The suffix replaces the image's own, unless images differ in it alone.
+    The suffix replaces the image's own. It is added where images differ in their own alone, and
+    where the result would be that of another image: of a.jpg, a.png and a.jpg.png.
 
     Args:
         names: Paths relative to the folder of the images.
         suffix: Of the files, with its dot.
     """
-    stems = Counter(name.rpartition(".")[0] for name in names)
+    stem_of = {name: name.rpartition(".")[0] for name in names}
+    uses = Counter(stem_of.values())
     return {
-        name: (name if stems[name.rpartition(".")[0]] > 1 else name.rpartition(".")[0]) + suffix
-        for name in names
+        name: (name if uses[stem] > 1 or stem in stem_of else stem) + suffix
+        for name, stem in stem_of.items()
     }
 
 

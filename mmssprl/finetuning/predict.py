@@ -3,14 +3,15 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from mmengine.config import Config
+
 from ..datasets import ImageReadError
 from ..datasets.image_index import index_images
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..outputs import write_whole
 from ..progress import watch
 from ..tables import markdown_table
-from .config import read_run_config
-from .evaluate import newest_checkpoint
+from ..weights import require_newest
 from .pictures import open_picture, save_picture, written_names
 from .predictor import Predictor
 
@@ -57,7 +58,7 @@ def predict(
     if not names:
         raise UserFileNotFoundError(f"DIR must hold images, but found none below {images}.")
     config, checkpoint = _find_run(Path(run))
-    predictor = Predictor(read_run_config(config), checkpoint)
+    predictor = Predictor(Config.fromfile(config), checkpoint)
     task = predictor.task
     log(f"{task.name}, {len(task.classes)} classes, {len(names)} images, {checkpoint}")
     good: list[str] = []
@@ -100,7 +101,7 @@ def _find_run(run: Path) -> tuple[Path, Path]:
         raise UserFileNotFoundError(
             f"RUN must be the work dir of `finetune` or a checkpoint in it, but there is no {run}."
         )
-    checkpoint = newest_checkpoint(run) if run.is_dir() else run
+    checkpoint = require_newest(run) if run.is_dir() else run
     configs = sorted(checkpoint.parent.glob("*.py"))
     if len(configs) != 1:
         raise UserFileNotFoundError(

@@ -10,12 +10,15 @@ from ..errors import UserValueError
 from ..pretraining.anchor import round_within
 from ..pretraining.methods.method import Row
 from ..weights import RANDOM
+from ..wording import counted
 
 LEAST_STEPS_PER_EPOCH = 8
 """The batch is chosen so small that little data, too, gives this many updates an epoch."""
 LEAST_BATCH = 2
 LEAST_CHOSEN_BATCH = 4
 """BatchNorm's statistics of fewer images mislead small networks."""
+LEAST_PX = 32
+"""Side of the images: a ResNet's last map has one cell then."""
 LEAST_WARMUP = 2
 """Steps: mmengine's LinearLR ends below the full rate after one."""
 VALIDATIONS = 5
@@ -87,6 +90,42 @@ class Recipe:
         )
 
 
+def check_numbers(
+    weights: str,
+    *,
+    epochs: int | None = None,
+    batch_size: int | None = None,
+    lr: float | None = None,
+    image_px: int | None = None,
+    freeze: bool = False,
+) -> None:
+    """Refuse options of ``choose_recipe`` that are wrong whatever the images are.
+
+    Raises:
+        ValueError: A number out of range, or a backbone of random weights that stays so.
+    """
+    asked = {
+        "epochs": (epochs, 1),
+        "batch-size": (batch_size, LEAST_BATCH),
+        "image-px": (image_px, LEAST_PX),
+    }
+    for option, (value, least) in asked.items():
+        if value is not None and not (isinstance(value, int) and value >= least):
+            raise UserValueError(
+                f"--{option} must be an integer of at least {least}, but got {value}; leave it out "
+                "to have it chosen."
+            )
+    if lr is not None and not 0 < lr < math.inf:
+        raise UserValueError(
+            f"--lr must be a finite number above 0, but got {lr}; leave it out to have it chosen."
+        )
+    if freeze and weights == RANDOM:
+        raise UserValueError(
+            "--freeze keeps what the weights have learned, but they are random; give a file, or "
+            "leave it out."
+        )
+
+
 def choose_recipe(
     task: str,
     schedule: Config,
@@ -110,24 +149,13 @@ def choose_recipe(
         num_images: Images to train on.
         num_devices: GPUs, or 1 for a CPU.
         on_gpu: Whether the devices are GPUs; a CPU gets smaller images and fewer steps.
-        epochs, batch_size, lr, image_px: None chooses.
+        epochs, batch_size, lr, image_px: None chooses; others are in the range that
+            ``check_numbers`` has checked.
         freeze: Train the heads alone.
 
     Raises:
-        ValueError: A number out of range, or a backbone of random weights that stays so.
+        ValueError: A batch size that the images do not fill.
     """
-    asked = {"epochs": (epochs, 1), "batch_size": (batch_size, 1), "image_px": (image_px, 32)}
-    for name, (value, least) in asked.items():
-        if value is not None and value < least:
-            option = "--" + name.replace("_", "-")
-            raise UserValueError(f"{option} must be at least {least}, but got {value}.")
-    if lr is not None and not 0 < lr < math.inf:
-        raise UserValueError(f"--lr must be above 0, but got {lr}; leave it out to have it chosen.")
-    if freeze and weights == RANDOM:
-        raise UserValueError(
-            "--freeze keeps what the weights have learned, but they are random; give a file, or "
-            "leave it out."
-        )
     numbers, place = NUMBERS[task], 0 if on_gpu else 1
     device = "GPU" if on_gpu else "CPU"
     px, why_px = image_px or numbers.image_px[place], "as asked" if image_px else f"on a {device}"
@@ -153,13 +181,15 @@ def choose_recipe(
     warmup = min(schedule.most_warmup_iters, int(schedule.warmup_share * num_steps))
     if warmup < LEAST_WARMUP:
         warmup = 0
+    rises = f" after {counted(warmup, 'step')} of warm-up" if warmup else ""
     rows = {
         "images": Row(f"{px} px", why_px),
-        "batch": Row(f"{batch} images x {num_devices} device(s)", why_batch),
-        "epochs": Row(f"{epochs}, {num_steps} updates", why_epochs),
-        "optimizer": Row(f"AdamW, lr {lr:.3g}, cosine after {warmup} steps of rise", why_lr),
+        "batch": Row(f"{counted(batch, 'image')} x {counted(num_devices, 'device')}", why_batch),
+        "epochs": Row(f"{epochs}, {counted(num_steps, 'update')}", why_epochs),
+        "optimizer": Row(f"AdamW, lr {lr:.3g}, cosine{rises}", why_lr),
         "backbone": Row(
-            "frozen" if freeze else "trained", "as asked" if freeze else "--freeze keeps it"
+            "frozen" if freeze else "trained",
+            "as asked" if freeze else "--freeze keeps it",
         ),
     }
     return Recipe(
@@ -195,7 +225,7 @@ def _choose_batch(
         )
         raise UserValueError(
             f"a step needs {LEAST_BATCH} images per device and at most all {num_images}, but got "
-            f"{batch} on {num_devices} device(s); {fits}, or use fewer devices "
+            f"{batch} on {counted(num_devices, 'device')}; {fits}, or use fewer devices "
             "(CUDA_VISIBLE_DEVICES)."
         )
     return batch, reason

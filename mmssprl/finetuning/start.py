@@ -12,7 +12,7 @@ from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import write_whole
 from ..pretraining.forecast import check_disk, may_start
 from ..pretraining.start import refuse_used, train
-from .config import make_config, read_run_config, set_label_files
+from .config import check_options, make_config, set_label_files
 from .evaluate import Outcome, evaluate
 from .label_files import write_labels
 from .labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
@@ -28,6 +28,7 @@ def finetune(
     resume: bool = False,
     yes: bool = False,
     verbose: bool = False,
+    skip_bad_steps: int | None = None,
     log: Callable[[str], object] = print,
     **options: Any,
 ) -> Outcome | None:
@@ -41,6 +42,8 @@ def finetune(
         resume: Go on with the run in the work dir, with its config and labels.
         yes: Start even if it takes more than 12 h on a CPU.
         verbose: Show the environment, the config and the hooks too.
+        skip_bad_steps: Most updates in a row that are dropped for a gradient that is not finite;
+            None leaves it to the config.
         log: Receives what was found, what the run will be and what it will take.
         options: For a new run only: those of ``make_config``, and ``val_share`` of ``find_labels``.
 
@@ -83,6 +86,7 @@ def finetune(
         resume=resume,
         verbose=verbose,
         go_on=[*words, "--work-dir", str(folder)],
+        skip_bad_steps=skip_bad_steps,
     )
     return evaluate(folder, config)
 
@@ -100,6 +104,7 @@ def _prepare(
     **options: Any,
 ) -> tuple[LabelledData, Config] | None:
     """Return the labels and the config of a new run; None if a person finds it too long."""
+    check_options(weights, task, **options)
     data = find_labels(root, task, val_share=val_share, seed=seed)
     log(_describe(data, root))
     cfg, recipe = make_config(weights, data, task, seed=seed, **options)
@@ -122,7 +127,7 @@ def _config_of_run(work_dir: Path, weights: str, root: str, task: str) -> Path:
             f"--resume needs the config of the run, but there is no {config}; give the run's "
             "--work-dir and --task, or leave --resume out to start."
         )
-    cfg = read_run_config(config)
+    cfg = Config.fromfile(config)
     started = (
         ("data", cfg.finetuning.data_root, "DATA", root),
         ("weights", cfg.weights, "WEIGHTS", weights),

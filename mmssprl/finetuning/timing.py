@@ -15,6 +15,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
 from ..console import quiet_console
+from ..engine.hooks.safe_checkpoint_hook import checkpoint_bytes
 from ..environment import usable_cores
 from ..errors import UserRuntimeError
 from ..one_process import call_in_process
@@ -94,7 +95,7 @@ class _TimingHook(Hook):
             self.step_s = taken / num_steps
             self.values = {
                 "memory_bytes": peak_bytes(self.device),
-                "checkpoint_bytes": _checkpoint_bytes(runner),
+                "checkpoint_bytes": checkpoint_bytes(runner),
                 "device": self.device,
                 "load": os.getloadavg()[0],
             }
@@ -114,13 +115,6 @@ class _TimingHook(Hook):
             if time.perf_counter() - start > _VALIDATION_S:
                 break
         return (time.perf_counter() - start) * len(loader) / num_batches
-
-
-def _checkpoint_bytes(runner: Runner) -> int:
-    model = sum(value.nbytes for value in runner.model.state_dict().values())
-    states = runner.optim_wrapper.optimizer.state.values()
-    values = [value for state in states for value in state.values()]
-    return model + sum(value.nbytes for value in values if isinstance(value, torch.Tensor))
 
 
 def _measure(config: str, threads: int) -> tuple[float, float, dict[str, Any]]:

@@ -98,7 +98,8 @@ def check_timm(model_name: str) -> None:
     """
     if not is_importable("timm"):
         raise UserRuntimeError(
-            f"the backbone timm/{model_name} needs timm, but it is not installed; pip install timm."
+            f"the backbone timm/{model_name} needs timm, but it is not installed; "
+            'pip install "mmssprl[timm]".'
         )
     import timm
 

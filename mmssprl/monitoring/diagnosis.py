@@ -23,11 +23,22 @@ class Diagnosis(NamedTuple):
 
     Attributes:
         verdict: ``HEALTHY``, ``TOO_SHORT`` or the key of the first trouble.
-        lines: What to tell a person.
+        length: How much there is of the log, in words.
+        words: What to tell a person about it.
+        compared: The last line beside healthy runs: name, place, value and their range.
     """
 
     verdict: str
-    lines: list[str]
+    length: str
+    words: list[str]
+    compared: list[tuple[str, str, str, str]]
+
+    @property
+    def lines(self) -> list[str]:
+        """All of it, the comparison as a table."""
+        heads = ("now", "", "value", "healthy runs")
+        tables = [markdown_table(heads, self.compared, num_left=2)] if self.compared else []
+        return [self.length, *self.words, *tables]
 
 
 def diagnose(run: str | Path) -> Diagnosis:
@@ -55,20 +66,20 @@ def diagnose_records(records: Sequence[Record]) -> Diagnosis:
     now = find_troubles(records)
     keys = {trouble.key for trouble in now}
     done = f"{last['epochs_done']:.1f} epochs, {last['progress']:.0%} of the training"
-    lines = [f"{num_lines} lines of the log: {done}"]
+    words = []
     if now:
-        lines += [f"trouble: {trouble.line}" for trouble in now]
+        words += [f"trouble: {trouble.line}" for trouble in now]
         verdict = now[0].key
     elif last["epochs_done"] < _LEAST_EPOCHS or len(records) < _LEAST_LINES:
-        lines.append(f"too short to tell: wait for {_LEAST_EPOCHS:.0f} epochs")
+        words.append(f"too short to tell: wait for {_LEAST_EPOCHS:.0f} epochs")
         verdict = TOO_SHORT
     else:
-        lines.append("healthy: no sign of trouble")
+        words.append("healthy: no sign of trouble")
         verdict = HEALTHY
     for epochs, trouble in _earlier(records):
         if trouble.key not in keys:
-            lines.append(f"earlier, at epoch {epochs:.1f}: {trouble.line}")
-    return Diagnosis(verdict, lines + _compared(last))
+            words.append(f"earlier, at epoch {epochs:.1f}: {trouble.line}")
+    return Diagnosis(verdict, f"{num_lines} lines of the log: {done}", words, _compared(last))
 
 
 def _earlier(records: Sequence[Record]) -> list[tuple[float, Trouble]]:
@@ -79,7 +90,7 @@ def _earlier(records: Sequence[Record]) -> list[tuple[float, Trouble]]:
     return list(found.values())
 
 
-def _compared(last: Record) -> list[str]:
+def _compared(last: Record) -> list[tuple[str, str, str, str]]:
     rows = []
     for name, value in last.items():
         band = band_of(name)
@@ -88,5 +99,4 @@ def _compared(last: Record) -> list[str]:
             place = "lower" if value < low else "higher" if value > high else "as usual"
             place = "no number" if math.isnan(value) else place
             rows.append((name, place, f"{value:.2f}", f"{low:.2f} to {high:.2f}"))
-    heads = ("now", "", "value", "healthy runs")
-    return [markdown_table(heads, rows, num_left=2)] if rows else []
+    return rows

@@ -6,8 +6,10 @@ it for some lines, at the start above all. Measured on runs of ``tools/monitorin
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import takewhile
 from typing import NamedTuple
 
+from ..wording import counted
 from .history import Record
 
 PAGE = "docs/troubleshooting.md"
@@ -61,24 +63,6 @@ class _Kind(NamedTuple):
     find: Callable[[Sequence[Record]], str | None]
 
 
-class _Stay(NamedTuple):
-    """How long a sign has been there without a break, up to the last line.
-
-    Attributes:
-        lines: Of the log.
-        epochs: Between the first and the last of them.
-        share: Of the training, likewise.
-    """
-
-    lines: int
-    epochs: float
-    share: float
-
-    def __str__(self) -> str:
-        epochs = int(self.epochs)
-        return f"{epochs} epoch{'s' * (epochs != 1)}"
-
-
 def find_troubles(records: Sequence[Record]) -> list[Trouble]:
     """Return the troubles that a training is in after the last of its lines, worst first.
 
@@ -99,26 +83,24 @@ def find_troubles(records: Sequence[Record]) -> list[Trouble]:
     return found
 
 
-def _stay(records: Sequence[Record], sign: Callable[[Record], bool]) -> _Stay:
-    lines = 0
-    for record in reversed(records):
-        if not sign(record):
-            break
-        lines += 1
-    if not lines:
-        return _Stay(0, 0.0, 0.0)
-    last, first = records[-1], records[-lines]
-    epochs = last["epochs_done"] - first["epochs_done"]
-    return _Stay(lines, epochs, last["progress"] - first["progress"])
+def _lasting(
+    records: Sequence[Record], sign: Callable[[Record], bool], epochs: float, share: float = 0.0
+) -> str | None:
+    """Return the epochs that a sign has been there without a break, up to the last line.
 
-
-def _has_lasted(stay: _Stay, epochs: float, share: float = 0.0) -> bool:
-    return stay.lines >= 3 and stay.epochs >= epochs and stay.share >= share
+    None if it shows in fewer than 3 lines, or for less than ``epochs`` or ``share`` of the
+    training.
+    """
+    shown = list(takewhile(sign, reversed(records)))
+    if len(shown) < 3:
+        return None
+    lasted, of_all = (shown[0][name] - shown[-1][name] for name in ("epochs_done", "progress"))
+    return counted(int(lasted), "epoch") if lasted >= epochs and of_all >= share else None
 
 
 def _rate_is_zero(records: Sequence[Record]) -> str | None:
-    stay = _stay(records, lambda record: record.get("lr", 1.0) == 0)
-    return f"the learning rate has been 0 for {stay}" if _has_lasted(stay, 1) else None
+    time = _lasting(records, lambda record: record.get("lr", 1.0) == 0, 1)
+    return f"the learning rate has been 0 for {time}" if time else None
 
 
 def _is_collapsed(record: Record) -> bool:
@@ -127,12 +109,12 @@ def _is_collapsed(record: Record) -> bool:
 
 
 def _collapse(records: Sequence[Record]) -> str | None:
-    stay = _stay(records, _is_collapsed)
-    if not _has_lasted(stay, 2):
+    time = _lasting(records, _is_collapsed, 2)
+    if time is None:
         return None
     last = records[-1]
     return (
-        f"all images have had nearly the same embedding for {stay} (spread "
+        f"all images have had nearly the same embedding for {time} (spread "
         f"{last['embedding_spread']:.2f}, effective rank {last['effective_rank']:.1f})"
     )
 
@@ -142,12 +124,12 @@ def _no_difference(records: Sequence[Record]) -> str | None:
         own, others = record.get("alignment", 1.0), record.get("alignment_others", 0.0)
         return own - others < _LEAST_GAP and not _is_collapsed(record)
 
-    stay = _stay(records, sign)
-    if not _has_lasted(stay, 2):
+    time = _lasting(records, sign, 2)
+    if time is None:
         return None
     last = records[-1]
     return (
-        f"for {stay} two views of an image have been no more alike than views of two images "
+        f"for {time} two views of an image have been no more alike than views of two images "
         f"(cosines {last['alignment']:.2f} and {last['alignment_others']:.2f})"
     )
 
@@ -157,7 +139,7 @@ def _uniform_codes(records: Sequence[Record]) -> str | None:
         records,
         "code_perplexity_s",
         lambda value: value > _UNIFORM_CODES,
-        "every code of scale {scale} has been spread over {value:.0%} of the prototypes for {stay}",
+        "every code of scale {scale} has been spread over {value:.0%} of the prototypes for {time}",
     )
 
 
@@ -166,7 +148,7 @@ def _unused_prototypes(records: Sequence[Record]) -> str | None:
         records,
         "prototypes_in_use_s",
         lambda value: value < _LEAST_IN_USE,
-        "an epoch's images have used {value:.0%} of the prototypes of scale {scale} for {stay}",
+        "an epoch's images have used {value:.0%} of the prototypes of scale {scale} for {time}",
     )
 
 
@@ -175,9 +157,9 @@ def _by_scale(
 ) -> str | None:
     for name, value in records[-1].items():
         if name.startswith(prefix):
-            stay = _stay(records, partial(_shows, name, sign))
-            if _has_lasted(stay, 2):
-                return text.format(scale=name.removeprefix(prefix), value=value, stay=stay)
+            time = _lasting(records, partial(_shows, name, sign), 2)
+            if time:
+                return text.format(scale=name.removeprefix(prefix), value=value, time=time)
     return None
 
 
@@ -189,11 +171,11 @@ def _at_chance(records: Sequence[Record]) -> str | None:
     for name in records[-1]:
         if not name.startswith("relative_"):
             continue
-        stay = _stay(records, partial(_reads_chance, name))
-        if _has_lasted(stay, 3, 0.1):
+        time = _lasting(records, partial(_reads_chance, name), 3, 0.1)
+        if time:
             kind, _, scale = name.removeprefix("relative_").partition("_s")
             term = f"{kind} loss of scale {scale}" if scale else f"{kind} loss"
-            return f"the {term} has stayed at ln K, the value of chance, or above for {stay}"
+            return f"the {term} has stayed at ln K, the value of chance, or above for {time}"
     return None
 
 
@@ -202,11 +184,14 @@ def _reads_chance(name: str, record: Record) -> bool:
 
 
 def _starving(records: Sequence[Record]) -> str | None:
-    stay = _stay(records, lambda r: r.get("data_time", 0) > _MOST_WAITING * r.get("time", 0) > 0)
-    if not _has_lasted(stay, 1):
+    def sign(record: Record) -> bool:
+        return record.get("data_time", 0) > _MOST_WAITING * record.get("time", 0) > 0
+
+    time = _lasting(records, sign, 1)
+    if time is None:
         return None
     share = records[-1]["data_time"] / records[-1]["time"]
-    return f"for {stay} steps have waited for images, now {share:.0%} of their time"
+    return f"for {time} steps have waited for images, now {share:.0%} of their time"
 
 
 _LOWER = "lower optim_wrapper.optimizer.lr"

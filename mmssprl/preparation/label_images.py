@@ -104,7 +104,7 @@ def check_size(labels: np.ndarray, path: Path, image: Path) -> None:
 def write_png_labels(labels: np.ndarray, path: Path) -> None:
     """Write labels (H, W) uint8 as a gray PNG; it appears under its name when it is complete."""
     # Gray, without VOC's palette: whatever reads it, cv2 included, gets the indices.
-    with whole_file(path, "wb") as file:
+    with whole_file(path, "wb", synced=False) as file:
         Image.fromarray(labels).save(file, format="PNG")
 
 

@@ -13,6 +13,7 @@ from mmssprl.preparation.voc_files import find_devkit, read_names
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..outputs import write_whole
 from ..progress import watch
+from ..wording import command_line
 
 SBD_SPLITS = {"train": 8_498, "val": 2_857}
 NUM_TRAIN_AUG = 10_582
@@ -42,8 +43,9 @@ def convert(root: Path, *, any_size: bool = False) -> int:
     sbd = find_sbd(root, voc)
     if sbd is None:
         raise UserFileNotFoundError(
-            f"SBD must be in {root} as benchmark_RELEASE/dataset, but is not; `python -m mmssprl "
-            f"prepare voc12aug {root} --check-only` prints the commands that fetch it."
+            f"SBD must be in {root} as benchmark_RELEASE/dataset, but is not; `"
+            f"{command_line('prepare', 'voc12aug', root, '--check-only')}` prints the commands "
+            "that fetch it."
         )
     own = set(_require_names(voc / "ImageSets/Segmentation/train.txt"))
     val = set(_require_names(voc / "ImageSets/Segmentation/val.txt"))

@@ -19,6 +19,7 @@ from mmssprl.preparation.sbd import (
 from mmssprl.preparation.voc_files import HOST, check_list, find_devkit, read_names
 
 from ..progress import watch
+from ..wording import command_line
 
 __all__ = ["TREE", "check", "convert", "ready"]
 
@@ -106,7 +107,7 @@ def _check_sbd(root: Path, voc: Path, any_size: bool) -> tuple[list[Finding], li
 def _check_made(root: Path, voc: Path, val: Sequence[str], any_size: bool) -> list[Finding]:
     """Look at what ``convert`` makes."""
     option = " --any-size" if any_size else ""
-    make = f"python -m mmssprl prepare voc12aug {shlex.quote(str(root))}{option}"
+    make = command_line("prepare", "voc12aug", root) + option
     if not (voc / LIST_FILE).is_file():
         return [
             Finding(LIST_FILE, MISSING, "not made yet, it is written last", make),

@@ -27,8 +27,9 @@ MOST_WORKERS = 8
 MOST_CHECKPOINTS = 20
 """About as many are written in a run, however long it is."""
 GPU_LOG_STEPS = 50
-"""Steps between two lines of progress, at most an epoch; on a CPU, where a step of a large network
-takes long, each has its line."""
+"""Steps between two lines of progress, at most an epoch."""
+CPU_LOG_LINES = 200
+"""Lines of progress of a training on a CPU, or one an epoch if those are more."""
 KNOBS = ("max_epochs", "warmup_epochs", "batch_size", "base_lr", "data_root", "num_gpus")
 """Names at the top of the base configs, copies of what the recipe replaces."""
 
@@ -213,7 +214,12 @@ def _values(recipe: Recipe, images: UnlabeledImages) -> dict[str, Any]:
         "train_cfg.max_epochs": recipe.epochs,
         "auto_scale_lr.base_batch_size": recipe.step_images,
         "default_hooks.logger.interval": (
-            min(GPU_LOG_STEPS, recipe.steps_per_epoch) if recipe.on_gpu else 1
+            min(
+                recipe.steps_per_epoch,
+                GPU_LOG_STEPS
+                if recipe.on_gpu
+                else max(1, recipe.epochs * recipe.steps_per_epoch // CPU_LOG_LINES),
+            )
         ),
         "default_hooks.checkpoint.interval": max(1, recipe.epochs // MOST_CHECKPOINTS),
     }

@@ -1,16 +1,19 @@
 """What a pre-training will take: hours, memory, disk; whether it is too long, or does not fit."""
 
-import shutil
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..disk_space import format_bytes, free_bytes, num_checkpoints, require_space
 from ..durations import format_hours
-from ..errors import UserOSError, UserRuntimeError
+from ..errors import UserRuntimeError
+from ..evaluation.probe_hook import choose_interval
 from ..functional.phases import OPTIMIZER
 from ..profiling.result import Profile
+from ..wording import counted
 from .pace import Pace, make_pace
 
 MAX_CPU_HOURS = 12
@@ -45,25 +48,32 @@ class Forecast:
         return self.steps_per_epoch * self.pace.step_s
 
     @property
-    def hours(self) -> float:
-        """Of all epochs."""
-        return self.epochs * self.epoch_s / 3600
+    def num_probes(self) -> int:
+        """Probes before, during and at the end of the training."""
+        if not self.pace.probe_s:
+            return 0
+        return 1 + -(-self.epochs // choose_interval(self.pace.probe_s, self.epoch_s))
 
     @property
-    def free_bytes(self) -> int:
-        """Free space where the work dir is or will be."""
-        folder = self.work_dir.absolute()
-        return shutil.disk_usage(next(f for f in (folder, *folder.parents) if f.exists())).free
+    def seconds(self) -> float:
+        """Of all epochs and probes."""
+        return self.epochs * self.epoch_s + self.num_probes * self.pace.probe_s
+
+    @property
+    def hours(self) -> float:
+        """Of all epochs and probes."""
+        return self.seconds / 3600
+
+    def fitting_epochs(self, seconds: float) -> int:
+        """Return the most epochs that fit into a time with their probes; 0 if none does."""
+        numbers = range(1, int(seconds / self.epoch_s) + 1)
+        return bisect_right(numbers, seconds, key=lambda n: replace(self, epochs=n).seconds)
 
     @property
     def disk_bytes(self) -> int:
-        """The checkpoints that are kept, and the backbone's weights."""
-        # The last epoch's checkpoint is saved in any case.
-        kept = -(-self.epochs // self.checkpoint.get("interval", 1))
-        most = self.checkpoint.get("max_keep_ckpts", -1)
-        if most > 0:
-            kept = min(most, kept)
-        return kept * self.pace.checkpoint_bytes + self.num_backbones * self.pace.backbone_bytes
+        """The checkpoints that are there at a time, and the backbone's weights."""
+        num = num_checkpoints(self.epochs, self.checkpoint)
+        return num * self.pace.checkpoint_bytes + self.num_backbones * self.pace.backbone_bytes
 
     @property
     def line(self) -> str:
@@ -71,11 +81,15 @@ class Forecast:
         pace = self.pace
         device = f"this CPU ({pace.cores} cores)" if pace.device == "cpu" else "this device"
         line = (
-            f"forecast: {self.epochs} epochs, about {format_hours(self.hours)} on {device}, "
-            f"{pace.memory_bytes / 1e9:.1f} GB of memory, {format_bytes(self.disk_bytes)} of "
-            f"checkpoints, {format_bytes(self.free_bytes)} free"
+            f"forecast: {counted(self.epochs, 'epoch')}, about {format_hours(self.hours)} on "
+            f"{device}, {pace.memory_bytes / 1e9:.1f} GB of memory, "
+            f"{format_bytes(self.disk_bytes)} of checkpoints, "
+            f"{format_bytes(free_bytes(self.work_dir))} free"
         )
         notes = []
+        if self.num_probes:
+            probes = format_hours(self.num_probes * pace.probe_s / 3600)
+            notes.append(f"{probes} of it for {counted(self.num_probes, 'probe')}")
         if pace.num_timed < pace.batch_size:
             notes.append(f"timed with {pace.num_timed} of the {pace.batch_size} images of a step")
         if pace.load > _BUSY * pace.cores:
@@ -128,7 +142,7 @@ def may_start(forecast: Forecast, *, yes: bool, ask: Callable[[str], str] = inpu
     """
     if yes or forecast.pace.device != "cpu" or forecast.hours <= MAX_CPU_HOURS:
         return True
-    fitting = int(forecast.epochs * MAX_CPU_HOURS / forecast.hours)
+    fitting = forecast.fitting_epochs(3600 * MAX_CPU_HOURS)
     too_long = (
         f"a run on a CPU should take at most {MAX_CPU_HOURS} h, but this one would take about "
         f"{format_hours(forecast.hours)}; "
@@ -142,21 +156,5 @@ def may_start(forecast: Forecast, *, yes: bool, ask: Callable[[str], str] = inpu
 
 
 def check_disk(forecast: Forecast) -> None:
-    """Refuse a run whose checkpoints do not fit the disk.
-
-    Raises:
-        OSError: Names the work dir, what is needed and what is free.
-    """
-    needed, free = forecast.disk_bytes, forecast.free_bytes
-    if needed > free:
-        raise UserOSError(
-            f"the disk of {forecast.work_dir} must have room for the checkpoints of the run, "
-            f"{format_bytes(needed)}, but {format_bytes(free)} are free; make room, give a "
-            "--work-dir on another disk, or keep fewer checkpoints by --set "
-            "default_hooks.checkpoint.max_keep_ckpts=1."
-        )
-
-
-def format_bytes(num_bytes: float) -> str:
-    """Return a size in MB, or from 10 GB on in GB."""
-    return f"{num_bytes / 1e9:,.0f} GB" if num_bytes >= 1e10 else f"{num_bytes / 1e6:,.0f} MB"
+    """Refuse a run whose checkpoints do not fit the disk, as ``require_space``."""
+    require_space(forecast.work_dir, forecast.disk_bytes)

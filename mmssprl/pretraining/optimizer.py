@@ -4,6 +4,7 @@ from typing import Any
 
 from mmengine.config import Config
 
+from ..wording import counted
 from .anchor import COCO_BATCH
 from .backbones import Backbone
 from .methods import Method, Row
@@ -70,7 +71,7 @@ def choose_optimizer(
         optimizer["lr"] = lr = asked_lr
         reason = f"{why_adamw}; the rate as asked" if why_adamw else "the rate as asked"
     warmup_epochs = min(wanted_warmup, int(epochs * MOST_WARMUP))
-    rises = f" after {warmup_epochs} epoch(s) of warm-up" if warmup_epochs else ""
+    rises = f" after {counted(warmup_epochs, 'epoch')} of warm-up" if warmup_epochs else ""
     return optimizer, warmup_epochs, Row(f"{optimizer['type']}, lr {lr:.3g}, cosine{rises}", reason)
 
 

@@ -36,6 +36,7 @@ class Pace:
         device: 'cpu', 'cuda', ...
         cores: CPU cores that the process may use.
         load: Processes that wanted a core in the last minute, this one's included.
+        probe_s: Seconds of one probe; 0 without.
     """
 
     step_s: float
@@ -47,6 +48,7 @@ class Pace:
     device: str
     cores: int
     load: float
+    probe_s: float = 0.0
 
 
 def measure_pace(cfg: "Config", *, amp: bool, num_devices: int) -> Pace:
@@ -99,6 +101,7 @@ def make_pace(
     checkpoint_bytes: int,
     backbone_bytes: int,
     device: str,
+    probe_s: float = 0.0,
 ) -> Pace:
     """Scale measured steps to those of a training.
 
@@ -112,7 +115,7 @@ def make_pace(
         cores_of_each: CPU cores of a training process and its loader.
         peak_bytes: Peak of the measured steps.
         image_bytes: What an image more adds to it.
-        checkpoint_bytes, backbone_bytes, device: As in ``Pace``.
+        checkpoint_bytes, backbone_bytes, device, probe_s: As in ``Pace``.
     """
     return Pace(
         step_s=with_loader(
@@ -130,6 +133,7 @@ def make_pace(
         device=device,
         cores=usable_cores(),
         load=os.getloadavg()[0],
+        probe_s=probe_s,
     )
 
 
@@ -181,15 +185,18 @@ def _measure(config: str, amp: bool, num_devices: int, threads: int, index: dict
         from ..datasets.tar_images import last_index
         from ..engine.launch import run
         from ..profiling.training import for_measuring, read_config
+        from ..registry import HOOKS
         from .pace_hook import PaceHook
 
         last_index.update(index)
         with DefaultScope.overwrite_default_scope("mmssprl"):
             options = {"train_dataloader.dataset.max_bad_share": 1.0}
             cfg = read_config(config, work_dir=work_dir, amp=amp, cfg_options=options)
+            hooks = cfg.get("custom_hooks") or []
+            probe = next((hook for hook in hooks if hook["type"] == "ProbeHook"), None)
             cfg = for_measuring(cfg)
             cfg.log_level = "ERROR"  # training says it all again
             torch.set_num_threads(threads)
-            hook = PaceHook(num_devices)
+            hook = PaceHook(num_devices, HOOKS.build(probe) if probe else None)
             run(cfg, "train", hooks=[hook], keep_record=False)
             return hook.pace

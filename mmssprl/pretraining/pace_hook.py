@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from ..environment import usable_cores
+from ..evaluation.probe_hook import ProbeHook
 from ..functional.phases import OPTIMIZER
 from ..profiling.machine import peak_bytes, reset_peak_bytes
 from ..profiling.profile import typical
@@ -21,12 +22,14 @@ class PaceHook(MeasuringHook):
 
     Args:
         num_devices: Processes that will train.
+        probe: What will probe the training, if anything.
     """
 
     pace: Pace
 
-    def __init__(self, num_devices: int) -> None:
+    def __init__(self, num_devices: int, probe: ProbeHook | None = None) -> None:
         self.num_devices = num_devices
+        self.probe = probe
 
     def steps(self, batches: Iterator[dict]) -> Iterator[dict]:
         """Yield few images, and then as many as let the timed steps end in ``TIME_LIMIT_S``."""
@@ -65,4 +68,5 @@ class PaceHook(MeasuringHook):
             checkpoint_bytes=self.checkpoint_bytes(self.num_devices),
             backbone_bytes=self.backbone_bytes(),
             device=self.device,
+            probe_s=self.probe.expected_s(self.runner) if self.probe else 0.0,
         )

@@ -16,7 +16,7 @@ from .budget import what_helps
 from .config import make_config, make_recipe
 from .forecast import Forecast
 from .methods import DEFAULT
-from .recipe import Recipe, describe
+from .recipe import Recipe, describe, describe_images
 from .usable_images import UsableImages, find_usable_images
 from .views import smaller_px
 
@@ -37,11 +37,26 @@ class Plan:
         cfg: Its config.
         recipe: What the config was made of.
         expected: What it will take.
+        images: Their number, in words.
+        warnings: What the user should know before the run.
     """
 
     cfg: Config
     recipe: Recipe
     expected: Forecast
+    images: str
+    warnings: list[str]
+
+    def told(self) -> dict[str, Any]:
+        """Return what has been told of it, ready for JSON."""
+        return {
+            "method": self.recipe.method.title,
+            "backbone": self.recipe.backbone.name,
+            "images": self.images,
+            "rows": [[name, *row] for name, row in self.recipe.rows.items()],
+            "warnings": self.warnings,
+            "forecast": self.expected.line,
+        }
 
 
 def make_plan(
@@ -83,9 +98,10 @@ def make_plan(
     recipe = make_recipe(images, usable, **of_recipe)
     cfg = make_config(recipe, images, **of_config)
 
+    of_images = usable.warnings(from_random=cfg.get("weights") is None)
+
     def tell() -> None:
-        from_random = cfg.get("weights") is None
-        warnings = [f"warning: {text}" for text in usable.warnings(from_random=from_random)]
+        warnings = [f"warning: {text}" for text in of_images]
         log("\n".join([describe(recipe, source, images.skipped), *warnings]))
 
     if seconds is None:
@@ -94,15 +110,17 @@ def make_plan(
     expected = forecast_run(cfg, recipe, work_dir)
     helps = ""
     if seconds is not None:
-        recommended, fitting = recipe.epochs, int(seconds / expected.epoch_s)
+        recommended, fitting = recipe.epochs, expected.fitting_epochs(seconds)
         if fitting < recommended:
             helps = what_helps(recipe, _cheaper(recipe, images, usable, of_recipe))
         if not fitting:
             log(expected.line)
+            probes = ", probes included (--no-probe)" if expected.num_probes else ""
             more = f"; {helps}" if helps else ""
             raise UserValueError(
                 "--budget must be enough for one epoch, which takes about "
-                f"{format_hours(expected.epoch_s / 3600)} here, but got {budget}{more}."
+                f"{format_hours(replace(expected, epochs=1).hours)} here{probes}, but got "
+                f"{budget}{more}."
             )
         why = f"as many as fit into {budget}; {recommended} are recommended"
         if fitting >= recommended:
@@ -115,7 +133,8 @@ def make_plan(
     log(expected.line)
     if helps:
         log(helps)
-    return Plan(cfg, recipe, expected)
+    told_images = describe_images(recipe.num_images, images.skipped)
+    return Plan(cfg, recipe, expected, told_images, [*recipe.warnings, *of_images])
 
 
 def forecast_run(cfg: Config, recipe: Recipe, work_dir: Path) -> Forecast:

@@ -35,7 +35,7 @@ def add_probe(cfg: Config, source: str, asked: str | Literal[False] | None) -> R
     if asked is False:
         return None
     if isinstance(asked, str):
-        found, why = find_probe_data(asked, folders=True), "as asked; not in the forecast"
+        found, why = find_probe_data(asked, class_folders=True), "as asked"
     else:
         by_itself = _folders_of(Path(source))
         if by_itself is None:
@@ -52,7 +52,7 @@ def _folders_of(source: Path) -> ProbeData | None:
     if not source.is_dir():
         return None
     try:
-        found = find_probe_data(source, folders=True)
+        found = find_probe_data(source, class_folders=True)
     except (UserError, OSError):  # no labels, or not of each image
         return None
     labels = torch.cat([found.train.labels, found.test.labels])

@@ -16,6 +16,7 @@ from mmengine.config import Config
 from ..datasets.image_index import HEIC
 from ..errors import UserValueError
 from ..pyramid import ViewLayout
+from ..wording import counted
 from .anchor import COCO_BATCH, COCO_EPOCHS, COCO_GPUS, COCO_IMAGES, round_within
 from .backbones import find_backbone
 from .methods import Method, Row, Setting
@@ -129,10 +130,11 @@ def choose_recipe(
     )
     added = method.additions(setting)
     parts = f", in {accumulate} parts" if accumulate > 1 else ""
+    devices = counted(num_devices, "device")
     rows = {
         "views": Row(_views_text(layout), why_views),
-        "batch": Row(f"{batch} images x {num_devices} device(s){parts}", why_batch),
-        "epochs": Row(f"{epochs}, {setting.num_steps} updates", why_epochs),
+        "batch": Row(f"{counted(batch, 'image')} x {devices}{parts}", why_batch),
+        "epochs": Row(f"{epochs}, {counted(setting.num_steps, 'update')}", why_epochs),
         "optimizer": optimizer_row,
         **added.rows,
     }
@@ -152,11 +154,11 @@ def describe(recipe: Recipe, source: str, skipped: Mapping[str, int]) -> str:
     width = max(len(row.choice) for row in recipe.rows.values())
     title = f"{recipe.method.title}, {recipe.backbone.name}, images of {source}"
     rows = [f"  {name:<11}{row.choice:<{width}}  {row.reason}" for name, row in recipe.rows.items()]
-    images = _images_text(recipe.num_images, skipped)
+    images = describe_images(recipe.num_images, skipped)
     return "\n".join([title, images, *rows, *(f"warning: {text}" for text in recipe.warnings)])
 
 
-def _images_text(num_images: int, skipped: Mapping[str, int]) -> str:
+def describe_images(num_images: int, skipped: Mapping[str, int]) -> str:
     """Return the number of images and of other files: ``54 images; 6 .heic skipped``."""
     text = f"{num_images:,} images"
     kinds = sorted(skipped.items(), key=lambda item: -item[1])
@@ -199,7 +201,7 @@ def _choose_batch(
         fits = f"choose a batch size from 2 to {largest}, " if largest >= LEAST_BATCH else ""
         raise UserValueError(
             f"a step needs 2 images per device and at most all {num_images} images, but got "
-            f"batch size {part}{times} on {num_devices} device(s); {fits}"
+            f"batch size {part}{times} on {counted(num_devices, 'device')}; {fits}"
             f"{'lower --accumulate, ' if times else ''}use fewer devices "
             "(CUDA_VISIBLE_DEVICES), or add images."
         )

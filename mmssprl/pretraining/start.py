@@ -1,5 +1,6 @@
 """Start a pre-training in a work dir, or go on with the one that it holds."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,18 +8,22 @@ from typing import Any
 import torch
 from mmengine.config import Config
 
+from ..config_reading import one_line
 from ..engine.finished import finished_line, finished_weights
 from ..engine.launch import prepare_train_config, run
+from ..engine.run_record import RECIPE_FILE, REPORT_FILE
 from ..engine.trackers import check_trackers
 from ..errors import (
     UserFileExistsError,
     UserFileNotFoundError,
     UserValueError,
     called,
+    message_for_user,
 )
 from ..outputs import check_folder, write_whole
 from ..processes import run_processes
 from ..shipped import shipped
+from ..wording import command_line
 from . import forecast
 from .methods import METHODS
 from .plan import make_plan
@@ -36,6 +41,7 @@ def pretrain(
     dry_run: bool = False,
     yes: bool = False,
     verbose: bool = False,
+    skip_bad_steps: int | None = None,
     trackers: Sequence[str] = (),
     log: Callable[[str], object] = print,
     **options: Any,
@@ -49,6 +55,8 @@ def pretrain(
         dry_run: Stop after the forecast.
         yes: Start even if it takes more than 12 h on a CPU.
         verbose: Show the environment, the config and the hooks too.
+        skip_bad_steps: Most updates in a row that are dropped for a gradient that is not finite;
+            None leaves it to the config.
         trackers: Of 'tensorboard' and 'wandb': where scalars go as well.
         log: Receives what the run will be and what it will take.
         options: For a new run only: ``max_bad_share`` of ``UnlabeledImages``, ``budget`` in place
@@ -78,15 +86,16 @@ def pretrain(
                 f"--resume takes the recipe from {config}; leave {flags} out, or start a new run."
             )
         cfg = Config.fromfile(config)
-        cfg.merge_from_dict({"resume": True, "work_dir": str(folder)})
+        cfg.merge_from_dict({"resume": True, "load_from": None, "work_dir": str(folder)})
         weights = finished_weights(cfg)
         if weights is not None:
             log(finished_line(cfg, weights))
+            if (folder / REPORT_FILE).is_file():
+                log(f"report: {folder / REPORT_FILE}")
             return weights
         num_gpus = gpus_of_run(config)
     else:
-        if not dry_run:
-            refuse_used(folder)
+        refuse_used(folder)
         plan = make_plan(images, folder, log=log, **options)
         forecast.check_disk(plan.expected)
         # Who gives a budget has agreed to the time.
@@ -95,6 +104,7 @@ def pretrain(
         config = folder / f"{plan.recipe.method.key}_{plan.recipe.backbone.file_name}.py"
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(config, plan.cfg.pretty_text)
+        write_whole(folder / RECIPE_FILE, json.dumps(plan.told(), indent=2) + "\n")
         log(f"config: {config}")
         num_gpus = plan.recipe.num_devices if plan.recipe.on_gpu else 0
     train(
@@ -103,9 +113,11 @@ def pretrain(
         num_gpus=num_gpus,
         resume=resume,
         verbose=verbose,
+        skip_bad_steps=skip_bad_steps,
         trackers=trackers,
         go_on=["python", "-m", "mmssprl", "pretrain", images, "--work-dir", str(folder)],
     )
+    report_run(folder, log)
     return folder / f"{config.stem}_backbone.pth"
 
 
@@ -163,6 +175,18 @@ def gpus_of_run(config: Path) -> int:
     return min(max(1, of_recipe), torch.cuda.device_count())
 
 
+def report_run(work_dir: Path, log: Callable[[str], object]) -> None:
+    """Write a run's report; what goes wrong with it is a line, for the training is done."""
+    try:
+        from ..report import write_report
+
+        log(f"report: {write_report(work_dir)}")
+    except (Exception, KeyboardInterrupt) as error:
+        reason = (message_for_user(error) or one_line(error)).rstrip(".")
+        command = command_line("report", work_dir)
+        log(f"warning: no report ({reason}); make it by `{command}`")
+
+
 def train(
     config: Path,
     work_dir: Path,
@@ -171,6 +195,7 @@ def train(
     resume: bool,
     verbose: bool,
     go_on: Sequence[str],
+    skip_bad_steps: int | None = None,
     trackers: Sequence[str] = (),
 ) -> None:
     """Train on several GPUs, one process for each, or here on one or on a CPU.
@@ -190,6 +215,8 @@ def train(
         command += [str(shipped("tools/train.py")), str(config)]
         command += ["--work-dir", str(work_dir), "--launcher", "pytorch", "--amp"]
         command += ["--resume"] * resume + options
+        if skip_bad_steps is not None:
+            command += ["--skip-bad-steps", str(skip_bad_steps)]
         run_processes(command, go_on)
         return
     cfg = prepare_train_config(
@@ -199,5 +226,6 @@ def train(
         amp=num_gpus > 0,
         tensorboard="tensorboard" in trackers,
         wandb="wandb" in trackers,
+        skip_bad_steps=skip_bad_steps,
     )
     run(cfg, "train", go_on=go_on)

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..datasets import ImageReadError, UnlabeledImages
 from ..errors import UserValueError
+from ..wording import counted
 from .views import SIZE_STEP_PX
 
 MIN_IMAGES = 8
@@ -107,9 +108,10 @@ def find_usable_images(images: UnlabeledImages, source: str) -> UsableImages:
         looked = "" if num_opened == count else f"; {num_opened:,} were looked at"
         raise UserValueError(
             f"pre-training needs at least {MIN_IMAGES} usable images, but {source} has "
-            f"{len(sides)}: of {count:,} image(s) {num_unreadable} cannot be read and {num_small} "
-            f"have a side below {MIN_SIDE_PX} px, the smallest a view can have{looked}. Add "
-            f"images (with fewer than {FEW_IMAGES:,} little can be learned), or correct DIR."
+            f"{len(sides)}: of {counted(count, 'image')} {num_unreadable} cannot be read and "
+            f"{num_small} have a side below {MIN_SIDE_PX} px, the smallest a view can have"
+            f"{looked}. Add images (with fewer than {FEW_IMAGES:,} little can be learned), or "
+            "correct DIR."
         )
     return UsableImages(
         count, num_opened, num_unreadable, num_small, int(median(sides)), images.max_bad_share

@@ -4,11 +4,12 @@ import torch
 
 from ..engine.log_processor import peak_resident_mib
 from ..environment import processor, usable_cores
+from ..wording import counted
 
 
 def describe_machine(device: str) -> str:
     """Return processor, cores, torch and, if there is one, the accelerator, in one line."""
-    words = [f"{processor()}, {usable_cores()} core(s)", f"torch {torch.__version__}"]
+    words = [f"{processor()}, {counted(usable_cores(), 'core')}", f"torch {torch.__version__}"]
     if device.startswith("cuda"):
         words.append(torch.cuda.get_device_name())
     return ", ".join(words)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ..functional.phases import AUGMENT, COMMUNICATION, COPY, OPTIMIZER, SINKHORN
 from ..tables import aligned_pairs, csv_table, markdown_table
+from ..wording import counted
 from .loader_phases import DECODE
 from .result import BACKBONE, HEADS, Profile, Row, dominant
 
@@ -101,7 +102,7 @@ def _how(profile: Profile) -> str:
     setting = profile.setting
     words = [
         setting.machine,
-        f"{setting.threads} thread(s)",
+        f"{counted(setting.threads, 'thread')}",
         f"{setting.device}, {setting.precision}",
         f"{setting.batch_size} images a step and process x {setting.num_processes}",
         f"{profile.num_steps} of {profile.asked_steps} steps",

@@ -64,8 +64,10 @@ def read_config(
 
 
 def for_measuring(cfg: Config) -> Config:
-    """Make a config one for steps from random weights that leave nothing behind."""
+    """Make a config one for steps from random weights that leave nothing behind, and no probe."""
     cfg = copy.deepcopy(cfg)
+    hooks = cfg.get("custom_hooks") or []
+    cfg.custom_hooks = [hook for hook in hooks if hook["type"] != "ProbeHook"]
     cfg.default_hooks = dict.fromkeys(_WITHOUT)  # None takes a hook away
     cfg.param_scheduler = cfg.val_dataloader = cfg.val_cfg = cfg.val_evaluator = None
     cfg.load_from, cfg.resume = None, False

@@ -9,13 +9,14 @@ from matplotlib.figure import Figure
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
-from ..config_reading import read_config_file
+from ..config_reading import dumped_config
 from ..engine.log_line import relative_name
-from ..errors import UserFileNotFoundError, UserValueError
+from ..errors import UserValueError
 from ..models import LossTerm, PretrainingModel, is_pretraining
-from ..monitoring import Band, band_of, read_scalars
+from ..monitoring import band_of, read_scalars
 from ..registry import MODELS
-from .style import HEALTHY, INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, titled_figure
+from .health import draw_band
+from .style import INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, titled_figure
 
 _PANEL_INCHES = (3.3, 2.5)
 
@@ -37,7 +38,7 @@ def draw_losses(work_dir: str | Path) -> Figure:
     """
     work_dir = Path(work_dir)
     records = read_scalars(work_dir)
-    config = _dumped_config(work_dir)
+    config = dumped_config(work_dir)
     names = set().union(*records)
     terms = {name: term for name, term in _loss_terms(config).items() if name in names}
     if not terms:
@@ -64,7 +65,9 @@ def draw_losses(work_dir: str | Path) -> Figure:
             band = band_of(relative_name(name))
             if band is not None and term.chance is not None:
                 last = records[-1]
-                _draw_band(axes, band, term.chance, last["step"] / last.get("progress", 1.0))
+                num_steps = last["step"] / last.get("progress", 1.0)
+                draw_band(axes, band, num_steps, term.chance)
+                axes.legend(loc="lower left", fontsize=8, frameon=False)
             _draw_term(axes, (steps, values), term, PYRAMIDS[row % 2])
         rate_axes = grid[-1, 0] if grid[-1, 0] in free else next(iter(free))
         free.pop(rate_axes)
@@ -76,17 +79,6 @@ def draw_losses(work_dir: str | Path) -> Figure:
         for axes in grid[-1]:
             axes.set_xlabel("step")
     return figure
-
-
-def _dumped_config(work_dir: Path) -> Config:
-    paths = sorted(work_dir.glob("*.py"))
-    if len(paths) != 1:
-        error = UserValueError if paths else UserFileNotFoundError
-        raise error(
-            f"a work dir must hold the one config that training dumps, but {work_dir} holds "
-            f"{[path.name for path in paths] or 'none'}."
-        )
-    return read_config_file(paths[0])
 
 
 def _loss_terms(cfg: Config) -> dict[str, LossTerm]:
@@ -104,14 +96,6 @@ def _loss_terms(cfg: Config) -> dict[str, LossTerm]:
 def _series(records: list[dict[str, Any]], name: str) -> tuple[list[int], list[float]]:
     found = [(record["step"], record[name]) for record in records if name in record]
     return [step for step, _ in found], [value for _, value in found]
-
-
-def _draw_band(axes: Axes, band: Band, chance: float, num_steps: float) -> None:
-    """Fill the range of healthy runs over the steps of the whole training."""
-    steps = [progress * num_steps for progress in band.progress]
-    low, high = ([chance * value for value in values] for values in (band.lowest, band.highest))
-    axes.fill_between(steps, low, high, color=HEALTHY, linewidth=0, label="healthy runs")
-    axes.legend(loc="lower left", fontsize=8, frameon=False)
 
 
 def _draw_term(
@@ -133,6 +117,7 @@ def _draw_term(
             va="bottom",
             color=MUTED,
             fontsize=8,
+            zorder=1.5,  # behind the curve, which may run along its line
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         )
     place = "image" if term.scale == 0 else f"level {term.scale}"

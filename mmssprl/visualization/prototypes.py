@@ -14,19 +14,18 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from mmengine.config import Config
-from mmengine.runner import find_latest_checkpoint
 from numpy.typing import NDArray
 from torch import Tensor
 from torchvision.transforms.v2 import functional as transforms
 
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.subset import choose_subset
-from ..errors import UserFileNotFoundError, UserValueError
+from ..errors import UserValueError
 from ..models import SSPRL, crop_features, pretraining_class
 from ..progress import watch
 from ..pyramid import PyramidLevel
 from ..registry import DATASETS
-from ..weights import find_config
+from ..weights import find_config, require_newest
 from ..weights.backbone import build_model
 from ..weights.checkpoint_file import read_state
 from .style import INK, PYRAMIDS, RC, titled_figure
@@ -57,7 +56,10 @@ class PrototypeRow(NamedTuple):
 
 
 def draw_prototypes(
-    work_dir: str | Path, images: str | Path | None = None, *, progress: bool = True
+    work_dir: str | Path,
+    images: str | Path | UnlabeledImages | None = None,
+    *,
+    progress: bool = True,
 ) -> Figure:
     """Draw the image prototypes that most images choose, with their images and patches.
 
@@ -67,17 +69,18 @@ def draw_prototypes(
 
     Args:
         work_dir: Of the run, with its config and newest training checkpoint.
-        images: Folder of images or a tar file; None takes those that the run trains on.
+        images: Folder of images or a tar file, or the images themselves; None takes those that the
+            run trains on.
         progress: Whether to draw a progress bar, if there is a terminal.
 
     Raises:
         FileNotFoundError: No checkpoint, config or images.
         ValueError: A model without prototypes, or a checkpoint that does not fit the config.
     """
-    checkpoint = _newest_checkpoint(Path(work_dir))
+    checkpoint = require_newest(work_dir)
     cfg = find_config(str(checkpoint), None)
     model = _load(cfg, checkpoint)
-    rows = find_prototypes(model, _images(cfg, images), progress=progress)
+    rows = find_prototypes(model, run_images(cfg, images), progress=progress)
     num_levels = len(model.layout.levels)
     columns = NUM_IMAGES + num_levels * NUM_PATCHES
     with matplotlib.rc_context({**RC, "axes.grid": False}):
@@ -195,17 +198,10 @@ def _read(dataset: UnlabeledImages, indices: Sequence[int]) -> list[Tensor]:
     return images
 
 
-def _newest_checkpoint(work_dir: Path) -> Path:
-    newest = find_latest_checkpoint(str(work_dir)) if work_dir.is_dir() else None
-    if newest is None:
-        raise UserFileNotFoundError(
-            f"the work dir of a run must hold a training checkpoint, but {work_dir} holds none."
-        )
-    # The name counts: mmengine writes the whole path, and a folder may have been moved.
-    return work_dir / Path(newest).name
-
-
-def _images(cfg: Config, images: str | Path | None) -> UnlabeledImages:
+def run_images(cfg: Config, images: str | Path | UnlabeledImages | None = None) -> UnlabeledImages:
+    """Return the images that a config trains on, or others in their place."""
+    if isinstance(images, UnlabeledImages):
+        return images
     if images is not None:
         return UnlabeledImages(data_root=str(images))
     spec = cfg.train_dataloader.dataset.to_dict()

@@ -8,6 +8,8 @@ INK = "#222222"
 MUTED = "#6b6b6b"
 PYRAMIDS = ("#1f6fb4", "#d95f02")
 """V and V'."""
+SCALES = (*PYRAMIDS, "#1b9e77", "#7570b3")
+"""The image and the levels, in one panel."""
 
 LEARNING_RATE = "#7a7a7a"
 HEALTHY = "#d9ead3"
@@ -38,5 +40,6 @@ RC: dict[Any, Any] = {
 def titled_figure(width: float, height: float, title: str) -> Figure:
     """Return an empty figure of so many inches with a title at its upper left."""
     figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+    # Titles have names of files, in which a dollar sign begins no formula.
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, parse_math=False)
     return figure

@@ -66,14 +66,24 @@ def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figur
     if not Path(image).is_file():
         raise UserFileNotFoundError(f"image must be an existing file, but there is no {image}.")
     pixels = read_image(image)
+    size = f"{pixels.shape[2]} x {pixels.shape[1]} px"
+    title = f"{Path(config).stem}: the views of {Path(image).name} ({size})"
+    return draw_views_of(cfg, pixels, title=title, seed=seed)
+
+
+def draw_views_of(cfg: Config, pixels: Tensor, *, title: str = "", seed: int = 0) -> Figure:
+    """As ``draw_views``, of a config that has been read and an image in memory.
+
+    Args:
+        cfg: Pre-training config.
+        pixels: uint8 RGB (3, H, W).
+        title: Of the figure.
+        seed: Seed of crops and augmentation.
+    """
     slots = cut_views(cfg, pixels, seed=seed)
     with matplotlib.rc_context({**RC, "axes.grid": False}):
-        figure = titled_figure(
-            5 * _CELL_INCHES + 0.9,
-            len(slots) * _CELL_INCHES + 0.8,
-            f"{Path(config).stem}: the views of {Path(image).name} "
-            f"({pixels.shape[2]} x {pixels.shape[1]} px)",
-        )
+        width, height = 5 * _CELL_INCHES + 0.9, len(slots) * _CELL_INCHES + 0.8
+        figure = titled_figure(width, height, title)
         grid = figure.add_gridspec(len(slots), 5)
         for row, drawn in enumerate(slots):
             _draw_boxes(figure.add_subplot(grid[row, 0]), pixels, drawn)

@@ -9,6 +9,7 @@ from .checkpoint_file import (
 )
 from .convert import ConvertReport, convert_weights
 from .export import ExportReport, default_output, export_weights
+from .newest_checkpoint import newest_intact, require_newest
 from .supervised import SUPERVISED, supervised_state
 
 __all__ = [
@@ -23,8 +24,10 @@ __all__ = [
     "export_weights",
     "find_config",
     "load_backbone",
+    "newest_intact",
     "read_backbone",
     "read_checkpoint",
     "read_training_checkpoint",
+    "require_newest",
     "supervised_state",
 ]

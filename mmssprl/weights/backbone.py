@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from ..config_reading import read_config_file
 from ..errors import UserFileNotFoundError, UserValueError
 from ..registry import MODELS
+from ..wording import command_line
 from .checkpoint_file import check_fit, read_backbone
 from .supervised import SUPERVISED, supervised_state
 
@@ -53,8 +54,9 @@ def find_config(weights: str, config: str | None) -> Config:
             names = [path.name for path in found]
             raise UserValueError(
                 f"the folder of the weights must hold exactly one config, but {folder} holds "
-                f"{names or 'none'}; pass --config, or have `python -m mmssprl convert {weights} "
-                "--from auto` write the weights of a ResNet with one."
+                f"{names or 'none'}; pass --config, or have "
+                f"`{command_line('convert', weights, '--from', 'auto')}` write the weights of a "
+                "ResNet with one."
             )
         config = str(found[0])
     cfg = read_config_file(config)

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from ..errors import UserFileNotFoundError, UserValueError
-from .safe_pickle import SafeUnpickler, TolerantUnpickler, is_archive, load_torch
+from .safe_pickle import SafeUnpickler, TolerantUnpickler, is_archive, load_torch, reason_of
 
 _PREFIX = "backbone."
 _DDP_PREFIX = "module."
@@ -47,7 +47,7 @@ def read_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool =
     except Exception as error:  # torch, pickle and safetensors have many classes of them
         raise UserValueError(
             f"weights must be a file of tensors that torch.save or safetensors wrote, but {path} "
-            f"cannot be read ({type(error).__name__}); copy it again, or pass another."
+            f"cannot be read ({reason_of(error)}); copy it again, or pass another."
         ) from error
 
 
@@ -66,7 +66,7 @@ def read_training_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
     except Exception as error:  # torch and pickle have many classes of them
         raise UserValueError(
             f"only a checkpoint that a training of mmengine wrote can be resumed, but {path} "
-            f"cannot be read as one ({type(error).__name__}); give an earlier checkpoint of the "
+            f"cannot be read as one ({reason_of(error)}); give an earlier checkpoint of the "
             "run, or start a new run from these weights without --resume."
         ) from error
 
@@ -87,7 +87,7 @@ def read_numpy_pickle(path: str | Path) -> Any:
     except Exception as error:  # damaged pickles raise almost any class
         raise UserValueError(
             f"a pickle of weights must hold numpy arrays and plain values only, but {path} cannot "
-            f"be read as that ({type(error).__name__}: {error}); download it again, or save its "
+            f"be read as that ({reason_of(error)}); download it again, or save its "
             "arrays as a torch or safetensors file."
         ) from error
 

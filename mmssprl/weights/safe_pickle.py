@@ -22,6 +22,10 @@ _REBUILD = ("_rebuild_parameter", "_rebuild_tensor", "_rebuild_tensor_v2", "_reb
 _STATISTICS = ("min", "max", "current", "mean")
 
 
+class RefusedError(pickle.UnpicklingError):
+    """A file asks for what could run code."""
+
+
 class SafeUnpickler(pickle.Unpickler):
     """Refuses a pickle that names anything outside the table."""
 
@@ -42,9 +46,9 @@ class SafeUnpickler(pickle.Unpickler):
         """Refuse what is not in the table.
 
         Raises:
-            UnpicklingError: Always.
+            RefusedError: Always.
         """
-        raise pickle.UnpicklingError(f"it asks for {what}")
+        raise RefusedError(f"it asks for {what}, and no code of a file is run")
 
 
 class TolerantUnpickler(SafeUnpickler):
@@ -71,6 +75,11 @@ def _is_ignored(value: Any) -> bool:
     return issubclass(value if isinstance(value, type) else type(value), _Ignored)
 
 
+def reason_of(error: BaseException) -> str:
+    """Return what is wrong with a file that cannot be read, or what it asked for."""
+    return str(error) if isinstance(error, RefusedError) else type(error).__name__
+
+
 def is_archive(path: Path) -> bool:
     """Whether ``torch.load`` takes the file for a zip archive."""
     with path.open("rb") as file:
@@ -88,16 +97,16 @@ def load_torch(
         map_location, mmap: As for ``torch.load``; mapped files must not change meanwhile.
 
     Raises:
-        UnpicklingError: An unknown name, a TorchScript archive, or a tar file. A damaged file
+        RefusedError: An unknown name, a TorchScript archive, or a tar file. A damaged file
             raises errors of almost any class.
     """
     is_zip = is_archive(path)  # files of torch < 1.6 are none and cannot be mapped
     # torch.load would hand such an archive to torch.jit.load, which no unpickler sees.
     if is_zip and "constants.pkl" in torch._C.PyTorchFileReader(str(path)).get_all_records():
-        raise pickle.UnpicklingError("it is a TorchScript archive")
+        raise RefusedError("it is a TorchScript archive")
     # The format of torch 0.1, whose members torch.load would unpack into a folder.
     if not is_zip and tarfile.is_tarfile(path):
-        raise pickle.UnpicklingError("it is a tar archive")
+        raise RefusedError("it is a tar archive")
     module = SimpleNamespace(
         __name__=__name__,
         Unpickler=unpickler,

@@ -138,7 +138,7 @@ def tasks(scenes, tmp_path):
     env = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1"}
     command = [sys.executable, "-m", "mmssprl", "benchmark", *words]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-    assert "2 runs: linear-coco; random; 2 seed(s)" in done.stderr
+    assert "2 runs: linear-coco; random; 2 seeds" in done.stderr
     return done.stdout.splitlines()
 
 

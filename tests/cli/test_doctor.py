@@ -58,6 +58,16 @@ def test_a_missing_requirement_and_a_missing_extra(capsys, monkeypatch):
     assert advice.endswith("missing: packages\n")
 
 
+def test_detection_and_segmentation_come_by_the_extra_of_the_family_that_is_there(
+    capsys, monkeypatch
+):
+    monkeypatch.setattr(doctor, "check_dependencies", lambda: None)
+    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None)
+    assert main(["doctor"]) == 0
+    family = "onedl" if doctor.installed_version("onedl-mmengine") else "openmmlab"
+    assert f'mmdet, mmseg: pip install "mmssprl[{family}-transfer]"' in capsys.readouterr().out
+
+
 def test_a_torch_that_does_not_start(capsys, devices):
     devices.returncode, devices.stderr = 1, "Traceback ...\nImportError: libcudart.so.12\n"
     assert main(["doctor"]) == 1

@@ -39,7 +39,7 @@ def run(tmp_path_factory):
 
 
 def state_of(run):
-    return torch.load(run / "epoch_2.pth", weights_only=False)["state_dict"]
+    return torch.load(run / "epoch_2.pth", weights_only=True)["state_dict"]
 
 
 def test_the_command_exports_a_run_under_the_default_name(run, capsys):
@@ -82,7 +82,7 @@ def test_full_keeps_every_tensor_and_goes_on_training(run, target, read, tmp_pat
 
 
 def test_full_keeps_the_queues_of_other_ranks_and_lengths(run, tmp_path):
-    checkpoint = torch.load(run / "epoch_2.pth", weights_only=False)
+    checkpoint = torch.load(run / "epoch_2.pth", weights_only=True)
     state = checkpoint["state_dict"]
     key = "head.queues.0.features"
     state[f"{key}_of_ranks"] = torch.stack([state[key], state[key] + 1])
@@ -120,7 +120,7 @@ def test_full_must_fit_the_model_and_the_file(run, tmp_path):
         export_weights(backbone, "backbone", tmp_path / "f.pth", full=True)
     with pytest.raises(ValueError, match="must go to backbone or safetensors, but got mmdet"):
         export_weights(str(run / "epoch_2.pth"), "mmdet", tmp_path / "f.pth", full=True)
-    checkpoint = torch.load(run / "epoch_2.pth", weights_only=False)
+    checkpoint = torch.load(run / "epoch_2.pth", weights_only=True)
     checkpoint["state_dict"].pop("head.prototypes.0.weight")
     torch.save(checkpoint, tmp_path / "cut.pth")
     config = str(run / "ssprl_resnet18_scenes.py")

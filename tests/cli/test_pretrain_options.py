@@ -160,13 +160,23 @@ def test_a_resumed_run_refuses_what_its_config_decides(pretrain, capsys):
     assert "takes the recipe from" in told
 
 
-def test_a_dry_run_writes_nothing_even_beside_a_run(pretrain, tmp_path, capsys):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "notes.txt").touch()
+def test_a_dry_run_writes_nothing_and_refuses_what_the_run_would(pretrain, tmp_path, capsys):
     assert pretrain("--dry-run") == (0, None)
     lines = capsys.readouterr().out.splitlines()
     assert lines[-2].startswith("forecast: 800 epochs, about ")
     assert lines[-1] == "dry run: nothing was written."
+    assert not (tmp_path / "run").exists()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "notes.txt").touch()
+    for folder, message in (
+        (tmp_path / "run", "must be new or empty, but"),
+        (tmp_path / "run" / "notes.txt", "is a file; choose another path"),
+        (tmp_path / "run" / "notes.txt" / "below", "is a file; choose another path"),
+    ):
+        assert pretrain("--dry-run", "--work-dir", str(folder))[0] == 2
+        told = capsys.readouterr()
+        assert message in told.err
+        assert told.out == ""
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["notes.txt"]
 
 
@@ -211,6 +221,15 @@ class TestBudget:
         assert pretrain("--budget", "2s") == (2, None)
         told = capsys.readouterr().err
         assert "enough for one epoch, which takes about 5 s here, but got 2s; more epochs" in told
+
+    def test_holds_with_probes(self, pretrain, monkeypatch, capsys):
+        stub_pace(monkeypatch, probe_s=6.0)
+        _, cfg = pretrain("--budget", "1m")
+        assert cfg.train_cfg.max_epochs == 9  # 60 s - 2 x 6 s, of 5 s each
+        assert "about 57 s on this CPU" in capsys.readouterr().out
+        assert pretrain("--budget", "16s", "--work-dir", "other")[0] == 2
+        told = capsys.readouterr().err
+        assert "one epoch, which takes about 17 s here, probes included (--no-probe), but" in told
 
     def test_below_one_epoch_where_nothing_helps(self, pretrain, monkeypatch, capsys):
         monkeypatch.setattr("mmssprl.pretraining.plan.what_helps", lambda recipe, others: "")

@@ -62,7 +62,7 @@ def test_the_first_call_measures_paces_and_runs_everything(calls, first):
     lines, folders = first
     runs = [f"{name}-lr1-seed0" for name in ("random-0ep", "swav-1ep", "ssprl-1ep")]
     assert folders == ["0", *runs]
-    assert lines[0] == "pace of 2 method(s), a few steps each in turns"
+    assert lines[0] == "pace of 2 methods, a few steps each in turns"
     assert lines[2].startswith("runs: 3, 0 of them complete; the others take about ")
     assert lines[4].startswith("[2/3] SwAV, no small views, 1 epochs, seed 0: mAP ")
     assert "### Equal epochs" in lines[-2]

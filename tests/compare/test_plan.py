@@ -43,7 +43,7 @@ def test_equal_time_follows_from_the_paces_and_seeds_come_one_after_the_other(co
 def test_a_budget_below_one_epoch_is_refused_before_any_training(compare, monkeypatch):
     folders = pretend(monkeypatch, lambda run: 0.2)
     # 3 x 0.4 / 3.0 is 0.4 of an epoch.
-    with pytest.raises(ValueError, match=re.escape("3 epoch(s) of SS-PRL are 0.40 of supervised")):
+    with pytest.raises(ValueError, match=re.escape("3 epochs of SS-PRL are 0.40 of supervised")):
         compare(words=["supervised"], epochs=3).run()
     assert folders == ["paces/0"]
     for name in ("epochs", "tuning-epochs"):

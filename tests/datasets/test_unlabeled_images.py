@@ -46,7 +46,7 @@ def test_folders_that_cannot_be_listed_are_warned_of(tmp_path, monkeypatch, warn
     monkeypatch.setattr(os, "scandir", refuse)
     assert names(build(tmp_path), tmp_path) == ["a.jpg"]
     assert len(warnings) == 1
-    assert "1 folder(s)" in warnings[0]
+    assert "1 folder below" in warnings[0]
     assert "locked" in warnings[0]
 
 

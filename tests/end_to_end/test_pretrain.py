@@ -117,7 +117,7 @@ def test_pretrain_leaves_config_checkpoint_and_weights(pretrained):
     assert cfg.train_cfg.max_epochs == 2
     assert cfg.model.layout == cfg.train_dataloader.dataset.pipeline[0].layout
     assert cfg.model.layout.image_px == 48  # 96 px images on a CPU
-    checkpoint = torch.load(pretrained / "epoch_2.pth", weights_only=False)
+    checkpoint = torch.load(pretrained / "epoch_2.pth", weights_only=True)
     assert int(checkpoint["state_dict"]["head._extra_state"]) == 6
     weights = torch.load(pretrained / "ssprl_resnet18_backbone.pth", weights_only=True)
     import torchvision
@@ -156,7 +156,8 @@ def test_pretrain_refuses_a_used_work_dir_and_resumes_it(pretrained, scenes, cap
     assert first == (
         f"the run in {pretrained} is finished, nothing is left to do; its weights: {weights}"
     )
-    assert [line.partition(":")[0] for line in more] == ["backbone weights", "next", "  or"]
+    heads = [line.partition(":")[0] for line in more]
+    assert heads == ["report", "backbone weights", "next", "  or"]
     assert {path: path.stat().st_mtime_ns for path in pretrained.rglob("*")} == files
     assert main([*resume, str(pretrained)]) == 2
     assert "--resume goes on with the run's own images" in capsys.readouterr().err
@@ -195,7 +196,7 @@ def test_two_processes_train_the_sample_config(scenes, tmp_path):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHON": sys.executable}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    state = torch.load(tmp_path / "run" / "epoch_1.pth", weights_only=False)["state_dict"]
+    state = torch.load(tmp_path / "run" / "epoch_1.pth", weights_only=True)["state_dict"]
     assert int(state["head._extra_state"]) == 3  # 24 images, 2 processes x 4
     ranks = state["head.queues.0.features_of_ranks"]
     assert ranks.shape == (2, 2, 4, 64)

@@ -19,10 +19,12 @@ from toy_checkpoint import (
     LOADING,
     RESUMING,
     go_on,
+    tools_test_of_a_folder,
 )
 
 from mmssprl import cli
 from mmssprl.engine.initial_weights import apply_weights
+from mmssprl.engine.plain_values import restore_histories
 from mmssprl.errors import UserError
 from mmssprl.weights import read_checkpoint, read_training_checkpoint
 
@@ -65,8 +67,8 @@ class TestTraps:
     @pytest.mark.parametrize("path", [*RESUMING, *LOADING, resume_by_the_runner_alone])
     def test_in_a_checkpoint(self, work, path):
         folder = poison(work / "run/epoch_1.pth")
-        if path in RESUMING:
-            with pytest.raises(UserError, match=r"epoch_1.pth cannot be read as one \(Unpickl"):
+        if path in (*RESUMING, tools_test_of_a_folder):
+            with pytest.raises(UserError, match=r"epoch_1.pth.* asks for posix.mkdir, and no code"):
                 path(work)
         else:
             path(work)  # weights are all that is taken
@@ -169,12 +171,27 @@ class TestTraps:
         assert not folder.exists()
 
 
+@pytest.fixture
+def of_mmengine(toy_training, tmp_path):
+    """The checkpoint as mmengine's own hook writes it, with histories that are objects."""
+    content = torch.load(toy_training / "epoch_1.pth", weights_only=True)
+    restore_histories(content["message_hub"])
+    torch.save(content, tmp_path / "old.pth")
+    return tmp_path / "old.pth"
+
+
 class TestOwnCheckpoints:
+    def test_hold_plain_values_alone(self, toy_training):
+        content = torch.load(toy_training / "epoch_1.pth", weights_only=True)
+        history = content["message_hub"]["log_scalars"]["train/loss"]
+        assert history["log_history"].dtype == torch.float64
+        assert history["count_history"].tolist() == [1] * 4
+        assert content["message_hub"]["runtime_info"]["iter"] == 3
+
     @pytest.mark.parametrize("read", [read_checkpoint, read_training_checkpoint])
-    def test_are_read_whole(self, toy_training, read):
-        path = toy_training / "epoch_1.pth"
-        content = read(path)
-        expected = torch.load(path, weights_only=False)
+    def test_of_mmengine_are_read_whole(self, of_mmengine, read):
+        content = read(of_mmengine)
+        expected = torch.load(of_mmengine, weights_only=False)
         assert content["meta"] == expected["meta"]
         scalars = content["message_hub"]["log_scalars"]
         assert "train/loss" in scalars
@@ -186,8 +203,8 @@ class TestOwnCheckpoints:
         assert content["optimizer"]["param_groups"] == expected["optimizer"]["param_groups"]
 
     @pytest.mark.parametrize("core", ["numpy.core", "numpy._core"])
-    def test_of_both_numpys(self, toy_training, tmp_path, core):
-        with zipfile.ZipFile(toy_training / "epoch_1.pth") as old:
+    def test_of_both_numpys(self, of_mmengine, tmp_path, core):
+        with zipfile.ZipFile(of_mmengine) as old:
             parts = {name: old.read(name) for name in old.namelist()}
         here = np.zeros(1).__reduce__()[0].__module__.removesuffix(".multiarray").encode()
         data = next(name for name in parts if name.endswith("data.pkl"))
@@ -203,10 +220,13 @@ class TestOwnCheckpoints:
     def test_resume_as_if_never_stopped(self, work):
         go_on(work)
         resumed, whole = (
-            torch.load(path, weights_only=False) for path in ("run/epoch_2.pth", "whole.pth")
+            torch.load(path, weights_only=True) for path in ("run/epoch_2.pth", "whole.pth")
         )
         for key, value in whole["state_dict"].items():
             assert torch.equal(resumed["state_dict"][key], value)
-        losses = [c["message_hub"]["log_scalars"]["train/loss"].data[0] for c in (resumed, whole)]
-        assert losses[0].tolist() == losses[1].tolist()
+        losses = [
+            content["message_hub"]["log_scalars"]["train/loss"]["log_history"]
+            for content in (resumed, whole)
+        ]
+        assert torch.equal(*losses)
         assert len(losses[0]) == 8

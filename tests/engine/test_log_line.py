@@ -22,6 +22,12 @@ def test_a_line_of_ss_prl():
     )
 
 
+def test_a_slow_rate_is_told_to_a_tenth():
+    values = {**PYRAMID, **PACE, "epochs_done": 1.0}
+    assert "  0.3 images/s  " in console_line({**values, "images_per_second": 0.34}, 8, "ln K")
+    assert "  12 images/s  " in console_line({**values, "images_per_second": 12.3}, 8, "ln K")
+
+
 def test_the_last_line_has_no_time_left():
     assert console_line({**PYRAMID, "epochs_done": 8.0, "eta": 0.0}, 8, "ln K").endswith("0.880")
 

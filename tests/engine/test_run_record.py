@@ -110,3 +110,45 @@ class TestFingerprint:
         monkeypatch.setattr("mmssprl.datasets.unlabeled_images._MOST_SIZED", 3)
         sampled = images.fingerprint()  # of 00, 02 and 04
         assert (sampled["num_images"], sampled["num_sized"]) == (5, 3)
+
+
+class TestChanges:
+    def test_of_the_config_are_named(self, tmp_path, told):
+        layers = [{"type": "Conv", "size": 3}, {"type": "Norm"}]
+        hooks = [
+            {"type": "mmssprl.InitialWeightsHook", "weights": "w.pth"},
+            {"type": "MonitorHook"},
+        ]
+        first = {"model": {"layers": layers, "lr": 0.1}, "custom_hooks": hooks, "weights": "w.pth"}
+        record_run(config(tmp_path, **first), object(), None)
+        layers = [{"type": "Conv", "size": 5}, {"type": "Norm"}]
+        later = {"model": {"layers": layers}, "custom_hooks": hooks[1:], "resume": True}
+        record_run(config(tmp_path, **later), object(), None)
+        assert told == [
+            "the config is not that with which this run was stopped: "
+            "model.layers.0.size 5 (was 3), model.lr none (was 0.1)."
+        ]
+        record_run(config(tmp_path, **later), object(), str(tmp_path / "epoch_2.pth"))
+        assert len(told) == 1  # as it was the last time
+
+    def test_of_the_code_are_named(self, tmp_path, told, monkeypatch):
+        record_run(config(tmp_path), object(), None)
+        monkeypatch.setattr(run_record, "source_commit", lambda: "abc1234")
+        record_run(config(tmp_path, resume=True), object(), None)
+        (line,) = told
+        assert line.startswith("the code is not that with which this run was stopped: mmssprl's ")
+        assert "commit abc1234 (was " in line
+
+    def test_of_a_run_that_goes_on_elsewhere(self, tmp_path, told):
+        for name in ("one", "other"):
+            (tmp_path / name).mkdir()
+        record_run(config(tmp_path / "one", lr=1), object(), None)
+        last = str(tmp_path / "one/epoch_1.pth")
+        record_run(config(tmp_path / "other", lr=2, resume=True), object(), last)
+        assert told == ["the config is not that with which this run was stopped: lr 2 (was 1)."]
+
+    def test_many_are_counted(self, tmp_path, told):
+        record_run(config(tmp_path), object(), None)
+        many = {f"a{i}": i for i in range(10)}
+        record_run(config(tmp_path, resume=True, **many), object(), None)
+        assert told[0].endswith("a7 7 (was none) and 2 more.")

@@ -4,6 +4,7 @@ import pytest
 from probe_folders import write_class_folders, write_image
 
 from mmssprl.evaluation import find_probe_data
+from mmssprl.finetuning.labels import find_labels
 
 
 @pytest.fixture
@@ -12,7 +13,7 @@ def flowers(tmp_path):
 
 
 def find(root, **options):
-    return find_probe_data(root, folders=True, **options)
+    return find_probe_data(root, class_folders=True, **options)
 
 
 def names(split, root):
@@ -23,7 +24,7 @@ class TestOneFolderPerClass:
     def test_a_fifth_of_each_class_is_tested_on_and_nothing_is_lost(self, flowers):
         data = find(flowers)
         assert (data.layout, data.classes) == ("folders", ["green", "red"])
-        assert data.how == "20% of each class drawn for testing, with seed 0"
+        assert data.how == "20% of each class of 20 images held out, seed 0"
         train, test = names(data.train, flowers), names(data.test, flowers)
         assert not set(train) & set(test)
         wanted = [f"{name}/{i}.jpg" for name in ("green", "red") for i in (0, 2, 4, 6, 8)]
@@ -43,22 +44,23 @@ class TestOneFolderPerClass:
         data = find(root)
         assert (len(data.train.paths), len(data.test.paths)) == (2, 2)
         (root / "red" / "0.jpg").unlink()
-        with pytest.raises(ValueError, match=r"at least 2 images, .* but .*/red has 1"):
+        with pytest.raises(ValueError, match=r"fit and to test on, but of 'red' in .* 1 and 0 are"):
             find(root)
 
     def test_what_is_no_class(self, flowers):
         (flowers / "empty").mkdir()
-        with pytest.raises(ValueError, match=r"has 3, of which 1 are empty \['empty'\]"):
-            find(flowers)
-        (flowers / "empty").rename(flowers / ".empty")
         assert find(flowers).classes == ["green", "red"]
         write_image(flowers / "loose.jpg", [], 0)
-        with pytest.raises(ValueError, match=r"1 lie directly in .* \(first loose.jpg\)"):
+        with pytest.raises(ValueError, match=r"1 lie beside the 2 folders, for example loose.jpg"):
             find(flowers)
         (flowers / "loose.jpg").unlink()
         shutil.rmtree(flowers / "red")
-        with pytest.raises(ValueError, match="at least two of them .* has 1, of which 0"):
+        with pytest.raises(FileNotFoundError, match=r"a folder per class\), but .* does not"):
             find(flowers)
+
+    def test_the_probe_tests_on_the_images_that_finetune_validates_with(self, flowers):
+        split = find_labels(flowers, "classify", seed=3)
+        assert find(flowers, seed=3).test.paths == [image.path for image in split.val]
 
 
 class TestFoldersTrainAndVal:
@@ -71,7 +73,7 @@ class TestFoldersTrainAndVal:
 
     def test_are_taken_as_they_are(self, split):
         data = find(split)
-        assert data.how == "its folders train and val"
+        assert data.how == "the data's own train and val"
         assert names(data.test, split) == [
             f"val/{name}/{image}" for name in data.classes for image in ("0.jpg", "more/1.jpg")
         ]
@@ -84,20 +86,28 @@ class TestFoldersTrainAndVal:
         (split / "train").rename(split / train)
         (split / "val").rename(split / val)
         data = find(split)
-        assert data.how == f"its folders {train} and {val}"
+        assert data.how == f"the data's own train and {'test' if val == 'test' else 'val'}"
         assert data.classes == ["green", "red"]
         assert (len(data.train.paths), len(data.test.paths)) == (8, 4)
 
     def test_of_several_the_first_is_tested_on(self, split):
         write_class_folders(split / "test", count=3)
-        assert find(split).how == "its folders train and val"
+        assert find(split).how == "the data's own train and val; 6 other images are not used"
 
-    def test_must_both_be_there_with_the_same_classes(self, split):
+    def test_of_one_name_count_together(self, split):
+        write_class_folders(split / "training", count=3)
+        assert len(find(split).train.paths) == 14
+
+    def test_must_both_show_each_class(self, split):
         (split / "val" / "red").rename(split / "val" / "crimson")
-        with pytest.raises(ValueError, match=r"differing in \['crimson', 'red'\]"):
+        with pytest.raises(ValueError, match=r"but of 'crimson' in .* 0 and 2 are left"):
             find(split)
+
+    def test_one_alone_is_divided_if_it_is_for_training(self, split):
         shutil.rmtree(split / "val")
-        with pytest.raises(FileNotFoundError, match=r"no .*/val; add it, or pass .*/train"):
+        assert find(split).how == "20% of each class of 8 images held out, seed 0"
+        (split / "train").rename(split / "val")
+        with pytest.raises(ValueError, match="all are of the split val"):
             find(split)
 
 

@@ -10,7 +10,7 @@ from pretrain_runner import LAYOUT, make_runner
 from probe_folders import write_coco
 from small_ssprl import BACKBONE
 
-from mmssprl.evaluation import ProbeHook, linear_probe
+from mmssprl.evaluation import ProbeHook, linear_probe, probe_hook
 from mmssprl.evaluation.probe_hook import choose_interval
 
 
@@ -83,9 +83,33 @@ def test_the_score_is_that_of_the_probe_command_and_the_best_weights_are_kept(da
     assert max(later) == score("toy_ssprl_best_backbone.pth")
 
 
+def test_its_time_is_estimated_from_some_images(data, work_dir, tmp_path, monkeypatch):
+    runner = make_runner(data / "train2014", tmp_path, max_epochs=1)
+    hook = ProbeHook(str(data))
+    asked, fitted = [], []
+
+    def extract(frozen, images, **options):
+        clock[0] += len(images)
+        asked.append(len(images))
+        return torch.rand(len(images), 4), images.labels
+
+    def fit(features, labels):
+        clock[0] += 100
+        fitted.append(len(features))
+        return lambda features: features[:, :2]
+
+    clock = [0.0]
+    monkeypatch.setattr(probe_hook.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(probe_hook, "extract_features", extract)
+    monkeypatch.setattr(probe_hook, "fit_linear_probe", fit)
+    monkeypatch.setattr(probe_hook, "_SAMPLE", 6)
+    assert hook.expected_s(runner) == 24 + 12 + 100  # a second an image
+    assert (asked, fitted) == ([6, 6], [24])
+
+
 def test_a_resumed_run_keeps_its_probes_up_to_the_checkpoint(data, tmp_path):
     train(data, tmp_path, {}, max_epochs=2)
-    interval = torch.load(tmp_path / "epoch_1.pth", weights_only=False)["message_hub"]
+    interval = torch.load(tmp_path / "epoch_1.pth", weights_only=True)["message_hub"]
     before = rows(tmp_path)
     overrides = {"load_from": str(tmp_path / "epoch_1.pth"), "resume": True}
     runner = train(data, tmp_path, {"max_images": 12}, max_epochs=2, **overrides)

@@ -70,7 +70,7 @@ def test_the_table_its_csv_and_the_time_that_is_left(weights, tmp_path, capsys):
     assert main([*command, "--num-workers", "0"]) == 0
     printed = capsys.readouterr().out
     assert "a folder per class in" in printed
-    assert "20% of each class drawn for testing, with seed 0" in printed
+    assert "20% of each class of 20 images held out, seed 0" in printed
     assert f"{weights} (1 of 2)" in printed
     assert "random (2 of 2, about " in printed
     rows = [line.split("|") for line in printed.splitlines() if line.startswith("|")]
@@ -84,6 +84,8 @@ def test_the_table_its_csv_and_the_time_that_is_left(weights, tmp_path, capsys):
     assert table[0]["accuracy"] == table[0]["mAP"] == "1.0"
     assert main(command) == 2
     assert "the output must not exist yet" in capsys.readouterr().err
+    assert main([*command, "--out", str(out), "--force"]) == 2
+    assert "--out and --csv must be two files" in capsys.readouterr().err
 
 
 def test_files_of_one_name_are_told_apart(weights, coco, capsys):

@@ -33,10 +33,10 @@ def run(tmp_path_factory):
 def test_what_is_found_and_chosen_is_said_before_the_training(run):
     _, text, _ = run
     assert "a folder per class, 2 classes (disc, square)" in text
-    assert "24 images to train on, 6 to validate with: 20% of 30 images of each class held" in text
-    assert "warning: val has 6 image(s): its scores are mostly chance." in text
+    assert "24 images to train on, 6 to validate with: 20% of each class of 30 images held" in text
+    assert "warning: val has 6 images: its scores are mostly chance." in text
     assert "classify, ResNet depth 18, weights of" in text
-    assert "AdamW, lr 0.01, cosine after" in text
+    assert "AdamW, lr 0.01, cosine" in text
     forecast = next(line for line in text.splitlines() if line.startswith("forecast:"))
     assert "6 epochs, about" in forecast
     assert text.index("forecast:") < text.index("config: ")
@@ -161,7 +161,7 @@ def test_predict_takes_a_checkpoint_and_refuses_what_is_none(run, photographs, t
     argv[2] = str(tmp_path / "other")
     for bad, match in (
         (tmp_path / "gone", "must be the work dir of `finetune` or a checkpoint in it"),
-        (tmp_path, "must hold a checkpoint and last_checkpoint"),
+        (tmp_path, "the folder of a run must hold a checkpoint, but"),
         (
             folder.parent / "weights/tiny_backbone.pth",
             "must be one of `python -m mmssprl finetune`",

@@ -1,7 +1,13 @@
 import pytest
 from labelled_folders import write_class_folders, write_coco, write_weights
 
-from mmssprl.finetuning.config import make_config, require_package, set_label_files, task_of
+from mmssprl.finetuning.config import (
+    check_options,
+    make_config,
+    require_package,
+    set_label_files,
+    task_of,
+)
 from mmssprl.finetuning.labels import find_labels
 
 
@@ -69,18 +75,17 @@ def test_label_files_move(labels, tmp_path):
     ("weights", "options", "error", "match"),
     [
         ("gone.pth", {}, FileNotFoundError, "there is no gone.pth"),
-        (
-            "random",
-            {"backbone": "resnet19"},
-            ValueError,
-            "the backbone must be one of .*'resnet19'",
-        ),
-        ("supervised", {"backbone": "swin-tiny"}, ValueError, "but the backbone of .* Swin"),
+        ("random", {"backbone": "resnet19"}, ValueError, "must be one of .*'resnet19'"),
     ],
 )
-def test_mistakes(labels, weights, options, error, match):
+def test_mistakes_that_no_label_is_read_for(weights, options, error, match):
     with pytest.raises(error, match=match):
-        make_config(weights, labels, "classify", **options)
+        check_options(weights, "classify", **options)
+
+
+def test_supervised_weights_are_of_resnets(labels):
+    with pytest.raises(ValueError, match=r"but the backbone of .* Swin"):
+        make_config("supervised", labels, "classify", backbone="swin-tiny")
 
 
 def test_a_package_that_is_missing_is_named(monkeypatch):

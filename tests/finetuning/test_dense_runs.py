@@ -95,7 +95,7 @@ def test_detector_of_boxes_on_a_frozen_backbone(tmp_path):
     cfg = Config.fromfile(tmp_path / "run" / "detect.py")
     assert cfg.model.type == "FasterRCNN"
     before = torch.load(tmp_path / "weights" / "tiny_backbone.pth")
-    after = torch.load(outcome.checkpoint, weights_only=False)["state_dict"]
+    after = torch.load(outcome.checkpoint, weights_only=True)["state_dict"]
     for key, value in before.items():
         assert torch.equal(after[f"backbone.{key}"], value), key
 

@@ -140,7 +140,7 @@ class TestMasks:
             write_mask(tmp_path / "photo" / "labels" / f"{i}_mask.png", i)
         data = find_labels(tmp_path, "segment")
         assert [len(data.train), len(data.val)] == [4, 1]
-        assert "1 image(s)" in data.warnings[-1]
+        assert "val has 1 image:" in data.warnings[-1]
 
 
 class TestClassFolders:
@@ -151,7 +151,7 @@ class TestClassFolders:
         assert data.is_single_label
         assert data.count(data.train) == [8, 8]
         assert data.count(data.val) == [2, 2]
-        assert data.split == "20% of 20 images of each class held out, seed 0"
+        assert data.split == "20% of each class of 20 images held out, seed 0"
 
     def test_own_splits(self, tmp_path):
         write_class_folders(tmp_path / "training", per_class=6)

@@ -191,7 +191,7 @@ class TestErrors:
 class TestWarnings:
     def test_good_data_have_none_but_for_few_images(self, tmp_path):
         data = find_labels(write_coco(tmp_path), "detect")
-        assert data.warnings == ["val has 8 image(s): its scores are mostly chance."]
+        assert data.warnings == ["val has 8 images: its scores are mostly chance."]
         data = find_labels(write_coco(tmp_path / "more", num_val=10), "detect")
         assert data.warnings == []
 

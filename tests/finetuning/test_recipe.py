@@ -1,7 +1,10 @@
+import math
+
 import pytest
 from mmengine.config import Config
 
 from mmssprl.finetuning.recipe import choose_recipe
+from mmssprl.finetuning.start import finetune
 from mmssprl.shipped import shipped
 
 SCHEDULE = Config.fromfile(shipped("configs/_base_/finetune_schedule_adamw.py"))
@@ -19,7 +22,8 @@ def test_few_images_on_a_cpu():
     assert chosen.lr == 3e-4
     assert chosen.warmup_iters == 60
     text = chosen.describe()
-    assert "8 images x 1 device(s)" in text
+    assert "8 images x 1 device " in text
+    assert "AdamW, lr 0.0003, cosine after 60 steps of warm-up " in text
     assert "about 8 steps an epoch or more" in text
     assert "20,000 images seen, from 10 to 100 epochs" in text
 
@@ -27,6 +31,7 @@ def test_few_images_on_a_cpu():
 def test_very_few_images():
     assert recipe(num_images=20).batch_size == 4
     assert recipe(num_images=3).batch_size == 2
+    assert "AdamW, lr 0.0003, cosine  " in recipe(num_images=3, epochs=1).describe()
 
 
 def test_many_images_on_gpus():
@@ -59,14 +64,23 @@ def test_what_is_asked_for_is_taken():
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"epochs": 0}, "--epochs must be at least 1, but got 0"),
-        ({"image_px": 16}, "--image-px must be at least 32, but got 16"),
-        ({"lr": 0.0}, "--lr must be above 0, but got 0.0"),
-        ({"batch_size": 1}, "2 images per device .* but got 1 on 1 .* from 2 to 100"),
-        ({"batch_size": 101}, "but got 101 on 1 device.* from 2 to 100"),
-        ({"weights": "random", "freeze": True}, "--freeze keeps .* but they are random"),
+        ({"epochs": 0}, "--epochs must be an integer of at least 1, but got 0"),
+        ({"epochs": math.nan}, "--epochs must be an integer of at least 1, but got nan"),
+        ({"image_px": 16}, "--image-px must be an integer of at least 32, but got 16"),
+        ({"batch_size": 1}, "--batch-size must be an integer of at least 2, but got 1"),
+        ({"lr": 0.0}, "--lr must be a finite number above 0, but got 0.0"),
+        ({"lr": math.nan}, "--lr must be a finite number above 0, but got nan"),
+        ({"lr": math.inf}, "--lr must be a finite number above 0, but got inf"),
+        ({"freeze": True}, "--freeze keeps .* but they are random"),
+        ({"val_share": math.nan}, "--val-share must be between 0 and 1, but got nan"),
     ],
 )
-def test_what_cannot_be_is_refused(options, match):
+def test_numbers_out_of_range_are_refused_before_any_image_is_read(options, match, monkeypatch):
+    monkeypatch.setattr("mmssprl.finetuning.labels.find.Files", None)  # reads the folder
     with pytest.raises(ValueError, match=match):
-        recipe(**options)
+        finetune("random", "data", "classify", "run", **options)
+
+
+def test_a_batch_of_more_than_all_images_is_refused():
+    with pytest.raises(ValueError, match=r"but got 101 on 1 device.* from 2 to 100"):
+        recipe(batch_size=101)

@@ -87,5 +87,5 @@ def test_refusals(monkeypatch):
     with pytest.raises(UserValueError, match=r"one of \('pooled', 'featmap'\), but got 'map'"):
         TimmBackbone("test_resnet", out_type="map")
     monkeypatch.setattr(timm_backbone, "is_importable", lambda _: False)
-    with pytest.raises(UserRuntimeError, match="timm/test_resnet needs timm, .*; pip install timm"):
+    with pytest.raises(UserRuntimeError, match=r'needs timm, .*; pip install "mmssprl\[timm\]"'):
         TimmBackbone("test_resnet")

@@ -88,6 +88,25 @@ def test_verbose_changes_nothing(log, warned, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out == "Could not import OneDL\n"
 
 
+def test_what_packages_print_about_their_doing_is_left_out(capsys):
+    from pycocotools.coco import COCO
+
+    def talk():
+        print("Could not import OneDL. Skipping OneDL datasets.")
+        print("| person | 0.1 |")
+        COCO().createIndex()
+        print("epoch 1", end="", flush=True)
+        print(" of 2")
+
+    with quiet_console():
+        talk()
+        assert sys.stdout.encoding.lower() == "utf-8"
+    assert capsys.readouterr().out == "| person | 0.1 |\nepoch 1 of 2\n"
+    with quiet_console(verbose=True):
+        talk()
+    assert capsys.readouterr().out.count("index created!\n") == 1
+
+
 def test_prints_of_an_import_reach_the_file_alone(log, tmp_path, monkeypatch, capsys):
     logger, shown, file = log
     (tmp_path / "another_printing_module.py").write_text("print('Could not import OneDL')\n")

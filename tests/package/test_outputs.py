@@ -1,7 +1,14 @@
 import pytest
 from matplotlib.figure import Figure
 
-from mmssprl.outputs import prepare_output, prepare_picture, whole_file, write_figure, write_whole
+from mmssprl.outputs import (
+    check_different,
+    prepare_output,
+    prepare_picture,
+    whole_file,
+    write_figure,
+    write_whole,
+)
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path):
@@ -64,3 +71,11 @@ def test_a_picture_of_no_format_is_refused_before_the_work(tmp_path):
 def test_names_that_are_no_utf_8_are_written_as_they_are(tmp_path):
     write_whole(tmp_path / "names.txt", "caf\udce9.jpg")
     assert (tmp_path / "names.txt").read_bytes() == b"caf\xe9.jpg"
+
+
+def test_two_outputs_are_two_files(tmp_path, monkeypatch):
+    check_different({"--out": None, "--csv": None})
+    check_different({"--out": "a.json", "--csv": "a.csv"})
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"--out and --csv must be two files, but both are /.*/a"):
+        check_different({"--out": "a", "--csv": str(tmp_path / "a")})

@@ -52,11 +52,11 @@ def disk(monkeypatch):
 
 
 def test_the_line_in_closed_form(disk):
-    # 200 epochs x 31 steps x 0.5 s = 3100 s; 3 checkpoints of 180 MB and 45 MB
+    # 200 epochs x 31 steps x 0.5 s = 3100 s; 4 checkpoints of 180 MB and 45 MB
     forecast = forecast_of(epochs=200, steps_per_epoch=31)
     assert forecast.line == (
         "forecast: 200 epochs, about 52 min on this CPU (2 cores), 1.4 GB of memory, "
-        "585 MB of checkpoints, 2,500 MB free"
+        "765 MB of checkpoints, 2,500 MB free"
     )
     line = forecast_of(replace(PACE, num_timed=4, batch_size=32, device="cuda")).line
     assert "about 1 s on this device" in line
@@ -84,7 +84,11 @@ def test_checkpoints_that_do_not_fit_the_disk(disk, tmp_path):
     [
         (5, {"interval": 10, "max_keep_ckpts": 3}, 1),  # the last epoch's alone
         (25, {"interval": 10, "max_keep_ckpts": 3}, 3),  # epochs 10, 20, 25
-        (40, {"interval": 10, "max_keep_ckpts": 3}, 3),
+        (
+            40,
+            {"interval": 10, "max_keep_ckpts": 3},
+            4,
+        ),  # the oldest one goes when the newest is there
         (40, {"interval": 10}, 4),  # all
     ],
 )
@@ -214,3 +218,21 @@ def test_a_profile_tells_the_whole_run(disk):
     assert "(timed with 4 of the 8 images of a step" in forecast.line
     assert forecast_profile(profile_with(max_epochs=None), "run") is None
     assert forecast_profile(profile_with(num_images=3), "run") is None
+
+
+class TestProbes:
+    """Epochs of 10 s: with every tenth probed for 2 s, probes take 2 % of the time."""
+
+    FORECAST = forecast_of(replace(PACE, step_s=1.0, probe_s=2.0), 25, 10)
+
+    def test_their_time_counts(self, disk):
+        assert self.FORECAST.num_probes == 1 + 3  # before, after epochs 10, 20 and 25
+        assert self.FORECAST.seconds == 25 * 10 + 4 * 2
+        assert "25 epochs, about 4 min on" in self.FORECAST.line
+        assert self.FORECAST.line.endswith("(8 s of it for 4 probes)")
+
+    def test_a_budget_holds_with_them(self):
+        assert self.FORECAST.fitting_epochs(258) == 25
+        assert self.FORECAST.fitting_epochs(257.9) == 24
+        assert self.FORECAST.fitting_epochs(14) == 1
+        assert self.FORECAST.fitting_epochs(13.9) == 0

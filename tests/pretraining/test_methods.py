@@ -65,10 +65,10 @@ def test_short_runs_on_a_cpu():
         "DenseCL, resnet50, images of photos\n1,200 images\n  views      2 x 112 px "
     )
     for row in (
-        "optimizer  AdamW, lr 0.001, cosine after 1 epoch(s) of warm-up",
+        "optimizer  AdamW, lr 0.001, cosine after 1 epoch of warm-up",
         "negatives  600 keys ",
         "momentum   0.9807 ",
-        "BatchNorm  2 group(s) per device ",
+        "BatchNorm  2 groups per device ",
         "dense term 4 x 4 cells, from epoch 1 ",
     ):
         assert f"\n  {row}" in text

@@ -163,7 +163,7 @@ def test_warns_when_batch_and_queue_are_fewer_than_prototypes():
             {"num_images": 100, "batch_size": 16, "accumulate": 4},
             r"batch size 16 4 times on 2 .* from 2 to 12, lower --accumulate, use fewer devices",
         ),
-        ({"num_images": 12, "accumulate": 100}, r"device\(s\); lower --accumulate, use fewer"),
+        ({"num_images": 12, "accumulate": 100}, r"2 devices; lower --accumulate, use fewer"),
         ({"num_images": 100, "batch_size": 1}, "a step needs 2 images per device"),
     ],
 )

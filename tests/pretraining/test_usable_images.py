@@ -26,7 +26,7 @@ def test_fewer_than_eight_usable_images_are_refused(tmp_path):
         find_usable_images(images, "photos/")
     text = str(caught.value)
     assert "at least 8 usable images, but photos/ has 7" in text
-    assert "of 12 image(s) 2 cannot be read and 3 have a side below 32 px" in text
+    assert "of 12 images 2 cannot be read and 3 have a side below 32 px" in text
     assert "looked at" not in text
 
 

@@ -62,7 +62,7 @@ class TestProfile:
         assert figures["peak memory"] == "1,024.0 MiB resident"
         assert figures["activations"] == "3.0 MiB per image kept for the backward"
         assert figures["measured"] == (
-            "a machine; 2 thread(s); cpu, float32; 4 images a step and process x 1; "
+            "a machine; 2 threads; cpu, float32; 4 images a step and process x 1; "
             "30 of 30 steps; 64 of 1000 images"
         )
         assert figures["advice"] == advise(PROFILE)

@@ -93,12 +93,14 @@ def test_the_command_takes_the_newest_checkpoint_of_a_run(tmp_path, capsys):
     arguments = ["visualize", "prototypes", str(run), str(tmp_path / "out.png")]
     arguments += ["--images", str(images)]
     assert main(arguments) == 2
-    assert f"hold a training checkpoint, but {run} holds none" in capsys.readouterr().err
+    assert f"must hold a checkpoint, but {run} holds none" in capsys.readouterr().err
     state = build_model(Config.fromfile(config).model.to_dict()).state_dict()
-    torch.save({"state_dict": state}, run / "epoch_2.pth")
+    meta = {"epoch": 2, "iter": 6}
+    torch.save({"meta": meta, "state_dict": state}, run / "epoch_2.pth")
     (run / "last_checkpoint").write_text("/moved/epoch_2.pth")
     assert main(arguments) == 0
     assert (tmp_path / "out.png").stat().st_size > 5000
-    torch.save({"state_dict": {"backbone.conv1.weight": torch.ones(1)}}, run / "epoch_2.pth")
+    state = {"backbone.conv1.weight": torch.ones(1)}
+    torch.save({"meta": meta, "state_dict": state}, run / "epoch_2.pth")
     assert main([*arguments, "--force"]) == 2
     assert "must hold backbone, neck and prototypes" in capsys.readouterr().err

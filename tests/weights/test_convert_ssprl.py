@@ -189,7 +189,7 @@ class TestReleased:
         }
         work_dir = tmp_path / "run"
         run(prepare_train_config(report.config, work_dir=work_dir, cfg_options=options), "train")
-        state = torch.load(work_dir / "epoch_1.pth", weights_only=False)["state_dict"]
+        state = torch.load(work_dir / "epoch_1.pth", weights_only=True)["state_dict"]
         assert int(state["head._extra_state"]) == 2
         # The learning rate is 0: two steps only normalise the rows.
         torch.testing.assert_close(

@@ -1,4 +1,4 @@
-"""Make the bands of healthy runs that the package ships, and the logs that its tests diagnose.
+"""Make the bands and examples that the package ships, and the logs that its tests diagnose.
 
     python -m tools.monitoring.bands OUT
 
@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from mmssprl.monitoring.bands import BANDS_FILE, HEADS
 from mmssprl.monitoring.history import Record, read_scalars
 from mmssprl.outputs import write_whole
 from mmssprl.tables import csv_table
+from mmssprl.visualization.health import EXAMPLES_FILE
 
 from .cases import CASES, HEALTHY
 
@@ -28,6 +30,12 @@ _KEPT = (
     *(*_BANDED, "code_perplexity_s", "prediction_perplexity_s"),
 )
 _DIGITS = 3
+_EXAMPLES = {
+    "good": "healthy_swav_scenes_256x16_seed0",
+    "collapsed": "collapsed_decay_swav_scenes_256x8_seed0",
+    "learns nothing": "at_chance_low_lr_swav_scenes_256x8_seed0",
+}
+_OF_EXAMPLES = ("progress", "relative_pyramid_s0", "embedding_spread")
 _LOGGED_SEEDS = (0,)
 """Of the healthy runs: the tests need no more."""
 
@@ -67,8 +75,18 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.{_DIGITS}g}")
 
 
+def examples_of(logs: Sequence[dict[str, Any]]) -> list[list[object]]:
+    """Return the rows of the table of examples, one for each line of their logs."""
+    scalars = {log["name"]: log["scalars"] for log in logs}
+    return [
+        [title, *line]
+        for title, name in _EXAMPLES.items()
+        for line in zip(*(scalars[name][key] for key in _OF_EXAMPLES), strict=True)
+    ]
+
+
 def main() -> None:
-    """Read the runs, and write both files."""
+    """Read the runs, and write the files."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -82,6 +100,7 @@ def main() -> None:
         for case, records in runs
         if case.label != HEALTHY or case.seed in _LOGGED_SEEDS
     ]
+    write_whole(EXAMPLES_FILE, csv_table(("run", *_OF_EXAMPLES), examples_of(logs)))
     LOGS_FILE.parent.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(log, separators=(",", ":")) for log in logs)
     write_whole(LOGS_FILE, f"[\n{lines}\n]\n")

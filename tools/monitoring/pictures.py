@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 
 from mmssprl.monitoring import Record, band_of, read_scalars
 from mmssprl.outputs import write_figure
-from mmssprl.visualization.style import HEALTHY, INK, MUTED, PYRAMIDS, RC, titled_figure
+from mmssprl.visualization.health import draw_band
+from mmssprl.visualization.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 
 _IMAGES = Path(__file__).parents[2] / "docs" / "images"
 _PICTURES = {
@@ -71,7 +72,7 @@ def _draw_panel(axes: Axes, records: Sequence[Record], names: Sequence[str]) -> 
     for name, colour in zip(names, PYRAMIDS, strict=False):
         band = band_of(name)
         if band is not None:
-            axes.fill_between(band.progress, band.lowest, band.highest, color=HEALTHY, linewidth=0)
+            draw_band(axes, band)
         progress = [record["progress"] for record in records]
         values = [record[name] for record in records]
         axes.plot(progress, values, color=colour, linewidth=1.6, label=_LABELS.get(name))

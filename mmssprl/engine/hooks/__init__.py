@@ -10,7 +10,9 @@ from .monitor_hook import MonitorHook
 from .pretrain_checkpoint_hook import PretrainCheckpointHook
 from .pretrain_hook import PretrainHook
 from .pretrain_runtime_info_hook import PretrainRuntimeInfoHook
+from .safe_checkpoint_hook import SafeCheckpointHook
 from .save_and_stop_hook import SaveAndStopHook
+from .skip_bad_steps_hook import SkipBadStepsHook
 
 __all__ = [
     "ClipGradientsHook",
@@ -19,5 +21,7 @@ __all__ = [
     "PretrainCheckpointHook",
     "PretrainHook",
     "PretrainRuntimeInfoHook",
+    "SafeCheckpointHook",
+    "SkipBadStepsHook",
     "SaveAndStopHook",
 ]

@@ -1,10 +1,10 @@
 """Checkpoints that hold the state of every rank, and the backbone's weights at the end."""
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmengine.dist import is_main_process
-from mmengine.hooks import CheckpointHook
 from mmengine.runner import Runner
 from mmengine.runner.checkpoint import weights_to_cpu
 from torch import nn
@@ -12,11 +12,12 @@ from torch import nn
 from ...outputs import whole_file
 from ...registry import HOOKS
 from ..unwrap import unwrap
+from .safe_checkpoint_hook import SafeCheckpointHook
 
 
 @HOOKS.register_module()
-class PretrainCheckpointHook(CheckpointHook):
-    """mmengine's CheckpointHook, with two additions.
+class PretrainCheckpointHook(SafeCheckpointHook):
+    """SafeCheckpointHook, with two additions.
 
     Rank 0 writes the checkpoint, and a model may keep state per rank, such as queues: it is told
     before each save, so that one ordinary checkpoint resumes all ranks. After the last epoch the
@@ -24,11 +25,10 @@ class PretrainCheckpointHook(CheckpointHook):
     torchvision's and mmpretrain's names.
     """
 
-    def _save_checkpoint(self, runner: Runner) -> None:
-        # mmengine calls it on every rank, by epoch or by iteration.
+    def _write(self, runner: Runner, step: int, meta: dict[str, Any]) -> None:
         model = unwrap(runner.model)
         model.before_checkpoint()
-        super()._save_checkpoint(runner)
+        super()._write(runner, step, meta)
         model.after_checkpoint()
 
     def after_train(self, runner: Runner) -> None:

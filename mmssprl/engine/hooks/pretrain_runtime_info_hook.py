@@ -8,14 +8,11 @@ from mmengine.hooks import LoggerHook, RuntimeInfoHook
 from mmengine.runner import Runner
 from torch import Tensor
 
-from ...errors import UserRuntimeError
 from ...models import PretrainingModel
 from ...registry import HOOKS
+from ..finiteness import NotFiniteError
 from ..unwrap import unwrap
-
-
-class LossNotFiniteError(UserRuntimeError):
-    """A training that cannot go on."""
+from .skip_bad_steps_hook import IN_ROW
 
 
 @HOOKS.register_module()
@@ -53,16 +50,16 @@ class PretrainRuntimeInfoHook(RuntimeInfoHook):
             }
             self._steps.append((runner.iter + 1, kept))
         if not self._has_read or is_logged:
-            self._hand_over(runner)
+            self.hand_over(runner)
 
     def after_train_epoch(self, runner: Runner) -> None:
         """Hand over what no log has read."""
-        self._hand_over(runner)
+        self.hand_over(runner)
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Complete the checkpoint's history; none is written after a loss that is not finite."""
         if self._steps:
-            self._hand_over(runner)
+            self.hand_over(runner)
             checkpoint["message_hub"] = runner.message_hub.state_dict()
 
     def _is_logged(self, runner: Runner, batch_idx: int) -> bool:
@@ -73,13 +70,20 @@ class PretrainRuntimeInfoHook(RuntimeInfoHook):
             if isinstance(hook, LoggerHook)
         )
 
-    def _hand_over(self, runner: Runner) -> None:
+    def hand_over(self, runner: Runner) -> None:
+        """Read the losses of all steps since the last time.
+
+        Raises:
+            RuntimeError: One is not finite.
+        """
         steps, self._steps = self._steps, []
         self._has_read = True
         tensors = [v for _, kept in steps for v in kept.values() if isinstance(v, Tensor)]
         read = iter(torch.stack([v.reshape(()) for v in tensors]).tolist() if tensors else ())
         for step, kept in steps:
             values = {n: next(read) if isinstance(v, Tensor) else v for n, v in kept.items()}
+            if values.get(IN_ROW):  # what the step's losses are is of no interest
+                values = {IN_ROW: values[IN_ROW]}
             _require_finite(values, step)
             for name, value in values.items():
                 runner.message_hub.update_scalar(f"train/{name}", value)
@@ -89,7 +93,7 @@ def _require_finite(values: dict[str, Any], step: int) -> None:
     bad = {n: v for n, v in values.items() if "loss" in n and not math.isfinite(v)}
     terms = [name for name in bad if name != "loss"]  # 'loss' is their sum
     if bad:
-        raise LossNotFiniteError(
+        raise NotFiniteError(
             f"every loss must be finite, but step {step} has "
             f"{', '.join(f'{name}={bad[name]}' for name in terms or bad)}; go on from a checkpoint "
             "before it (--resume CHECKPOINT) with a lower optim_wrapper.optimizer.lr, and with "

@@ -7,6 +7,7 @@ from PIL import Image
 
 from ...errors import UserValueError
 from ...progress import watch
+from ...wording import counted
 from .labelled_images import LabelledData, LabelledImage
 
 LEAST_TRAIN = 2
@@ -85,7 +86,7 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
         lacking = sum(not (thing.segmentation or thing.is_crowd) for thing in objects)
         found.append(f"{lacking} of {len(objects)} objects have no mask: only boxes are trained.")
     if len(data.val) < FEW_VAL:
-        found.append(f"val has {len(data.val)} image(s): its scores are mostly chance.")
+        found.append(f"val has {counted(len(data.val), 'image')}: its scores are mostly chance.")
     return found
 
 

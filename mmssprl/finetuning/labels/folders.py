@@ -52,22 +52,20 @@ def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:
     Raises:
         ValueError: Images beside the folders.
     """
-    found = {
-        split: read_class_folders(files, folder)
+    found = [
+        (split, read_class_folders(files, folder))
         for folder, split in (_split_folders(files) or {"": None}).items()
-    }
-    classes = sorted({title for titles in found.values() for title in titles})
+    ]
+    classes = sorted({title for _, titles in found for title in titles})
     index_of = {title: index for index, title in enumerate(classes)}
-    splits = {
-        split: [
-            LabelledImage(
-                files.path(name), label=index_of[title], labels=frozenset({index_of[title]})
-            )
-            for title, names in titles.items()
-            for name in names
-        ]
-        for split, titles in found.items()
-    }
+    splits: dict[str | None, list[LabelledImage]] = defaultdict(list)
+    for split, titles in found:
+        for title, names in titles.items():
+            label = index_of[title]
+            splits[split] += [
+                LabelledImage(files.path(name), label=label, labels=frozenset({label}))
+                for name in names
+            ]
     return classes, splits
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import UserValueError
+from ...wording import counted
 from .labelled_images import LabelledImage
 
 TRAIN, VAL, TEST = "train", "val", "test"
@@ -73,14 +74,14 @@ def choose_splits(
     images = [image for part in splits.values() for image in part]
     if len(images) < 2:
         raise UserValueError(
-            f"train and val need an image each, but got {len(images)} labelled image(s); label "
-            "more."
+            "train and val need an image each, but got "
+            f"{counted(len(images), 'labelled image')}; label more."
         )
     held_out = _draw(images, share, seed)
     train = [image for index, image in enumerate(images) if index not in held_out]
     val = [image for index, image in enumerate(images) if index in held_out]
-    each = " of each class" if images[0].label is not None else ""
-    return train, val, f"{share:.0%} of {len(images)} images{each} held out, seed {seed}"
+    each = "each class of " if images[0].label is not None else ""
+    return train, val, f"{share:.0%} of {each}{len(images)} images held out, seed {seed}"
 
 
 def _draw(images: Sequence[LabelledImage], share: float, seed: int) -> set[int]:

@@ -3,8 +3,6 @@
 Legend: N objects of an image, best first.
 """
 
-import contextlib
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -132,11 +130,10 @@ class Detect(Task):
         content = self._content(names, [image.size for image in images])
         content["annotations"] = self._truth(images)
         found = self._annotations(predictions)
-        with contextlib.redirect_stdout(io.StringIO()):
-            truth.dataset = content
-            truth.createIndex()
-            kinds = {"box": "bbox", "mask": "segm"} if self.masks else {"box": "bbox"}
-            results = {title: _evaluate(truth, found, kind) for title, kind in kinds.items()}
+        truth.dataset = content
+        truth.createIndex()
+        kinds = {"box": "bbox", "mask": "segm"} if self.masks else {"box": "bbox"}
+        results = {title: _evaluate(truth, found, kind) for title, kind in kinds.items()}
         total, heads, columns = {}, [], []
         for title, (ap, ap50, ap75, each, each50) in results.items():
             total.update(

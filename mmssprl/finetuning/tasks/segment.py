@@ -102,7 +102,7 @@ class Segment(Task):
         for name, prediction in zip(names, predictions, strict=True):
             path = out / "masks" / name_of[name]
             path.parent.mkdir(parents=True, exist_ok=True)
-            with whole_file(path, "wb") as file:
+            with whole_file(path, "wb", synced=False) as file:
                 file.write(prediction)
         return [f"{len(names)} label images: {out / 'masks'}"]
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ...errors import UserValueError
+from ...wording import counted
 from .method import Additions, Method, Row, Setting
 from .momentum import momentum_for
 
@@ -45,7 +46,7 @@ class ContrastMethod(Method):
         rows = {
             "negatives": Row(f"{length} keys", why_length),
             "momentum": Row(f"{momentum:.4g}", why_momentum),
-            "BatchNorm": Row(f"{groups} group(s) per device", why_groups),
+            "BatchNorm": Row(f"{counted(groups, 'group')} per device", why_groups),
         }
         return Additions(values, rows, warnings)
 

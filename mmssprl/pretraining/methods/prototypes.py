@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...pyramid import ViewLayout
+from ...wording import counted
 from ..anchor import COCO_BATCH, COCO_EPOCHS, COCO_IMAGES, round_within
 from .method import Additions, Method, Row, Setting
 
@@ -96,7 +97,7 @@ class PrototypeMethod(Method):
                 f"used after {QUEUE_START:.0%} of the epochs",
             ),
             "freezing": Row(
-                f"{freeze_iters} steps",
+                counted(freeze_iters, "step"),
                 f"prototypes stay for one epoch, at most {MOST_FROZEN_PERCENT} % of the steps",
             ),
         }

@@ -1,0 +1,54 @@
+"""Room on a disk: how much is free, and how much the checkpoints of a run take."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .errors import UserOSError
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the free space where a folder is or will be."""
+    folder = folder.absolute()
+    return shutil.disk_usage(next(f for f in (folder, *folder.parents) if f.exists())).free
+
+
+def num_checkpoints(length: int, checkpoint: Mapping[str, Any]) -> int:
+    """Return how many checkpoints of a run are on the disk at most, for a moment.
+
+    Args:
+        length: Epochs or iterations, whatever the interval counts.
+        checkpoint: ``interval`` and ``max_keep_ckpts`` of the hook.
+    """
+    # The last one is saved in any case.
+    interval = checkpoint.get("interval", 1)
+    num_saved = -(-length // interval) if interval > 0 else 1
+    most = checkpoint.get("max_keep_ckpts", -1)
+    # The oldest one is deleted when the newest is whole.
+    return min(most + 1, num_saved) if most > 0 else num_saved
+
+
+def require_space(folder: Path, needed: int) -> None:
+    """Refuse a run whose checkpoints do not fit the disk.
+
+    Args:
+        folder: Where they go; it need not exist yet.
+        needed: Their bytes.
+
+    Raises:
+        OSError: Names the folder, what is needed and what is free.
+    """
+    free = free_bytes(folder)
+    if needed > free:
+        raise UserOSError(
+            f"the disk of {folder} must have room for the checkpoints of the run, "
+            f"{format_bytes(needed)}, but {format_bytes(free)} are free; make room, give a "
+            "--work-dir on another disk, or keep fewer checkpoints, "
+            "default_hooks.checkpoint.max_keep_ckpts=1."
+        )
+
+
+def format_bytes(num_bytes: float) -> str:
+    """Return a size in MB, or from 10 GB on in GB."""
+    return f"{num_bytes / 1e9:,.0f} GB" if num_bytes >= 1e10 else f"{num_bytes / 1e6:,.0f} MB"

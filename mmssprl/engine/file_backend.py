@@ -1,0 +1,48 @@
+"""mmengine's files on local disks, written whole.
+
+mmengine opens a checkpoint under its own name and writes: what stops it leaves a torn file there.
+Here its documented extension point, ``register_backend``, gets a back-end for the same places whose
+files are there completely or not at all. It holds for the whole process, so for every checkpoint
+of every hook and package that writes through mmengine.
+"""
+
+import errno
+from pathlib import Path
+
+from mmengine.fileio import LocalBackend, register_backend
+
+from ..disk_space import format_bytes, free_bytes
+from ..errors import UserOSError
+from ..outputs import whole_file
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+@register_backend("local", prefixes="", force=True)
+class WholeFileBackend(LocalBackend):
+    """mmengine's LocalBackend, which writes through ``whole_file``."""
+
+    def put(self, obj: bytes, filepath: str | Path) -> None:
+        """Write bytes.
+
+        Raises:
+            OSError: It cannot be written; on a full disk with the size needed and what is free.
+        """
+        path = Path(filepath)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with whole_file(path, "wb") as file:
+                file.write(obj)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            limit = "its quota" if error.errno == errno.EDQUOT else "its disk"
+            raise UserOSError(
+                f"{path} must fit {limit}: it needs {format_bytes(len(obj))}, and "
+                f"{format_bytes(free_bytes(path.parent))} of the disk are free; what was written "
+                "before is still there: make room, and go on by --resume."
+            ) from error
+
+    def put_text(self, obj: str, filepath: str | Path, encoding: str = "utf-8") -> None:
+        """Write text; errors are those of ``put``."""
+        self.put(obj.encode(encoding), filepath)

@@ -1,0 +1,144 @@
+"""Checkpoints that a killed process, a full disk or a NaN cannot spoil."""
+
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from mmengine.dist import get_world_size, is_main_process
+from mmengine.hooks import CheckpointHook
+from mmengine.runner import Runner
+
+from ...disk_space import num_checkpoints, require_space
+from ...models import PretrainingModel
+from ...outputs import sweep_parts, write_whole
+from ...registry import HOOKS
+from ...weights.newest_checkpoint import POINTER
+from ..file_backend import WholeFileBackend
+from ..finiteness import optimizers_of, require_finite_state
+from ..plain_values import as_plain, restore_histories
+from ..unwrap import unwrap
+
+
+@HOOKS.register_module()
+class SafeCheckpointHook(CheckpointHook):
+    """mmengine's CheckpointHook, for runs that must survive whatever stops them.
+
+    * Files are written whole (``WholeFileBackend``), and so is ``last_checkpoint``. Outdated ones
+      are deleted once it names the new one.
+    * Nothing is written while a weight, a queue or the optimizer's state on any rank is not finite.
+    * Files hold tensors and plain values, which ``torch.load(weights_only=True)`` reads.
+    * Room on the disk is checked before the first step, and unfinished files of killed runs are
+      deleted then.
+    """
+
+    file_backend: Any
+    keep_ckpt_ids: deque[int]
+    last_ckpt: str | None
+
+    def before_train(self, runner: Runner) -> None:
+        """Find the folder, clean it up and check that the checkpoints have room.
+
+        Raises:
+            OSError: They have not.
+        """
+        super().before_train(runner)
+        if not is_main_process() or "://" in str(self.out_dir):
+            return
+        folder = Path(self.out_dir)
+        for part in (*sweep_parts(folder), *sweep_parts(Path(runner.work_dir))):
+            runner.logger.info(
+                f"{part.name} was left unfinished by a process that is gone: deleted."
+            )
+        length = runner.max_epochs if self.by_epoch else runner.max_iters
+        setting = {"interval": self.interval, "max_keep_ckpts": self.max_keep_ckpts}
+        num_files = num_checkpoints(length, setting)
+        num_there = len(list(folder.glob(self.filename_tmpl.format("*"))))
+        require_space(folder, max(1, num_files - num_there) * checkpoint_bytes(runner))
+
+    def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        """Give mmengine its own kind of histories."""
+        restore_histories(checkpoint.get("message_hub"))
+
+    def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        """Leave nothing but tensors and plain values in the file."""
+        checkpoint.update(as_plain(checkpoint))
+
+    def after_train(self, runner: Runner) -> None:
+        """Check what others export now.
+
+        Raises:
+            NotFiniteError: The training ends with a state that is not finite.
+        """
+        require_finite_state(runner, runner.iter)
+        super().after_train(runner)
+
+    def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict[str, Any]) -> None:
+        """As mmengine's, which deletes first and writes last; called on every rank."""
+        require_finite_state(runner, meta["iter"])
+        outdated: list[int] = []
+        if self.max_keep_ckpts > 0:
+            steps = [each for each in self.keep_ckpt_ids if each != step] + [step]
+            outdated = steps[: -self.max_keep_ckpts]
+            self.keep_ckpt_ids = deque(steps[-self.max_keep_ckpts :], self.max_keep_ckpts)
+            # The outdated ones too: if this process is killed before it deletes them, mmengine's
+            # ``before_train`` of the next one does.
+            runner.message_hub.update_info("keep_ckpt_ids", steps)
+        self.last_ckpt = self._path(step)
+        runner.message_hub.update_info("last_ckpt", self.last_ckpt)
+        self._write(runner, step, meta)
+        if is_main_process():
+            write_whole(Path(runner.work_dir) / POINTER, self.last_ckpt)
+            for path in filter(self.file_backend.isfile, map(self._path, outdated)):
+                self.file_backend.remove(path)
+
+    def _write(self, runner: Runner, step: int, meta: dict[str, Any]) -> None:
+        runner.save_checkpoint(
+            self.out_dir,
+            self.filename_tmpl.format(step),
+            self.file_client_args,
+            save_optimizer=self.save_optimizer,
+            save_param_scheduler=self.save_param_scheduler,
+            meta=meta,
+            by_epoch=self.by_epoch,
+            backend_args=self.backend_args,
+            **self.args,
+        )
+
+    def _path(self, step: int) -> str:
+        return self.file_backend.join_path(self.out_dir, self.filename_tmpl.format(step))
+
+    def _save_best_checkpoint(self, runner: Runner, metrics: dict[str, Any]) -> None:
+        """As mmengine's, which deletes the best one so far before it writes the better one."""
+        late = _LateRemoval()
+        backend, self.file_backend = self.file_backend, late
+        try:
+            super()._save_best_checkpoint(runner, metrics)
+        finally:
+            self.file_backend = backend
+        for path in late.outdated:
+            if path not in runner.message_hub.runtime_info.values():  # saved again by that name
+                backend.remove(path)
+
+
+class _LateRemoval(WholeFileBackend):
+    """Notes what is to be removed."""
+
+    def __init__(self) -> None:
+        self.outdated: list[str] = []
+
+    def remove(self, filepath: Any) -> None:
+        self.outdated.append(str(filepath))
+
+
+def checkpoint_bytes(runner: Runner) -> int:
+    """Return about the size of a checkpoint, before the optimizer has made its state."""
+    model = unwrap(runner.model)
+    if isinstance(model, PretrainingModel):
+        num_bytes = model.checkpoint_bytes(get_world_size())
+    else:
+        num_bytes = sum(value.nbytes for value in model.state_dict().values())
+    for optimizer in optimizers_of(runner):
+        for group in optimizer.param_groups:
+            num_moments = 2 if "betas" in group else int(bool(group.get("momentum")))
+            num_bytes += num_moments * sum(each.nbytes for each in group["params"])
+    return num_bytes

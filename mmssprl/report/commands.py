@@ -1,0 +1,77 @@
+"""What to do next, as commands that can be pasted."""
+
+import shlex
+from typing import NamedTuple
+
+from ..shipped import shipped
+from ..wording import command_line
+from .run import PretrainingRun
+
+_TARGETS = {"ResNet": "torchvision", "TimmBackbone": "timm"}
+"""Who reads an export of a backbone, by its type; any other becomes a plain file."""
+
+
+class Command(NamedTuple):
+    """A command and what it is for."""
+
+    purpose: str
+    line: str
+
+
+def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[Command]:
+    """Return what a run can be followed by, the most useful first.
+
+    Args:
+        run: The run.
+        images: Where its images are.
+        photograph: Path of one of its images.
+    """
+    folder, weights = run.work_dir, run.weights
+    found = []
+    if not run.is_finished:
+        resume = command_line("pretrain", run.images_root, "--work-dir", folder, "--resume")
+        if not run.recipe:  # no run of `pretrain`
+            words = (shipped("tools/train.py"), run.cfg.filename, "--work-dir", folder, "--resume")
+            resume = shlex.join(["python", *map(str, words)])
+        found.append(Command("Go on with the training.", resume))
+    if weights is None:
+        return found
+    target = _TARGETS.get(run.cfg.model.backbone.type, "safetensors")
+    return [
+        *found,
+        Command(
+            "Train on your own labels. DATA is a folder in COCO or VOC layout, or with a folder "
+            "per class; other tasks are detect and segment.",
+            command_line("finetune", weights, "DATA", "--task", "classify"),
+        ),
+        Command(
+            "Score the frozen features by labels, beside those of random weights.",
+            command_line("probe", weights, "random", _probe_data(run) or "DATA"),
+        ),
+        Command(
+            "Keep the features of all images.",
+            command_line("embed", weights, images, folder / "features.npz"),
+        ),
+        Command(
+            "Find the photographs that are nearest to one.",
+            command_line(
+                "neighbors", weights, photograph, images, "--out", folder / "neighbors.png"
+            ),
+        ),
+        Command(
+            f"Write the backbone for {target}."
+            if target != "safetensors"
+            else "Write the backbone as a plain file without pickle.",
+            command_line("export", weights, "--to", target),
+        ),
+    ]
+
+
+def report_again(run: PretrainingRun) -> str:
+    """Return the command that makes a run's report."""
+    return command_line("report", run.work_dir)
+
+
+def _probe_data(run: PretrainingRun) -> str | None:
+    hooks = run.cfg.get("custom_hooks") or []
+    return next((hook["data"] for hook in hooks if hook.get("type") == "ProbeHook"), None)

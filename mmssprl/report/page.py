@@ -1,0 +1,97 @@
+"""From the work dir of a pre-training to one self-contained page."""
+
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from .. import __version__
+from ..engine.run_record import REPORT_FILE
+from ..models import SSPRL, pretraining_class
+from ..outputs import prepare_output, write_whole
+from ..visualization.health import draw_examples, draw_health, scalar_name
+from ..visualization.losses import draw_losses
+from . import pictures, summary
+from .commands import next_commands, report_again
+from .photographs import look_at_photographs
+from .run import PretrainingRun, read_run
+
+
+def write_report(
+    work_dir: str | Path,
+    out: str | Path | None = None,
+    *,
+    images: str | Path | None = None,
+    force: bool = False,
+) -> Path:
+    """Write a page about a pre-training: did it learn, and what comes next.
+
+    Args:
+        work_dir: Of the run, finished or not. What its files do not tell is left out.
+        out: File to write; None takes ``REPORT_FILE`` in the work dir, which may be there already.
+        images: Folder of images or a tar file, if those of the run have moved.
+        force: Replace ``out``.
+
+    Returns:
+        The page.
+
+    Raises:
+        FileExistsError: ``out`` is there and ``force`` is not given.
+        FileNotFoundError: ``work_dir`` is no folder, or holds no log or no config.
+        ValueError: A log of something else, or damaged files.
+    """
+    run = read_run(work_dir)
+    own = Path(work_dir) / REPORT_FILE
+    path = own if out is None else Path(out)
+    prepare_output(path, force=force or path.resolve() == own.resolve())
+    environment = Environment(
+        loader=PackageLoader("mmssprl.report", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page = environment.get_template("report.html").render(_content(run, images))
+    # A file's name that is no UTF-8 would be no text for a browser.
+    write_whole(path, page.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+    return path
+
+
+@cache
+def _examples() -> str:
+    return pictures.curves(draw_examples())
+
+
+def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
+    """Return what the template shows."""
+    root = run.images_root if images is None else str(Path(images).absolute())
+    kind = pretraining_class(run.cfg)
+    has_prototypes = kind is not None and issubclass(kind, SSPRL)
+    photographs = look_at_photographs(run, images, has_prototypes=has_prototypes)
+    health = draw_health(run.records, run.probes)
+    return {
+        "run": run,
+        "name": run.work_dir.name,
+        "version": __version__,
+        "made": f"{datetime.now():%Y-%m-%d %H:%M}",
+        "method": run.recipe.get("method", run.cfg.model.type),
+        "backbone": run.recipe.get("backbone", run.cfg.model.backbone.type),
+        "answer": summary.answer(run),
+        "facts": summary.facts(run),
+        "probe_words": summary.probe_words(run),
+        "recipe": run.recipe.get("rows") or summary.numbers(run),
+        "warnings": run.recipe.get("warnings", []),
+        "losses": pictures.curves(draw_losses(run.work_dir)),
+        "compared": [(scalar_name(n), *rest) for n, *rest in run.diagnosis.compared],
+        "examples": _examples(),
+        "health": pictures.curves(health) if health else "",
+        "photographs": photographs,
+        "has_prototypes": has_prototypes,
+        "costs": summary.costs(run),
+        "starts": summary.starts(run),
+        "images_root": root,
+        "commands": next_commands(run, root, photographs.first or "PHOTO.jpg"),
+        "again": report_again(run),
+    }

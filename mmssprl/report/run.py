@@ -1,0 +1,116 @@
+"""What the work dir of a pre-training holds."""
+
+import json
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+
+from ..config_reading import dumped_config
+from ..engine.run_record import FILE, RECIPE_FILE
+from ..errors import UserFileNotFoundError
+from ..evaluation.probe_hook import Probe, read_probes
+from ..monitoring import Diagnosis, diagnose, read_scalars
+from ..weights import require_newest
+
+
+@dataclass(frozen=True)
+class PretrainingRun:
+    """A run as its files tell it.
+
+    Attributes:
+        work_dir: Absolute.
+        cfg: Its config.
+        records: Lines of its log, at least one.
+        diagnosis: Of the log.
+        recipe: What ``pretrain`` told of it, see ``RECIPE_FILE``; empty for runs of
+            ``tools/train.py``.
+        starts: Of ``run.json``; empty without one.
+        probes: In the order of their epochs.
+        weights: The backbone: its own file after the training, before that the newest checkpoint;
+            None if there is neither.
+        best_weights: The backbone with the best probe.
+        is_finished: Whether the training has come to its end.
+    """
+
+    work_dir: Path
+    cfg: Config
+    records: list[dict[str, Any]]
+    diagnosis: Diagnosis
+    recipe: dict[str, Any]
+    starts: list[dict[str, Any]]
+    probes: list[Probe]
+    weights: Path | None
+    best_weights: Path | None
+    is_finished: bool
+
+    @property
+    def images_root(self) -> str:
+        """Where the images are that it trains on."""
+        return str(self.cfg.train_dataloader.dataset.get("data_root") or "DIR")
+
+    @property
+    def seconds(self) -> float:
+        """The time of all steps so far."""
+        return sum(self.times("time"))
+
+    def times(self, name: str) -> list[float]:
+        """Return the seconds of the steps of each line, by 'time', or 'data_time' of them."""
+        # It is a mean over the steps since the line before.
+        steps = [0, *(record["step"] for record in self.records)]
+        counts = [after - before for before, after in pairwise(steps)]
+        return [n * r.get(name, 0.0) for n, r in zip(counts, self.records, strict=True)]
+
+
+def read_run(work_dir: str | Path) -> PretrainingRun:
+    """Read all that a report is made of.
+
+    Raises:
+        FileNotFoundError: No such folder, or no log or no config in it.
+        ValueError: A log of something else, or damaged files.
+    """
+    folder = Path(work_dir)
+    if not folder.is_dir():
+        raise UserFileNotFoundError(
+            f"RUN must be the work dir of a pre-training, but {folder} is no folder; pass the "
+            "folder that training was given as --work-dir."
+        )
+    diagnosis = diagnose(folder)
+    records = read_scalars(folder)
+    cfg = dumped_config(folder)
+    stem = Path(cfg.filename).stem
+    exported = folder.absolute() / f"{stem}_backbone.pth"
+    # Not by `progress`: the last steps of an epoch need not have a line. The file alone may be that
+    # of a shorter training, which this one has gone on with.
+    is_finished = exported.is_file() and records[-1]["epoch"] >= cfg.train_cfg.max_epochs
+    best = folder.absolute() / f"{stem}_best_backbone.pth"
+    return PretrainingRun(
+        work_dir=folder.absolute(),
+        cfg=cfg,
+        records=records,
+        diagnosis=diagnosis,
+        recipe=_read_json(folder / RECIPE_FILE),
+        starts=_read_json(folder / FILE).get("starts", []),
+        probes=read_probes(folder / "probe.csv"),
+        weights=exported if is_finished else _checkpoint(folder.absolute()),
+        best_weights=best if best.is_file() else None,
+        is_finished=is_finished,
+    )
+
+
+def _checkpoint(folder: Path) -> Path | None:
+    try:
+        return require_newest(folder)
+    except UserFileNotFoundError:
+        return None
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """Return a file's object; empty without a file, or with one that is none of ours."""
+    try:
+        value = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,188 @@
+"""Did it learn, what did it take, in words and few numbers."""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from ..durations import format_hours
+from ..evaluation.probe_hook import Probe
+from ..monitoring import TROUBLES
+from .run import PretrainingRun
+
+GOOD, UNSURE, BAD = "good", "unsure", "bad"
+
+
+class Fact(NamedTuple):
+    """A number to be seen at once, with a remark below it."""
+
+    name: str
+    value: str
+    remark: str = ""
+
+
+class Answer(NamedTuple):
+    """Whether it learned.
+
+    Attributes:
+        tone: GOOD, UNSURE or BAD.
+        headline: In a line.
+        words: More about it.
+        advice: What to do.
+    """
+
+    tone: str
+    headline: str
+    words: list[str]
+    advice: str
+
+
+def answer(run: PretrainingRun) -> Answer:
+    """Return what the log says about a run, and what follows from it."""
+    verdict = run.diagnosis.verdict
+    # The headline says that it is healthy, or too short to tell.
+    words = [w for w in run.diagnosis.words if w.startswith(("trouble: ", "earlier, "))]
+    words = [_sentence(text.removeprefix("trouble: ")) for text in words]
+    if verdict in TROUBLES:
+        return Answer(
+            BAD,
+            f"Trouble: {TROUBLES[verdict].name}",
+            words,
+            "Mend what is named here and train again; these weights are not worth more work.",
+        )
+    stopped = "" if run.is_finished else "The training was stopped before its end; go on with it. "
+    if verdict == "healthy":
+        advice = "Take the weights to your own labels: the commands are at the end of this page."
+        return Answer(GOOD, "Healthy: no sign of trouble", words, stopped + advice)
+    return Answer(
+        UNSURE,
+        "Too short to tell",
+        words,
+        f"{stopped}All works, but so few epochs say nothing about the features. Train longer: "
+        "without --epochs or --budget a number is chosen that suits the images.",
+    )
+
+
+def numbers(run: PretrainingRun) -> list[tuple[str, str, str]]:
+    """Return the main numbers of a config, in the place of a recipe with reasons."""
+    cfg = run.cfg
+    optimizer = cfg.optim_wrapper.optimizer
+    return [
+        ("batch", f"{cfg.train_dataloader.batch_size} images per device", ""),
+        ("epochs", f"{cfg.train_cfg.max_epochs}", ""),
+        ("optimizer", f"{optimizer.type}, lr {optimizer.lr:.3g}", ""),
+    ]
+
+
+def facts(run: PretrainingRun) -> list[Fact]:
+    """Return the numbers on top of a report."""
+    last, first = run.records[-1], run.records[0]
+    max_epochs = run.cfg.train_cfg.max_epochs
+    done = max_epochs if run.is_finished else f"{last['epochs_done']:.1f}"
+    found = [Fact("epochs", f"{done} of {max_epochs}", f"{last['step']:,} steps")]
+    found.append(Fact("time", format_hours(run.seconds / 3600), _device(run)))
+    if run.probes:
+        found.append(_probe_fact(run))
+    name = next((name for name in last if name.startswith("relative_")), None)
+    if name is not None:
+        start = f" at the start {first[name]:.2f}" if name in first else ""
+        found.append(Fact("loss / chance", f"{last[name]:.2f}", f"1 is chance;{start}"))
+    return found
+
+
+def probe_words(run: PretrainingRun) -> str:
+    """Return a sentence about the probes."""
+    if not run.probes:
+        return "How good the features are only labels can tell: see the command probe below."
+    best, before = _best(run), run.probes[0]
+    text = f"A linear classifier on the frozen features scores mAP {_percent(best.linear_mAP)}"
+    if best.epoch == 0:
+        return f"{text} before the training."
+    if before.epoch:
+        return f"{text} after epoch {best.epoch}."
+    gain = 100 * (best.linear_mAP - before.linear_mAP)
+    start = f"{_percent(before.linear_mAP)} with {_start(run)}"
+    if gain <= 0:
+        return f"{text} at best, not more than {start}: the training has not helped these labels."
+    return f"{text} after epoch {best.epoch}, {start}: {gain:.1f} points more."
+
+
+def _probe_fact(run: PretrainingRun) -> Fact:
+    best, before = _best(run), run.probes[0]
+    remark = f"{_start(run)}: {_percent(before.linear_mAP)}" if before.epoch == 0 else ""
+    return Fact("best probe mAP", _percent(best.linear_mAP), remark)
+
+
+def costs(run: PretrainingRun) -> list[tuple[str, str]]:
+    """Return what the training took, by name."""
+    total, last = run.seconds, run.records[-1]
+    found = [
+        ("all steps", format_hours(total / 3600)),
+        ("an epoch", format_hours(total / last["epochs_done"] / 3600)),
+    ]
+    if total:
+        waiting = sum(run.times("data_time")) / total
+        step = f"{total / last['step']:.2f} s, of which {waiting:.0%} waiting for images"
+        found += [("a step", step)]
+    if total and "images_per_second" in last:
+        # A line's pace counts for as long as its steps took.
+        num_images = sum(
+            seconds * record.get("images_per_second", 0.0)
+            for record, seconds in zip(run.records, run.times("time"), strict=True)
+        )
+        found.append(("images a second", f"{num_images / total:,.1f}"))
+    if run.probes:
+        seconds = sum(probe.seconds for probe in run.probes)
+        found.append((f"{len(run.probes)} probes", f"{format_hours(seconds / 3600)} beside them"))
+    memory = max(record.get("memory", 0) for record in run.records)
+    if memory:
+        found.append(("memory at most", f"{memory * 2**20 / 1e9:.1f} GB{_whose(run)}"))
+    size = sum(path.stat().st_size for path in run.work_dir.glob("*.pth"))
+    found.append(("checkpoints and weights", f"{size / 1e6:,.0f} MB"))
+    if run.recipe:
+        found.append(("forecast", run.recipe["forecast"].removeprefix("forecast: ")))
+    return found
+
+
+def starts(run: PretrainingRun) -> list[tuple[str, str]]:
+    """Return when and with what the run was started, and gone on with."""
+    return [(_time(start), _environment(start)) for start in run.starts]
+
+
+def _best(run: PretrainingRun) -> Probe:
+    trained = [probe for probe in run.probes if probe.epoch] or run.probes
+    return max(trained, key=lambda probe: probe.linear_mAP)
+
+
+def _start(run: PretrainingRun) -> str:
+    return "random weights" if run.cfg.get("weights") is None else "the weights it began with"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _device(run: PretrainingRun) -> str:
+    device = run.starts[-1]["environment"]["device"] if run.starts else ""
+    processes = run.starts[-1]["processes"] if run.starts else 1
+    name = "a CPU" if device == "cpu" else device
+    return f"on {processes} x {device}" if processes > 1 else f"on {name}" if name else ""
+
+
+def _whose(run: PretrainingRun) -> str:
+    device = run.starts[-1]["environment"]["device"] if run.starts else ""
+    return ", of the training process" if device == "cpu" else " of the device" if device else ""
+
+
+def _time(start: dict[str, Any]) -> str:
+    return f"{datetime.fromisoformat(start['time']):%Y-%m-%d %H:%M}"
+
+
+def _environment(start: dict[str, Any]) -> str:
+    environment, packages = start["environment"], start["environment"]["packages"]
+    names = [f"{name} {packages[name]}" for name in ("mmssprl", "torch") if name in packages]
+    where = f"{environment['processor']}, {environment['cores']} cores"
+    device = "" if environment["device"] == "cpu" else f"{environment['device']}, "
+    return f"{', '.join(names)}, Python {environment['python']}, on {device}{where}"

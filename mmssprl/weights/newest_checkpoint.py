@@ -1,0 +1,131 @@
+"""The newest checkpoint of a run that is whole, whatever has happened to its files."""
+
+import logging
+import math
+import os
+import re
+import zipfile
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from mmengine.logging import print_log
+
+from ..errors import UserFileNotFoundError
+from .checkpoint_file import read_training_checkpoint
+from .safe_pickle import is_archive, reason_of
+
+POINTER = "last_checkpoint"
+"""File of a work dir that names the newest checkpoint."""
+_NO_TRAINING = re.compile(r"best_.+|.+_backbone")
+"""Files of weights beside the checkpoints."""
+
+
+def newest_intact(work_dir: str | Path, out_dir: str | Path | None = None) -> Path | None:
+    """Return the newest checkpoint of a run that can be resumed, every byte of it checked.
+
+    The one that ``last_checkpoint`` names comes first, then the others, those with most steps
+    first. What is passed over is told in one line each.
+
+    Args:
+        work_dir: Of the run.
+        out_dir: Where its checkpoints are, if not there.
+
+    Returns:
+        None if the run has neither a checkpoint nor a pointer: it was stopped before the first.
+
+    Raises:
+        FileNotFoundError: It has, and none of them is whole.
+    """
+    folders = [Path(work_dir), *([Path(out_dir)] if out_dir else [])]
+    named = _named(folders[0] / POINTER, folders)
+    faults = []
+    for path in _in_order(named, folders):
+        fault = _fault(path)
+        if not fault:
+            return path
+        faults.append(f"{path}: {fault}")
+        _tell(path, fault)
+    if not faults:
+        return None
+    raise UserFileNotFoundError(
+        f"the folder of a run must hold a whole checkpoint, but {work_dir} holds none "
+        f"({'; '.join(faults)}); give another by its name, or start a new run in another work dir."
+    )
+
+
+def require_newest(work_dir: str | Path) -> Path:
+    """As ``newest_intact``, of a run that has a checkpoint.
+
+    Raises:
+        FileNotFoundError: It has none, or none that is whole.
+    """
+    found = newest_intact(work_dir)
+    if found is None:
+        raise UserFileNotFoundError(
+            f"the folder of a run must hold a checkpoint, but {work_dir} holds none; train first, "
+            "or give the .pth file."
+        )
+    return found
+
+
+def _named(pointer: Path, folders: list[Path]) -> Path | None:
+    """Return the file that a pointer names, which need not be there."""
+    try:
+        text = os.fsdecode(pointer.read_bytes().strip(b"\0 \t\r\n"))
+    except FileNotFoundError:
+        return None
+    # The name counts: the whole path is written, and a folder may have been moved or copied.
+    places = [folder / (Path(text).name or POINTER) for folder in folders]
+    return next((place for place in places if place.is_file()), places[0])
+
+
+def _in_order(named: Path | None, folders: list[Path]) -> Iterator[Path]:
+    """Yield the file that the pointer names, and only then look at the others."""
+    if named is not None:
+        yield named
+    files = {path for folder in folders for path in folder.glob("*.pth")} - {named}
+    steps = {path: _num_steps(path) for path in files if not _NO_TRAINING.fullmatch(path.stem)}
+    found = {path: number for path, number in steps.items() if number is not None}
+    yield from sorted(found, key=lambda path: (found[path], path.name), reverse=True)
+
+
+def _num_steps(path: Path) -> float | None:
+    """Return the steps of a checkpoint, infinity for what cannot be read, None for bare weights."""
+    try:
+        content = read_training_checkpoint(path, mmap=True)
+        return content["meta"]["iter"] if "meta" in content else None
+    except Exception:  # damaged files raise almost any class; ``_fault`` tells of them
+        return math.inf
+
+
+def _fault(path: Path) -> str:
+    """Say what is wrong with a file, '' if nothing."""
+    if not path.is_file():
+        return "there is no such file"
+    status = path.stat()
+    return _check(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _check(path: Path, size: int, changed_ns: int) -> str:
+    """Check all bytes, once in a process; size and time tell a file from a later one."""
+    try:
+        if is_archive(path):
+            with zipfile.ZipFile(path) as archive:
+                damaged = archive.testzip()
+            if damaged:
+                return f"the checksum of its part {damaged} is wrong"
+        content = read_training_checkpoint(path, mmap=True)
+        missing = {"meta", "state_dict"} - content.keys()
+        missing = missing or {"iter", "epoch"} - content["meta"].keys()
+    except Exception as error:  # damaged files raise almost any class
+        return f"it cannot be read ({reason_of(error.__cause__ or error)})"
+    return f"it lacks {', '.join(sorted(missing))}" if missing else ""
+
+
+@lru_cache(maxsize=64)
+def _tell(path: Path, fault: str) -> None:
+    """Log a fault, once in a process."""
+    text = f"{path} is passed over as a checkpoint: {fault}."
+    print_log(text, logger="current", level=logging.WARNING)

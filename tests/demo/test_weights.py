@@ -1,0 +1,43 @@
+"""The weights that the package brings: what they are, and their score."""
+
+import pytest
+import torch
+import yaml
+
+from mmssprl import load_backbone
+from mmssprl.datasets.scenes.sample import generate_sample
+from mmssprl.demo import WEIGHTS
+from mmssprl.evaluation.linear_probe import linear_probes
+from mmssprl.shipped import shipped
+
+CONFIG = "configs/ssprl/ssprl_resnet18_scenes.py"
+
+
+@pytest.fixture(scope="module")
+def described():
+    models = yaml.safe_load(shipped("configs/ssprl/metafile.yml").read_text())["Models"]
+    return next(model for model in models if model["Config"] == CONFIG)
+
+
+def test_they_are_the_file_of_the_metafile_and_small(described):
+    assert shipped(described["Weights"]).samefile(WEIGHTS)
+    assert WEIGHTS.stat().st_size < 3e6
+
+
+def test_they_load_into_the_backbone_of_their_config_and_change_it():
+    state = torch.load(WEIGHTS, weights_only=True)
+    model = load_backbone(WEIGHTS, CONFIG)
+    own = model.backbone.state_dict()
+    assert set(state) == set(own)
+    assert all(torch.equal(state[name], value) for name, value in own.items())
+    images = torch.rand(2, 3, 48, 48, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        assert not torch.allclose(model(images), load_backbone("random", CONFIG)(images), atol=0.1)
+
+
+@pytest.mark.slow
+def test_they_score_what_the_metafile_says(described, tmp_path):
+    data = generate_sample(tmp_path) / "coco"
+    (found,) = linear_probes([WEIGHTS], data, config=CONFIG, progress=False)
+    said = described["Results"][0]["Metrics"]["mAP"]
+    assert 100 * found["mAP"] == pytest.approx(said, abs=0.051)

@@ -1,0 +1,115 @@
+"""No file that a user gives runs code; tests/engine/test_checkpoint_safety.py has the trainings."""
+
+import ast
+import os
+import pickle
+from pathlib import Path
+
+import mmengine
+import numpy as np
+import pytest
+import torch
+import yaml
+from image_folders import folder
+from mmengine.config import Config
+from tiny_benchmark import save_backbone
+
+import mmssprl
+from mmssprl import cli
+from mmssprl.errors import UserError
+
+pytestmark = pytest.mark.fault
+NARROW = {
+    **{"type": "ResNet", "depth": 18, "stem_channels": 8, "base_channels": 8, "num_stages": 2},
+    **{"strides": (1, 2), "dilations": (1, 1), "out_indices": (1,)},
+}
+READERS = {
+    "weights/safe_pickle.py": ["torch.load"],
+    "embedding/formats.py": ["np.load", "torch.load"],
+    "embedding/parts.py": ["np.load", "np.load"],
+    "weights/targets/detectron2_file.py": ["pickle.load"],  # what it has just written
+}
+"""All places of the package that could run code in a file, and what keeps each from it."""
+
+
+class Trap:
+    """Makes a folder where it is unpickled."""
+
+    def __init__(self, folder):
+        self.folder = str(folder)
+
+    def __reduce__(self):
+        return os.mkdir, (self.folder,)
+
+
+def test_every_reader_is_known():
+    root = Path(mmssprl.__file__).parent
+    found = {}
+    for path in sorted(root.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if name in ("torch.load", "np.load", "numpy.load", "pickle.load", "pickle.loads"):
+                found.setdefault(str(path.relative_to(root)), []).append(name)
+                is_safe = {"weights_only": True} if name == "torch.load" else {}
+                given = {k.arg: k.value.value for k in node.keywords if k.arg in is_safe}
+                assert given == is_safe or "safe_pickle" in path.name
+                assert not any(k.arg == "allow_pickle" for k in node.keywords)
+    assert {name: sorted(calls) for name, calls in found.items()} == READERS
+
+
+@pytest.fixture
+def weights(tmp_path, monkeypatch):
+    """Backbone weights, and a trap that works, in ``w.pth`` of the current folder."""
+    monkeypatch.chdir(tmp_path)
+    save_backbone(tmp_path / "w.pth", NARROW)
+    content = torch.load("w.pth", weights_only=True)
+    torch.save({**content, "trap": Trap(tmp_path / "sprung")}, "w.pth")
+    torch.load("w.pth", weights_only=False)
+    (tmp_path / "sprung").rmdir()
+    folder(tmp_path / "photos", 3)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["embed", "w.pth", "photos", "out.npz"], 0),
+        (["visualize", "prototypes", "run", "out.png"], 2),
+        (["neighbors", "w.pth", "photos/00.png", "photos", "--embeddings", "w.pt"], 2),
+    ],
+    ids=lambda value: "-".join(value[:2]) if isinstance(value, list) else None,
+)
+def test_no_command_runs_it(weights, monkeypatch, words, status):
+    (weights / "run").mkdir()
+    Config({"model": {"backbone": NARROW}}).dump("run/a.py")
+    for copy in ("run/epoch_1.pth", "w.pt"):
+        Path(copy).write_bytes(Path("w.pth").read_bytes())
+    opened = []
+    read = torch.load
+    monkeypatch.setattr(torch, "load", lambda f, **kw: opened.append(Path(f).name) or read(f, **kw))
+    assert cli.main(words) == status
+    assert opened, "the file was looked at"
+    assert not (weights / "sprung").exists()
+
+
+class TestAnnotationFiles:
+    def test_pickles(self, tmp_path):
+        plain = {"data_list": [{"img_path": "a.png", "boxes": np.ones((2, 4))}], "metainfo": {}}
+        mmengine.dump(plain, tmp_path / "a.pkl")
+        read = mmengine.load(tmp_path / "a.pkl")
+        assert np.array_equal(read["data_list"][0].pop("boxes"), np.ones((2, 4)))
+        assert read["data_list"] == [{"img_path": "a.png"}]
+        (tmp_path / "b.pkl").write_bytes(pickle.dumps({"a": Trap(tmp_path / "sprung")}))
+        with pytest.raises(UserError, match=r"plain values only, but .* asks for posix.mkdir, and"):
+            mmengine.load(tmp_path / "b.pkl")
+        assert not (tmp_path / "sprung").exists()
+
+    def test_yaml(self, tmp_path):
+        mmengine.dump({"a": [1, 2.5, "b"]}, tmp_path / "a.yaml")
+        assert mmengine.load(tmp_path / "a.yaml") == {"a": [1, 2.5, "b"]}
+        text = f"a: !!python/object/apply:os.mkdir ['{tmp_path}/sprung']"
+        (tmp_path / "b.yml").write_text(text)
+        with pytest.raises(yaml.YAMLError, match="could not determine a constructor"):
+            mmengine.load(tmp_path / "b.yml")
+        yaml.unsafe_load(text)  # the trap works
+        assert (tmp_path / "sprung").exists()

@@ -1,0 +1,177 @@
+"""A run goes on from its newest whole checkpoint, whatever happened to pointer and files."""
+
+import logging
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from toy_checkpoint import SCHEDULE
+from toy_run import write_config
+
+from mmssprl.engine.launch import prepare_train_config, run
+from mmssprl.errors import UserError
+from mmssprl.weights import newest_intact, read_training_checkpoint, require_newest
+
+pytestmark = pytest.mark.fault
+
+
+@pytest.fixture
+def folder(toy_training, tmp_path):
+    """A run of two epochs, its pointer naming the second checkpoint."""
+    return Path(shutil.copytree(toy_training, tmp_path / "run"))
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What is passed over, as it is logged."""
+    lines = []
+
+    def print_log(text, logger, level):
+        assert (logger, level) == ("current", logging.WARNING)
+        lines.append(text)
+
+    monkeypatch.setattr("mmssprl.weights.newest_checkpoint.print_log", print_log)
+    return lines
+
+
+POINTERS = {
+    "missing": None,
+    "empty": b"",
+    "cut in the path": b"/somewhere/ru",
+    "cut in the name": b"/somewhere/run/epoch_2.p",
+    "naming nothing": b"epoch_7.pth",
+    "naming a folder": b".",
+    "naming weights": b"best.pth",
+    "holding garbage": b"\xff\x00\xfe",
+    "of another machine": b"/somewhere/else/epoch_2.pth\n",
+}
+
+
+@pytest.mark.parametrize("content", POINTERS.values(), ids=POINTERS)
+def test_whatever_the_pointer_says(folder, told, content):
+    torch.save({"state_dict": {}}, folder / "best.pth")
+    (folder / "last_checkpoint").unlink()
+    if content is not None:
+        (folder / "last_checkpoint").write_bytes(content)
+    assert newest_intact(folder) == folder / "epoch_2.pth"
+    is_told = content is not None and not content.endswith(b"epoch_2.pth\n")
+    assert len(told) == is_told
+    assert all("is passed over as a checkpoint: " in line for line in told)
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def zeros(path):
+    """What a file can be after a loss of power."""
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def hole(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2 : len(data) // 2 + 64] = bytes(64)
+    path.write_bytes(data)
+
+
+def folder_in_its_place(path):
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGES = [cut, empty, zeros, hole, folder_in_its_place, Path.unlink]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("pointer", ["there", "missing"])
+def test_whatever_the_newest_file_is(folder, told, damage, pointer):
+    if pointer == "missing":
+        (folder / "last_checkpoint").unlink()
+    damage(folder / "epoch_2.pth")
+    assert newest_intact(folder) == folder / "epoch_1.pth"
+    is_gone = damage is Path.unlink
+    assert len(told) == (0 if is_gone and pointer == "missing" else 1)
+    assert all("epoch_2.pth is passed over as a checkpoint: " in line for line in told)
+
+
+def test_flipped_bytes_are_never_loaded_as_weights(folder):
+    """Where nothing is noticed, what is loaded is what was saved."""
+    path = folder / "epoch_2.pth"
+    data = path.read_bytes()
+    expected = read_training_checkpoint(path)["state_dict"]
+    draw = random.Random(0)
+    num_found = 0
+    for _ in range(64):
+        broken = bytearray(data)
+        start = draw.randrange(len(data) - 64)
+        for i in range(start, start + 64):
+            broken[i] ^= draw.randrange(1, 256)
+        path.write_bytes(broken)
+        found = newest_intact(folder)
+        num_found += found == path
+        if found == path:
+            weights = read_training_checkpoint(path)["state_dict"]
+            assert all(torch.equal(weights[name], expected[name]) for name in expected)
+    assert num_found < 32
+
+
+def test_most_steps_count_and_not_the_clock_or_the_name(folder, told):
+    (folder / "last_checkpoint").unlink()
+    (folder / "epoch_2.pth").rename(folder / "a.pth")
+    (folder / "epoch_1.pth").touch()  # later, as after a copy
+    assert newest_intact(folder) == folder / "a.pth"
+    assert not told
+
+
+def test_no_whole_one_is_an_error_and_never_a_fresh_start(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_config(tmp_path)
+    for name in ("epoch_1.pth", "epoch_2.pth"):
+        cut(folder / name)
+    message = (
+        r"must hold a whole checkpoint, but .*run holds none \(.*run/epoch_2.pth: it cannot be "
+    )
+    rest = r"read \(\w+\); .*run/epoch_1.pth: it cannot be read \(\w+\)\); give another "
+    with pytest.raises(UserError, match=message + rest):
+        newest_intact(folder)
+    with pytest.raises(UserError, match=message):
+        prepare_train_config("toy.py", work_dir="run", resume="auto")
+    for path in folder.glob("*.pth"):
+        path.unlink()
+    with pytest.raises(UserError, match="epoch_2.pth: there is no such file"):  # it is named
+        newest_intact(folder)
+    (folder / "last_checkpoint").unlink()
+    assert newest_intact(folder) is None  # it was stopped before it saved anything
+    with pytest.raises(UserError, match="holds none; train first"):
+        require_newest(folder)
+
+
+def test_a_resumed_run_takes_it(folder, tmp_path, monkeypatch):
+    """The config, the check of the fit and mmengine's runner all choose the same file."""
+    monkeypatch.chdir(tmp_path)
+    config = write_config(tmp_path)
+    config.write_text(config.read_text() + SCHEDULE)
+    expected = torch.load("run/epoch_2.pth", weights_only=True)["state_dict"]
+    hole(folder / "epoch_2.pth")
+    loaded = []
+    read = torch.load
+    monkeypatch.setattr(torch, "load", lambda f, **kw: loaded.append(f.name) or read(f, **kw))
+    run(prepare_train_config("toy.py", work_dir="run", resume="auto"), "train")
+    assert loaded[-1] == "epoch_1.pth"
+    state = read("run/epoch_2.pth", weights_only=True)["state_dict"]
+    assert all(torch.equal(state[name], expected[name]) for name in expected)
+
+
+def test_checkpoints_in_a_folder_of_their_own(folder, tmp_path):
+    (folder / "last_checkpoint").unlink()
+    (folder).rename(tmp_path / "out")
+    (tmp_path / "run").mkdir()
+    assert newest_intact(tmp_path / "run") is None
+    found = newest_intact(tmp_path / "run", tmp_path / "out")
+    assert found == tmp_path / "out/epoch_2.pth"

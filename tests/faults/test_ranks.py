@@ -1,0 +1,76 @@
+"""What one rank alone finds is known to all of them."""
+
+import logging
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from mmengine.logging import MessageHub
+from mmengine.optim import OptimWrapper
+from torch import distributed as dist
+from torch import multiprocessing, nn
+
+from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
+from mmssprl.engine.finiteness import NotFiniteError, require_finite_state
+from mmssprl.engine.hooks import SkipBadStepsHook
+
+pytestmark = [pytest.mark.fault, pytest.mark.dist]
+
+
+def make_runner():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    return SimpleNamespace(
+        model=CPUDistributedDataParallel(model, broadcast_buffers=False),
+        optim_wrapper=OptimWrapper(optimizer),
+        message_hub=MessageHub("ranks"),
+        hooks=[],
+        logger=logging.getLogger(),
+        iter=0,
+    )
+
+
+def step(runner, hook, images):
+    hook.before_train_iter(runner, 0)
+    loss = (runner.model(images) - 1).square().sum()
+    runner.optim_wrapper.update_params(loss)
+    outputs = {"loss": loss}
+    hook.after_train_iter(runner, 0, None, outputs)
+    return outputs["dropped_in_row"].item()
+
+
+def worker(rank, folder):
+    torch.set_num_threads(1)
+    init = f"file://{folder}/init"
+    dist.init_process_group("gloo", init_method=init, rank=rank, world_size=2)
+    runner = make_runner()
+    hook = SkipBadStepsHook(limit=2)
+    hook.before_train(runner)
+    require_finite_state(runner, 0)
+    good = torch.randn(4, 2, generator=torch.Generator().manual_seed(rank))
+    bad = torch.full((4, 2), torch.nan) if rank == 1 else good
+    dropped = [step(runner, hook, images) for images in (good, bad, good)]
+    state = {k: v.clone() for k, v in runner.model.module.state_dict().items()}
+    runner.model.module[1].running_mean += torch.inf if rank == 1 else 0
+    try:
+        require_finite_state(runner, 3)
+        text = ""
+    except NotFiniteError as error:
+        text = str(error)
+    torch.save({"dropped": dropped, "text": text, "state": state}, f"{folder}/{rank}.pt")
+    dist.destroy_process_group()
+
+
+def test_a_single_rank_stops_or_drops_for_all(tmp_path):
+    # Forked: to import everything twice more takes half a minute.
+    multiprocessing.start_processes(worker, (str(tmp_path),), nprocs=2, start_method="fork")
+    first, second = (torch.load(Path(tmp_path, f"{rank}.pt")) for rank in range(2))
+    assert first["dropped"] == second["dropped"] == [0, 1, 0]
+    for name in ("0.weight", "0.bias", "1.weight", "1.bias"):
+        assert torch.equal(first["state"][name], second["state"][name])
+    for found in (first, second):
+        assert all(torch.isfinite(value).all() for value in found["state"].values())
+        assert found["state"]["1.num_batches_tracked"].item() == 2
+        assert "after step 3 1.running_mean (layer 1: BatchNorm1d) of rank 1 does" in found["text"]

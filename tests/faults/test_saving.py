@@ -1,0 +1,200 @@
+"""A save that is stopped at any point, or finds no room, loses nothing that was saved before."""
+
+import errno
+import os
+import shutil
+import zipfile
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from mmengine.fileio import get_file_backend
+from poisoned_runs import train_toy
+from pretrain_runner import make_runner
+from toy_checkpoint import go_on
+
+from mmssprl.engine.file_backend import WholeFileBackend
+from mmssprl.errors import UserError, UserOSError
+from mmssprl.outputs import whole_file
+from tools.faults.children import Child, killed_at
+from tools.faults.kills import is_whole
+
+pytestmark = pytest.mark.fault
+KEEP_1 = {
+    "default_hooks.checkpoint": {"type": "CheckpointHook", "max_keep_ckpts": 1, "interval": 1}
+}
+
+
+def names(folder, pattern="*.pth"):
+    return sorted(path.name for path in (folder / "run").glob(pattern))
+
+
+def pointed(folder):
+    return Path((folder / "run/last_checkpoint").read_text()).name
+
+
+class TestKills:
+    def test_at_every_operation_on_files(self, tmp_path):
+        """Of two epochs with one checkpoint kept: pointer and files agree after each kill."""
+        train_toy(tmp_path, options=KEEP_1)
+        expected = torch.load(tmp_path / "run/epoch_2.pth", weights_only=True)["state_dict"]
+        number = 0
+        while True:
+            shutil.rmtree(tmp_path / "run")
+            child = Child(partial(train_killed, tmp_path, number), tmp_path / "log.txt")
+            if child.wait() == 0:
+                break
+            assert all(is_whole(path) for path in (tmp_path / "run").glob("*.pth"))
+            if names(tmp_path):
+                saved_before = not (tmp_path / "run/last_checkpoint").exists()
+                assert saved_before or pointed(tmp_path) in names(tmp_path)
+            train_toy(tmp_path, options=KEEP_1, resume="auto")
+            assert names(tmp_path) == ["epoch_2.pth"]
+            assert pointed(tmp_path) == "epoch_2.pth"
+            assert names(tmp_path, "*.part") == []
+            state = torch.load(tmp_path / "run/epoch_2.pth", weights_only=True)["state_dict"]
+            assert all(torch.equal(state[name], expected[name]) for name in expected)
+            number += 1
+        # Two checkpoints and two pointers: file, name, folder; and the deletion of the first.
+        assert number >= 4 * 3 + 1
+
+    def test_a_torn_file_of_mmengine_s_own_backend_would_be_found(self, tmp_path):
+        torch.save({"a": torch.ones(1000)}, tmp_path / "a.pth")
+        assert is_whole(tmp_path / "a.pth")
+        (tmp_path / "a.pth").write_bytes((tmp_path / "a.pth").read_bytes()[:-1])
+        assert not is_whole(tmp_path / "a.pth")
+
+
+def train_killed(folder, number):
+    with killed_at(number):
+        train_toy(folder, options=KEEP_1)
+
+
+class TestOrder:
+    def test_the_file_is_on_the_disk_before_its_name(self, tmp_path, monkeypatch):
+        calls = []
+        for name in ("fsync", "replace"):
+            own = getattr(os, name)
+            monkeypatch.setattr(
+                os, name, lambda *args, own=own, name=name: calls.append(name) or own(*args)
+            )
+        get_file_backend(str(tmp_path)).put(b"data", tmp_path / "a" / "b.pth")
+        assert calls == ["fsync", "replace", "fsync"]
+        assert (tmp_path / "a/b.pth").read_bytes() == b"data"
+        get_file_backend(str(tmp_path)).put_text("text", tmp_path / "b.txt")
+        assert (tmp_path / "b.txt").read_text() == "text"
+        calls.clear()
+        with whole_file(tmp_path / "c", synced=False) as file:
+            file.write("c")
+        assert calls == ["replace"]
+
+    def test_mmengine_writes_through_it(self):
+        assert type(get_file_backend("run")) is WholeFileBackend
+        assert type(get_file_backend("run", backend_args={"backend": "local"})) is WholeFileBackend
+
+    def test_the_best_one_is_deleted_after_the_better_one_is_there(self, tmp_path, monkeypatch):
+        removed = []
+        remove = WholeFileBackend.remove
+
+        def note(backend, path):
+            removed.append((Path(path).name, names(tmp_path)))
+            remove(backend, path)
+
+        monkeypatch.setattr(WholeFileBackend, "remove", note)
+        train_toy(tmp_path, text=BEST)
+        assert names(tmp_path) == ["best_total_epoch_2.pth", "epoch_1.pth", "epoch_2.pth"]
+        ((name, there),) = removed
+        assert name == "best_total_epoch_1.pth"
+        assert "best_total_epoch_2.pth" in there
+
+
+BEST = """
+val_dataloader = test_dataloader
+val_evaluator = test_evaluator
+val_cfg = dict(type="ValLoop")
+default_hooks = dict(
+    checkpoint=dict(type="CheckpointHook", interval=1, save_best="total", rule="greater"),
+)
+"""
+
+
+class TestFullDisk:
+    @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+    @pytest.mark.parametrize("place", ["write", "fsync"])
+    def test_what_was_saved_stays(self, work, monkeypatch, number, place):
+        """A quota may be told only when the file system allocates, at the wait for the disk."""
+
+        def fail(*args):
+            raise OSError(number, os.strerror(number))
+
+        fsync = os.fsync
+        is_checkpoint = lambda f: ".pth." in os.readlink(f"/proc/self/fd/{f}")  # noqa: E731
+        if place == "fsync":
+            monkeypatch.setattr(os, "fsync", lambda f: fail() if is_checkpoint(f) else fsync(f))
+        else:
+            opened = Path.open
+
+            def full(path, *args, **options):
+                file = opened(path, *args, **options)
+                if path.name.startswith("epoch_2.pth."):
+                    return FullFile(file, fail)
+                return file
+
+            monkeypatch.setattr(Path, "open", full)
+        limit = "its quota" if number == errno.EDQUOT else "its disk"
+        with pytest.raises(UserError, match=rf"epoch_2.pth must fit {limit}: it needs \S+ MB, and"):
+            go_on(work)
+        monkeypatch.undo()
+        assert names(work) == ["epoch_1.pth"]
+        assert names(work, "*.part") == []
+        os.chdir(work)
+        go_on(work)
+        assert names(work) == ["epoch_1.pth", "epoch_2.pth"]
+
+    def test_it_is_told_before_the_first_step(self, tmp_path, monkeypatch):
+        usage = SimpleNamespace(free=5)
+        monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
+        steps = []
+        own = torch.optim.SGD.step
+        monkeypatch.setattr(torch.optim.SGD, "step", lambda self: steps.append(1) or own(self))
+        with pytest.raises(UserOSError, match=r"run must have room for the checkpoints of the run"):
+            train_toy(tmp_path)
+        assert not steps
+        usage.free = 10**6
+        train_toy(tmp_path)
+        assert len(steps) == 8
+
+
+class FullFile:
+    def __init__(self, file, write):
+        self.file, self.write = file, write
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.file.close()
+
+
+def test_zip_checksums_are_written(work):
+    """What the check of every byte relies on."""
+    with zipfile.ZipFile(work / "run/epoch_1.pth") as archive:
+        assert all(info.CRC for info in archive.infolist() if info.file_size)
+
+
+def test_a_read_only_data_folder_is_enough(images, tmp_path):
+    """Nothing is made, changed or deleted beside the images; root may write anywhere."""
+
+    def state():
+        return {path: path.stat().st_mtime_ns for path in (images, *images.rglob("*"))}
+
+    before = state()
+    images.chmod(0o500)
+    make_runner(images, tmp_path / "run", max_epochs=1).train()
+    assert state() == before
+    images.chmod(0o700)

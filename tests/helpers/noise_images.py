@@ -1,0 +1,16 @@
+"""A folder of images for trainings of seconds."""
+
+import pytest
+import torch
+from PIL import Image
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """Ten images of noise."""
+    folder = tmp_path_factory.mktemp("images")
+    generator = torch.Generator().manual_seed(0)
+    for i in range(10):
+        pixels = torch.randint(0, 256, (24, 32, 3), generator=generator, dtype=torch.uint8)
+        Image.fromarray(pixels.numpy()).save(folder / f"{i}.png")
+    return folder

@@ -1,0 +1,40 @@
+"""One run of `pretrain` on 12 images, with names that HTML and shells mind, for all tests."""
+
+import contextlib
+import io
+import shutil
+
+import numpy as np
+import pytest
+from paces import stub_pace
+from PIL import Image
+from report_pages import HOSTILE
+
+from mmssprl.cli import main
+
+
+@pytest.fixture(scope="package")
+def trained(tmp_path_factory):
+    """Work dir, what `pretrain` said, and the folder of the images."""
+    folder = tmp_path_factory.mktemp("a user's")
+    photos = folder / "my photos"
+    noise = np.random.default_rng(0)
+    for i in range(12):
+        name = HOSTILE if i == 3 else f"{i:02}.jpg"
+        path = photos / ("cats" if i % 2 else "dogs") / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Noise takes the most bytes.
+        Image.fromarray(noise.integers(0, 256, (60, 80, 3), dtype=np.uint8)).save(path)
+    words = ["pretrain", str(photos), "--work-dir", str(folder / "run"), "--epochs", "3"]
+    words += ["--backbone", "timm/test_resnet", "--image-px", "32", "--batch-size", "4"]
+    words += ["--workers", "0", "--set", "default_hooks.checkpoint.max_keep_ckpts=1"]
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:
+        stub_pace(patch)
+        assert main(words) == 0
+    return folder / "run", said.getvalue(), photos
+
+
+@pytest.fixture
+def run(trained, tmp_path):
+    """A copy of the work dir, to be changed."""
+    return shutil.copytree(trained[0], tmp_path / "run")

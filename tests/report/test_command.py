@@ -1,0 +1,120 @@
+"""Runs that lack something, other places, and what the command refuses."""
+
+import json
+import shutil
+
+import pytest
+from report_pages import HOSTILE, Page
+
+from mmssprl.cli import main
+from mmssprl.pretraining.start import report_run
+from mmssprl.report import photographs, write_report
+from mmssprl.report.photographs import Photographs
+
+
+def change_log(run, **values):
+    (path,) = run.glob("*/vis_data/scalars.json")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({**line, **values}) + "\n" for line in lines))
+
+
+def test_a_run_of_tools_train_that_collapses_before_its_first_checkpoint(run):
+    for path in [*run.glob("*.pth"), run / "last_checkpoint"]:
+        path.unlink()
+    for name in ("recipe.json", "run.json", "probe.csv"):
+        (run / name).unlink()
+    change_log(run, embedding_spread=0.01, effective_rank=1.2)
+    page = Page(write_report(run))
+    assert page.sections() == [
+        *("summary", "recipe", "curves", "health", "views", "costs", "next", "left-out"),
+    ]
+    assert "Nearest photographs and prototypes: " in page.text("left-out")
+    assert "holds no checkpoint yet" in page.text("left-out")
+    text = page.text("summary")
+    assert text.startswith("Trouble: collapsed All images have had nearly the same embedding")
+    assert "lower optim_wrapper.optimizer.lr or weight_decay" in text
+    assert "only labels can tell" in text
+    assert "epochs 3.0 of 3" in text
+    (answer,) = (found for found in page.of("section") if found["id"] == "summary")
+    assert answer["class"] == "answer bad"
+    assert "batch 4 images per device" in page.text("recipe")
+    resume, again = page.commands
+    assert "tools/train.py" in resume
+    assert resume.endswith(f"--work-dir {run} --resume")
+    assert again.endswith(f"mmssprl report {run}")
+
+
+def test_a_stopped_run_takes_its_newest_checkpoint_and_a_part_of_many_images(run, monkeypatch):
+    (run / "ssprl_timm-test_resnet_backbone.pth").unlink()
+    monkeypatch.setattr(photographs, "SAMPLE", 6)
+    monkeypatch.setattr(photographs, "PROTOTYPE_SAMPLE", 4)
+    page = Page(write_report(run))
+    assert "stopped before its end" in page.text("summary")
+    assert "mmssprl pretrain " in page.commands[0]
+    assert f"finetune {run / 'epoch_3.pth'} DATA" in page.commands[1]
+    among = "6 of the 12 images, drawn by a fixed seed"
+    assert f"searched among {among}" in page.text("neighbors")
+    assert "From 4 of the 12 images" in page.text("prototypes")
+
+
+def test_images_that_have_moved(run, trained, tmp_path, capsys):
+    moved = shutil.copytree(trained[2], tmp_path / "moved")
+    (config,) = run.glob("*.py")
+    config.write_text(config.read_text().replace(str(trained[2]), str(tmp_path / "gone")))
+    assert main(["report", str(run)]) == 0
+    page = Page(run / "report.html")
+    assert "views" not in page.sections()
+    assert "gone' is missing" in page.text("left-out")
+    assert main(["report", str(run), "--images", str(moved)]) == 0
+    page = Page(run / "report.html")
+    assert "left-out" not in page.sections()
+    assert HOSTILE in page.text("neighbors")
+    capsys.readouterr()
+    assert main(["report", str(run), "--images", str(tmp_path / "nowhere")]) == 2
+    assert capsys.readouterr().err.startswith(
+        "mmssprl report: error: --images must be a folder of images or of tar files, or a tar file"
+    )
+
+
+def test_the_own_page_is_replaced_and_another_file_is_not(run, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("mmssprl.report.page.look_at_photographs", lambda *_, **__: Photographs())
+    other = tmp_path / "page.html"
+    other.write_text("mine")
+    (run / "report.html").write_text("old")
+    assert main(["report", str(run), "--out", str(other)]) == 2
+    assert f"the output must not exist yet, but {other} does" in capsys.readouterr().err
+    assert other.read_text() == "mine"
+    assert main(["report", str(run), "--out", str(other), "--force"]) == 0
+    assert capsys.readouterr().out == f"report: {other}\n"
+    assert (run / "report.html").read_text() == "old"
+    assert main(["report", str(run), "--out", str(run / "report.html")]) == 0
+    assert (run / "report.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda run: run, "RUN must be the work dir of a pre-training, but {run} is no folder"),
+        (lambda run: run.mkdir(), "a work dir must hold */vis_data/scalars.json, but {run} does"),
+    ],
+)
+def test_what_is_no_run_is_refused_in_one_line(make, told, tmp_path, capsys):
+    run = tmp_path / "nothing"
+    make(run)
+    assert main(["report", str(run)]) == 2
+    error = capsys.readouterr().err
+    assert told.format(run=run) in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no memory"), KeyboardInterrupt()])
+def test_a_report_that_fails_does_not_fail_the_training(error, monkeypatch, tmp_path):
+    def fail(work_dir):
+        raise error
+
+    monkeypatch.setattr("mmssprl.report.write_report", fail)
+    lines = []
+    report_run(tmp_path / "a run", lines.append)
+    (line,) = lines
+    assert line.startswith(f"warning: no report ({str(error) or 'KeyboardInterrupt'}); make it by")
+    assert line.endswith(f"`python -m mmssprl report '{tmp_path / 'a run'}'`")

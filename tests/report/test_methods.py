@@ -1,0 +1,65 @@
+"""Every method has a report, without the parts that it has nothing for."""
+
+import json
+
+import pytest
+import torch
+from image_folders import save
+from mmengine.config import Config
+from paces import stub_pace
+from report_pages import Page
+
+from mmssprl.cli import main
+from mmssprl.pretraining import start
+from mmssprl.report import write_report
+from mmssprl.weights.backbone import build_model
+
+NUM_LINES = 8
+
+
+def write_log(run, model):
+    """A log of eight epochs, whose losses fall to half of their value at chance."""
+    path = run / "20260101_000000" / "vis_data" / "scalars.json"
+    path.parent.mkdir(parents=True)
+    lines = []
+    for epoch in range(1, NUM_LINES + 1):
+        done = epoch / NUM_LINES
+        line = {"lr": 0.1, "step": epoch, "epoch": epoch, "epochs_done": epoch, "progress": done}
+        line |= {"time": 1.0, "data_time": 0.1, "embedding_spread": 0.5, "effective_rank": 20.0}
+        line |= {"alignment": 0.8, "alignment_others": 0.3, "memory": 1000}
+        for name, term in model.loss_terms().items():
+            line[name] = term.weight * term.chance * (1 - done / 2)
+            line[name.replace("loss", "relative")] = 1 - done / 2
+        lines.append(json.dumps(line) + "\n")
+    path.write_text("".join(lines))
+
+
+@pytest.mark.parametrize("method", ["swav", "mocov2", "byol", "densecl"])
+def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, capsys):
+    for i in range(8):
+        save(tmp_path / "photos" / f"{i}.png", 30 * i, (40, 48))
+    stub_pace(monkeypatch)
+    monkeypatch.setattr(start, "train", lambda *arguments, **options: None)
+    run = tmp_path / "run"
+    words = ["pretrain", str(tmp_path / "photos"), "--work-dir", str(run), "--method", method]
+    words += ["--backbone", "resnet18", "--image-px", "32", "--epochs", str(NUM_LINES)]
+    assert main(words) == 0
+    assert "warning: no report (a work dir must hold" in capsys.readouterr().out
+    model = build_model(Config.fromfile(run / f"{method}_resnet18.py").model.to_dict())
+    write_log(run, model)
+    torch.save({"state_dict": model.state_dict()}, run / "epoch_8.pth")
+    (run / "last_checkpoint").write_text(str(run / "epoch_8.pth"))
+    page = Page(write_report(run))
+    prototypes = ["prototypes"] * (method == "swav")
+    assert page.sections() == [
+        *("summary", "recipe", "curves", "health", "views", "neighbors", *prototypes),
+        *("costs", "next"),
+    ]
+    assert page.text("summary").startswith("Healthy: no sign of trouble ")
+    assert "The training was stopped before its end; go on with it." in page.text("summary")
+    assert "loss / chance 0.50 1 is chance; at the start 0.94" in page.text("summary")
+    assert ("must be in use" in page.text("health")) == (method == "swav")
+    titles = {"swav": "SwAV", "mocov2": "MoCo v2", "byol": "BYOL", "densecl": "DenseCL"}
+    assert titles[method] in page.text("header")
+    links = [link["href"].removeprefix("#") for link in page.of("a")]
+    assert links == [name for name in page.sections() if name != "summary"]

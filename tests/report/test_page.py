@@ -1,0 +1,155 @@
+"""What the page of a finished run says, against its log and files."""
+
+import base64
+import csv
+import io
+import json
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from report_pages import HOSTILE, Page
+
+import mmssprl
+from mmssprl.cli import build_parser
+from mmssprl.monitoring import diagnose, read_scalars
+
+SECTIONS = [
+    *("summary", "recipe", "curves", "health", "views", "neighbors", "prototypes", "costs", "next"),
+]
+
+
+@pytest.fixture(scope="module")
+def page(trained):
+    return Page(trained[0] / "report.html")
+
+
+def picture(uri):
+    kind, data = re.fullmatch(r"data:image/(png|jpeg);base64,(.+)", uri).groups()
+    image = Image.open(io.BytesIO(base64.b64decode(data)))
+    assert image.format.lower() == kind
+    return np.asarray(image.convert("L"), np.float32)
+
+
+def test_pretrain_names_the_report_that_it_writes(trained, page):
+    work_dir, said, _ = trained
+    assert f"report: {work_dir / 'report.html'}\n" in said
+    assert page.sections() == SECTIONS
+
+
+def test_nothing_is_fetched_and_nothing_runs(trained, page):
+    assert {name for name, _ in page.tags}.isdisjoint({"script", "link", "iframe", "object"})
+    assert not any(key.startswith("on") for _, found in page.tags for key in found)
+    sources = [image["src"] for image in page.of("img")]
+    assert len(sources) > 30
+    assert all(source.startswith("data:image/") for source in sources)
+    targets = {f"#{found['id']}" for _, found in page.tags if "id" in found}
+    assert {link["href"] for link in page.of("a")} <= targets
+    text = page.path.read_text()
+    assert not re.search(r"url\(|@import|https?://", text)
+    assert len(text) < 3_000_000
+
+
+def test_names_of_files_are_text(page):
+    assert not any(found.get("src") == "x" for found in page.of("img"))
+    assert HOSTILE in page.text("neighbors")
+
+
+def test_the_summary_has_the_last_line_of_the_log(trained, page):
+    work_dir, _, photos = trained
+    records, text = read_scalars(work_dir), page.text("summary")
+    assert "epochs 3 of 3 9 steps" in text
+    last, first = (records[i]["relative_pyramid_s0"] for i in (-1, 0))
+    assert f"loss / chance {last:.2f} 1 is chance; at the start {first:.2f}" in text
+    assert "time 1 s" in text or re.search(r"time \d+ s on a CPU", text)
+    words = [word for word in diagnose(work_dir).words if word.startswith("trouble: ")]
+    assert all(word.removeprefix("trouble: ")[1:] in text for word in words)
+    assert f"12 images of {photos}" in page.text("header")
+
+
+def test_the_best_probe_stands_beside_random_weights(trained, page):
+    with (trained[0] / "probe.csv").open() as file:
+        start, *others = [100 * float(row["linear_mAP"]) for row in csv.DictReader(file)]
+    best, text = max(others), page.text("summary")
+    assert f"best probe mAP {best:.1f} % random weights: {start:.1f} %" in text
+    gain = f": {best - start:.1f} points more" if best > start else "has not helped these labels"
+    assert gain in text
+
+
+def test_the_recipe_has_the_reasons_that_were_printed(trained, page):
+    work_dir, said, _ = trained
+    recipe = json.loads((work_dir / "recipe.json").read_text())
+    assert [name for name, *_ in recipe["rows"]][:3] == ["views", "batch", "epochs"]
+    for name, choice, reason in recipe["rows"]:
+        assert re.search(rf"^  {name} +{re.escape(choice)} +{re.escape(reason)}$", said, re.M)
+        assert f"{name} {choice} {reason}" in page.text("recipe")
+    for warning in recipe["warnings"]:
+        assert f"warning: {warning}\n" in said
+        assert f"Warning: {warning}" in page.text("recipe")
+    assert recipe["warnings"]
+    assert recipe["forecast"] in said
+
+
+def test_the_curves_are_compared_with_healthy_runs(trained, page):
+    rows = diagnose(trained[0]).compared
+    assert len(rows) == 10
+    text = page.text("curves")
+    for name, place, value, usual in rows:
+        words = {"relative_cross_s2": "cross loss / chance, level 2"}.get(name, "")
+        assert f"{words} {value} {usual} {place}" in text
+    assert "A good curve" in text
+    assert "A bad one" in text
+
+
+def test_every_picture_shows_something(page):
+    deviations = [picture(image["src"]).std() for image in page.of("img")]
+    assert min(deviations) > 5
+
+
+def test_neighbours_are_the_nearest_by_embed(trained, page):
+    work_dir, _, photos = trained
+    found = mmssprl.embed(work_dir / "ssprl_timm-test_resnet_backbone.pth", photos)
+    features = found.features / np.linalg.norm(found.features, axis=1, keepdims=True)
+    cosines = features @ features.T
+    words = page.text("neighbors").split("colours. ")[1]
+    for name, own in zip(found.names[::2][:5], cosines[::2][:5], strict=True):
+        order = np.argsort(-own)[1:6]  # without itself
+        row = " ".join(f"{own[i]:.3f} {found.names[i]}" for i in order)
+        assert words.startswith(f"{name} {row}")
+        words = words.removeprefix(f"{name} {row}").lstrip()
+    assert words == ""
+    assert "searched among all 12 images" in page.text("neighbors")
+
+
+def test_the_costs_are_those_of_the_log(trained, page):
+    records, text = read_scalars(trained[0]), page.text("costs")
+    seconds = sum(record["time"] for record in records)  # a line for each step
+    assert f"a step {seconds / 9:.2f} s, of which" in text
+    assert f"images a second {9 * 4 / seconds:,.1f}" in text
+    memory = max(record["memory"] for record in records)
+    assert f"memory at most {memory * 2**20 / 1e9:.1f} GB, of the training process" in text
+    size = sum(path.stat().st_size for path in trained[0].glob("*.pth"))
+    assert f"checkpoints and weights {size / 1e6:,.0f} MB" in text
+    assert f"mmssprl {mmssprl.__version__}, torch" in text
+
+
+def test_the_commands_can_be_pasted(trained, page):
+    work_dir, _, photos = trained
+    parser, names = build_parser(), []
+    for line in page.commands:
+        assert "\n" not in line
+        program, flag, package, *words = shlex.split(line)
+        assert (program, flag, package) == ("python", "-m", "mmssprl")
+        args = parser.parse_args(words)
+        names.append(words[0])
+        given = getattr(args, "weights", getattr(args, "checkpoint", None))
+        if given is not None:
+            (weights, *_) = given if isinstance(given, list) else [given]
+            assert weights == str(work_dir / "ssprl_timm-test_resnet_backbone.pth")
+            assert Path(weights).is_file()
+        assert getattr(args, "dir", str(photos)) == str(photos)
+        assert Path(getattr(args, "query", photos)).exists()
+    assert names == ["finetune", "probe", "embed", "neighbors", "export", "report"]

@@ -1,0 +1,57 @@
+"""Curves of health over the epochs, and the runs that they are compared with."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mmssprl.evaluation.probe_hook import Probe
+from mmssprl.monitoring import band_of
+from mmssprl.visualization.health import draw_examples, draw_health, read_examples, scalar_name
+
+LOGS = Path(__file__).parents[1] / "monitoring" / "logs.json"
+
+
+def test_panels_are_of_what_the_log_has():
+    records = [
+        {"epochs_done": 2.0 * i, "progress": i / 4, "lr": 0.1, "embedding_spread": 0.1 * i}
+        | {"code_perplexity_s0": 0.3, "code_perplexity_s1": 0.2 * i}
+        for i in (1, 2)
+    ]
+    probes = [Probe(0, 0.1, 0.2, 1.0), Probe(4, 0.4, 0.3, 1.0)]
+    figure = draw_health(records, probes)
+    panels = {axes.get_title(loc="left"): axes for axes in figure.axes}
+    assert list(panels) == ["embedding spread", "code perplexity / K", "mAP of the probes"]
+    (spread,) = panels["embedding spread"].lines
+    assert list(spread.get_xdata()) == [2.0, 4.0]
+    assert list(spread.get_ydata()) == [0.1, 0.2]
+    (band,) = panels["embedding spread"].collections
+    # The whole training takes eight epochs.
+    assert band.get_paths()[0].get_extents().x1 == pytest.approx(8.0)
+    assert band.get_paths()[0].get_extents().y1 == max(band_of("embedding_spread").highest)
+    labels = [line.get_label() for line in panels["code perplexity / K"].lines]
+    assert labels == ["image", "level 1"]
+    linear, knn = panels["mAP of the probes"].lines
+    assert list(linear.get_ydata()) == [0.1, 0.4]
+    assert list(knn.get_ydata()) == [0.2, 0.3]
+    assert draw_health([{"epochs_done": 1.0, "progress": 0.5, "lr": 0.1}]) is None
+
+
+def test_scalars_have_names_in_words():
+    assert scalar_name("relative_cross_s2") == "cross loss / chance, level 2"
+    assert scalar_name("prototypes_in_use_s0") == "prototypes in use, image"
+    assert scalar_name("effective_rank") == "effective rank"
+
+
+def test_the_examples_are_recorded_runs_with_their_labels():
+    logs = {log["name"]: log for log in json.loads(LOGS.read_text())}
+    names = ("healthy_swav_scenes_256x16_seed0", "collapsed_decay_swav_scenes_256x8_seed0")
+    names += ("at_chance_low_lr_swav_scenes_256x8_seed0",)
+    examples = read_examples()
+    assert [logs[name]["label"] for name in names] == ["healthy", "collapsed", "at_chance"]
+    for name, records in zip(names, examples.values(), strict=True):
+        for key in ("progress", "relative_pyramid_s0", "embedding_spread"):
+            assert [record[key] for record in records] == logs[name]["scalars"][key]
+    figure = draw_examples()
+    assert [axes.get_title(loc="left") for axes in figure.axes] == list(examples)
+    assert list(examples) == ["good", "collapsed", "learns nothing"]

@@ -1,0 +1,83 @@
+"""Inject faults into trainings, and write a table of what they survive.
+
+Each case is a function that takes ``log`` and returns an ``Outcome``; add one to ``CASES``. The
+exit code is 1 if anything did not survive.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from mmssprl.engine import launch  # noqa: F401  (once, before the children are forked)
+from mmssprl.environment import processor, source_commit, usable_cores
+from mmssprl.outputs import write_whole
+from mmssprl.tables import csv_table, markdown_table
+
+from . import damages, kills, states
+from .outcome import Outcome
+
+EXAMPLES = """examples, from the root of the repository:
+  make faults
+  python -m tools.faults.run --only pointers files --out work_dirs/faults
+"""
+CASES: dict[str, Callable[[Callable[[str], object]], Outcome]] = {
+    "saves": partial(kills.aimed_at_saves, kills=200),
+    "random": partial(kills.at_random, kills=100),
+    "pointers": damages.pointers,
+    "files": damages.files,
+    "flips": damages.flipped_bytes,
+    "nan": states.not_finite,
+    "disk": states.full_disk,
+}
+"""Name on the command line -> what injects the fault."""
+_HEADS = ("fault", "tries", "survived", "lost steps", "remark")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the cases that are asked for; see the module's text."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--out", default="work_dirs/faults", help="folder of table and CSV")
+    args = parser.parse_args(arguments)
+    torch.set_num_threads(1)  # the children are forked: no thread may run before
+    start = time.monotonic()
+    outcomes = []
+    for name in args.only:
+
+        def log(line: str, name: str = name) -> None:
+            print(f"[{(time.monotonic() - start) / 60:4.1f} min] {name}: {line}", flush=True)
+
+        outcomes.append(CASES[name](log))
+    minutes = (time.monotonic() - start) / 60
+    files = write(outcomes, Path(args.out), minutes)
+    print(files[0].read_text())
+    print(f"written: {', '.join(map(str, files))}")
+    return int(any(each.survived < each.tries for each in outcomes))
+
+
+def write(outcomes: Sequence[Outcome], folder: Path, minutes: float) -> list[Path]:
+    """Write the table as Markdown and CSV."""
+    rows = [[str(value) for value in each] for each in outcomes]
+    when = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    about = (
+        f"`python -m tools.faults.run`, {when}, commit {source_commit(excluded='docs/results')}, "
+        f"{processor()}, {usable_cores()} cores, torch {torch.__version__}, {minutes:.0f} minutes."
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / "faults.md", folder / "faults.csv"]
+    table = markdown_table(_HEADS, rows)
+    write_whole(files[0], f"{about}\n\n{table}\n")
+    write_whole(files[1], csv_table(_HEADS, rows))
+    return files
+
+
+if __name__ == "__main__":
+    sys.exit(main())
