@@ -1,0 +1,1 @@
+"""What a training survives: faults are injected, and what is lost is counted."""
