@@ -23,6 +23,7 @@ from .adapted_backbone import take_backbone
 from .build_errors import FirstStepHook, explain_build_errors
 from .checkpoint_checks import check_fit_of_checkpoint, check_readable, first_checkpoint
 from .checks import check_config, check_data, check_work_dir, files_of_run, log_operators
+from .hooks.bounded_histories_hook import BoundedHistoriesHook
 from .initial_weights import apply_weights
 from .overrides import check_spelling, merge_options
 from .pretrain_checks import use_compile
@@ -173,7 +174,7 @@ def run(
     first_step = FirstStepHook()
     with explain_build_errors(cfg, first_step):
         runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
-        for hook in (first_step, *hooks):
+        for hook in (first_step, BoundedHistoriesHook(), *hooks):
             runner.register_hook(hook)
         log_operators(cfg)
         check_data(runner, task)

@@ -4,6 +4,7 @@ None holds state of the model. What a hook keeps between steps, such as losses t
 yet, is gone with the process and is never needed to resume.
 """
 
+from .bounded_histories_hook import BoundedHistoriesHook
 from .clip_gradients_hook import ClipGradientsHook
 from .initial_weights_hook import InitialWeightsHook
 from .monitor_hook import MonitorHook
@@ -12,6 +13,7 @@ from .pretrain_hook import PretrainHook
 from .pretrain_runtime_info_hook import PretrainRuntimeInfoHook
 
 __all__ = [
+    "BoundedHistoriesHook",
     "ClipGradientsHook",
     "InitialWeightsHook",
     "MonitorHook",
