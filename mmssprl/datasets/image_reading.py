@@ -18,6 +18,7 @@ from torch import Tensor
 from torchvision.io import ImageReadMode, decode_jpeg
 
 from ..errors import UserFileNotFoundError, UserValueError
+from ..wording import on_one_line
 from .image_bounds import MAX_BYTES, MAX_PIXELS, OutOfBoundsError, check_jpeg, check_pixels
 
 _JPEG_START = b"\xff\xd8\xff"
@@ -46,7 +47,7 @@ class ImageReadError(UserValueError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return (
+        return on_one_line(
             f"{self.path}: must be a complete image, but {self.reason}; replace or remove the file."
         )
 
