@@ -24,6 +24,7 @@ from .build_errors import FirstStepHook, explain_build_errors
 from .checkpoint_checks import check_fit_of_checkpoint, check_readable, first_checkpoint
 from .checks import check_config, check_data, check_work_dir, files_of_run, log_operators
 from .cpu_distributed import timeout_of, use_cpu_processes
+from .hooks.bounded_histories_hook import BoundedHistoriesHook
 from .hooks.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
 from .hooks.skip_bad_steps_hook import drop_bad_steps
 from .initial_weights import apply_weights
@@ -194,7 +195,7 @@ def run(
     first_step = FirstStepHook()
     with explain_build_errors(cfg, first_step):
         runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
-        for hook in (first_step, *hooks):
+        for hook in (first_step, BoundedHistoriesHook(), *hooks):
             runner.register_hook(hook)
         log_operators(cfg)
         check_data(runner, task)

@@ -19,7 +19,7 @@ from mmssprl.environment import processor, source_commit, usable_cores
 from mmssprl.outputs import write_whole
 from mmssprl.tables import csv_table, markdown_table
 
-from . import damages, kills, states, stops
+from . import damages, images, kills, states, stops
 from .outcome import Outcome
 
 EXAMPLES = """examples, from the root of the repository:
@@ -33,6 +33,7 @@ CASES: dict[str, Callable[[Callable[[str], object]], Outcome]] = {
     "pointers": damages.pointers,
     "files": damages.files,
     "flips": damages.flipped_bytes,
+    "images": images.images,
     "nan": states.not_finite,
     "disk": states.full_disk,
 }

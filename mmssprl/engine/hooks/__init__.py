@@ -4,6 +4,7 @@ None holds state of the model. What a hook keeps between steps, such as losses t
 yet, is gone with the process and is never needed to resume.
 """
 
+from .bounded_histories_hook import BoundedHistoriesHook
 from .clip_gradients_hook import ClipGradientsHook
 from .initial_weights_hook import InitialWeightsHook
 from .monitor_hook import MonitorHook
@@ -15,6 +16,7 @@ from .save_and_stop_hook import SaveAndStopHook
 from .skip_bad_steps_hook import SkipBadStepsHook
 
 __all__ = [
+    "BoundedHistoriesHook",
     "ClipGradientsHook",
     "InitialWeightsHook",
     "MonitorHook",
