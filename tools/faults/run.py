@@ -19,7 +19,7 @@ from mmssprl.environment import processor, source_commit, usable_cores
 from mmssprl.outputs import write_whole
 from mmssprl.tables import csv_table, markdown_table
 
-from . import damages, images, kills, states, stops
+from . import damages, images, kills, memory, states, stops
 from .outcome import Outcome
 
 EXAMPLES = """examples, from the root of the repository:
@@ -36,6 +36,7 @@ CASES: dict[str, Callable[[Callable[[str], object]], Outcome]] = {
     "images": images.images,
     "nan": states.not_finite,
     "disk": states.full_disk,
+    "memory": memory.memory,
 }
 """Name on the command line -> what injects the fault."""
 _HEADS = ("fault", "tries", "survived", "lost steps", "remark")
