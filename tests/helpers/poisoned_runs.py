@@ -1,5 +1,7 @@
 """Trainings whose numbers go bad in a step that is known."""
 
+import itertools
+
 import torch
 from mmengine.hooks import Hook
 from toy_checkpoint import SCHEDULE
@@ -77,6 +79,9 @@ class State(Hook):
         self.before[runner.iter + 1] = [v.clone() for each in values for v in each if v is not None]
 
 
+_NUMBERS = itertools.count()
+
+
 def train_toy(folder, *hooks, epochs=2, text="", options=None, **arguments):
     """Train the toy of four steps an epoch in ``folder``/run."""
     config = write_config(folder)
@@ -86,5 +91,5 @@ def train_toy(folder, *hooks, epochs=2, text="", options=None, **arguments):
         config, work_dir=folder / "run", cfg_options=options or {}, **arguments
     )
     # Two runners in one second would share mmengine's name.
-    cfg.experiment_name = f"{folder}_{len(list((folder / 'run').glob('*')))}".replace("/", "_")
+    cfg.experiment_name = f"toy_{next(_NUMBERS)}"
     run(cfg, "train", hooks=hooks)
