@@ -63,7 +63,10 @@ class BadMomentum(Hook):
 
 
 class State(Hook):
-    """Keeps a copy of weights, buffers and the optimizer's state before each step."""
+    """Keeps a copy of weights, buffers and the optimizer's state before each step.
+
+    Without the record of prototypes in use, which is of the log: a dropped step has used some, too.
+    """
 
     priority = "LOWEST"
 
@@ -72,8 +75,9 @@ class State(Hook):
 
     def before_train_iter(self, runner, batch_idx, data_batch=None):
         optimizer = runner.optim_wrapper.optimizer.state.values()
+        state = unwrap(runner.model).state_dict()
         values = [
-            unwrap(runner.model).state_dict().values(),
+            [value for name, value in state.items() if not name.endswith(".last_use")],
             *(each.values() for each in optimizer),
         ]
         self.before[runner.iter + 1] = [v.clone() for each in values for v in each if v is not None]
