@@ -112,8 +112,15 @@ class _WithoutChatter:
 
 
 def keep_off_console(logger: logging.Logger) -> None:
-    """Let a logger's notices reach its files alone, and give it those that waited for one."""
+    """Let a logger's notices reach its files alone, and give it those that waited for one.
+
+    A name in a message that is no UTF-8 is written with backslashes.
+    """
     global _logger
+    for handler in logger.handlers:
+        stream = getattr(handler, "stream", None)
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     if _verbose:
         return
     for handler in logger.handlers:

@@ -1,5 +1,12 @@
 """Durations for people."""
 
+import re
+
+from .errors import UserValueError
+
+_UNIT_S = {"d": 86_400, "h": 3600, "min": 60, "m": 60, "s": 1}
+_PART = r"(\d+(?:\.\d+)?)(d|h|min|m|s)"
+
 
 def format_hours(hours: float) -> str:
     """Return a duration with about two digits, in a unit that suits it."""
@@ -8,3 +15,22 @@ def format_hours(hours: float) -> str:
     if hours < 1.5:
         return f"{round(hours * 60)} min"
     return f"{hours:.1f} h" if hours < 10 else f"{hours:,.0f} h"
+
+
+def parse_duration(text: str, name: str) -> float:
+    """Return the seconds of a time such as 90m, 2h, 1h30m or 1d.
+
+    Args:
+        text: The time.
+        name: Of what is set to it, for the error.
+
+    Raises:
+        ValueError: Something else, or no time at all.
+    """
+    words = text.replace(" ", "").lower()
+    seconds = sum(float(number) * _UNIT_S[unit] for number, unit in re.findall(_PART, words))
+    if not re.fullmatch(f"(?:{_PART})+", words) or not seconds:
+        raise UserValueError(
+            f"{name} must be a time such as 90m, 2h, 1h30m or 1d, but got {text!r}."
+        )
+    return seconds

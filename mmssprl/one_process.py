@@ -6,6 +6,8 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import active_children, get_context
 from typing import Any
 
+from .stopping import end_with_parent
+
 
 def call_in_process(function: Callable[..., Any], *args: Any) -> Any:
     """Call a function that pickle finds by its name in a new process, and wait for it.
@@ -16,7 +18,7 @@ def call_in_process(function: Callable[..., Any], *args: Any) -> Any:
     Raises:
         BrokenProcessPool: The process was ended.
     """
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, get_context("spawn"), end_with_parent) as pool:
         try:
             # The process inherits the mask; an interrupt meanwhile waits until it is undone.
             mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -37,7 +37,7 @@ HOOKS = _child(parents.HOOKS, "mmssprl.engine", "mmssprl.evaluation")
 OPTIMIZERS = _child(parents.OPTIMIZERS, "mmssprl.engine")
 
 RUNNERS = _child(parents.RUNNERS)
-LOOPS = _child(parents.LOOPS)
+LOOPS = _child(parents.LOOPS, "mmssprl.engine")
 LOG_PROCESSORS = _child(parents.LOG_PROCESSORS, "mmssprl.engine")
 DATA_SAMPLERS = _child(parents.DATA_SAMPLERS)
 MODEL_WRAPPERS = _child(parents.MODEL_WRAPPERS)

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from .console import quiet_console
 from .errors import UserValueError, message_for_user
 from .processes import is_reported, report
+from .stopping import Interrupted, signals, stop_with_launcher
 
 
 def add_run_options(parser: argparse.ArgumentParser, *, option: str, remark: str = "") -> None:
@@ -40,7 +41,8 @@ def add_run_options(parser: argparse.ArgumentParser, *, option: str, remark: str
 def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., object]) -> None:
     """Call ``run`` with the options of the command line.
 
-    A mistake of the user ends the process with one line, after a traceback with ``--verbose``; a
+    A signal before the first step ends the process with one line, as a mistake does. A mistake of
+    the user ends the process with one line, after a traceback with ``--verbose``; a
     bug keeps its traceback. One of several processes leaves both to what has started it.
 
     Args:
@@ -49,8 +51,10 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
             console.
         run: Takes all options by name but ``--verbose`` and ``--local_rank``.
     """
+    if "LOCAL_RANK" in os.environ:  # one of several processes of a launcher
+        stop_with_launcher()
     try:
-        with quiet_console(verbose="--verbose" in sys.argv):
+        with signals.watched(), quiet_console(verbose="--verbose" in sys.argv):
             parser = make_parser()
             if is_reported():
                 parser.error = _refuse  # once, instead of usage from every process
@@ -59,6 +63,10 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
             # For launchers that only pass the flag.
             os.environ.setdefault("LOCAL_RANK", str(options.pop("local_rank")))
             run(**options)
+    except Interrupted as error:
+        if not is_reported():
+            print(f"{name}: {error}", file=sys.stderr)
+        sys.exit(error.code)
     except Exception as error:
         if is_reported():
             report(error)

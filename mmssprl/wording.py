@@ -3,6 +3,8 @@
 import shlex
 from os import PathLike
 
+_ESCAPED = str.maketrans({"\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t"})
+
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 epoch``, ``1,200 images``."""
@@ -12,3 +14,8 @@ def counted(number: int, noun: str) -> str:
 def command_line(*words: str | PathLike[str]) -> str:
     """Return a command of this package as a shell takes it, whatever its paths contain."""
     return "python -m mmssprl " + shlex.join(map(str, words))
+
+
+def on_one_line(name: str) -> str:
+    r"""Return a file's name as a cell of a list: a line break is ``\n``, a backslash is doubled."""
+    return name.translate(_ESCAPED)

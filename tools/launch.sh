@@ -1,6 +1,8 @@
 # Sourced by dist_train.sh, dist_test.sh, slurm_train.sh and slurm_test.sh.
 set -euo pipefail
 
+# What was typed, for the line that says how to go on with a training.
+export MMSSPRL_COMMAND="$(printf '%q ' bash "$0" "$@")"
 TOOLS="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 PYTHON="${PYTHON:-python}"
 

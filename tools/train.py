@@ -85,12 +85,13 @@ def train(*, overwrite: bool, **options: Any) -> None:
     """Train as the options say."""
     from mmssprl.engine.finished import finished_line, finished_weights
     from mmssprl.engine.launch import prepare_train_config, run
-    from mmssprl.processes import is_first_process
+    from mmssprl.go_on import command_of_process, to_go_on
+    from mmssprl.stopping import is_first_process
 
     cfg = prepare_train_config(overwrite=overwrite, **options)
     weights = finished_weights(cfg)
     if weights is None:
-        run(cfg, "train", overwrite=overwrite)
+        run(cfg, "train", overwrite=overwrite, go_on=to_go_on(command_of_process()))
     elif is_first_process():
         print(finished_line(cfg, weights))
 

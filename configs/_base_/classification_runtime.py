@@ -5,7 +5,7 @@ randomness = dict(seed=0)
 env_cfg = dict(
     cudnn_benchmark=True,
     mp_cfg=dict(mp_start_method="fork", opencv_num_threads=0),
-    dist_cfg=dict(backend="nccl"),
+    dist_cfg=dict(backend="nccl", timeout=600),
 )
 default_hooks = dict(
     timer=dict(type="IterTimerHook"),

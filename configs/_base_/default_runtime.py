@@ -6,7 +6,7 @@ sync_bn = "torch"  # applied on several processes only; CPU processes keep their
 env_cfg = dict(
     cudnn_benchmark=True,
     mp_cfg=dict(mp_start_method="fork", opencv_num_threads=0),
-    dist_cfg=dict(backend="nccl"),
+    dist_cfg=dict(backend="nccl", timeout=600),
 )
 default_hooks = dict(
     runtime_info=dict(type="PretrainRuntimeInfoHook"),

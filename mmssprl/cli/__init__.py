@@ -11,17 +11,22 @@ import importlib
 import io
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
 from ..errors import message_for_user
+from ..stopping import signals
 
 COMMANDS = (
     *("demo", "scenes", "prepare", "profile", "pretrain", "diagnose", "report"),
     *("probe", "embed", "neighbors", "finetune", "predict", "compare"),
     *("convert", "export", "benchmark", "visualize", "doctor"),
 )
+
+_TRAINING = ("pretrain", "finetune")
+"""Commands that save when a signal stops them."""
 
 CONSOLE_SCRIPT = "mmssprl"
 
@@ -75,8 +80,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit code: the command's own, 2 after a mistake of the user, which is told in one
-        message on stderr, or 130 after Ctrl-C. Everything else that goes wrong is a bug and
-        keeps its traceback.
+        message on stderr, or 128 and the number of the signal that has stopped it. Everything
+        else that goes wrong is a bug and keeps its traceback.
+
+    Raises:
+        StoppedError: A training was stopped and can go on.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A file's name that is no UTF-8 would end a command at the line that prints it.
@@ -85,15 +93,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser()
     _check_command(parser, arguments)
     args = parser.parse_args(arguments)
+    command = next(name for name in arguments if name in COMMANDS)
     try:
-        return args.run(args)
+        with signals.watched() if command in _TRAINING else nullcontext():
+            return args.run(args)
     except (Exception, KeyboardInterrupt) as error:
         if args.traceback:
             raise
-        command = next(name for name in arguments if name in COMMANDS)
         if isinstance(error, KeyboardInterrupt):
-            print(f"mmssprl {command}: stopped.", file=sys.stderr)
-            return 130
+            print(f"mmssprl {command}: {str(error) or 'stopped.'}", file=sys.stderr)
+            return getattr(error, "code", 130)
         message = message_for_user(error)
         if message is None:
             raise

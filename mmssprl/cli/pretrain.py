@@ -14,6 +14,9 @@ examples:
   python -m mmssprl pretrain photos/ --method mocov2 --work-dir work_dirs/mocov2
   python -m mmssprl pretrain photos/ --work-dir work_dirs/photos
   python -m mmssprl pretrain photos/ --work-dir work_dirs/photos --resume
+
+Ctrl-C, SIGTERM and SIGUSR1 stop it after the step under way: it saves, prints the
+command that goes on with it, and ends with exit code 75. The second one ends it at once.
 """
 
 import argparse
@@ -26,6 +29,7 @@ from ._options import parse_options
 _RECIPE_OPTIONS = {
     *("method", "variant", "backbone", "epochs", "budget", "batch_size", "accumulate", "image_px"),
     *("lr", "weights", "gpus", "workers", "max_bad_share", "probe", "seed", "cfg_options"),
+    "save_every",
 }
 """Handed on only if given, so that the recipe chooses the others and --resume can refuse these."""
 
@@ -80,6 +84,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--lr", type=float, help="learning rate after the warm-up; default: chosen")
     add("--gpus", type=int, metavar="N", help="GPUs to train on; default: all")
     add("--workers", type=int, metavar="N", help="reading processes per device; default: chosen")
+    add(
+        "--save-every",
+        metavar="TIME",
+        help="the most work that may be lost, as a time (15m, 2h) or in steps (500), beside the "
+        "checkpoints after epochs (default: 30m)",
+    )
     add(
         "--max-bad-share",
         type=float,

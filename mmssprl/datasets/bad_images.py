@@ -13,6 +13,7 @@ from mmengine.logging import print_log
 from mmssprl.datasets.image_reading import ImageReadError
 
 from ..errors import UserRuntimeError
+from ..wording import on_one_line
 
 
 class BadImages:
@@ -47,6 +48,8 @@ class BadImages:
     ) -> None:
         """List bad images in the file ``path``, one line ``image path<TAB>reason`` each.
 
+        What would end the line in a path is written as ``on_one_line`` does.
+
         Images that an earlier run listed are tried once more: those still bad count from the
         start, while repaired images and lines of other data sets no longer do.
 
@@ -65,13 +68,13 @@ class BadImages:
         still_bad = set()
         if listed:
             for index, image_path in enumerate(image_paths):
-                if image_path not in listed:
+                if on_one_line(image_path) not in listed:
                     continue
                 try:
                     load_image(index)
                 except ImageReadError:
                     self._flags[index] = 1
-                    still_bad.add(image_path)
+                    still_bad.add(on_one_line(image_path))
         self._not_counted = frozenset(listed - still_bad)
         self._check_share(len(still_bad))
 
@@ -81,6 +84,7 @@ class BadImages:
         Raises:
             RuntimeError: More images are bad than the limit allows.
         """
+        image_path, reason = on_one_line(image_path), on_one_line(reason)
         is_new = index not in self
         self._flags[index] = 1
         if self._list is None:

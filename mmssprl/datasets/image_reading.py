@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import io
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from torch import Tensor
 from torchvision.io import ImageReadMode, decode_jpeg
 
 from ..errors import UserFileNotFoundError, UserValueError
+from ..wording import on_one_line
+from .image_bounds import MAX_BYTES, MAX_PIXELS, OutOfBoundsError, check_jpeg, check_pixels
 
 _JPEG_START = b"\xff\xd8\xff"
 _MOST_OF_16_BIT = 65535
@@ -31,7 +34,7 @@ def can_read(suffix: str) -> bool:
 
 
 class ImageReadError(UserValueError):
-    """A file that is missing, empty, truncated, or no image.
+    """A file that is missing, empty, truncated, too large to decode, or no image.
 
     Args:
         path: The file.
@@ -44,7 +47,7 @@ class ImageReadError(UserValueError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return (
+        return on_one_line(
             f"{self.path}: must be a complete image, but {self.reason}; replace or remove the file."
         )
 
@@ -62,6 +65,12 @@ def read_image(path: str | Path) -> Tensor:
         ImageReadError: The file cannot be opened or decoded completely; names path and reason.
     """
     try:
+        status = os.stat(path)
+        if stat.S_ISFIFO(status.st_mode):  # to open it would wait for ever
+            raise ImageReadError(path, "it is a pipe")
+        if status.st_size > MAX_BYTES:
+            size = f"{status.st_size:,} bytes"
+            raise ImageReadError(path, f"it has {size}, and at most {MAX_BYTES:,} are read")
         data = np.fromfile(path, dtype=np.uint8)
     except OSError as error:
         raise ImageReadError(path, f"it cannot be opened ({error.strerror})") from error
@@ -77,6 +86,9 @@ def decode_image(data: np.ndarray, path: str | Path) -> Tensor:
     applied, and of an animation or of several pages the first one counts. Pixels of 32 bits, whose
     range no file tells, are refused.
 
+    Images of more than ``MAX_PIXELS``, JPEGs whose header says more pixels than the file can hold,
+    and those of very many scans are refused before they are decoded.
+
     A file that ends too early is an error; nothing is filled with gray. Damage in the middle of
     JPEG data that libjpeg resynchronises from is only warned of by libjpeg and not seen here.
 
@@ -88,16 +100,23 @@ def decode_image(data: np.ndarray, path: str | Path) -> Tensor:
         uint8 (3, H, W), RGB in [0, 255], on the CPU. A JPEG lies in memory as H, W, channel.
 
     Raises:
-        ImageReadError: The data are empty or cannot be decoded completely; names path and reason.
+        ImageReadError: The data are empty, too large, or cannot be decoded completely; names path
+            and reason.
     """
     if not data.size:
         raise ImageReadError(path, "it is empty")
     try:
         if data[: len(_JPEG_START)].tobytes() == _JPEG_START:
+            check_jpeg(data.tobytes())
             return decode_jpeg(
                 torch.from_numpy(data), mode=ImageReadMode.RGB, apply_exif_orientation=True
             )
         return _decode_with_pil(data.tobytes())
+    except OutOfBoundsError as error:
+        raise ImageReadError(path, str(error)) from error
+    except Image.DecompressionBombError as error:
+        reason = f"it has more than the {MAX_PIXELS:,} px that are decoded"
+        raise ImageReadError(path, f"{reason} (scale it down or cut it into tiles)") from error
     except Exception as error:  # decoders raise OSError, SyntaxError, zlib.error, struct.error, ...
         reason = " ".join(f"it cannot be decoded ({error})".split())
         raise ImageReadError(path, reason) from error
@@ -146,6 +165,7 @@ def missing_files(paths: Sequence[str]) -> list[str]:
 
 def _decode_with_pil(data: bytes) -> Tensor:
     with Image.open(io.BytesIO(data)) as file:
+        check_pixels(*file.size)
         image = ImageOps.exif_transpose(file)
     if image.mode.startswith("I"):  # 16-bit gray, on which convert("RGB") clips at 255
         gray = np.asarray(image)

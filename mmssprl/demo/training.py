@@ -93,13 +93,15 @@ def train_and_probe(folder: Path, scenes: Path, settings: dict[str, Any]) -> Val
     if settings["epochs"] is not None:
         options["train_cfg.max_epochs"] = options["param_scheduler.0.T_max"] = settings["epochs"]
     weights: str | Path = "random"
-    epochs, times = 0, []
+    epochs, steps, times = 0, 0, []
     if settings["trains"]:
         cfg = prepare_train_config(config, work_dir=folder, cfg_options=options)
         warm_up()
         launch(cfg, "train")
         # Each includes the time in which the step waited for its data.
-        times = MessageHub.get_current_instance().get_scalar("train/time").data[0].tolist()
+        hub = MessageHub.get_current_instance()
+        times = hub.get_scalar("train/time").data[0].tolist()
+        steps = hub.get_info("iter") + 1
         epochs = cfg.train_cfg.max_epochs
         weights = folder / f"{config.stem}_backbone.pth"
     score = None
@@ -118,9 +120,9 @@ def train_and_probe(folder: Path, scenes: Path, settings: dict[str, Any]) -> Val
         "seed": settings["seed"],
         "mAP": score,
         "epochs": epochs,
-        "steps": len(times),
+        "steps": steps,
         "step_seconds": step_seconds,
-        "seconds": len(times) * step_seconds,
+        "seconds": steps * step_seconds,
     }
 
 

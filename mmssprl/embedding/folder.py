@@ -16,6 +16,7 @@ from ..evaluation import FrozenBackbone, load_frozen_backbone
 from ..evaluation.features import check_loading
 from ..evaluation.linear_probe import choose_device
 from ..outputs import prepare_output, write_whole
+from ..wording import on_one_line
 from .crops import Crops
 from .embeddings import Embeddings
 from .extract import extract
@@ -150,7 +151,8 @@ def embed_to_file(
     write_embeddings(out, about, (part for part in parts if len(part)))
     bad_list.unlink(missing_ok=True)  # of the file that was replaced
     if unreadable:
-        write_whole(bad_list, "".join(f"{name}\t{reason}\n" for name, reason in unreadable))
+        lines = [f"{on_one_line(name)}\t{on_one_line(reason)}\n" for name, reason in unreadable]
+        write_whole(bad_list, "".join(lines))
         log(f"{len(unreadable):,} images cannot be read and are left out: {bad_list}")
     parts.remove()
     log(f"embeddings: {out} ({num_rows:,} rows, {out.stat().st_size / 1e6:.1f} MB)")

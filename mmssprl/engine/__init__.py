@@ -8,6 +8,7 @@ from . import (  # noqa: F401
     file_handlers,
     hooks,
     log_processor,
+    loops,
 )
 from .larc import LARC
 

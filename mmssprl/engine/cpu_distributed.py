@@ -1,11 +1,41 @@
 """Several processes on the CPU."""
 
+from datetime import timedelta
 from typing import Any
 
+from mmengine.config import Config
 from mmengine.logging import print_log
 from mmengine.model import MMDistributedDataParallel, revert_sync_batchnorm
 from mmengine.registry import MODEL_WRAPPERS
 from torch import nn
+
+from ..errors import UserValueError
+
+
+def timeout_of(cfg: Config) -> timedelta | None:
+    """Return how long a process waits for another; None leaves it to torch."""
+    seconds = ((cfg.get("env_cfg") or {}).get("dist_cfg") or {}).get("timeout")
+    return None if seconds is None else timedelta(seconds=seconds)
+
+
+def use_cpu_processes(cfg: Config) -> None:
+    """Let a config run in several processes on the CPU.
+
+    Raises:
+        ValueError: A launcher other than 'pytorch'.
+    """
+    if cfg.launcher != "pytorch":
+        raise UserValueError(
+            f"launcher must be 'pytorch' for processes on the CPU, but got {cfg.launcher!r} and no "
+            "accelerator; use tools/dist_train.sh or tools/dist_test.sh, or a node with GPUs."
+        )
+    wrapper = cfg.get("model_wrapper_cfg") or {
+        "type": "MMDistributedDataParallel",
+        "broadcast_buffers": False,
+        "find_unused_parameters": cfg.get("find_unused_parameters", False),
+    }
+    if wrapper.get("type", "MMDistributedDataParallel") == "MMDistributedDataParallel":
+        cfg.model_wrapper_cfg = {**wrapper, "type": "CPUDistributedDataParallel"}
 
 
 @MODEL_WRAPPERS.register_module()

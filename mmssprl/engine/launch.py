@@ -17,14 +17,18 @@ from mmengine.registry import RUNNERS
 from ..config_reading import read_config_file
 from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import write_whole
-from ..processes import is_first_process
+from ..stopping import StoppedError, is_first_process
 from ..weights import require_newest
 from .adapted_backbone import take_backbone
 from .build_errors import FirstStepHook, explain_build_errors
 from .checkpoint_checks import check_fit_of_checkpoint, check_readable, first_checkpoint
 from .checks import check_config, check_data, check_work_dir, files_of_run, log_operators
+from .cpu_distributed import timeout_of, use_cpu_processes
+from .hooks.bounded_histories_hook import BoundedHistoriesHook
+from .hooks.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
 from .hooks.skip_bad_steps_hook import drop_bad_steps
 from .initial_weights import apply_weights
+from .loops import end_workers, use_resumable_loop
 from .one_run import hold_work_dir
 from .overrides import check_spelling, merge_options
 from .pretrain_checks import use_compile
@@ -156,6 +160,7 @@ def run(
     overwrite: bool = False,
     hooks: Sequence[Hook] = (),
     keep_record: bool = True,
+    go_on: Sequence[str] | None = None,
 ) -> None:
     """Build the runner of a prepared config, train or test, and leave the process group.
 
@@ -167,22 +172,30 @@ def run(
             else is right.
         hooks: Join those of the config.
         keep_record: Write ``run.json`` of a training, see ``record_run``.
+        go_on: Command that goes on with a training: signals stop it after a step, see
+            ``SaveAndStopHook``. Without it they end the process.
 
     Raises:
         FileNotFoundError, ValueError: As ``check_data`` and ``check_fit_of_checkpoint``, before the
             first step.
         OSError, TypeError, ValueError: As ``explain_build_errors``.
         RuntimeError: Another process trains in ``work_dir``.
+        StoppedError: A signal stopped the training.
     """
+    if task == "train":
+        use_resumable_loop(cfg)
+        saving = SaveAndStopHook(cfg.get("save_every", DEFAULT_SAVE_EVERY), go_on)
+        hooks = (*hooks, saving)
+    stopped: StoppedError | None = None
     if cfg.launcher != "none" and get_device() == "cpu":
         # mmengine selects a CUDA device before it joins the group, so the CPU group comes first.
-        torch.distributed.init_process_group("gloo")
+        torch.distributed.init_process_group("gloo", timeout=timeout_of(cfg))
     # Before the runner writes its config and log. Rank 0 writes for all.
     lock = hold_work_dir(cfg.work_dir) if task == "train" and is_first_process() else None
     first_step = FirstStepHook()
     with explain_build_errors(cfg, first_step):
         runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
-        for hook in (first_step, *hooks):
+        for hook in (first_step, BoundedHistoriesHook(), *hooks):
             runner.register_hook(hook)
         log_operators(cfg)
         check_data(runner, task)
@@ -195,7 +208,10 @@ def run(
             if keep_record and is_main_process():
                 checkpoint = first_checkpoint(cfg) if cfg.get("resume") else None
                 record_run(cfg, runner.train_dataloader.dataset, checkpoint)
-            runner.train()
+            try:
+                runner.train()
+            except StoppedError as error:
+                stopped = error.with_traceback(None)  # which would hold the runner
         else:
             metrics = runner.test()
             if out is not None and is_main_process():
@@ -204,13 +220,17 @@ def run(
     if torch.distributed.is_initialized():
         # Together: a rank that leaves while another still saves can abort in gloo's threads.
         torch.distributed.barrier()
-        # The group ends its threads when nothing holds it any more, and the model's wrapper does.
-        # A thread that lets go of a tensor while Python shuts down would abort the process.
-        del runner
-        gc.collect()
+    end_workers(runner, ("train", "val") if task == "train" else ("test",))
+    # The group ends its threads when nothing holds it any more, and the model's wrapper does.
+    # A thread that lets go of a tensor while Python shuts down would abort the process.
+    del runner
+    gc.collect()
+    if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
     if lock is not None:
         lock.close()
+    if stopped is not None:
+        raise stopped
 
 
 def _read(
@@ -233,23 +253,8 @@ def _read(
         )
     cfg.launcher = launcher
     if launcher != "none" and get_device() == "cpu":
-        _use_cpu_processes(cfg)
+        use_cpu_processes(cfg)
     return cfg
-
-
-def _use_cpu_processes(cfg: Config) -> None:
-    if cfg.launcher != "pytorch":
-        raise UserValueError(
-            f"launcher must be 'pytorch' for processes on the CPU, but got {cfg.launcher!r} and no "
-            "accelerator; use tools/dist_train.sh or tools/dist_test.sh, or a node with GPUs."
-        )
-    wrapper = cfg.get("model_wrapper_cfg") or {
-        "type": "MMDistributedDataParallel",
-        "broadcast_buffers": False,
-        "find_unused_parameters": cfg.get("find_unused_parameters", False),
-    }
-    if wrapper.get("type", "MMDistributedDataParallel") == "MMDistributedDataParallel":
-        cfg.model_wrapper_cfg = {**wrapper, "type": "CPUDistributedDataParallel"}
 
 
 def _use_amp(cfg: Config) -> None:

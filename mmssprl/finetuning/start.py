@@ -78,12 +78,14 @@ def finetune(
         config = folder / f"{task}.py"
         write_whole(config, cfg.pretty_text)
         log(f"config: {config}")
+    words = ["python", "-m", "mmssprl", "finetune", weights, root, "--task", task]
     train(
         config,
         folder,
         num_gpus=torch.cuda.device_count(),
         resume=resume,
         verbose=verbose,
+        go_on=[*words, "--work-dir", str(folder)],
         skip_bad_steps=skip_bad_steps,
     )
     return evaluate(folder, config)

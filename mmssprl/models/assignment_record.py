@@ -6,22 +6,33 @@ Legend: V views, N rows (patches x images of this rank), K_s prototypes of scale
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..functional import log_softmax, mean_perplexity
 from ..pyramid import NUM_PYRAMIDS
 
 
-class AssignmentRecord:
+class AssignmentRecord(nn.Module):
     """Scores and codes of the last step, and the last step in which each prototype was in use.
 
     A prototype is in use where it is the nearest one of a row, in a step after which ``mark_use``
-    is called. Of this rank's rows; no checkpoint holds it, and no step waits for it.
+    is called. Of this rank's rows, and no step waits for it.
+
+    Args:
+        counts: K_s of all scales.
+
+    Attributes:
+        last_use: The steps, -1 for none, of all scales one after the other. A checkpoint holds
+            those of rank 0, which writes the log.
     """
 
-    def __init__(self) -> None:
+    last_use: Tensor
+
+    def __init__(self, counts: Sequence[int]) -> None:
+        super().__init__()
+        self._counts = list(counts)
+        self.register_buffer("last_use", torch.full((sum(counts),), -1))
         self._last: list[tuple[Tensor, Tensor]] = []
-        self._last_use: list[Tensor] = []
         self._step = 0
 
     def note(self, scores: Sequence[Tensor], codes: Sequence[Tensor], step: int) -> None:
@@ -39,10 +50,8 @@ class AssignmentRecord:
 
     def mark_use(self) -> None:
         """Remember which prototypes were in use in the step that was noted last."""
-        rows = [scores for scores, _ in self._last]
-        if not self._last_use:
-            self._last_use = [s.new_full((s.shape[-1],), -1, dtype=torch.long) for s in rows]
-        for last_use, scores in zip(self._last_use, rows, strict=True):
+        of_scale = self.last_use.split(self._counts)
+        for last_use, (scores, _) in zip(of_scale, self._last, strict=False):
             last_use.index_fill_(0, scores.argmax(dim=-1).flatten(), self._step)
 
     def examine(self, *, temperature: float, window: int | None = None) -> dict[str, Tensor]:
@@ -57,10 +66,11 @@ class AssignmentRecord:
         self.mark_use()
         since = 0 if window is None else max(0, self._step + 1 - window)
         found = {}
+        of_scale = self.last_use.split(self._counts)
         for scale, (scores, codes) in enumerate(self._last):
             count = scores.shape[-1]
             mean = log_softmax(scores, temperature).exp().mean(dim=(0, 1, 2))  # (K_s,)
-            use = (self._last_use[scale] >= since).float().mean()
+            use = (of_scale[scale] >= since).float().mean()
             found[f"prototypes_in_use_s{scale}"] = use
             found[f"code_perplexity_s{scale}"] = mean_perplexity(codes) / count
             found[f"prediction_perplexity_s{scale}"] = mean_perplexity(mean) / count

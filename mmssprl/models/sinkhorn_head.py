@@ -148,7 +148,7 @@ class SinkhornHead(BaseModule):
         )
         self.num_iterations = 0
         """Training steps so far, saved as the extra state: no step waits for the device for it."""
-        self.assignments = AssignmentRecord()
+        self.assignments = AssignmentRecord(counts)
         self._iters_per_epoch: int | None = None
         self._batch_is_checked = False
 

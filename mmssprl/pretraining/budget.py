@@ -1,35 +1,16 @@
 """As many epochs as fit into a time, and what would let more of them fit."""
 
-import re
 from collections.abc import Mapping
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from ..errors import UserValueError
 from ..pyramid import ViewLayout
 from ..weights.backbone import build_model
 from .recipe import Recipe
 
-_UNIT_S = {"d": 86_400, "h": 3600, "min": 60, "m": 60, "s": 1}
-_PART = r"(\d+(?:\.\d+)?)(d|h|min|m|s)"
 _WORTH_SAYING = 0.9
 """Share of the operations below which something helps."""
-
-
-def parse_duration(text: str) -> float:
-    """Return the seconds of a time such as 90m, 2h, 1h30m or 1d.
-
-    Raises:
-        ValueError: Something else, or no time at all.
-    """
-    words = text.replace(" ", "").lower()
-    seconds = sum(float(number) * _UNIT_S[unit] for number, unit in re.findall(_PART, words))
-    if not re.fullmatch(f"(?:{_PART})+", words) or not seconds:
-        raise UserValueError(
-            f"--budget must be a time such as 90m, 2h, 1h30m or 1d, but got {text!r}."
-        )
-    return seconds
 
 
 def what_helps(recipe: Recipe, others: Mapping[str, Recipe]) -> str:

@@ -9,6 +9,7 @@ import torch
 from mmengine.config import Config
 
 from ..datasets import UnlabeledImages
+from ..engine.hooks.save_and_stop_hook import parse_save_every
 from ..engine.overrides import merge_options
 from ..engine.pretrain_checks import check_pretraining
 from ..errors import UserValueError
@@ -77,6 +78,7 @@ def make_config(
     seed: int = 0,
     weights: str = RANDOM,
     workers: int | None = None,
+    save_every: str | None = None,
     probe: str | Literal[False] | None = None,
     cfg_options: Mapping[str, Any] | None = None,
 ) -> Config:
@@ -88,6 +90,7 @@ def make_config(
         seed: Of all randomness, from 0 to 2**32 - 1.
         weights: Of the backbone at the start: a file, 'supervised' or 'random'.
         workers: Reading processes of each training process; None chooses.
+        save_every: Steps or time between two checkpoints, see ``SaveAndStopHook``.
         probe: As ``asked`` of ``add_probe``.
         cfg_options: Values by dotted key that replace the config's.
 
@@ -124,6 +127,10 @@ def make_config(
         if workers == 0:  # torch refuses to keep workers that are not there
             cfg.train_dataloader.persistent_workers = False
         recipe.rows["workers"] = Row(f"{workers} per device", "as asked")
+    if save_every is not None:
+        parse_save_every(save_every)
+        cfg.save_every = save_every
+        recipe.rows["saved"] = Row(f"every {save_every}", "as asked, and after epochs")
     probed = add_probe(cfg, images.data_root, probe)
     if probed:
         recipe.rows["probe"] = probed

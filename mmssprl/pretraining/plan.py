@@ -9,10 +9,10 @@ from typing import Any
 from mmengine.config import Config
 
 from ..datasets import UnlabeledImages
-from ..durations import format_hours
+from ..durations import format_hours, parse_duration
 from ..errors import UserError, UserValueError
 from . import pace
-from .budget import parse_duration, what_helps
+from .budget import what_helps
 from .config import make_config, make_recipe
 from .forecast import Forecast
 from .methods import DEFAULT
@@ -83,7 +83,7 @@ def make_plan(
             ``make_config`` and ``measure_pace``.
         ValueError: So too; or a budget beside a number of epochs, or below one epoch.
     """
-    seconds = None if budget is None else parse_duration(budget)
+    seconds = None if budget is None else parse_duration(budget, "--budget")
     if budget is not None and ("epochs" in options or _EPOCHS in options.get("cfg_options", {})):
         raise UserValueError(
             f"--budget chooses the epochs, but they are given beside --budget {budget}; leave one "

@@ -115,6 +115,7 @@ def pretrain(
         verbose=verbose,
         skip_bad_steps=skip_bad_steps,
         trackers=trackers,
+        go_on=["python", "-m", "mmssprl", "pretrain", images, "--work-dir", str(folder)],
     )
     report_run(folder, log)
     return folder / f"{config.stem}_backbone.pth"
@@ -193,22 +194,30 @@ def train(
     num_gpus: int,
     resume: bool,
     verbose: bool,
+    go_on: Sequence[str],
     skip_bad_steps: int | None = None,
     trackers: Sequence[str] = (),
 ) -> None:
     """Train on several GPUs, one process for each, or here on one or on a CPU.
 
+    Args:
+        config, work_dir, num_gpus, resume, verbose, trackers: Of the run.
+        go_on: Command of the run; the options that go on with it are added.
+
     Raises:
         RuntimeError: As ``run_processes``, or a tracker's package is missing.
+        StoppedError: A signal stopped the training.
     """
+    options = ["--verbose"] * verbose + [f"--{name}" for name in trackers]
+    go_on = [*go_on, *options, "--resume"]
     if num_gpus > 1:
         command = ["--standalone", f"--nproc_per_node={num_gpus}"]
         command += [str(shipped("tools/train.py")), str(config)]
         command += ["--work-dir", str(work_dir), "--launcher", "pytorch", "--amp"]
-        command += ["--resume"] * resume + ["--verbose"] * verbose
+        command += ["--resume"] * resume + options
         if skip_bad_steps is not None:
             command += ["--skip-bad-steps", str(skip_bad_steps)]
-        run_processes([*command, *(f"--{name}" for name in trackers)])
+        run_processes(command, go_on)
         return
     cfg = prepare_train_config(
         config,
@@ -219,4 +228,4 @@ def train(
         wandb="wandb" in trackers,
         skip_bad_steps=skip_bad_steps,
     )
-    run(cfg, "train")
+    run(cfg, "train", go_on=go_on)

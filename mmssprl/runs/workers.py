@@ -8,6 +8,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from ..stopping import end_with_parent
 from .run import RunFailedError
 
 
@@ -39,6 +40,7 @@ class Workers(ProcessPoolExecutor):
 
 
 def _start(log_file: Path) -> None:
+    end_with_parent()
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     import torch
 

@@ -79,7 +79,7 @@ def long_run(photos, tmp_path, monkeypatch):
     asked = stub_pace(monkeypatch, step_s=7200.0)
     started = []
 
-    def train(*arguments, **options):
+    def train(*arguments, go_on, **options):
         started.append((*arguments, options))
 
     monkeypatch.setattr(start, "train", train)
@@ -138,8 +138,9 @@ def test_several_processes_get_the_arguments_of_one(photos, tmp_path, monkeypatc
     stub_pace(monkeypatch, device="cuda")
     commands = []
 
-    def fail(command):
+    def fail(command, go_on):
         commands.append(command)
+        assert go_on[-3:] == [str(tmp_path / "run"), "--wandb", "--resume"]
         raise UserRuntimeError("the disk is full; make room.")
 
     monkeypatch.setattr(start, "run_processes", fail)

@@ -93,7 +93,7 @@ def test_gpus_are_those_of_the_run(photos, tmp_path, monkeypatch):
     stub_pace(monkeypatch, device="cuda")
     commands = []
 
-    monkeypatch.setattr(start, "run_processes", commands.append)
+    monkeypatch.setattr(start, "run_processes", lambda command, go_on: commands.append(command))
     words = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
     assert main([*words, "--gpus", "2"]) == 0
     cfg = Config.fromfile(tmp_path / "run" / "ssprl_resnet50.py")

@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+from forged_images import forge_sides, jpeg
 from labelled_folders import (
     coco_content,
     write_class_folders,
@@ -159,6 +160,11 @@ class TestErrors:
     def test_an_image_that_is_none(self, tmp_path):
         (write_class_folders(tmp_path) / "disc/no 1.jpeg").write_bytes(b"text")
         refused(tmp_path, "classify", "no 1.jpeg: must be an image, but it cannot be read")
+
+    def test_an_image_whose_sides_are_forged(self, tmp_path):
+        path = write_class_folders(tmp_path) / "disc/no 1.jpeg"
+        path.write_bytes(forge_sides(jpeg(), 9_000, 9_000))
+        refused(tmp_path, "classify", r"no 1.jpeg: .* says 9,000 x 9,000 px, more than")
 
     def test_one_image_in_both_splits(self, tmp_path):
         write_voc(tmp_path)

@@ -75,10 +75,12 @@ def test_what_is_asked_for_is_taken():
         ({"val_share": math.nan}, "--val-share must be between 0 and 1, but got nan"),
     ],
 )
-def test_numbers_out_of_range_are_refused_before_any_image_is_read(options, match, monkeypatch):
+def test_numbers_out_of_range_are_refused_before_any_image_is_read(
+    options, match, tmp_path, monkeypatch
+):
     monkeypatch.setattr("mmssprl.finetuning.labels.find.Files", None)  # reads the folder
     with pytest.raises(ValueError, match=match):
-        finetune("random", "data", "classify", "run", **options)
+        finetune("random", "data", "classify", tmp_path / "run", **options)
 
 
 def test_a_batch_of_more_than_all_images_is_refused():

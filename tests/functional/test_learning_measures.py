@@ -89,7 +89,7 @@ class TestAssignmentRecord:
         return F.one_hot(torch.tensor(nearest), 4).float().view(3, 1, 2, 4)
 
     def test_prototypes_in_use_are_the_nearest_ones_since_a_step(self):
-        record = AssignmentRecord()
+        record = AssignmentRecord([4])
         codes = [torch.full((2, 2, 4), 0.25)]
         record.note([self.scores(0, 0, 1, 1, 3, 3)], codes, step=5)
         record.mark_use()
@@ -102,7 +102,7 @@ class TestAssignmentRecord:
         assert [in_use(window) for window in (None, 9, 2, 1)] == [0.5, 0.5, 0.5, 0.25]
 
     def test_perplexities_are_shares_of_the_number_of_prototypes(self):
-        record = AssignmentRecord()
+        record = AssignmentRecord([4])
         scores = self.scores(0, 1, 2, 3, 0, 0)
         codes = torch.zeros(2, 2, 4)
         codes[..., :2] = 0.5
@@ -118,7 +118,7 @@ class TestAssignmentRecord:
         assert found["prediction_perplexity_s0"].item() == pytest.approx(perplexity / 4, rel=1e-5)
 
     def test_scales_without_codes_are_left_out(self):
-        record = AssignmentRecord()
+        record = AssignmentRecord([4, 4])
         scores = [self.scores(0, 1, 2, 3, 0, 0)] * 2
         record.note(scores, [torch.full((2, 2, 4), 0.25)], step=0)
         assert set(record.examine(temperature=0.1)) == {

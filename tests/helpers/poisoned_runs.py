@@ -1,5 +1,7 @@
 """Trainings whose numbers go bad in a step that is known."""
 
+import itertools
+
 import torch
 from mmengine.hooks import Hook
 from toy_checkpoint import SCHEDULE
@@ -61,7 +63,10 @@ class BadMomentum(Hook):
 
 
 class State(Hook):
-    """Keeps a copy of weights, buffers and the optimizer's state before each step."""
+    """Keeps a copy of weights, buffers and the optimizer's state before each step.
+
+    Without the record of prototypes in use, which is of the log: a dropped step has used some, too.
+    """
 
     priority = "LOWEST"
 
@@ -70,11 +75,15 @@ class State(Hook):
 
     def before_train_iter(self, runner, batch_idx, data_batch=None):
         optimizer = runner.optim_wrapper.optimizer.state.values()
+        state = unwrap(runner.model).state_dict()
         values = [
-            unwrap(runner.model).state_dict().values(),
+            [value for name, value in state.items() if not name.endswith(".last_use")],
             *(each.values() for each in optimizer),
         ]
         self.before[runner.iter + 1] = [v.clone() for each in values for v in each if v is not None]
+
+
+_NUMBERS = itertools.count()
 
 
 def train_toy(folder, *hooks, epochs=2, text="", options=None, **arguments):
@@ -86,5 +95,5 @@ def train_toy(folder, *hooks, epochs=2, text="", options=None, **arguments):
         config, work_dir=folder / "run", cfg_options=options or {}, **arguments
     )
     # Two runners in one second would share mmengine's name.
-    cfg.experiment_name = f"{folder}_{len(list((folder / 'run').glob('*')))}".replace("/", "_")
+    cfg.experiment_name = f"toy_{next(_NUMBERS)}"
     run(cfg, "train", hooks=hooks)

@@ -3,8 +3,9 @@
 import pytest
 from recipes import CPU, choose
 
+from mmssprl.durations import parse_duration
 from mmssprl.errors import UserValueError
-from mmssprl.pretraining.budget import operations, parse_duration, what_helps
+from mmssprl.pretraining.budget import operations, what_helps
 
 
 @pytest.mark.parametrize(
@@ -20,13 +21,13 @@ from mmssprl.pretraining.budget import operations, parse_duration, what_helps
     ],
 )
 def test_durations(text, seconds):
-    assert parse_duration(text) == seconds
+    assert parse_duration(text, "--budget") == seconds
 
 
 @pytest.mark.parametrize("text", ["", "2", "h", "2 hours", "-2h", "1h30", "0m", "2h!", "1e3h"])
 def test_nonsense(text):
     with pytest.raises(UserValueError, match=r"such as 90m, 2h, 1h30m or 1d, but got '"):
-        parse_duration(text)
+        parse_duration(text, "--budget")
 
 
 def test_operations_are_those_of_the_convolutions():

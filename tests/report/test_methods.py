@@ -47,7 +47,8 @@ def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, ca
     assert "warning: no report (a work dir must hold" in capsys.readouterr().out
     model = build_model(Config.fromfile(run / f"{method}_resnet18.py").model.to_dict())
     write_log(run, model)
-    torch.save({"state_dict": model.state_dict()}, run / "epoch_8.pth")
+    checkpoint = {"meta": {"iter": 8, "epoch": 8}, "state_dict": model.state_dict()}
+    torch.save(checkpoint, run / "epoch_8.pth")
     (run / "last_checkpoint").write_text(str(run / "epoch_8.pth"))
     page = Page(write_report(run))
     prototypes = ["prototypes"] * (method == "swav")

@@ -277,7 +277,7 @@ def test_train_refuses_a_used_work_dir_resumes_it_and_test_reads_it(tool, tmp_pa
     [
         (["train.py", "no.py"], r"train\.py: error: config must be a config file"),
         (["train.py", "toy.py", "--amp"], r"train\.py: error: --amp needs an accelerator"),
-        (["train.py", "toy.py", "--resume", "no.pth"], r"train\.py: error: checkpoint must be"),
+        (["train.py", "toy.py", "--resume", "no.pth"], r"train\.py: error: --resume must name a"),
         (["test.py", "toy.py", "no.pth"], r"test\.py: error: checkpoint must be a file or a URL"),
     ],
 )

@@ -19,7 +19,7 @@ from mmssprl.environment import processor, source_commit, usable_cores
 from mmssprl.outputs import write_whole
 from mmssprl.tables import csv_table, markdown_table
 
-from . import damages, kills, states
+from . import damages, images, kills, memory, states, stops
 from .outcome import Outcome
 
 EXAMPLES = """examples, from the root of the repository:
@@ -29,11 +29,14 @@ EXAMPLES = """examples, from the root of the repository:
 CASES: dict[str, Callable[[Callable[[str], object]], Outcome]] = {
     "saves": partial(kills.aimed_at_saves, kills=200),
     "random": partial(kills.at_random, kills=100),
+    "stops": partial(stops.at_random, stops=100),
     "pointers": damages.pointers,
     "files": damages.files,
     "flips": damages.flipped_bytes,
+    "images": images.images,
     "nan": states.not_finite,
     "disk": states.full_disk,
+    "memory": memory.memory,
 }
 """Name on the command line -> what injects the fault."""
 _HEADS = ("fault", "tries", "survived", "lost steps", "remark")

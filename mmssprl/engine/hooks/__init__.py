@@ -4,6 +4,7 @@ None holds state of the model. What a hook keeps between steps, such as losses t
 yet, is gone with the process and is never needed to resume.
 """
 
+from .bounded_histories_hook import BoundedHistoriesHook
 from .clip_gradients_hook import ClipGradientsHook
 from .initial_weights_hook import InitialWeightsHook
 from .monitor_hook import MonitorHook
@@ -11,9 +12,11 @@ from .pretrain_checkpoint_hook import PretrainCheckpointHook
 from .pretrain_hook import PretrainHook
 from .pretrain_runtime_info_hook import PretrainRuntimeInfoHook
 from .safe_checkpoint_hook import SafeCheckpointHook
+from .save_and_stop_hook import SaveAndStopHook
 from .skip_bad_steps_hook import SkipBadStepsHook
 
 __all__ = [
+    "BoundedHistoriesHook",
     "ClipGradientsHook",
     "InitialWeightsHook",
     "MonitorHook",
@@ -22,4 +25,5 @@ __all__ = [
     "PretrainRuntimeInfoHook",
     "SafeCheckpointHook",
     "SkipBadStepsHook",
+    "SaveAndStopHook",
 ]

@@ -1,10 +1,12 @@
 """What is wrong with labels, found before the training: errors that stop it, and warnings."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 
 from PIL import Image
 
+from ...datasets.image_bounds import check_pixels
 from ...errors import UserValueError
 from ...progress import watch
 from ...wording import counted
@@ -99,6 +101,8 @@ def _with_size(image: LabelledImage) -> LabelledImage:
     try:
         with Image.open(image.path) as file:
             size = file.size
+            is_jpeg = file.format in ("JPEG", "MPO")
+            check_pixels(*size, jpeg_bytes=os.path.getsize(image.path) if is_jpeg else None)
             if file.getexif().get(_ORIENTATION) in _TURNED:
                 size = size[::-1]
     except Exception as error:  # PIL's plugins raise many classes

@@ -1,0 +1,208 @@
+"""Checkpoints by the clock or by steps, and a last one when a training is told to stop."""
+
+import copy
+import shlex
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.dist import get_world_size, is_main_process
+from mmengine.hooks import CheckpointHook, Hook
+from mmengine.runner import Runner
+from torch import Tensor, distributed
+
+from ...durations import parse_duration
+from ...errors import UserValueError
+from ...registry import HOOKS
+from ...stopping import SAVED, Signal, StoppedError, signals
+from ..cpu_distributed import timeout_of
+from ..log_line import LogLine
+from ..loops import ResumableEpochLoop, ResumableIterLoop
+
+DEFAULT_SAVE_EVERY = "30m"
+_STEP_FILE = "iter_{}.pth"
+
+
+@HOOKS.register_module()
+class SaveAndStopHook(Hook):
+    """Save every so often after a step, and stop after a step when a signal came.
+
+    It saves through the run's CheckpointHook, into ``iter_<step>.pth``; beside the files of epochs
+    only the newest of these stays, and none when the training is complete. All ranks agree once a
+    step, from CPU to CPU: what a step asks is answered in the next one, so that neither the device
+    nor a slower rank is waited for.
+
+    Args:
+        save_every: Steps between two saves, or the most time that a kill may cost: 500, "15m".
+        go_on: Command that goes on with the run; without it signals are left alone.
+
+    Raises:
+        ValueError: Neither a number of steps nor a time.
+    """
+
+    priority = "LOWEST"  # the other hooks have done this step's work
+
+    def __init__(
+        self, save_every: int | str = DEFAULT_SAVE_EVERY, go_on: Sequence[str] | None = None
+    ) -> None:
+        self.steps, self.seconds = parse_save_every(save_every)
+        self.go_on = go_on
+        self._group: distributed.ProcessGroup | None = None
+        self._asked: tuple[Tensor, Any] | None = None
+        self._saver: CheckpointHook | None = None
+        self._saved_iter: int | None = None
+        self._saved_at = 0.0
+
+    def before_train(self, runner: Runner) -> None:
+        """Find the hook that saves, and connect the processes."""
+        if isinstance(runner.train_loop, ResumableEpochLoop | ResumableIterLoop):
+            hooks = [hook for hook in runner.hooks if isinstance(hook, CheckpointHook)]
+            self._saver = hooks[0] if hooks else None
+        if get_world_size() > 1:
+            self._group = distributed.new_group(backend="gloo", timeout=timeout_of(runner.cfg))
+        self._saved_at = time.monotonic()
+
+    def before_train_epoch(self, runner: Runner) -> None:
+        """Note signals from here on; the loader's workers, which start next, leave them to us."""
+        if self.go_on is not None:
+            signals.note()
+
+    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
+        """Save if it is time, and stop if any rank was told to.
+
+        Raises:
+            StoppedError: The training stops, and everything is saved.
+        """
+        step = runner.iter + 1
+        if step == runner.max_iters:
+            return  # its end saves
+        is_late = self.seconds is not None and time.monotonic() - self._saved_at > self.seconds
+        stop, is_due = self._agree(signals.number, is_late and is_main_process())
+        if self._saver is not None and (stop or is_due or (self.steps and step % self.steps == 0)):
+            self._save(runner, self._saver)
+        if stop:
+            self._stop(runner, stop, step)
+
+    def after_val_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
+        """Stop during a validation if what was trained is saved; it is done again later.
+
+        Only in a single process: of several each may validate another number of batches.
+
+        Raises:
+            StoppedError: The training stops.
+        """
+        if signals.number and self._group is None and self._saved_iter == runner.iter:
+            self._stop(runner, signals.number, runner.iter)
+
+    def after_train(self, runner: Runner) -> None:
+        """Leave signals alone again, and delete what the last epoch's checkpoint supersedes."""
+        signals.interrupt()
+        self._disconnect()
+        pointer = Path(runner.work_dir) / "last_checkpoint"
+        if self._saver is None or not self._saver.by_epoch or not pointer.is_file():
+            return
+        if is_main_process():
+            _delete_steps(self._saver, keep=Path(pointer.read_text().strip()).name)
+
+    def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        """Write down what a step is, and that no other save is due for a while."""
+        checkpoint["meta"].update(_meaning_of_steps(runner))
+        if "optimizer" in checkpoint:
+            self._saved_iter, self._saved_at = checkpoint["meta"]["iter"], time.monotonic()
+
+    def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        """Check that a step is still what it was.
+
+        Raises:
+            ValueError: Each step would take another number of images.
+        """
+        if not runner.cfg.get("resume"):
+            return
+        now = _meaning_of_steps(runner)
+        before = {key: checkpoint["meta"].get(key, value) for key, value in now.items()}
+        if before != now:
+            raise UserValueError(
+                "a run must go on with the steps that it began with, but got "
+                f"{now['step_samples']} samples a step and {now['epoch_steps']} steps an epoch, "
+                f"and its checkpoint has {before['step_samples']} and {before['epoch_steps']}; "
+                "give the same data, and a number of processes and a train_dataloader.batch_size "
+                "with the same product."
+            )
+
+    def _agree(self, number: int, is_due: bool) -> tuple[int, bool]:
+        """Return the greatest of each on all ranks, of the last step if there are several."""
+        if self._group is None:
+            return number, is_due
+        agreed = (0, 0)
+        if self._asked is not None:
+            answer, work = self._asked
+            work.wait()
+            agreed = tuple(answer.tolist())
+        self._asked = None
+        if not agreed[0]:
+            mine = torch.tensor([number, int(is_due)])
+            work = distributed.all_reduce(
+                mine, distributed.ReduceOp.MAX, group=self._group, async_op=True
+            )
+            self._asked = (mine, work)
+        return agreed[0], bool(agreed[1])
+
+    def _save(self, runner: Runner, saver: CheckpointHook) -> None:
+        if not saver.by_epoch:
+            if not saver.every_n_train_iters(runner, saver.interval, saver.save_begin):
+                saver._save_checkpoint(runner)
+            return
+        # mmengine counts the files of one hook in one unit.
+        of_step = copy.copy(saver)
+        of_step.by_epoch, of_step.filename_tmpl, of_step.max_keep_ckpts = False, _STEP_FILE, -1
+        of_step._save_checkpoint(runner)
+        if is_main_process():
+            _delete_steps(saver, keep=_STEP_FILE.format(runner.iter + 1))
+
+    def _stop(self, runner: Runner, number: int, step: int) -> None:
+        if self._group is not None:
+            distributed.barrier(self._group)  # nobody leaves while rank 0 writes
+        self._disconnect()
+        name = Signal(number).name
+        if self._saver is None:
+            line = f"stopped by {name} after step {step}, nothing was saved: the run saves nothing"
+        else:
+            line = (
+                f"stopped by {name} after step {step} of {runner.max_iters}, which is saved in "
+                f"{runner.work_dir}; go on with: {shlex.join(self.go_on or ())}"
+            )
+        if is_main_process():
+            runner.logger.warning(LogLine(line, line))
+        signals.interrupt()
+        raise StoppedError(SAVED if self._saver is not None else 128 + number)
+
+    def _disconnect(self) -> None:
+        if self._asked is not None:
+            self._asked[1].wait()
+        self._asked = self._group = None
+
+
+def parse_save_every(text: int | str) -> tuple[int | None, float | None]:
+    """Return the steps or the seconds between two saves; the other is None.
+
+    Raises:
+        ValueError: Neither a number of steps from 1 on nor a time.
+    """
+    words = str(text)
+    if words.isdecimal() and int(words) >= 1:
+        return int(words), None
+    return None, parse_duration(words, "save_every, if no number of steps from 1 on,")
+
+
+def _meaning_of_steps(runner: Runner) -> dict[str, int]:
+    loader = runner.train_dataloader
+    batch_size = loader.batch_size or getattr(loader.batch_sampler, "batch_size", 0)
+    return {"step_samples": batch_size * runner.world_size, "epoch_steps": len(loader)}
+
+
+def _delete_steps(saver: CheckpointHook, keep: str) -> None:
+    for path in Path(saver.out_dir).glob(_STEP_FILE.format("*")):
+        if path.name != keep:
+            path.unlink()

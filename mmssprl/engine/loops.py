@@ -1,0 +1,184 @@
+"""Training loops that go on after any step as if they had never been stopped."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.device import get_device
+from mmengine.dist import get_rank
+from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, Runner
+from torch import nn
+
+from ..datasets.draws import DrawSampler, LateBatches, seed_generators, with_draws
+from ..errors import UserValueError
+from ..models import is_pretraining
+from ..registry import LOOPS
+
+_VALIDATED = "last_validation"
+"""Where a checkpoint says after which step the last validation was."""
+
+
+class _Resumable:
+    """What both loops share: data from any step on, and randomness that follows from the step.
+
+    Before each step the global generators are seeded from (seed, rank, step). A validation is made
+    up for if the run was stopped between a checkpoint and the validation that was due after it.
+    """
+
+    runner: Runner
+    dataloader: Any
+    _iter: int
+
+    def __init__(self, runner: Runner, dataloader: Any, **kwargs: Any) -> None:
+        loader = with_draws(dataloader, seeds_itself=is_pretraining(runner.cfg))
+        super().__init__(runner, loader, **kwargs)  # type: ignore[call-arg]
+        self._loader = self.dataloader  # hooks may put another one in its place
+
+    def run_iter(self, *args: Any) -> None:
+        """Train on a batch."""
+        entropy = (self.runner.seed, get_rank(), self._iter)
+        seed_generators(entropy, on_device=get_device() != "cpu")
+        super().run_iter(*args)  # type: ignore[misc]
+
+    def _is_validation_due(self) -> bool:
+        raise NotImplementedError
+
+    def _validate_if_due(self) -> None:
+        if self._is_validation_due():
+            self.runner.val_loop.run()
+            self.runner.message_hub.update_info(_VALIDATED, self._iter)
+
+    def _begin(self) -> None:
+        self.runner.call_hook("before_train")
+        sampler = self._sampler
+        if sampler is not None and not self.runner._randomness_cfg.get("diff_rank_seed"):
+            sampler.set_seed(self.runner.seed)
+        if self._iter and self.runner.message_hub.get_info(_VALIDATED, 0) < self._iter:
+            self._validate_if_due()
+
+    @property
+    def _sampler(self) -> DrawSampler | None:
+        inner = getattr(self._loader.batch_sampler, "sampler", None)
+        return inner if isinstance(inner, DrawSampler) else None
+
+    def _leave_out(self, steps: int) -> None:
+        """Let the next pass over the data begin after so many batches."""
+        batches, sampler = self._loader.batch_sampler, self._sampler
+        if isinstance(batches, LateBatches):
+            batches.start = steps
+        elif sampler is not None:
+            sampler.start = steps * self._loader.batch_size
+        elif steps:
+            raise UserValueError(
+                "a training can go on inside an epoch only if train_dataloader.sampler is a dict, "
+                "but it is none; give a checkpoint of an epoch's end by --resume CHECKPOINT."
+            )
+
+
+@LOOPS.register_module()
+class ResumableEpochLoop(_Resumable, EpochBasedTrainLoop):
+    """mmengine's EpochBasedTrainLoop that goes on after any step."""
+
+    def run(self) -> nn.Module:
+        """Train, and validate when it is time."""
+        self._check_place()
+        self._begin()
+        while self._epoch < self._max_epochs and not self.stop_training:
+            self.run_epoch()
+            self._validate_if_due()
+        self.runner.call_hook("after_train")
+        return self.runner.model
+
+    def run_epoch(self) -> None:
+        """Train for an epoch, or for what is left of it."""
+        done = self._iter - self._epoch * len(self._loader)
+        self.runner.call_hook("before_train_epoch")
+        self.runner.model.train()
+        self._leave_out(done)
+        for i, batch in enumerate(self.dataloader, done):
+            self.run_iter(i, batch)
+        self.runner.call_hook("after_train_epoch")
+        self._epoch += 1
+
+    def _is_validation_due(self) -> bool:
+        self._decide_current_val_interval()
+        return (
+            self.runner.val_loop is not None
+            and self._iter == self._epoch * len(self._loader)
+            and self._epoch >= self.val_begin
+            and (self._epoch % self.val_interval == 0 or self._epoch == self._max_epochs)
+        )
+
+    def _check_place(self) -> None:
+        steps = len(self._loader)
+        if not 0 <= self._iter - self._epoch * steps <= steps:
+            raise UserValueError(
+                f"a checkpoint of epoch {self._epoch} must be after step {self._epoch * steps} to "
+                f"{(self._epoch + 1) * steps}, for an epoch has {steps} steps, but it is after "
+                f"step {self._iter}; go on with the data, the batch size and the number of "
+                "processes that the run began with."
+            )
+
+
+@LOOPS.register_module()
+class ResumableIterLoop(_Resumable, IterBasedTrainLoop):
+    """mmengine's IterBasedTrainLoop that goes on after any step, and loads nothing twice."""
+
+    def run(self) -> nn.Module:
+        """Train, and validate when it is time."""
+        self._begin()
+        self.runner.call_hook("before_train_epoch")
+        batches = self._batches()
+        while self._iter < self._max_iters and not self.stop_training:
+            self.runner.model.train()
+            self.run_iter(next(batches))
+            self._validate_if_due()
+        self.runner.call_hook("after_train_epoch")
+        self.runner.call_hook("after_train")
+        return self.runner.model
+
+    def _batches(self) -> Iterator[Any]:
+        sampler = self._sampler
+        while True:
+            passes, done = 0, self._iter
+            if sampler is None or not sampler.is_endless:
+                passes, done = divmod(self._iter, len(self._loader))
+            if sampler is not None:
+                sampler.set_epoch(passes)
+            self._leave_out(done)
+            yield from self.dataloader
+
+    def _is_validation_due(self) -> bool:
+        self._decide_current_val_interval()
+        return (
+            self.runner.val_loop is not None
+            and self._iter >= self.val_begin
+            and (self._iter % self.val_interval == 0 or self._iter == self._max_iters)
+        )
+
+
+_LOOPS = {
+    "EpochBasedTrainLoop": ResumableEpochLoop,
+    "IterBasedTrainLoop": ResumableIterLoop,
+}
+
+
+def use_resumable_loop(cfg: Config) -> None:
+    """Replace a loop of mmengine in the config of a training by the one of its kind here."""
+    loop = cfg.get("train_cfg")
+    if not loop:
+        return
+    named = "EpochBasedTrainLoop" if loop.get("by_epoch") else "IterBasedTrainLoop"
+    kind = _LOOPS.get(loop.get("type", named))
+    if kind is not None:
+        loop.pop("by_epoch", None)
+        loop["type"] = f"mmssprl.{kind.__name__}"
+
+
+def end_workers(runner: Runner, splits: Sequence[str]) -> None:
+    """End the processes that loaders keep; those that garbage collection ends take 5 s each."""
+    for split in splits:
+        loader: Any = getattr(getattr(runner, f"{split}_loop"), "dataloader", None)
+        loader = getattr(loader, "loader", loader)  # of a Prefetcher
+        if getattr(loader, "_iterator", None) is not None:
+            loader._iterator = None

@@ -1,0 +1,190 @@
+"""Signals that stop a training after the step under way, and the launcher that may vanish.
+
+SIGINT, SIGTERM and SIGUSR1 are only noted while a training is under way: it saves, says how to go
+on and ends with ``SAVED``. Before that, and from the second signal on, the process ends at once
+with 128 + the signal's number.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+SAVED = 75
+"""Exit code of a training that was told to stop and can go on: EX_TEMPFAIL of sysexits.h."""
+
+Signal = signal.Signals
+_SIGNALS = (Signal.SIGINT, Signal.SIGTERM, Signal.SIGUSR1)
+_END = b"\0"
+_SAME_S = 1.0
+"""Within it a signal counts once: a terminal and a launcher may both send it."""
+_CLEANUP_S = 5.0
+"""What a process has to delete its temporary files before the first step."""
+_WORKER_S = 30
+"""How long a loader's worker outlives SIGTERM, for the step that a save waits for."""
+_ORPHAN_S = 25.0
+"""How long a process outlives its launcher: to save, if the others still answer."""
+
+
+class StoppedError(SystemExit):
+    """A training was stopped by a signal, and its process must end with a code."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal came before the first step.
+
+    Attributes:
+        code: Exit code of the process.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.code = 128 + number
+
+    def __str__(self) -> str:
+        return f"stopped by {Signal(self.args[0]).name}."
+
+
+class _Signals:
+    """The signals of this process while somebody watches them.
+
+    They are read by a thread, so that they are answered while the main thread waits in C, for
+    another rank for example.
+
+    Attributes:
+        number: The first signal since ``note``, 0 if there was none.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._time = 0.0
+        self._is_noted = self._is_quiet = False
+        self._is_watched = False
+        self._timer: threading.Timer | None = None
+        os.register_at_fork(after_in_child=self._shield)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """End the process in one line at a signal; nothing outside of the main thread."""
+        is_main = threading.current_thread() is threading.main_thread()
+        if self._is_watched or not is_main:
+            yield
+            return
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        handlers = {number: signal.getsignal(number) for number in _SIGNALS}
+        # What is ignored stays so, as behind nohup.
+        taken = [number for number in _SIGNALS if handlers[number] is not signal.SIG_IGN]
+        before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        for number in taken:
+            signal.signal(number, self._interrupt)
+        self._is_watched = True
+        thread = threading.Thread(target=self._watch, args=(reading,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._is_watched = False
+            for number in taken:
+                signal.signal(number, handlers[number])
+            signal.set_wakeup_fd(before)
+            os.write(writing, _END)  # closing is not enough: forked processes have it, too
+            thread.join()
+            os.close(writing)
+            os.close(reading)
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def note(self, *, quiet: bool = False) -> None:
+        """Only note the first signal from now on, and say so unless others do."""
+        if self._is_watched and not self._is_noted:
+            self.number, self._is_noted, self._is_quiet = 0, True, quiet
+
+    def interrupt(self) -> None:
+        """Let signals end the process again."""
+        self.number, self._is_noted = 0, False
+
+    def receive(self, number: int) -> None:
+        """Take a signal that came some other way."""
+        name = Signal(number).name
+        if not self._is_noted:
+            if self._timer is None:
+                self._timer = threading.Timer(_CLEANUP_S, self._end, (number,))
+                self._timer.daemon = True
+                self._timer.start()
+        elif not self.number:
+            self.number, self._time = number, time.monotonic()
+            if not self._is_quiet and is_first_process():
+                print(f"{name}: saving after this step; once more ends at once", file=sys.stderr)
+        elif time.monotonic() - self._time > _SAME_S:
+            self._end(number)
+
+    def _watch(self, reading: int) -> None:
+        while (number := os.read(reading, 1)) != _END:
+            if number[0] in _SIGNALS:
+                self.receive(number[0])
+
+    def _interrupt(self, number: int, _: Any) -> None:
+        if not self._is_noted:
+            raise Interrupted(number)
+
+    def _end(self, number: int) -> NoReturn:
+        if is_first_process():
+            print(f"ended at once by {Signal(number).name}", file=sys.stderr)
+        sys.stderr.flush()
+        os._exit(128 + number)
+
+    def _shield(self) -> None:
+        """Let a forked process, such as a loader's worker, leave signals to its parent.
+
+        Ctrl-C reaches both, and so does what Slurm sends, and the parent still needs its batches.
+        """
+        if not self._is_watched:
+            return
+        signal.set_wakeup_fd(-1)
+        of_child: tuple[Any, ...] = (signal.default_int_handler, signal.SIG_DFL, signal.SIG_DFL)
+        if self._is_noted:
+            of_child = (signal.SIG_IGN, lambda *_: signal.alarm(_WORKER_S), signal.SIG_IGN)
+        for number, handler in zip(_SIGNALS, of_child, strict=True):
+            signal.signal(number, handler)
+        self._is_watched = self._is_noted = False
+
+
+signals = _Signals()
+
+
+def watch_parent(then: Callable[[], object]) -> None:
+    """Call a function from a thread as soon as the process that started this one is gone."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        then()
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def end_with_parent() -> None:
+    """End this process without a word soon after the one that started it; for initializers."""
+    watch_parent(lambda: os._exit(1))
+
+
+def stop_with_launcher() -> None:
+    """Stop a training whose launcher is gone as SIGTERM would, and for certain after a time."""
+
+    def stop() -> None:
+        signals.receive(Signal.SIGTERM)
+        time.sleep(_ORPHAN_S)
+        os._exit(128 + Signal.SIGTERM)
+
+    watch_parent(stop)
+
+
+def is_first_process() -> bool:
+    """Whether this is rank 0, as far as a launcher's variables tell before the group is joined."""
+    return int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", 0))) == 0

@@ -1,0 +1,90 @@
+"""Images that would take too much memory or time are refused from their headers."""
+
+import io
+import os
+import time
+
+import numpy as np
+import pytest
+from forged_images import encode, forge_sides, jpeg
+from image_folders import build, folder, read_list
+from PIL import Image
+
+from mmssprl.datasets import image_bounds, image_reading
+from mmssprl.datasets.image_bounds import MAX_PIXELS
+from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_image
+
+
+def refused(data, match):
+    start = time.process_time()
+    with pytest.raises(ImageReadError, match=match):
+        decode_image(np.frombuffer(data, np.uint8).copy(), "image")
+    assert time.process_time() - start < 1.0  # decoding 30,000 x 30,000 px takes 11 s
+
+
+class TestJpeg:
+    def test_more_pixels_than_any_image_may_have(self):
+        match = r"image: .* says 30,000 x 20,000 px, and at most 178,956,970 .* cut it into tiles"
+        refused(forge_sides(jpeg(), 30_000, 20_000), match)
+
+    @pytest.mark.parametrize("options", [{}, {"progressive": True}])
+    def test_more_pixels_than_the_bytes_can_hold(self, options):
+        data = jpeg(**options)
+        refused(forge_sides(data, 13_000, 13_000), rf"more than {len(data):,} bytes can hold; re")
+
+    def test_header_behind_what_libjpeg_skips(self):
+        data = forge_sides(jpeg(), 13_000, 13_000)
+        for between in (b"garbage", b"\xff\xff", b"\xff\x01", b"\xff\xd0", b"\xff\x00"):
+            refused(data[:20] + between + data[20:], "more than")  # behind the first segment
+
+    def test_sides_in_a_segment_that_is_no_frame_do_not_count(self):
+        comment = b"\xff\xfe\x00\x0c\xff\xc0\x00\x11\x08\xff\xff\xff\xff\x00"
+        data = jpeg()
+        data = data[:2] + comment + data[2:]
+        assert decode_image(np.frombuffer(data, np.uint8).copy(), "image").shape == (3, 24, 24)
+
+    def test_the_emptiest_image_is_decoded(self):
+        file = io.BytesIO()
+        blank = Image.new("L", (4096, 4096), 128)
+        blank.save(file, "JPEG", quality=1, progressive=True, optimize=True)
+        data = np.frombuffer(file.getvalue(), np.uint8).copy()
+        assert decode_image(data, "blank").shape == (3, 4096, 4096)
+
+    def test_scans_without_end(self):
+        data = jpeg(progressive=True)
+        scan = data[data.rindex(b"\xff\xda") : -2]
+        refused(data[:-2] + scan * 100 + data[-2:], r"it has 1\d\d scans, and at most 100")
+
+
+@pytest.mark.parametrize("format", ["PNG", "BMP", "GIF", "TIFF", "WEBP"])
+def test_limit_of_other_formats(monkeypatch, format):
+    data = encode(format)
+    decode_image(np.frombuffer(data, np.uint8).copy(), "image")
+    monkeypatch.setattr(image_bounds, "MAX_PIXELS", 24 * 24 - 1)
+    refused(data, r"says 24 x 24 px, and at most 575 px")
+
+
+def test_where_pillow_refuses_first(monkeypatch):
+    assert 2 * Image.MAX_IMAGE_PIXELS == MAX_PIXELS
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 24 * 24 // 2 - 1)
+    refused(encode("PNG"), r"it has more than the 178,956,970 px .* cut it into tiles")
+
+
+def test_files_that_are_not_read(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe.jpg")
+    with pytest.raises(ImageReadError, match=r"pipe.jpg: .* it is a pipe"):
+        read_image(tmp_path / "pipe.jpg")
+    (tmp_path / "large.jpg").write_bytes(jpeg())
+    monkeypatch.setattr(image_reading, "MAX_BYTES", 100)
+    with pytest.raises(ImageReadError, match=r"bytes, and at most 100 are read"):
+        read_image(tmp_path / "large.jpg")
+
+
+def test_forged_sides_are_a_bad_image(tmp_path):
+    data = build(folder(tmp_path / "images", 4))
+    (tmp_path / "images/02.png").write_bytes(forge_sides(jpeg(), 12_000, 12_000))
+    data.record_bad_images(tmp_path / "bad_images.txt")
+    assert data[2]["sample_idx"] != 2
+    ((path, reason),) = read_list(tmp_path / "bad_images.txt")
+    assert path.endswith("02.png")
+    assert "12,000 x 12,000 px" in reason

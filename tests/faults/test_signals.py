@@ -1,0 +1,182 @@
+"""Signals, launchers that vanish and processes that hang, on real processes."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from stopped_runs import ROOT, assert_equal_runs, logged, write_pretraining
+
+pytestmark = [pytest.mark.fault, pytest.mark.dist]
+
+SAVED = 75
+LONG = ("train_cfg.max_epochs=10000", "default_hooks.checkpoint.interval=-1")
+TRAIN = (sys.executable, str(ROOT / "tools" / "train.py"))
+TWO = ("bash", str(ROOT / "tools" / "dist_train.sh"))
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    return write_pretraining(tmp_path_factory.mktemp("signals"))
+
+
+class Started:
+    """A command in a session of its own, which a terminal would signal as a whole."""
+
+    def __init__(self, folder: Path, *command: str | Path) -> None:
+        self.folder = folder
+        self.log = folder / "said.txt"
+        kept = {k: v for k, v in os.environ.items() if k not in ("RANK", "LOCAL_RANK")}
+        more = {"PYTHON": sys.executable, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "-1"}
+        with self.log.open("w") as file:
+            self.process = subprocess.Popen(
+                [str(word) for word in command],
+                cwd=folder,
+                env={**kept, **more, "PYTHONPATH": str(ROOT)},
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def said(self) -> str:
+        return self.log.read_text()
+
+    def wait_for(self, text: str, times: int = 1) -> None:
+        end = time.monotonic() + 200
+        while self.said().count(text) < times:
+            assert self.process.poll() is None, self.said()
+            assert time.monotonic() < end, self.said()
+            time.sleep(0.05)
+
+    def ranks(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children()
+
+    def end(self) -> int:
+        return self.process.wait(timeout=120)
+
+    def survivors(self) -> list[str]:
+        """The processes of the session that are still there."""
+        listed = subprocess.run(
+            ["pgrep", "-s", str(self.process.pid)], capture_output=True, text=True
+        )
+        return listed.stdout.split()
+
+
+STEP = "loss / ln K"
+
+
+def test_ctrl_c_in_a_terminal_saves_and_the_line_it_prints_goes_on(config, tmp_path):
+    workers = ("train_dataloader.num_workers=1", "train_dataloader.persistent_workers=True")
+    run = Started(tmp_path, *TRAIN, config, "--work-dir", "a b", "--cfg-options", *LONG, *workers)
+    run.wait_for(STEP, 3)
+    os.killpg(run.process.pid, signal.SIGINT)  # the loader's worker too
+    assert run.end() == SAVED, run.said()
+    assert "Traceback" not in run.said()
+    last = run.said().splitlines()[-1]
+    assert last.startswith("stopped by SIGINT after step ")
+    command = shlex.split(last.partition("go on with: ")[2])
+    assert command[-1] == "--resume"
+    step = int(last.split()[5])
+    again = Started(tmp_path, *command)
+    again.wait_for(STEP, 2)
+    again.process.send_signal(signal.SIGUSR1)
+    assert again.end() == SAVED, again.said()
+    steps = [line["step"] for line in logged(tmp_path / "a b")]
+    assert steps == list(range(1, len(steps) + 1)), "none twice, none left out"
+    assert len(steps) > step
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
+def test_a_signal_before_the_first_step_ends_in_one_line(config, tmp_path, number):
+    slow = tmp_path / "slow.py"
+    slow.write_text(config.read_text() + "import time\nprint('reading')\ntime.sleep(60)\n")
+    run = Started(tmp_path, *TRAIN, slow)
+    run.wait_for("reading")
+    run.process.send_signal(number)
+    assert run.end() == 128 + number
+    assert run.said().splitlines()[1:] == [f"train.py: stopped by {number.name}."]
+
+
+@pytest.mark.slow
+def test_two_ranks_stop_together_and_equal_a_run_that_never_did(config, tmp_path):
+    options = ("--cfg-options", "train_dataloader.num_workers=1", "train_cfg.max_epochs=8")
+    run = Started(tmp_path, *TWO, config, "2", "--work-dir", "cut", *options)
+    run.wait_for(STEP, 2)
+    run.ranks()[1].send_signal(signal.SIGTERM)  # one alone is told
+    assert run.end() == SAVED, run.said()
+    assert run.said().count("go on with: bash ") == 1
+    assert len(logged(tmp_path / "cut")) < 16
+    command = shlex.split(run.said().splitlines()[-1].partition("go on with: ")[2])
+    again = Started(tmp_path, *command)
+    assert again.end() == 0, again.said()
+    whole = Started(tmp_path, *TWO, config, "2", "--work-dir", "whole", *options)
+    assert whole.end() == 0, whole.said()
+    assert_equal_runs(tmp_path / "cut", tmp_path / "whole", "epoch_8.pth")
+
+
+@pytest.mark.slow
+def test_the_second_signal_ends_all_at_once(config, tmp_path):
+    # A step that never ends: the second rank is stopped.
+    run = Started(tmp_path, *TWO, config, "2", "--cfg-options", *LONG)
+    run.wait_for(STEP)
+    run.ranks()[1].suspend()
+    run.process.send_signal(signal.SIGINT)
+    run.wait_for("once more ends at once")
+    time.sleep(2)
+    run.process.send_signal(signal.SIGINT)
+    assert run.end() == 128 + signal.SIGINT
+    assert "Traceback" not in run.said()
+
+
+@pytest.mark.slow
+def test_a_killed_launcher_leaves_no_process_behind(config, tmp_path):
+    options = ("--cfg-options", *LONG, "train_dataloader.num_workers=1")
+    run = Started(tmp_path, *TWO, config, "2", *options)
+    run.wait_for(STEP)
+    assert len(run.survivors()) >= 5  # launcher, ranks, workers
+    run.process.kill()
+    run.process.wait()
+    end = time.monotonic() + 30
+    while run.survivors() and time.monotonic() < end:
+        time.sleep(0.2)
+    assert run.survivors() == []
+    assert "stopped by SIGTERM after step" in run.said()  # they have even saved
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (signal.SIGSTOP, r"answer within env_cfg.dist_cfg.timeout seconds, but process 1 (pid "),
+        (signal.SIGKILL, "must end by itself, but process 1 was ended by SIGKILL"),
+    ],
+)
+def test_a_rank_that_hangs_or_dies_is_named_and_the_others_end(config, tmp_path, number, told):
+    options = ("--cfg-options", *LONG, "env_cfg.dist_cfg.timeout=5")
+    run = Started(tmp_path, *TWO, config, "2", *options)
+    run.wait_for(STEP)
+    run.ranks()[1].send_signal(number)
+    assert run.end() == 1
+    last = run.said().splitlines()[-1]
+    assert last.startswith("train.py: error: every process must ")
+    assert told in last
+    assert run.survivors() == []
+
+
+@pytest.mark.slow
+def test_under_torchrun_itself(config, tmp_path):
+    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2")
+    words = (TRAIN[1], config, "--launcher", "pytorch", "--cfg-options", *LONG)
+    run = Started(tmp_path, *torchrun, *words)
+    run.wait_for(STEP)
+    os.killpg(run.process.pid, signal.SIGINT)  # the ranks get it twice
+    run.end()  # with a code and a page of torchrun's
+    (line,) = (line for line in run.said().splitlines() if line.startswith("stopped by SIGINT"))
+    assert shlex.split(line.partition("go on with: ")[2])[:5] == list(torchrun)

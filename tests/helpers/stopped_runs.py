@@ -1,0 +1,150 @@
+"""Trainings that are stopped after some steps and gone on with, and what is equal at their end."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from mmengine.hooks import Hook
+from PIL import Image
+
+from mmssprl.engine.launch import prepare_train_config, run
+from mmssprl.stopping import SAVED, StoppedError, signals
+
+ROOT = Path(__file__).resolve().parents[2]
+PRETRAINING = """
+_base_ = [{base!r}]
+layout = dict(image_px=16, levels=[dict(grid=2, resize_px=32, patch_px=16)])
+model = dict(
+    type="SSPRL",
+    layout=layout,
+    backbone=dict(
+        type="ResNet", depth=18, stem_channels=8, base_channels=8, num_stages=1,
+        strides=(1,), dilations=(1,), out_indices=(0,),
+    ),
+    neck=dict(type="MultiHeadNeck", in_channels=8, hid_channels=8, out_channels=4),
+    head=dict(
+        type="SinkhornHead", in_channels=4, num_prototypes=6, num_patch_prototypes=5,
+        queue_length=8, patch_queue_length=32, queue_start_epoch=1, freeze_epochs=1,
+    ),
+)
+train_dataloader = dict(
+    batch_size=2,
+    num_workers=0,
+    drop_last=True,
+    sampler=dict(type="DefaultSampler", shuffle=True),
+    collate_fn=dict(type="mmssprl.stack_views"),
+    dataset=dict(
+        type="UnlabeledImages",
+        data_root={images!r},
+        pipeline=[dict(type="PyramidCrop", layout=layout)],
+    ),
+)
+optim_wrapper = dict(type="OptimWrapper", optimizer=dict(type="LARC", lr=0.6))
+param_scheduler = [
+    dict(type="CosineAnnealingLR", T_max=3, eta_min=0.0006, convert_to_iter_based=True)
+]
+train_cfg = dict(type="EpochBasedTrainLoop", max_epochs=3)
+default_hooks = dict(logger=dict(interval=1), checkpoint=dict(interval=1))
+"""
+"""Three epochs of five steps, on ten images."""
+_BY_CLOCK = ("time", "eta", "data_time", "memory", "images_per_second")
+
+
+def write_pretraining(folder: Path) -> Path:
+    """Write ten images and the config of a pre-training on them."""
+    images = folder / "images"
+    images.mkdir()
+    numbers = np.random.default_rng(0)
+    for i in range(10):
+        pixels = numbers.integers(0, 256, (24, 32, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(images / f"{i}.png")
+    config = folder / "stopped.py"
+    base = str(ROOT / "configs" / "_base_" / "default_runtime.py")
+    config.write_text(PRETRAINING.format(base=base, images=str(images)))
+    return config
+
+
+class SignalAt(Hook):
+    """Sends this process a signal in step ``step``, counted from 0, and waits until it is noted."""
+
+    def __init__(self, step: int, number: int) -> None:
+        self.step = step
+        self.number = number
+
+    def before_train_iter(self, runner, *args, **kwargs) -> None:
+        if runner.iter != self.step:
+            return
+        os.kill(os.getpid(), self.number)
+        end = time.monotonic() + 10
+        while not signals.number:
+            assert time.monotonic() < end
+            time.sleep(0.001)
+
+
+def train(
+    config: Path,
+    work_dir: Path,
+    *,
+    stops: tuple[int, ...] = (),
+    resume: str | None = None,
+    number: int = signal.SIGTERM,
+    hooks: tuple[Hook, ...] = (),
+    options: Mapping[str, Any] | None = None,
+) -> None:
+    """Train to the end in this process, stopped by a signal in each of some steps on the way."""
+    for start, stop in enumerate((*stops, None)):
+        more = () if stop is None else (SignalAt(stop, number),)
+        ends = nullcontext() if stop is None else pytest.raises(StoppedError, match=str(SAVED))
+        cfg = prepare_train_config(
+            config, work_dir=work_dir, resume="auto" if start else resume, cfg_options=options
+        )
+        # Two runners in one second would share mmengine's name, and the folder of its log.
+        cfg.experiment_name = f"{work_dir}_{resume}_{start}".replace(os.sep, "_")
+        with ends, signals.watched():
+            run(cfg, "train", hooks=[*more, *hooks], go_on=["the", "command"])
+
+
+def assert_equal_runs(cut: Path, whole: Path, checkpoint: str) -> None:
+    """Compare all that two runs have left, but for what the clock decides, bit by bit."""
+    assert_equal(_state(cut / checkpoint), _state(whole / checkpoint), checkpoint)
+    lines = logged(whole)
+    assert lines
+    assert_equal(logged(cut), lines, "scalars.json")
+
+
+def logged(work_dir: Path) -> list[dict[str, Any]]:
+    """Return the lines of the log of all starts in the order of their steps."""
+    paths = work_dir.glob("*/vis_data/scalars.json")
+    lines = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+    kept = [{k: v for k, v in line.items() if k not in _BY_CLOCK} for line in lines]
+    return sorted(kept, key=lambda line: (line["step"], sorted(line)))
+
+
+def _state(path: Path) -> dict[str, Any]:
+    checkpoint = torch.load(path, weights_only=False)
+    parts = {key: checkpoint[key] for key in ("state_dict", "optimizer", "param_schedulers")}
+    return {**parts, "epoch": checkpoint["meta"]["epoch"], "iter": checkpoint["meta"]["iter"]}
+
+
+def assert_equal(found: Any, expected: Any, where: str) -> None:
+    """Compare two nested values."""
+    if isinstance(expected, torch.Tensor):
+        assert torch.equal(found, expected), where
+    elif isinstance(expected, dict):
+        assert found.keys() == expected.keys(), where
+        for key in expected:
+            assert_equal(found[key], expected[key], f"{where}: {key}")
+    elif isinstance(expected, list | tuple):
+        assert len(found) == len(expected), where
+        for i, (left, right) in enumerate(zip(found, expected, strict=True)):
+            assert_equal(left, right, f"{where}: {i}")
+    else:
+        assert found == expected, where
