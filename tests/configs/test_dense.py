@@ -53,7 +53,7 @@ def test_keeps_to_the_contract_of_benchmarks(name):
     assert cfg.default_scope == ("mmdet" if name.startswith("detection") else "mmseg")
     assert (cfg.resume, cfg.load_from, cfg.randomness.seed) == (False, None, 0)
     assert cfg.env_cfg.mp_cfg == {"mp_start_method": "fork", "opencv_num_threads": 0}
-    assert cfg.env_cfg.dist_cfg == {"backend": "nccl"}
+    assert cfg.env_cfg.dist_cfg == {"backend": "nccl", "timeout": 600}
     checkpoint = cfg.default_hooks.checkpoint
     assert (checkpoint.type, checkpoint.by_epoch) == ("CheckpointHook", False)
     assert checkpoint.max_keep_ckpts == 2

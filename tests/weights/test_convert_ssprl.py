@@ -145,6 +145,7 @@ class TestReleased:
             "data_preprocessor._extra_state": 1,
             "head._extra_state": 1,
             "head.queues": 6,
+            "head.assignments": 1,
         }
         assert report.num_read == 126 + 27 + 3 + 2
         assert report.left_out == {}
