@@ -5,7 +5,7 @@ import torch
 import yaml
 
 from mmssprl import load_backbone
-from mmssprl.datasets.scenes.sample import generate_sample
+from mmssprl.datasets.scenes.sample import SIZE_PX, generate_sample
 from mmssprl.demo import WEIGHTS
 from mmssprl.evaluation.linear_probe import linear_probes
 from mmssprl.shipped import shipped
@@ -38,6 +38,6 @@ def test_they_load_into_the_backbone_of_their_config_and_change_it():
 @pytest.mark.slow
 def test_they_score_what_the_metafile_says(described, tmp_path):
     data = generate_sample(tmp_path) / "coco"
-    (found,) = linear_probes([WEIGHTS], data, config=CONFIG, progress=False)
+    (found,) = linear_probes([WEIGHTS], data, config=CONFIG, image_px=SIZE_PX, progress=False)
     said = described["Results"][0]["Metrics"]["mAP"]
     assert 100 * found["mAP"] == pytest.approx(said, abs=0.051)
