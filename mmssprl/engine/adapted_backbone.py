@@ -2,7 +2,6 @@
 
 import ast
 import copy
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 from ..errors import UserValueError
 from ..functional.pooling import pool
 from ..registry import MODELS, class_of
+from ..stopping import is_first_process
 from ..weights import build_backbone, check_fit, find_config, read_backbone
 from .build_errors import explain_build_errors
 
@@ -61,7 +61,7 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
     cfg.model = adapted.model
     fields = [f"{key}={other[key]}" for key in ("depth", "arch", "base_channels") if key in other]
     described = [str(other["type"]), *fields]
-    if int(os.getenv("RANK", os.getenv("SLURM_PROCID", "0"))) == 0:
+    if is_first_process():
         print_log(
             f"model.backbone is that of {found[0]} ({', '.join(described)}): the weights of {path} "
             f"do not fit the one of {cfg.filename}.",

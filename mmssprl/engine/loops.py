@@ -1,5 +1,6 @@
 """Training loops that go on after any step as if they had never been stopped."""
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -40,8 +41,8 @@ class _Resumable:
         seed_generators(entropy, on_device=get_device() != "cpu")
         super().run_iter(*args)  # type: ignore[misc]
 
-    def _is_validation_due(self) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def _is_validation_due(self) -> bool: ...
 
     def _validate_if_due(self) -> None:
         if self._is_validation_due():
