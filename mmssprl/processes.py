@@ -84,6 +84,7 @@ def run_processes(arguments: Sequence[str], go_on: Sequence[str] | None = None) 
             )
             for i in range(args.nproc_per_node)
         ]
+        signals.children = processes
         try:
             failed = _wait(processes)
             if failed is None:
@@ -97,6 +98,7 @@ def run_processes(arguments: Sequence[str], go_on: Sequence[str] | None = None) 
             for process in processes:
                 process.kill()
                 process.wait()
+            signals.children = ()
             signals.interrupt()
 
 

@@ -10,8 +10,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from subprocess import Popen
 from typing import Any, NoReturn
 
 SAVED = 75
@@ -57,10 +58,12 @@ class _Signals:
 
     Attributes:
         number: The first signal since ``note``, 0 if there was none.
+        children: Processes that end with this one when it ends at once.
     """
 
     def __init__(self) -> None:
         self.number = 0
+        self.children: Sequence[Popen] = ()
         self._time = 0.0
         self._is_noted = self._is_quiet = False
         self._is_watched = False
@@ -136,6 +139,8 @@ class _Signals:
         if is_first_process():
             print(f"ended at once by {Signal(number).name}", file=sys.stderr)
         sys.stderr.flush()
+        for child in self.children:
+            child.kill()  # one that is suspended would stay
         os._exit(128 + number)
 
     def _shield(self) -> None:

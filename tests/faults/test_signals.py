@@ -66,6 +66,13 @@ class Started:
         )
         return listed.stdout.split()
 
+    def wait_for_the_others(self) -> None:
+        """Fail if a process is still there after 30 s."""
+        end = time.monotonic() + 30
+        while self.survivors() and time.monotonic() < end:
+            time.sleep(0.2)
+        assert self.survivors() == []
+
 
 STEP = "loss / ln K"
 
@@ -133,6 +140,7 @@ def test_the_second_signal_ends_all_at_once(config, tmp_path):
     run.process.send_signal(signal.SIGINT)
     assert run.end() == 128 + signal.SIGINT
     assert "Traceback" not in run.said()
+    run.wait_for_the_others()
 
 
 @pytest.mark.slow
@@ -143,10 +151,7 @@ def test_a_killed_launcher_leaves_no_process_behind(config, tmp_path):
     assert len(run.survivors()) >= 5  # launcher, ranks, workers
     run.process.kill()
     run.process.wait()
-    end = time.monotonic() + 30
-    while run.survivors() and time.monotonic() < end:
-        time.sleep(0.2)
-    assert run.survivors() == []
+    run.wait_for_the_others()
     assert "stopped by SIGTERM after step" in run.said()  # they have even saved
 
 
