@@ -16,7 +16,7 @@ def command_of_process() -> list[str]:
     typed = os.environ.get(COMMAND)
     if typed:
         return shlex.split(typed)
-    if "LOCAL_RANK" in os.environ and os.environ.get("WORLD_SIZE", "1") != "1":
+    if "TORCHELASTIC_RUN_ID" in os.environ:
         launcher = psutil.Process().parent()  # torchrun itself
         return launcher.cmdline() if launcher else []
     return list(sys.orig_argv)

@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 from .console import quiet_console
 from .errors import UserValueError, message_for_user
 from .processes import is_reported, report
-from .stopping import Interrupted, signals, stop_with_launcher
+from .slurm import comes_back, requeue
+from .stopping import Interrupted, Signal, is_first_process, signals, stop_with_launcher
 
 
 def add_run_options(parser: argparse.ArgumentParser, *, option: str, remark: str = "") -> None:
@@ -66,6 +67,11 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
     except Interrupted as error:
         if not is_reported():
             print(f"{name}: {error}", file=sys.stderr)
+        if comes_back() and error.args[0] == Signal.SIGTERM:
+            # Preempted. After a SIGUSR1 that early, the job would never come to its first step.
+            told = requeue(is_first_process())
+            if told is not None:
+                print(told, file=sys.stderr)
         sys.exit(error.code)
     except Exception as error:
         if is_reported():

@@ -2,7 +2,13 @@
 set -euo pipefail
 
 # What was typed, for the line that says how to go on with a training.
-export MMSSPRL_COMMAND="$(printf '%q ' bash "$0" "$@")"
+SETTINGS=(BATCH CPU_TASKS CPUS_PER_TASK GPUS GPUS_PER_NODE MASTER_ADDR NNODES NODE_RANK PORT PYTHON
+    SAVE_BEFORE SRUN_ARGS)
+MMSSPRL_COMMAND=""
+for name in "${SETTINGS[@]}"; do
+    if [ -n "${!name:-}" ]; then MMSSPRL_COMMAND+=" $(printf '%q' "$name=${!name}")"; fi
+done
+export MMSSPRL_COMMAND="${MMSSPRL_COMMAND:+env$MMSSPRL_COMMAND }$(printf '%q ' bash "$0" "$@")"
 TOOLS="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 PYTHON="${PYTHON:-python}"
 
@@ -39,16 +45,33 @@ run_torch() {  # PROCESSES SCRIPT ARGS...
         "$TOOLS/$script" "$@" --launcher pytorch
 }
 
+# Start the tasks and wait for them; with BATCH=1 submit a job that does, and that goes on by itself
+# when it has run into its time limit or was preempted.
 run_slurm() {  # PARTITION JOB_NAME SCRIPT ARGS...
     local partition="$1" job="$2" script="$3" gpus="${GPUS:-8}" per_node
     shift 3
-    per_node="${GPUS_PER_NODE:-$((gpus < 8 ? gpus : 8))}"
-    # Jobs that share a node must not share a port; srun passes the environment on.
-    export MASTER_PORT="${PORT:-$((20000 + RANDOM % 10000))}"
+    local resources=("--partition=$partition" "--job-name=$job")
+    if [ -n "${CPU_TASKS:-}" ]; then
+        resources+=("--ntasks=$CPU_TASKS")
+    else
+        per_node="${GPUS_PER_NODE:-$((gpus < 8 ? gpus : 8))}"
+        resources+=("--gres=gpu:$per_node" "--ntasks=$gpus" "--ntasks-per-node=$per_node")
+    fi
+    local step=("--cpus-per-task=${CPUS_PER_TASK:-5}" --kill-on-bad-exit=1)
+    local command=("$PYTHON" -u "$TOOLS/$script" "$@" --launcher slurm)
+    if [ -n "${PORT:-}" ]; then export MASTER_PORT="$PORT"; fi
     # SRUN_ARGS is a list of words.
     # shellcheck disable=SC2086
-    exec srun --partition="$partition" --job-name="$job" --gres="gpu:$per_node" \
-        --ntasks="$gpus" --ntasks-per-node="$per_node" --cpus-per-task="${CPUS_PER_TASK:-5}" \
-        --kill-on-bad-exit=1 ${SRUN_ARGS:-} \
-        "$PYTHON" -u "$TOOLS/$script" "$@" --launcher slurm
+    if [ -z "${BATCH:-}" ]; then
+        exec srun "${resources[@]}" "${step[@]}" ${SRUN_ARGS:-} "${command[@]}"
+    fi
+    if [[ " $* " =~ \ --resume(=|\ [^-]) ]]; then
+        echo "$(basename "$0"): error: BATCH=1 goes on with the newest checkpoint of the work dir;" \
+            "give --resume no CHECKPOINT." >&2
+        exit 2
+    fi
+    # shellcheck disable=SC2086
+    MMSSPRL_REQUEUE=1 exec sbatch "${resources[@]}" "${step[0]}" --requeue --open-mode=append \
+        "--signal=USR1@${SAVE_BEFORE:-120}" ${SRUN_ARGS:-} \
+        --wrap "exec srun $(printf '%q ' "${step[@]}" "${command[@]}" --resume)"
 }

@@ -22,12 +22,12 @@ def use_cpu_processes(cfg: Config) -> None:
     """Let a config run in several processes on the CPU.
 
     Raises:
-        ValueError: A launcher other than 'pytorch'.
+        ValueError: A launcher that cannot start processes on the CPU.
     """
-    if cfg.launcher != "pytorch":
+    if cfg.launcher not in ("pytorch", "slurm"):
         raise UserValueError(
-            f"launcher must be 'pytorch' for processes on the CPU, but got {cfg.launcher!r} and no "
-            "accelerator; use tools/dist_train.sh or tools/dist_test.sh, or a node with GPUs."
+            "launcher must be 'pytorch' or 'slurm' for processes on the CPU, but got "
+            f"{cfg.launcher!r} and no accelerator; use tools/dist_train.sh or tools/slurm_train.sh."
         )
     wrapper = cfg.get("model_wrapper_cfg") or {
         "type": "MMDistributedDataParallel",

@@ -17,6 +17,7 @@ from mmengine.registry import RUNNERS
 from ..config_reading import read_config_file
 from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import write_whole
+from ..slurm import use_step_environment
 from ..stopping import StoppedError, is_first_process
 from ..weights import require_newest
 from .adapted_backbone import take_backbone
@@ -251,6 +252,8 @@ def _read(
             "launcher 'pytorch' needs what torchrun sets, but the variable RANK is not set; start "
             "the command with `torchrun --nproc_per_node N`, or leave --launcher out."
         )
+    if launcher == "slurm":
+        use_step_environment()
     cfg.launcher = launcher
     if launcher != "none" and get_device() == "cpu":
         use_cpu_processes(cfg)

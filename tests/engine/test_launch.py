@@ -1,3 +1,4 @@
+import os
 import sys
 
 import pytest
@@ -142,6 +143,26 @@ def by_torchrun(monkeypatch):
     monkeypatch.setenv("RANK", "0")
 
 
+@pytest.fixture
+def by_srun(monkeypatch):
+    for name, value in (
+        ("PROCID", 1),
+        ("LOCALID", 1),
+        ("NTASKS", 2),
+        ("JOB_ID", 7),
+        ("STEP_ID", 0),
+    ):
+        monkeypatch.setenv(f"SLURM_{name}", str(value))
+    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_PORT", "MASTER_ADDR"):
+        monkeypatch.setenv(name, "stale")
+
+
+def test_tasks_of_slurm_get_the_wrapper_and_find_each_other(config, on_cpu, by_srun):
+    cfg = prepare_train_config(config, launcher="slurm")
+    assert cfg.model_wrapper_cfg.type == "CPUDistributedDataParallel"
+    assert [os.environ[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE")] == ["1", "1", "2"]
+
+
 def test_processes_on_the_cpu_get_their_wrapper(config, on_cpu, by_torchrun):
     cfg = prepare_train_config(config, launcher="pytorch")
     assert cfg.launcher == "pytorch"
@@ -162,17 +183,16 @@ def test_processes_on_the_cpu_get_their_wrapper(config, on_cpu, by_torchrun):
     assert "model_wrapper_cfg" not in prepare_train_config(config)
 
 
-def test_processes_on_gpus_are_left_to_mmengine(config, on_gpu, by_torchrun):
+def test_processes_on_gpus_are_left_to_mmengine(config, on_gpu, by_torchrun, by_srun):
     for launcher in ("pytorch", "slurm", "mpi"):
         cfg = prepare_train_config(config, launcher=launcher)
         assert cfg.launcher == launcher
         assert "model_wrapper_cfg" not in cfg
 
 
-@pytest.mark.parametrize("launcher", ["slurm", "mpi"])
-def test_other_launchers_are_refused_on_the_cpu(config, on_cpu, launcher):
-    with pytest.raises(ValueError, match=f"but got '{launcher}' and no accelerator; use tools/"):
-        prepare_train_config(config, launcher=launcher)
+def test_mpi_is_refused_on_the_cpu(config, on_cpu):
+    with pytest.raises(ValueError, match="but got 'mpi' and no accelerator; use tools/"):
+        prepare_train_config(config, launcher="mpi")
 
 
 @pytest.mark.parametrize("key", ["test_dataloader", "test_cfg", "test_evaluator"])

@@ -1,6 +1,11 @@
 """What comes of a fault."""
 
+from datetime import datetime, timezone
 from typing import NamedTuple
+
+import torch
+
+from mmssprl.environment import processor, source_commit, usable_cores
 
 
 class Outcome(NamedTuple):
@@ -24,3 +29,12 @@ class Outcome(NamedTuple):
 def describe_lost(steps: list[int]) -> str:
     """Return the most and the mean of the steps that were done again."""
     return f"{max(steps)} at most, {sum(steps) / len(steps):.1f} on average" if steps else "0"
+
+
+def describe_run(command: str, minutes: float) -> str:
+    """Return where and when faults were injected, and by what."""
+    when = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    return (
+        f"`{command}`, {when}, commit {source_commit(excluded='docs/results')}, {processor()}, "
+        f"{usable_cores()} cores, torch {torch.__version__}, {minutes:.0f} minutes."
+    )

@@ -8,19 +8,17 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 
 import torch
 
 from mmssprl.engine import launch  # noqa: F401  (once, before the children are forked)
-from mmssprl.environment import processor, source_commit, usable_cores
 from mmssprl.outputs import write_whole
 from mmssprl.tables import csv_table, markdown_table
 
 from . import damages, images, kills, memory, states, stops
-from .outcome import Outcome
+from .outcome import Outcome, describe_run
 
 EXAMPLES = """examples, from the root of the repository:
   make faults
@@ -69,11 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def write(outcomes: Sequence[Outcome], folder: Path, minutes: float) -> list[Path]:
     """Write the table as Markdown and CSV."""
     rows = [[str(value) for value in each] for each in outcomes]
-    when = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    about = (
-        f"`python -m tools.faults.run`, {when}, commit {source_commit(excluded='docs/results')}, "
-        f"{processor()}, {usable_cores()} cores, torch {torch.__version__}, {minutes:.0f} minutes."
-    )
+    about = describe_run("python -m tools.faults.run", minutes)
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / "faults.md", folder / "faults.csv"]
     table = markdown_table(_HEADS, rows)

@@ -1,6 +1,7 @@
 """A training of milliseconds a step, through the package's own launcher and hooks."""
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,6 +38,12 @@ custom_hooks = [dict(type="TellProgress")]
 randomness = dict(seed=0)
 log_level = "ERROR"
 """
+SLOWLY = """
+custom_hooks = [dict(type="Pause", seconds=0.5)]
+default_hooks["logger"]["interval"] = 1
+log_level = "INFO"
+"""
+"""Added to the config: steps that a job's signals can come between, each in the log."""
 
 
 @DATASETS.register_module()
@@ -90,6 +97,22 @@ class TellProgress(Hook):
     def _tell(letter: str, step: int) -> None:
         if is_main_process() and CHANNEL in os.environ:
             os.write(int(os.environ[CHANNEL]), f"{letter} {step}\n".encode())
+
+
+@HOOKS.register_module()
+class Pause(Hook):
+    """Waits before each step.
+
+    Args:
+        seconds: How long.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def before_train_iter(self, *args: object, **kwargs: object) -> None:
+        """Wait."""
+        time.sleep(self.seconds)
 
 
 def write_config(folder: Path, epochs: int) -> Path:

@@ -16,6 +16,7 @@ from torch import Tensor, distributed
 from ...durations import parse_duration
 from ...errors import UserValueError
 from ...registry import HOOKS
+from ...slurm import comes_back, requeue
 from ...stopping import SAVED, Signal, StoppedError, signals
 from ..cpu_distributed import timeout_of
 from ..log_line import LogLine
@@ -176,6 +177,10 @@ class SaveAndStopHook(Hook):
         if is_main_process():
             runner.logger.warning(LogLine(line, line))
         signals.interrupt()
+        if self._saver is not None and comes_back():
+            told = requeue(is_main_process())
+            if told is not None:
+                runner.logger.warning(LogLine(told, told))
         raise StoppedError(SAVED if self._saver is not None else 128 + number)
 
     def _disconnect(self) -> None:

@@ -1,0 +1,131 @@
+"""What a task of Slurm makes of what srun and scontrol tell; slow ones on a real Slurm."""
+
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from mmssprl.slurm import REQUEUE, comes_back, requeue, use_step_environment
+from tools.faults import slurm, slurm_cluster
+
+pytestmark = pytest.mark.fault
+
+STEP = {
+    "SLURM_JOB_ID": "4711",
+    "SLURM_STEP_ID": "2",
+    "SLURM_PROCID": "5",
+    "SLURM_LOCALID": "1",
+    "SLURM_NTASKS": "8",
+    "SLURM_NODELIST": "all[1-9]",
+    "SLURM_STEP_NODELIST": "node[3-6]",
+}
+FAKE_SCONTROL = f"""#!{sys.executable}
+import os, sys
+open(os.environ["ASKED"], "a").write(" ".join(sys.argv[1:]) + "\\n")
+if sys.argv[1:3] == ["show", "hostnames"]:
+    print("node3\\nnode4")
+elif "show" in sys.argv:
+    print("JobId=4711 JobName=a JobState=" + os.environ["STATE"] + " Reason=None")
+elif os.environ.get("REFUSED"):
+    sys.exit("Slurm is on holiday")
+"""
+
+
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    """A scontrol that writes down what it was asked."""
+    (tmp_path / "scontrol").write_text(FAKE_SCONTROL)
+    (tmp_path / "scontrol").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("ASKED", str(tmp_path / "asked"))
+    monkeypatch.setenv("STATE", "RUNNING")
+    monkeypatch.setenv("SLURM_JOB_ID", "4711")
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR1)}
+    yield lambda: (tmp_path / "asked").read_text().splitlines()
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def test_what_srun_sets_becomes_what_torch_reads(asked):
+    environ = dict(STEP)
+    use_step_environment(environ)
+    found = {name: environ[name] for name in environ if name not in STEP}
+    assert found == {
+        "RANK": "5",
+        "LOCAL_RANK": "1",
+        "WORLD_SIZE": "8",
+        "MASTER_ADDR": "node3",
+        "MASTER_PORT": "27112",
+    }
+    assert asked() == ["show hostnames node[3-6]"]
+
+
+def test_a_port_and_an_address_of_the_user_stay():
+    environ = {**STEP, "MASTER_ADDR": "mine", "MASTER_PORT": "1234"}
+    use_step_environment(environ)
+    assert (environ["MASTER_ADDR"], environ["MASTER_PORT"]) == ("mine", "1234")
+
+
+def test_without_srun_the_error_says_what_to_do():
+    with pytest.raises(ValueError, match="SLURM_STEP_ID is not set; start the command with tools/"):
+        use_step_environment({"SLURM_JOB_ID": "1"})
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "CANCELLED", "COMPLETING"])
+def test_only_a_job_that_would_be_over_is_requeued(asked, monkeypatch, state):
+    monkeypatch.setenv("STATE", state)
+    told = requeue(is_first=True)
+    wanted = ["requeue 4711"] if state == "RUNNING" else []
+    assert asked() == ["--oneliner show job 4711", *wanted]
+    assert told == ("job 4711 is requeued" if wanted else f"job 4711 is {state}, and left to Slurm")
+    os.kill(os.getpid(), signal.SIGTERM)  # Slurm's, which a process that is done ignores
+
+
+def test_a_refusal_names_the_command(asked, monkeypatch):
+    monkeypatch.setenv("REFUSED", "1")
+    assert requeue(is_first=True) == (
+        "job 4711 could not be requeued (Slurm is on holiday); do it by: scontrol requeue 4711"
+    )
+
+
+def test_other_tasks_ask_nothing(asked, tmp_path):
+    assert requeue(is_first=False) is None
+    assert not (tmp_path / "asked").exists()
+
+
+def test_a_job_comes_back_if_it_was_submitted_so(monkeypatch):
+    monkeypatch.delenv(REQUEUE, raising=False)
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    assert not comes_back()
+    monkeypatch.setenv(REQUEUE, "1")
+    assert comes_back()
+
+
+@pytest.fixture(scope="module")
+def at(tmp_path_factory):
+    """A Slurm of one node, with a training that was complete without a fault."""
+    reason = slurm_cluster.missing()
+    if reason:
+        pytest.skip(reason)
+    with (
+        tempfile.TemporaryDirectory() as folder,  # the path of a socket must be short
+        slurm_cluster.cluster(Path(folder)) as environment,
+    ):
+        yield slurm.Cluster(tmp_path_factory.mktemp("slurm"), environment)
+
+
+@pytest.mark.slow
+def test_two_tasks_train_as_two_processes_of_torch(at):
+    assert slurm.equals_processes_of_torch(at)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", slurm.FAULTS)
+def test_a_job_survives(at, fault):
+    survived = slurm.survive(at, fault)
+    assert survived.is_equal
+    assert survived.lost_steps == 0
+    assert survived.starts >= 2  # a time limit may come twice
