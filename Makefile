@@ -58,6 +58,7 @@ speed: $(VENV)/.pretrain  ## measure time and memory against the gates, under 15
 faults: $(VENV)/.pretrain  ## inject faults into trainings, under 30 minutes; the table goes to $(FAULTS_DIR)
 	@echo "== faults"
 	$(PY) -m tools.faults.run --out $(FAULTS_DIR)
+	$(PY) -m tools.faults.slurm --out $(FAULTS_DIR)
 
 lint: $(VENV)/.full  ## ruff and mypy
 	@echo "== ruff"

@@ -44,6 +44,17 @@ def is_reported() -> bool:
     return _FOLDER in os.environ
 
 
+def explain_loss(error: Exception) -> str | None:
+    """Return what to tell of an error that only follows from the end of another process."""
+    if int(os.environ.get("WORLD_SIZE", 1)) == 1 or _LOST.search(str(error)) is None:
+        return None
+    return (
+        "every process must answer until the end, but one is gone or does not "
+        f"({str(error).splitlines()[-1]}); what it has said itself tells why. The run goes on by "
+        "--resume."
+    )
+
+
 def report(error: Exception) -> None:
     """Tell what started this process why it ends."""
     message = message_for_user(error)

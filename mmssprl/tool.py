@@ -3,15 +3,19 @@
 import argparse
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .console import quiet_console
 from .errors import UserValueError, message_for_user
-from .processes import is_reported, report
+from .processes import explain_loss, is_reported, report
 from .slurm import comes_back, requeue
 from .stopping import Interrupted, Signal, is_first_process, signals, stop_with_launcher
+
+_FIRST_S = 5.0
+"""How long the others wait with an error: what all of them find, the first process tells."""
 
 
 def add_run_options(parser: argparse.ArgumentParser, *, option: str, remark: str = "") -> None:
@@ -57,7 +61,7 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
     try:
         with signals.watched(), quiet_console(verbose="--verbose" in sys.argv):
             parser = make_parser()
-            if is_reported():
+            if is_reported() or not is_first_process():
                 parser.error = _refuse  # once, instead of usage from every process
             options = vars(parser.parse_args())
             del options["verbose"]
@@ -65,7 +69,7 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
             os.environ.setdefault("LOCAL_RANK", str(options.pop("local_rank")))
             run(**options)
     except Interrupted as error:
-        if not is_reported():
+        if not is_reported() and is_first_process():
             print(f"{name}: {error}", file=sys.stderr)
         if comes_back() and error.args[0] == Signal.SIGTERM:
             # Preempted. After a SIGUSR1 that early, the job would never come to its first step.
@@ -77,7 +81,9 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
         if is_reported():
             report(error)
             sys.exit(1)
-        message = message_for_user(error)
+        if not is_first_process():
+            time.sleep(_FIRST_S)
+        message = message_for_user(error) or explain_loss(error)
         if message is None:
             raise
         if "--verbose" in sys.argv:

@@ -2,10 +2,13 @@
 
 import argparse
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from mmssprl import tool
 from mmssprl.errors import UserValueError
+from mmssprl.stopping import Interrupted, Signal
 from mmssprl.tool import add_run_options, run_command
 
 
@@ -30,3 +33,43 @@ def test_a_mistake_is_one_line_and_shows_its_cause_when_asked(monkeypatch, capsy
     shown = capsys.readouterr().err
     assert ("KeyError: 'invalid depth 19'" in shown) == bool(words)
     assert ("Traceback" in shown) == bool(words)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_first_of_several_tasks_tells_a_mistake_before_the_others(monkeypatch, rank):
+    waited = []
+    monkeypatch.setattr(tool, "time", SimpleNamespace(sleep=waited.append))
+    monkeypatch.setenv("SLURM_PROCID", str(rank))
+    monkeypatch.setattr(sys, "argv", ["train.py"])
+    with pytest.raises(SystemExit, match="invalid depth 19"):
+        run_command("train.py", make_parser, fail)
+    assert waited == [tool._FIRST_S] * rank
+
+
+def test_a_lost_process_is_one_line_and_any_other_error_a_bug(monkeypatch):
+    def lose(**options):
+        raise RuntimeError("[gloo/pair.cc:547] Connection closed by peer [10.0.0.1]:1")
+
+    monkeypatch.setattr(sys, "argv", ["train.py"])
+    with pytest.raises(RuntimeError, match="closed by peer"):  # of a single process
+        run_command("train.py", make_parser, lose)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(SystemExit, match=r"one is gone or does not \(\[gloo/pair.cc:547\] Conn"):
+        run_command("train.py", make_parser, lose)
+
+
+@pytest.mark.parametrize(("number", "comes"), [(Signal.SIGTERM, True), (Signal.SIGUSR1, False)])
+def test_a_job_that_is_preempted_before_its_first_step_comes_back(monkeypatch, number, comes):
+    """One that its time limit ends so early would never come further."""
+    asked = []
+    monkeypatch.setattr(tool, "comes_back", lambda: True)
+    monkeypatch.setattr(tool, "requeue", asked.append)
+    monkeypatch.setattr(sys, "argv", ["train.py"])
+
+    def interrupted(**options):
+        raise Interrupted(number)
+
+    with pytest.raises(SystemExit) as error:
+        run_command("train.py", make_parser, interrupted)
+    assert error.value.code == 128 + number
+    assert asked == [True] * comes

@@ -35,7 +35,7 @@ _STRIKE_AT = 8
 _QUICKLY = ("--cfg-options", "custom_hooks=[]")
 _WAIT_S = 300.0
 _HEADS = ("fault", "state of the job after it", "starts", "lost steps", "end bit-equal", "seconds")
-_SHOWN = re.compile(r"stopped by|go on with|requeued|left to Slurm|CANCELLED|resumed|error:")
+_SHOWN = re.compile(r"stopped by|go on with|requeued|left to Slurm|CANCELLED|resumed epoch|error:")
 
 
 class Survived(NamedTuple):
@@ -171,7 +171,7 @@ def cancel(at: Cluster, name: str, job: str) -> Sequence[str]:
     (line,) = re.findall("go on with: (.*)", (at.folder / f"{name}.txt").read_text())
     said = at.call(*shlex.split(line))
     at.wait_for_state(said.split()[-1], "COMPLETED")
-    return [f"scancel {job}", re.sub(r"\S*/", "", line)]
+    return [f"scancel {job}", line]
 
 
 def nothing(at: Cluster, name: str, job: str) -> Sequence[str]:
@@ -208,6 +208,8 @@ def survive(at: Cluster, fault: str) -> Survived:
     is_equal = equal(at.end_of(name), at.expected) and set(steps) == set(range(1, 2 * EPOCHS + 1))
     lines = [line for line in output.read_text().splitlines() if _SHOWN.search(line)]
     said = "\n".join([*(f"$ {command}" for command in commands), *lines])
+    for place, shown in ((f"{at.folder}/", ""), (f"{ROOT}/", ""), (sys.executable, "python")):
+        said = said.replace(place, shown)
     starts = len(list((at.folder / name).glob("*/vis_data")))
     return Survived(fault, state, starts, len(steps) - len(set(steps)), is_equal, seconds, said)
 
@@ -262,7 +264,7 @@ def write(found: Sequence[Survived], is_same: bool, folder: Path, minutes: float
     text = (
         f"{describe_run('python -m tools.faults.slurm', minutes)} Without a fault, two tasks of "
         f"srun ended {same} two processes of `tools/dist_train.sh`.\n\n"
-        f"{markdown_table(_HEADS, rows)}\n"
+        f"{markdown_table(_HEADS, rows, num_left=2)}\n"
     )
     for each in found:
         text += f"\n{each.fault}:\n\n```text\n{each.said}\n```\n"
