@@ -1,10 +1,7 @@
 """Run what a plan of the benchmark asks for, and find what earlier calls have measured."""
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-
-import torch
 
 from ..runs.execute import execute_runs
 from ..runs.run import read_result
@@ -12,16 +9,16 @@ from .plan import Plan
 from .results import Result
 
 
-def default_jobs() -> int:
-    """Return how many runs this machine does well at a time."""
-    return 1 if torch.cuda.is_available() else os.cpu_count() or 1
-
-
 def execute_plan(
-    plan: Plan, *, num_jobs: int, threads: int, log: Callable[[str], object] = print
+    plan: Plan,
+    *,
+    num_jobs: int,
+    threads: int,
+    groups: Sequence[str] = (),
+    log: Callable[[str], object] = print,
 ) -> list[Result]:
     """Do ``execute_runs``, and return one result per run, the skipped ones included."""
-    outcomes = execute_runs(plan.runs, num_jobs=num_jobs, threads=threads, log=log)
+    outcomes = execute_runs(plan.runs, num_jobs=num_jobs, threads=threads, groups=groups, log=log)
     results = [run.result(outcome) for run, outcome in zip(plan.runs, outcomes, strict=True)]
     return [*results, *plan.skipped]
 

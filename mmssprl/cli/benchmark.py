@@ -69,8 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--jobs",
         type=int,
-        help="runs at a time, all on the first GPU if there is one (default: 1 with a GPU, else "
-        "one per core)",
+        help="runs at a time, spread over the GPUs (default: one per --gpus GPUs, else one "
+        "per core)",
     )
     add(
         "--gpus",
@@ -105,9 +105,10 @@ def run(args: argparse.Namespace) -> int:
     work_dir = Path(args.work_dir or f"work_dirs/benchmark_{args.size}")
     # mmpretrain prints while it is imported; the commands of a dry run stand alone on stdout.
     with contextlib.redirect_stdout(sys.stderr if args.dry_run else sys.stdout):
-        from ..benchmark.execute import default_jobs, execute_plan, find_results
+        from ..benchmark.execute import execute_plan, find_results
         from ..benchmark.report import format_report, write_report
         from ..benchmark.start import plan_in_work_dir
+        from ..runs.gpus import default_jobs, groups_of_gpus
 
         plan = plan_in_work_dir(
             work_dir,
@@ -125,9 +126,10 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         print("\n".join(plan.shell_lines()))
         return 0
-    jobs = args.jobs or default_jobs()
+    groups = groups_of_gpus(args.gpus)
+    jobs = args.jobs or default_jobs(groups)
     threads = max(1, (os.cpu_count() or 1) // jobs)
-    results = execute_plan(plan, num_jobs=jobs, threads=threads)
+    results = execute_plan(plan, num_jobs=jobs, threads=threads, groups=groups)
     failed = any(result.status == "failed" for result in results)
     results += find_results(work_dir, results)
     files = write_report(results, args.size, work_dir)

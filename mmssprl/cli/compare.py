@@ -73,8 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--jobs",
         type=int,
-        help="runs at a time, all on the first GPU if there is one (default: 1 with a GPU, else "
-        "one per core)",
+        help="runs at a time, spread over the GPUs (default: one per GPU, else one per core)",
     )
     add("--dry-run", action="store_true", help="only list the runs, and how long they take")
 
@@ -86,17 +85,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from mmengine.device import get_device
-
     from ..compare.setting import Size
     from ..compare.start import Comparison, Request
     from ..errors import UserValueError
+    from ..runs.gpus import default_jobs, groups_of_gpus
 
     size: Size = args.size or ("photos" if args.data else "scenes")
-    on_gpu = get_device() != "cpu"
-    jobs = args.jobs
-    if jobs is None:
-        jobs = 1 if on_gpu else os.cpu_count() or 1
+    groups = groups_of_gpus()
+    jobs = default_jobs(groups) if args.jobs is None else args.jobs
     for name, value in (("jobs", jobs), ("batch-size", args.batch_size)):
         if value < 1:
             raise UserValueError(f"--{name} must be at least 1, but got {value}.")
@@ -114,7 +110,8 @@ def _run(args: argparse.Namespace) -> int:
         tuning_epochs=args.tuning_epochs,
         held_out=args.held_out,
         num_jobs=jobs,
-        threads=max(1, (os.cpu_count() or 1) // jobs) if on_gpu else 1,
+        threads=max(1, (os.cpu_count() or 1) // jobs) if groups else 1,
+        groups=tuple(groups),
         command=_command(args),
     )
     comparison = Comparison(request)

@@ -42,6 +42,7 @@ class Request:
         tuning_epochs: Of SS-PRL while tuning; None takes ``epochs``.
         held_out: Whether a fifth of the training images is scored in place of the test images.
         num_jobs: Runs at a time.
+        groups: Of GPUs, which runs are spread over.
         threads: CPU threads of each.
         command: As it was typed, for the foot of the tables.
     """
@@ -59,6 +60,7 @@ class Request:
     tuning_epochs: int | None = None
     held_out: bool = False
     num_jobs: int = 1
+    groups: tuple[str, ...] = ()
     threads: int = 1
     command: str = ""
 
@@ -248,7 +250,13 @@ class Comparison:
             self.report().write(self.request.work_dir)
 
         request = self.request
-        return execute_runs(runs, num_jobs=request.num_jobs, threads=request.threads, log=told)
+        return execute_runs(
+            runs,
+            num_jobs=request.num_jobs,
+            threads=request.threads,
+            groups=request.groups,
+            log=told,
+        )
 
     def _require(self, outcomes: Sequence[Outcome], what: str) -> None:
         reasons = [outcome.reason for outcome in outcomes if outcome.reason]

@@ -9,6 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from .gpus import environment_of_thread
 from .run import Outcome, Run, RunFailedError
 
 _MAX_REASON = 200
@@ -42,7 +43,7 @@ class CommandRun(Run):
             RunFailedError: With the last line of the command that failed.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        env = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+        env = {**os.environ, "OMP_NUM_THREADS": str(threads), **environment_of_thread()}
         for command in self.commands:
             start = self.log_file.stat().st_size if self.log_file.exists() else 0
             with self.log_file.open("a") as file:

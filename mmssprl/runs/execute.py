@@ -5,8 +5,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from json import JSONDecodeError
+from queue import SimpleQueue
 from statistics import fmean
 
+from .gpus import take_group
 from .run import Outcome, Run, RunFailedError
 
 
@@ -25,6 +27,7 @@ def execute_runs(
     *,
     num_jobs: int,
     threads: int = 1,
+    groups: Sequence[str] = (),
     log: Callable[[str], object] = print,
 ) -> list[Outcome]:
     """Do everything that is not complete yet.
@@ -36,6 +39,7 @@ def execute_runs(
         runs: What is wanted.
         num_jobs: Runs at a time.
         threads: CPU threads of each.
+        groups: Of GPUs, which the runs are spread over, see ``groups_of_gpus``.
         log: Receives a line about each run that has ended, with an estimate of the time left.
 
     Returns:
@@ -46,7 +50,11 @@ def execute_runs(
     planned = set(waiting)
     outcomes: dict[Run, Outcome] = {}
     under_way: dict[Future[Outcome], Run] = {}
-    pool = ThreadPoolExecutor(num_jobs)  # its threads only wait for processes that do the work
+    queue: SimpleQueue[str] = SimpleQueue()
+    for i in range(num_jobs):
+        queue.put(groups[i % len(groups)] if groups else "")
+    # Its threads only wait for processes that do the work.
+    pool = ThreadPoolExecutor(num_jobs, initializer=take_group, initargs=(queue,))
     try:
         while waiting or under_way:
             for run in list(waiting):

@@ -94,10 +94,17 @@ def test_scenes_are_generated_into_the_work_dir(half_made, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("words", "gpu", "jobs", "threads"),
-    [([], False, 8, 1), ([], True, 1, 8), (["--jobs", "3"], False, 3, 2)],
+    ("words", "gpus", "jobs", "threads", "groups"),
+    [
+        ([], 0, 8, 1, []),
+        ([], 1, 1, 8, ["0"]),
+        (["--gpus", "2"], 4, 2, 4, ["0,1", "2,3"]),
+        (["--jobs", "3"], 0, 3, 2, []),
+    ],
 )
-def test_jobs_share_the_cores(words, gpu, jobs, threads, scenes, tmp_path, monkeypatch):
+def test_jobs_share_cores_and_gpus(
+    words, gpus, jobs, threads, groups, scenes, tmp_path, monkeypatch
+):
     given = {}
 
     def execute_plan(plan, **numbers):
@@ -106,11 +113,13 @@ def test_jobs_share_the_cores(words, gpu, jobs, threads, scenes, tmp_path, monke
 
     monkeypatch.setattr(execute, "execute_plan", execute_plan)
     monkeypatch.setattr("os.cpu_count", lambda: 8)
-    monkeypatch.setattr("torch.cuda.is_available", lambda: gpu)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: gpus > 0)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     where = ["--data", str(scenes), "--work-dir", str(tmp_path / "work")]
     fixed = ["benchmark", "random", "--size", "scenes", "--protocols", "linear"]
     assert main([*fixed, *where, *words]) == 0
-    assert given == {"num_jobs": jobs, "threads": threads}
+    assert given == {"num_jobs": jobs, "threads": threads, "groups": groups}
 
 
 def test_a_failed_run_gives_exit_code_1_and_is_in_the_table(call, tmp_path, monkeypatch, capsys):
