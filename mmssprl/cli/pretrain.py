@@ -44,8 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--method",
-        help="ssprl, swav (without small views), swav-small (with six), mocov2, byol or densecl "
-        "(default: ssprl)",
+        help="ssprl, swav (without small views), swav-small (with six: ahead of ssprl in our "
+        "comparison, see docs/compare.md), mocov2, byol or densecl (default: ssprl)",
     )
     add("--work-dir", help="folder of the run; default: work_dirs/pretrain_<DIR>")
     add("--epochs", type=int, help="passes over the images; default: chosen")
@@ -70,9 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--variant",
-        choices=["paper", "released", "sampled"],
-        help="form of ssprl: of the paper, of its released code, or of the paper with 2 of 4 and 3 "
-        "of 9 patches sampled a step (default: paper)",
+        choices=["paper", "released", "small-sampled"],
+        help="form of ssprl: of the paper, of its released code, or of the paper with six small "
+        "views and 2 of 4 and 3 of 9 patches sampled a step (default: small-sampled)",
     )
     add(
         "--weights",

@@ -15,7 +15,7 @@ from . import pace
 from .budget import what_helps
 from .config import make_config, make_recipe
 from .forecast import Forecast
-from .methods import DEFAULT
+from .methods.prototypes import SSPRL
 from .recipe import Recipe, describe, describe_images
 from .usable_images import UsableImages, find_usable_images
 from .views import smaller_px
@@ -25,7 +25,6 @@ _OF_RECIPE = {
     *("image_px", "lr", "gpus"),
 }
 _EPOCHS = "train_cfg.max_epochs"
-_SAMPLED = "sampled"
 _SMALL_BACKBONE = "resnet18"
 
 
@@ -160,8 +159,8 @@ def _cheaper(
     px = smaller_px(recipe.layout["image_px"])
     if px is not None:
         wanted[f"--image-px {px}"] = {"image_px": px}
-    if recipe.method.key == DEFAULT:
-        wanted[f"--variant {_SAMPLED}"] = {"variant": _SAMPLED}
+    if recipe.method.key == SSPRL.key and recipe.method is not SSPRL:
+        wanted["--variant small-sampled"] = {"variant": None}
     found = {}
     for option, changes in wanted.items():
         try:

@@ -48,8 +48,8 @@ def test_accumulated_images_are_one_batch_of_the_loader(photos, tmp_path, monkey
     assert lr == pytest.approx(3 * plain_lr)
     assert "accumulative_counts" not in cfg.optim_wrapper
     head = cfg.model.head
-    # Half of 40 images without the step's 12, for each patch.
-    assert [head.queue_length, *head.patch_queue_length] == [8, 4 * 8, 9 * 8]
+    # Half of 40 images without the step's 12, for each patch that is cut.
+    assert [head.queue_length, *head.patch_queue_length] == [8, 2 * 8, 3 * 8]
     check_pretraining(cfg)
 
 

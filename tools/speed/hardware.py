@@ -11,6 +11,7 @@ from typing import NamedTuple
 from mmengine.config import Config
 
 from mmssprl.pretraining.backbones import BACKBONES
+from mmssprl.pretraining.methods.prototypes import SSPRL
 from mmssprl.tables import markdown_table
 
 from .common.counts import activation_bytes, forward_flops_per_image, parameter_counts
@@ -19,6 +20,8 @@ from .scaling import AUGMENT_SHARE, BATCH, GPUS
 
 STATE_BYTES = 12
 """Of a parameter: weight, gradient and momentum in float32."""
+_DEFAULT, _PAPER = 18, 28
+"""Crops of an image in the form that ``pretrain`` takes by itself, and in the paper's."""
 _PLAIN_FLOPS = 24.29e9
 """Of a crop of 224 px, forward and backward through a ResNet-50; ``GPUS`` has their rates."""
 
@@ -53,7 +56,7 @@ def images_per_second(flops: int, gpu: str) -> float:
 def lines(backbones: Sequence[str]) -> Iterator[list[str]]:
     """Return one line per backbone and number of crops."""
     for backbone in backbones:
-        for num_crops in SHIPPED:
+        for num_crops in (_DEFAULT, *SHIPPED):
             cost = cost_of(backbone, num_crops)
             hours = [1e6 / images_per_second(cost.flops, gpu) / 3600 for gpu in GPUS]
             yield [
@@ -66,7 +69,11 @@ def lines(backbones: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _config_of(backbone: str, num_crops: int) -> Config:
-    cfg = shipped_config(num_crops)
+    if num_crops == _DEFAULT:
+        cfg = shipped_config(_PAPER)
+        cfg.model.layout, _ = SSPRL.views(cfg.layout.to_dict())
+    else:
+        cfg = shipped_config(num_crops)
     cfg.model.backbone = dict(BACKBONES[backbone].cfg)
     cfg.model.neck.in_channels = BACKBONES[backbone].channels
     return cfg
