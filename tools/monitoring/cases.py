@@ -8,6 +8,7 @@ HEALTHY = "healthy"
 
 _CONFIGS = {
     "ssprl": "configs/ssprl/ssprl_resnet18_{}.py",
+    "ssprl-small-sampled": "configs/ssprl/ssprl-small-views-sampled_resnet18_{}.py",
     "swav": "configs/ssprl/ssprl-image-only_resnet18_{}.py",
     "swav-small": "configs/ssprl/ssprl-image-only-small-views_resnet18_{}.py",
     "mocov2": "configs/baselines/mocov2_resnet18_{}.py",
@@ -76,6 +77,8 @@ def _healthy() -> list[Case]:
         ("ssprl", "scenes", 1024, 4, 1),
         ("ssprl", "photos", 512, 8, 2),
         ("ssprl", "photos", 2048, 3, 1),
+        ("ssprl-small-sampled", "scenes", 256, 12, 1),
+        ("ssprl-small-sampled", "photos", 512, 8, 2),
         ("swav", "scenes", 256, 16, 2),
         ("swav", "scenes", 1024, 6, 1),
         ("swav", "photos", 512, 12, 1),
