@@ -54,6 +54,7 @@ def test_stopped_with_adamw_and_two_workers(config, tmp_path):
         "train_dataloader.num_workers": 2,
         "train_dataloader.persistent_workers": True,
         "train_cfg.max_epochs": 2,
+        "param_scheduler": [{"type": "MultiStepLR", "milestones": [1], "gamma": 0.1}],
     }
     train(config, tmp_path / "whole", options=options)
     train(config, tmp_path / "cut", stops=(2, 6), options=options)
