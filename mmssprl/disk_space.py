@@ -20,13 +20,16 @@ def num_checkpoints(length: int, checkpoint: Mapping[str, Any]) -> int:
     Args:
         length: Epochs or iterations, whatever the interval counts.
         checkpoint: ``interval`` and ``max_keep_ckpts`` of the hook.
+
+    Returns:
+        Those of the hook, and one of a step between them, see ``SaveAndStopHook``.
     """
     # The last one is saved in any case.
     interval = checkpoint.get("interval", 1)
     num_saved = -(-length // interval) if interval > 0 else 1
     most = checkpoint.get("max_keep_ckpts", -1)
     # The oldest one is deleted when the newest is whole.
-    return min(most + 1, num_saved) if most > 0 else num_saved
+    return 1 + (min(most + 1, num_saved) if most > 0 else num_saved)
 
 
 def require_space(folder: Path, needed: int) -> None:

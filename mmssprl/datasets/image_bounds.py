@@ -16,9 +16,10 @@ to decode, so that a small file could take hours."""
 
 _NO_LENGTH = {0x00, 0x01, *range(0xD0, 0xD8)}
 """Markers of a JPEG that nothing belongs to."""
-_BEFORE_PIXELS = {0xC0, 0xC1, 0xC2}
+_ARITHMETIC = {0xC9, 0xCA}
+_BEFORE_PIXELS = {0xC0, 0xC1, 0xC2, *_ARITHMETIC}
 """Markers before width and height: of the kinds of JPEG that libjpeg decodes."""
-_PROGRESSIVE = 0xC2
+_PROGRESSIVE = {0xC2, 0xCA}
 _AT_SCAN_OR_END = {0xD9, 0xDA}
 
 
@@ -31,7 +32,8 @@ def check_pixels(width: int, height: int, *, jpeg_bytes: int | None = None) -> N
 
     Args:
         width, height: In pixels, as the header says.
-        jpeg_bytes: Bytes of the file if it is a JPEG. Other formats hold a blank image in no bytes.
+        jpeg_bytes: Bytes of the file if it is a JPEG of Huffman codes; in other formats a blank
+            image takes next to none.
 
     Raises:
         OutOfBoundsError: It has more.
@@ -62,8 +64,8 @@ def check_jpeg(data: bytes) -> None:
     if found is None:
         return
     marker, width, height = found
-    check_pixels(width, height, jpeg_bytes=len(data))
-    if marker == _PROGRESSIVE and (scans := data.count(b"\xff\xda")) > _MOST_SCANS:
+    check_pixels(width, height, jpeg_bytes=None if marker in _ARITHMETIC else len(data))
+    if marker in _PROGRESSIVE and (scans := data.count(b"\xff\xda")) > _MOST_SCANS:
         raise OutOfBoundsError(f"it has {scans:,} scans, and at most {_MOST_SCANS} are decoded")
 
 

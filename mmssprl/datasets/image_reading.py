@@ -26,6 +26,9 @@ _MOST_OF_16_BIT = 65535
 
 with contextlib.suppress(ImportError):  # where it is installed, pillow reads HEIC
     importlib.import_module("pillow_heif").register_heif_opener()
+Image.init()
+if "EPS" in Image.ID:  # a program, which pillow hands to Ghostscript whatever the file is called
+    Image.ID.remove("EPS")
 
 
 def can_read(suffix: str) -> bool:

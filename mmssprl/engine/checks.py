@@ -38,7 +38,7 @@ _HEADS = (
     "auxiliary_head",
 )
 # What mmengine's CheckpointHook and PretrainCheckpointHook write; exports have other names.
-_RUN_FILES = re.compile(r"((epoch|iter)_\d+|best_.+|.+_backbone)\.pth|last_checkpoint")
+_RUN_FILES = re.compile(r"((epoch|iter|step)_\d+|best_.+|.+_backbone)\.pth|last_checkpoint")
 
 
 def check_config(cfg: Config, splits: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from mmengine import dist
-from mmengine.optim import OptimWrapperDict
+from mmengine.optim import OptimWrapper, OptimWrapperDict
 from mmengine.runner import Runner
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -37,11 +37,12 @@ def require_finite_state(runner: Runner, step: int) -> None:
     dist.all_reduce(flag, op="max")
     if not flag.item():
         return
-    for hook in runner.hooks:
-        if hasattr(hook, "hand_over"):  # of losses: one that was not finite before says more
-            hook.hand_over(runner)
     bad = [name for name, value in state.items() if not torch.isfinite(value).all()]
     found = dist.all_gather_object([_describe(bad[0], model), len(bad)] if bad else [])
+    for hook in runner.hooks:
+        # Of losses: one of this rank that was not finite before says more.
+        if hasattr(hook, "hand_over"):
+            hook.hand_over(runner)
     if not any(found):
         return  # numbers whose squares overflow
     rank, (first, count) = next((i, each) for i, each in enumerate(found) if each)
@@ -79,11 +80,15 @@ def is_not_finite(tensors: Sequence[Tensor]) -> Tensor:
     return bad
 
 
+def wrappers_of(runner: Runner) -> list[OptimWrapper]:
+    """Return the optimizer wrappers of a runner, mostly one."""
+    wrapper = runner.optim_wrapper
+    return list(wrapper.values()) if isinstance(wrapper, OptimWrapperDict) else [wrapper]
+
+
 def optimizers_of(runner: Runner) -> list[Optimizer]:
     """Return the optimizers of a runner, mostly one."""
-    wrapper = runner.optim_wrapper
-    wrappers = wrapper.values() if isinstance(wrapper, OptimWrapperDict) else [wrapper]
-    return [each.optimizer for each in wrappers]
+    return [each.optimizer for each in wrappers_of(runner)]
 
 
 def _state(runner: Runner, model: nn.Module) -> Iterator[tuple[str, Tensor]]:

@@ -13,7 +13,7 @@ from torch import nn
 from ..datasets.draws import DrawSampler, LateBatches, seed_generators, with_draws
 from ..errors import UserValueError
 from ..models import is_pretraining
-from ..registry import LOOPS
+from ..registry import LOOPS, class_of
 
 _VALIDATED = "last_validation"
 """Where a checkpoint says after which step the last validation was."""
@@ -158,10 +158,7 @@ class ResumableIterLoop(_Resumable, IterBasedTrainLoop):
         )
 
 
-_LOOPS = {
-    "EpochBasedTrainLoop": ResumableEpochLoop,
-    "IterBasedTrainLoop": ResumableIterLoop,
-}
+_RESUMABLE = {EpochBasedTrainLoop: ResumableEpochLoop, IterBasedTrainLoop: ResumableIterLoop}
 
 
 def use_resumable_loop(cfg: Config) -> None:
@@ -170,7 +167,7 @@ def use_resumable_loop(cfg: Config) -> None:
     if not loop:
         return
     named = "EpochBasedTrainLoop" if loop.get("by_epoch") else "IterBasedTrainLoop"
-    kind = _LOOPS.get(loop.get("type", named))
+    kind = _RESUMABLE.get(class_of(loop.get("type", named), LOOPS))
     if kind is not None:
         loop.pop("by_epoch", None)
         loop["type"] = f"mmssprl.{kind.__name__}"

@@ -41,7 +41,8 @@ def as_plain(value: Any, name: str = "checkpoint") -> Any:
     if isinstance(value, Mapping):
         # Of an OrderedDict its attributes too: the versions of a state dict's layers.
         plain: Any = copy.copy(value) if type(value) in (dict, OrderedDict, Counter) else {}
-        plain.update({key: as_plain(each, f"{name}.{key}") for key, each in value.items()})
+        for key, each in value.items():  # a Counter's update() would add to what it counts
+            plain[key] = as_plain(each, f"{name}.{key}")
         return plain
     if isinstance(value, list | tuple | set | frozenset) and type(value) is not torch.Size:
         items = [as_plain(each, f"{name}[{i}]") for i, each in enumerate(value)]

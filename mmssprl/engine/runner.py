@@ -1,13 +1,17 @@
 """mmengine's runner with a console for people, and checkpoints that are safe."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from mmengine.dist import master_only
 from mmengine.hooks import CheckpointHook
 from mmengine.logging import MMLogger
 from mmengine.runner import Runner
 
 from ..console import keep_off_console
+from ..outputs import write_whole
+from ..registry import HOOKS, class_of
 from .checkpoint_checks import first_checkpoint
 from .hooks import SafeCheckpointHook
 
@@ -29,10 +33,16 @@ class ConsoleRunner(Runner):
 
     def register_default_hooks(self, hooks: Mapping[str, Any] | None = None) -> None:
         """Register them, with checkpoints that are safe."""
-        spec = (hooks or {}).get("checkpoint", {"type": "CheckpointHook", "interval": 1})
-        if isinstance(spec, Mapping) and spec.get("type") in ("CheckpointHook", CheckpointHook):
+        spec = (hooks or {}).get("checkpoint", {"type": CheckpointHook, "interval": 1})
+        if isinstance(spec, Mapping) and class_of(spec.get("type"), HOOKS) is CheckpointHook:
             spec = {**spec, "type": SafeCheckpointHook}
         super().register_default_hooks({**(hooks or {}), "checkpoint": spec})
+
+    @master_only
+    def dump_config(self) -> None:
+        """Write the config into the work dir, whole: a run that goes on may read it there."""
+        name = Path(self.cfg.filename).name if self.cfg.filename else f"{self.timestamp}.py"
+        write_whole(Path(self.work_dir) / name, self.cfg.dump())
 
     def load_or_resume(self) -> None:
         """Load what the config names; resume the newest checkpoint that is whole."""

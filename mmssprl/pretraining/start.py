@@ -1,6 +1,7 @@
 """Start a pre-training in a work dir, or go on with the one that it holds."""
 
 import json
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from ..engine.trackers import check_trackers
 from ..errors import (
     UserFileExistsError,
     UserFileNotFoundError,
+    UserRuntimeError,
     UserValueError,
     called,
     message_for_user,
@@ -101,6 +103,7 @@ def pretrain(
         # Who gives a budget has agreed to the time.
         if dry_run or not forecast.may_start(plan.expected, yes=yes or "budget" in options):
             return None
+        refuse_used(folder)  # another start may have been quicker
         config = folder / f"{plan.recipe.method.key}_{plan.recipe.backbone.file_name}.py"
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(config, plan.cfg.pretty_text)
@@ -169,10 +172,27 @@ def _images_of_run(config: Path) -> str:
 
 
 def gpus_of_run(config: Path) -> int:
-    """Return the GPUs that a run goes on with: those of its recipe, as far as they are here."""
+    """Return the GPUs that a run goes on with, those of its recipe; 0 is the CPU.
+
+    Args:
+        config: Of the run, in its work dir.
+
+    Raises:
+        RuntimeError: There are fewer here, and each step would have fewer images.
+    """
     cfg = Config.fromfile(config)
-    of_recipe = cfg.auto_scale_lr.base_batch_size // cfg.train_dataloader.batch_size
-    return min(max(1, of_recipe), torch.cuda.device_count())
+    batch_size, step_images = cfg.train_dataloader.batch_size, cfg.auto_scale_lr.base_batch_size
+    wanted, found = max(1, step_images // batch_size), torch.cuda.device_count()
+    if wanted > max(1, found):
+        words = ["python", shipped("tools/train.py"), config, "--work-dir", config.parent]
+        words += ["--resume", *["--amp"] * (found > 0)]
+        words += ["--cfg-options", f"train_dataloader.batch_size={step_images}"]
+        raise UserRuntimeError(
+            f"a run must go on with the {step_images} images a step that it began with, on {wanted}"
+            f" GPUs, but found {found} here; go on where there are as many, or with all images of "
+            f"a step at once, if they fit the memory: {shlex.join(map(str, words))}"
+        )
+    return min(wanted, found)
 
 
 def report_run(work_dir: Path, log: Callable[[str], object]) -> None:

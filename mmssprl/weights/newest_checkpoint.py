@@ -77,7 +77,7 @@ def _named(pointer: Path, folders: list[Path]) -> Path | None:
         return None
     # The name counts: the whole path is written, and a folder may have been moved or copied.
     places = [folder / (Path(text).name or POINTER) for folder in folders]
-    return next((place for place in places if place.is_file()), places[0])
+    return next(filter(os.path.isfile, places), places[0])
 
 
 def _in_order(named: Path | None, folders: list[Path]) -> Iterator[Path]:
@@ -101,7 +101,7 @@ def _num_steps(path: Path) -> float | None:
 
 def _fault(path: Path) -> str:
     """Say what is wrong with a file, '' if nothing."""
-    if not path.is_file():
+    if not os.path.isfile(path):  # pathlib raises if the name is too long
         return "there is no such file"
     status = path.stat()
     return _check(path, status.st_size, status.st_mtime_ns)

@@ -88,7 +88,26 @@ def test_weights_are_recorded(kind, pretrain, photos, tmp_path, monkeypatch, cap
     assert f"  weights    {given} " in capsys.readouterr().out
 
 
-def test_gpus_are_those_of_the_run(photos, tmp_path, monkeypatch):
+def test_of_two_starts_in_one_folder_the_slower_one_writes_nothing(
+    photos, tmp_path, monkeypatch, capsys
+):
+    stub_pace(monkeypatch)
+
+    def may_start(*args, **options):
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run/ssprl_resnet18.py").write_text("the other's")
+        return True
+
+    monkeypatch.setattr(start.forecast, "may_start", may_start)
+    words = ["--backbone", "resnet18", "--work-dir", str(tmp_path / "run")]
+    with monkeypatch.context() as patch:
+        patch.setattr(start, "_images_of_run", lambda config: "photos")
+        assert main(["pretrain", str(photos), *words]) == 2
+    assert "the work dir must be new or empty" in capsys.readouterr().err
+    assert [path.read_text() for path in (tmp_path / "run").iterdir()] == ["the other's"]
+
+
+def test_gpus_are_those_of_the_run(photos, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     stub_pace(monkeypatch, device="cuda")
     commands = []
@@ -100,7 +119,12 @@ def test_gpus_are_those_of_the_run(photos, tmp_path, monkeypatch):
     assert cfg.auto_scale_lr.base_batch_size == 2 * cfg.train_dataloader.batch_size
     assert main([*words, "--resume"]) == 0
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    assert start.gpus_of_run(tmp_path / "run" / "ssprl_resnet50.py") == 1
+    assert main([*words, "--resume"]) == 2
+    told = capsys.readouterr().err
+    step_images = cfg.auto_scale_lr.base_batch_size
+    assert f"{step_images} images a step that it began with, on 2 GPUs, but found 1 here" in told
+    assert f"train.py {tmp_path}/run/ssprl_resnet50.py --work-dir {tmp_path}/run --resume" in told
+    assert f"--amp --cfg-options train_dataloader.batch_size={step_images}\n" in told
     assert ["--nproc_per_node=2" in command for command in commands] == [True, True]
 
 

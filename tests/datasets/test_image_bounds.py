@@ -27,6 +27,11 @@ class TestJpeg:
         match = r"image: .* says 30,000 x 20,000 px, and at most 178,956,970 .* cut it into tiles"
         refused(forge_sides(jpeg(), 30_000, 20_000), match)
 
+    @pytest.mark.parametrize("marker", [b"\xff\xc9", b"\xff\xca"])
+    def test_arithmetic_codes(self, marker):
+        data = forge_sides(jpeg(), 30_000, 20_000)
+        refused(data.replace(b"\xff\xc0", marker, 1), "30,000 x 20,000 px, and at most 178,956,970")
+
     @pytest.mark.parametrize("options", [{}, {"progressive": True}])
     def test_more_pixels_than_the_bytes_can_hold(self, options):
         data = jpeg(**options)

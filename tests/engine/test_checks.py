@@ -23,7 +23,8 @@ from mmssprl.engine.checks import (
 )
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 
-RUN_FILES = ("epoch_1.pth", "epoch_3.pth", "iter_9.pth", "best_mAP_epoch_1.pth", "last_checkpoint")
+RUN_FILES = ("epoch_1.pth", "epoch_3.pth", "iter_9.pth", "step_9.pth", "best_mAP_epoch_1.pth")
+RUN_FILES += ("last_checkpoint",)
 OTHER_FILES = ("mine.pth", "epoch_3_mmdet.pth", "notes.txt")
 
 
@@ -234,7 +235,7 @@ class TestWorkDir:
         return folder
 
     def test_another_run_is_refused(self, config, used):
-        with pytest.raises(FileExistsError, match=r"has mine.pth; go on with it by --resume, del"):
+        with pytest.raises(FileExistsError, match=r"has step_9.pth; go on with it by --resume"):
             prepare_train_config(config)
 
     def test_overwrite_deletes_the_checkpoints_of_the_run_and_nothing_else(self, config, used):

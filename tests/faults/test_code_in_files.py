@@ -12,10 +12,12 @@ import torch
 import yaml
 from image_folders import folder
 from mmengine.config import Config
+from PIL import EpsImagePlugin, Image
 from tiny_benchmark import save_backbone
 
 import mmssprl
 from mmssprl import cli
+from mmssprl.datasets.image_reading import ImageReadError, read_image
 from mmssprl.errors import UserError
 
 pytestmark = pytest.mark.fault
@@ -90,6 +92,21 @@ def test_no_command_runs_it(weights, monkeypatch, words, status):
     assert cli.main(words) == status
     assert opened, "the file was looked at"
     assert not (weights / "sprung").exists()
+
+
+def test_no_program_in_an_image_runs(tmp_path, monkeypatch):
+    ghostscript = tmp_path / "gs"
+    ghostscript.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\n")
+    ghostscript.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)  # not looked for yet
+    path = tmp_path / "photo.jpg"
+    Image.new("RGB", (24, 24)).save(path, "EPS")
+    with pytest.raises(ImageReadError, match=r"photo.jpg: .* decoded \(cannot identify"):
+        read_image(path)
+    assert not (tmp_path / "sprung").exists()
+    assert EpsImagePlugin.has_ghostscript()
+    assert (tmp_path / "sprung").exists(), "the trap works"
 
 
 class TestAnnotationFiles:

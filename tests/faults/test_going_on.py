@@ -2,10 +2,14 @@
 
 import shutil
 import tarfile
+from contextlib import nullcontext
 
 import pytest
+import torch
 from mmengine.hooks import Hook
 from stopped_runs import assert_equal_runs, logged, train, write_pretraining
+from toy_checkpoint import SCHEDULE
+from toy_run import write_config
 
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.errors import UserValueError
@@ -45,7 +49,7 @@ def test_stopped_four_times_with_larc_and_nothing_is_decoded_twice(config, whole
     train(config, tmp_path, stops=(FIRST, LAST_OF_EPOCH, FIRST_OF_NEXT, LATE))
     assert_equal_runs(tmp_path, whole, "epoch_3.pth")
     assert len(loaded) == 3 * 10
-    assert not list(tmp_path.glob("iter_*.pth")), "the last epoch's checkpoint supersedes them"
+    assert not list(tmp_path.glob("step_*.pth")), "the last epoch's checkpoint supersedes them"
 
 
 def test_stopped_with_adamw_and_two_workers(config, tmp_path):
@@ -54,6 +58,7 @@ def test_stopped_with_adamw_and_two_workers(config, tmp_path):
         "train_dataloader.num_workers": 2,
         "train_dataloader.persistent_workers": True,
         "train_cfg.max_epochs": 2,
+        "param_scheduler": [{"type": "MultiStepLR", "milestones": [1], "gamma": 0.1}],
     }
     train(config, tmp_path / "whole", options=options)
     train(config, tmp_path / "cut", stops=(2, 6), options=options)
@@ -86,8 +91,8 @@ def test_a_kill_costs_no_more_than_the_steps_since_the_last_save(config, whole, 
     with pytest.raises(Kill):
         train(config, tmp_path, options={"save_every": "2"}, hooks=(KillAt(13),))
     # Epoch 2 ended with step 10, and the clock of steps is not set back by it.
-    assert [path.name for path in tmp_path.glob("iter_*.pth")] == ["iter_12.pth"]
-    assert (tmp_path / "last_checkpoint").read_text().endswith("iter_12.pth")
+    assert [path.name for path in tmp_path.glob("step_*.pth")] == ["step_12.pth"]
+    assert (tmp_path / "last_checkpoint").read_text().endswith("step_12.pth")
     shutil.rmtree(next(tmp_path.glob("*/vis_data")).parent)  # the log of step 13 is made again
     train(config, tmp_path, resume="auto")
     assert logged(tmp_path) == logged(whole)[12:]
@@ -96,7 +101,7 @@ def test_a_kill_costs_no_more_than_the_steps_since_the_last_save(config, whole, 
 def test_time_since_the_last_save(config, tmp_path):
     with pytest.raises(Kill):
         train(config, tmp_path, options={"save_every": "0.0001s"}, hooks=(KillAt(2),))
-    assert [path.name for path in tmp_path.glob("iter_*.pth")] == ["iter_2.pth"]
+    assert [path.name for path in tmp_path.glob("step_*.pth")] == ["step_2.pth"]
 
 
 @pytest.mark.parametrize("value", ["0", "often", "-5m", 1.5])
@@ -113,3 +118,36 @@ def test_another_batch_size_is_refused(config, tmp_path):
     options = {"train_dataloader.batch_size": 5}
     with pytest.raises(UserValueError, match=r"5 samples a step and 2 steps an epoch, .* 2 and 5;"):
         train(config, tmp_path, resume="auto", options=options)
+
+
+class TestBetweenCheckpoints:
+    """Of the toy, eight steps of two epochs."""
+
+    @staticmethod
+    def start(folder, stops=(), kill=None, text="", **options):
+        config = write_config(folder)
+        config.write_text(config.read_text() + SCHEDULE + text)
+        with nullcontext() if kill is None else pytest.raises(Kill):
+            hooks = () if kill is None else (KillAt(kill),)
+            train(config, folder / "run", stops=stops, hooks=hooks, options=options)
+        return sorted(path.name for path in (folder / "run").glob("*.pth"))
+
+    def test_gradients_that_are_being_summed_up_are_waited_for(self, tmp_path):
+        states = []
+        for name, stops in (("whole", ()), ("cut", (0, 2, 4))):
+            (tmp_path / name).mkdir()
+            self.start(tmp_path / name, stops, **{"optim_wrapper.accumulative_counts": 2})
+            states.append(torch.load(tmp_path / name / "run/epoch_2.pth", weights_only=True))
+        whole, cut = (state["state_dict"] for state in states)
+        assert all(torch.equal(whole[name], cut[name]) for name in whole)
+        assert whole["linear.weight"] != 0
+
+    def test_no_files_pile_up_where_checkpoints_count_steps(self, tmp_path):
+        keep = {"type": "CheckpointHook", "by_epoch": False, "interval": 3, "max_keep_ckpts": 2}
+        options = {"default_hooks.checkpoint": keep, "save_every": 1}
+        text = "train_cfg = dict(type='IterBasedTrainLoop', max_iters=8)\n"
+        left = ["iter_3.pth", "iter_6.pth", "step_7.pth"]
+        assert self.start(tmp_path, kill=7, text=text, **options) == left
+        (tmp_path / "other").mkdir()
+        left = ["iter_6.pth", "iter_8.pth"]
+        assert self.start(tmp_path / "other", text=text, **options) == left

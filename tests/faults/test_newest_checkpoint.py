@@ -45,6 +45,7 @@ POINTERS = {
     "naming a folder": b".",
     "naming weights": b"best.pth",
     "holding garbage": b"\xff\x00\xfe",
+    "holding a page of it": b"\xff" * 4096,
     "of another machine": b"/somewhere/else/epoch_2.pth\n",
 }
 

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 from mmengine.config import Config
-from poisoned_runs import BadImages, BadMomentum, BadState, BadViews, State, train_toy
+from poisoned_runs import BEST, BadImages, BadMomentum, BadState, BadViews, State, train_toy
 from pretrain_runner import make_runner
-from toy_run import gradient_descent
+from toy_run import ToyMetric, gradient_descent
 
 from mmssprl.engine.finiteness import NotFiniteError, is_not_finite
 from mmssprl.engine.hooks.skip_bad_steps_hook import drop_bad_steps
@@ -56,6 +56,13 @@ class TestSaving:
         runner.register_hook(BadGradient(4))
         with pytest.raises(NotFiniteError, match=r"4 backbone.conv1.weight \(layer backbone.conv1"):
             runner.train()
+        assert saved(tmp_path) == []
+
+    def test_nothing_bad_is_the_best_one(self, tmp_path, monkeypatch):
+        """A model of NaN has an accuracy, too, and the first one is always the best."""
+        monkeypatch.setattr(ToyMetric, "compute_metrics", lambda self, results: {"total": 0.0})
+        with pytest.raises(NotFiniteError, match="after step 4 linear.weight"):
+            train_toy(tmp_path, BadGradient(4), text=BEST.replace("interval=1", "interval=2"))
         assert saved(tmp_path) == []
 
 

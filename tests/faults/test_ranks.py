@@ -1,11 +1,13 @@
 """What one rank alone finds is known to all of them."""
 
 import logging
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
+from mmengine.hooks import Hook
 from mmengine.logging import MessageHub
 from mmengine.optim import OptimWrapper
 from torch import distributed as dist
@@ -13,7 +15,7 @@ from torch import multiprocessing, nn
 
 from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
 from mmssprl.engine.finiteness import NotFiniteError, require_finite_state
-from mmssprl.engine.hooks import SkipBadStepsHook
+from mmssprl.engine.hooks import SaveAndStopHook, SkipBadStepsHook
 
 pytestmark = [pytest.mark.fault, pytest.mark.dist]
 
@@ -29,6 +31,7 @@ def make_runner():
         hooks=[],
         logger=logging.getLogger(),
         iter=0,
+        max_iters=11,
     )
 
 
@@ -39,6 +42,39 @@ def step(runner, hook, images):
     outputs = {"loss": loss}
     hook.after_train_iter(runner, 0, None, outputs)
     return outputs["dropped_in_row"].item()
+
+
+def steps_of_saves(runner, rank):
+    """The steps of ten after which a rank saves, of which the first asks for one by the clock."""
+    hook = SaveAndStopHook("1h")
+    hook._group = dist.group.WORLD
+    hook._saver = object()
+    hook._saved_at -= 3601 * (rank == 0)
+    steps = []
+
+    def save(runner, saver):
+        steps.append(runner.iter + 1)
+        hook._saved_at = time.monotonic()
+
+    hook._save = save
+    for runner.iter in range(10):
+        hook.after_train_iter(runner)
+    return steps
+
+
+class LossOf1(Hook):
+    """Has a loss of rank 1 that is not finite."""
+
+    def hand_over(self, runner):
+        if dist.get_rank() == 1:
+            raise NotFiniteError("the loss of rank 1")
+
+
+def message_of(runner):
+    try:
+        require_finite_state(runner, 3)
+    except NotFiniteError as error:
+        return str(error)
 
 
 def worker(rank, folder):
@@ -54,12 +90,11 @@ def worker(rank, folder):
     dropped = [step(runner, hook, images) for images in (good, bad, good)]
     state = {k: v.clone() for k, v in runner.model.module.state_dict().items()}
     runner.model.module[1].running_mean += torch.inf if rank == 1 else 0
-    try:
-        require_finite_state(runner, 3)
-        text = ""
-    except NotFiniteError as error:
-        text = str(error)
-    torch.save({"dropped": dropped, "text": text, "state": state}, f"{folder}/{rank}.pt")
+    texts = [message_of(runner)]
+    runner.hooks = [LossOf1()]
+    texts.append(message_of(runner))
+    found = {"dropped": dropped, "texts": texts, "state": state}
+    torch.save({**found, "saves": steps_of_saves(runner, rank)}, f"{folder}/{rank}.pt")
     dist.destroy_process_group()
 
 
@@ -73,4 +108,11 @@ def test_a_single_rank_stops_or_drops_for_all(tmp_path):
     for found in (first, second):
         assert all(torch.isfinite(value).all() for value in found["state"].values())
         assert found["state"]["1.num_batches_tracked"].item() == 2
-        assert "after step 3 1.running_mean (layer 1: BatchNorm1d) of rank 1 does" in found["text"]
+        assert NAMED in found["texts"][0]
+        assert found["saves"] == [2], "asked in the first step, answered in the second, and once"
+    # A rank that knows more must not leave the others waiting.
+    assert NAMED in first["texts"][1]
+    assert second["texts"][1] == "the loss of rank 1"
+
+
+NAMED = "after step 3 1.running_mean (layer 1: BatchNorm1d) of rank 1 does"

@@ -10,12 +10,16 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from full_disk import fill_disk
 from mmengine.fileio import get_file_backend
-from poisoned_runs import train_toy
+from mmengine.hooks import Hook
+from poisoned_runs import BEST, train_toy
 from pretrain_runner import make_runner
 from toy_checkpoint import go_on
 
 from mmssprl.engine.file_backend import WholeFileBackend
+from mmssprl.engine.hooks import SafeCheckpointHook
+from mmssprl.engine.loops import ResumableEpochLoop
 from mmssprl.errors import UserError, UserOSError
 from mmssprl.outputs import whole_file
 from tools.faults.children import Child, killed_at
@@ -90,6 +94,21 @@ class TestOrder:
             file.write("c")
         assert calls == ["replace"]
 
+    @pytest.mark.parametrize("prefix", ["", "mmengine."])
+    def test_whatever_a_config_calls_them_hook_and_loop_are_ours(self, tmp_path, prefix):
+        class Kinds(Hook):
+            def before_train(self, runner):
+                found.update(map(type, [*runner.hooks, runner.train_loop]))
+
+        found = set()
+        options = {
+            "default_hooks.checkpoint": {"type": f"{prefix}CheckpointHook"},
+            "train_cfg": {"type": f"{prefix}EpochBasedTrainLoop", "_delete_": True},
+            "train_cfg.max_epochs": 1,
+        }
+        train_toy(tmp_path, Kinds(), options=options)
+        assert {SafeCheckpointHook, ResumableEpochLoop} <= found
+
     def test_mmengine_writes_through_it(self):
         assert type(get_file_backend("run")) is WholeFileBackend
         assert type(get_file_backend("run", backend_args={"backend": "local"})) is WholeFileBackend
@@ -108,16 +127,6 @@ class TestOrder:
         ((name, there),) = removed
         assert name == "best_total_epoch_1.pth"
         assert "best_total_epoch_2.pth" in there
-
-
-BEST = """
-val_dataloader = test_dataloader
-val_evaluator = test_evaluator
-val_cfg = dict(type="ValLoop")
-default_hooks = dict(
-    checkpoint=dict(type="CheckpointHook", interval=1, save_best="total", rule="greater"),
-)
-"""
 
 
 class TestFullDisk:
@@ -152,6 +161,14 @@ class TestFullDisk:
         os.chdir(work)
         go_on(work)
         assert names(work) == ["epoch_1.pth", "epoch_2.pth"]
+
+    def test_the_config_of_the_run_stays(self, work, monkeypatch):
+        """``pretrain --resume`` has no other."""
+        before = (work / "run/toy.py").read_text()
+        fill_disk(monkeypatch, "toy.py.")
+        with pytest.raises(OSError, match="No space left"):
+            go_on(work)
+        assert (work / "run/toy.py").read_text() == before
 
     def test_it_is_told_before_the_first_step(self, tmp_path, monkeypatch):
         usage = SimpleNamespace(free=5)

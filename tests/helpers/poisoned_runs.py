@@ -1,4 +1,4 @@
-"""Trainings whose numbers go bad in a step that is known."""
+"""Trainings of the toy, whose numbers go bad in a step that is known."""
 
 import itertools
 
@@ -82,6 +82,16 @@ class State(Hook):
         ]
         self.before[runner.iter + 1] = [v.clone() for each in values for v in each if v is not None]
 
+
+BEST = """
+val_dataloader = test_dataloader
+val_evaluator = test_evaluator
+val_cfg = dict(type="ValLoop")
+default_hooks = dict(
+    checkpoint=dict(type="CheckpointHook", interval=1, save_best="total", rule="greater"),
+)
+"""
+"""Text of a config that keeps the best checkpoint of the toy."""
 
 _NUMBERS = itertools.count()
 

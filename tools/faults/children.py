@@ -36,8 +36,15 @@ class Child:
         os.close(writing)
 
     def events(self, timeout_s: float = 120.0) -> Iterator[str]:
-        """Yield the letters of what it tells, until it ends or says nothing for so long."""
-        while select.select([self._reading], [], [], timeout_s)[0]:
+        """Yield the letters of what it tells, until it ends.
+
+        Raises:
+            TimeoutError: It has said nothing for so long, and was killed.
+        """
+        while True:
+            if not select.select([self._reading], [], [], timeout_s)[0]:
+                os.kill(self.pid, signal.SIGKILL)
+                raise TimeoutError(f"after step {self.steps} a training hangs")
             data = os.read(self._reading, 65536)
             *lines, self._rest = (self._rest + data).split(b"\n")
             for line in lines:

@@ -95,8 +95,7 @@ def _damaged(
             survived += begun_at is not None and equal(_state(folder / "run"), expected)
             lost.append(3 * STEPS_PER_EPOCH - (begun_at or 0))
         log(f"{fault}: {survived} of {tries}")
-        remark = "end bit-equal; what was passed over is told"
-        return Outcome(fault, tries, survived, describe_lost(lost), remark)
+        return Outcome(fault, tries, survived, describe_lost(lost), "end bit-equal")
 
 
 def _finish(config: Path, work_dir: Path, folder: Path) -> int | None:

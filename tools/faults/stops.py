@@ -26,7 +26,7 @@ def at_random(log: Callable[[str], object], stops: int) -> Outcome:
     """Stop trainings again and again, each time after a number of steps that is drawn."""
     draw = random.Random(0)
     lost: list[int] = []
-    num_failed = num_unequal = 0
+    done = num_failed = num_unequal = 0
     num_runs, stopped_at = 1, 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -36,10 +36,10 @@ def at_random(log: Callable[[str], object], stops: int) -> Outcome:
             raise RuntimeError(f"the run without a stop has failed, see {folder / 'log.txt'}")
         final = f"epoch_{_EPOCHS}.pth"
         expected = load_state(folder / "whole" / final)
-        for done in range(stops):
+        while True:
             child = _start(config, folder / str(num_runs))
             wanted = draw.randint(1, _MOST_STEPS)
-            for _ in child.events():
+            for _ in child.events() if done < stops else ():
                 if child.begun_at is not None and child.steps - child.begun_at >= wanted:
                     os.kill(child.pid, draw.choice(_SIGNALS))
                     break
@@ -47,18 +47,21 @@ def at_random(log: Callable[[str], object], stops: int) -> Outcome:
             if stopped_at and child.begun_at is not None:
                 lost.append(max(0, stopped_at - child.begun_at))
             stopped_at = child.steps
-            if status == SAVED:
-                if (done + 1) % 25 == 0:
-                    log(f"{done + 1} of {stops} stops, {num_runs} runs")
-                continue
-            # It came to its end before the signal, or failed.
-            num_failed += status != 0
-            num_unequal += not status and not equal(
-                load_state(folder / str(num_runs) / final), expected
-            )
+            if status:
+                done += 1
+                if done % 25 == 0:
+                    log(f"{done} of {stops} stops, {num_runs} runs")
+                if status == SAVED:
+                    continue
+                num_failed += 1
+            else:  # it came to its end, perhaps before the signal
+                found = load_state(folder / str(num_runs) / final)
+                num_unequal += not equal(found, expected)
+                if done >= stops:
+                    break
             num_runs, stopped_at = num_runs + 1, 0
     remark = (
-        f"{num_failed} did not save or go on, {num_unequal} of {num_runs - 1} ends not bit-equal; "
+        f"{num_failed} did not save or go on, {num_unequal} of {num_runs} ends not bit-equal; "
         f"{_EPOCHS} epochs of {STEPS_PER_EPOCH} steps a run"
     )
     fault = "SIGTERM, SIGUSR1 or SIGINT after a random step"

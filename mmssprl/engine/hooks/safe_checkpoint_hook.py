@@ -18,6 +18,9 @@ from ..finiteness import optimizers_of, require_finite_state
 from ..plain_values import as_plain, restore_histories
 from ..unwrap import unwrap
 
+STEP_FILE = "step_{}.pth"
+"""What `SaveAndStopHook` writes between two checkpoints of this hook."""
+
 
 @HOOKS.register_module()
 class SafeCheckpointHook(CheckpointHook):
@@ -52,7 +55,8 @@ class SafeCheckpointHook(CheckpointHook):
         length = runner.max_epochs if self.by_epoch else runner.max_iters
         setting = {"interval": self.interval, "max_keep_ckpts": self.max_keep_ckpts}
         num_files = num_checkpoints(length, setting)
-        num_there = len(list(folder.glob(self.filename_tmpl.format("*"))))
+        templates = (self.filename_tmpl, STEP_FILE)
+        num_there = sum(len(list(folder.glob(each.format("*")))) for each in templates)
         require_space(folder, max(1, num_files - num_there) * checkpoint_bytes(runner))
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
@@ -108,7 +112,13 @@ class SafeCheckpointHook(CheckpointHook):
         return self.file_backend.join_path(self.out_dir, self.filename_tmpl.format(step))
 
     def _save_best_checkpoint(self, runner: Runner, metrics: dict[str, Any]) -> None:
-        """As mmengine's, which deletes the best one so far before it writes the better one."""
+        """As mmengine's, which deletes the best one so far before it writes the better one.
+
+        Raises:
+            NotFiniteError: The state is not finite, whatever the metrics say.
+        """
+        if self.save_best:
+            require_finite_state(runner, runner.iter)
         late = _LateRemoval()
         backend, self.file_backend = self.file_backend, late
         try:

@@ -19,21 +19,23 @@ from ...registry import HOOKS
 from ...slurm import comes_back, requeue
 from ...stopping import SAVED, Signal, StoppedError, signals
 from ..cpu_distributed import timeout_of
+from ..finiteness import wrappers_of
 from ..log_line import LogLine
 from ..loops import ResumableEpochLoop, ResumableIterLoop
+from .safe_checkpoint_hook import STEP_FILE
 
 DEFAULT_SAVE_EVERY = "30m"
-_STEP_FILE = "iter_{}.pth"
 
 
 @HOOKS.register_module()
 class SaveAndStopHook(Hook):
     """Save every so often after a step, and stop after a step when a signal came.
 
-    It saves through the run's CheckpointHook, into ``iter_<step>.pth``; beside the files of epochs
+    It saves through the run's CheckpointHook, into ``step_<step>.pth``; beside the hook's own files
     only the newest of these stays, and none when the training is complete. All ranks agree once a
     step, from CPU to CPU: what a step asks is answered in the next one, so that neither the device
-    nor a slower rank is waited for.
+    nor a slower rank is waited for. Where gradients are summed up over some steps, the last of them
+    counts, for no checkpoint holds a part of the sum.
 
     Args:
         save_every: Steps between two saves, or the most time that a kill may cost: 500, "15m".
@@ -54,6 +56,7 @@ class SaveAndStopHook(Hook):
         self._asked: tuple[Tensor, Any] | None = None
         self._saver: CheckpointHook | None = None
         self._saved_iter: int | None = None
+        self._saved_step = 0
         self._saved_at = 0.0
 
     def before_train(self, runner: Runner) -> None:
@@ -63,7 +66,7 @@ class SaveAndStopHook(Hook):
             self._saver = hooks[0] if hooks else None
         if get_world_size() > 1:
             self._group = distributed.new_group(backend="gloo", timeout=timeout_of(runner.cfg))
-        self._saved_at = time.monotonic()
+        self._saved_at, self._saved_step = time.monotonic(), runner.iter
 
     def before_train_epoch(self, runner: Runner) -> None:
         """Note signals from here on; the loader's workers, which start next, leave them to us."""
@@ -79,10 +82,14 @@ class SaveAndStopHook(Hook):
         step = runner.iter + 1
         if step == runner.max_iters:
             return  # its end saves
+        if not all(each.should_update() for each in wrappers_of(runner)):
+            return
         is_late = self.seconds is not None and time.monotonic() - self._saved_at > self.seconds
         stop, is_due = self._agree(signals.number, is_late and is_main_process())
-        if self._saver is not None and (stop or is_due or (self.steps and step % self.steps == 0)):
+        is_due = is_due or (self.steps is not None and step - self._saved_step >= self.steps)
+        if self._saver is not None and (stop or is_due):
             self._save(runner, self._saver)
+            self._saved_step = step
         if stop:
             self._stop(runner, stop, step)
 
@@ -98,14 +105,12 @@ class SaveAndStopHook(Hook):
             self._stop(runner, signals.number, runner.iter)
 
     def after_train(self, runner: Runner) -> None:
-        """Leave signals alone again, and delete what the last epoch's checkpoint supersedes."""
+        """Leave signals alone again, and delete what the last checkpoint supersedes."""
         signals.interrupt()
         self._disconnect()
-        pointer = Path(runner.work_dir) / "last_checkpoint"
-        if self._saver is None or not self._saver.by_epoch or not pointer.is_file():
-            return
-        if is_main_process():
-            _delete_steps(self._saver, keep=Path(pointer.read_text().strip()).name)
+        newest = runner.message_hub.get_info("last_ckpt")
+        if self._saver is not None and newest and is_main_process():
+            _delete_steps(self._saver, keep=Path(newest).name)
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Write down what a step is, and that no other save is due for a while."""
@@ -143,7 +148,8 @@ class SaveAndStopHook(Hook):
             agreed = tuple(answer.tolist())
         self._asked = None
         if not agreed[0]:
-            mine = torch.tensor([number, int(is_due)])
+            # What is answered now has made nobody save yet, and must not be asked again.
+            mine = torch.tensor([number, int(is_due and not agreed[1])])
             work = distributed.all_reduce(
                 mine, distributed.ReduceOp.MAX, group=self._group, async_op=True
             )
@@ -151,16 +157,16 @@ class SaveAndStopHook(Hook):
         return agreed[0], bool(agreed[1])
 
     def _save(self, runner: Runner, saver: CheckpointHook) -> None:
-        if not saver.by_epoch:
-            if not saver.every_n_train_iters(runner, saver.interval, saver.save_begin):
-                saver._save_checkpoint(runner)
-            return
-        # mmengine counts the files of one hook in one unit.
+        if not saver.by_epoch and saver.every_n_train_iters(
+            runner, saver.interval, saver.save_begin
+        ):
+            return  # it has just done so
+        # Its own files are counted, and deleted, without those of steps.
         of_step = copy.copy(saver)
-        of_step.by_epoch, of_step.filename_tmpl, of_step.max_keep_ckpts = False, _STEP_FILE, -1
+        of_step.by_epoch, of_step.filename_tmpl, of_step.max_keep_ckpts = False, STEP_FILE, -1
         of_step._save_checkpoint(runner)
         if is_main_process():
-            _delete_steps(saver, keep=_STEP_FILE.format(runner.iter + 1))
+            _delete_steps(saver, keep=STEP_FILE.format(runner.iter + 1))
 
     def _stop(self, runner: Runner, number: int, step: int) -> None:
         if self._group is not None:
@@ -208,6 +214,6 @@ def _meaning_of_steps(runner: Runner) -> dict[str, int]:
 
 
 def _delete_steps(saver: CheckpointHook, keep: str) -> None:
-    for path in Path(saver.out_dir).glob(_STEP_FILE.format("*")):
+    for path in Path(saver.out_dir).glob(STEP_FILE.format("*")):
         if path.name != keep:
             path.unlink()
