@@ -23,6 +23,9 @@ _LEAST_GAP = 0.03
 _UNIFORM_CODES = 0.95
 _LEAST_IN_USE = 0.25
 """Share of the prototypes; 0.6 and more in healthy runs."""
+LEAST_STEPS = 64
+"""Updates before which a loss at chance says nothing: as many as the shortest healthy run of
+``bands.csv`` has. Those runs were below chance after 20, some of them in their third epoch."""
 _MOST_WAITING = 0.5
 """Share of a step's time in which it waits for images; 0.3 and less in healthy runs."""
 
@@ -168,6 +171,8 @@ def _shows(name: str, sign: Callable[[float], bool], record: Record) -> bool:
 
 
 def _at_chance(records: Sequence[Record]) -> str | None:
+    if records[-1]["step"] < LEAST_STEPS:
+        return None
     for name in records[-1]:
         if not name.startswith("relative_"):
             continue

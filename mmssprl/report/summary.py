@@ -56,8 +56,8 @@ def answer(run: PretrainingRun) -> Answer:
         UNSURE,
         "Too short to tell",
         words,
-        f"{stopped}All works, but so few epochs say nothing about the features. Train longer: "
-        "without --epochs or --budget a number is chosen that suits the images.",
+        f"{stopped}All works, but so short a training says nothing about the features. Train "
+        "longer: without --epochs or --budget a number is chosen that suits the images.",
     )
 
 
