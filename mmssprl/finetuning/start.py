@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from mmengine.config import Config
 
+from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import write_whole
 from ..pretraining.forecast import check_disk, may_start
@@ -15,7 +16,6 @@ from ..pretraining.start import refuse_used, train
 from .config import check_options, make_config, set_label_files
 from .evaluate import Outcome, evaluate
 from .label_files import write_labels
-from .labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from .timing import forecast_run
 
 
