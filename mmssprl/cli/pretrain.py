@@ -167,7 +167,6 @@ def run(args: argparse.Namespace) -> int:
         if weights is None:
             print("not started; nothing was written.")
             return 1
-        print(f"backbone weights: {weights}")
         print(f"next: {command_line('finetune', weights, 'DATA', '--task', 'classify')}")
         print(f"  or: {command_line('probe', weights, 'DATA')}  (DATA: your labelled images)")
         return 0

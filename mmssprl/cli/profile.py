@@ -19,6 +19,7 @@ from pathlib import Path
 from ..errors import UserValueError
 from ..outputs import prepare_output, write_figure, write_whole
 from ..stopping import is_first_process
+from ..wording import wrapped
 from ._options import parse_options
 
 _SUFFIXES = {"--out": (".json", ".csv"), "--figure": (".png", ".pdf")}
@@ -81,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     print("\n" + format_profile(profile))
     expected = forecast_profile(profile, Path())
     if expected is not None:
-        print(f"\n{expected.line}")
+        print(f"\n{wrapped(expected.line)}")
     if args.out:
         is_csv = Path(args.out).suffix == ".csv"
         text = format_csv(profile) if is_csv else json.dumps(profile.to_dict(), indent=2) + "\n"

@@ -11,6 +11,7 @@ from mmengine.config import Config
 from ..datasets import UnlabeledImages
 from ..durations import format_hours, parse_duration
 from ..errors import UserError, UserValueError
+from ..wording import wrapped
 from . import pace
 from .budget import what_helps
 from .config import make_config, make_recipe
@@ -101,7 +102,7 @@ def make_plan(
     of_images = usable.warnings(from_random=cfg.get("weights") is None)
 
     def tell() -> None:
-        warnings = [f"warning: {text}" for text in of_images]
+        warnings = [wrapped(f"warning: {text}") for text in of_images]
         log("\n".join([describe(recipe, source, images.skipped), *warnings]))
 
     if seconds is None:
@@ -114,7 +115,7 @@ def make_plan(
         if fitting < recommended:
             helps = what_helps(recipe, _cheaper(recipe, images, usable, of_recipe))
         if not fitting:
-            log(expected.line)
+            log(wrapped(expected.line))
             probes = ", probes included (--no-probe)" if expected.num_probes else ""
             more = f"; {helps}" if helps else ""
             raise UserValueError(
@@ -130,9 +131,9 @@ def make_plan(
         cfg = make_config(recipe, images, **of_config)
         expected = replace(expected, epochs=recipe.epochs, checkpoint=cfg.default_hooks.checkpoint)
         tell()
-    log(expected.line)
+    log(wrapped(expected.line))
     if helps:
-        log(helps)
+        log(wrapped(helps))
     told_images = describe_images(recipe.num_images, images.skipped)
     return Plan(cfg, recipe, expected, told_images, [*recipe.warnings, *of_images])
 
