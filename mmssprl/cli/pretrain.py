@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--budget",
         metavar="TIME",
-        help="choose the epochs so that the forecast fits into it: 90m, 2h, 1h30m, 1d",
+        help="choose the epochs so that all of it, report included, fits into it: 90m, 2h, 1d",
     )
     add("--batch-size", type=int, help="images per device and backbone pass; default: chosen")
     add(
