@@ -51,6 +51,8 @@ def test_nothing_is_fetched_and_nothing_runs(trained, page):
     text = page.path.read_text()
     assert not re.search(r"url\(|@import|https?://", text)
     assert len(text) < 3_000_000
+    # On paper it is always light.
+    assert re.findall(r"@media (.*)\(prefers-color-scheme", text) == ["screen and "]
 
 
 def test_names_of_files_are_text(page):
