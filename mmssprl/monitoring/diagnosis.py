@@ -13,7 +13,9 @@ from .troubles import LEAST_STEPS, Trouble, find_troubles
 
 HEALTHY, TOO_SHORT = "healthy", "too_short"
 _LEAST_EPOCHS = 3.0
+"""As long as the sign of a trouble has to stay at most."""
 _LEAST_LINES = 4
+"""One more than a sign has to show in."""
 _MOST_LINES = 500
 """Of a longer log every second one is looked at, or fewer."""
 
