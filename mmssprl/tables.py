@@ -4,6 +4,8 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 
+from .wording import wrapped
+
 
 def markdown_table(
     heads: Sequence[str], rows: Sequence[Sequence[str]], *, num_left: int = 1
@@ -44,6 +46,22 @@ def csv_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     writer.writerow(heads)
     writer.writerows(rows)
     return text.getvalue()
+
+
+_CHOICE_WIDTH = 60
+"""A longer choice does not widen its column."""
+
+
+def reasons_table(rows: Mapping[str, tuple[str, str]]) -> str:
+    """Return rows of a name, a choice and the reason for it, which is wrapped in its column."""
+    choices = [len(choice) for choice, _ in rows.values()]
+    width = max((length for length in choices if length <= _CHOICE_WIDTH), default=0)
+    lines = []
+    for name, (choice, reason) in rows.items():
+        head = f"  {name:<11}"
+        indent = len(head) + (width + 2 if len(choice) <= width else 0)
+        lines.append(wrapped(f"{head}{choice:<{width}}  {reason}", indent))
+    return "\n".join(lines)
 
 
 def aligned_pairs(pairs: Mapping[str, str]) -> str:

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--budget",
         metavar="TIME",
-        help="choose the epochs so that the forecast fits into it: 90m, 2h, 1h30m, 1d",
+        help="choose the epochs so that all of it, report included, fits into it: 90m, 2h, 1d",
     )
     add("--batch-size", type=int, help="images per device and backbone pass; default: chosen")
     add(
@@ -167,7 +167,6 @@ def run(args: argparse.Namespace) -> int:
         if weights is None:
             print("not started; nothing was written.")
             return 1
-        print(f"backbone weights: {weights}")
         print(f"next: {command_line('finetune', weights, 'DATA', '--task', 'classify')}")
         print(f"  or: {command_line('probe', weights, 'DATA')}  (DATA: your labelled images)")
         return 0

@@ -21,6 +21,7 @@ from typing import Any
 
 from ..outputs import check_different, prepare_output, write_whole
 from ..tables import csv_table, markdown_table
+from ..wording import command_line
 from ._options import add_model_options, model_options
 
 _CSV = (
@@ -74,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
         rows = [[result[name] for name in _CSV] for result in results]
         write_whole(args.csv, csv_table(_CSV, rows))
         print(f"\ntable: {args.csv}")
+    best = max(results, key=lambda result: result["mAP"])["weights"]
+    print(f"\nnext: {command_line('finetune', best, args.data, '--task', 'classify')}")
     return 0
 
 

@@ -14,11 +14,12 @@ With several GPUs: torchrun --nproc_per_node 2 -m mmssprl profile CONFIG --launc
 """
 
 import argparse
-import os
 from pathlib import Path
 
 from ..errors import UserValueError
 from ..outputs import prepare_output, write_figure, write_whole
+from ..stopping import is_first_process
+from ..wording import wrapped
 from ._options import parse_options
 
 _SUFFIXES = {"--out": (".json", ".csv"), "--figure": (".png", ".pdf")}
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     """Measure, print the table, and write what was asked for."""
     import json
 
-    is_main = int(os.environ.get("RANK", 0)) == 0 or args.launcher == "none"
+    is_main = args.launcher == "none" or is_first_process()
     for option, path in (("--out", args.out), ("--figure", args.figure)):
         if path and Path(path).suffix not in _SUFFIXES[option]:
             suffixes = " or ".join(_SUFFIXES[option])
@@ -81,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     print("\n" + format_profile(profile))
     expected = forecast_profile(profile, Path())
     if expected is not None:
-        print(f"\n{expected.line}")
+        print(f"\n{wrapped(expected.line)}")
     if args.out:
         is_csv = Path(args.out).suffix == ".csv"
         text = format_csv(profile) if is_csv else json.dumps(profile.to_dict(), indent=2) + "\n"

@@ -4,9 +4,7 @@ import re
 from collections.abc import Mapping
 
 from ..durations import format_hours
-
-WIDTH = 110
-"""Characters of a line at most."""
+from ..wording import CONSOLE_WIDTH
 
 
 class LogLine(str):
@@ -31,7 +29,7 @@ def relative_name(loss: str) -> str:
 
 
 def console_line(values: Mapping[str, float], max_epochs: int, chance: str) -> str:
-    """Return the line of at most ``WIDTH`` characters.
+    """Return the line of at most ``CONSOLE_WIDTH`` characters.
 
     Args:
         values: Scalars of a line of the log.
@@ -48,9 +46,9 @@ def console_line(values: Mapping[str, float], max_epochs: int, chance: str) -> s
     line = ""
     for digits in (3, 2, 1):
         line = "  ".join(filter(None, [head, _losses(values, chance, digits), *tail]))
-        if len(line) <= WIDTH:
+        if len(line) <= CONSOLE_WIDTH:
             break
-    return line[:WIDTH]
+    return line[:CONSOLE_WIDTH]
 
 
 def _losses(values: Mapping[str, float], chance: str, digits: int) -> str:

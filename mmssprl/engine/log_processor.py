@@ -51,6 +51,7 @@ class PretrainLogProcessor(LogProcessor):
         tag["epochs_done"] = (runner.iter + 1) / len(runner.train_dataloader)
         tag["progress"] = (runner.iter + 1) / runner.max_iters
         self.latest = {name.removeprefix("train/"): value for name, value in tag.items()}
+        self.latest["step"] = runner.iter + 1  # the visualizer adds it to the others
         counts = all(term.num_classes for term in _loss_terms(runner).values())
         chance = "ln K" if counts else "chance"
         return tag, LogLine(text, console_line(self.latest, runner.max_epochs, chance))

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from ..datasets.coco_multi_label import CocoMultiLabel
+from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledImage, folders
+from ..datasets.labels.files import Files
+from ..datasets.labels.splits import choose_splits
 from ..datasets.multi_label_target import MultiLabelTargetDataset
 from ..datasets.voc_multi_label import VocMultiLabel, listed_classes, read_image_set, read_objects
 from ..errors import UserFileNotFoundError, UserValueError
-from ..finetuning.labels import DEFAULT_VAL_SHARE, LabelledImage, folders
-from ..finetuning.labels.files import Files
-from ..finetuning.labels.splits import choose_splits
 
 COCO_SPLITS = ("train2014", "val2014")
 VOC_SPLITS = ("trainval", "test")

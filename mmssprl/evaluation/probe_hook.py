@@ -1,7 +1,6 @@
 """A probe during a pre-training: labels tell whether features improve, and train nothing."""
 
 import csv
-import io
 import math
 import time
 from collections.abc import Sequence
@@ -16,10 +15,12 @@ from torch import Tensor
 
 from ..datasets.subset import choose_subset
 from ..engine.hooks.pretrain_checkpoint_hook import backbone_file, save_backbone
+from ..engine.log_line import LogLine
 from ..engine.unwrap import unwrap
 from ..errors import UserValueError
 from ..outputs import write_whole
 from ..registry import HOOKS
+from ..tables import csv_table
 from ..wording import counted
 from .average_precision import mean_average_precision
 from .features import LabelledImages, extract_features
@@ -126,13 +127,11 @@ class ProbeHook(Hook):
             linear, knn = self._scores(runner)
         found = Probe(epoch, linear, knn, time.perf_counter() - start)
         self.probes.append(found)
-        rows = [Probe._fields, *self.probes]
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(rows)
-        write_whole(self._file, text.getvalue())
+        write_whole(self._file, csv_table(Probe._fields, self.probes))
         for name, value in (("linear_mAP", linear), ("knn_mAP", knn)):
             runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
-        runner.logger.info(describe(self.probes))
+        text = describe(self.probes)
+        runner.logger.info(LogLine(text, text))
         if epoch and linear >= max(probe.linear_mAP for probe in self.probes if probe.epoch):
             save_backbone(unwrap(runner.model).backbone, backbone_file(runner, "best"))
 

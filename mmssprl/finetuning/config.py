@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from mmengine.config import Config
 
+from ..datasets.labels import LabelledData
 from ..engine.adapted_backbone import adapt_backbone, fit_backbone
 from ..engine.checks import missing_package
 from ..engine.initial_weights import apply_weights
@@ -16,7 +17,6 @@ from ..pretraining.backbones import find_backbone
 from ..shipped import shipped
 from ..weights import RANDOM, SUPERVISED, read_backbone
 from ..weights.backbone import quiet
-from .labels import LabelledData
 from .recipe import NUMBERS, Recipe, check_numbers, choose_recipe
 from .tasks import Task, make_task, task_class
 

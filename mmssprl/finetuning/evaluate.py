@@ -8,12 +8,12 @@ import numpy as np
 from mmengine.config import Config
 
 from ..datasets import ImageReadError
+from ..datasets.labels import LabelledData
 from ..outputs import write_whole
 from ..progress import watch
 from ..tables import csv_table, markdown_table
 from ..weights import require_newest
 from .label_files import read_labels
-from .labels import LabelledData
 from .pictures import open_picture, save_picture, sheet
 from .predictor import Predictor
 from .tasks import Scores

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..datasets.labels import LabelledData, LabelledImage, Object
 from ..outputs import write_whole
-from .labels import LabelledData, LabelledImage, Object
 
 SPLITS = ("train", "val")
 

@@ -9,6 +9,7 @@ from mmengine.config import Config
 from ..errors import UserValueError
 from ..pretraining.anchor import round_within
 from ..pretraining.methods.method import Row
+from ..tables import reasons_table
 from ..weights import RANDOM
 from ..wording import counted
 
@@ -84,10 +85,7 @@ class Recipe:
 
     def describe(self) -> str:
         """Return lines of choice and reason."""
-        width = max(len(row.choice) for row in self.rows.values())
-        return "\n".join(
-            f"  {name:<11}{row.choice:<{width}}  {row.reason}" for name, row in self.rows.items()
-        )
+        return reasons_table(self.rows)
 
 
 def check_numbers(

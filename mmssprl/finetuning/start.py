@@ -8,14 +8,15 @@ from typing import Any
 import torch
 from mmengine.config import Config
 
+from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import write_whole
 from ..pretraining.forecast import check_disk, may_start
 from ..pretraining.start import refuse_used, train
+from ..wording import wrapped
 from .config import check_options, make_config, set_label_files
 from .evaluate import Outcome, evaluate
 from .label_files import write_labels
-from .labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from .timing import forecast_run
 
 
@@ -114,7 +115,7 @@ def _prepare(
         write_labels(data, Path(labels))
         set_label_files(cfg, Path(labels))
         expected = forecast_run(cfg, recipe, work_dir)
-    log(expected.line)
+    log(wrapped(expected.line))
     check_disk(expected)
     return (data, cfg) if may_start(expected, yes=yes) else None
 

@@ -9,11 +9,13 @@ from ..errors import UserValueError
 from ..tables import markdown_table
 from .bands import band_of
 from .history import Record, read_scalars
-from .troubles import Trouble, find_troubles
+from .troubles import LEAST_STEPS, Trouble, find_troubles
 
 HEALTHY, TOO_SHORT = "healthy", "too_short"
 _LEAST_EPOCHS = 3.0
+"""As long as the sign of a trouble has to stay at most."""
 _LEAST_LINES = 4
+"""One more than a sign has to show in."""
 _MOST_LINES = 500
 """Of a longer log every second one is looked at, or fewer."""
 
@@ -70,8 +72,12 @@ def diagnose_records(records: Sequence[Record]) -> Diagnosis:
     if now:
         words += [f"trouble: {trouble.line}" for trouble in now]
         verdict = now[0].key
-    elif last["epochs_done"] < _LEAST_EPOCHS or len(records) < _LEAST_LINES:
-        words.append(f"too short to tell: wait for {_LEAST_EPOCHS:.0f} epochs")
+    elif (
+        last["epochs_done"] < _LEAST_EPOCHS
+        or last["step"] < LEAST_STEPS
+        or len(records) < _LEAST_LINES
+    ):
+        words.append(f"too short to tell: wait for {_LEAST_EPOCHS:.0f} epochs, {LEAST_STEPS} steps")
         verdict = TOO_SHORT
     else:
         words.append("healthy: no sign of trouble")

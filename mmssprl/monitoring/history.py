@@ -14,8 +14,8 @@ Record = Mapping[str, Any]
 def read_scalars(run: str | Path) -> list[dict[str, Any]]:
     """Read the scalar logs of a run, in order of their steps.
 
-    A resumed run repeats the steps after its checkpoint: what was logged last counts. The last
-    line of a run that is still writing may be cut off and is left out.
+    A resumed run repeats the steps after its checkpoint: from the first step of its log on, older
+    logs count no more. The last line of a run that is still writing may be cut off and is left out.
 
     Args:
         run: Work dir of the run, or one of its scalar logs.
@@ -38,13 +38,15 @@ def read_scalars(run: str | Path) -> list[dict[str, Any]]:
             f"a work dir must hold */vis_data/scalars.json, but {run} does not; "
             "pass the folder that training was given as --work-dir."
         )
-    by_step: dict[int, dict[str, Any]] = {}
+    records: list[dict[str, Any]] = []
     for path in paths:
-        for number, line in enumerate(path.read_text().split("\n")[:-1], start=1):
-            record = _parsed(line, number, path)
-            if "lr" in record:
-                by_step[record["step"]] = record
-    return [by_step[step] for step in sorted(by_step)]
+        lines = path.read_text().split("\n")[:-1]
+        parsed = [_parsed(line, number, path) for number, line in enumerate(lines, start=1)]
+        trained = [record for record in parsed if "lr" in record]
+        if trained:
+            start = trained[0]["step"]
+            records = [record for record in records if record["step"] < start] + trained
+    return records
 
 
 def _parsed(line: str, number: int, path: Path) -> dict[str, Any]:

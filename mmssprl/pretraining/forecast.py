@@ -33,6 +33,7 @@ class Forecast:
         checkpoint: ``default_hooks.checkpoint``: ``interval`` in epochs, ``max_keep_ckpts``.
         work_dir: Where the checkpoints go; it need not exist yet.
         num_backbones: Files of the backbone's weights: the last ones, and the best of a probe.
+        report_s: Seconds of the report at the end; 0 without.
     """
 
     pace: Pace
@@ -41,6 +42,7 @@ class Forecast:
     checkpoint: Mapping[str, Any]
     work_dir: Path
     num_backbones: int = 1
+    report_s: float = 0.0
 
     @property
     def epoch_s(self) -> float:
@@ -56,16 +58,16 @@ class Forecast:
 
     @property
     def seconds(self) -> float:
-        """Of all epochs and probes."""
-        return self.epochs * self.epoch_s + self.num_probes * self.pace.probe_s
+        """Of all epochs and probes, and the report."""
+        return self.epochs * self.epoch_s + self.num_probes * self.pace.probe_s + self.report_s
 
     @property
     def hours(self) -> float:
-        """Of all epochs and probes."""
+        """Of all epochs and probes, and the report."""
         return self.seconds / 3600
 
     def fitting_epochs(self, seconds: float) -> int:
-        """Return the most epochs that fit into a time with their probes; 0 if none does."""
+        """Return the most epochs that fit into a time with all the rest; 0 if none does."""
         numbers = range(1, int(seconds / self.epoch_s) + 1)
         return bisect_right(numbers, seconds, key=lambda n: replace(self, epochs=n).seconds)
 

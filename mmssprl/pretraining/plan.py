@@ -1,6 +1,7 @@
 """A new run before it starts: its recipe, its config, and what it will take."""
 
 import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from mmengine.config import Config
 from ..datasets import UnlabeledImages
 from ..durations import format_hours, parse_duration
 from ..errors import UserError, UserValueError
+from ..wording import wrapped
 from . import pace
 from .budget import what_helps
 from .config import make_config, make_recipe
@@ -26,6 +28,11 @@ _OF_RECIPE = {
 }
 _EPOCHS = "train_cfg.max_epochs"
 _SMALL_BACKBONE = "resnet18"
+_REPORT_S = 10.0
+"""Seconds in which a report reads and draws on two cores, whatever its network."""
+_REPORT_IMAGES = 25
+"""Its network works as long as for so many images of the training: on 260 of them, but forwards
+alone, and on few of their crops."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,8 @@ def make_plan(
         source: Folder of images or of tar files, or one tar file.
         work_dir: Folder of the run.
         log: Receives lines.
-        budget: Time for the training, see ``parse_duration``; the epochs follow from it.
+        budget: Time from now on until the report is written, see ``parse_duration``; the epochs
+            follow from it.
         max_bad_share: Of ``UnlabeledImages``.
         options: Of ``make_recipe`` and ``make_config``.
 
@@ -82,6 +90,7 @@ def make_plan(
             ``make_config`` and ``measure_pace``.
         ValueError: So too; or a budget beside a number of epochs, or below one epoch.
     """
+    start = time.monotonic()
     seconds = None if budget is None else parse_duration(budget, "--budget")
     if budget is not None and ("epochs" in options or _EPOCHS in options.get("cfg_options", {})):
         raise UserValueError(
@@ -100,7 +109,7 @@ def make_plan(
     of_images = usable.warnings(from_random=cfg.get("weights") is None)
 
     def tell() -> None:
-        warnings = [f"warning: {text}" for text in of_images]
+        warnings = [wrapped(f"warning: {text}") for text in of_images]
         log("\n".join([describe(recipe, source, images.skipped), *warnings]))
 
     if seconds is None:
@@ -109,17 +118,18 @@ def make_plan(
     expected = forecast_run(cfg, recipe, work_dir)
     helps = ""
     if seconds is not None:
-        recommended, fitting = recipe.epochs, expected.fitting_epochs(seconds)
+        spent = time.monotonic() - start
+        recommended, fitting = recipe.epochs, expected.fitting_epochs(seconds - spent)
         if fitting < recommended:
             helps = what_helps(recipe, _cheaper(recipe, images, usable, of_recipe))
         if not fitting:
-            log(expected.line)
-            probes = ", probes included (--no-probe)" if expected.num_probes else ""
+            log(wrapped(expected.line))
+            probes = ", probes (--no-probe)" if expected.num_probes else ""
+            least_h = spent / 3600 + replace(expected, epochs=1).hours
             more = f"; {helps}" if helps else ""
             raise UserValueError(
-                "--budget must be enough for one epoch, which takes about "
-                f"{format_hours(replace(expected, epochs=1).hours)} here{probes}, but got "
-                f"{budget}{more}."
+                f"--budget must be enough for one epoch, which takes about {format_hours(least_h)} "
+                f"here with its timing{probes} and report, but got {budget}{more}."
             )
         why = f"as many as fit into {budget}; {recommended} are recommended"
         if fitting >= recommended:
@@ -129,9 +139,9 @@ def make_plan(
         cfg = make_config(recipe, images, **of_config)
         expected = replace(expected, epochs=recipe.epochs, checkpoint=cfg.default_hooks.checkpoint)
         tell()
-    log(expected.line)
+    log(wrapped(expected.line))
     if helps:
-        log(helps)
+        log(wrapped(helps))
     told_images = describe_images(recipe.num_images, images.skipped)
     return Plan(cfg, recipe, expected, told_images, [*recipe.warnings, *of_images])
 
@@ -139,13 +149,15 @@ def make_plan(
 def forecast_run(cfg: Config, recipe: Recipe, work_dir: Path) -> Forecast:
     """Time some steps of a run, and multiply."""
     share = math.ceil(recipe.num_images / recipe.num_devices)
+    step = pace.measure_pace(cfg, amp=recipe.on_gpu, num_devices=recipe.num_devices)
     return Forecast(
-        pace.measure_pace(cfg, amp=recipe.on_gpu, num_devices=recipe.num_devices),
+        step,
         epochs=cfg.train_cfg.max_epochs,
         steps_per_epoch=share // cfg.train_dataloader.batch_size,
         checkpoint=cfg.default_hooks.checkpoint,
         work_dir=work_dir,
         num_backbones=1 + any(hook.type == "ProbeHook" for hook in cfg.custom_hooks),
+        report_s=_REPORT_S + _REPORT_IMAGES * step.step_s / step.batch_size,
     )
 
 

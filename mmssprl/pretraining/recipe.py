@@ -16,7 +16,8 @@ from mmengine.config import Config
 from ..datasets.image_index import HEIC
 from ..errors import UserValueError
 from ..pyramid import ViewLayout
-from ..wording import counted
+from ..tables import reasons_table
+from ..wording import counted, wrapped
 from .anchor import COCO_BATCH, COCO_EPOCHS, COCO_GPUS, COCO_IMAGES, round_within
 from .backbones import find_backbone
 from .methods import Method, Row, Setting
@@ -144,18 +145,17 @@ def choose_recipe(
 
 
 def describe(recipe: Recipe, source: str, skipped: Mapping[str, int]) -> str:
-    """Return the recipe as lines of choice and reason, warnings last.
+    """Return the recipe as rows of choice and reason, warnings last.
 
     Args:
         recipe: What to train.
         source: Where the images come from.
         skipped: Number of other files there by their kind.
     """
-    width = max(len(row.choice) for row in recipe.rows.values())
     title = f"{recipe.method.title}, {recipe.backbone.name}, images of {source}"
-    rows = [f"  {name:<11}{row.choice:<{width}}  {row.reason}" for name, row in recipe.rows.items()]
     images = describe_images(recipe.num_images, skipped)
-    return "\n".join([title, images, *rows, *(f"warning: {text}" for text in recipe.warnings)])
+    warnings = [wrapped(f"warning: {text}") for text in recipe.warnings]
+    return "\n".join([title, images, reasons_table(recipe.rows), *warnings])
 
 
 def describe_images(num_images: int, skipped: Mapping[str, int]) -> str:

@@ -59,17 +59,15 @@ class UsableImages:
         if self.num_unreadable or self.num_small:
             lines.append(
                 f"of {self.num_opened} images looked at {self.num_unreadable} cannot be read and "
-                f"{self.num_small} have a side below {MIN_SIDE_PX} px, the smallest a view can "
-                "have; unreadable ones are replaced by others and stop the training above "
-                f"{self.max_bad_share:.3g} of all (--max-bad-share), small ones are scaled up and "
-                "teach little: remove them."
+                f"{self.num_small} have a side below {MIN_SIDE_PX} px, the smallest view: remove "
+                f"them. Above {self.max_bad_share:.3g} of all (--max-bad-share) unreadable ones "
+                "stop the training."
             )
         if self.num_usable < FEW_IMAGES and from_random:
             lines.append(
                 f"{self.num_usable:,} usable images are few: expect a small gain over random "
-                "weights at best (1,200 images gave `make demo` 6 points of mAP). More images "
-                "help, and need no labels; with no more to be had, a backbone that is trained "
-                "already is likely the better start (--weights supervised, or a file)."
+                "weights at best. More images help, and need no labels; without them, start from "
+                "a trained backbone (--weights supervised, or a file)."
             )
         return lines
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from ..durations import format_hours
 from ..evaluation.probe_hook import Probe
-from ..monitoring import TROUBLES
+from ..monitoring import HEALTHY, TROUBLES
 from .run import PretrainingRun
 
 GOOD, UNSURE, BAD = "good", "unsure", "bad"
@@ -49,15 +49,15 @@ def answer(run: PretrainingRun) -> Answer:
             "Mend what is named here and train again; these weights are not worth more work.",
         )
     stopped = "" if run.is_finished else "The training was stopped before its end; go on with it. "
-    if verdict == "healthy":
+    if verdict == HEALTHY:
         advice = "Take the weights to your own labels: the commands are at the end of this page."
         return Answer(GOOD, "Healthy: no sign of trouble", words, stopped + advice)
     return Answer(
         UNSURE,
         "Too short to tell",
         words,
-        f"{stopped}All works, but so few epochs say nothing about the features. Train longer: "
-        "without --epochs or --budget a number is chosen that suits the images.",
+        f"{stopped}All works, but so short a training says nothing about the features. Train "
+        "longer: without --epochs or --budget a number is chosen that suits the images.",
     )
 
 

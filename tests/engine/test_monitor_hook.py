@@ -29,7 +29,8 @@ def warnings_of(lines):
 
 
 def line(epoch, **values):
-    return {"lr": 1e-3, "epochs_done": epoch, "progress": epoch / 20, **values}
+    done = {"step": int(4 * epoch), "epochs_done": epoch, "progress": epoch / 20}
+    return {"lr": 1e-3, **done, **values}
 
 
 def test_a_trouble_is_named_once_and_in_one_line():
@@ -74,6 +75,7 @@ def test_in_a_training(images, tmp_path):
     assert [item["epochs_done"] for item in lines] == [n / 2 for n in range(1, 9)]
     assert lines[-1]["progress"] == 1
     latest = runner.log_processor.latest
+    assert latest["step"] == lines[-1]["step"] == 8
     assert latest["relative_pyramid_s0"] == lines[-1]["relative_pyramid_s0"]
     terms = runner.model.loss_terms()
     logged = {name: term for name, term in terms.items() if name in latest}

@@ -3,8 +3,8 @@ import shutil
 import pytest
 from probe_folders import write_class_folders, write_image
 
+from mmssprl.datasets.labels import find_labels
 from mmssprl.evaluation import find_probe_data
-from mmssprl.finetuning.labels import find_labels
 
 
 @pytest.fixture

@@ -72,6 +72,8 @@ def test_the_table_its_csv_and_the_time_that_is_left(weights, tmp_path, capsys):
     assert "a folder per class in" in printed
     assert "20% of each class of 20 images held out, seed 0" in printed
     assert f"{weights} (1 of 2)" in printed
+    next_one = f"next: python -m mmssprl finetune {weights} {flowers} --task classify\n"
+    assert printed.endswith(next_one)
     assert "random (2 of 2, about " in printed
     rows = [line.split("|") for line in printed.splitlines() if line.startswith("|")]
     heads = [cell.strip() for cell in rows[0][1:-1]]
@@ -98,3 +100,13 @@ def test_files_of_one_name_are_told_apart(weights, coco, capsys):
     printed = capsys.readouterr().out
     assert f"| {weights} " in printed
     assert f"| {other / 'a.pth'} " in printed
+
+
+def test_the_next_step_takes_the_best_weights(monkeypatch, capsys):
+    result = {"layout": "VOC", "num_train": 2, "num_test": 1, "num_classes": 1, "image_px": 32}
+    result |= {"data": "voc", "chance_mAP": 0.1, "accuracy": None}
+    found = [{**result, "weights": name, "mAP": mAP} for name, mAP in (("a", 0.2), ("b", 0.3))]
+    monkeypatch.setattr("mmssprl.evaluation.linear_probes", lambda *_, **__: [*found, found[0]])
+    assert main(["probe", "a", "b", "a", "my data"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "next: python -m mmssprl finetune b 'my data' --task classify"

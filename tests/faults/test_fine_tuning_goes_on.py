@@ -4,9 +4,9 @@ import pytest
 from labelled_folders import write_coco, write_masks, write_weights
 from stopped_runs import assert_equal_runs, train
 
+from mmssprl.datasets.labels import find_labels
 from mmssprl.finetuning.config import make_config, set_label_files
 from mmssprl.finetuning.label_files import write_labels
-from mmssprl.finetuning.labels import find_labels
 
 pytestmark = pytest.mark.fault
 

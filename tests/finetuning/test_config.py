@@ -1,6 +1,7 @@
 import pytest
 from labelled_folders import write_class_folders, write_coco, write_weights
 
+from mmssprl.datasets.labels import find_labels
 from mmssprl.finetuning.config import (
     check_options,
     make_config,
@@ -8,7 +9,6 @@ from mmssprl.finetuning.config import (
     set_label_files,
     task_of,
 )
-from mmssprl.finetuning.labels import find_labels
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from labelled_folders import (
 )
 from PIL import Image
 
+from mmssprl.datasets.labels import find_labels
 from mmssprl.finetuning.label_files import read_labels, write_labels
-from mmssprl.finetuning.labels import find_labels
 
 
 def names(images, root):

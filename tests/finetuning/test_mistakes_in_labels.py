@@ -14,7 +14,7 @@ from labelled_folders import (
 )
 from PIL import Image
 
-from mmssprl.finetuning.labels import find_labels
+from mmssprl.datasets.labels import find_labels
 
 
 def edit_json(path, edit):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from labelled_folders import write_weights
 
+from mmssprl.datasets.labels import find_labels
 from mmssprl.finetuning import start
-from mmssprl.finetuning.labels import find_labels
 from mmssprl.finetuning.predict import predict
 from mmssprl.finetuning.start import finetune
 

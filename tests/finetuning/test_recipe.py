@@ -78,7 +78,7 @@ def test_what_is_asked_for_is_taken():
 def test_numbers_out_of_range_are_refused_before_any_image_is_read(
     options, match, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("mmssprl.finetuning.labels.find.Files", None)  # reads the folder
+    monkeypatch.setattr("mmssprl.datasets.labels.find.Files", None)  # reads the folder
     with pytest.raises(ValueError, match=match):
         finetune("random", "data", "classify", tmp_path / "run", **options)
 

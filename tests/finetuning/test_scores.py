@@ -3,8 +3,8 @@ import pytest
 from labelled_folders import write_image, write_mask
 from PIL import Image
 
+from mmssprl.datasets.labels import LabelledImage, Object
 from mmssprl.finetuning.drawing import palette
-from mmssprl.finetuning.labels import LabelledImage, Object
 from mmssprl.finetuning.tasks import make_task
 from mmssprl.finetuning.tasks.detect import Detections
 

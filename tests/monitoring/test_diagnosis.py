@@ -9,6 +9,7 @@ import pytest
 from mmssprl.cli import main
 from mmssprl.monitoring import TROUBLES, band_of, diagnose
 from mmssprl.monitoring.diagnosis import diagnose_records
+from mmssprl.monitoring.troubles import AT_CHANCE, LEAST_STEPS
 
 LOGS_FILE = Path(__file__).with_name("logs.json")
 """Made by ``python -m tools.monitoring.bands``."""
@@ -38,6 +39,19 @@ def test_the_verdict_on_a_recorded_run(name):
         assert "healthy: no sign of trouble" in diagnosis.lines
         # Not on the way there either.
         assert not [line for line in diagnosis.lines if line.startswith(("trouble", "earlier"))]
+
+
+def test_the_least_steps_are_those_of_the_shortest_healthy_run():
+    healthy = [records_of(name) for name, log in LOGS.items() if log["label"] == "healthy"]
+    assert min(records[-1]["step"] for records in healthy) == LEAST_STEPS
+    at_chance = [
+        (record["step"], record["epochs_done"])
+        for records in healthy
+        for record in records
+        if not record.get("frozen")
+        if any(record[k] >= AT_CHANCE for k in record if k.startswith("relative_"))
+    ]
+    assert max(at_chance) == (20, 2.5)
 
 
 def a_run(label):
@@ -100,8 +114,15 @@ def test_nan_is_not_called_usual():
     assert "no number" in row
 
 
-def test_too_short_to_tell():
-    assert diagnose_records(records_of(a_run("healthy"))[:2]).verdict == "too_short"
+@pytest.mark.parametrize("label", ["healthy", "at_chance"])
+def test_too_short_to_tell(label):
+    assert diagnose_records(records_of(a_run(label))[:2]).verdict == "too_short"
+    records = records_of(a_run(label))
+    short = [record for record in records if record["step"] < LEAST_STEPS]
+    assert short[-1]["epochs_done"] > 3
+    diagnosis = diagnose_records(short)
+    assert diagnosis.verdict == "too_short"
+    assert diagnosis.words == ["too short to tell: wait for 3 epochs, 64 steps"]
 
 
 def test_a_log_of_something_else(tmp_path):

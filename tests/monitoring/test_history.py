@@ -28,6 +28,14 @@ def test_a_resumed_run_replaces_the_steps_it_repeats(tmp_path):
     ]
 
 
+def test_what_a_resumed_run_has_not_reached_again_does_not_count(tmp_path):
+    write_log(tmp_path, "20260101_000000", [record(n) for n in range(1, 9)])
+    write_log(tmp_path, "20260102_000000", [{"acc": 1.0, "step": 0}])
+    write_log(tmp_path, "20260103_000000", [record(3, 0.5), record(4, 0.5)])
+    found = [(item["step"], item["loss"]) for item in read_scalars(tmp_path)]
+    assert found == [(1, 1), (2, 1), (3, 0.5), (4, 0.5)]
+
+
 def test_a_log_alone(tmp_path):
     path = write_log(tmp_path, "20260101_000000", [record(1), record(2)])
     write_log(tmp_path, "20260102_000000", [record(3)])

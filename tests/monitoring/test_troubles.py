@@ -3,8 +3,10 @@
 import pytest
 
 from mmssprl.monitoring import TROUBLES, find_troubles
+from mmssprl.monitoring.troubles import LEAST_STEPS
 
 HEALTHY = {
+    "step": 1000,
     "lr": 1e-3,
     "time": 1.0,
     "data_time": 0.2,
@@ -21,12 +23,13 @@ HEALTHY = {
 }
 
 
-def run(*changes, epochs=10, of_epochs=10):
+def run(*changes, epochs=10, of_epochs=10, epoch_steps=100):
     """Four lines an epoch, each with all ``changes`` that hold at its epoch."""
     records = []
     for line in range(1, 4 * epochs + 1):
         done = line / 4
         record = {**HEALTHY, "epochs_done": done, "progress": done / of_epochs}
+        record["step"] = int(done * epoch_steps)
         for start, values in changes:
             if done >= start:
                 record |= values
@@ -91,6 +94,14 @@ def test_a_long_training_may_stay_at_chance_for_a_tenth_of_it():
     at_chance = (0, {"relative_pyramid_s0": 1.0})
     assert find_troubles(run(at_chance, epochs=19, of_epochs=200)) == []
     (trouble,) = find_troubles(run(at_chance, epochs=21, of_epochs=200))
+    assert trouble.key == "at_chance"
+
+
+def test_a_loss_at_chance_says_nothing_before_the_least_steps():
+    at_chance = (0, {"relative_pyramid_s0": 1.0})
+    per_epoch = LEAST_STEPS // 4
+    assert find_troubles(run(at_chance, epochs=4, of_epochs=4, epoch_steps=per_epoch - 1)) == []
+    (trouble,) = find_troubles(run(at_chance, epochs=4, of_epochs=4, epoch_steps=per_epoch))
     assert trouble.key == "at_chance"
 
 

@@ -2,11 +2,25 @@ import pytest
 from mmengine.config import Config
 from recipes import choose
 
+from mmssprl.pretraining.methods import Row
 from mmssprl.pretraining.recipe import describe
 from mmssprl.pyramid import ViewLayout
 from mmssprl.shipped import shipped
 
 PAPER = Config.fromfile(shipped("configs/_base_/ssprl_resnet50.py")).layout.to_dict()
+
+
+def test_a_recipe_is_told_in_lines_of_110_characters():
+    recipe = choose(num_images=900, num_devices=1, on_gpu=False, accumulate=2, image_px=96)
+    words = ["rate=" + "1" * 30, "b=2"] * 3
+    recipe.rows["set"] = Row(", ".join(words), "as asked")
+    lines = describe(recipe, "photos", {}).splitlines()
+    assert max(map(len, lines)) <= 110
+    text = " ".join(" ".join(lines).split())
+    for name, (choice, reason) in recipe.rows.items():
+        assert f" {name} {choice} {reason}" in text
+    views, more = lines[2:4]
+    assert views.index("the paper's sizes") == more.index(more.split()[0]) < 60
 
 
 def head_of(recipe):

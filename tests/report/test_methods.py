@@ -24,9 +24,9 @@ def write_log(run, model):
     lines = []
     for epoch in range(1, NUM_LINES + 1):
         done = epoch / NUM_LINES
-        line = {"lr": 0.1, "step": epoch, "epoch": epoch, "epochs_done": epoch, "progress": done}
+        line = {"lr": 0.1, "step": 8 * epoch, "epoch": epoch, "epochs_done": epoch}
         line |= {"time": 1.0, "data_time": 0.1, "embedding_spread": 0.5, "effective_rank": 20.0}
-        line |= {"alignment": 0.8, "alignment_others": 0.3, "memory": 1000}
+        line |= {"alignment": 0.8, "alignment_others": 0.3, "memory": 1000, "progress": done}
         for name, term in model.loss_terms().items():
             line[name] = term.weight * term.chance * (1 - done / 2)
             line[name.replace("loss", "relative")] = 1 - done / 2

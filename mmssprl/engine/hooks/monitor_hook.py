@@ -9,6 +9,8 @@ from mmengine.runner import Runner
 from ...errors import UserTypeError
 from ...monitoring import Record, find_troubles
 from ...registry import HOOKS
+from ...wording import wrapped
+from ..log_line import LogLine
 from ..log_processor import PretrainLogProcessor
 
 _EPOCHS, _SHARE = 4.0, 0.12
@@ -53,7 +55,8 @@ class MonitorHook(Hook):
         for trouble in find_troubles(self._records):
             if trouble.key not in self._named:
                 self._named.add(trouble.key)
-                runner.logger.warning(trouble.line)
+                line = LogLine(trouble.line, wrapped(f"warning: {trouble.line}"))
+                runner.logger.warning(line)
 
     @staticmethod
     def _is_past(record: Record, latest: Record) -> bool:

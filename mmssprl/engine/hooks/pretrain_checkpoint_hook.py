@@ -11,6 +11,7 @@ from torch import nn
 
 from ...outputs import whole_file
 from ...registry import HOOKS
+from ..log_line import LogLine
 from ..unwrap import unwrap
 from .safe_checkpoint_hook import SafeCheckpointHook
 
@@ -38,7 +39,7 @@ class PretrainCheckpointHook(SafeCheckpointHook):
             return
         path = backbone_file(runner)
         save_backbone(unwrap(runner.model).backbone, path)
-        runner.logger.info(f"Backbone weights: {path}")
+        runner.logger.info(LogLine(f"Backbone weights: {path}", f"backbone weights: {path}"))
 
 
 def backbone_file(runner: Runner, mark: str = "") -> Path:

@@ -17,9 +17,9 @@ from pycocotools import mask as run_lengths
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
+from ...datasets.labels import LabelledData, LabelledImage
 from ...outputs import write_whole
 from ..drawing import draw_boxes, overlay
-from ..labels import LabelledData, LabelledImage
 from ..pictures import caption
 from .task import Scores, Task
 

@@ -13,9 +13,9 @@ from mmengine.config import Config
 from numpy.typing import NDArray
 from PIL import Image
 
+from ...datasets.labels import LabelledData, LabelledImage
 from ...outputs import whole_file
 from ..drawing import IGNORED, colour, overlay_labels, palette
-from ..labels import LabelledData, LabelledImage
 from ..pictures import legend, written_names
 from .task import Scores, Task
 

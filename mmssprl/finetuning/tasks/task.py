@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from mmengine.config import Config
 from PIL import Image
 
-from ..labels import LabelledData, LabelledImage
+from ...datasets.labels import LabelledData, LabelledImage
 
 
 @dataclass(frozen=True)

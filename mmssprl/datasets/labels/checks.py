@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from PIL import Image
 
-from ...datasets.image_bounds import check_pixels
 from ...errors import UserValueError
 from ...progress import watch
 from ...wording import counted
+from ..image_bounds import check_pixels
 from .labelled_images import LabelledData, LabelledImage
 
 LEAST_TRAIN = 2

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
-from ...datasets.image_index import IMAGE_SUFFIXES
 from ...errors import UserFileNotFoundError, UserValueError
+from ..image_index import IMAGE_SUFFIXES
 
 MASK_FOLDERS = frozenset(
     ("masks", "mask", "labels", "annotations", "ann_dir", "gt", "labelids", "segmentationclass")
