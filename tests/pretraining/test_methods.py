@@ -1,15 +1,11 @@
 """What each method adds to a recipe, and which methods there are."""
 
-from dataclasses import replace
-
 import pytest
 from recipes import CPU, base_config, choose
 
 from mmssprl.errors import UserValueError
-from mmssprl.pretraining import methods
 from mmssprl.pretraining.methods import METHODS, find_method
 from mmssprl.pretraining.methods.momentum import momentum_for
-from mmssprl.pretraining.methods.prototypes import VARIANTS
 from mmssprl.pretraining.optimizer import schedule
 from mmssprl.pretraining.recipe import describe
 
@@ -137,19 +133,13 @@ def test_swav_with_and_without_small_views():
     assert plain.rows["prototypes"].choice == "300"
 
 
-def test_what_ssprl_is_by_default_is_one_constant(monkeypatch):
-    published = VARIANTS["paper"]
-    reason = "six small views and sampled patches, for a reason"
-    changes = {"num_small": 6, "num_sampled": (2, 3), "about_views": reason}
-    default = replace(published, title="SS-PRL (small views, sampled patches)", **changes)
-    monkeypatch.setitem(methods.METHODS, "ssprl", default)
-    assert find_method("ssprl", "paper") is published
+def test_ssprl_has_small_views_and_samples_patches_by_default():
     recipe = choose(variant=None)
-    assert [level["num_sampled"] for level in recipe.layout["levels"]] == [2, 3]
-    text = describe(recipe, "photos", {})
-    assert text.startswith("SS-PRL (small views, sampled patches), resnet50, images of photos\n")
+    assert recipe.method is find_method("ssprl", "small-sampled")
+    text = " ".join(describe(recipe, "photos", {}).split())
+    assert text.startswith("SS-PRL (six small views, sampled patches), resnet50, images of photos ")
     assert "2 x 224 px, 6 x 96 px, 2 x 2 of 4 x 112 px, 2 x 3 of 9 x 96 px" in text
-    assert reason in text
+    assert "sampled, which is this package's own and not the paper's" in text
 
 
 @pytest.mark.parametrize(

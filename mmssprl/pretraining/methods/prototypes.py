@@ -163,7 +163,7 @@ VARIANTS = {
         PAPER_CONFIG,
         num_small=6,
         num_sampled=(2, 3),
-        about_views="best of SS-PRL's forms on held-out photographs, see docs/compare.md",
+        about_views="SS-PRL's best form on held-out photographs, docs/compare.md",
     ),
 }
 """SS-PRL by ``--variant``."""
