@@ -76,15 +76,16 @@ def test_pretrain_forecasts_what_the_run_takes(own_run):
     ).group(1, 2, 3)
     assert re.fullmatch(r"\d+ (s|min)", hours)
     assert 0.3 < float(memory) < 4
-    files = sum(path.stat().st_size for path in work_dir.glob("*.pth")) / 1e6
-    assert float(disk) == pytest.approx(files, rel=0.03)
+    sizes = [path.stat().st_size / 1e6 for path in work_dir.glob("*.pth")]
+    # All that is there at the end, and the checkpoint of a stop between two epochs.
+    assert float(disk) == pytest.approx(sum(sizes) + max(sizes), rel=0.03)
     assert states[0] == states[1]
 
 
 def test_the_console_of_pretrain_has_what_a_person_needs(own_run):
     work_dir, said, _ = own_run
     lines = said.splitlines()
-    assert len(lines) < 45
+    assert len(lines) < 55
     paths = ("SS-PRL (", "config: ", "backbone weights: ", "report: ", "next: ", "  or: ")
     assert [line for line in lines if len(line) > 110 and not line.startswith(paths)] == []
     assert sum("ackbone weights" in line for line in lines) == 1
