@@ -73,7 +73,7 @@ def test_too_many_accumulated_images(photos, tmp_path, capsys):
 
 @pytest.fixture
 def long_run(photos, tmp_path, monkeypatch):
-    """Arguments of a run of 20 h that is not started, and the trainings that were asked for."""
+    """Arguments of a run of 26 h that is not started, and the trainings that were asked for."""
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     asked = stub_pace(monkeypatch, step_s=7200.0)
@@ -85,7 +85,7 @@ def long_run(photos, tmp_path, monkeypatch):
     monkeypatch.setattr(start, "train", train)
     monkeypatch.setattr("sys.stdin", None)
     arguments = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
-    # 40 // 16 = 2 steps an epoch
+    # 40 // 16 = 2 steps an epoch, 20 h in all, and 25 images of eight a step for the report
     return [*arguments, "--batch-size", "16", "--epochs", "5"], asked, started
 
 
@@ -93,7 +93,7 @@ def test_a_run_too_long_for_a_cpu_is_refused_and_writes_nothing(long_run, tmp_pa
     arguments, asked, started = long_run
     assert main(arguments) == 2
     told = capsys.readouterr()
-    assert "\nforecast: 5 epochs, about 20 h on this CPU (2 cores), 1.4 GB" in told.out
+    assert "\nforecast: 5 epochs, about 26 h on this CPU (2 cores), 1.4 GB" in told.out
     assert "\nwarning: 40 usable images are few" in told.out
     assert told.err.startswith("mmssprl pretrain: error: a run on a CPU should take at most 12 h")
     assert told.err.count("\n") == 1
@@ -111,7 +111,7 @@ def test_yes_starts_a_long_run(long_run, tmp_path, capsys):
     options = {"num_gpus": 0, "resume": False, "verbose": True, "trackers": []}
     options["skip_bad_steps"] = 2
     assert started == [(work_dir / "ssprl_resnet50.py", work_dir, options)]
-    assert "forecast: 5 epochs, about 20 h" in capsys.readouterr().out
+    assert "forecast: 5 epochs, about 26 h" in capsys.readouterr().out
 
 
 def test_no_at_a_terminal_writes_nothing(long_run, tmp_path, monkeypatch, capsys):
