@@ -73,7 +73,7 @@ def test_too_many_accumulated_images(photos, tmp_path, capsys):
 
 @pytest.fixture
 def long_run(photos, tmp_path, monkeypatch):
-    """Arguments of a run of 20 h that is not started, and the trainings that were asked for."""
+    """Arguments of a run of 26 h that is not started, and the trainings that were asked for."""
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     asked = stub_pace(monkeypatch, step_s=7200.0)
@@ -85,7 +85,7 @@ def long_run(photos, tmp_path, monkeypatch):
     monkeypatch.setattr(start, "train", train)
     monkeypatch.setattr("sys.stdin", None)
     arguments = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
-    # 40 // 16 = 2 steps an epoch
+    # 40 // 16 = 2 steps an epoch, 20 h in all, and 25 images of eight a step for the report
     return [*arguments, "--batch-size", "16", "--epochs", "5"], asked, started
 
 
