@@ -4,6 +4,7 @@ import gc
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -192,44 +193,42 @@ def run(
         # mmengine selects a CUDA device before it joins the group, so the CPU group comes first.
         torch.distributed.init_process_group("gloo", timeout=timeout_of(cfg))
     # Before the runner writes its config and log. Rank 0 writes for all.
-    lock = hold_work_dir(cfg.work_dir) if task == "train" and is_first_process() else None
-    first_step = FirstStepHook()
-    with explain_build_errors(cfg, first_step):
-        runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
-        for hook in (first_step, BoundedHistoriesHook(), *hooks):
-            runner.register_hook(hook)
-        log_operators(cfg)
-        check_data(runner, task)
-        check_fit_of_checkpoint(runner, task)
-        if task == "train":
-            warn_of_schedule(cfg)
-            if overwrite and is_main_process():
-                for path in files_of_run(Path(cfg.work_dir)):
-                    path.unlink()
-            if keep_record and is_main_process():
-                checkpoint = first_checkpoint(cfg) if cfg.get("resume") else None
-                record_run(cfg, runner.train_dataloader.dataset, checkpoint)
-            try:
-                runner.train()
-            except StoppedError as error:
-                stopped = error.with_traceback(None)  # which would hold the runner
-        else:
-            metrics = runner.test()
-            if out is not None and is_main_process():
-                # Metrics of mmseg are numpy scalars.
-                write_whole(Path(out), json.dumps(metrics, indent=2, default=float) + "\n")
-    if torch.distributed.is_initialized():
-        # Together: a rank that leaves while another still saves can abort in gloo's threads.
-        torch.distributed.barrier()
-    end_workers(runner, ("train", "val") if task == "train" else ("test",))
-    # The group ends its threads when nothing holds it any more, and the model's wrapper does.
-    # A thread that lets go of a tensor while Python shuts down would abort the process.
-    del runner
-    gc.collect()
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
-    if lock is not None:
-        lock.close()
+    with hold_work_dir(cfg.work_dir) if task == "train" and is_first_process() else nullcontext():
+        first_step = FirstStepHook()
+        with explain_build_errors(cfg, first_step):
+            runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)
+            for hook in (first_step, BoundedHistoriesHook(), *hooks):
+                runner.register_hook(hook)
+            log_operators(cfg)
+            check_data(runner, task)
+            check_fit_of_checkpoint(runner, task)
+            if task == "train":
+                warn_of_schedule(cfg)
+                if overwrite and is_main_process():
+                    for path in files_of_run(Path(cfg.work_dir)):
+                        path.unlink()
+                if keep_record and is_main_process():
+                    checkpoint = first_checkpoint(cfg) if cfg.get("resume") else None
+                    record_run(cfg, runner.train_dataloader.dataset, checkpoint)
+                try:
+                    runner.train()
+                except StoppedError as error:
+                    stopped = error.with_traceback(None)  # which would hold the runner
+            else:
+                metrics = runner.test()
+                if out is not None and is_main_process():
+                    # Metrics of mmseg are numpy scalars.
+                    write_whole(Path(out), json.dumps(metrics, indent=2, default=float) + "\n")
+        if torch.distributed.is_initialized():
+            # Together: a rank that leaves while another still saves can abort in gloo's threads.
+            torch.distributed.barrier()
+        end_workers(runner, ("train", "val") if task == "train" else ("test",))
+        # The group ends its threads when nothing holds it any more, and the model's wrapper does.
+        # A thread that lets go of a tensor while Python shuts down would abort the process.
+        del runner
+        gc.collect()
+        if torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
     if stopped is not None:
         raise stopped
 

@@ -1,5 +1,6 @@
 """Two runs in one work dir: the second is refused while the first lives, and not longer."""
 
+import multiprocessing
 import os
 import shutil
 import signal
@@ -8,11 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from poisoned_runs import train_toy
 from toy_run import write_config
 
 from mmssprl.engine.launch import prepare_train_config, run
+from mmssprl.engine.one_run import hold_work_dir
 from mmssprl.errors import UserError
 from mmssprl.outputs import sweep_parts, whole_file
+from tools.faults.states import BadGradient
 
 pytestmark = pytest.mark.fault
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,6 +59,18 @@ def test_the_second_is_refused_until_the_first_is_killed(holder, tmp_path):
     holder.wait()
     run(prepare_train_config("toy.py", work_dir="run"), "train")
     assert (tmp_path / "run/epoch_1.pth").exists()
+
+
+def test_a_run_that_fails_lets_go_of_it(tmp_path):
+    def hold():
+        hold_work_dir(tmp_path / "run")
+
+    with pytest.raises(UserError) as caught:  # whose traceback would keep the file open
+        train_toy(tmp_path, BadGradient(4))
+    another = multiprocessing.get_context("fork").Process(target=hold)
+    another.start()
+    another.join()
+    assert another.exitcode == 0, caught
 
 
 def test_a_file_system_without_locks(tmp_path, monkeypatch, capfd):
