@@ -19,7 +19,7 @@ from mmssprl.environment import processor, source_commit, usable_cores
 from mmssprl.outputs import write_whole
 from mmssprl.tables import csv_table, markdown_table
 
-from . import damages, images, kills, memory, states, stops
+from . import configs, damages, images, kills, memory, states, stops
 from .outcome import Outcome
 
 EXAMPLES = """examples, from the root of the repository:
@@ -34,6 +34,7 @@ CASES: dict[str, Callable[[Callable[[str], object]], Outcome]] = {
     "files": damages.files,
     "flips": damages.flipped_bytes,
     "images": images.images,
+    "configs": configs.configs,
     "nan": states.not_finite,
     "disk": states.full_disk,
     "memory": memory.memory,
