@@ -81,7 +81,7 @@ def test_the_fuzz_sees_what_does_not_survive(tmp_path, monkeypatch, what):
 
 
 def test_a_training_in_spite_of_a_mistake_does_not_survive(monkeypatch):
-    monkeypatch.setattr(configs, "outcome", lambda *args: (configs.TRAINS, ""))
+    monkeypatch.setattr(configs, "outcome", lambda *args, **options: (configs.TRAINS, ""))
     lines = []
     outcome = configs.configs(lines.append, tries=100, pattern=PATTERN)
     assert 50 < outcome.survived < outcome.tries

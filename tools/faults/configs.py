@@ -79,6 +79,7 @@ def configs(log: Callable[[str], object], tries: int = 500, pattern: str = "**/*
     with tempfile.TemporaryDirectory() as folder:
         bases = small_configs(write_data(Path(folder)), pattern)
         names = list(bases)
+        _check_right(bases[names[0]], Path(folder))
         draw.shuffle(names)
         for i in range(tries):
             name = names[i % len(names)]
@@ -100,7 +101,15 @@ def configs(log: Callable[[str], object], tries: int = 500, pattern: str = "**/*
     return Outcome(fault, tries, survived, "0", remark)
 
 
-def outcome(config: Path, work_dir: Path) -> tuple[str, str]:
+def _check_right(cfg: Mapping[str, Any], folder: Path) -> None:
+    """Train a step without a mistake, for which the compiler may take its time the first time."""
+    write(cfg, folder / "right.py")
+    result = outcome(folder / "right.py", folder / "right", limit_s=600.0)
+    if result[0] != TRAINS:
+        raise RuntimeError(f"the config itself does not train: {result}")
+
+
+def outcome(config: Path, work_dir: Path, *, limit_s: float | None = None) -> tuple[str, str]:
     """Train a step in a process apart; return what came of it, and the message."""
     fork = multiprocessing.get_context("fork")
     ours, theirs = fork.Pipe()
@@ -108,7 +117,8 @@ def outcome(config: Path, work_dir: Path) -> tuple[str, str]:
     child.start()
     theirs.close()
     try:
-        result = ours.recv() if ours.poll(LIMIT_S) else ("hangs", f"{LIMIT_S} s")
+        is_answered = ours.poll(limit_s or LIMIT_S)
+        result = ours.recv() if is_answered else ("hangs", f"{LIMIT_S} s")
     except EOFError:
         child.join()
         result = (f"ends the process by {child.exitcode}", "")

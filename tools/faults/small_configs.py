@@ -41,7 +41,7 @@ def small_configs(data: Path, pattern: str = "**/*.py") -> dict[str, dict[str, A
     for scope in known:
         for place in (registry.MODELS, registry.DATASETS, registry.TRANSFORMS, registry.METRICS):
             registry.names_in(place, scope)
-    importlib.import_module("mmssprl.functional._cpu_kernels")
+    importlib.import_module("numba")
     _ = Config(configs[names[0]]).pretty_text
     return {name: cfg for name, cfg in configs.items() if cfg["default_scope"] in known}
 
