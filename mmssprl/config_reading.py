@@ -1,5 +1,6 @@
 """Config files as users write them, and what Python or mmengine says about one, in one line."""
 
+import re
 import traceback
 from pathlib import Path
 from textwrap import shorten
@@ -12,6 +13,8 @@ from .shipped import config_file
 
 _MAX_LENGTH = 300
 """Of what Python or mmengine says, which may repeat whole dicts of the config."""
+_LAZY = re.compile(r"(Failed to import .+) in (.+), line (\d+)(?: for (.+))?", re.DOTALL)
+"""What mmengine says of an import in a config: what, file, line, and why."""
 _READERS = ("_is_lazy_import", "_file2dict", "_parse_lazy_import")
 """mmengine's functions that read one file each, whose path is their argument ``filename``."""
 
@@ -28,7 +31,9 @@ def read_config_file(config: str | Path) -> Config:
     """
     path = config_file(config)
     try:
-        return Config.fromfile(path)
+        cfg = Config.fromfile(path)
+        list(cfg.values())  # imports now what a config with imports would import when it is used
+        return cfg
     except Exception as error:
         raise _explain(error, path) from error
 
@@ -65,7 +70,9 @@ def refuse(cfg: Config, key: str, reason: str, kind: type[UserError] = UserValue
 def add_place(error: UserError, cfg: Config, key: str) -> None:
     """Put file and key before the message of an error that a part of the config has raised."""
     if not str(error).startswith(f"{cfg.filename}: "):
-        error.args = (_placed(cfg, key, text_of(error)),)
+        text = text_of(error)
+        remedy = "" if "; " in text else "; correct it."
+        error.args = (_placed(cfg, key, text.removesuffix(".") + remedy if remedy else text),)
         error.is_placed = True
 
 
@@ -108,6 +115,13 @@ def _explain(error: Exception, path: Path) -> UserValueError | UserFileNotFoundE
     lines = [line for frame, line in frames if Path(frame.f_code.co_filename) in files]
     if isinstance(error, SyntaxError) and error.filename in (None, "<unknown>", *map(str, files)):
         return UserValueError(f"{last}: line {error.lineno}: {error.msg}; correct the syntax.")
+    if found := _LAZY.match(str(error)):
+        what, file, line, why = found.groups()
+        reason = f"{what[0].lower()}{what[1:]}{f' ({why})' if why else ''}"
+        return UserValueError(
+            f"{_shown(Path(file), path)}: line {line}: {reason}; correct it, or add the folder of "
+            "the module to PYTHONPATH."
+        )
     if isinstance(error, FileNotFoundError) and missing:
         parent = _shown(next(file for file in reversed(files) if file.exists()), path)
         return UserFileNotFoundError(

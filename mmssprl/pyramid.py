@@ -261,4 +261,5 @@ def _from_mapping(cls: type, values: Mapping, name: str):  # type: ignore[no-unt
     try:
         return cls(**values)
     except TypeError as error:
-        raise UserValueError(f"{name}: {error}; its fields are {known}.") from error
+        reason = str(error).removesuffix(".")
+        raise UserValueError(f"{name}: {reason}; its fields are {known}.") from error

@@ -8,7 +8,7 @@ import importlib
 import io
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,10 @@ from ..wording import on_one_line
 from .image_bounds import MAX_BYTES, MAX_PIXELS, OutOfBoundsError, check_jpeg, check_pixels
 
 _JPEG_START = b"\xff\xd8\xff"
+_OTHER_STARTS = (b"\x89PNG", b"GIF8", b"BM", b"II*\0", b"MM\0*", b"RIFF", b"\0\0\0\x0cjP")
+"""Of the other formats that opencv decodes, too, and pillow knows by their begin."""
 _MOST_OF_16_BIT = 65535
+_BOUNDS = (OutOfBoundsError, Image.DecompressionBombError)
 
 with contextlib.suppress(ImportError):  # where it is installed, pillow reads HEIC
     importlib.import_module("pillow_heif").register_heif_opener()
@@ -108,21 +111,48 @@ def decode_image(data: np.ndarray, path: str | Path) -> Tensor:
     """
     if not data.size:
         raise ImageReadError(path, "it is empty")
+    with _told_of_bounds(path):
+        try:
+            if data[: len(_JPEG_START)].tobytes() == _JPEG_START:
+                check_jpeg(data.tobytes())
+                return decode_jpeg(
+                    torch.from_numpy(data), mode=ImageReadMode.RGB, apply_exif_orientation=True
+                )
+            return _decode_with_pil(data.tobytes())
+        except _BOUNDS:
+            raise
+        except Exception as error:  # of decoders: OSError, SyntaxError, zlib.error, struct.error
+            reason = " ".join(f"it cannot be decoded ({error})".split())
+            raise ImageReadError(path, reason) from error
+
+
+def check_header(data: bytes, path: str | Path) -> None:
+    """Refuse what ``decode_image`` would refuse from its header, for another decoder.
+
+    Args:
+        data: A whole file. What is no image passes, and what is wrong with one in other ways.
+        path: What to call it in an error.
+
+    Raises:
+        ImageReadError: It has too many pixels, or more than the file can hold, or too many scans.
+    """
+    with _told_of_bounds(path):
+        if data.startswith(_JPEG_START):
+            check_jpeg(data)
+        elif data.startswith(_OTHER_STARTS):
+            with contextlib.suppress(OSError, SyntaxError), Image.open(io.BytesIO(data)) as file:
+                check_pixels(*file.size)
+
+
+@contextlib.contextmanager
+def _told_of_bounds(path: str | Path) -> Iterator[None]:
     try:
-        if data[: len(_JPEG_START)].tobytes() == _JPEG_START:
-            check_jpeg(data.tobytes())
-            return decode_jpeg(
-                torch.from_numpy(data), mode=ImageReadMode.RGB, apply_exif_orientation=True
-            )
-        return _decode_with_pil(data.tobytes())
+        yield
     except OutOfBoundsError as error:
         raise ImageReadError(path, str(error)) from error
     except Image.DecompressionBombError as error:
         reason = f"it has more than the {MAX_PIXELS:,} px that are decoded"
         raise ImageReadError(path, f"{reason} (scale it down or cut it into tiles)") from error
-    except Exception as error:  # decoders raise OSError, SyntaxError, zlib.error, struct.error, ...
-        reason = " ".join(f"it cannot be decoded ({error})".split())
-        raise ImageReadError(path, reason) from error
 
 
 def require_files(paths: Sequence[str], ann_file: str) -> None:

@@ -1,7 +1,8 @@
-"""What Python says while a run is built, as one line for the user; the traceback goes to the log.
+"""What Python says up to the first step's end, as one line for the user; the log has the traceback.
 
 The static checks have passed by then. What is left are values that a part does not take, such as
-``depth=19``, and types where no registry is known for certain.
+``depth=19``, types where no registry is known for certain, and parts that do not fit each other,
+such as layers of other widths, which only the first step tells.
 """
 
 import logging
@@ -11,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
+import torch
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
@@ -56,40 +58,58 @@ _EQUAL = {
 """The same for those that build one of several: their argument, and which keys may hold it."""
 
 
-class FirstStepHook(Hook):
-    """Knows whether everything is built: a step has its first batch.
+class _Part(NamedTuple):
+    """A part of a config that failed.
 
     Attributes:
-        is_reached: Whether a step of training or test has begun.
+        key: Dotted; empty if nobody knows.
+        spec: What it holds.
+        is_made: Whether it was there already, and failed at work.
     """
 
-    priority = "VERY_HIGH"
-    is_reached = False
+    key: str
+    spec: Mapping | None
+    is_made: bool = False
 
-    def before_train_iter(self, *args: Any, **kwargs: Any) -> None:
+
+class FirstStepHook(Hook):
+    """Knows whether the parts of a run have worked together once.
+
+    Attributes:
+        is_done: Whether a step of training or test has ended.
+    """
+
+    priority = "LOWEST"
+    is_done = False
+
+    def after_train_iter(self, *args: Any, **kwargs: Any) -> None:
         """Note the step of a training."""
-        self.is_reached = True
+        self.is_done = True
 
-    def before_test_iter(self, *args: Any, **kwargs: Any) -> None:
+    def after_test_iter(self, *args: Any, **kwargs: Any) -> None:
         """Note the step of a test."""
-        self.is_reached = True
+        self.is_done = True
 
 
 @contextmanager
 def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -> Iterator[None]:
-    """Name the key of the config whose part cannot be built, and write the traceback to the log.
+    """Name the key of the config whose part fails, and write the traceback to the log.
+
+    A want of the device's memory passes.
 
     Args:
         cfg: What is built.
-        first_step: Errors pass once it is reached: from there on they are bugs.
+        first_step: Errors pass once it is done: from there on they are bugs.
 
     Raises:
         TypeError, ValueError, OSError: In one line.
     """
     try:
         yield
+    except torch.OutOfMemoryError:
+        raise
     except Exception as error:
-        if first_step is not None and first_step.is_reached:
+        if first_step is not None and first_step.is_done:
             raise
         _explain(cfg, error)
         raise
@@ -97,7 +117,12 @@ def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -
 
 def _explain(cfg: Config, error: Exception) -> None:
     """Raise the one line; return if the error says all already."""
-    key, spec = _find_part(cfg, error)
+    cause = error.__cause__ or error.__context__
+    is_mine = isinstance(error, UserError)
+    if isinstance(cause, UserError) and not is_mine and str(cause) in str(error):
+        _explain(cfg, cause)  # without what mmengine adds: the hook
+        raise cause
+    key, spec, is_made = _find_part(cfg, error)
     text = str(error)
     if isinstance(error, UserError):
         add_place(error, cfg, key)
@@ -106,25 +131,28 @@ def _explain(cfg: Config, error: Exception) -> None:
         return
     missing = _MISSING.match(text) if isinstance(error, TypeError) else _NO_FIELD.match(text)
     lost = error.args[0] if isinstance(error, KeyError) and error.args else None
-    if found := _UNEXPECTED.match(text):
+    if not is_made and (found := _UNEXPECTED.match(text)):
         owner, name = found.groups()
         _raise(
             cfg, error, f"{key}.{name}", f"{owner} has no such field; correct it.", UserTypeError
         )
-    if missing:
+    if missing and not is_made:
         *owners, names = missing.groups()
-        needs = f"{owners[0].rpartition('.')[2] if owners else 'it'} needs {names}"
-        _raise(cfg, error, key, f"{needs}, but the config does not set it; add it.")
+        owner = owners[0].rpartition(".")[2] if owners else "it"
+        key = key or _KEYS.get(owner, "")
+        _raise(cfg, error, key, f"{owner} needs {names}, but the config does not set it; add it.")
     if found := _UNREGISTERED.search(text):
         name, registry = found.groups()
         _raise(
             cfg,
             error,
             f"{key}.type" if key else "",
-            f"{name!r} is not in the registry {registry}; correct its spelling, or name the module "
-            "that registers it in custom_imports.",
+            f"{name!r} is not in the registry {registry}; correct its spelling"
+            f"{'' if cfg.get('default_scope') else ', set default_scope'}, or name the module that "
+            "registers it in custom_imports.",
         )
-    if isinstance(lost, str) and lost.isidentifier() and spec is not None and lost not in spec:
+    is_field = isinstance(lost, str) and lost.isidentifier() and not is_made
+    if is_field and spec is not None and lost not in spec:
         _raise(cfg, error, key, f"it needs {lost!r}, but the config does not set it; add it.")
     field = _named_field(spec or {}, text)
     kind = UserOSError if isinstance(error, OSError) else UserValueError
@@ -147,37 +175,60 @@ def _raise(
         raise explained from error
 
 
-def _find_part(cfg: Config, error: Exception) -> tuple[str, Mapping | None]:
-    """Return the dotted key of the innermost part whose building failed, and what it holds."""
-    parts = list(walk_used(cfg))
+def _find_part(cfg: Config, error: Exception) -> _Part:
+    """Return the innermost part that failed."""
+    # Of the parts that are alike the one that a training uses comes first.
+    parts = sorted(walk_used(cfg), key=lambda part: part[0].startswith("test_"))
     for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
         module = str(frame.f_globals.get("__name__"))
         name = frame.f_code.co_name
+        if name != "__init__":  # in which it has nothing yet to know it by
+            part = _part_of_object(parts, frame.f_locals.get("self"))
+            if part is not None:
+                return part
         if module.startswith("torch.utils.data") and name == "__next__":
-            return _loader_in_use(frame), None
+            return _Part(_loader_in_use(frame), None, is_made=True)
         if not module.startswith("mmengine."):
             continue
         if name == "build_from_cfg" and isinstance(frame.f_locals.get("cfg"), Mapping):
             spec = frame.f_locals["cfg"]
             key = _most_equal(parts, spec)
             if key:
-                return key, spec
+                return _Part(key, spec)
         elif name in _EQUAL:
             argument, keys = _EQUAL[name]
             spec = frame.f_locals.get(argument)
             found = next((key for key in keys if cfg.get(key) == spec), keys[0])
-            return found, spec if isinstance(spec, Mapping) else None
+            return _Part(found, spec if isinstance(spec, Mapping) else None)
         elif name in _KEYS:
             spec = cfg.get(_KEYS[name])
-            return _KEYS[name], spec if isinstance(spec, Mapping) else None
-    return "", None
+            return _Part(_KEYS[name], spec if isinstance(spec, Mapping) else None)
+    return _Part("", None)
+
+
+def _part_of_object(parts: list[tuple[str, Any]], owner: Any) -> _Part | None:
+    """Return the part from which an object was made, if any."""
+    names = {base.__name__ for base in type(owner).__mro__} - {"object"}
+    made = [
+        _Part(key, part, is_made=True)
+        for key, part in parts
+        if isinstance(part, Mapping) and str(part.get("type")).rpartition(".")[2] in names
+    ]
+
+    def equal(part: _Part) -> int:
+        fields = part.spec.items() if part.spec else ()
+        values = ((getattr(owner, str(field), None), value) for field, value in fields)
+        return sum(type(own) is type(value) and own == value for own, value in values)
+
+    return max(made, key=equal, default=None)
 
 
 def _most_equal(parts: list[tuple[str, Any]], spec: Mapping) -> str:
     """Return the key of the part from which a dict was made; its builder may have changed it."""
 
-    def equal(part: Mapping) -> int:
-        return sum(field in spec and spec[field] == value for field, value in part.items())
+    def equal(part: Mapping) -> tuple[int, int]:
+        shared = sum(field in spec and spec[field] == value for field, value in part.items())
+        return shared, -len(part)
 
     same_type = [
         (key, part)

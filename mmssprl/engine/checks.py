@@ -25,6 +25,7 @@ from ..registry import DATASETS, class_of
 from .config_checks import check_fields
 from .pretrain_checks import check_pretraining
 from .range_checks import check_ranges
+from .top_level_checks import check_plain_values, check_together
 from .unwrap import unwrap
 
 _DENSE_PACKAGES = {"mmdet": "mmdet", "mmseg": "mmsegmentation"}
@@ -52,18 +53,20 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
         RuntimeError: A package that the config's models come from, or a compiler that they are to
             be compiled with, is not installed, or mmcv's compiled operators do not load.
         FileNotFoundError: An annotation file or an image folder does not exist.
-        ValueError: Mixed precision without an accelerator, or as ``check_fields``,
-            ``check_ranges`` and ``check_pretraining``.
+        ValueError: Mixed precision without an accelerator, or as ``check_plain_values``,
+            ``check_together``, ``check_fields``, ``check_ranges`` and ``check_pretraining``.
     """
-    scope = cfg.get("default_scope", "mmssprl")
-    missing = missing_package(scope)
+    scope = cfg.get("default_scope") or "mmssprl"
+    missing = missing_package(str(scope))
     if missing:
         raise UserRuntimeError(
             f"{cfg.filename} needs {missing}, but it is not installed; "
             "pip install -r requirements/transfer.txt."
         )
+    check_plain_values(cfg)
     if scope in _DENSE_PACKAGES:
         _check_operators()
+    check_together(cfg, splits[0])
     check_fields(cfg, splits)
     wrapper = cfg.get("optim_wrapper")
     kind = wrapper.get("type") if isinstance(wrapper, Mapping) else None

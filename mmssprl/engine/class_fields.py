@@ -3,8 +3,8 @@
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
 from typing import Any
@@ -14,6 +14,7 @@ from mmengine.registry import Registry
 from torch import nn
 
 from ..registry import HOOKS, LOOPS, PARAM_SCHEDULERS, WEIGHT_INITIALIZERS, registered
+from .field_types import hints_of
 
 _OF_REGISTRY = {
     HOOKS: {"priority"},
@@ -34,10 +35,12 @@ class Fields:
     Attributes:
         names: All whose names are known.
         is_open: Whether it may take others: arguments that it passes on to who knows where.
+        hints: Of some of them what they may hold, see ``field_types``.
     """
 
     names: frozenset[str]
     is_open: bool
+    hints: Mapping[str, Any] = field(default_factory=dict)
 
 
 def fields_of(kind: Any, registry: Registry, scope: str) -> Fields | None:
@@ -47,7 +50,7 @@ def fields_of(kind: Any, registry: Registry, scope: str) -> Fields | None:
         return None
     read = _fields_of_class if inspect.isclass(found) else _fields_of_function
     fields = read(found)
-    return Fields(fields.names | _OF_REGISTRY.get(registry, set()), fields.is_open)
+    return replace(fields, names=fields.names | _OF_REGISTRY.get(registry, set()))
 
 
 def nearest(name: object, names: Iterable[str], cutoff: float = 0.6) -> str | None:
@@ -59,25 +62,27 @@ def nearest(name: object, names: Iterable[str], cutoff: float = 0.6) -> str | No
 @cache
 def _fields_of_class(kind: Any) -> Fields:
     names: set[str] = set()
+    hints: dict[str, Any] = {}
     for base in inspect.getmro(kind):
         own = vars(base)
         if base in (object, nn.Module):
             break  # they take nothing, whatever their signature says
         if "__new__" in own and "__init__" not in own:
-            return Fields(frozenset(names), is_open=True)
+            return Fields(frozenset(names), is_open=True, hints=hints)
         if "__init__" not in own:
             continue
         try:
             parameters = list(inspect.signature(own["__init__"]).parameters.values())[1:]
         except (TypeError, ValueError):
-            return Fields(frozenset(names), is_open=True)
+            return Fields(frozenset(names), is_open=True, hints=hints)
         names |= _names(parameters)
+        hints = {**hints_of(own["__init__"]), **hints}
         rest = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
         if rest is None or base is CheckpointHook:
             break  # the hook gives the rest to Runner.save_checkpoint, which takes nothing more
         if not _goes_to_parent(own["__init__"], rest, base.__name__):
-            return Fields(frozenset(names), is_open=True)
-    return Fields(frozenset(names), is_open=False)
+            return Fields(frozenset(names), is_open=True, hints=hints)
+    return Fields(frozenset(names), is_open=False, hints=hints)
 
 
 def _fields_of_function(function: Any) -> Fields:
@@ -86,7 +91,7 @@ def _fields_of_function(function: Any) -> Fields:
     except (TypeError, ValueError):
         return Fields(frozenset(), is_open=True)
     is_open = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    return Fields(frozenset(_names(parameters)), is_open)
+    return Fields(frozenset(_names(parameters)), is_open, hints_of(function))
 
 
 def _names(parameters: Iterable[inspect.Parameter]) -> set[str]:

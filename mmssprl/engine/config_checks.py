@@ -41,6 +41,7 @@ from ..registry import (
     names_in,
 )
 from .class_fields import SIMILAR, Fields, fields_of, nearest
+from .field_types import FLAG, hints_of, misfit
 
 READ_BY_NAME = {
     "env_cfg": ("cudnn_benchmark", "mp_cfg", "dist_cfg", "resource_limit"),
@@ -57,6 +58,7 @@ READ_BY_NAME = {
     ),
 }
 """All fields of the dicts whose readers look for these and ignore every other."""
+_FLAGS = dict.fromkeys(("cudnn_benchmark", "enable", "bypass_duplicate"), FLAG)
 
 _IN_MODEL = {
     re.compile(r"(\w+_)?(head|roi_extractor)|backbone|neck|data_preprocessor"): MODELS,
@@ -90,10 +92,9 @@ _DEFAULT_HOOKS = {
     "param_scheduler",
     "checkpoint",
 }
-_STRINGS = ("default_scope", "work_dir", "load_from", "weights")
 _NEEDS_TYPE = re.compile(
     r"model|(default|custom)_hooks\.\w+|param_scheduler\.\d+|optim_wrapper\.optimizer"
-    r"|\w+_dataloader\.(dataset|sampler)"
+    r"|\w+_dataloader\.(dataset|sampler)|\w+_dataloader\.dataset(\.\w+)*\.pipeline\.\d+"
 )
 _LOADER = {"num_batch_per_epoch", "disable_subprocess_warning"}
 """What mmengine reads from a loader beside the arguments of torch's."""
@@ -112,9 +113,6 @@ def check_fields(cfg: Config, splits: Collection[str]) -> None:
     check = _Check(cfg)
     for key in ("model", "optim_wrapper", "default_hooks", *_DICTS):
         check.shape(cfg.get(key), key, "a dict")
-    for key in _STRINGS:
-        if not isinstance(cfg.get(key), str | None):
-            refuse(cfg, key, f"it must be a string, but got {cfg.get(key)!r}; correct it.")
     check.shape(cfg.get("custom_hooks"), "custom_hooks", "a list of dicts", list, tuple)
     check.shape(cfg.get("param_scheduler"), "param_scheduler", "a dict or a list of dicts", list)
     if cfg.get("model") is None:
@@ -199,6 +197,8 @@ class _Check:
         if "type" in node:
             self.typed(node, key, LOOPS, {}, self.scope)
             return
+        if key == "train_cfg" and "by_epoch" not in node:
+            refuse(self.cfg, key, "it must have a type or by_epoch, but it has neither; add one.")
         by_epoch = EpochBasedTrainLoop if node.get("by_epoch") else IterBasedTrainLoop
         kind = {"train_cfg": by_epoch, "val_cfg": ValLoop, "test_cfg": TestLoop}[key]
         fields = fields_of(kind, LOOPS, self.scope)
@@ -209,6 +209,7 @@ class _Check:
         node = self.cfg.get("optim_wrapper")
         if not isinstance(node, Mapping) or "optimizer" not in node:
             return  # several optimizers, which a constructor of its own reads
+        self.shape(node["optimizer"], "optim_wrapper.optimizer", "a dict")
         if "constructor" not in node:
             self.named("optim_wrapper.paramwise_cfg", node.get("paramwise_cfg"))
         own = {k: v for k, v in node.items() if k not in ("constructor", "paramwise_cfg")}
@@ -221,7 +222,8 @@ class _Check:
         name = key.rpartition(".")[2]
         if not isinstance(node, Mapping) or name not in READ_BY_NAME:
             return
-        self.fields(node, key, Fields(frozenset(READ_BY_NAME[name]), is_open=False), name)
+        fields = Fields(frozenset(READ_BY_NAME[name]), is_open=False, hints=_FLAGS)
+        self.fields(node, key, fields, name)
         for field, child in node.items():
             if field in READ_BY_NAME:
                 self.shape(child, f"{key}.{field}", "a dict")
@@ -232,7 +234,9 @@ class _Check:
         node = self.cfg.get(key)
         if isinstance(node, Mapping):
             names = frozenset({*inspect.signature(reader).parameters, *more})
-            self.fields(node, key, Fields(names, is_open=False), reader.__name__)
+            function = reader.__init__ if inspect.isclass(reader) else reader
+            fields = Fields(names, is_open=False, hints=hints_of(function))
+            self.fields(node, key, fields, reader.__name__)
 
     def typed(self, node: Any, key: str, registry: Registry, slots: Slots, scope: str) -> None:
         """Check a dict that a registry builds, or a list of them."""
@@ -267,7 +271,11 @@ class _Check:
                 self.typed(child, path, registry, slots, scope)
 
     def fields(self, node: Mapping, key: str, fields: Fields, owner: object) -> None:
-        for name in node:
+        for name, value in node.items():
+            rule = misfit(value, fields.hints[name]) if name in fields.hints else None
+            if rule and name != "type":
+                reason = f"it must be {rule}, but got {value!r}; correct it."
+                refuse(self.cfg, f"{key}.{name}", reason)
             if fields.is_open or name in fields.names or name == "type" or name.startswith("_"):
                 continue
             # Between a model and its parts a head may take a field out, as DETR's of its loss does.

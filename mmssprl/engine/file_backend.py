@@ -1,9 +1,9 @@
-"""mmengine's files on local disks, written whole.
+"""mmengine's files on local disks, written whole, and images within the bounds of this package.
 
 mmengine opens a checkpoint under its own name and writes: what stops it leaves a torn file there.
 Here its documented extension point, ``register_backend``, gets a back-end for the same places whose
 files are there completely or not at all. It holds for the whole process, so for every checkpoint
-of every hook and package that writes through mmengine.
+of every hook and package that writes through mmengine, and for every image that mmcv reads.
 """
 
 import errno
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mmengine.fileio import LocalBackend, register_backend
 
+from ..datasets.image_reading import check_header
 from ..disk_space import format_bytes, free_bytes
 from ..errors import UserOSError
 from ..outputs import whole_file
@@ -20,7 +21,17 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @register_backend("local", prefixes="", force=True)
 class WholeFileBackend(LocalBackend):
-    """mmengine's LocalBackend, which writes through ``whole_file``."""
+    """mmengine's LocalBackend, which writes through ``whole_file`` and looks at images first."""
+
+    def get(self, filepath: str | Path) -> bytes:
+        """Read bytes.
+
+        Raises:
+            ImageReadError: An image that is too large to decode, or whose header lies.
+        """
+        data = super().get(filepath)
+        check_header(data, filepath)
+        return data
 
     def put(self, obj: bytes, filepath: str | Path) -> None:
         """Write bytes.

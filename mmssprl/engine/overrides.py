@@ -51,7 +51,7 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
     """
     for key in options:
         name, _, rest = key.partition(".")
-        if name not in _used_keys(cfg):
+        if name not in used_keys(cfg):
             _refuse_unused(cfg, name, rest, flag)
         _check_path(cfg, key, options, flag)
     cfg.merge_from_dict(dict(options))
@@ -65,7 +65,7 @@ def check_spelling(cfg: Config) -> None:
     Raises:
         ValueError: Names the key that was meant.
     """
-    used = _used_keys(cfg) | _ELSEWHERE.keys() | {"data_preprocessor"}
+    used = used_keys(cfg) | _ELSEWHERE.keys() | {"data_preprocessor"}
     for name in cfg.keys() - used:
         meant = nearest(name, used, SIMILAR)
         # A name such as val_evaluator_2 is a helper for its key.
@@ -83,7 +83,8 @@ def find_fields(cfg: Config, name: str) -> list[str]:
     return [path for path, _ in walk_used(cfg) if path.rpartition(".")[2] == name]
 
 
-def _used_keys(cfg: Config) -> set[str]:
+def used_keys(cfg: Config) -> set[str]:
+    """Return the names that a run reads at the top of a config."""
     kinds = [Runner]
     if cfg.get("runner_type"):
         kinds.append(class_of(cfg.runner_type, RUNNERS) or Runner)
@@ -102,7 +103,7 @@ def _refuse_unused(cfg: Config, name: str, rest: str, flag: str) -> NoReturn:
     places = _find_value(cfg, name) or find_fields(cfg, name)
     if not places:
         leaves = {path.rpartition(".")[2] for path, _ in walk_used(cfg)}
-        meant = nearest(name, leaves | _used_keys(cfg), SIMILAR)
+        meant = nearest(name, leaves | used_keys(cfg), SIMILAR)
         places = (find_fields(cfg, meant) or [meant]) if meant else []
     keys = [f"{place}.{rest}" if rest else place for place in places[:_MAX_NAMED]]
     keys += ["..."] if len(places) > _MAX_NAMED else []
@@ -143,7 +144,7 @@ def walk_used(cfg: Config) -> Iterator[tuple[str, Any]]:
         for key, child in enumerate(node) if isinstance(node, list) else items:
             yield from walk(child, f"{path}.{key}")
 
-    for name in sorted(_used_keys(cfg) & cfg.keys()):
+    for name in sorted(used_keys(cfg) & cfg.keys()):
         yield from walk(cfg[name], name)
 
 

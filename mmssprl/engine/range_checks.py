@@ -3,12 +3,13 @@
 import math
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from mmengine.config import Config
 
 from ..config_reading import refuse
-from ..models import is_pretraining
+from .overrides import used_keys
 
 _COUNTS = {
     r"train_cfg\.(max_epochs|max_iters|val_interval)": 1,
@@ -17,17 +18,22 @@ _COUNTS = {
     r"optim_wrapper\.accumulative_counts": 1,
     r"default_hooks\.logger\.interval": 1,
     r"log_processor\.window_size": 1,
+    r"auto_scale_lr\.base_batch_size": 1,
+    r"env_cfg\.mp_cfg\.opencv_num_threads": 0,
 }
 """Integers by dotted key, with the least that each may be."""
 _COUNTS_OR_NEVER = r"default_hooks\.checkpoint\.(interval|max_keep_ckpts)"
 """The same, >= 1, where mmengine takes -1 for never and for all."""
-_LENGTHS = r"param_scheduler(\.\d+)?\.(T_max|step_size|total_steps|end)"
-_CHOSEN_FROM_END = ("T_max", "total_steps")
-"""For None mmengine takes end - begin."""
+_LENGTHS = r"param_scheduler(\.\d+)?\.(T_max|step_size|total_steps|end)|env_cfg\.dist_cfg\.timeout"
 _BEGIN = r"param_scheduler(\.\d+)?\.begin"
-"""Numbers > 0 and >= 0 of a schedule, which computes with them as they are."""
+"""Numbers > 0 and >= 0, with which their readers compute as they are."""
+_MAY_BE_NONE = (
+    *("T_max", "total_steps", "timeout"),
+    *("batch_size", "prefetch_factor", "num_batch_per_epoch"),
+)
+"""For which their readers choose a value then."""
 _MAY_BE_INFINITE = ("max_norm", "norm_type")
-"""Of clip_grad: no limit, to log the norm alone, and the norm of the greatest gradient."""
+"""Of gradients: no limit, to log the norm alone, and the norm of the greatest one."""
 
 
 def check_ranges(cfg: Config) -> None:
@@ -36,19 +42,18 @@ def check_ranges(cfg: Config) -> None:
     Ranges of a part's own are checked by its class when it is built.
 
     Raises:
-        ValueError: NaN or infinity for the optimizer, the schedule or the model of a pre-training,
-            or too small a count.
+        ValueError: NaN or infinity in what a run reads, or too small a count.
     """
-    finite = ["optim_wrapper", "param_scheduler", "train_cfg", *["model"] * is_pretraining(cfg)]
-    for key, value in _nodes(cfg, ""):
-        part, field = key.split(".")[0], key.rpartition(".")[2]
+    nodes = (_nodes(cfg.get(name), name) for name in sorted(used_keys(cfg)))
+    for key, value in chain.from_iterable(nodes):
+        field = key.rpartition(".")[2]
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         may_be = math.isinf(value) and field in _MAY_BE_INFINITE if is_number else False
-        if part in finite and is_number and not (math.isfinite(value) or may_be):
+        if is_number and not (math.isfinite(value) or may_be):
             refuse(cfg, key, f"it must be a finite number, but got {value}; correct it.")
-        _check_count(cfg, key, value)
-        if value is None and field in _CHOSEN_FROM_END:
+        if value is None and field in _MAY_BE_NONE:
             continue
+        _check_count(cfg, key, value)
         if re.fullmatch(_LENGTHS, key) and not (is_number and value > 0):
             refuse(cfg, key, f"it must be a number > 0, but got {value!r}; correct it.")
         if re.fullmatch(_BEGIN, key) and not (is_number and value >= 0):
@@ -58,7 +63,7 @@ def check_ranges(cfg: Config) -> None:
 def _check_count(cfg: Config, key: str, value: Any) -> None:
     least = next((least for keys, least in _COUNTS.items() if re.fullmatch(keys, key)), None)
     or_never = re.fullmatch(_COUNTS_OR_NEVER, key) is not None
-    if value is None or (least is None and not or_never):
+    if least is None and not or_never:
         return
     least = 1 if least is None else least
     # mmengine's loops take 3.0 for 3, with which mmdet computes; torch's loader does not.
@@ -72,9 +77,8 @@ def _check_count(cfg: Config, key: str, value: Any) -> None:
 
 
 def _nodes(node: Any, key: str) -> Iterator[tuple[str, Any]]:
-    """Yield the dotted key of everything in a config, with its value."""
-    if key:
-        yield key, node
-    items = node.items() if isinstance(node, Mapping | Config) else ()
+    """Yield the dotted key of everything in a part of a config, with its value."""
+    yield key, node
+    items = node.items() if isinstance(node, Mapping) else ()
     for name, child in enumerate(node) if isinstance(node, list | tuple) else items:
-        yield from _nodes(child, f"{key}.{name}" if key else str(name))
+        yield from _nodes(child, f"{key}.{name}")

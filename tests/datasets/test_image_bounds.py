@@ -1,5 +1,6 @@
 """Images that would take too much memory or time are refused from their headers."""
 
+import importlib
 import io
 import os
 import time
@@ -12,7 +13,8 @@ from PIL import Image
 
 from mmssprl.datasets import image_bounds, image_reading
 from mmssprl.datasets.image_bounds import MAX_PIXELS
-from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_image
+from mmssprl.datasets.image_reading import ImageReadError, check_header, decode_image, read_image
+from mmssprl.registry import TRANSFORMS, registered
 
 
 def refused(data, match):
@@ -93,3 +95,26 @@ def test_forged_sides_are_a_bad_image(tmp_path):
     ((path, reason),) = read_list(tmp_path / "bad_images.txt")
     assert path.endswith("02.png")
     assert "12,000 x 12,000 px" in reason
+
+
+@pytest.mark.parametrize("scope", ["mmpretrain", "mmdet", "mmseg"])
+def test_what_other_packages_read_through_mmcv(tmp_path, monkeypatch, scope):
+    pytest.importorskip(scope)
+    importlib.import_module("mmssprl.engine")  # as every run does
+    path = tmp_path / "image"
+    load = registered("LoadImageFromFile", TRANSFORMS, scope)()
+    for data in (jpeg(), encode("PNG"), encode("BMP"), encode("WEBP")):
+        path.write_bytes(data)
+        assert load({"img_path": str(path)})["img"].shape == (24, 24, 3)
+    path.write_bytes(forge_sides(jpeg(), 12_000, 12_000))
+    with pytest.raises(ImageReadError, match=r"image: .* says 12,000 x 12,000 px, more than"):
+        load({"img_path": str(path)})
+    monkeypatch.setattr(image_bounds, "MAX_PIXELS", 24 * 24 - 1)
+    path.write_bytes(encode("PNG"))
+    with pytest.raises(ImageReadError, match=r"says 24 x 24 px, and at most 575 px"):
+        load({"img_path": str(path)})
+
+
+def test_what_is_no_image_passes():
+    for data in (b"", b"{}", b"BM", b"RIFF????", b"PK\3\4", encode("PNG")[:20]):
+        check_header(data, "file")

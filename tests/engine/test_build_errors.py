@@ -1,6 +1,7 @@
 """What a part says while it is built: one line with its key, and the traceback in the log."""
 
 import pytest
+import torch
 from toy_run import write_config
 
 from mmssprl.engine.launch import prepare_train_config, run
@@ -12,7 +13,7 @@ param_scheduler = [dict(type="StepLR", step_size=1)]
 """
 BUILT = [
     ("optim_wrapper.optimizer.lr", -1.0, r"optim_wrapper.optimizer.lr: Invalid learning rate: -1"),
-    ("optim_wrapper.optimizer.momentum", "a", r"optim_wrapper.optimizer: .* not supported between"),
+    ("optim_wrapper.optimizer.momentum", [], r"optim_wrapper.optimizer: .* not supported between"),
     ("train_dataloader.prefetch_factor", 2, r"train_dataloader.*: prefetch_factor option could on"),
     ("randomness.seed", -1, r"randomness.*: Seed must be between 0 and"),
     ("env_cfg.mp_cfg.mp_start_method", "a", r"env_cfg.*: cannot find context for 'a'"),
@@ -75,15 +76,39 @@ def test_an_error_in_the_data_names_the_loader(config, monkeypatch, workers):
         raise ValueError(f"no item {index}")
 
     monkeypatch.setattr("toy_run.ToyData.__getitem__", broken)
-    with pytest.raises(UserError, match=r"toy.py: train_dataloader: no item 0; correct it \(tra"):
+    part = "" if workers else ".dataset"  # a worker's process tells no more than its text
+    message = rf"toy.py: train_dataloader{part}: no item 0; correct it \(tra"
+    with pytest.raises(UserError, match=message):
         start(config, **{"train_dataloader.num_workers": workers})
 
 
-def test_a_bug_after_the_first_step_keeps_its_class(config, monkeypatch):
+def test_parts_that_do_not_work_together_name_the_one_at_work(config, monkeypatch):
     def broken(self, *args, **kwargs):
         raise TypeError("f() got an unexpected keyword argument 'lr'")
 
     monkeypatch.setattr("toy_run.ToyModel.forward", broken)
-    with pytest.raises(TypeError) as caught:
+    message = r"toy.py: model: f\(\) got an unexpected keyword argument 'lr'; correct it \(tra"
+    with pytest.raises(UserError, match=message):
+        start(config)
+
+
+def test_a_mistake_that_a_hook_finds_names_the_hook(config, monkeypatch):
+    def before_train(self, runner):
+        raise UserTypeError("it must be so, but got 3")  # mmengine adds the hook to a TypeError
+
+    monkeypatch.setattr("toy_run.ToyReport.before_train", before_train)
+    with pytest.raises(UserError) as caught:
+        start(config)
+    assert str(caught.value) == f"{config}: custom_hooks.0: it must be so, but got 3; correct it."
+
+
+@pytest.mark.parametrize(("step", "error"), [(1, TypeError), (0, torch.OutOfMemoryError)])
+def test_a_bug_after_the_first_step_or_no_memory_keeps_its_class(config, monkeypatch, step, error):
+    def broken(self, runner, batch_idx, **kwargs):
+        if batch_idx == step:
+            raise error("so")
+
+    monkeypatch.setattr("toy_run.ToyReport.before_train_iter", broken, raising=False)
+    with pytest.raises(error) as caught:
         start(config)
     assert not isinstance(caught.value, UserError)

@@ -7,6 +7,7 @@ import pytest
 from mmengine.config import Config
 
 from mmssprl.config_reading import read_config_file
+from mmssprl.engine.checks import check_config
 from mmssprl.engine.config_checks import check_fields
 from mmssprl.engine.launch import prepare_train_config
 from mmssprl.engine.overrides import check_spelling
@@ -51,6 +52,8 @@ MISTAKES = [
     ("default_hooks.checkpoint.intervall", 3, r"Hook has no such field; did you mean 'interval'\?"),
     ("custom_hooks.0.type", "PretrainHok", r"no hook 'PretrainHok'; did you mean 'PretrainHook'\?"),
     ("custom_hooks.0", {}, r"it must have a type, but it has none; add it\.$"),
+    ("optim_wrapper.optimizer", [{}], r"it must be a dict, but got \[\{\}\]; correct it\.$"),
+    (PIPELINE, {"a": 1}, r"it must have a type, but it has none; add it\.$"),
     ("custom_hooks.0", 3, r"it must be a dict, but got 3; correct it\.$"),
     ("train_cfg.max_epoch", 3, r"EpochBasedTrainLoop has no such .*; did you mean 'max_epochs'\?$"),
     ("train_dataloader.num_worker", 2, r"DataLoader has no .*; did you mean 'num_workers'\?$"),
@@ -64,7 +67,25 @@ MISTAKES = [
     ("log_processor.window", 3, r"LogProcessor has no such field; did you mean 'window_size'\?$"),
     ("env_cfg.mp_cfg", 3, r"it must be a dict, but got 3; correct it\.$"),
     ("model", None, r"a run needs one, but the config sets none; add it\.$"),
+    ("model.head.epsilon", "a", r"it must be a number, but got 'a'; correct it\.$"),
+    ("model.head.variant", "mine", r"it must be 'paper' or 'released', but got 'mine'; correct"),
+    ("model.head.alpha", ["a"], r"it must be a number or a list, each a number, but got \['a'\]"),
+    ("model.data_preprocessor.blur_sigma", (1,), r"it must be a list of 2, each a number, but"),
+    ("model.data_preprocessor", 3, r"it must be a dict or None, but got 3; correct it\.$"),
+    ("optim_wrapper.optimizer.lr", "a", r"it must be a number, but got 'a'; correct it\.$"),
+    ("train_dataloader.pin_memory", [1], r"it must be True or False, but got \[1\]; correct it"),
+    ("env_cfg.cudnn_benchmark", {}, r"it must be True or False, but got \{\}; correct it\.$"),
+    ("train_cfg", {"max_epochs": 3}, r"it must have a type or by_epoch, but it has neither; add"),
+]
+TOP_LEVEL = [
     ("default_scope", 3, r"it must be a string, but got 3; correct it\.$"),
+    ("default_scope", "mmsprl", r"no types of the scope 'mmsprl'; did you mean 'mmssprl'\? Other"),
+    ("default_scope", "json", r"no types of the scope 'json'; name the module that registers"),
+    ("resume", "no", r"it must be True or False, but got 'no'; correct it\.$"),
+    ("sync_bn", True, r"it must be one of \(None, 'torch', 'mmcv'\), but got True; correct it"),
+    ("train_cfg", None, r"it is needed beside train_dataloader and optim_wrapper, but .*; add it"),
+    ("val_dataloader", {}, ""),
+    ("train_dataloader.dataset", None, r"a loader needs one, but the config sets none; add it"),
 ]
 
 
@@ -82,6 +103,15 @@ def test_a_mistake_is_told_with_its_key_and_the_nearest_name(key, value, message
     put(cfg, key, value)
     with pytest.raises(UserError, match=rf"^{cfg.filename}: {key}[\w.]*: .*{message}"):
         check_fields(cfg, SPLITS)
+
+
+@pytest.mark.parametrize(("key", "value", "message"), TOP_LEVEL)
+def test_the_top_of_a_config(key, value, message):
+    cfg = Config.fromfile(SSPRL)
+    put(cfg, key, value)
+    key = key.replace("val_dataloader", "val_cfg")  # of several that are needed the missing one
+    with pytest.raises(UserError, match=rf"^{cfg.filename}: {key}: .*{message}"):
+        check_config(cfg, ("train", "val"))
 
 
 def test_a_default_hook_is_not_doubled_by_a_misspelt_name():

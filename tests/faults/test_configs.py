@@ -1,0 +1,89 @@
+"""Configs with a mistake are refused in one line, and nothing worse."""
+
+import os
+import time
+
+import pytest
+
+from mmssprl.errors import UserValueError
+from tools.faults import configs
+from tools.faults.small_configs import small_configs, write_data
+
+pytestmark = pytest.mark.fault
+PATTERN = "baselines/[bms]*_scenes.py"
+NOT_SURVIVED = {
+    "raises": "traceback",
+    "hangs": "hangs",
+    "kills": "ends the process by -9",
+    "returns": "ends without a step",
+    "has no key": "not of the form",
+    "has two lines": "not of the form",
+    "is right": configs.REFUSED,
+}
+
+
+@pytest.fixture(scope="module")
+def right(tmp_path_factory):
+    """The shipped configs as they are, small."""
+    folder = tmp_path_factory.mktemp("configs")
+    paths = []
+    for name, cfg in small_configs(write_data(folder), PATTERN).items():
+        paths.append(folder / name.rpartition("/")[2])
+        configs.write(cfg, paths[-1])
+    return paths
+
+
+def test_the_configs_themselves_train(right, tmp_path):
+    assert len(right) == 3
+    for path in right:
+        assert configs.outcome(path, tmp_path / path.stem) == (configs.TRAINS, "")
+
+
+def test_mistakes(right):
+    lines = []
+    outcome = configs.configs(lines.append, tries=12, pattern=PATTERN)
+    assert outcome.survived == outcome.tries == 12, lines
+    assert int(outcome.remark.split()[0]) > 6  # the others do no harm
+
+
+@pytest.mark.parametrize("text", configs.TEXTS.keys() - {"itself as _base_"})  # takes seconds
+def test_a_file_that_is_no_config(right, tmp_path, text):
+    path = tmp_path / "spoiled.py"
+    path.write_text(right[0].read_text() + configs.TEXTS[text])
+    result, message = configs.outcome(path, tmp_path / "run")
+    assert (result, message[: len(str(path))]) == (configs.REFUSED, str(path)), message
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("what", NOT_SURVIVED)
+def test_the_fuzz_sees_what_does_not_survive(tmp_path, monkeypatch, what):
+    path = tmp_path / "own.py"
+    texts = {
+        "has no key": f"{path}: 'a' is no number; correct it.",
+        "has two lines": f"{path}: model.a: it must be\n so; correct it.",
+        "is right": f"{path}: model.a: it must be so; correct it.",
+    }
+
+    def faulty(*args, **options):
+        if what in texts:
+            raise UserValueError(texts[what])
+        if what == "raises":
+            raise ValueError
+        if what == "hangs":
+            time.sleep(30)
+        if what == "kills":
+            os.kill(os.getpid(), 9)
+
+    monkeypatch.setattr(configs, "LIMIT_S", 1.0)
+    monkeypatch.setattr(configs, "prepare_train_config", faulty)
+    monkeypatch.setattr(configs, "run", lambda *args, **options: None)
+    assert configs.outcome(path, tmp_path)[0] == NOT_SURVIVED[what]
+
+
+def test_a_training_in_spite_of_a_mistake_does_not_survive(monkeypatch):
+    monkeypatch.setattr(configs, "outcome", lambda *args, **options: (configs.TRAINS, ""))
+    lines = []
+    outcome = configs.configs(lines.append, tries=100, pattern=PATTERN)
+    assert 50 < outcome.survived < outcome.tries
+    assert len(lines) == outcome.tries - outcome.survived
+    assert any("set to nan: trains in spite of it" in line for line in lines)
