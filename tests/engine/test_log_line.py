@@ -7,7 +7,8 @@ import pytest
 from mmengine.logging import MMLogger
 
 from mmssprl.console import keep_off_console, quiet_console
-from mmssprl.engine.log_line import WIDTH, LogLine, console_line, relative_name
+from mmssprl.engine.log_line import LogLine, console_line, relative_name
+from mmssprl.wording import CONSOLE_WIDTH
 
 PYRAMID = {f"relative_pyramid_s{s}": 0.9 - s / 100 for s in range(3)}
 CROSS = {f"relative_cross_s{s}": 0.95 for s in (1, 2)}
@@ -46,10 +47,10 @@ def test_lines_of_other_methods():
 def test_no_line_is_too_wide():
     wide = {**PYRAMID, **CROSS, "epochs_done": 7999.99, "images_per_second": 123456.0}
     wide |= {"memory": 400_000, "eta": 4e7}
-    assert len(console_line(wide, 8000, "ln K")) <= WIDTH
+    assert len(console_line(wide, 8000, "ln K")) <= CONSOLE_WIDTH
     assert "left" in console_line(wide, 8000, "ln K")
     many = {f"relative_pyramid_s{s}": 10.123 for s in range(12)}
-    assert len(console_line({**wide, **many}, 8000, "ln K")) <= WIDTH
+    assert len(console_line({**wide, **many}, 8000, "ln K")) <= CONSOLE_WIDTH
 
 
 @pytest.mark.parametrize(
