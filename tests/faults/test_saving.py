@@ -158,7 +158,7 @@ class TestFullDisk:
         monkeypatch.undo()
         assert names(work) == ["epoch_1.pth"]
         assert names(work, "*.part") == []
-        os.chdir(work)
+        monkeypatch.chdir(work)
         go_on(work)
         assert names(work) == ["epoch_1.pth", "epoch_2.pth"]
 

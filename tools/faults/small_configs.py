@@ -14,8 +14,8 @@ from mmssprl.config_reading import read_config_file
 from mmssprl.datasets.scenes import SCENE_CATEGORIES, generate_scenes
 from mmssprl.engine.checks import missing_package
 from mmssprl.engine.overrides import walk_used
-from mmssprl.shipped import shipped
 
+_CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 _CHANNELS = 8
 """Of the first stage of each backbone."""
 _SIDE_PX = 64
@@ -32,8 +32,7 @@ def small_configs(data: Path, pattern: str = "**/*.py") -> dict[str, dict[str, A
         data: From ``write_data``.
         pattern: Of files below configs/.
     """
-    root = shipped("configs")
-    files = (path.relative_to(root) for path in root.glob(pattern))
+    files = (path.relative_to(_CONFIGS) for path in _CONFIGS.glob(pattern))
     names = sorted(f"configs/{path.as_posix()}" for path in files if "_base_" not in path.parts)
     configs = {name: small_config(name, data) for name in names}
     scopes = {cfg["default_scope"] for cfg in configs.values()}
