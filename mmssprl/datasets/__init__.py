@@ -1,4 +1,4 @@
-"""Data sets: images without labels for pre-training, COCO's labels for evaluation."""
+"""Data sets: images without labels for pre-training, labelled ones for all that follows it."""
 
 import mmssprl.registry  # noqa: F401  imports mmpretrain's data sets, which print, quietly
 from mmssprl.datasets.coco_multi_label import CocoMultiLabel

@@ -21,7 +21,7 @@ def test_few_images_on_a_cpu():
     assert chosen.val_interval == 20
     assert chosen.lr == 3e-4
     assert chosen.warmup_iters == 60
-    text = chosen.describe()
+    text = " ".join(chosen.describe().split())
     assert "8 images x 1 device " in text
     assert "AdamW, lr 0.0003, cosine after 60 steps of warm-up " in text
     assert "about 8 steps an epoch or more" in text
