@@ -62,10 +62,15 @@ def report(error: Exception) -> None:
         "message": message or traceback.format_exc(),
         "is_mistake": message is not None,
         "time": time.time(),
-        "is_lost": message is None and _LOST.search(str(error)) is not None,
+        "is_lost": is_lost(error),
     }
     path = Path(os.environ[_FOLDER]) / f"{os.environ.get('RANK', 0)}.json"
     path.write_text(json.dumps(text))
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether an error only says that another process has ended or does not answer."""
+    return message_for_user(error) is None and _LOST.search(str(error)) is not None
 
 
 def run_processes(arguments: Sequence[str], go_on: Sequence[str] | None = None) -> None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import torch
 from mmengine.config import Config
+from mmengine.dist import get_world_size
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
 
@@ -26,6 +27,7 @@ from ..errors import (
     UserTypeError,
     UserValueError,
 )
+from ..processes import is_lost
 from .overrides import walk_used
 
 _UNEXPECTED = re.compile(r"(.+?)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
@@ -95,7 +97,7 @@ class FirstStepHook(Hook):
 def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -> Iterator[None]:
     """Name the key of the config whose part fails, and write the traceback to the log.
 
-    A want of the device's memory passes.
+    A want of the device's memory passes, and that another process has ended.
 
     Args:
         cfg: What is built.
@@ -109,7 +111,8 @@ def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -
     except torch.OutOfMemoryError:
         raise
     except Exception as error:
-        if first_step is not None and first_step.is_done:
+        is_done = first_step is not None and first_step.is_done
+        if is_done or (get_world_size() > 1 and is_lost(error)):
             raise
         _explain(cfg, error)
         raise

@@ -102,13 +102,20 @@ def test_a_mistake_that_a_hook_finds_names_the_hook(config, monkeypatch):
     assert str(caught.value) == f"{config}: custom_hooks.0: it must be so, but got 3; correct it."
 
 
-@pytest.mark.parametrize(("step", "error"), [(1, TypeError), (0, torch.OutOfMemoryError)])
-def test_a_bug_after_the_first_step_or_no_memory_keeps_its_class(config, monkeypatch, step, error):
+LOST = RuntimeError("Connection closed by peer")
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "ranks"),
+    [(1, TypeError("so"), 1), (0, torch.OutOfMemoryError("so"), 1), (0, LOST, 2)],
+)
+def test_what_is_no_mistake_in_the_config_keeps_its_class(config, monkeypatch, step, error, ranks):
     def broken(self, runner, batch_idx, **kwargs):
         if batch_idx == step:
-            raise error("so")
+            raise error
 
+    monkeypatch.setattr("mmssprl.engine.build_errors.get_world_size", lambda: ranks)
     monkeypatch.setattr("toy_run.ToyReport.before_train_iter", broken, raising=False)
-    with pytest.raises(error) as caught:
+    with pytest.raises(type(error)) as caught:
         start(config)
     assert not isinstance(caught.value, UserError)
