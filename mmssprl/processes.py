@@ -65,7 +65,9 @@ def report(error: Exception) -> None:
         "is_lost": is_lost(error),
     }
     path = Path(os.environ[_FOLDER]) / f"{os.environ.get('RANK', 0)}.json"
-    path.write_text(json.dumps(text))
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(text))
+    part.replace(path)
 
 
 def is_lost(error: Exception) -> bool:
@@ -105,8 +107,8 @@ def run_processes(arguments: Sequence[str], go_on: Sequence[str] | None = None) 
             failed = _wait(processes)
             if failed is None:
                 return
-            if processes[failed].returncode == SAVED:
-                raise SystemExit(SAVED)
+            if SAVED in [process.poll() for process in processes]:
+                raise SystemExit(SAVED)  # all of them waited for that
             if signals.number:
                 raise SystemExit(128 + signals.number)
             _raise_first(failed, processes, Path(folder), args)
@@ -144,7 +146,9 @@ def _raise_first(
 ) -> NoReturn:
     """Raise what the process told that the other errors follow from."""
     first_rank = args.node_rank * args.nproc_per_node
-    found = {int(path.stem) - first_rank: json.loads(path.read_text()) for path in folder.iterdir()}
+    found = {
+        int(path.stem) - first_rank: json.loads(path.read_text()) for path in folder.glob("*.json")
+    }
     reports = dict(sorted(found.items(), key=lambda item: item[1]["time"]))
     told = [i for i in reports if not reports[i]["is_lost"]]
     silent = [i for i, process in enumerate(processes) if process.poll() and i not in reports]

@@ -27,6 +27,8 @@ _CLEANUP_S = 5.0
 """What a process has to delete its temporary files before the first step."""
 _WORKER_S = 30
 """How long a loader's worker outlives SIGTERM, for the step that a save waits for."""
+_RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
+"""Where torchrun and mmengine, srun and Open MPI put the number of a process."""
 _ORPHAN_S = 25.0
 """How long a process outlives its launcher: to save, if the others still answer."""
 
@@ -65,6 +67,7 @@ class _Signals:
         self.number = 0
         self.children: Sequence[Popen] = ()
         self._time = 0.0
+        self._early = 0
         self._is_noted = self._is_quiet = False
         self._is_watched = False
         self._timer: threading.Timer | None = None
@@ -99,13 +102,14 @@ class _Signals:
             thread.join()
             os.close(writing)
             os.close(reading)
-            if self._timer is not None:
-                self._timer.cancel()
+            self._cancel_end()
 
     def note(self, *, quiet: bool = False) -> None:
         """Only note the first signal from now on, and say so unless others do."""
         if self._is_watched and not self._is_noted:
             self.number, self._is_noted, self._is_quiet = 0, True, quiet
+            if self._cancel_end():  # a signal came in between
+                self.number, self._time = self._early, time.monotonic()
 
     def interrupt(self) -> None:
         """Let signals end the process again."""
@@ -116,6 +120,7 @@ class _Signals:
         name = Signal(number).name
         if not self._is_noted:
             if self._timer is None:
+                self._early = number
                 self._timer = threading.Timer(_CLEANUP_S, self._end, (number,))
                 self._timer.daemon = True
                 self._timer.start()
@@ -130,6 +135,13 @@ class _Signals:
         while (number := os.read(reading, 1)) != _END:
             if number[0] in _SIGNALS:
                 self.receive(number[0])
+
+    def _cancel_end(self) -> bool:
+        """Let a signal before the first step not end the process; return whether one was to."""
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+        return timer is not None
 
     def _interrupt(self, number: int, _: Any) -> None:
         if not self._is_noted:
@@ -192,4 +204,5 @@ def stop_with_launcher() -> None:
 
 def is_first_process() -> bool:
     """Whether this is rank 0, as far as a launcher's variables tell before the group is joined."""
-    return int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", 0))) == 0
+    found = (os.environ[name] for name in _RANKS if name in os.environ)
+    return int(next(found, 0)) == 0

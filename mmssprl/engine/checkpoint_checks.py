@@ -27,11 +27,16 @@ def first_checkpoint(cfg: Config) -> str | None:
     """
     if cfg.get("load_from") or not cfg.get("resume"):
         return cfg.get("load_from") or None
-    out_dir = ((cfg.get("default_hooks") or {}).get("checkpoint") or {}).get("out_dir")
-    # mmengine puts a folder with the work dir's name into it.
-    folder = Path(out_dir) / Path(cfg.work_dir).name if out_dir else None
-    found = newest_intact(cfg.work_dir, folder)
+    found = newest_intact(*folders_of_run(cfg))
     return None if found is None else str(found)
+
+
+def folders_of_run(cfg: Config) -> list[Path]:
+    """Return where a training of this config leaves pointer and checkpoints, the work dir first."""
+    out_dir = ((cfg.get("default_hooks") or {}).get("checkpoint") or {}).get("out_dir")
+    work_dir = Path(cfg.work_dir)
+    # mmengine puts a folder with the work dir's name into it.
+    return [work_dir, Path(out_dir) / work_dir.name] if out_dir else [work_dir]
 
 
 def check_readable(cfg: Config, task: Literal["train", "test"]) -> None:

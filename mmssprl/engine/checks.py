@@ -22,6 +22,7 @@ from ..datasets import UnlabeledImages, VocMultiLabel
 from ..datasets.image_reading import require_files
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..registry import DATASETS, class_of
+from .checkpoint_checks import folders_of_run
 from .config_checks import check_fields
 from .pretrain_checks import check_pretraining
 from .range_checks import check_ranges
@@ -146,13 +147,16 @@ def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
     """
     work_dir = Path(cfg.work_dir)
     pointer = work_dir / "last_checkpoint"
-    found = sorted(work_dir.glob("*.pth")) or ([pointer] if pointer.exists() else [])
+    found = [path for folder in folders_of_run(cfg) for path in sorted(folder.glob("*.pth"))]
+    if pointer.exists() and not found:
+        found = [pointer]
     if found and not overwrite:
         raise UserFileExistsError(
-            f"work_dir must not hold another run, but {work_dir} has {found[-1].name}; go on with "
-            "it by --resume, delete its checkpoints by --overwrite, or give another --work-dir."
+            f"work_dir must not hold another run, but {found[-1].parent} has {found[-1].name}; go "
+            "on with it by --resume, delete its checkpoints by --overwrite, or give another "
+            "--work-dir."
         )
-    doomed = {path.resolve() for path in files_of_run(work_dir)}
+    doomed = {path.resolve() for path in files_of_run(cfg)}
     for key in ("weights", "load_from"):
         if cfg.get(key) and Path(cfg[key]).resolve() in doomed:
             raise UserValueError(
@@ -161,9 +165,10 @@ def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
             )
 
 
-def files_of_run(work_dir: Path) -> list[Path]:
-    """Return the checkpoints that a training has written into a folder, and their pointer."""
-    return [path for path in work_dir.glob("*") if _RUN_FILES.fullmatch(path.name)]
+def files_of_run(cfg: Config) -> list[Path]:
+    """Return the checkpoints that a training of this config has written, and their pointer."""
+    paths = (path for folder in folders_of_run(cfg) for path in folder.glob("*"))
+    return [path for path in paths if _RUN_FILES.fullmatch(path.name)]
 
 
 def _check_operators() -> None:

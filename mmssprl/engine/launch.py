@@ -205,7 +205,7 @@ def run(
             if task == "train":
                 warn_of_schedule(cfg)
                 if overwrite and is_main_process():
-                    for path in files_of_run(Path(cfg.work_dir)):
+                    for path in files_of_run(cfg):
                         path.unlink()
                 if keep_record and is_main_process():
                     checkpoint = first_checkpoint(cfg) if cfg.get("resume") else None

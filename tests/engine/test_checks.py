@@ -239,13 +239,31 @@ class TestWorkDir:
             prepare_train_config(config)
 
     def test_overwrite_deletes_the_checkpoints_of_the_run_and_nothing_else(self, config, used):
-        assert {path.name for path in files_of_run(used)} == set(RUN_FILES)
         cfg = prepare_train_config(config, overwrite=True)
+        assert {path.name for path in files_of_run(cfg)} == set(RUN_FILES)
         assert {path.name for path in used.iterdir()} == {*RUN_FILES, *OTHER_FILES}
         run(cfg, "train", overwrite=True)
         assert all((used / name).read_text() == "old" for name in OTHER_FILES)
         assert not (used / "epoch_3.pth").exists()
         assert (used / "epoch_1.pth").stat().st_size > len("old")
+
+    def test_checkpoints_in_a_folder_of_their_own_are_refused_and_deleted_too(
+        self, config, tmp_path
+    ):
+        (tmp_path / "disk" / "run").mkdir(parents=True)
+        old = tmp_path / "disk" / "run" / "epoch_7.pth"
+        old.write_text("old")
+        checkpoint = {"type": "CheckpointHook", "out_dir": str(tmp_path / "disk")}
+        options = {"default_hooks.checkpoint": checkpoint}
+        with pytest.raises(FileExistsError, match=r"but \S+disk/run has epoch_7.pth; go on"):
+            prepare_train_config(config, cfg_options=options)
+        run(
+            prepare_train_config(config, overwrite=True, cfg_options=options),
+            "train",
+            overwrite=True,
+        )
+        assert not old.exists()
+        assert (old.parent / "epoch_1.pth").exists()
 
     def test_nothing_is_deleted_before_everything_else_is_right(self, config, used):
         options = {"model.head.num_classes": 5}

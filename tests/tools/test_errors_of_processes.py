@@ -128,6 +128,13 @@ def test_a_process_that_says_nothing(status, text):
     assert text in processes._silent_end(1, status)
 
 
+def test_a_run_is_saved_though_a_process_aborts_at_its_end(tmp_path):
+    script = tmp_path / "run.py"
+    script.write_text("import os\nos._exit(75) if os.environ['RANK'] == '0' else os.abort()\n")
+    with pytest.raises(SystemExit, match="75"):
+        processes.run_processes(["--nproc_per_node=2", str(script)])
+
+
 def test_a_finished_run_says_so_and_changes_nothing(tmp_path, monkeypatch, capsys):
     write_config(tmp_path)
     monkeypatch.chdir(tmp_path)
