@@ -99,14 +99,14 @@ class Cluster:
 
     def submit(self, name: str, partition: str, minutes: int) -> str:
         """Submit a training that goes on by itself, and return the number of its job."""
-        options = ("--cfg-options", "custom_hooks.0.seconds=1") if minutes < 3 else ()
+        options = ("--cfg-options", "custom_hooks.0.seconds=1.2") if minutes < 3 else ()
         said = self.call(
             *("bash", ROOT / "tools" / "slurm_train.sh", partition, name, self.config),
             *("--work-dir", name, *options),
             BATCH="1",
             CPU_TASKS="2",
             CPUS_PER_TASK="1",
-            SAVE_BEFORE="60",
+            SAVE_BEFORE="30",
             SRUN_ARGS=f"--time={minutes} --output={name}.txt",
         )
         return said.split()[-1]
