@@ -1,11 +1,16 @@
 """Room on a disk: how much is free, and how much the checkpoints of a run take."""
 
+import errno
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .errors import UserOSError
+from .errors import UserError, UserOSError
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What the operating system answers where nothing more fits: the disk or the quota is used up."""
 
 
 def free_bytes(folder: Path) -> int:
@@ -50,6 +55,26 @@ def require_space(folder: Path, needed: int) -> None:
             "--work-dir on another disk, or keep fewer checkpoints, "
             "default_hooks.checkpoint.max_keep_ckpts=1."
         )
+
+
+@contextmanager
+def explain_full_disk(work_dir: Path) -> Iterator[None]:
+    """Say of what a run cannot write any more, such as its log, what is free and how to go on.
+
+    Raises:
+        OSError: In one line, unless the error is one already.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL or isinstance(error, UserError):
+            raise
+        limit = "the quota" if error.errno == errno.EDQUOT else "the disk"
+        raise UserOSError(
+            f"{limit} of {work_dir} must have room for the files of the run, but "
+            f"{format_bytes(free_bytes(work_dir))} of the disk are free; what was saved before is "
+            "still there: make room, and go on by --resume."
+        ) from error
 
 
 def format_bytes(num_bytes: float) -> str:

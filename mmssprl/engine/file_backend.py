@@ -12,11 +12,9 @@ from pathlib import Path
 from mmengine.fileio import LocalBackend, register_backend
 
 from ..datasets.image_reading import check_header
-from ..disk_space import format_bytes, free_bytes
+from ..disk_space import FULL, format_bytes, free_bytes
 from ..errors import UserOSError
 from ..outputs import whole_file
-
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @register_backend("local", prefixes="", force=True)
@@ -45,7 +43,7 @@ class WholeFileBackend(LocalBackend):
             with whole_file(path, "wb") as file:
                 file.write(obj)
         except OSError as error:
-            if error.errno not in _FULL:
+            if error.errno not in FULL:
                 raise
             limit = "its quota" if error.errno == errno.EDQUOT else "its disk"
             raise UserOSError(

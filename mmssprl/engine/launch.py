@@ -16,6 +16,7 @@ from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
 
 from ..config_reading import read_config_file
+from ..disk_space import explain_full_disk
 from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import write_whole
 from ..slurm import use_step_environment
@@ -178,9 +179,8 @@ def run(
             ``SaveAndStopHook``. Without it they end the process.
 
     Raises:
-        FileNotFoundError, ValueError: As ``check_data`` and ``check_fit_of_checkpoint``, before the
-            first step.
-        OSError, TypeError, ValueError: As ``explain_build_errors``.
+        FileNotFoundError, ValueError: As ``check_data`` and ``check_fit_of_checkpoint``.
+        OSError, TypeError, ValueError: As ``explain_build_errors`` and ``explain_full_disk``.
         RuntimeError: Another process trains in ``work_dir``.
         StoppedError: A signal stopped the training.
     """
@@ -192,8 +192,9 @@ def run(
     if cfg.launcher != "none" and get_device() == "cpu":
         # mmengine selects a CUDA device before it joins the group, so the CPU group comes first.
         torch.distributed.init_process_group("gloo", timeout=timeout_of(cfg))
-    # Before the runner writes its config and log. Rank 0 writes for all.
-    with hold_work_dir(cfg.work_dir) if task == "train" and is_first_process() else nullcontext():
+    is_writer = task == "train" and is_first_process()
+    lock = hold_work_dir(cfg.work_dir) if is_writer else nullcontext()
+    with explain_full_disk(Path(cfg.work_dir)), lock:
         first_step = FirstStepHook()
         with explain_build_errors(cfg, first_step):
             runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)

@@ -1,6 +1,9 @@
 """mmengine's runner with a console for people, and checkpoints that are safe."""
 
+import logging
+import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ from mmengine.logging import MMLogger
 from mmengine.runner import Runner
 
 from ..console import keep_off_console
+from ..disk_space import FULL
 from ..outputs import write_whole
 from ..registry import HOOKS, class_of
 from .checkpoint_checks import first_checkpoint
@@ -29,6 +33,9 @@ class ConsoleRunner(Runner):
         """Build the logger of the run, which keeps notices off the console."""
         logger = super().build_logger(*args, **kwargs)
         keep_off_console(logger)
+        for handler in logger.handlers:
+            if isinstance(handler, logging.FileHandler):
+                handler.handleError = partial(_end_if_full, handler)  # type: ignore[method-assign]
         return logger
 
     def register_default_hooks(self, hooks: Mapping[str, Any] | None = None) -> None:
@@ -49,3 +56,15 @@ class ConsoleRunner(Runner):
         if self._resume and self._load_from is None:
             self._load_from = first_checkpoint(self.cfg)
         super().load_or_resume()
+
+
+def _end_if_full(handler: logging.Handler, record: logging.LogRecord) -> None:
+    """Let the run end when its log does not fit, where Python would print pages and go on.
+
+    Raises:
+        OSError: The one that is being handled.
+    """
+    error = sys.exc_info()[1]
+    if isinstance(error, OSError) and error.errno in FULL:
+        raise error
+    logging.Handler.handleError(handler, record)

@@ -1,6 +1,7 @@
 """A save that is stopped at any point, or finds no room, loses nothing that was saved before."""
 
 import errno
+import logging
 import os
 import shutil
 import zipfile
@@ -162,11 +163,32 @@ class TestFullDisk:
         go_on(work)
         assert names(work) == ["epoch_1.pth", "epoch_2.pth"]
 
+    @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+    def test_a_log_that_does_not_fit_ends_the_run_in_one_line(
+        self, work, monkeypatch, number, capfd
+    ):
+        flush = logging.StreamHandler.flush
+
+        def full(handler):
+            if isinstance(handler, logging.FileHandler) and names(work) == ["epoch_1.pth"]:
+                raise OSError(number, os.strerror(number))
+            flush(handler)
+
+        monkeypatch.setattr(logging.StreamHandler, "flush", full)
+        limit = "quota" if number == errno.EDQUOT else "disk"
+        with pytest.raises(UserError, match=rf"the {limit} of \S*run must have room .*by --resume"):
+            go_on(work)
+        monkeypatch.undo()
+        assert "Traceback" not in capfd.readouterr().err
+        monkeypatch.chdir(work)
+        go_on(work)
+        assert names(work) == ["epoch_1.pth", "epoch_2.pth"]
+
     def test_the_config_of_the_run_stays(self, work, monkeypatch):
         """``pretrain --resume`` has no other."""
         before = (work / "run/toy.py").read_text()
         fill_disk(monkeypatch, "toy.py.")
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(OSError, match="must have room for the files of the run, but"):
             go_on(work)
         assert (work / "run/toy.py").read_text() == before
 
