@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 import torch
+from mmcv_builds import needs_hues
 from PIL import Image
 
 from mmssprl.pyramid import ViewLayout
@@ -22,6 +23,7 @@ def test_sample_images_are_like_photographs_and_always_the_same(images, tmp_path
     assert files[0].read_bytes() != files[1].read_bytes()
 
 
+@needs_hues
 @pytest.mark.parametrize(
     ("layout", "sizes"),
     [

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mmcv_builds import needs_hues
 from PIL import Image
 
 from tools.speed.data import color_probes, crop_boxes, loaders, same_views
@@ -57,6 +58,7 @@ def test_views_of_different_cells_are_refused(seeded):
         crop_boxes.boxes(swapped, 20)
 
 
+@needs_hues
 def test_all_loaders_are_the_same():
     results = same_views.check_same(60)
     assert Counter(result.side for result in results) == {"torchvision": 32, "mmpretrain": 32}
@@ -100,6 +102,7 @@ def test_other_colours_are_seen(name, value, quantity, monkeypatch, seeded):
     assert worst.quantity.endswith(quantity)
 
 
+@needs_hues
 def test_check_names_what_differs(monkeypatch):
     steps = loaders.torchvision_steps
 
@@ -111,6 +114,7 @@ def test_check_names_what_differs(monkeypatch):
         same_views.check_same(60)
 
 
+@needs_hues
 def test_check_counts_the_crops(monkeypatch):
     cut = loaders.MultiViewLoader.cut
 
