@@ -6,8 +6,10 @@ import logging
 import pytest
 from image_folders import build, folder, make_tar, save
 from mmengine.config import Config
+from toy_run import write_config
 
 from mmssprl.engine import run_record
+from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.engine.run_record import record_run
 
 
@@ -152,3 +154,13 @@ class TestChanges:
         many = {f"a{i}": i for i in range(10)}
         record_run(config(tmp_path, resume=True, **many), object(), None)
         assert told[0].endswith("a7 7 (was none) and 2 more.")
+
+
+def test_no_file_of_a_run_holds_what_the_environment_hides(tmp_path, monkeypatch):
+    monkeypatch.setenv("WANDB_API_KEY", "hush-4711")
+    monkeypatch.chdir(tmp_path)
+    write_config(tmp_path)
+    run(prepare_train_config("toy.py", work_dir="run"), "train")
+    files = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    assert {".log", ".json", ".pth", ".py"} <= {path.suffix for path in files}
+    assert [path for path in files if b"hush-4711" in path.read_bytes()] == []
