@@ -118,7 +118,7 @@ def test_two_ranks_stop_together_and_equal_a_run_that_never_did(config, tmp_path
     run.wait_for(STEP, 2)
     run.ranks()[1].send_signal(signal.SIGTERM)  # one alone is told
     assert run.end() == SAVED, run.said()
-    assert run.said().count("go on with: bash ") == 1
+    assert run.said().count("go on with: env PYTHON=") == 1
     assert len(logged(tmp_path / "cut")) < 16
     command = shlex.split(run.said().splitlines()[-1].partition("go on with: ")[2])
     again = Started(tmp_path, *command)
