@@ -46,7 +46,7 @@ def is_reported() -> bool:
 
 def explain_loss(error: Exception) -> str | None:
     """Return what to tell of an error that only follows from the end of another process."""
-    if int(os.environ.get("WORLD_SIZE", 1)) == 1 or _LOST.search(str(error)) is None:
+    if int(os.environ.get("WORLD_SIZE", 1)) == 1 or not is_lost(error):
         return None
     return (
         "every process must answer until the end, but one is gone or does not "
