@@ -11,8 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ._photometric_params import GaussianBlurParams
-
 _NUM_PASSES = 3
 _Number = TypeVar("_Number", float, np.ndarray, Tensor)
 
@@ -38,14 +36,13 @@ def _blur_matrix(size: int, sigma: Tensor, reach: int) -> Tensor:
     return inside.bmm(inside.bmm(inside))
 
 
-def blur(x: Tensor, params: GaussianBlurParams) -> Tensor:
-    """Blur (N, 3, H, W) float32; returns a new tensor."""
+def blur(x: Tensor, sigma: Tensor, max_sigma: float) -> Tensor:
+    """Blur (N, 3, H, W) float32 by ``sigma`` (N,); returns a new tensor. 0 changes last bits."""
     num, _, height, width = x.shape
-    reach = math.ceil(box_radius(params.max_sigma))
+    reach = math.ceil(box_radius(max_sigma))
     # Dense products beat shifting and adding, which takes a pass over the image per tap.
-    columns = _blur_matrix(height, params.sigma, reach)
-    rows = columns if width == height else _blur_matrix(width, params.sigma, reach)
+    columns = _blur_matrix(height, sigma, reach)
+    rows = columns if width == height else _blur_matrix(width, sigma, reach)
     # (N, 3, H, W) -> (N, 3 H, W): one matrix for all rows of a sample, then one for its columns.
     lines = x.reshape(num, 3 * height, width).bmm(rows.transpose(1, 2))
-    blurred = torch.stack([columns.bmm(plane) for plane in lines.chunk(3, dim=1)], dim=1)
-    return torch.where((params.sigma > 0)[:, None, None, None], blurred, x)
+    return torch.stack([columns.bmm(plane) for plane in lines.chunk(3, dim=1)], dim=1)

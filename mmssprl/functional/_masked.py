@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ._blur import blur
-from ._color import SOLARIZE_FROM, jitter, luma
+from ._color import jitter, luma, normalise, solarized
 from ._photometric_params import PhotometricParams
 
 
@@ -32,8 +32,7 @@ def augment(
         (N, 3, H, W) float32, in memory (N, H, W, 3).
     """
     x = change(images.float() / 255 if images.dtype == torch.uint8 else images, params)
-    channels = zip(x.unbind(1), scale, shift, strict=True)
-    return torch.stack([x_ * times + plus for x_, times, plus in channels], -1).permute(0, 3, 1, 2)
+    return normalise(x, scale, shift).permute(0, 3, 1, 2)
 
 
 @functools.cache
@@ -53,8 +52,8 @@ def change(x: Tensor, params: PhotometricParams) -> Tensor:
     if params.blur is not None:
         # Autocast would do the matrix products in half precision.
         with torch.autocast(x.device.type, enabled=False):
-            x = blur(x, params.blur)
+            blurred = blur(x, *params.blur)
+        x = torch.where((params.blur.sigma > 0)[:, None, None, None], blurred, x)
     if params.solarize is not None:
-        inverted = params.solarize[:, None, None, None] & (x >= SOLARIZE_FROM)
-        x = torch.where(inverted, 1 - x, x)
+        x = torch.where(params.solarize[:, None, None, None], solarized(x), x)
     return x

@@ -9,9 +9,9 @@ drawn depends on the generator's state and N only. A sample that the apply-proba
 carries the identity's parameters. `draw_photometric` and `apply_photometric` do all of it at once,
 and normalise.
 
-On the CPU parameters can be read for free, so compiled loops do only what each sample needs.
-Elsewhere reading one would wait for the device, so everything is done to all samples and masks
-choose.
+On the CPU compiled loops do only what each sample needs. On a device so does `apply_photometric`,
+by parameters that lie on the CPU. Else reading one would wait for the device, so everything is done
+to all samples and masks choose; that is what torch.compile can fuse, too.
 """
 
 import math
@@ -21,7 +21,7 @@ import torch
 from torch import Generator, Tensor
 
 from ..errors import UserTypeError, UserValueError
-from . import _cpu_batch, _masked
+from . import _cpu_batch, _masked, _sorted
 from ._color import BRIGHTNESS, CONTRAST, HUE, SATURATION
 from ._photometric_params import (
     ColorJitterParams,
@@ -148,7 +148,7 @@ def apply_photometric(
 
     Args:
         images: (*, 3, H, W), uint8 or float32 in [0, 1]; the leading dimensions count as N.
-        params: N parameter sets; ``PhotometricParams()`` only normalises.
+        params: N parameter sets, on the CPU; ``PhotometricParams()`` only normalises.
         mean: Per channel, R, G, B, of images in [0, 1].
         std: As ``mean``, > 0.
         compile: Whether to let torch.compile fuse the work, once per shape. No effect on the CPU,
@@ -166,9 +166,11 @@ def apply_photometric(
     _check(images, params)
     if params_are_free(images):
         return _cpu_batch.augment(images, params, scale, shift, channels_last=True)
-    augment = _masked.compiled_augment() if compile else _masked.augment
     batch = images.flatten(0, -4)
-    return augment(batch, _moved(params, images.device), scale, shift).view(images.shape)
+    if compile:
+        moved = _moved(params, images.device)
+        return _masked.compiled_augment()(batch, moved, scale, shift).view(images.shape)
+    return _sorted.augment(batch, params, scale, shift).view(images.shape)
 
 
 def params_are_free(images: Tensor) -> bool:
@@ -191,7 +193,7 @@ def _apply(images: Tensor, params: PhotometricParams) -> Tensor:
 
 def _moved(params: PhotometricParams, device: torch.device) -> PhotometricParams:
     def move(tensor: Tensor) -> Tensor:
-        return tensor.to(device, non_blocking=True)
+        return _sorted.sent(tensor, device) if tensor.device.type == "cpu" else tensor.to(device)
 
     return PhotometricParams(
         None if params.flip is None else move(params.flip),

@@ -31,9 +31,10 @@ class PyramidPreprocessor(BaseDataPreprocessor):
     The defaults are the released recipe, but for the standard deviation of red: the released code
     has 0.228, the default is ImageNet's usual 0.229, which the transfer configs have, too.
 
-    The augmentations of a step depend on ``seed``, ``num_batches`` and the rank only: a resumed run
-    goes on with those it would have drawn, and ranks and steps differ. Both numbers are saved as
-    the extra state, so that no step waits for the device to read them.
+    The augmentations of a step depend on ``seed``, ``num_batches`` and the rank only, and are drawn
+    on the CPU: a resumed run goes on with those it would have drawn, ranks and steps differ, and a
+    GPU does what a CPU does. Both numbers are saved as the extra state, so that no step waits for
+    the device to read them.
 
     Args:
         layout: The views of both pyramids, the same as ``PyramidCrop``'s.
@@ -125,7 +126,7 @@ class PyramidPreprocessor(BaseDataPreprocessor):
             self._check_inputs(packed)
             with phase(COPY):
                 packed = self.cast_data(list(packed))
-            generator = self._next_generator(packed[0].device) if training else None
+            generator = self._next_generator() if training else None
             # (B, N_g, 3, px, px) -> (N_g, B, 3, px, px): from here on the views come first.
             views = [self._process(crops.transpose(0, 1), generator) for crops in packed]
         return {"inputs": views, "data_samples": None}
@@ -143,11 +144,11 @@ class PyramidPreprocessor(BaseDataPreprocessor):
             compile=self._compile,
         )
 
-    def _next_generator(self, device: torch.device) -> Generator:
+    def _next_generator(self) -> Generator:
         entropy = (self.seed, get_rank(), self.num_batches)
         seed = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
         self.num_batches += 1
-        return Generator(device).manual_seed(seed)
+        return Generator().manual_seed(seed)
 
     def get_extra_state(self) -> Tensor:
         """Return (seed, num_batches) as a tensor: mmengine's checkpoints take no other values."""

@@ -1,5 +1,6 @@
 """The fused augmentation: compiled kernels against masks, memory layouts, errors."""
 
+import contextlib
 import itertools
 import os
 import shutil
@@ -18,7 +19,7 @@ from photometric_cases import (
 )
 from torch import Tensor
 
-from mmssprl.functional import _masked, photometric
+from mmssprl.functional import _masked, _sorted, photometric
 from mmssprl.functional.photometric import (
     ColorJitterParams,
     GaussianBlurParams,
@@ -37,26 +38,57 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 SIZES = [(12, 14), (31, 9), (1, 40), (33, 1), (7, 13), (13, 13), (14, 13), (40, 96)]
 
 
-def on_a_device(images: Tensor, params: PhotometricParams) -> Tensor:
-    return _masked.augment(images, params, (1.0, 1.0, 1.0), (0.0, 0.0, 0.0))
+def on_a_device(images: Tensor, params: PhotometricParams) -> list[Tensor]:
+    """The same by sorting and by masks."""
+    before = images.clone()
+    plain = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
+    found = [augment(images, params, *plain) for augment in (_sorted.augment, _masked.augment)]
+    assert torch.equal(images, before)
+    return found
 
 
 @pytest.mark.parametrize(("height", "width"), SIZES)
 @pytest.mark.parametrize("sigma", [(0.1, 2.0), (2.0, 7.0)])
-def test_kernels_do_what_masks_do(height: int, width: int, sigma: tuple[float, float]) -> None:
+def test_kernels_do_what_devices_do(height: int, width: int, sigma: tuple[float, float]) -> None:
     images = random_images(60, height, width)
     for given in (images, levels(images)):
-        params = draw(60, sigma)
+        params = draw(60, sigma)._replace(solarize=torch.arange(60) % 5 == 0)
         fused = apply_photometric(given, params, **PLAIN)
         assert fused.dtype == torch.float32
-        torch.testing.assert_close(fused, on_a_device(given, params), rtol=0, atol=1e-5)
+        # A last bit of difference decides whether a value at half the range is inverted.
+        decided = (fused - 0.5).abs() > 1e-5
+        for found in on_a_device(given, params):
+            torch.testing.assert_close(found[decided], fused[decided], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("num", [1, 2])
+def test_few_samples_on_a_device(num: int) -> None:
+    images = torch.rand(num, 3, 6, 5, generator=rng())
+    for seed in range(6):
+        params = draw(num, seed=seed)
+        expected = apply_photometric(images, params, **PLAIN)
+        for found in on_a_device(images, params):
+            torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+    assert _sorted.augment(images[:0], draw(0), (1, 1, 1), (0, 0, 0)).shape == (0, 3, 6, 5)
+
+
+def test_a_device_is_told_the_parameters_and_asked_for_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A tensor on "meta" has no values: reading one is an error. There is no autocast for it.
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: contextlib.nullcontext())
+    params = draw(40)._replace(solarize=torch.arange(40) % 5 == 0)
+    found = apply_photometric(levels(random_images(40)).to("meta"), params, **PLAIN)
+    assert found.device.type == "meta"
+    assert found.is_contiguous(memory_format=torch.channels_last)
 
 
 def test_rows_longer_than_a_block() -> None:
     images, params = torch.rand(4, 3, 3, 1300, generator=rng()), draw(4, seed=1)
     assert (params.blur.sigma > 0).any()
     fused = apply_photometric(images, params, **PLAIN)
-    torch.testing.assert_close(fused, on_a_device(images, params), rtol=0, atol=1e-5)
+    for found in on_a_device(images, params):
+        torch.testing.assert_close(fused, found, rtol=0, atol=1e-5)
 
 
 def test_kernels_do_any_order_of_jitter() -> None:
@@ -66,7 +98,8 @@ def test_kernels_do_any_order_of_jitter() -> None:
         jitter = ColorJitterParams(orders, torch.tensor(factors).expand(24, -1))
         params = PhotometricParams(jitter=jitter)
         fused = apply_photometric(images, params, **PLAIN)
-        torch.testing.assert_close(fused, on_a_device(images, params), rtol=0, atol=1e-5)
+        for found in on_a_device(images, params):
+            torch.testing.assert_close(fused, found, rtol=0, atol=1e-5)
 
 
 def test_all_at_once_is_one_after_the_other() -> None:

@@ -9,7 +9,7 @@ from mmengine.model import BaseModel
 from mmengine.runner.checkpoint import _load_checkpoint_to_model
 from torch import Tensor
 
-from mmssprl.functional import _masked, photometric
+from mmssprl.functional import _masked, _sorted, photometric
 from mmssprl.models import pyramid_preprocessor
 from mmssprl.models.pyramid_preprocessor import PyramidPreprocessor
 from mmssprl.pyramid import PyramidLevel, ViewLayout
@@ -94,8 +94,8 @@ def test_compile_reaches_the_devices_path(compile: bool, monkeypatch: pytest.Mon
     monkeypatch.setattr(
         _masked, "compiled_augment", lambda: lambda *args: compiled.append(1) or augment(*args)
     )
-    augment = _masked.augment
-    monkeypatch.setattr(_masked, "augment", lambda *args: plain.append(1) or augment(*args))
+    augment, by_order = _masked.augment, _sorted.augment
+    monkeypatch.setattr(_sorted, "augment", lambda *args: plain.append(1) or by_order(*args))
     reference = build()
     step(build(compile=compile))
     assert (len(compiled), len(plain)) == ((3, 0) if compile else (0, 3))

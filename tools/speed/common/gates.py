@@ -128,7 +128,9 @@ _CPU = {
     "workers_1_rate": Gate("our DataLoader, 1 worker, batches of 16", "images/s"),
     "workers_2_rate": Gate("our DataLoader, 2 workers, batches of 16", "images/s"),
     "workers_ratio": Gate("our DataLoader: 2 workers against 1", "x"),
-    "operators": Gate("operators a step outside the backbone, for any batch", "", better="lower"),
+    "operators": Gate(
+        "operators a step outside the backbone, for any batch from 16 images on", "", better="lower"
+    ),
     "gradients": Gate("float32 gradients of ResNet-50 and heads", "MB", better="lower"),
     "C7 backbone": Gate(f"{_STEP_FLOPS} the backbone alone", "x"),
     "step": Gate("whole training step, augmentation on the CPU", "ms/image", better="lower"),

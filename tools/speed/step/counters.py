@@ -3,7 +3,7 @@
 On the CPU the backward pass runs in the thread that asks for it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 from unittest import mock
@@ -13,7 +13,9 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from mmssprl.functional import _sorted
 from mmssprl.functional.phases import AUGMENT, OPTIMIZER, SINKHORN
+from mmssprl.models import pyramid_preprocessor
 
 HEADS = "heads"
 """Pooling, neck, losses and their backward; of a whole model the backbone too."""
@@ -60,6 +62,25 @@ class PhaseCounter(TorchDispatchMode):
 
     def go_on_as(self, name: str) -> None:
         """Go on with the part: the backward pass is not divided."""
+
+    @contextmanager
+    def leaving_out_the_host(self) -> Iterator[None]:
+        """Leave out what draws and plans the augmentation, on tensors of the CPU by intent."""
+        with ExitStack() as stack:
+            for module, name in ((pyramid_preprocessor, "draw_photometric"), (_sorted, "plan")):
+                unseen = self._unseen(getattr(module, name))
+                stack.enter_context(mock.patch.object(module, name, unseen))
+            yield
+
+    def _unseen(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*args: Any, **kwargs: Any) -> Any:
+            before, self._found = self._found, []
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self._found = before
+
+        return called
 
 
 class OperatorCounter(PhaseCounter):

@@ -50,7 +50,7 @@ def _quiet_mmengine() -> Iterator[None]:
 
 
 def _count_rows() -> list[Row]:
-    operators = operators_outside_backbone(shipped_config(), batch_size=2)
+    operators = operators_outside_backbone(shipped_config(), batch_size=16)
     found = [measured("operators", sum(operators.values()), note=_listed(operators))]
     for num_crops in SHIPPED:
         cfg = shipped_config(num_crops)

@@ -56,8 +56,9 @@ def operators_outside_backbone(cfg: Mapping, batch_size: int) -> dict[str, int]:
     """Count the operators of one ``train_step`` but for the backbone's forward and backward.
 
     On a GPU an operator is a kernel launch or a few: a fused optimizer operator over many tensors
-    takes several. Augmentation takes the GPU's path. Counted in the second step, where the
-    optimizer's state exists.
+    takes several. Augmentation takes the GPU's path; what draws and plans it on the CPU is left
+    out. Counted in the second step, where the optimizer's state exists. From a batch of 16 images
+    on the number does not depend on the batch; of fewer some operation may have no sample to do.
 
     Returns:
         Operators by part: ``AUGMENT``, ``HEADS``, ``SINKHORN`` and ``OPTIMIZER``.
@@ -73,7 +74,7 @@ def operators_outside_backbone(cfg: Mapping, batch_size: int) -> dict[str, int]:
     counter = OperatorCounter()
     # torch's, so it cannot open a phase itself.
     wrapper.optimizer.step = counter.phase(OPTIMIZER)(wrapper.optimizer.step)
-    with device_path(), timed_by(counter):
+    with device_path(), timed_by(counter), counter.leaving_out_the_host():
         for _ in range(2):
             for parameter in backbone_params:
                 parameter.grad = torch.ones_like(parameter)
@@ -164,7 +165,7 @@ def run_steps(cfg: Config, counter: PhaseCounter, patch: AbstractContextManager)
             steps.append(Step(runner.epoch, index, logs or not steps, counter.take()))
 
         loop.run_iter = counted
-        with device_path(), patch:
+        with device_path(), counter.leaving_out_the_host(), patch:
             runner.train()
     return steps
 
