@@ -135,8 +135,8 @@ def _find_problem(module: str, requirement: str) -> tuple[str, str] | None:
 
 
 def _find_bad_pairs() -> Iterable[tuple[str, str]]:
-    """Say which versions of the official family do not go with each other, and what to install."""
-    names = ("mmengine", "mmcv", "mmdet", "mmsegmentation", "torch", "setuptools")
+    """Say which versions do not go with each other, and what to install."""
+    names = ("mmengine", "mmcv", "mmdet", "mmsegmentation", "torch", "setuptools", "transformers")
     found = _installed(names)
 
     def has(requirement: str) -> bool:
@@ -156,6 +156,12 @@ def _find_bad_pairs() -> Iterable[tuple[str, str]]:
             f"{mmengine} needs pkg_resources, which setuptools 82 dropped, but setuptools "
             f"{found['setuptools']} is installed.",
             "setuptools<82",
+        )
+    if has("transformers>=5"):
+        yield (
+            "mmpretrain cannot be imported beside transformers >= 5, but transformers "
+            f"{found['transformers']} is installed.",
+            "transformers<5",
         )
     wanting = [name for name in ("mmdet", "mmsegmentation") if name in found]
     if wanting and has("mmcv>=2.2"):

@@ -97,6 +97,10 @@ def _families() -> list[Finding]:
     return findings
 
 
+_OPENCV = "opencv-python"
+_HEADLESS = "opencv-python-headless"
+
+
 def _packages() -> list[Finding]:
     """The package's own requirements, without torch's, which the gate has checked."""
     try:
@@ -105,6 +109,9 @@ def _packages() -> list[Finding]:
         remedy = "pip install --no-build-isolation -e . (in the checkout)"
         return [Finding("metadata of mmssprl", "not installed, only imported", remedy)]
     names = [re.split(r"[^\w.-]", line)[0] for line in lines if "extra ==" not in line]
+    # Containers have OpenCV without windows; both builds bring the same cv2.
+    if installed_version(_OPENCV) is None and installed_version(_HEADLESS):
+        names = [_HEADLESS if name == _OPENCV else name for name in names]
     versions = {name: installed_version(name) for name in names}
     missing = [name for name, version in versions.items() if version is None]
     found = ", ".join(f"{name} {version}" for name, version in versions.items() if version)

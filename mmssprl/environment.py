@@ -9,7 +9,10 @@ from typing import Any
 from . import __version__
 from ._dependencies import FAMILIES, distribution, installed_version
 
-_PACKAGES = ("torch", "torchvision", "numpy", "numba", "pillow", "opencv-python", "timm")
+_PACKAGES = (
+    *("torch", "torchvision", "numpy", "numba", "pillow", "timm"),
+    *("opencv-python", "opencv-python-headless"),
+)
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
 """Those that change what a run computes with; no other variable is looked at."""
 

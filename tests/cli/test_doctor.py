@@ -58,6 +58,19 @@ def test_a_missing_requirement_and_a_missing_extra(capsys, monkeypatch):
     assert advice.endswith("missing: packages\n")
 
 
+def test_opencv_without_windows_will_do(capsys, monkeypatch):
+    version = doctor.installed_version
+    builds = {"opencv-python": None, "opencv-python-headless": "5.0.0"}
+    monkeypatch.setattr(
+        doctor, "installed_version", lambda n: builds[n] if n in builds else version(n)
+    )
+    assert main(["doctor"]) == 0
+    assert ", opencv-python-headless 5.0.0, " in capsys.readouterr().out
+    builds["opencv-python-headless"] = None
+    assert main(["doctor"]) == 1
+    assert "packages: pip install opencv-python\n" in capsys.readouterr().out
+
+
 def test_detection_and_segmentation_come_by_the_extra_of_the_family_that_is_there(
     capsys, monkeypatch
 ):

@@ -153,6 +153,12 @@ def test_passes(environment, versions):
             'pip install "setuptools<82"',
         ),
         (
+            {**ONEDL, "transformers": "5.17.0"},
+            "mmpretrain cannot be imported beside transformers >= 5, "
+            "but transformers 5.17.0 is installed.",
+            'pip install "transformers<5"',
+        ),
+        (
             {**OFFICIAL, "mmcv": "2.2.0", "mmdet": "3.3.0"},
             "mmdet must have mmcv < 2.2, but mmcv 2.2.0 is installed.",
             'pip install "mmcv>=2.1,<2.2"',
