@@ -1,15 +1,24 @@
-"""One thread per process, no state between tests, a reason for each test that cannot run here."""
+"""One thread, equal bits, no state between tests, a reason for each test that cannot run here."""
 
 import importlib.util
 import logging
+import os
 from collections.abc import Iterator
 
 import pytest
 import torch
 from default_scope import own_default_scope
 from mmcv_builds import IS_COMPILED
+from no_gpu import HAS_GPU, hidden_gpu
 
 torch.set_num_threads(1)
+if HAS_GPU:
+    # Its fastest kernels add in another order in each run, and round what convolutions take.
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.allow_tf32 = False
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False
 
 
 def in_own_default_scope() -> Iterator[None]:
@@ -36,12 +45,20 @@ def pytest_report_header() -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # The longest first, or one of two workers would end with it alone.
     items.sort(key=lambda item: not item.path.match("end_to_end/test_transfer.py"))
-    missing = missing_for_full()
-    if missing:
-        skip = pytest.mark.skip(reason=f"needs {', '.join(missing)}: `make test` installs them")
-        for item in items:
-            if item.get_closest_marker("full"):
-                item.add_marker(skip)
+    reasons = {} if HAS_GPU else {"gpu": "needs a CUDA device"}
+    if missing := missing_for_full():
+        reasons["full"] = f"needs {', '.join(missing)}: `make test` installs them"
+    for item in items:
+        for marker, reason in reasons.items():
+            if item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture
+def on_cpu() -> Iterator[None]:
+    """What a test of the CPU needs where there is a GPU."""
+    with hidden_gpu():
+        yield
 
 
 @pytest.fixture

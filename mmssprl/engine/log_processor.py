@@ -72,7 +72,7 @@ class PretrainLogProcessor(LogProcessor):
             images = batch_size * runner.world_size
             tag[f"{prefix}images_per_second"] = images / tag[f"{prefix}time"]
         if get_device() == "cpu":
-            tag[f"{prefix}memory"] = peak_resident_mib()
+            tag["memory"] = peak_resident_mib()  # the name that mmengine has for a GPU's
         for name, term in _loss_terms(runner).items():
             relative = term.relative(tag[f"{prefix}{name}"]) if f"{prefix}{name}" in tag else None
             if relative is not None:

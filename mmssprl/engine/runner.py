@@ -1,6 +1,7 @@
 """mmengine's runner with a console for people, and checkpoints that are safe."""
 
 import logging
+import os
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -37,6 +38,15 @@ class ConsoleRunner(Runner):
             if isinstance(handler, logging.FileHandler):
                 handler.handleError = partial(_end_if_full, handler)  # type: ignore[method-assign]
         return logger
+
+    def set_randomness(self, *args: Any, deterministic: bool = False, **kwargs: Any) -> None:
+        """Seed everything, and if bits are to be equal, let cuBLAS know before it starts.
+
+        Else PyTorch refuses every matrix product on a GPU.
+        """
+        if deterministic:
+            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        super().set_randomness(*args, deterministic=deterministic, **kwargs)
 
     def register_default_hooks(self, hooks: Mapping[str, Any] | None = None) -> None:
         """Register them, with checkpoints that are safe."""

@@ -179,7 +179,7 @@ def test_printed_lines_are_tasks_of_a_slurm_array(call, tasks, tmp_path, monkeyp
     ]
 
 
-def test_from_weights_to_the_table(call, tmp_path, monkeypatch, capsys):
+def test_from_weights_to_the_table(call, tmp_path, monkeypatch, capsys, on_cpu):
     """Real trainings and tests, of a network of the protocol's width and of a narrower one."""
     monkeypatch.setattr(commands, "subprocess", Forked())
     file = save_backbone(tmp_path / "weights" / "narrow.pth")

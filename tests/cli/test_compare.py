@@ -42,7 +42,7 @@ def test_options_become_a_request(asked, tmp_path):
     )
 
 
-def test_without_data_it_is_scenes_both_budgets_and_one_thread(asked, capsys):
+def test_without_data_it_is_scenes_both_budgets_and_one_thread(asked, capsys, on_cpu):
     assert main(["compare", "--dry-run", "--jobs", "1"]) == 0
     _, request = asked
     assert (request.data, request.size, request.threads) == (None, "scenes", 1)

@@ -31,8 +31,9 @@ def config_of(photos, work_dir, monkeypatch, *options):
     return Config.fromfile(work_dir / "ssprl_resnet18.py")
 
 
-def test_accumulated_images_are_one_batch_of_the_loader(photos, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+def test_accumulated_images_are_one_batch_of_the_loader(
+    photos, tmp_path, monkeypatch, capsys, on_cpu
+):
     options = ("--batch-size", "4", "--epochs", "6")
     plain = config_of(photos, tmp_path / "a", monkeypatch, *options)
     assert "4 images x 1 device  " in capsys.readouterr().out
@@ -72,10 +73,8 @@ def test_too_many_accumulated_images(photos, tmp_path, capsys):
 
 
 @pytest.fixture
-def long_run(photos, tmp_path, monkeypatch):
+def long_run(photos, tmp_path, monkeypatch, on_cpu):
     """Arguments of a run of 26 h that is not started, and the trainings that were asked for."""
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     asked = stub_pace(monkeypatch, step_s=7200.0)
     started = []
 

@@ -1,7 +1,6 @@
 """`pretrain` calls DIR by its name, and tells two folders of one name apart."""
 
 import pytest
-import torch
 from paces import stub_pace
 from PIL import Image
 
@@ -31,9 +30,8 @@ def test_only_errors_about_the_field_are_changed():
 
 
 def test_a_work_dir_of_a_folder_of_the_same_name_is_refused_by_the_path(
-    tmp_path, monkeypatch, capsys
+    tmp_path, monkeypatch, capsys, on_cpu
 ):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     monkeypatch.setattr(start, "train", lambda *arguments, **options: None)
     stub_pace(monkeypatch)
     monkeypatch.chdir(tmp_path)

@@ -1,7 +1,6 @@
 """`pretrain --method`: configs that train, and what a method refuses."""
 
 import pytest
-import torch
 from mmengine.config import Config
 from paces import stub_pace
 from PIL import Image
@@ -23,10 +22,9 @@ def photos(tmp_path_factory):
 
 
 @pytest.fixture
-def trainings(monkeypatch):
+def trainings(monkeypatch, on_cpu):
     """The trainings that were asked for and are not started."""
     started = []
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     monkeypatch.setattr(start, "train", lambda *args, **options: started.append((*args, options)))
     stub_pace(monkeypatch)
     return started

@@ -26,9 +26,8 @@ def photos(tmp_path_factory):
 
 
 @pytest.fixture
-def pretrain(photos, tmp_path, monkeypatch):
+def pretrain(photos, tmp_path, monkeypatch, on_cpu):
     """Runs the command without training; returns the exit code and the config written, if any."""
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     monkeypatch.setattr(start, "train", lambda *arguments, **options: None)
     stub_pace(monkeypatch)
 

@@ -38,7 +38,7 @@ def test_cells_have_the_features_of_the_model_on_their_pixels(config, photos):
     assert (found.names[row], found.scales[row], found.cells[row]) == (NAMES[3], 2, 5)
     image = transforms.resize(read_image(photos / NAMES[3]), [48, 48], antialias=True)
     with torch.no_grad():
-        wanted = model(model.normalise(image[None, :, 16:32, 32:48]))
+        wanted = model.cpu()(model.normalise(image[None, :, 16:32, 32:48]))
     np.testing.assert_allclose(found.features[row], wanted[0].numpy(), rtol=1e-4, atol=1e-5)
     # 40 px high, 48 px wide
     np.testing.assert_allclose(found.boxes[row], [32, 40 / 3, 48, 80 / 3], rtol=1e-6)

@@ -15,8 +15,6 @@ from mmssprl.engine.device_prefetcher import Prefetcher, SideStreamCopy
 from mmssprl.engine.hooks import PretrainHook, pretrain_hook
 from mmssprl.models import PretrainingModel
 
-needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-
 
 class Numbers(torch.utils.data.Dataset):
     """x = 0..length - 1; reading ``bad`` fails."""
@@ -197,7 +195,7 @@ def test_a_whole_run_is_bit_equal(images, trained, tmp_path):  # noqa: F811
         assert torch.equal(value, expected[name]), name
 
 
-@needs_gpu
+@pytest.mark.gpu
 def test_batches_arrive_whole_while_the_device_is_busy():
     device = torch.device("cuda")
     source = [{"inputs": [torch.full((2**20,), i).pin_memory()]} for i in range(20)]
@@ -219,7 +217,7 @@ def test_batches_arrive_whole_while_the_device_is_busy():
     assert [int(x) for x in sums] == [i * 2**20 for i in range(20)]
 
 
-@needs_gpu
+@pytest.mark.gpu
 def test_the_copy_does_not_wait_for_the_step():
     device = torch.device("cuda")
     copy_ = SideStreamCopy(lambda batch: batch.to(device, non_blocking=True), device)

@@ -71,7 +71,7 @@ def test_backbone_weights_are_a_plain_state_dict(trained):
     expected = runner.model.backbone.state_dict()
     assert weights.keys() == expected.keys()
     for name in expected:
-        assert torch.equal(weights[name], expected[name])
+        assert torch.equal(weights[name], expected[name].cpu())
 
 
 def test_hook_tells_head_and_data_set(trained, monkeypatch):

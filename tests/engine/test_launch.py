@@ -3,6 +3,7 @@ import sys
 
 import pytest
 import torch
+from mmengine.runner import Runner
 from torch import nn
 from toy_run import ToyModel, write_config
 
@@ -27,11 +28,6 @@ def save_checkpoint(path):
 def on_gpu(monkeypatch):
     monkeypatch.setattr(launch, "get_device", lambda: "cuda")
     monkeypatch.setattr(checks, "get_device", lambda: "cuda")
-
-
-@pytest.fixture
-def on_cpu(monkeypatch):
-    monkeypatch.setattr(launch, "get_device", lambda: "cpu")
 
 
 def test_work_dir_comes_from_the_command_line_then_the_config_then_its_name(config):
@@ -112,6 +108,20 @@ def test_amp_refuses_a_custom_wrapper_and_the_cpu(config, monkeypatch):
     monkeypatch.setattr(launch, "get_device", lambda: "cpu")
     with pytest.raises(ValueError, match="--amp needs an accelerator.*leave --amp out"):
         prepare_train_config(config, amp=True)
+
+
+@pytest.mark.parametrize(("deterministic", "told"), [(True, ":4096:8"), (False, None)])
+def test_cublas_is_told_of_equal_bits_before_it_starts(monkeypatch, deterministic, told):
+    def seed(runner, **options):
+        found.append((options, os.environ.get("CUBLAS_WORKSPACE_CONFIG")))
+
+    found = []
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG")
+    monkeypatch.setattr(Runner, "set_randomness", seed)
+    options = {"seed": 3, "deterministic": deterministic}
+    launch.ConsoleRunner.__new__(launch.ConsoleRunner).set_randomness(**options)
+    assert found == [(options, told)]
 
 
 def test_compile_needs_a_pre_training(config, tmp_path, monkeypatch):

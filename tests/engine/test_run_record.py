@@ -4,6 +4,7 @@ import json
 import logging
 
 import pytest
+import torch
 from image_folders import build, folder, make_tar, save
 from mmengine.config import Config
 from toy_run import write_config
@@ -50,7 +51,8 @@ def test_resumed_runs_are_added(tmp_path, told, monkeypatch):
     assert start["images"]["num_images"] == 4
     assert {"mmssprl", "torch", "numpy"} <= start["environment"]["packages"].keys()
     assert start["environment"]["variables"]["OMP_NUM_THREADS"] == "3"
-    assert start["environment"]["device"] == "cpu"
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+    assert start["environment"]["device"] == device
     assert start["environment"]["threads"] > 0
     assert start["commit"]
     assert "hush" not in json.dumps(first)

@@ -4,6 +4,7 @@ import os
 import time
 
 import pytest
+from no_gpu import call_without_gpu
 
 from mmssprl.errors import UserValueError
 from tools.faults import configs
@@ -33,16 +34,19 @@ def right(tmp_path_factory):
     return paths
 
 
+def outcomes_of(paths, folder):
+    return [configs.outcome(path, folder / path.stem) for path in paths]
+
+
 def test_the_configs_themselves_train(right, tmp_path):
     assert len(right) == 3
-    for path in right:
-        assert configs.outcome(path, tmp_path / path.stem) == (configs.TRAINS, "")
+    outcomes = call_without_gpu(outcomes_of, right, tmp_path)
+    assert outcomes == [(configs.TRAINS, "")] * 3
 
 
 def test_mistakes(right):
-    lines = []
-    outcome = configs.configs(lines.append, tries=12, pattern=PATTERN)
-    assert outcome.survived == outcome.tries == 12, lines
+    outcome = call_without_gpu(configs.configs, print, 12, PATTERN)
+    assert outcome.survived == outcome.tries == 12
     assert int(outcome.remark.split()[0]) > 6  # the others do no harm
 
 

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.device import get_device
 from poisoned_runs import BEST, BadImages, BadMomentum, BadState, BadViews, State, train_toy
 from pretrain_runner import make_runner
 from toy_run import ToyMetric, gradient_descent
@@ -101,12 +102,15 @@ class TestDropping:
 
     @pytest.mark.parametrize("step", [1, 2, 6])
     def test_a_bad_batch_leaves_no_trace(self, images, tmp_path, step):
-        """Weights, BatchNorm, queues and momentum; the first step makes the last one."""
+        """Weights, BatchNorm, queues and momentum; the first step makes the last one.
+
+        On a GPU Python's counters are put back in the first step alone: no other one is waited for.
+        """
         hooks = [{"type": "PretrainHook"}, {"type": "SkipBadStepsHook", "limit": 1}]
         info = {"type": "PretrainRuntimeInfoHook"}
         options = {"custom_hooks": hooks, "default_hooks.runtime_info": info}
         runner = make_runner(images, tmp_path / "run", max_epochs=4, **options)
-        states = State()
+        states = State(numbers=step == 1 or get_device() == "cpu")
         for hook in (BadViews(step), states):
             runner.register_hook(hook)
         runner.train()

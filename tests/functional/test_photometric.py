@@ -96,9 +96,8 @@ def test_device_path_reads_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
     apply_horizontal_flip(images, blur.sigma > 0)
 
 
+@pytest.mark.gpu
 def test_gpu_agrees_with_cpu() -> None:
-    if not torch.cuda.is_available():
-        pytest.skip("needs a GPU")
     images = random_images(60)
     params = draw_color_jitter(60, **RECIPE, prob=0.8, generator=rng())
     blur = draw_gaussian_blur(60, sigma=(0.1, 2.0), prob=0.5, generator=rng())

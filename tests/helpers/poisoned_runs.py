@@ -66,18 +66,22 @@ class State(Hook):
     """Keeps a copy of weights, buffers and the optimizer's state before each step.
 
     Without the record of prototypes in use, which is of the log: a dropped step has used some, too.
+
+    Args:
+        numbers: Whether Python's counters are among them.
     """
 
     priority = "LOWEST"
 
-    def __init__(self):
+    def __init__(self, *, numbers=True):
         self.before = {}
+        self.left_out = ".last_use" if numbers else (".last_use", "_extra_state")
 
     def before_train_iter(self, runner, batch_idx, data_batch=None):
         optimizer = runner.optim_wrapper.optimizer.state.values()
         state = unwrap(runner.model).state_dict()
         values = [
-            [value for name, value in state.items() if not name.endswith(".last_use")],
+            [value for name, value in state.items() if not name.endswith(self.left_out)],
             *(each.values() for each in optimizer),
         ]
         self.before[runner.iter + 1] = [v.clone() for each in values for v in each if v is not None]

@@ -34,7 +34,7 @@ def direction(model, start):
     return flat / flat.norm()
 
 
-def test_bfloat16_through_mmengine_s_wrapper(monkeypatch):
+def test_bfloat16_through_mmengine_s_wrapper(monkeypatch, on_cpu):
     # The wrapper refuses to be built without a GPU; autocast itself works on a CPU.
     module = "mmengine.optim.optimizer.amp_optimizer_wrapper.is_cuda_available"
     monkeypatch.setattr(module, lambda: True)

@@ -222,9 +222,8 @@ def test_built_from_a_config() -> None:
     )
 
 
+@pytest.mark.gpu
 def test_gpu_step_waits_for_nothing() -> None:
-    if not torch.cuda.is_available():
-        pytest.skip("needs a GPU")
     model = Model(data_preprocessor=build()).cuda()
     data = {"inputs": [t.pin_memory() for t in batch()["inputs"]]}
     model.data_preprocessor(data, training=True)

@@ -140,6 +140,7 @@ def test_a_turn_in_the_exif_data_is_no_other_size(root):
     assert statuses(check(root, any_size=True)) == {"OK"}
 
 
+@pytest.mark.skipif(shutil.which("unzip") is None, reason="unzip is not installed")
 def test_the_printed_commands_complete_the_folder(root, tmp_path):
     archives = tmp_path / "archives"
     archives.mkdir()

@@ -11,6 +11,7 @@ import torch
 import toy_run  # noqa: F401  # registers ToyData
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
+from no_gpu import hidden_gpu
 from profiles import CONFIG, PROFILE, SETTING, save_images
 
 from mmssprl.errors import UserError
@@ -106,6 +107,12 @@ def images(tmp_path_factory):
 
 
 class TestProfileTraining:
+    @pytest.fixture(autouse=True, scope="class")
+    def on_cpu(self):
+        """Two images a step, where a GPU takes the config's 32."""
+        with hidden_gpu():
+            yield
+
     @pytest.fixture(scope="class")
     def measured(self, images, tmp_path_factory):
         lines = []
@@ -214,9 +221,7 @@ class TestBatchSize:
         assert choose_batch_size(self.cfg(64), 5) == 5
 
 
-@pytest.mark.parametrize(
-    "name", sorted(path.name for path in shipped("configs/ssprl").glob("ssprl*.py"))
-)
+@pytest.mark.parametrize("name", sorted(path.name for path in CONFIG.parent.glob("ssprl*.py")))
 def test_every_shipped_pretraining_config_is_taken(name, images, tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", sys.executable)  # asked for, but not called: nothing is built
     with DefaultScope.overwrite_default_scope("mmssprl"):

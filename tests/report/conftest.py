@@ -28,6 +28,7 @@ def trained(tmp_path_factory):
     words = ["pretrain", str(photos), "--work-dir", str(folder / "run"), "--epochs", "3"]
     words += ["--backbone", "timm/test_resnet", "--image-px", "32", "--batch-size", "4"]
     words += ["--workers", "0", "--set", "default_hooks.checkpoint.max_keep_ckpts=1"]
+    words += ["default_hooks.logger.interval=1"]  # of each step, as on a CPU
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:
         stub_pace(patch)
         assert main(words) == 0

@@ -5,11 +5,15 @@ exit code is 1 if anything did not survive.
 """
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+
+if __name__ == "__main__":  # before torch looks for a GPU, which forked children cannot use
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 import torch
 

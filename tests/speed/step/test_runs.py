@@ -82,7 +82,7 @@ def test_a_read_in_the_step_is_found(monkeypatch):
 
 
 @pytest.mark.dist
-def test_collectives_of_a_step():
+def test_collectives_of_a_step(on_cpu):
     cfg = run_config(28, train_dataloader__batch_size=1)
     found = collectives_per_step(cfg)
     sinkhorn = [c for c in found if c.part == SINKHORN]
