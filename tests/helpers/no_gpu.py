@@ -10,6 +10,9 @@ import torch
 from mmssprl.one_process import call_in_process
 
 HAS_GPU = torch.cuda.is_available()
+if HAS_GPU:
+    torch.cuda.init()  # while a GPU is hidden PyTorch would find none, and remember it
+    torch.cuda.device_count()
 
 
 @contextmanager

@@ -13,7 +13,7 @@ LAYOUT = {
 }
 
 
-def make_runner(images, work_dir, max_epochs=2, **overrides):
+def make_runner(images, work_dir, max_epochs=2, kind=Runner, **overrides):
     cfg = Config(
         {
             "default_scope": "mmssprl",
@@ -75,4 +75,4 @@ def make_runner(images, work_dir, max_epochs=2, **overrides):
     cfg.merge_from_dict(copy.deepcopy(overrides))  # it takes `_delete_` out
     # Two runners in one second would share mmengine's name.
     cfg.experiment_name = f"{work_dir}{sorted(overrides)}".replace(os.sep, "_")
-    return Runner.from_cfg(cfg)
+    return kind.from_cfg(cfg)

@@ -10,6 +10,7 @@ from mmengine.hooks import Hook
 from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 
+from mmssprl.engine.runner import ConsoleRunner
 from mmssprl.pyramid import ViewLayout
 
 from .meter import Meter
@@ -127,7 +128,7 @@ def _train(cfg: Config, workload: Workload, work_dir: Path, watch: WatchHook) ->
     _set_loader(cfg, workload, persistent_workers=workload.workers > 0)
     # Nothing is kept, and the end of the epoch is not timed.
     cfg.default_hooks.checkpoint.update(interval=-1, save_last=False)
-    runner = Runner.from_cfg(cfg)
+    runner = ConsoleRunner.from_cfg(cfg)
     runner.register_hook(watch)
     runner.train()
 
