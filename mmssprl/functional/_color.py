@@ -54,20 +54,30 @@ def jitter(x: Tensor, order: Tensor, factors: Tensor) -> Tensor:
     return torch.where(_per_pixel(is_jittered(factors)), changed, x)
 
 
-def jitter_in_place(x: Tensor, weights: Tensor, offsets: Tensor, hue_at: int) -> None:
-    """Apply jitters to samples whose hue is shifted after ``hue_at`` of the three blends.
+def jitter_in_place(x: Tensor, weights: Tensor, offsets: Tensor, ends: Sequence[int]) -> None:
+    """Apply jitters to samples that are sorted by their number of blends before the hue shift.
+
+    So those that still have a blend to do before it, or after it, lie side by side.
 
     Args:
         x: See the legend.
         weights: (N, 9) of `blend_weights`.
         offsets: (N, 3) of `hue_offsets`.
-        hue_at: From 0 to 3.
+        ends: How many samples have at most 0, 1, 2 and 3 blends before the shift. The last of
+            these numbers is how many are jittered at all; they come first.
     """
-    for k in range(4):
-        if k == hue_at:
-            _hue(x, offsets, out=x)
-        if k < 3:
-            _blend(x, weights[:, k::3], out=x)
+    num = ends[3]
+    for k in range(3):
+        _blend_in_place(x[ends[k] : num], weights[ends[k] : num, k::3])
+    if num:
+        _hue(x[:num], offsets[:num], out=x[:num])
+    for k in range(3):
+        _blend_in_place(x[: ends[k]], weights[: ends[k], k::3])
+
+
+def _blend_in_place(x: Tensor, weights: Tensor) -> None:
+    if len(x):
+        _blend(x, weights, out=x)
 
 
 def split_order(order: Tensor) -> tuple[Tensor, Tensor]:

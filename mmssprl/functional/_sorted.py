@@ -1,7 +1,7 @@
 """Photometric augmentation on a device by parameters that lie on the CPU.
 
-So each operation is done to the samples that need it, and nothing is read from the device. Samples
-whose hue is shifted after equally many blends lie side by side while their colours change.
+So each operation is done to the samples that need it, and nothing is read from the device. While
+their colours change, samples are sorted by the place of their hue shift among the blends.
 
 Legend: images (N, 3, H, W).
 """
@@ -34,32 +34,31 @@ class Plan(NamedTuple):
     """What to do to which of N samples; tensors on the CPU, sent to the device in two copies.
 
     Attributes:
-        order: (N,) int64, the samples in the order in which they are worked on.
-        indices: int64, six parts one after the other: ``order``; its inverse; the places in this
-            order of the samples to flip, to gray, to blur and to solarize.
+        indices: int64, six parts one after the other: the samples in the order in which they are
+            worked on; its inverse; the places in it of the samples to flip, to gray, to blur and
+            to solarize.
         sizes: Lengths of the six parts.
-        numbers: (N, 13) float32 in this order: what `blend_weights` and `hue_offsets` return, and
+        numbers: (N, 13) float32 in that order: what `blend_weights` and `hue_offsets` return, and
             sigma.
-        counts: How many samples have the hue shift before the first, second and third blend and
-            after the last; these samples come first in the order.
+        ends: See `jitter_in_place`.
     """
 
-    order: Tensor
     indices: Tensor
     sizes: list[int]
     numbers: Tensor
-    counts: list[int]
+    ends: list[int]
 
 
 def plan(params: PhotometricParams, num: int) -> Plan:
     """Return the plan for parameters that lie on the CPU."""
-    order, counts, numbers = torch.arange(num), [0] * _NOT_JITTERED, torch.zeros(num, 13)
+    order, ends, numbers = torch.arange(num), [0] * _NOT_JITTERED, torch.zeros(num, 13)
     if params.jitter is not None:
         blends, hue_at = split_order(params.jitter.order)
         factors = params.jitter.factors
         place = torch.where(is_jittered(factors), hue_at, _NOT_JITTERED)
         order = place.argsort(stable=True)
-        counts = np.bincount(place.numpy(), minlength=_NOT_JITTERED)[:_NOT_JITTERED].tolist()
+        counts = np.bincount(place.numpy(), minlength=_NOT_JITTERED)
+        ends = counts[:_NOT_JITTERED].cumsum().tolist()
         numbers[:, :9] = blend_weights(blends, factors.gather(1, blends))
         numbers[:, 9:12] = hue_offsets(factors[:, HUE])
     is_blurred = None
@@ -70,7 +69,7 @@ def plan(params: PhotometricParams, num: int) -> Plan:
     for mask in (params.flip, params.grayscale, is_blurred, params.solarize):
         chosen = np.empty(0, np.int64) if mask is None else np.flatnonzero(mask[order].numpy())
         parts.append(torch.from_numpy(chosen))
-    return Plan(order, torch.cat(parts), [len(part) for part in parts], numbers[order], counts)
+    return Plan(torch.cat(parts), [len(part) for part in parts], numbers[order], ends)
 
 
 def augment(
@@ -94,12 +93,7 @@ def augment(
     x = images.index_select(0, order)
     _change(x, flipped, lambda some: some.flip(-1))  # while a value is still one byte
     x = x / 255 if x.dtype == torch.uint8 else x
-    start = 0
-    for hue_at, count in enumerate(planned.counts):
-        if count:
-            own = numbers[start : start + count]
-            jitter_in_place(x[start : start + count], own[:, :9], own[:, 9:12], hue_at)
-        start += count
+    jitter_in_place(x, numbers[:, :9], numbers[:, 9:12], planned.ends)
     _change(x, gray, lambda some: luma(some).expand(-1, 3, -1, -1))
     if params.blur is not None:
         max_sigma, sigma = params.blur.max_sigma, numbers[:, 12]
