@@ -195,7 +195,7 @@ def all_parts(quick: bool) -> list[Part]:
     ]
     ids = ("C14-compiled", "G2-compiled", "G6-compiled", "G1-compiled")
     compiled = [
-        Part("28 crops, compiled", 200, ids, synthetic_part(28, True)),
+        Part("28 crops, compiled", 300, ids, synthetic_part(28, True)),
         Part("34 crops, compiled", 150, ("G1-34-compiled",), synthetic_part(34, True)),
     ]
     return eager if quick else eager + compiled
