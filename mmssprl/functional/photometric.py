@@ -158,12 +158,12 @@ def apply_photometric(
         (*, 3, H, W) float32, in memory (*, H, W, 3).
 
     Raises:
-        ValueError: Images or parameters of another shape.
+        ValueError: Images or parameters of another shape, or parameters on another device.
         TypeError: Images of another type.
     """
     scale = [1 / s for s in std]
     shift = [-m / s for m, s in zip(mean, std, strict=True)]
-    _check(images, params)
+    _check(images, params, on_cpu=True)
     if params_are_free(images):
         return _cpu_batch.augment(images, params, scale, shift, channels_last=True)
     batch = images.flatten(0, -4)
@@ -204,7 +204,9 @@ def _moved(params: PhotometricParams, device: torch.device) -> PhotometricParams
     )
 
 
-def _check(images: Tensor, params: PhotometricParams, max_dims: float = math.inf) -> None:
+def _check(
+    images: Tensor, params: PhotometricParams, max_dims: float = math.inf, on_cpu: bool = False
+) -> None:
     if not 4 <= images.ndim <= max_dims or images.shape[-3] != 3:
         raise UserValueError(
             f"images must be a batch (N, 3, H, W), but got {tuple(images.shape)}; "
@@ -225,4 +227,9 @@ def _check(images: Tensor, params: PhotometricParams, max_dims: float = math.inf
             raise UserValueError(
                 f"there must be one parameter set per sample, {num} here, "
                 f"but got {tuple(tensor.shape)}; draw them for as many."
+            )
+        if on_cpu and tensor.device.type != "cpu":
+            raise UserValueError(
+                f"the parameters must be on the CPU, but got some on {tensor.device}; draw them "
+                "with a generator of the CPU."
             )

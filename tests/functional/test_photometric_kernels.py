@@ -80,6 +80,9 @@ def test_a_device_is_told_the_parameters_and_asked_for_nothing(
     params = draw(40)._replace(solarize=torch.arange(40) % 5 == 0)
     found = apply_photometric(levels(random_images(40)).to("meta"), params, **PLAIN)
     assert found.device.type == "meta"
+    there = params._replace(flip=params.flip.to("meta"))
+    with pytest.raises(ValueError, match="parameters must be on the CPU, but got some on meta"):
+        apply_photometric(levels(random_images(40)), there, **PLAIN)
     assert found.is_contiguous(memory_format=torch.channels_last)
 
 
