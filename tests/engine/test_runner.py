@@ -9,14 +9,16 @@ from mmssprl.engine.runner import ConsoleRunner
 
 
 class Workers(Hook):
-    """Notes the reading processes of the first step; then may fail."""
+    """Notes the processes that the training has started until its first step; then may fail."""
 
     def __init__(self, fails):
         self.fails = fails
+        self.others = psutil.Process().children()
         self.found = []
 
     def before_train_iter(self, runner, batch_idx, data_batch=None):
-        self.found = self.found or psutil.Process().children()
+        children = psutil.Process().children()
+        self.found = self.found or [child for child in children if child not in self.others]
         if self.fails:
             raise RuntimeError("as planned")
 
