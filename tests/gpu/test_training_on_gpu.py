@@ -163,7 +163,7 @@ def make_model() -> tuple[Any, dict[str, list[torch.Tensor]]]:
 
 
 def losses_of(model: Any, batch: dict) -> dict[str, torch.Tensor]:
-    """Losses without augmentation, whose numbers another device draws in another way."""
+    """Losses without augmentation, which has a test of its own."""
     losses = model(**model.data_preprocessor(batch, training=False), mode="loss")
     return {name: loss.detach() for name, loss in losses.items()}
 
