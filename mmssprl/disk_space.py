@@ -69,12 +69,23 @@ def explain_full_disk(work_dir: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in FULL or isinstance(error, UserError):
             raise
-        limit = "the quota" if error.errno == errno.EDQUOT else "the disk"
         raise UserOSError(
-            f"{limit} of {work_dir} must have room for the files of the run, but "
-            f"{format_bytes(free_bytes(work_dir))} of the disk are free; what was saved before is "
-            "still there: make room, and go on by --resume."
+            f"the {limit_of(error)} of {work_dir} must have room for the files of the run, but "
+            f"{how_to_go_on(work_dir)}"
         ) from error
+
+
+def limit_of(error: OSError) -> str:
+    """Return which limit an error of ``FULL`` is about."""
+    return "quota" if error.errno == errno.EDQUOT else "disk"
+
+
+def how_to_go_on(folder: Path) -> str:
+    """Say what is free where something did not fit, and the remedy: the end of a message."""
+    return (
+        f"{format_bytes(free_bytes(folder))} of the disk are free; what was saved before is still "
+        "there: make room, and go on by --resume."
+    )
 
 
 def format_bytes(num_bytes: float) -> str:

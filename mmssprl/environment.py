@@ -10,8 +10,14 @@ from . import __version__
 from ._dependencies import FAMILIES, distribution, installed_version
 
 _PACKAGES = (
-    *("torch", "torchvision", "numpy", "numba", "pillow", "timm"),
-    *("opencv-python", "opencv-python-headless"),
+    "torch",
+    "torchvision",
+    "numpy",
+    "numba",
+    "pillow",
+    "opencv-python",
+    "opencv-python-headless",
+    "timm",
 )
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
 """Those that change what a run computes with; no other variable is looked at."""

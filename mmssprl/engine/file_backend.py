@@ -6,13 +6,12 @@ files are there completely or not at all. It holds for the whole process, so for
 of every hook and package that writes through mmengine, and for every image that mmcv reads.
 """
 
-import errno
 from pathlib import Path
 
 from mmengine.fileio import LocalBackend, register_backend
 
 from ..datasets.image_reading import check_header
-from ..disk_space import FULL, format_bytes, free_bytes
+from ..disk_space import FULL, format_bytes, how_to_go_on, limit_of
 from ..errors import UserOSError
 from ..outputs import whole_file
 
@@ -45,11 +44,9 @@ class WholeFileBackend(LocalBackend):
         except OSError as error:
             if error.errno not in FULL:
                 raise
-            limit = "its quota" if error.errno == errno.EDQUOT else "its disk"
             raise UserOSError(
-                f"{path} must fit {limit}: it needs {format_bytes(len(obj))}, and "
-                f"{format_bytes(free_bytes(path.parent))} of the disk are free; what was written "
-                "before is still there: make room, and go on by --resume."
+                f"{path} must fit its {limit_of(error)}: it needs {format_bytes(len(obj))}, and "
+                f"{how_to_go_on(path.parent)}"
             ) from error
 
     def put_text(self, obj: str, filepath: str | Path, encoding: str = "utf-8") -> None:

@@ -105,8 +105,8 @@ def augment(
 
 
 def sent(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copy a small tensor of the CPU to a device that goes on meanwhile."""
-    if device.type == "cuda":
+    """Copy a small tensor to a device; neither the host nor the device waits for it."""
+    if device.type == "cuda" and tensor.device.type == "cpu":
         tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=True)
 

@@ -193,7 +193,7 @@ def _apply(images: Tensor, params: PhotometricParams) -> Tensor:
 
 def _moved(params: PhotometricParams, device: torch.device) -> PhotometricParams:
     def move(tensor: Tensor) -> Tensor:
-        return _sorted.sent(tensor, device) if tensor.device.type == "cpu" else tensor.to(device)
+        return _sorted.sent(tensor, device)
 
     return PhotometricParams(
         None if params.flip is None else move(params.flip),
