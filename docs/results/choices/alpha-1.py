@@ -1,0 +1,5 @@
+"""Patch terms with the weight of the image's."""
+
+_base_ = ["../../../configs/ssprl/ssprl-small-views-sampled_resnet18_photos.py"]
+
+model = dict(head=dict(alpha=1.0))

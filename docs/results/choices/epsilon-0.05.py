@@ -1,0 +1,5 @@
+"""The paper's epsilon."""
+
+_base_ = ["../../../configs/ssprl/ssprl-small-views-sampled_resnet18_photos.py"]
+
+model = dict(head=dict(epsilon=0.05))

@@ -1,0 +1,12 @@
+"""Only the first level, 2 of 4 patches a step."""
+
+_base_ = ["../../../configs/ssprl/ssprl-small-views-sampled_resnet18_photos.py"]
+
+layout = dict(
+    _base_.layout,
+    levels=[
+        _base_.layout.levels[0],
+    ],
+)
+model = dict(layout=layout)
+train_dataloader = dict(dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)]))

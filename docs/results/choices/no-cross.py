@@ -1,0 +1,5 @@
+"""No cross-scale terms."""
+
+_base_ = ["../../../configs/ssprl/ssprl-small-views-sampled_resnet18_photos.py"]
+
+model = dict(head=dict(with_cross=False))

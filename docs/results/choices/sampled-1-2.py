@@ -1,0 +1,13 @@
+"""One of 4 and 2 of 9 patches a step."""
+
+_base_ = ["../../../configs/ssprl/ssprl-small-views-sampled_resnet18_photos.py"]
+
+layout = dict(
+    _base_.layout,
+    levels=[
+        dict(_base_.layout.levels[0], num_sampled=1),
+        dict(_base_.layout.levels[1], num_sampled=2),
+    ],
+)
+model = dict(layout=layout)
+train_dataloader = dict(dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)]))
