@@ -2,7 +2,10 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+from docutils.nodes import SkipNode
+from latex2mathml.converter import convert
 
 import mmssprl
 from mmssprl.cli import COMMANDS, build_parser
@@ -31,6 +34,9 @@ napoleon_use_ivar = True
 
 html_theme = "furo"
 html_title = f"mmssprl {version}"
+html_math_renderer = "mathml"
+html_static_path = ["static"]
+html_css_files = ["tables.css"]
 
 
 def write_commands(app: Any) -> None:
@@ -44,6 +50,18 @@ def write_commands(app: Any) -> None:
     Path(app.srcdir, "commands.md").write_text("\n\n".join(parts) + "\n")
 
 
+def _write_inline(translator: Any, node: Any) -> NoReturn:
+    translator.body.append(convert(node.astext()))
+    raise SkipNode
+
+
+def _write_block(translator: Any, node: Any) -> NoReturn:
+    translator.body.append(convert(node.astext(), display="block"))
+    raise SkipNode
+
+
 def setup(app: Any) -> None:
     """Register what Sphinx calls."""
+    # Equations as MathML, which browsers draw themselves: MathJax would need the internet.
+    app.add_html_math_renderer("mathml", (_write_inline, None), (_write_block, None))
     app.connect("builder-inited", write_commands)
