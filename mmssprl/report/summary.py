@@ -76,8 +76,11 @@ def facts(run: PretrainingRun) -> list[Fact]:
     """Return the numbers on top of a report."""
     last, first = run.records[-1], run.records[0]
     max_epochs = run.cfg.train_cfg.max_epochs
-    done = max_epochs if run.is_finished else f"{last['epochs_done']:.1f}"
-    found = [Fact("epochs", f"{done} of {max_epochs}", f"{last['step']:,} steps")]
+    done, steps = f"{last['epochs_done']:.1f}", last["step"]
+    if run.is_finished:
+        # The last steps of an epoch need not have a line.
+        done, steps = f"{max_epochs}", round(max_epochs * last["step"] / last["epochs_done"])
+    found = [Fact("epochs", f"{done} of {max_epochs}", f"{steps:,} steps")]
     found.append(Fact("time", format_hours(run.seconds / 3600), _device(run)))
     if run.probes:
         found.append(_probe_fact(run))

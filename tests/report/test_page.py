@@ -6,6 +6,7 @@ import io
 import json
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,8 @@ from report_pages import HOSTILE, Page
 import mmssprl
 from mmssprl.cli import build_parser
 from mmssprl.monitoring import diagnose, read_scalars
+from mmssprl.report.run import read_run
+from mmssprl.report.summary import facts
 
 SECTIONS = [
     *("summary", "recipe", "curves", "health", "views", "neighbors", "prototypes", "costs", "next"),
@@ -66,6 +69,10 @@ def test_the_summary_has_the_last_line_of_the_log(trained, page):
     work_dir, _, photos = trained
     records, text = read_scalars(work_dir), page.text("summary")
     assert "epochs 3 of 3 9 steps" in text
+    run = read_run(work_dir)
+    without_the_last = replace(run, records=[r for r in run.records if r["step"] < 8])
+    assert without_the_last.records
+    assert facts(without_the_last)[0].remark == "9 steps"
     last, first = (records[i]["relative_pyramid_s0"] for i in (-1, 0))
     assert f"loss / chance {last:.2f} 1 is chance; at the start {first:.2f}" in text
     device = "a CPU" if get_device() == "cpu" else re.escape(torch.cuda.get_device_name())
