@@ -23,7 +23,8 @@ class PretrainLogProcessor(LogProcessor):
     * ``memory`` is also there without a GPU: the highest resident size of this process in MiB,
       without its data workers.
     * ``eta`` in seconds is among the scalars, too; ``epochs_done`` and ``progress``, the share of
-      the training, are; and of each term of the loss ``relative_...``, see ``LossTerm.relative``.
+      the training, are; and of each term of the loss ``relative_...``, see ``LossTerm.relative``,
+      but for the first lines after its weight has changed.
     * The text has a short form for the console.
 
     Attributes:
@@ -74,8 +75,10 @@ class PretrainLogProcessor(LogProcessor):
         if get_device() == "cpu":
             tag["memory"] = peak_resident_mib()  # the name that mmengine has for a GPU's
         for name, term in _loss_terms(runner).items():
+            # A logged loss is a mean over the last steps, which must have had one weight.
+            has_one_weight = not term.since or runner.iter + 1 - term.since >= self.window_size
             relative = term.relative(tag[f"{prefix}{name}"]) if f"{prefix}{name}" in tag else None
-            if relative is not None:
+            if relative is not None and has_one_weight:
                 tag[f"{prefix}{relative_name(name)}"] = relative
         return tag
 

@@ -29,6 +29,7 @@ class LossTerm(NamedTuple):
             value tells this.
         unrelated: Where no number of classes tells it: the value of a prediction that has nothing
             to do with its target.
+        since: Updates before the first one with this weight.
     """
 
     symbol: str
@@ -37,6 +38,7 @@ class LossTerm(NamedTuple):
     classes: str = ""
     num_classes: int | None = None
     unrelated: float | None = None
+    since: int = 0
 
     @property
     def chance(self) -> float | None:

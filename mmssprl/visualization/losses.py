@@ -61,14 +61,14 @@ def draw_losses(work_dir: str | Path) -> Figure:
             row = symbols.index(term.symbol)
             axes = grid[row, term.scale]
             free.pop(axes, None)
-            steps, values = _series(records, name)
+            series = _unweighted(records, name, term)
             band = band_of(relative_name(name))
             if band is not None and term.chance is not None:
                 last = records[-1]
                 num_steps = last["step"] / last.get("progress", 1.0)
                 draw_band(axes, band, num_steps, term.chance)
                 axes.legend(loc="lower left", fontsize=8, frameon=False)
-            _draw_term(axes, (steps, values), term, PYRAMIDS[row % 2])
+            _draw_term(axes, series, term, PYRAMIDS[row % 2])
         rate_axes = grid[-1, 0] if grid[-1, 0] in free else next(iter(free))
         free.pop(rate_axes)
         rate_axes.plot(*_series(records, "lr"), color=LEARNING_RATE, linewidth=1.6)
@@ -98,11 +98,22 @@ def _series(records: list[dict[str, Any]], name: str) -> tuple[list[int], list[f
     return [step for step, _ in found], [value for _, value in found]
 
 
+def _unweighted(
+    records: list[dict[str, Any]], name: str, term: LossTerm
+) -> tuple[list[int], list[float]]:
+    """Return the steps and values of a term without its weight, which may change on the way."""
+    steps, relative = _series(records, relative_name(name))
+    if relative and term.chance is not None:
+        return steps, [value * term.chance for value in relative]
+    steps, values = _series(records, name)  # the log of another LogProcessor
+    return steps, [value / term.weight for value in values]
+
+
 def _draw_term(
     axes: Axes, series: tuple[list[int], list[float]], term: LossTerm, colour: str
 ) -> None:
     steps, values = series
-    axes.plot(steps, [value / term.weight for value in values], color=colour, linewidth=1.6)
+    axes.plot(steps, values, color=colour, linewidth=1.6)
     if term.chance is not None:
         uniform, count = term.chance, term.num_classes
         text = rf"$\ln {term.classes}$ = ln {count} = " if count else "chance "

@@ -11,6 +11,7 @@ from mmengine.runner import Runner
 from pretrain_runner import make_runner
 
 from mmssprl.engine.log_processor import peak_resident_mib
+from mmssprl.models import SSPRL
 
 
 def train(images, work_dir, **overrides):  # noqa: F811
@@ -50,6 +51,16 @@ def test_a_resumed_run_counts_its_own_steps(images, tmp_path):  # noqa: F811
     assert [line["iter"] for line in lines] == [7, 9]
     times = runner.message_hub.get_scalar("train/time").data[0]
     assert lines[0]["time"] == pytest.approx(times[5:7].mean())
+
+
+def test_a_relative_loss_is_of_steps_with_one_weight(images, tmp_path, monkeypatch):  # noqa: F811
+    terms = SSPRL.loss_terms
+    monkeypatch.setattr(
+        SSPRL, "loss_terms", lambda self: {n: t._replace(since=3) for n, t in terms(self).items()}
+    )
+    _, lines = train(images, tmp_path, **{"log_processor.window_size": 5})
+    # The window of step 7 still holds step 3, which had another weight.
+    assert [line["iter"] for line in lines if "relative_pyramid_s0" in line] == [9]
 
 
 @pytest.mark.parametrize("hierarchy", [False, True])

@@ -77,8 +77,9 @@ def test_the_terms_of_dense_cl_have_the_weights_of_now():
     weights = []
     for _ in range(3):
         model.train().loss(views_of(), None)
-        weights.append({n: t.weight for n, t in model.loss_terms().items()})
-    assert weights == [{"loss_nce": 1.0}] * 2 + [{"loss_nce": 0.75, "loss_dense": 0.25}]
+        weights.append({n: (t.weight, t.since) for n, t in model.loss_terms().items()})
+    both = {"loss_nce": (0.75, 2), "loss_dense": (0.25, 2)}
+    assert weights == [{"loss_nce": (1.0, 0)}] * 2 + [both]
 
 
 def test_relative_losses():

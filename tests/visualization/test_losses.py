@@ -76,6 +76,15 @@ class TestDrawLosses:
         assert "K_2" in panels["$L_{pyr}$, level 2"][3]
         assert "K_0" in panels["$L_{cross}$, level 2"][3]
 
+    def test_a_weight_that_changed_is_taken_from_the_log(self, work_dir):
+        changed = {"relative_pyramid_s0": 0.75, "loss_pyramid_s0": 123.0}
+        unclear = {"loss_pyramid_s0": 4.0}  # a mean over steps before and after the change
+        write_log(work_dir, "20260101_000000", [record(n) | changed for n in (1, 2)])
+        write_log(work_dir, "20260101_000001", [record(3) | unclear, record(4) | changed])
+        steps, values, *_ = curves(draw_losses(work_dir))["$L_{pyr}$, image"]
+        assert list(steps) == [1, 2, 4]
+        assert list(values) == pytest.approx([0.75 * math.log(20)] * 3)
+
     @pytest.mark.parametrize(
         ("names", "titles"),
         [

@@ -79,8 +79,12 @@ class DenseCL(MoCo):
                 f"DenseCL: dense_start_epoch={self.dense_start_epoch} needs the length of an "
                 "epoch; add dict(type='PretrainHook') to custom_hooks."
             )
-        start = self.dense_start_epoch * (self._iters_per_epoch or 0)
-        return self.loss_lambda if self.key_encoder.num_updates > start else 0.0
+        return self.loss_lambda if self.key_encoder.num_updates > self._dense_start else 0.0
+
+    @property
+    def _dense_start(self) -> int:
+        """Updates before the dense term starts."""
+        return self.dense_start_epoch * (self._iters_per_epoch or 0)
 
     @staticmethod
     def _features(backbone: nn.Module, views: Tensor) -> Tensor:
@@ -123,9 +127,10 @@ class DenseCL(MoCo):
         """Describe the terms whose weight is not zero: in a training now, else at its end."""
         (term,) = super().loss_terms().values()
         weight = self.loss_lambda if self._iters_per_epoch is None else self.current_lambda
+        since = self._dense_start if weight else 0
         terms = {
-            "loss_nce": term._replace(weight=1 - weight),
-            "loss_dense": term._replace(weight=weight, symbol="L_{dense}"),
+            "loss_nce": term._replace(weight=1 - weight, since=since),
+            "loss_dense": term._replace(weight=weight, since=since, symbol="L_{dense}"),
         }
         return {name: term for name, term in terms.items() if term.weight > 0}
 
