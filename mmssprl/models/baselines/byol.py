@@ -120,6 +120,7 @@ class BYOL(PretrainingModel):
             data_samples: Not used.
         """
         if self.training:
+            self._refuse_another_training()
             self.target.update(self.momentum)
         target_backbone, target_neck = self.target.copies
         with phase(BACKBONE_FORWARD):
@@ -134,6 +135,15 @@ class BYOL(PretrainingModel):
                 targets = [target_neck((f,))[0] for f in target_features]
             self._views = F.normalize(torch.stack(embeddings).detach().float(), dim=2)
             return {"loss_prediction": prediction_loss(predictions, targets)}
+
+    def _refuse_another_training(self) -> None:
+        # Past its length the momentum is 1, and the target would never move again.
+        if self._training_length is not None and self.target.num_updates >= self._training_length:
+            raise UserRuntimeError(
+                f"BYOL: the training must have more updates than the target has had, but it has "
+                f"{self._training_length} and the checkpoint {self.target.num_updates}; start from "
+                "the backbone's file by --weights, or go on by --resume with more epochs."
+            )
 
     def on_training_length(self, num_iters: int) -> None:
         """Take T, over which the momentum rises to 1."""

@@ -159,6 +159,15 @@ def test_other_views_are_refused(change):
         build_byol(layout=layout)
 
 
+def test_a_target_of_a_finished_training_is_refused_and_not_kept_for_ever():
+    model = build_byol()
+    model.on_training_length(2)
+    for step in range(2):
+        model([views_of(step)], mode="loss")
+    with pytest.raises(RuntimeError, match="it has 2 and the checkpoint 2; start .* by --weights"):
+        model([views_of(2)], mode="loss")
+
+
 def test_the_schedule_needs_the_length_of_the_training():
     model = MODELS.build(MODEL)
     with pytest.raises(RuntimeError, match=r"length of the training; .*'PretrainHook'"):
