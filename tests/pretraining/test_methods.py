@@ -148,6 +148,7 @@ def test_ssprl_has_small_views_and_samples_patches_by_default():
         ("mocov3", "ssprl, swav, swav-small, mocov2, byol, densecl, but got 'mocov3'; did you mea"),
         ("moco", "did you mean mocov2?"),
         ("dense-cl", "did you mean densecl?"),
+        ("BYOL", "did you mean byol?"),
         ("simclr", "but got 'simclr'"),
     ],
 )

@@ -27,7 +27,7 @@ def find_method(name: str = DEFAULT, variant: str | None = None) -> Method:
         ValueError: No such method, or a variant of a method that has none.
     """
     if name not in METHODS:
-        similar = get_close_matches(name, METHODS, 1, _SIMILAR)
+        similar = get_close_matches(name.lower(), METHODS, 1, _SIMILAR)
         meant = f"; did you mean {similar[0]}?" if similar else "."
         raise UserValueError(f"method must be one of {', '.join(METHODS)}, but got {name!r}{meant}")
     if variant is None:

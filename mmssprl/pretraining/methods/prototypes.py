@@ -163,7 +163,8 @@ VARIANTS = {
         PAPER_CONFIG,
         num_small=6,
         num_sampled=(2, 3),
-        about_views="SS-PRL's best form on held-out photographs, docs/compare.md",
+        about_views="the best of three forms of SS-PRL on held-out photographs, where swav-small "
+        "was ahead of all of them, docs/compare.md",
     ),
 }
 """SS-PRL by ``--variant``."""
