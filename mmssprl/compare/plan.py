@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from ..wording import counted
 from .images import Split, TrainingImages
 from .methods import BY_KEY, Method
 from .paces import Pace, epochs_in_equal_time
@@ -113,7 +114,7 @@ class Planner:
         parts = [method.key, f"{epochs}ep", f"lr{factor:.3g}", f"seed{seed}"]
         folder = self.work_dir / FOLDERS[split] / "-".join(parts)
         rate = "" if factor == 1 else f", lr x {factor:.3g}"
-        length = f", {epochs} epochs" if method.trains else ""
+        length = f", {counted(epochs, 'epoch')}" if method.trains else ""
         return PretrainRun(
             name=f"{method.title}{length}{rate}, seed {seed}",
             kind=f"{method.key} {epochs}",

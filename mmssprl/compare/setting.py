@@ -12,7 +12,7 @@ from mmengine.config import Config
 
 from ..config_reading import read_config_file
 from ..errors import UserValueError
-from ..models.protocol import is_pretraining
+from ..models.protocol import is_pretraining, pretraining_class
 from ..pretraining.methods.momentum import momentum_for
 from .images import TrainingImages
 from .methods import SSPRL, Method
@@ -190,7 +190,15 @@ def check_batch(setting: Setting, methods: list[Method], images: TrainingImages)
                 f"--batch-size must be a multiple of the {groups} groups in which {method.key} "
                 f"normalises a batch, but got {batch}; choose one, or leave {method.key} out."
             )
-        num_keys = batch * (2 if method.options.get("model.symmetric") else 1)
+        model_class = pretraining_class(config_of(method, setting.size))
+        least = model_class.batch_unit(model) if model_class else 1
+        if batch < least:
+            raise UserValueError(
+                f"--batch-size must be at least {least}, over which {method.key} normalises, but "
+                f"got {batch}; raise it, or leave {method.key} out."
+            )
+        is_symmetric = model.get("symmetric") or method.options.get("model.symmetric")
+        num_keys = batch * (2 if is_symmetric else 1)
         length = _queue_length(model, images)
         if length is not None and length <= num_keys:
             raise UserValueError(

@@ -93,8 +93,19 @@ class Comparison:
                 raise UserValueError(
                     f"a budget must be at least one epoch, but --{name} is {value}."
                 )
+        if request.tuning_epochs is not None and not request.tune:
+            raise UserValueError(
+                f"--tuning-epochs {request.tuning_epochs} is the length of the tuning; add --tune, "
+                "or leave it out."
+            )
+        reference, *others = choose_methods([request.reference])
+        if others:
+            raise UserValueError(
+                f"--reference must be one method, but {request.reference} are "
+                f"{1 + len(others)}; name one of them, such as {others[-1].key}."
+            )
         self.methods = choose_methods([*request.words, request.reference])
-        self.reference = choose_methods([request.reference])[0].key
+        self.reference = reference.key
         self.split: Split = "held-out" if request.held_out else "test"
         data = None if request.data is None else request.data.resolve()
         tuning = self.tuning_epochs if request.tune else None
@@ -262,7 +273,7 @@ class Comparison:
         reasons = [outcome.reason for outcome in outcomes if outcome.reason]
         if reasons:
             raise UserRuntimeError(
-                f"the runs need {what}, but {counted(len(reasons), 'run')} have failed, the first "
+                f"the runs need {what}, but {counted(len(reasons), 'run')} failed, the first "
                 f"with: {reasons[0]}; the same command does them again and keeps the others."
             )
 

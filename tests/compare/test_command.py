@@ -64,7 +64,7 @@ def test_the_first_call_measures_paces_and_runs_everything(calls, first):
     assert folders == ["0", *runs]
     assert lines[0] == "pace of 2 methods, a few steps each in turns"
     assert lines[2].startswith("runs: 3, 0 of them complete; the others take about ")
-    assert lines[4].startswith("[2/3] SwAV, no small views, 1 epochs, seed 0: mAP ")
+    assert lines[4].startswith("[2/3] SwAV, no small views, 1 epoch, seed 0: mAP ")
     assert "### Equal epochs" in lines[-2]
     for line in lines[-2].splitlines():
         if line.startswith("| "):

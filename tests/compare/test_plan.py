@@ -63,11 +63,22 @@ def test_a_budget_below_one_epoch_is_refused_before_any_training(compare, monkey
         ({"words": ["mocov2"], "batch_size": 10}, "multiple of the 4 groups .* mocov2 .* got 10"),
         ({"words": ["densecl"], "batch_size": 12}, "densecl .* 12 keys .* has 12, .* 24 images"),
         ({"words": ["mocov2-symmetric"], "batch_size": 8}, "the 16 keys of a step, .* has 12"),
+        ({"words": ["byol"], "batch_size": 1}, "at least 2, over which .* but got 1; raise it"),
+        ({"tuning_epochs": 3}, "--tuning-epochs 3 is the length of the tuning; add --tune, or"),
+        ({"reference": "ablations"}, "--reference must be one method, but ablations are 6; name"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_any_training(changes, message, compare):
     with pytest.raises(ValueError, match=message):
         compare(**changes)
+
+
+def test_both_directions_of_a_user_s_config_count_as_keys(compare, tmp_path):
+    path = tmp_path / "both.py"
+    base = shipped("configs/baselines/mocov2_resnet18_scenes.py")
+    path.write_text(f'_base_ = "{base}"\nmodel = dict(symmetric=True)\n')
+    with pytest.raises(ValueError, match="both must have more than the 16 keys of a step"):
+        compare(words=[str(path)], batch_size=8)
 
 
 @pytest.fixture
