@@ -197,11 +197,14 @@ def test_imagenet_recipe():
         ("8xb32-coslr-100e_in1k", 8, 256, 100, 3000, 3840, 15),
     ],
 )
-def test_swav_recipes(scale, num_gpus, batch, epochs, num_prototypes, queue, start):
-    cfg = load(f"ssprl-image-only-small-views_resnet50_{scale}")
+@pytest.mark.parametrize(("form", "num_small"), [("", 0), ("-small-views", 6)])
+def test_swav_recipes(
+    form, num_small, scale, num_gpus, batch, epochs, num_prototypes, queue, start
+):
+    cfg = load(f"ssprl-image-only{form}_resnet50_{scale}")
     layout = ViewLayout.build(cfg.model.layout)
     assert (layout.levels, layout.image_px, layout.image_area) == ((), 224, (0.14, 1.0))
-    assert (layout.num_small, layout.small_px, layout.small_area) == (6, 96, (0.05, 0.14))
+    assert (layout.num_small, layout.small_px, layout.small_area) == (num_small, 96, (0.05, 0.14))
     assert cfg.train_dataloader.batch_size * num_gpus == batch
     assert (cfg.train_cfg.max_epochs, cfg.param_scheduler[0].T_max) == (epochs, epochs)
     assert (cfg.optim_wrapper.optimizer.lr, cfg.optim_wrapper.optimizer.type) == (0.6, "LARC")
