@@ -126,19 +126,33 @@ def test_a_stopped_run_goes_on_from_its_checkpoint(calls, first, monkeypatch):
     [run] = [r for r in comparison.final_runs() if r.folder.name == "swav-1ep-lr1-seed1"]
     run = replace(run, options={**run.options, "train_cfg.max_epochs": 3}, epochs=3)
     seen = []
+    fourth = []
+    """Weights before the fourth step, with which the run goes on."""
+
+    def keep(meter, runner, *args, **kwargs):
+        if runner.iter == 3:
+            state = runner.model.backbone.state_dict()
+            fourth.append({name: value.clone() for name, value in state.items()})
 
     def stop_once(meter, runner, *args, **kwargs):
         seen.append(runner.iter)
         if len(seen) == 5:  # in the second epoch of three steps
             raise OSError("stopped")
 
+    monkeypatch.setattr(Meter, "before_train_iter", keep)
     monkeypatch.setattr(Meter, "after_train_iter", stop_once)
+    # A step takes a second.
+    monkeypatch.setattr("mmssprl.compare.meter.clock", lambda: lambda: float(len(seen)))
     with pytest.raises(OSError, match="stopped"):
         run.work([], 1)
     assert not run.is_complete
     values = run.work([], 1)
     assert seen == [0, 1, 2, 3, 4, 3, 4, 5, 6, 7, 8]
     assert (values["steps"], values["epochs"]) == (9, 3)
+    # Those of the steps whose results were lost do not count.
+    assert values["seconds"] == 9
+    before, after = fourth
+    assert all(torch.equal(value, after[name]) for name, value in before.items())
     # Another rate begins anew. One that is far too high counts as having told nothing.
     other = replace(run, options={**run.options, "optim_wrapper.optimizer.lr": 1e30})
     nothing = other.work([], 1)

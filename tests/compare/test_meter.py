@@ -1,8 +1,13 @@
 import math
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from mmengine.logging import MessageHub
+from small_contrast import make_model
+from torch.utils.data import DataLoader
 
-from mmssprl.compare.meter import has_collapsed
+from mmssprl.compare.meter import Meter, has_collapsed
 from mmssprl.models.protocol import LossTerm
 
 
@@ -39,3 +44,20 @@ def test_a_run_has_collapsed_by_its_spread_or_by_all_terms_at_chance(shares, spr
 
 def test_terms_that_choose_nothing_tell_nothing():
     assert not has_collapsed(Terms(), {"loss_c": 100.0})
+
+
+@pytest.mark.parametrize(
+    ("spreads", "collapsed"), [((0.9, 0.9, 0.2, 0.1), True), ((0.2, 0.1, 0.9, 0.9), False)]
+)
+def test_loss_and_collapse_are_those_of_the_last_epoch(spreads, collapsed):
+    hub = MessageHub("two epochs of two steps")
+    for spread, loss in zip(spreads, (9.0, 8.0, 3.0, 1.0), strict=True):
+        hub.update_scalars({"train/embedding_spread": spread, "train/loss": loss})
+    loader = DataLoader(range(16), batch_size=8)
+    meter = Meter(Path("config.py"), seed=0)
+    meter.after_train(
+        SimpleNamespace(iter=4, train_dataloader=loader, message_hub=hub, model=make_model())
+    )
+    assert meter.measured["loss"] == 2.0
+    assert meter.measured["embedding_spread"] == pytest.approx(sum(spreads[2:]) / 2)
+    assert meter.measured["collapsed"] is collapsed

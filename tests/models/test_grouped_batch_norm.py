@@ -102,7 +102,7 @@ def test_the_initialisation_of_norms_finds_them():
     assert network.norm1.weight.tolist() == [1.0] * 8
 
 
-def test_a_permutation_separates_pairs_and_is_undone():
+def test_a_permutation_deals_images_out_and_is_undone():
     images = torch.arange(2 * 6 * 2).view(2, 6, 2)
     permutation = torch.tensor([4, 0, 3, 1, 5, 2])
     shuffled = permute_batch(images, permutation)

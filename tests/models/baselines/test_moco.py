@@ -1,4 +1,5 @@
 import copy
+import itertools
 
 import pytest
 import torch
@@ -52,6 +53,37 @@ def test_a_step_equals_the_equations(bn_groups, monkeypatch):
     # The keys enter the queue after the loss.
     torch.testing.assert_close(model.queue.keys[:4], key)
     assert torch.equal(model.queue.keys[4:], negatives[4:])
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_most_keys_are_normalised_in_other_groups_than_their_queries(symmetric):
+    model = make_model(bn_groups=4, queue_length=192, symmetric=symmetric)
+    batch = 32
+    # Every image has its number as its value, in both views.
+    views = torch.arange(float(batch)).view(-1, 1, 1, 1).expand(2, batch, 3, 16, 16)
+    groups = []
+    """(V, B), the group of each image in each direction: of queries and keys in turn."""
+
+    def keep(backbone, inputs):
+        images = inputs[0][:, 0, 0, 0].view(-1, batch)  # (V B, 3, px, px) -> (V, B)
+        slices = torch.arange(images.numel()) * backbone.bn1.num_groups // images.numel()
+        groups.append(slices.view_as(images).gather(1, images.argsort()))
+
+    for backbone in (model.backbone, model.key_encoder.copies[0]):
+        backbone.register_forward_pre_hook(keep)
+    for _ in range(3):
+        model.loss([views])
+    queries, keys = groups[::2], groups[1::2]
+    for query, key in zip(queries, keys, strict=True):
+        for group in (query, key):
+            counts = group.flatten().bincount()
+            assert counts.tolist() == [batch // 4] * len(counts)
+            assert len(counts) == 4 * len(group)
+        # A quarter stays by chance.
+        assert (query == key).float().mean() < 0.5
+        assert torch.equal(query, queries[0])
+    # Every step deals them out anew.
+    assert all((a != b).float().mean() > 0.5 for a, b in itertools.combinations(keys, 2))
 
 
 def test_gradients_reach_the_query_network_alone():
