@@ -14,10 +14,15 @@ from mmssprl.monitoring.troubles import AT_CHANCE, LEAST_STEPS
 LOGS_FILE = Path(__file__).with_name("logs.json")
 """Made by ``python -m tools.monitoring.bands``."""
 LOGS = {log["name"]: log for log in json.loads(LOGS_FILE.read_text())}
+HELD_OUT = json.loads(Path(__file__).with_name("held_out.json").read_text())
+"""Of runs that no band and no threshold was made from: ``python -m tools.monitoring.held_out``."""
 
 
 def records_of(name):
-    scalars = LOGS[name]["scalars"]
+    return records_in(LOGS[name]["scalars"])
+
+
+def records_in(scalars):
     lines = zip(*scalars.values(), strict=True)
     return [
         {key: value for key, value in zip(scalars, line, strict=True) if value is not None}
@@ -39,6 +44,16 @@ def test_the_verdict_on_a_recorded_run(name):
         assert "healthy: no sign of trouble" in diagnosis.lines
         # Not on the way there either.
         assert not [line for line in diagnosis.lines if line.startswith(("trouble", "earlier"))]
+
+
+def test_there_is_no_false_alarm_in_healthy_runs_that_were_held_out():
+    assert len(HELD_OUT) >= 20
+    for log in HELD_OUT:
+        assert log["mAP"] > log["random_mAP"] + 0.05, log["name"]
+        diagnosis = diagnose_records(records_in(log["scalars"]))
+        assert diagnosis.verdict == "healthy", log["name"]
+        found = [line for line in diagnosis.lines if line.startswith(("trouble", "earlier"))]
+        assert not found, log["name"]
 
 
 def test_the_least_steps_are_those_of_the_shortest_healthy_run():
