@@ -10,6 +10,7 @@ import pytest
 from pages import blocks_of
 from probe_folders import write_coco, write_image
 
+import mmssprl
 from mmssprl.cli import build_parser
 from mmssprl.shipped import config_file
 
@@ -47,6 +48,12 @@ def test_every_command_on_a_page_is_understood(page):
             for word in words:
                 if re.match(r"configs/.*\.py", word):
                     config_file(word)
+
+
+def test_every_public_function_is_on_the_page_of_python():
+    page = (ROOT / "docs/api.md").read_text()
+    documented = re.findall(r"^\.\. autofunction:: (\w+)$", page, re.MULTILINE)
+    assert sorted(documented) == mmssprl.__all__
 
 
 @pytest.fixture(scope="module")
