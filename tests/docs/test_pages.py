@@ -34,6 +34,28 @@ SHORTER = {
 """What a page says, and what the tests run in its place, in order to take seconds."""
 
 
+def test_no_block_is_overlooked_and_their_numbers_are_told():
+    blocks = [
+        block
+        for page in PAGES
+        for block in blocks_of(ROOT / "docs" / page)
+        if block.language in ("bash", "python")
+    ]
+    fences = [
+        line
+        for page in (ROOT / "docs").rglob("*.md")
+        if page.name != "commands.md"
+        for line in page.read_text().splitlines()
+        if line.startswith(("```bash", "```python"))
+    ]
+    assert len(blocks) == len(fences)
+    num_run = sum(block.reason is None for block in blocks)
+    told = " ".join((ROOT / "CONTRIBUTING.md").read_text().split())
+    assert f"Of the {len(blocks)} blocks of shell commands and Python in docs/" in told
+    assert f"run {num_run}; " in told
+    assert f"the other {len(blocks) - num_run} " in told
+
+
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_every_command_on_a_page_is_understood(page):
     parser = build_parser()
