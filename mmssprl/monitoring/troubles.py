@@ -59,7 +59,7 @@ class _Kind(NamedTuple):
 
     Attributes:
         name: What it is called in a line.
-        cure: What helps, in the names of the config.
+        cure: What helps, in the options of ``pretrain`` and the keys of the config.
         find: Tells what the log shows of it, None if nothing.
     """
 
@@ -182,7 +182,7 @@ def _at_chance(records: Sequence[Record]) -> str | None:
         if time:
             kind, _, scale = name.removeprefix("relative_").partition("_s")
             term = f"{kind} loss of scale {scale}" if scale else f"{kind} loss"
-            return f"the {term} has stayed at ln K, the value of chance, or above for {time}"
+            return f"the {term} has been no better than chance for {time}"
     return None
 
 
@@ -201,16 +201,18 @@ def _starving(records: Sequence[Record]) -> str | None:
     return f"for {time} steps have waited for images, now {share:.0%} of their time"
 
 
-_LOWER = "lower optim_wrapper.optimizer.lr"
+_RATE = "the learning rate (--lr of `pretrain`, or optim_wrapper.optimizer.lr)"
+_BY_SET = "(--set of `pretrain`, or the config)"
 TROUBLES = {
     "lr_zero": _Kind(
         "nothing is learned",
-        "set optim_wrapper.optimizer.lr and the param_scheduler",
+        f"raise {_RATE}, or let param_scheduler end with the training",
         _rate_is_zero,
     ),
     "collapsed": _Kind(
         "collapsed",
-        f"{_LOWER} or weight_decay, halve the colour jitter, raise the head's freeze_iters",
+        f"lower {_RATE}; or lower optim_wrapper.optimizer.weight_decay, halve the colour jitter of "
+        f"model.data_preprocessor, raise model.head.freeze_iters {_BY_SET}",
         _collapse,
     ),
     "identical": _Kind(
@@ -221,22 +223,26 @@ TROUBLES = {
     ),
     "epsilon": _Kind(
         "codes that say nothing",
-        "lower model.head.epsilon, to 0.02 or 0.05",
+        f"lower model.head.epsilon to 0.05 or 0.02 {_BY_SET}",
         _uniform_codes,
     ),
     "prototypes": _Kind(
         "too many prototypes",
-        "lower model.head.num_prototypes (num_patch_prototypes), to a tenth of the images or less",
+        "lower model.head.num_prototypes, or num_patch_prototypes for patches, to a tenth of the "
+        f"images or less {_BY_SET}",
         _unused_prototypes,
     ),
     "at_chance": _Kind(
         "it learns nothing",
-        f"{_LOWER} to a third or raise it to three times, halve the colour jitter",
+        f"raise {_RATE} to three times; if that does not help, halve the colour jitter of "
+        f"model.data_preprocessor {_BY_SET}",
         _at_chance,
     ),
     "loader": _Kind(
         "the loader is too slow",
-        "raise train_dataloader.num_workers, shrink the image files, `python -m mmssprl profile`",
+        "raise the number of reading processes (--workers of `pretrain`, or "
+        "train_dataloader.num_workers), shrink the image files; `python -m mmssprl profile` says "
+        "where the time goes",
         _starving,
     ),
 }

@@ -10,6 +10,7 @@ import pytest
 from pages import blocks_of
 from probe_folders import write_coco, write_image
 
+import mmssprl
 from mmssprl.cli import build_parser
 from mmssprl.shipped import config_file
 
@@ -33,6 +34,28 @@ SHORTER = {
 """What a page says, and what the tests run in its place, in order to take seconds."""
 
 
+def test_no_block_is_overlooked_and_their_numbers_are_told():
+    blocks = [
+        block
+        for page in PAGES
+        for block in blocks_of(ROOT / "docs" / page)
+        if block.language in ("bash", "python")
+    ]
+    fences = [
+        line
+        for page in (ROOT / "docs").rglob("*.md")
+        if page.name != "commands.md"
+        for line in page.read_text().splitlines()
+        if line.startswith(("```bash", "```python"))
+    ]
+    assert len(blocks) == len(fences)
+    num_run = sum(block.reason is None for block in blocks)
+    told = " ".join((ROOT / "CONTRIBUTING.md").read_text().split())
+    assert f"Of the {len(blocks)} blocks of shell commands and Python in docs/" in told
+    assert f"run {num_run}; " in told
+    assert f"the other {len(blocks) - num_run} " in told
+
+
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_every_command_on_a_page_is_understood(page):
     parser = build_parser()
@@ -47,6 +70,12 @@ def test_every_command_on_a_page_is_understood(page):
             for word in words:
                 if re.match(r"configs/.*\.py", word):
                     config_file(word)
+
+
+def test_every_public_function_is_on_the_page_of_python():
+    page = (ROOT / "docs/api.md").read_text()
+    documented = re.findall(r"^\.\. autofunction:: (\w+)$", page, re.MULTILINE)
+    assert sorted(documented) == mmssprl.__all__
 
 
 @pytest.fixture(scope="module")

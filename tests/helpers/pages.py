@@ -5,7 +5,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NOT_RUN = re.compile(r"<!-- not run by tests: (?P<reason>[^>]+) -->\n\Z")
 
 
@@ -14,7 +14,7 @@ class Block:
     """One block.
 
     Args:
-        language: bash, python, text ...
+        language: bash, python, text, or a directive such as {eval-rst}.
         text: What stands in it.
         line: Of the page, from 1.
         reason: Why no test runs it; None if one does.

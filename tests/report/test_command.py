@@ -32,7 +32,7 @@ def test_a_run_of_tools_train_that_collapses_before_its_first_checkpoint(run):
     assert "holds no checkpoint yet" in page.text("left-out")
     text = page.text("summary")
     assert text.startswith("Trouble: collapsed All images have had nearly the same embedding")
-    assert "lower optim_wrapper.optimizer.lr or weight_decay" in text
+    assert "or lower optim_wrapper.optimizer.weight_decay, halve" in text
     assert "only labels can tell" in text
     assert "epochs 3.0 of 3" in text
     (answer,) = (found for found in page.of("section") if found["id"] == "summary")

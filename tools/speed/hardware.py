@@ -1,4 +1,4 @@
-"""Compute memory and time of pre-training per backbone and GPU; nothing here is measured.
+"""Compute memory and time of pre-training per backbone and GPU; what was measured stands beside.
 
 docs/hardware.md holds what this prints, and says what it leaves out.
 """
@@ -23,7 +23,16 @@ STATE_BYTES = 12
 _DEFAULT, _PAPER = 18, 28
 """Crops of an image in the form that ``pretrain`` takes by itself, and in the paper's."""
 _PLAIN_FLOPS = 24.29e9
-"""Of a crop of 224 px, forward and backward through a ResNet-50; ``GPUS`` has their rates."""
+"""Of a crop of 224 px, forward and backward through a ResNet-50; ``CARDS`` has their rates."""
+CARDS = {name: gpu.plain for name, gpu in GPUS.items()} | {
+    "rtx 4090": GPUS["a100"].plain * 1.008 / 2.039
+}
+"""Crops per second of a plain ResNet-50. The consumer's card, of 24 GB, by its memory's bandwidth,
+as the others; it has no NVLink, so that ``scaling`` does not know it."""
+MEASURED_RATES = {("resnet50", 28, "h100"): 470, ("resnet50", 34, "h100"): 400}
+"""Images per second, rows ``images`` and ``images-34`` of results/gpu.md."""
+MEASURED_MB = {("resnet50", 28): 336}
+"""Of an image on an H100, weights and all, row ``G10`` of results/gpu.md."""
 
 
 class Cost(NamedTuple):
@@ -50,7 +59,7 @@ def cost_of(backbone: str, num_crops: int) -> Cost:
 
 def images_per_second(flops: int, gpu: str) -> float:
     """Return the rate of a GPU that computes as fast as on a plain ResNet-50."""
-    return GPUS[gpu].plain * _PLAIN_FLOPS / flops * (1 - AUGMENT_SHARE)
+    return CARDS[gpu] * _PLAIN_FLOPS / flops * (1 - AUGMENT_SHARE)
 
 
 def lines(backbones: Sequence[str]) -> Iterator[list[str]]:
@@ -58,14 +67,19 @@ def lines(backbones: Sequence[str]) -> Iterator[list[str]]:
     for backbone in backbones:
         for num_crops in (_DEFAULT, *SHIPPED):
             cost = cost_of(backbone, num_crops)
-            hours = [1e6 / images_per_second(cost.flops, gpu) / 3600 for gpu in GPUS]
-            yield [
-                backbone,
-                str(num_crops),
-                f"{cost.flops / 1e9:.0f}",
-                f"{cost.num_bytes / 1e9:.0f}",
-                *(f"{each:.2f}" for each in hours),
-            ]
+            gigabytes = f"{cost.num_bytes / 1e9:.0f}"
+            if measured := MEASURED_MB.get((backbone, num_crops)):
+                gigabytes += f" (measured {BATCH * measured / 1e3:.1f})"
+            hours = []
+            for card in CARDS:
+                hours.append(_hours(images_per_second(cost.flops, card)))
+                if rate := MEASURED_RATES.get((backbone, num_crops, card)):
+                    hours[-1] += f" (measured {_hours(rate)})"
+            yield [backbone, str(num_crops), f"{cost.flops / 1e9:.0f}", gigabytes, *hours]
+
+
+def _hours(images_per_second: float) -> str:
+    return f"{1e6 / images_per_second / 3600:.2f}"
 
 
 def _config_of(backbone: str, num_crops: int) -> Config:
@@ -89,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--backbone", nargs="+", choices=BACKBONES, default=list(BACKBONES))
     args = parser.parse_args(argv)
     heads = ["backbone", "crops", "GFLOP/image", f"GB, {BATCH} images"]
-    heads += [f"{gpu}: h per 1 M images" for gpu in GPUS]
+    heads += [f"{card}: h per 1 M images" for card in CARDS]
     print(markdown_table(heads, list(lines(args.backbone))))
     return 0
 
