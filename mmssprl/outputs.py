@@ -5,6 +5,7 @@ import errno
 import fcntl
 import os
 import re
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -87,11 +88,16 @@ def check_folder(path: str | Path) -> None:
         raise UserFileExistsError(
             f"{path} must be a folder, but {there} is a file; choose another path."
         )
-    if not os.access(there, os.W_OK):
-        raise UserPermissionError(
-            f"{path} must be a folder that you may write to, but {there} is not; choose another "
-            "path, or change its permissions."
-        )
+    try:
+        with tempfile.TemporaryFile(dir=there):  # without a name, where the file system can
+            return
+    except OSError as error:
+        # Of a full disk is told what is needed and what is free.
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise UserPermissionError(
+                f"{path} must be a folder that you may write to, but {there} is not; choose "
+                "another path, or change its permissions."
+            ) from error
 
 
 @contextlib.contextmanager

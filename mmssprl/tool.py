@@ -62,7 +62,7 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
         with signals.watched(), quiet_console(verbose="--verbose" in sys.argv):
             parser = make_parser()
             if is_reported() or not is_first_process():
-                parser.error = _refuse  # once, instead of usage from every process
+                parser.error = _refuse  # once, not from every process
             options = vars(parser.parse_args())
             del options["verbose"]
             # For launchers that only pass the flag.
@@ -92,4 +92,4 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
 
 
 def _refuse(message: str) -> NoReturn:
-    raise UserValueError(f"{message}; --help lists the options.")
+    raise UserValueError(f"{message} (see --help).")

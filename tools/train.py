@@ -23,9 +23,10 @@ EXAMPLES = """examples:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
+    from mmssprl.arguments import Parser
     from mmssprl.tool import add_run_options
 
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         description=__doc__,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -6,7 +6,6 @@ is imported inside ``run``, so that ``--help`` answers at once.
 """
 
 import argparse
-import difflib
 import importlib
 import io
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..arguments import Parser
 from ..errors import message_for_user
 from ..stopping import signals
 
@@ -39,7 +39,7 @@ example, from nothing to a score:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=CONSOLE_SCRIPT if Path(sys.argv[0]).stem == CONSOLE_SCRIPT else "python -m mmssprl",
         description="SS-PRL, self-supervised pyramid representation learning, for OpenMMLab.",
         epilog=_EXAMPLE,
@@ -90,9 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # A file's name that is no UTF-8 would end a command at the line that prints it.
         sys.stdout.reconfigure(errors="backslashreplace")
     arguments = list(sys.argv[1:] if argv is None else argv)
-    parser = build_parser()
-    _check_command(parser, arguments)
-    args = parser.parse_args(arguments)
+    args = build_parser().parse_args(arguments)
     command = next(name for name in arguments if name in COMMANDS)
     try:
         with signals.watched() if command in _TRAINING else nullcontext():
@@ -108,12 +106,3 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"mmssprl {command}: error: {message}", file=sys.stderr)
         return 2
-
-
-def _check_command(parser: argparse.ArgumentParser, arguments: list[str]) -> None:
-    """Refuse a command that does not exist with the name that is nearest to it."""
-    word = next((word for word in arguments if not word.startswith("-")), COMMANDS[0])
-    if word not in COMMANDS:
-        near = difflib.get_close_matches(word, COMMANDS, n=1)
-        remedy = f"did you mean {near[0]}?" if near else f"commands: {', '.join(COMMANDS)}"
-        parser.error(f"there is no command {word!r}; {remedy}")

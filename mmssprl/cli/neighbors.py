@@ -75,7 +75,9 @@ def run(args: argparse.Namespace) -> int:
     if args.csv:
         write_whole(args.csv, csv_table(heads, lines))
         print(f"table: {args.csv}")
-    if args.out:
+    if args.out and not found:
+        print("picture: none, for there is no neighbour to draw")
+    elif args.out:
         from ..embedding.figure import draw_neighbors
         from ..embedding.images import Images
 

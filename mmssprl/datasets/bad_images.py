@@ -114,15 +114,20 @@ class BadImages:
         return self._listed
 
     def _check_share(self, num_bad: int) -> None:
-        limit = max(1, self.max_share * self.num_images) if self.max_share else 0
-        if num_bad > limit or num_bad >= self.num_images:
+        if num_bad > most_bad(self.num_images, self.max_share) or num_bad >= self.num_images:
             where = f"are listed in {self._list}" if self._list else "were named in warnings"
             raise UserRuntimeError(
                 f"max_bad_share={self.max_share}: at most this share of the images may be "
                 f"unreadable, but {num_bad} of {self.num_images} "
                 f"({num_bad / self.num_images:.1%}) are; they {where}: replace or remove them, "
-                "or raise max_bad_share."
+                "or raise max_bad_share in the config of the run (--max-bad-share of a new "
+                "pretrain)."
             )
+
+
+def most_bad(num_images: int, max_share: float) -> float:
+    """Return how many images may be unreadable, see ``BadImages``."""
+    return max(1, max_share * num_images) if max_share else 0
 
 
 def _open_locked(path: Path) -> TextIO:

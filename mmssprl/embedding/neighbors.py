@@ -146,6 +146,8 @@ def find_neighbors(
             listed.add((path, other))
             row.append(Neighbor(path, len(row) + 1, other, value))
         rows.append(row)
+    if above is not None and not listed and cosines.numel():
+        log(f"no cosine is as great as {above}: the highest is {cosines.max():.6f}")
     return rows
 
 

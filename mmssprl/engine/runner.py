@@ -74,6 +74,9 @@ class ConsoleRunner(Runner):
         """Load what the config names; resume the newest checkpoint that is whole."""
         if self._resume and self._load_from is None:
             self._load_from = first_checkpoint(self.cfg)
+            if self._load_from is None:
+                self.logger.info(f"{self.work_dir} has no checkpoint yet: the run begins anew.")
+                self._has_loaded = True
         super().load_or_resume()
 
 

@@ -10,8 +10,6 @@ from mmengine.config import Config
 
 from ..datasets import UnlabeledImages
 from ..engine.hooks.save_and_stop_hook import parse_save_every
-from ..engine.overrides import merge_options
-from ..engine.pretrain_checks import check_pretraining
 from ..errors import UserValueError
 from ..models import pretraining_class
 from ..shipped import shipped
@@ -20,6 +18,7 @@ from .methods import DEFAULT, Method, Row, find_method
 from .optimizer import schedule
 from .probe import add_probe
 from .recipe import Recipe, choose_recipe
+from .set_values import set_values
 from .usable_images import UsableImages
 
 MOST_WORKERS = 8
@@ -97,8 +96,8 @@ def make_config(
     Raises:
         FileNotFoundError: There is no such file of weights, or no such labels.
         OSError: Supervised weights that cannot be downloaded.
-        ValueError: A number out of range, weights that do not fit the backbone, or a key that no
-            run reads.
+        ValueError: A number out of range, weights that do not fit the backbone, or as
+            ``set_values``.
     """
     if not 0 <= seed < 2**32:
         raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
@@ -135,8 +134,7 @@ def make_config(
     if probed:
         recipe.rows["probe"] = probed
     if cfg_options:
-        merge_options(cfg, cfg_options, flag="--set")
-        check_pretraining(cfg)
+        set_values(cfg, cfg_options)
         if "auto_scale_lr.base_batch_size" not in cfg_options:
             step_images = cfg.train_dataloader.batch_size * recipe.num_devices
             cfg.auto_scale_lr.base_batch_size = step_images

@@ -19,6 +19,7 @@ from .config import make_config, make_recipe
 from .forecast import Forecast
 from .methods.prototypes import SSPRL
 from .recipe import Recipe, describe, describe_images
+from .set_values import told_by_set
 from .usable_images import UsableImages, find_usable_images
 from .views import smaller_px
 
@@ -115,7 +116,8 @@ def make_plan(
     if seconds is None:
         tell()
     log("timing some steps ...")
-    expected = forecast_run(cfg, recipe, work_dir)
+    with told_by_set(options.get("cfg_options", {})):
+        expected = forecast_run(cfg, recipe, work_dir)
     helps = ""
     if seconds is not None:
         spent = time.monotonic() - start

@@ -6,8 +6,9 @@ from statistics import median
 import numpy as np
 
 from ..datasets import ImageReadError, UnlabeledImages
+from ..datasets.bad_images import most_bad
 from ..errors import UserValueError
-from ..wording import counted
+from ..wording import counted, on_one_line
 from .views import SIZE_STEP_PX
 
 MIN_IMAGES = 8
@@ -21,6 +22,7 @@ MIN_SIDE_PX = 2 * SIZE_STEP_PX
 
 _SAMPLE = 64
 _MOST_OPENED = 1000
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,8 @@ def find_usable_images(images: UnlabeledImages, source: str) -> UsableImages:
         source: What to call it in an error.
 
     Raises:
-        ValueError: Fewer than ``MIN_IMAGES`` usable images, after 1,000 if there are more.
+        ValueError: Fewer than ``MIN_IMAGES`` usable images, after 1,000 if there are more; or so
+            many unreadable ones that they would stop the training.
     """
     count = len(images)
     spread = np.linspace(0, count - 1, min(count, _MOST_OPENED)).astype(int)
@@ -88,15 +91,16 @@ def find_usable_images(images: UnlabeledImages, source: str) -> UsableImages:
     sample = spread[np.linspace(0, len(spread) - 1, min(len(spread), _SAMPLE)).astype(int)]
     order = [*sample.tolist(), *sorted(set(spread.tolist()) - set(sample.tolist()))]
     sides: list[int] = []
-    num_opened = num_unreadable = num_small = 0
+    unreadable: list[str] = []
+    num_opened = num_small = 0
     for index in order:
         if num_opened >= _SAMPLE and len(sides) >= MIN_IMAGES:
             break
         num_opened += 1
         try:
             side = min(images.load_image(index).shape[1:])
-        except ImageReadError:
-            num_unreadable += 1  # training lists it in bad_images.txt
+        except ImageReadError as error:
+            unreadable.append(str(error.path))  # training lists it in bad_images.txt
             continue
         if side < MIN_SIDE_PX:
             num_small += 1
@@ -106,11 +110,19 @@ def find_usable_images(images: UnlabeledImages, source: str) -> UsableImages:
         looked = "" if num_opened == count else f"; {num_opened:,} were looked at"
         raise UserValueError(
             f"pre-training needs at least {MIN_IMAGES} usable images, but {source} has "
-            f"{len(sides)}: of {counted(count, 'image')} {num_unreadable} cannot be read and "
+            f"{len(sides)}: of {counted(count, 'image')} {len(unreadable)} cannot be read and "
             f"{num_small} have a side below {MIN_SIDE_PX} px, the smallest a view can have"
             f"{looked}. Add images (with fewer than {FEW_IMAGES:,} little can be learned), or "
             "correct DIR."
         )
+    if len(unreadable) > most_bad(count, images.max_bad_share):
+        named = [on_one_line(path) for path in unreadable[:_MOST_NAMED]]
+        raise UserValueError(
+            f"at most {images.max_bad_share:.3g} of the images may be unreadable, but "
+            f"{len(unreadable)} of {count:,} are ({', '.join(named)}"
+            f"{', ...' if len(unreadable) > _MOST_NAMED else ''}); replace or remove them, or "
+            "raise --max-bad-share."
+        )
     return UsableImages(
-        count, num_opened, num_unreadable, num_small, int(median(sides)), images.max_bad_share
+        count, num_opened, len(unreadable), num_small, int(median(sides)), images.max_bad_share
     )

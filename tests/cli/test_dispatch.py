@@ -71,11 +71,43 @@ def test_help_imports_nothing_heavy():
 @pytest.mark.parametrize(
     "argv", [[], ["prune"], ["probe"], ["visualize"], ["visualize", "views", "config.py"]]
 )
-def test_a_wrong_command_line_exits_with_2_and_usage(argv, capsys):
+def test_a_wrong_command_line_exits_with_2_and_one_line(argv, capsys):
     with pytest.raises(SystemExit) as stop:
         main(argv)
     assert stop.value.code == 2
-    assert capsys.readouterr().err.startswith("usage: python -m mmssprl")
+    told = capsys.readouterr().err
+    assert told.startswith("python -m mmssprl")
+    assert told.endswith(" --help)\n")
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("pretrain photos --epohcs 3", "pretrain: --epohcs is no option; did you mean --epochs? ("),
+        ("embed w d --patchs", "embed: --patchs is no option; did you mean --patches? ("),
+        ("finetune w d --taks classify", "finetune: --taks is no option; did you mean --task? ("),
+        ("pretrain d --xyzzy", "pretrain: --xyzzy is no option ("),
+        ("pretrain d --variant papr", "pretrain: --variant: there is no 'papr'; did you mean pap"),
+        ("export w --to x", "export: --to: there is no 'x'; choose one of backbone, torchvision,"),
+        ("visualize view", "visualize: PICTURE: there is no 'view'; did you mean views? ("),
+        ("pretrain d --lr abc", "pretrain: --lr: it must be a number, but got 'abc' ("),
+        ("pretrain d --epochs 1.5", "pretrain: --epochs: it must be an integer, but got '1.5' ("),
+        ("pretrain d e", "pretrain: e: nothing takes this; leave it out ("),
+    ],
+)
+def test_a_mistaken_option_is_told_what_was_meant(line, told, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(line.split())
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"python -m mmssprl {told}")
+    assert error.endswith(f"(see python -m mmssprl {line.split()[0]} --help)\n")
+
+
+def test_numbers_below_0_and_words_after_two_dashes_are_no_options():
+    args = build_parser().parse_args(["pretrain", "--workers", "-1", "--", "--photos"])
+    assert (args.workers, args.dir) == (-1, "--photos")
 
 
 def test_a_users_mistake_is_one_line_and_exit_code_2(capsys, tmp_path):
@@ -91,13 +123,13 @@ def test_an_unknown_command_is_told_the_nearest_one(word, near, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["--traceback", word, "data"])
     assert stop.value.code == 2
-    assert f"there is no command '{word}'; did you mean {near}?" in capsys.readouterr().err
+    assert f"COMMAND: there is no '{word}'; did you mean {near}?" in capsys.readouterr().err
 
 
 def test_an_unknown_command_like_none_is_told_all(capsys):
     with pytest.raises(SystemExit):
         main(["xyzzy"])
-    assert f"commands: {', '.join(COMMANDS)}" in capsys.readouterr().err
+    assert f"choose one of {', '.join(COMMANDS)}" in capsys.readouterr().err
 
 
 def test_version(capsys):

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import tempfile
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from safetensors.torch import load_file
 
 from mmssprl.cli import main
 from mmssprl.errors import message_for_user
-from mmssprl.outputs import prepare_output, whole_file, write_whole
+from mmssprl.outputs import check_folder, prepare_output, whole_file, write_whole
 from mmssprl.weights import load_backbone
 
 
@@ -93,9 +94,21 @@ def test_an_error_without_a_remedy_keeps_its_text():
 
 def test_a_folder_that_may_not_be_written_to_is_refused_before_the_work(tmp_path, monkeypatch):
     # Root may write everywhere, so the answer of the system is given by hand.
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    def refuse(dir):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), dir / "tmpx")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     with pytest.raises(PermissionError, match=r"may write to, but .* is not; choose"):
         prepare_output(tmp_path / "a.txt")
+
+
+def test_where_root_can_make_no_file_the_path_is_named_that_was_given(tmp_path):
+    with pytest.raises(PermissionError, match=r"^/proc must be a folder that you may write to"):
+        prepare_output("/proc/a.onnx")
+    with pytest.raises(PermissionError, match=r"^/proc/run must be a folder .*, but /proc is not"):
+        check_folder("/proc/run")
+    check_folder(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])

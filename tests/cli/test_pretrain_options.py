@@ -140,6 +140,7 @@ def test_gpus_are_those_of_the_run(photos, tmp_path, monkeypatch, capsys):
         (["--gpus", "1"], "at most the 0 that torch finds here, but got 1; leave it out to train"),
         (["--set", "model.head.temperatur=1"], "--set model.head.temperatur changes nothing"),
         (["--set", "max_epochs=3"], "set train_cfg.max_epochs instead"),
+        (["--set", "model.head.epsilon=abc"], "--set model.head.epsilon=abc: it must be a number"),
         (["--set", "epochs"], "--set takes KEY=VALUE, but got 'epochs'"),
         (
             ["--set", "model.layout.image_px=64"],
@@ -157,8 +158,8 @@ def test_gpus_are_those_of_the_run(photos, tmp_path, monkeypatch, capsys):
 )
 def test_refusals_are_one_line_and_write_nothing(options, message, pretrain, tmp_path, capsys):
     code, cfg = pretrain(*options, backbone=None if "--backbone" in options else "resnet18")
-    told = capsys.readouterr().err
-    assert (code, cfg) == (2, None)
+    out, told = capsys.readouterr()
+    assert (code, cfg, out) == (2, None, "")
     assert message in told
     assert told.count("\n") == 1
     assert not (tmp_path / "run").exists()

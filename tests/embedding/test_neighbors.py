@@ -129,6 +129,19 @@ def test_the_command_prints_a_table_and_writes_picture_and_csv(config, doubled, 
     assert "the output must not exist yet" in capsys.readouterr().err
 
 
+def test_without_a_pair_no_picture_is_written_and_the_highest_cosine_is_told(
+    config, photos, tmp_path, capsys
+):
+    out = tmp_path / "rows.png"
+    command = ["neighbors", "random", str(photos), str(photos), "--config", str(config)]
+    command += ["--above", "0.9999999", "--num-workers", "0", "--out", str(out)]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    assert "no cosine is as great as 0.9999999: the highest is 0.9" in printed
+    assert "picture: none, for there is no neighbour to draw" in printed
+    assert not out.exists()
+
+
 def test_a_name_that_is_no_utf_8_is_printed_drawn_and_written(config, photos, tmp_path):
     (photos / "a" / "1.jpg").rename(photos / "a" / "caf\udce9.jpg")
     command = ["-m", "mmssprl", "neighbors", "random", str(photos / "a"), str(photos / "a")]

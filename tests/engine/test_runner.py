@@ -1,7 +1,10 @@
 """What the runner does at the end of a training."""
 
+from types import SimpleNamespace
+
 import psutil
 import pytest
+from mmengine.config import Config
 from mmengine.hooks import Hook
 from pretrain_runner import make_runner
 
@@ -39,3 +42,13 @@ def test_workers_end_with_the_training(fails, images, tmp_path):
         runner.train()
     assert len(workers.found) == 2
     assert psutil.wait_procs(workers.found, timeout=3)[1] == []
+
+
+def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_anew_in_one_line(tmp_path):
+    told = []
+    runner = ConsoleRunner.__new__(ConsoleRunner)
+    runner.cfg = Config({"work_dir": str(tmp_path)})
+    runner._work_dir, runner.logger = str(tmp_path), SimpleNamespace(info=told.append)
+    runner._resume, runner._load_from, runner._has_loaded = True, None, False
+    runner.load_or_resume()
+    assert told == [f"{tmp_path} has no checkpoint yet: the run begins anew."]

@@ -53,7 +53,7 @@ def test_a_sample_is_opened_and_more_if_it_has_too_few(tmp_path, monkeypatch):
     for i, path in enumerate(sorted((tmp_path / "c").iterdir())):
         if i < 80:
             path.write_bytes(b"")  # a tenth of the sample is left, one fifth of all
-    found = find_usable_images(build(tmp_path / "c"), "c")
+    found = find_usable_images(build(tmp_path / "c", max_bad_share=1.0), "c")
     assert 10 < found.num_opened < 100
     assert found.num_unreadable == found.num_opened - 8
 
@@ -70,3 +70,15 @@ def test_a_thousand_usable_images_bring_no_warning():
     assert UsableImages(1000, 64, 0, 0, 256).warnings() == []
     # 1 of 64 in 1,010 images: 994 by its share
     assert len(UsableImages(1010, 64, 1, 0, 256).warnings()) == 2
+
+
+def test_unreadable_images_that_would_stop_the_training_stop_it_before(tmp_path):
+    images = fill(tmp_path / "e", usable=20, unreadable=2)
+    with pytest.raises(UserValueError) as caught:
+        find_usable_images(images, "e")
+    text = str(caught.value)
+    assert text.startswith("at most 0.01 of the images may be unreadable, but 2 of 22 are (")
+    assert text.endswith("); replace or remove them, or raise --max-bad-share.")
+    assert text.count(f"{tmp_path / 'e'}/") == 2
+    raised = build(tmp_path / "e", max_bad_share=0.1)
+    assert find_usable_images(raised, "e").num_unreadable == 2

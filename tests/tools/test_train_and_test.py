@@ -47,6 +47,23 @@ def test_usage_of_the_python_tools(name, tmp_path):
     assert "--gpus" not in done.stdout, "mim would pass --device"
 
 
+@pytest.mark.parametrize(
+    ("name", "words", "told"),
+    [
+        ("train.py", ["--work-dri", "t1"], "--work-dri is no option; did you mean --work-dir? ("),
+        ("test.py", ["w", "--launcher", "slrum"], "--launcher: there is no 'slrum'; did you mean"),
+    ],
+)
+def test_a_mistaken_option_is_told_what_was_meant(name, words, told, capsys):
+    parser = runpy.run_path(str(TOOLS / name))["make_parser"]()
+    parser.prog = name
+    with pytest.raises(SystemExit, match="2"):
+        parser.parse_args(["CONFIG", *words])
+    error = capsys.readouterr().err
+    assert error.startswith(f"{name}: {told}")
+    assert error.endswith(f" (see {name} --help)\n")
+
+
 FAKE_PYTHON = f"""#!{sys.executable}
 import json, sys
 if sys.argv[1] == "-c":

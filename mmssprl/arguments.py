@@ -1,0 +1,82 @@
+"""The parser of every command line: a mistake is one line with the remedy."""
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+
+class Parser(argparse.ArgumentParser):
+    """An ``ArgumentParser`` that names the nearest option or choice, and prints no usage.
+
+    The parsers of its subcommands are of this class too, and each judges its own options.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.register("type", int, _integer)
+        self.register("type", float, _number)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parse; nothing stays unknown, for a subcommand's parser is asked by this alone."""
+        words = list(sys.argv[1:] if args is None else args)
+        # Before argparse looks: it would first ask for what --taks leaves out.
+        self._check_options(words)
+        found, rest = super().parse_known_args(words, namespace)
+        if rest:
+            self.error(f"{' '.join(rest)}: nothing takes this; leave it out")
+        return found, []
+
+    def error(self, message: str) -> NoReturn:
+        """End the process with code 2 and one line."""
+        told = message.removeprefix("argument ")
+        self.exit(2, f"{self.prog}: {told} (see {self.prog} --help)\n")
+
+    def _check_options(self, words: Iterable[str]) -> None:
+        options = self._option_string_actions
+        for word in words:
+            if word == "--" or (self._subparsers and not word.startswith("-")):
+                return  # what follows is no option, or one of the subcommand
+            name = word.partition("=")[0]
+            if len(word) < 2 or word[0] != "-" or " " in word or _is_number(word):
+                continue
+            if self.allow_abbrev and any(option.startswith(name) for option in options):
+                continue
+            if name not in options:
+                self.error(f"{name} is no option{_nearest(name, options)}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            choices = [str(choice) for choice in action.choices]
+            remedy = _nearest(str(value), choices) or f"; choose one of {', '.join(choices)}"
+            raise argparse.ArgumentError(action, f"there is no {value!r}{remedy}")
+
+
+def _nearest(word: str, names: Iterable[str]) -> str:
+    near = get_close_matches(word, list(names), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"it must be an integer, but got {text!r}") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"it must be a number, but got {text!r}") from None

@@ -1,0 +1,69 @@
+"""The values of ``--set``: tried before the recipe is told, and named as they were given."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import DefaultScope
+
+from ..engine.build_errors import explain_build_errors
+from ..engine.checks import check_config
+from ..engine.overrides import merge_options
+from ..errors import UserError
+from ..registry import MODELS
+from ..weights.backbone import quiet
+
+_PLACED = re.compile(r".+?\.py: (?:([\w.]+): )?(.+)", re.DOTALL)
+_LOG = re.compile(r" \(traceback in [^)]+\)")
+
+
+def set_values(cfg: Config, options: Mapping[str, Any]) -> None:
+    """Replace values of a recipe's config, and build its model and optimizer once.
+
+    Args:
+        cfg: Changed in place.
+        options: Values by dotted key.
+
+    Raises:
+        FileNotFoundError, OSError, RuntimeError, TypeError, ValueError: As ``merge_options``,
+            ``check_config`` and ``explain_build_errors``, by the option.
+    """
+    merge_options(cfg, options, flag="--set")
+    scope = DefaultScope.overwrite_default_scope(cfg.default_scope)
+    with told_by_set(options), explain_build_errors(cfg), scope, quiet():
+        check_config(cfg, ("train",))
+        build_optim_wrapper(MODELS.build(cfg.model), cfg.optim_wrapper.copy())
+
+
+@contextmanager
+def told_by_set(options: Mapping[str, Any]) -> Iterator[None]:
+    """Let errors that name a file and a key of a recipe's config name ``--set`` instead.
+
+    The user has not written that file. What is raised is of the same class.
+    """
+    try:
+        yield
+    except UserError as error:
+        placed = _PLACED.fullmatch(str(error))
+        if placed is None:
+            raise
+        key, reason = placed[1] or "", _LOG.sub("", placed[2])
+        raise type(error)(_named(options, key, reason)) from error
+
+
+def _named(options: Mapping[str, Any], key: str, reason: str) -> str:
+    """Return a reason behind the options that it is about, or behind all and the key."""
+    near = [
+        each
+        for each in options
+        if key and (f"{each}.".startswith(f"{key}.") or f"{key}.".startswith(f"{each}."))
+    ]
+    # Of several fields of a part its class names the one that is wrong.
+    words = set(re.findall(r"\w+", reason))
+    named = [each for each in near if each.rpartition(".")[2] in words]
+    told = named or near or list(options)
+    flag = " ".join(["--set", *(f"{each}={options[each]}" for each in told)]) if told else ""
+    return ": ".join(filter(None, (flag, "" if near else key, reason)))

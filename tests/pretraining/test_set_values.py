@@ -1,0 +1,60 @@
+"""How a mistake in a value of --set is told."""
+
+import pytest
+from mmengine.config import Config
+
+from mmssprl.config_reading import refuse
+from mmssprl.errors import UserRuntimeError, UserValueError
+from mmssprl.pretraining.set_values import set_values, told_by_set
+from mmssprl.shipped import shipped
+
+TWO = {"model.momentum": 1.0, "model.neck.out_channels": 9}
+
+
+@pytest.mark.parametrize(
+    ("options", "key", "reason", "told"),
+    [
+        (TWO, "model.momentum", "it is 1.", "--set model.momentum=1.0: it is 1."),
+        (TWO, "model", "MoCo: momentum is 1.", "--set model.momentum=1.0: MoCo: momentum is 1."),
+        (TWO, "model.neck.out_channels.0", "no.", "--set model.neck.out_channels=9: no."),
+        (
+            TWO,
+            "train_dataloader.batch_size",
+            "it is odd.",
+            "--set model.momentum=1.0 model.neck.out_channels=9: train_dataloader.batch_size: "
+            "it is odd.",
+        ),
+        (TWO, "", "no.", "--set model.momentum=1.0 model.neck.out_channels=9: no."),
+        ({}, "model", "it is 1 (traceback in /tmp/a/b.log).", "model: it is 1."),
+    ],
+)
+def test_a_placed_error_names_the_option_and_no_file(options, key, reason, told, tmp_path):
+    (tmp_path / "config.py").touch()
+    cfg = Config.fromfile(tmp_path / "config.py")
+    with pytest.raises(UserValueError) as caught, told_by_set(options):
+        refuse(cfg, key, reason)
+    assert str(caught.value) == told
+
+
+def test_other_errors_stay_as_they_are():
+    error = UserRuntimeError("not enough memory; lower --batch-size.")
+    with pytest.raises(UserRuntimeError) as caught, told_by_set(TWO):
+        raise error
+    assert caught.value is error
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("model.head.epsilon", "abc", "abc: it must be a number, but got 'abc'"),
+        ("model.head.epsilon", -1.0, "-1.0: epsilon must be > 0, but"),
+        ("model.num_chunks", 0, "0: it must be an integer >= 1, but got 0"),
+        ("optim_wrapper.optimizer.type", "AdmaW", "AdmaW: there is no optimizer 'AdmaW'; did you"),
+        ("optim_wrapper.optimizer.lr", -1, "-1: "),
+    ],
+)
+def test_values_that_nothing_takes_are_refused_by_the_option(key, value, told):
+    cfg = Config.fromfile(shipped("configs/ssprl/ssprl_resnet18_scenes.py"))
+    with pytest.raises(UserValueError) as caught:
+        set_values(cfg, {key: value})
+    assert str(caught.value).startswith(f"--set {key}={told}")
