@@ -23,6 +23,8 @@ _SIGNALS = (Signal.SIGINT, Signal.SIGTERM, Signal.SIGUSR1)
 _END = b"\0"
 _SAME_S = 1.0
 """Within it a signal counts once: a terminal and a launcher may both send it."""
+_HEARD_S = 0.1
+"""Until the thread that reads signals has read one for certain."""
 _CLEANUP_S = 5.0
 """What a process has to delete its temporary files before the first step."""
 _WORKER_S = 30
@@ -93,6 +95,12 @@ class _Signals:
         thread.start()
         try:
             yield
+        except RuntimeError as error:
+            # A group's signal ends a loader's workers too, and torch may tell of that first.
+            time.sleep(_HEARD_S)
+            if self._timer is not None:
+                raise Interrupted(self._early) from error
+            raise
         finally:
             self._is_watched = False
             for number in taken:

@@ -104,11 +104,14 @@ def search_images(folder: str) -> ImageIndex:
             "file alone."
         )
     if not len(index.names) and not index.tars:
+        found = [counted(index.skipped.total(), "other file")] if index.skipped else []
+        if index.unlisted:
+            found.append(f"{counted(len(index.unlisted), 'folder')} that cannot be listed")
+        holds = f"holds {' and '.join(found)} alone" if found else "is empty"
         raise UserValueError(
             f"data_root/data_prefix: {folder!r} must hold images ({', '.join(IMAGE_SUFFIXES)}) or "
-            f"uncompressed tar files ({TAR_SUFFIX}), but got {index.skipped.total()} other files, "
-            f"{len(index.unlisted)} folders that cannot be listed and no image; correct the path, "
-            "or decompress what is compressed."
+            f"uncompressed tar files ({TAR_SUFFIX}), but it {holds}; correct the path"
+            f"{', or decompress what is compressed' if index.skipped else ''}."
         )
     if index.tars and index.skipped:
         print_log(

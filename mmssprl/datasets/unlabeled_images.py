@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mmssprl.datasets.bad_images import BadImages
 from mmssprl.datasets.coco_multi_label import read_coco, require_ann_file
-from mmssprl.datasets.image_index import TAR_SUFFIX, search_images
+from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, search_images
 from mmssprl.datasets.image_names import ImageNames
 from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_image, require_files
 from mmssprl.datasets.tar_images import TarImages, index_tars
@@ -106,6 +106,11 @@ class UnlabeledImages(BaseDataset):
                     f"ann_file must be empty with the tar file {source}, but got "
                     f"{self.ann_file!r}; make a tar file of the listed images with "
                     "`tar cf listed.tar -T LIST`."
+                )
+            if source.lower().endswith(IMAGE_SUFFIXES):
+                raise UserValueError(
+                    "data_root/data_prefix must be a folder of images or of tar files, or a tar "
+                    f"file, but {source!r} is an image; give its folder."
                 )
             return self._index_tars({"": source})
         if not os.path.isdir(source):

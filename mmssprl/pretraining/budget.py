@@ -22,13 +22,12 @@ def what_helps(recipe: Recipe, others: Mapping[str, Recipe]) -> str:
     """
     now = operations(recipe)
     shares = {option: operations(other) / now for option, other in others.items()}
-    helpful = [
-        f"{option} {100 * share:.0f} %" for option, share in shares.items() if share < _WORTH_SAYING
-    ]
+    helpful = [(option, share) for option, share in shares.items() if share < _WORTH_SAYING]
     no_gpu = "" if recipe.on_gpu else "no GPU was found"
     if not helpful:
         return no_gpu
-    text = f"more epochs fit if the backbone computes less: {', '.join(helpful)} of its operations"
+    told = " or ".join(f"{100 * share:.0f} % with {option}" for option, share in helpful)
+    text = f"more epochs fit if the backbone computes less than now: {told}"
     return f"{text}; {no_gpu}" if no_gpu else text
 
 

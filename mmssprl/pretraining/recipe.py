@@ -165,7 +165,8 @@ def describe_images(num_images: int, skipped: Mapping[str, int]) -> str:
     if kinds:
         rest = sum(count for _, count in kinds[_MAX_KINDS:])
         named = [f"{count:,} {kind}" for kind, count in kinds[:_MAX_KINDS]]
-        text += f"; {', '.join(named)}{f' and {rest:,} others' if rest else ''} skipped"
+        others = f" and {counted(rest, 'other')}" if rest else ""
+        text += f"; {', '.join(named)}{others} skipped"
     if HEIC.intersection(skipped):
         text += " (pip install pillow-heif to read HEIC)"
     return text

@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 from mmengine.config import Config
+from mmengine.logging import print_log
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
@@ -15,6 +16,7 @@ from ..config_reading import read_config_file
 from ..errors import UserFileNotFoundError, UserValueError
 from ..registry import MODELS
 from ..wording import command_line
+from .architecture import read_architecture
 from .checkpoint_file import check_fit, read_backbone
 from .supervised import SUPERVISED, supervised_state
 
@@ -28,7 +30,8 @@ def find_config(weights: str, config: str | None) -> Config:
     Args:
         weights: Weights file, ``'random'`` or ``'supervised'``.
         config: Config file, see ``config_file``; None takes the only ``*.py`` in the folder of
-            ``weights``, which is where training dumps it, or a ResNet-50 for ``'supervised'``.
+            ``weights``, which is where training dumps it, or a ResNet-50 for ``'supervised'``. If
+            there is none, a ResNet is known by its tensors.
 
     Raises:
         ValueError: No config given and not exactly one beside the weights, or a config without
@@ -50,6 +53,12 @@ def find_config(weights: str, config: str | None) -> Config:
     if config is None:
         folder = Path(weights).parent
         found = sorted(folder.glob("*.py"))
+        with suppress(UserValueError):
+            if not found:
+                backbone = read_architecture(read_backbone(weights), weights)
+                depth = backbone["depth"]
+                print_log(f"{weights} has no config beside it: it holds a ResNet-{depth}.")
+                return Config({"model": {"backbone": backbone}})
         if len(found) != 1:
             names = [path.name for path in found]
             raise UserValueError(
@@ -121,7 +130,7 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
             state,
             backbone.state_dict(),
             weights=weights,
-            owner=str(cfg.filename),
+            owner=str(cfg.filename or f"mmpretrain's {cfg.model.backbone.type}"),
             remedy="pass --config with the architecture they were trained with.",
         )
         backbone.load_state_dict(state, strict=False)

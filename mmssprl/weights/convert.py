@@ -9,8 +9,6 @@ from typing import Any
 
 import torch
 from mmengine.config import Config
-from mmpretrain.models import ResNet
-from mmpretrain.models.backbones.resnet import Bottleneck
 from torch import Tensor, nn
 
 from .. import models
@@ -19,6 +17,7 @@ from ..errors import UserValueError
 from ..outputs import prepare_output, whole_file
 from ..registry import MODELS, class_of
 from ..shipped import shipped
+from .architecture import read_architecture
 from .backbone import build_model
 from .checkpoint_file import list_faults, read_state
 from .key_tables import SSPRL, KeyTable, find_key_table, ssprl_name
@@ -26,11 +25,6 @@ from .key_tables import SSPRL, KeyTable, find_key_table, ssprl_name
 RELEASED_CONFIG = "configs/ssprl/ssprl-released_resnet50_2xb64-coslr-200e_coco.py"
 
 _STEP_COUNTER = "num_batches_tracked"
-_DEPTHS = {
-    (block is Bottleneck, blocks): depth for depth, (block, blocks) in ResNet.arch_settings.items()
-}
-"""Depth of a ResNet by whether its blocks are bottlenecks, and their number per stage."""
-_USUAL_WIDTH = 64
 
 
 @dataclass(frozen=True)
@@ -148,42 +142,6 @@ def default_out(file: str | Path) -> Path:
     name = re.sub(r"(\.(tar|pth|pt|pkl|bin|safetensors))+$", "", Path(file).name)
     stem = re.sub(r"[^\w-]", "_", name)
     return Path("work_dirs/converted") / stem / f"{stem}.pth"
-
-
-def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str, Any]:
-    """Read mmpretrain's ResNet config off the names and shapes of its tensors.
-
-    Args:
-        trunk: Tensors under torchvision's names.
-        file: Their file, for the message.
-
-    Raises:
-        ValueError: The number of blocks is not that of a ResNet-18, 34, 50, 101 or 152.
-    """
-    found = [match for key in trunk if (match := re.match(r"layer(\d+)\.(\d+)\.", key))]
-    stages = {int(match[1]) for match in found}
-    blocks = tuple(
-        1 + max(int(match[2]) for match in found if int(match[1]) == stage)
-        for stage in sorted(stages)
-    )
-    has_bottlenecks = any(key.endswith(".conv3.weight") for key in trunk)
-    kind = "bottleneck" if has_bottlenecks else "basic"
-    if (has_bottlenecks, blocks) not in _DEPTHS:
-        raise UserValueError(
-            "the backbone must be a ResNet of depth 18, 34, 50, 101 or 152, but the keys of "
-            f"{file} show {kind} blocks, {blocks} per stage; download the file again, or pass one "
-            "that holds a plain ResNet."
-        )
-    config: dict[str, Any] = {"type": "ResNet", "depth": _DEPTHS[has_bottlenecks, blocks]}
-    for setting, key in (
-        ("stem_channels", "conv1.weight"),
-        ("base_channels", "layer1.0.conv1.weight"),
-    ):
-        # A missing tensor is told by the strict load, with all others that are missing.
-        width = trunk[key].shape[:1].numel() if key in trunk else _USUAL_WIDTH
-        if width != _USUAL_WIDTH:
-            config[setting] = width
-    return config
 
 
 def _read_config(path: str | Path) -> Config:

@@ -17,7 +17,21 @@ def test_errors_about_the_folder_call_it_dir(tmp_path, capsys):
     )
     (tmp_path / "empty").mkdir()
     assert main(["pretrain", str(tmp_path / "empty")]) == 2
-    assert f"error: DIR '{tmp_path / 'empty'}/' must hold images" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"error: DIR '{tmp_path / 'empty'}/' must hold images" in told
+    assert told.endswith("but it is empty; correct the path.\n")
+    (tmp_path / "empty" / "a.zip").touch()
+    assert main(["pretrain", str(tmp_path / "empty")]) == 2
+    assert "but it holds 1 other file alone; correct the path, or dec" in capsys.readouterr().err
+
+
+def test_an_image_as_dir_is_told_to_be_one(tmp_path, capsys):
+    Image.new("RGB", (64, 48)).save(tmp_path / "1.JPG")
+    assert main(["pretrain", str(tmp_path / "1.JPG")]) == 2
+    assert capsys.readouterr().err == (
+        "mmssprl pretrain: error: DIR must be a folder of images or of tar files, or a tar file, "
+        f"but '{tmp_path}/1.JPG' is an image; give its folder.\n"
+    )
 
 
 def test_only_errors_about_the_field_are_changed():

@@ -235,7 +235,7 @@ class TestBudget:
         text = " ".join(capsys.readouterr().out.split())
         assert "as many as fit into 1m; 800 are recommended" in text
         assert "forecast: 9 epochs, about 57 s on this CPU" in text
-        assert "--variant small-sampled 64 % of its operations; no GPU was found" in text
+        assert "less than now: 64 % with --variant small-sampled; no GPU was found" in text
 
     def test_the_time_of_timing_counts(self, pretrain, clock, capsys):
         clock[:] = [100.0, 112.0]
@@ -251,7 +251,7 @@ class TestBudget:
         assert cfg.train_cfg.max_epochs == 800
         text = " ".join(capsys.readouterr().out.split())
         assert "as recommended, though 17,277 fit into 1d" in text
-        assert "of its operations" not in text
+        assert "computes less" not in text
 
     def test_agrees_to_a_long_run(self, pretrain, monkeypatch):
         stub_pace(monkeypatch, step_s=3600.0)

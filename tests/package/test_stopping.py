@@ -2,7 +2,7 @@
 
 import pytest
 
-from mmssprl.stopping import Signal, is_first_process, signals
+from mmssprl.stopping import Interrupted, Signal, is_first_process, signals
 
 
 def test_a_signal_just_before_the_first_step_stops_the_training_and_does_not_end_it():
@@ -28,3 +28,19 @@ def test_the_first_process_of_any_launcher(monkeypatch, name):
     for rank in (0, 1):
         monkeypatch.setenv(name, str(rank))
         assert is_first_process() == (rank == 0)
+
+
+def test_workers_that_the_signal_ended_as_well_do_not_hide_it():
+    def lose():
+        raise RuntimeError("DataLoader worker (pid 1) is killed by signal: Terminated.")
+
+    def stop_and_lose():
+        signals.receive(Signal.SIGTERM)  # its handler has not run yet
+        lose()
+
+    with pytest.raises(Interrupted, match="stopped by SIGTERM") as stop, signals.watched():
+        stop_and_lose()
+    assert stop.value.code == 143
+    assert signals._timer is None, "would end the process"
+    with pytest.raises(RuntimeError, match="killed by signal"), signals.watched():
+        lose()

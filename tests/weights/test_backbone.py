@@ -6,6 +6,7 @@ import torch
 from mmengine.config import Config
 from probe_folders import CONFIG, write_config
 from safetensors.torch import save_file
+from torchvision.models import resnet18
 
 from mmssprl.weights import find_config, load_backbone
 
@@ -99,6 +100,16 @@ class TestFindConfig:
             ValueError, match=r"exactly one config, but .* holds \['second.py', 'tiny.py'\]"
         ):
             find_config(str(tmp_path / "w.pth"), None)
+
+    def test_a_resnet_without_a_config_is_known_by_its_tensors(self, tmp_path):
+        path = tmp_path / "w.pth"
+        torch.save(resnet18().state_dict(), path)  # with its classifier
+        cfg = find_config(str(path), None)
+        assert cfg.model.backbone.depth == 18
+        assert load_backbone(str(path), cfg).depth == 18
+        torch.save({"conv.weight": torch.zeros(1)}, path)
+        with pytest.raises(ValueError, match=r"exactly one config, but .* holds none; pass"):
+            find_config(str(path), None)
 
     def test_says_what_is_missing(self, tmp_path, config):
         with pytest.raises(ValueError, match="config must be given for random weights"):

@@ -109,3 +109,8 @@ class _Trap:
 
 def _spring(path):
     path.touch()
+
+
+def test_a_folder_is_told_to_be_one(tmp_path):
+    with pytest.raises(FileNotFoundError, match=f"but {tmp_path} is a folder"):
+        read_state(tmp_path)
