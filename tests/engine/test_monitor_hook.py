@@ -37,7 +37,7 @@ def test_a_trouble_is_named_once_and_in_one_line():
     lines = [line(e / 4, lr=0.0 if e > 8 else 1e-3) for e in range(1, 60)]
     ((epoch, text),), _ = warnings_of(lines)
     assert epoch == 3.25
-    assert text.startswith("the learning rate has been 0 for 1 epoch: nothing is learned; set ")
+    assert text.startswith("the learning rate has been 0 for 1 epoch: nothing is learned; raise ")
     assert "\n" not in text
 
 
