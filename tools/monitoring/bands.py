@@ -71,6 +71,12 @@ def compact(records: Sequence[Record]) -> dict[str, list[float | None]]:
     return {n: [_rounded(record.get(n)) for record in records] for n in names}
 
 
+def write_logs(path: Path, logs: Sequence[dict[str, Any]]) -> None:
+    """Write compact logs for the tests, one a line."""
+    lines = ",\n".join(json.dumps(log, separators=(",", ":")) for log in logs)
+    write_whole(path, f"[\n{lines}\n]\n")
+
+
 def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.{_DIGITS}g}")
 
@@ -101,9 +107,7 @@ def main() -> None:
         if case.label != HEALTHY or case.seed in _LOGGED_SEEDS
     ]
     write_whole(EXAMPLES_FILE, csv_table(("run", *_OF_EXAMPLES), examples_of(logs)))
-    LOGS_FILE.parent.mkdir(parents=True, exist_ok=True)
-    lines = ",\n".join(json.dumps(log, separators=(",", ":")) for log in logs)
-    write_whole(LOGS_FILE, f"[\n{lines}\n]\n")
+    write_logs(LOGS_FILE, logs)
     print(f"{BANDS_FILE}: {len(healthy)} healthy runs\n{LOGS_FILE}: {len(logs)} logs")
 
 

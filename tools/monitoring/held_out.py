@@ -11,9 +11,8 @@ import json
 from pathlib import Path
 
 from mmssprl.monitoring.history import read_scalars
-from mmssprl.outputs import write_whole
 
-from .bands import compact
+from .bands import compact, write_logs
 
 HELD_OUT_FILE = Path(__file__).parents[2] / "tests" / "monitoring" / "held_out.json"
 _MOST_LINES = 30
@@ -43,8 +42,7 @@ def main() -> None:
                 "scalars": compact(thinned),
             }
         )
-    lines = ",\n".join(json.dumps(log, separators=(",", ":")) for log in logs)
-    write_whole(HELD_OUT_FILE, f"[\n{lines}\n]\n")
+    write_logs(HELD_OUT_FILE, logs)
     print(f"{HELD_OUT_FILE}: {len(logs)} logs")
 
 
