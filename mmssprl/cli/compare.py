@@ -44,11 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="both",
         help="what is equal, a table each (default: %(default)s)",
     )
-    add("--epochs", type=int, help="of SS-PRL (default: 24 for scenes, 20 for photos)")
+    add("--epochs", type=int, help="of SS-PRL (default: 24 for scenes, else 20)")
     add(
         "--size",
-        choices=["scenes", "photos"],
-        help="of the configs (default: photos with --data, else scenes)",
+        choices=["scenes", "photos", "photos-gpu"],
+        help="of the configs; photos-gpu is a whole ResNet-18 with views of 128 px, the others are "
+        "for a CPU (default: photos with --data, else scenes)",
     )
     add("--batch-size", type=int, default=64, help="images of a step (default: %(default)s)")
     add(

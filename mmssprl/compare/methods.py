@@ -45,7 +45,7 @@ class Method:
         return self.trains and not self.uses_labels
 
     def config_file(self, size: str) -> Path:
-        """Return the config of a size, ``scenes`` or ``photos``."""
+        """Return the config of a size: ``scenes``, ``photos`` or ``photos-gpu``."""
         if self.is_users:
             return Path(self.config)
         return shipped(f"configs/{self.config}_resnet18_{size}.py")

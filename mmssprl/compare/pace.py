@@ -100,7 +100,12 @@ def measure(folder: Path) -> None:
         for key, method in methods.items():
             with TemporaryDirectory(dir=folder) as work_dir:
                 options = {**method["options"], "default_hooks.checkpoint": None}
-                cfg = prepare_train_config(method["config"], work_dir=work_dir, cfg_options=options)
+                cfg = prepare_train_config(
+                    method["config"],
+                    work_dir=work_dir,
+                    amp=get_device() != "cpu",  # as `training` does
+                    cfg_options=options,
+                )
                 cfg.experiment_name = Path(work_dir).name  # mmengine's own ends in the second
                 meter = StepMeter(settings["steps"])
                 launch(cfg, "train", hooks=[meter])

@@ -17,11 +17,11 @@ from ..pretraining.methods.momentum import momentum_for
 from .images import TrainingImages
 from .methods import SSPRL, Method
 
-Size = Literal["scenes", "photos"]
-EPOCHS: dict[Size, int] = {"scenes": 24, "photos": 20}
+Size = Literal["scenes", "photos", "photos-gpu"]
+EPOCHS: dict[Size, int] = {"scenes": 24, "photos": 20, "photos-gpu": 20}
 """Of SS-PRL, unless told otherwise."""
 BATCH_SIZE = 64
-IMAGE_PX = 96
+IMAGE_PX: dict[Size, int] = {"scenes": 96, "photos": 96, "photos-gpu": 128}
 """Side of the centre crops that are probed."""
 PROBE_SEEDS = (0, 1, 2)
 """Of the folds that choose the penalty; their scores are averaged inside one pre-training seed."""
@@ -38,7 +38,6 @@ class Setting:
         data: Folder of the images and their labels.
         epochs: Of SS-PRL, >= 1.
         batch_size: Images of a step.
-        image_px: Side of the crops that are probed.
         probe_seeds: Of the probes of one run.
     """
 
@@ -46,8 +45,12 @@ class Setting:
     data: Path
     epochs: int
     batch_size: int = BATCH_SIZE
-    image_px: int = IMAGE_PX
     probe_seeds: tuple[int, ...] = PROBE_SEEDS
+
+    @property
+    def image_px(self) -> int:
+        """Side of the crops that are probed."""
+        return IMAGE_PX[self.size]
 
 
 @functools.cache

@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from mmengine.device import get_device
+
 from ..engine.finiteness import NotFiniteError
 from ..engine.launch import prepare_train_config
 from ..engine.launch import run as launch
@@ -65,6 +67,7 @@ def _train(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
         work_dir=folder,
         resume="auto" if goes_on else None,
         overwrite=not goes_on,
+        amp=get_device() != "cpu",  # as `pretrain` does
         cfg_options=settings["options"],
     )
     cfg.experiment_name = f"{folder.name}_{time.time_ns()}"  # mmengine's own ends in the second

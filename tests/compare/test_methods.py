@@ -16,7 +16,7 @@ def test_keys_and_titles_are_all_different_and_groups_name_them():
     assert [m.key for m in METHODS if not m.competes] == ["random", "supervised"]
 
 
-@pytest.mark.parametrize("size", ["scenes", "photos"])
+@pytest.mark.parametrize("size", ["scenes", "photos", "photos-gpu"])
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.key)
 def test_a_config_of_each_size_is_shipped_with_what_the_comparison_replaces(method, size):
     cfg = Config.fromfile(method.config_file(size))

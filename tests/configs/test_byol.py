@@ -15,7 +15,8 @@ from mmssprl.registry import MODELS, TRANSFORMS
 FOLDER = Path(__file__).parents[2] / "configs" / "baselines"
 COCO = "byol_resnet50_2xb64-coslr-200e_coco"
 IMAGENET = "byol_resnet50_8xb32-coslr-100e_in1k"
-NAMES = [COCO, IMAGENET, "byol_resnet18_scenes", "byol_resnet18_photos"]
+SIZES = ["scenes", "photos", "photos-gpu"]
+NAMES = [COCO, IMAGENET, *(f"byol_resnet18_{size}" for size in SIZES)]
 
 
 def load(name):
@@ -123,8 +124,8 @@ def test_published_optimisers():
     assert imagenet.auto_scale_lr.base_batch_size == 256
 
 
-@pytest.mark.parametrize("data", ["scenes", "photos"])
-def test_cpu_recipe_shares_data_network_and_photometrics_with_ssprl(data):
+@pytest.mark.parametrize("data", SIZES)
+def test_small_recipe_shares_data_network_and_photometrics_with_ssprl(data):
     ours = load(f"byol_resnet18_{data}")
     base = Config.fromfile(FOLDER.parent / "ssprl" / f"ssprl_resnet18_{data}.py")
     assert ours.model.data_preprocessor == base.model.data_preprocessor
@@ -133,4 +134,5 @@ def test_cpu_recipe_shares_data_network_and_photometrics_with_ssprl(data):
     assert ours.layout.image_px == base.layout.image_px
     assert (ours.layout.image_area, ours.layout.levels) == (base.layout.image_area, [])
     assert (ours.train_dataloader.batch_size, ours.max_epochs) == (64, base.max_epochs)
-    assert dict(ours.optim_wrapper.optimizer) == {"type": "AdamW", "lr": 1e-3, "weight_decay": 1e-4}
+    lr = 5e-4 if data == "photos-gpu" else 1e-3
+    assert dict(ours.optim_wrapper.optimizer) == {"type": "AdamW", "lr": lr, "weight_decay": 1e-4}

@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parents[2] / "configs" / "baselines"
 METHODS = {"mocov2": "MoCo", "densecl": "DenseCL"}
 COCO = "resnet50_2xb64-coslr-200e_coco"
 IMAGENET = "resnet50_8xb32-coslr-100e_in1k"
-SMALL = ["resnet18_scenes", "resnet18_photos"]
+SMALL = ["resnet18_scenes", "resnet18_photos", "resnet18_photos-gpu"]
 NAMES = [f"{method}_{data}" for method in METHODS for data in (COCO, IMAGENET, *SMALL)]
 
 
@@ -49,7 +49,8 @@ def test_builds_and_takes_one_step_on_its_own_views(name, monkeypatch):
     with torch.no_grad():
         losses = model(**data, mode="loss")
     assert all(torch.isfinite(loss) for loss in losses.values())
-    num_images = {"scenes": 1200, "photos": 4500}.get(name.rsplit("_")[-1], 82783)
+    sizes = {"scenes": 1200, "photos": 4500, "photos-gpu": 4500}
+    num_images = sizes.get(name.rsplit("_")[-1], 82783)
     model.check_training(num_images, cfg.train_dataloader.batch_size)
     warnings = []
     monkeypatch.setattr(schedule_checks, "print_log", lambda text, **_: warnings.append(text))
@@ -91,7 +92,7 @@ def test_published_settings(method, data):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("data", SMALL)
-def test_cpu_recipe_shares_data_network_and_photometrics_with_ssprl(method, data):
+def test_small_recipe_shares_data_network_and_photometrics_with_ssprl(method, data):
     ours = load(f"{method}_{data}")
     base = Config.fromfile(FOLDER.parent / "ssprl" / f"ssprl_{data}.py")
     assert ours.model.data_preprocessor == base.model.data_preprocessor
@@ -100,7 +101,8 @@ def test_cpu_recipe_shares_data_network_and_photometrics_with_ssprl(method, data
     assert ours.layout.image_px == base.layout.image_px
     assert (ours.layout.image_area, ours.layout.levels) == (base.layout.image_area, [])
     assert (ours.train_dataloader.batch_size, ours.max_epochs) == (64, base.max_epochs)
-    assert dict(ours.optim_wrapper.optimizer) == {"type": "AdamW", "lr": 2e-3, "weight_decay": 1e-4}
+    lr = 1e-3 if data == "resnet18_photos-gpu" else 2e-3
+    assert dict(ours.optim_wrapper.optimizer) == {"type": "AdamW", "lr": lr, "weight_decay": 1e-4}
     momentum = 0.97 if data == "resnet18_scenes" else 0.99
     assert (ours.model.queue_length, ours.model.bn_groups) == (512, 4)
     assert (ours.model.momentum, ours.model.temperature) == (momentum, 0.2)

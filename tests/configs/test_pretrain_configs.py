@@ -149,7 +149,7 @@ def test_forms_differ_from_the_paper_in_one_field(name, field, value):
     assert form.train_dataloader.batch_size == paper.train_dataloader.batch_size
 
 
-@pytest.mark.parametrize("data", ["scenes", "photos"])
+@pytest.mark.parametrize("data", ["scenes", "photos", "photos-gpu"])
 @pytest.mark.parametrize(
     ("name", "head", "num_small", "num_sampled"),
     [
@@ -162,7 +162,7 @@ def test_forms_differ_from_the_paper_in_one_field(name, field, value):
         ("shared-prototypes", {"share_prototypes": True}, 0, (None, None)),
     ],
 )
-def test_forms_at_cpu_size_differ_in_what_they_are_named_for(
+def test_forms_of_small_size_differ_in_what_they_are_named_for(
     data, name, head, num_small, num_sampled
 ):
     paper, form = load(f"ssprl_resnet18_{data}"), load(f"ssprl-{name}_resnet18_{data}")

@@ -1,0 +1,52 @@
+"""BYOL at GPU size for a few thousand photographs of about 200 px: a whole ResNet-18.
+
+    python tools/train.py configs/baselines/byol_resnet18_photos-gpu.py \
+        --amp --cfg-options train_dataloader.dataset.data_root=PHOTOS
+
+Data, network and photometrics of ssprl_resnet18_photos-gpu.py; both views are augmented alike and
+nothing is solarized, unlike the published recipe. Hardware: one GPU; a CPU is slow.
+"""
+
+_base_ = ["../ssprl/ssprl_resnet18_photos-gpu.py"]
+
+max_epochs = 20
+warmup_epochs = 1
+batch_size = 64
+base_lr = 5e-4
+
+layout = dict(_base_.layout, levels=[])
+model = dict(
+    _delete_=True,
+    type="BYOL",
+    layout=layout,
+    data_preprocessor=_base_.model.data_preprocessor,
+    backbone=_base_.model.backbone,
+    neck=dict(
+        in_channels=_base_.feature_channels,
+        hid_channels=512,
+        out_channels=_base_.embedding_channels,
+    ),
+    # The target is an average over 1 / (1 - m) = 100 steps, 7 percent of 20 epochs of 70 steps.
+    base_momentum=0.99,
+)
+train_dataloader = dict(
+    batch_size=batch_size, dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)])
+)
+optim_wrapper = dict(optimizer=dict(lr=base_lr))
+param_scheduler = [
+    dict(
+        type="LinearLR",
+        start_factor=0.01,
+        end=warmup_epochs,
+        by_epoch=True,
+        convert_to_iter_based=True,
+    ),
+    dict(
+        type="CosineAnnealingLR",
+        T_max=max_epochs - warmup_epochs,
+        begin=warmup_epochs,
+        by_epoch=True,
+        convert_to_iter_based=True,
+    ),
+]
+train_cfg = dict(max_epochs=max_epochs)

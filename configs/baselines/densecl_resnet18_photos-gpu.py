@@ -1,0 +1,59 @@
+"""DenseCL at GPU size for a few thousand photographs of about 200 px: a whole ResNet-18.
+
+    python tools/train.py configs/baselines/densecl_resnet18_photos-gpu.py \
+        --amp --cfg-options train_dataloader.dataset.data_root=PHOTOS
+
+Data, network and photometrics of ssprl_resnet18_photos-gpu.py: the maps of its views of 128 px have
+4 x 4 cells. Hardware: one GPU; a CPU is slow.
+"""
+
+_base_ = ["../ssprl/ssprl_resnet18_photos-gpu.py"]
+
+max_epochs = 20
+warmup_epochs = 1
+batch_size = 64
+base_lr = 1e-3
+
+layout = dict(_base_.layout, levels=[])
+model = dict(
+    _delete_=True,
+    type="DenseCL",
+    layout=layout,
+    data_preprocessor=_base_.model.data_preprocessor,
+    backbone=_base_.model.backbone,
+    neck=dict(
+        in_channels=_base_.feature_channels,
+        hid_channels=512,
+        out_channels=_base_.embedding_channels,
+    ),
+    queue_length=512,  # keys of the last 8 steps
+    # The keys' network is an average over 1 / (1 - m) = 100 steps, 7 percent of 20 epochs of 70
+    # steps; the published 0.999 would leave it near its start.
+    momentum=0.99,
+    temperature=0.2,
+    bn_groups=batch_size // 16,
+    loss_lambda=0.5,
+    dense_start_epoch=1,  # before, the features match cells at random
+)
+train_dataloader = dict(
+    batch_size=batch_size, dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)])
+)
+optim_wrapper = dict(optimizer=dict(lr=base_lr))
+param_scheduler = [
+    dict(
+        type="LinearLR",
+        start_factor=0.01,
+        end=warmup_epochs,
+        by_epoch=True,
+        convert_to_iter_based=True,
+    ),
+    dict(
+        type="CosineAnnealingLR",
+        T_max=max_epochs - warmup_epochs,
+        begin=warmup_epochs,
+        by_epoch=True,
+        convert_to_iter_based=True,
+    ),
+]
+train_cfg = dict(max_epochs=max_epochs)
+sync_bn = None  # one group of all images would give the keys away

@@ -1,0 +1,21 @@
+"""SS-PRL (paper form) with sampled patches, at GPU size for photographs.
+
+    python tools/train.py configs/ssprl/ssprl-sampled_resnet18_photos-gpu.py \
+        --amp --cfg-options train_dataloader.dataset.data_root=PHOTOS
+
+Network, optimizer and schedule of ssprl_resnet18_photos-gpu.py. Sampled patches are this package's
+own extension and not in the paper: 2 of 4 and 3 of 9, drawn anew for each image and step.
+Hardware: one GPU; a CPU is slow.
+"""
+
+_base_ = ["./ssprl_resnet18_photos-gpu.py"]
+
+layout = dict(
+    _base_.layout,
+    levels=[
+        dict(_base_.layout.levels[0], num_sampled=2),  # of 4 patches
+        dict(_base_.layout.levels[1], num_sampled=3),  # of 9
+    ],
+)
+model = dict(layout=layout)
+train_dataloader = dict(dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)]))
