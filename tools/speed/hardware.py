@@ -29,7 +29,7 @@ CARDS = {name: gpu.plain for name, gpu in GPUS.items()} | {
 }
 """Crops per second of a plain ResNet-50. The consumer's card, of 24 GB, by its memory's bandwidth,
 as the others; it has no NVLink, so that ``scaling`` does not know it."""
-MEASURED_RATES = {("resnet50", 28, "h100"): 470, ("resnet50", 34, "h100"): 400}
+MEASURED_RATES = {("resnet50", 28, "h100"): 464, ("resnet50", 34, "h100"): 399}
 """Images per second, rows ``images`` and ``images-34`` of results/gpu.md."""
 MEASURED_MB = {("resnet50", 28): 336}
 """Of an image on an H100, weights and all, row ``G10`` of results/gpu.md."""
