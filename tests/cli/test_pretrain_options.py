@@ -100,9 +100,7 @@ def test_of_two_starts_in_one_folder_the_slower_one_writes_nothing(
 
     monkeypatch.setattr(start.forecast, "may_start", may_start)
     words = ["--backbone", "resnet18", "--work-dir", str(tmp_path / "run")]
-    with monkeypatch.context() as patch:
-        patch.setattr(start, "_images_of_run", lambda config: "photos")
-        assert main(["pretrain", str(photos), *words]) == 2
+    assert main(["pretrain", str(photos), *words]) == 2
     assert "the work dir must be new or empty" in capsys.readouterr().err
     assert [path.read_text() for path in (tmp_path / "run").iterdir()] == ["the other's"]
 
