@@ -1,13 +1,12 @@
 """A probe during a pre-training: labels tell whether features improve, and train nothing."""
 
-import csv
 import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import torch
+from mmengine.config import Config
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
@@ -15,19 +14,30 @@ from torch import Tensor
 
 from ..datasets.subset import choose_subset
 from ..engine.hooks.pretrain_checkpoint_hook import backbone_file, save_backbone
+from ..engine.initial_weights import torchvision_depth
 from ..engine.log_line import LogLine
 from ..engine.unwrap import unwrap
-from ..errors import UserValueError
-from ..outputs import write_whole
+from ..errors import UserError, UserValueError, text_of
 from ..registry import HOOKS
-from ..tables import csv_table
-from ..wording import counted
+from ..weights import RANDOM, SUPERVISED, has_supervised
+from ..wording import counted, wrapped
 from .average_precision import mean_average_precision
 from .features import LabelledImages, extract_features
-from .frozen_backbone import as_frozen
+from .frozen_backbone import FrozenBackbone, as_frozen, frozen_backbone
 from .linear_classifier import fit_linear_probe
 from .nearest_neighbors import knn_scores
 from .probe_data import LabelledSplit, find_probe_data
+from .probe_record import (
+    START,
+    TRAINED,
+    Probe,
+    best_of,
+    describe,
+    describe_best,
+    of_the_run,
+    read_probes,
+    write_probes,
+)
 
 MAX_SHARE = 0.02
 """Of the training's time that the probes may take, beside the first and the last one."""
@@ -36,22 +46,14 @@ _SAMPLE = 64
 """Images of a split from which the time of a probe is estimated."""
 
 
-class Probe(NamedTuple):
-    """One line of ``probe.csv``: mAP in [0, 1] after an epoch, 0 being before the training."""
-
-    epoch: int
-    linear_mAP: float  # noqa: N815
-    knn_mAP: float  # noqa: N815
-    seconds: float
-
-
 @HOOKS.register_module()
 class ProbeHook(Hook):
     """Score the frozen backbone on labelled images, before, during and after a pre-training.
 
     A linear classifier (as ``linear_probe``) and the nearest neighbours are fitted on the training
-    images of the data and scored on its test images, by mAP. All scores are logged as ``probe/...``
-    and kept in ``<work_dir>/probe.csv``; the backbone with the best linear score is written to
+    images of the data and scored on its test images, by mAP. Before the training other weights are
+    scored too, for comparison, see ``weights_before``. All scores are logged as ``probe/...`` and
+    kept in ``<work_dir>/probe.csv``; the backbone with the best linear score is written to
     ``<work_dir>/<config name>_best_backbone.pth``. The training goes on bit by bit as without the
     hook. One process probes, the others wait for it in their next step. Unreadable images are left
     out, as the training replaces them.
@@ -96,11 +98,11 @@ class ProbeHook(Hook):
         if self.interval is None:
             self.interval = runner.message_hub.get_info(_INTERVAL, None)
         if is_main_process():
-            if runner.epoch:
+            if runner.iter:
                 # Of what was done after the checkpoint nothing counts.
                 self.probes = [p for p in read_probes(self._file) if p.epoch <= runner.epoch]
             else:
-                self._probe(runner, 0)
+                self._probe_before(runner)
         self._start = time.perf_counter()
 
     def after_train_epoch(self, runner: Runner) -> None:
@@ -118,21 +120,38 @@ class ProbeHook(Hook):
                 how_often = "once more, at the end"
             runner.logger.info(f"Features are probed {how_often}.")
         if epoch % self.interval == 0 or epoch == runner.max_epochs:
-            self._probe(runner, epoch)
+            self._probe(runner, epoch, TRAINED, self._frozen(runner))
 
-    def _probe(self, runner: Runner, epoch: int) -> None:
+    def after_train(self, runner: Runner) -> None:
+        """Say which weights were the best."""
+        if is_main_process() and any(probe.epoch for probe in self.probes):
+            text = describe_best(self.probes, backbone_file(runner, "best").name)
+            runner.logger.info(LogLine(text, wrapped(text)))
+
+    def _probe_before(self, runner: Runner) -> None:
+        start, *others = weights_before(runner.cfg)
+        self._probe(runner, 0, start, self._frozen(runner))
+        for name in others:
+            try:
+                frozen = frozen_backbone(name, runner.cfg, image_px=self.image_px)
+            except UserError as error:  # such as a damaged file in torch's cache
+                runner.logger.warning(f"{name} weights are not probed: {text_of(error)}")
+                continue
+            self._probe(runner, 0, name, frozen)
+
+    def _probe(self, runner: Runner, epoch: int, weights: str, frozen: FrozenBackbone) -> None:
         start = time.perf_counter()
         # Of the global generator a loader takes a seed, even one without processes.
         with torch.random.fork_rng(devices=[]):
-            linear, knn = self._scores(runner)
-        found = Probe(epoch, linear, knn, time.perf_counter() - start)
+            linear, knn = self._scores(runner, frozen)
+        found = Probe(epoch, linear, knn, time.perf_counter() - start, weights)
         self.probes.append(found)
-        write_whole(self._file, csv_table(Probe._fields, self.probes))
-        for name, value in (("linear_mAP", linear), ("knn_mAP", knn)):
-            runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
-        text = describe(self.probes)
-        runner.logger.info(LogLine(text, text))
-        if epoch and linear >= max(probe.linear_mAP for probe in self.probes if probe.epoch):
+        write_probes(self._file, self.probes)
+        if found in of_the_run(self.probes):
+            for name, value in (("linear_mAP", linear), ("knn_mAP", knn)):
+                runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
+        runner.logger.info(LogLine(*describe(self.probes)))
+        if epoch and found is best_of(self.probes):
             save_backbone(unwrap(runner.model).backbone, backbone_file(runner, "best"))
 
     def expected_s(self, runner: Runner) -> float:
@@ -144,7 +163,7 @@ class ProbeHook(Hook):
         """
         start = time.perf_counter()
         parts = [_part(split, _SAMPLE) for split in self.splits]
-        found = self._features(runner, parts)
+        found = self._features(runner, self._frozen(runner), parts)
         share = sum(len(part.paths) for part in parts) / sum(len(s.paths) for s in self.splits)
         reading_s = (time.perf_counter() - start) / share
         start = time.perf_counter()
@@ -156,18 +175,19 @@ class ProbeHook(Hook):
         self._score(runner, *pairs)
         return reading_s + time.perf_counter() - start
 
-    def _scores(self, runner: Runner) -> tuple[float, float]:
-        (train_x, train_y), (test_x, test_y) = self._features(runner, self.splits)
+    def _frozen(self, runner: Runner) -> FrozenBackbone:
+        return as_frozen(unwrap(runner.model).backbone, runner.cfg, image_px=self.image_px)
+
+    def _scores(self, runner: Runner, frozen: FrozenBackbone) -> tuple[float, float]:
+        (train_x, train_y), (test_x, test_y) = self._features(runner, frozen, self.splits)
         num_bad = sum(len(split.paths) for split in self.splits) - len(train_x) - len(test_x)
         if num_bad:
             runner.logger.warning(f"{num_bad} images of the probe cannot be read and are left out.")
         return self._score(runner, train_x, train_y, test_x, test_y)
 
     def _features(
-        self, runner: Runner, splits: Sequence[LabelledSplit]
+        self, runner: Runner, frozen: FrozenBackbone, splits: Sequence[LabelledSplit]
     ) -> list[tuple[Tensor, Tensor]]:
-        model = unwrap(runner.model)
-        frozen = as_frozen(model.backbone, runner.cfg, image_px=self.image_px)
         return [
             extract_features(
                 frozen,
@@ -175,7 +195,7 @@ class ProbeHook(Hook):
                 mean=frozen.mean,
                 std=frozen.std,
                 num_workers=self.num_workers,
-                device=next(model.parameters()).device,
+                device=next(unwrap(runner.model).parameters()).device,
                 progress=False,
                 leave_out_unreadable=True,
             )
@@ -201,15 +221,21 @@ def choose_interval(probe_s: float, epoch_s: float) -> int:
     return max(1, math.ceil(probe_s * (1 - MAX_SHARE) / (MAX_SHARE * epoch_s)))
 
 
-def describe(probes: Sequence[Probe]) -> str:
-    """Return the last probe in a line, beside the first one."""
-    last = probes[-1]
-    scores = f"linear mAP {100 * last.linear_mAP:.1f} %, kNN {100 * last.knn_mAP:.1f} %"
-    if last.epoch == 0:
-        return f"Probe before the training: {scores} ({last.seconds:.0f} s)"
-    first = probes[0]
-    before = f"; before the training {100 * first.linear_mAP:.1f} %, {100 * first.knn_mAP:.1f} %"
-    return f"Probe after epoch {last.epoch}: {scores}{before if first.epoch == 0 else ''}"
+def weights_before(cfg: Config) -> list[str]:
+    """Return the weights that are scored before a training, those first that it starts from.
+
+    Random ones always are, and for a ResNet of torchvision's its supervised ones, if they are in
+    torch's cache: nothing is downloaded for it.
+    """
+    is_given = cfg.get("load_from") or cfg.model.backbone.get("init_cfg")
+    start = START if is_given else cfg.get("weights") or RANDOM
+    if start not in (RANDOM, SUPERVISED):
+        start = START
+    try:
+        is_here = has_supervised(torchvision_depth(cfg))
+    except UserValueError:  # another network
+        is_here = False
+    return list(dict.fromkeys([start, RANDOM, *[SUPERVISED] * is_here]))
 
 
 def _part(split: LabelledSplit, most: int) -> LabelledSplit:
@@ -218,14 +244,3 @@ def _part(split: LabelledSplit, most: int) -> LabelledSplit:
         return split
     indices = choose_subset(range(num), most / num)
     return LabelledSplit(split.name, [split.paths[i] for i in indices], split.labels[indices])
-
-
-def read_probes(path: Path) -> list[Probe]:
-    """Return the probes of a run's ``probe.csv``; none if there is no such file."""
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        rows: list[dict[str, Any]] = list(csv.DictReader(file))
-    return [
-        Probe(int(row["epoch"]), *(float(row[name]) for name in Probe._fields[1:])) for row in rows
-    ]
