@@ -1,6 +1,5 @@
 """A probe during a pre-training: labels tell whether features improve, and train nothing."""
 
-import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,6 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch import Tensor
 
-from ..datasets.subset import choose_subset
 from ..engine.hooks.pretrain_checkpoint_hook import backbone_file, save_backbone
 from ..engine.initial_weights import torchvision_depth
 from ..engine.log_line import LogLine
@@ -38,9 +36,8 @@ from .probe_record import (
     read_probes,
     write_probes,
 )
+from .probe_share import MOST_IMAGES, ProbePace, choose_interval, least_images, part_of, share_of
 
-MAX_SHARE = 0.02
-"""Of the training's time that the probes may take, beside the first and the last one."""
 _INTERVAL = "probe_interval"
 _SAMPLE = 64
 """Images of a split from which the time of a probe is estimated."""
@@ -61,11 +58,12 @@ class ProbeHook(Hook):
     Args:
         data: Labelled folder, see ``find_probe_data``. Whoever takes the best weights has chosen by
             its test images: an honest figure needs others.
-        interval: Epochs between two probes; None chooses, by the times of the first probe and of
-            the first epoch, so that they take at most 2 % of the training. The last epoch is always
-            probed.
+        interval: Epochs between two probes; None chooses, by the times of the first probes and of
+            the first epoch, so that all take at most 2 % of the time, see ``choose_interval``. The
+            last epoch is always probed.
         image_px: Side of the centre crops; None takes the layout's ``image_px``.
-        max_images: Of each split; of more ones a fixed random part is taken.
+        max_images: Of each split; of more ones a fixed random part is taken. None takes 5,000;
+            ``pretrain`` writes fewer here where all probes would take more than 2 % of the time.
         num_workers: Processes that read images.
 
     Raises:
@@ -79,14 +77,17 @@ class ProbeHook(Hook):
         data: str,
         interval: int | None = None,
         image_px: int | None = None,
-        max_images: int = 5000,
+        max_images: int | None = None,
         num_workers: int = 0,
     ) -> None:
         for name, value in (("interval", interval), ("max_images", max_images)):
             if value is not None and value < 1:
                 raise UserValueError(f"ProbeHook: {name} must be at least 1, but got {value}.")
         found = find_probe_data(data, class_folders=True)
-        self.splits = [_part(split, max_images) for split in (found.train, found.test)]
+        whole = (found.train, found.test)
+        self.num_labelled = sum(len(split.paths) for split in whole)
+        self.max_images = max_images
+        self.splits = [part_of(split, max_images or MOST_IMAGES) for split in whole]
         self.interval = interval
         self.image_px = image_px
         self.num_workers = num_workers
@@ -103,7 +104,7 @@ class ProbeHook(Hook):
                 self.probes = [p for p in read_probes(self._file) if p.epoch <= runner.epoch]
             else:
                 self._probe_before(runner)
-        self._start = time.perf_counter()
+        self._start, self._first_step = time.perf_counter(), runner.iter
 
     def after_train_epoch(self, runner: Runner) -> None:
         """Score this epoch's weights if it is their turn."""
@@ -111,22 +112,30 @@ class ProbeHook(Hook):
             return
         epoch = runner.epoch + 1
         if self.interval is None:
-            seconds = self.probes[-1].seconds if self.probes else 0.0
-            self.interval = choose_interval(seconds, time.perf_counter() - self._start)
-            runner.message_hub.update_info(_INTERVAL, self.interval)
-            if self.interval < runner.max_epochs:
-                how_often = f"every {counted(self.interval, 'epoch')}"
-            else:
-                how_often = "once more, at the end"
-            runner.logger.info(f"Features are probed {how_often}.")
+            # A run that was stopped within its first epoch has seen a part of it.
+            step_s = (time.perf_counter() - self._start) / max(1, runner.iter - self._first_step)
+            self._choose_interval(runner, step_s * len(runner.train_dataloader))
         if epoch % self.interval == 0 or epoch == runner.max_epochs:
             self._probe(runner, epoch, TRAINED, self._frozen(runner))
 
     def after_train(self, runner: Runner) -> None:
         """Say which weights were the best."""
         if is_main_process() and any(probe.epoch for probe in self.probes):
-            text = describe_best(self.probes, backbone_file(runner, "best").name)
+            file = backbone_file(runner, "best").name
+            text = describe_best(self.probes, file, self._images)
             runner.logger.info(LogLine(text, wrapped(text)))
+
+    def _choose_interval(self, runner: Runner, epoch_s: float) -> None:
+        epochs, spent_s = runner.max_epochs, sum(probe.seconds for probe in self.probes)
+        probe_s = self.probes[-1].seconds if self.probes else 0.0
+        self.interval = choose_interval(probe_s, epoch_s, epochs, spent_s)
+        runner.message_hub.update_info(_INTERVAL, self.interval)
+        how_often = f"every {counted(self.interval, 'epoch')}"
+        if self.interval >= epochs:
+            how_often = "once more, at the end"
+        share = share_of(spent_s + -(-epochs // self.interval) * probe_s, epoch_s, epochs)
+        text = f"Features are probed {how_often}; all probes take {100 * share:.1f} % of the time."
+        runner.logger.info(LogLine(text, text))
 
     def _probe_before(self, runner: Runner) -> None:
         start, *others = weights_before(runner.cfg)
@@ -150,30 +159,51 @@ class ProbeHook(Hook):
         if found in of_the_run(self.probes):
             for name, value in (("linear_mAP", linear), ("knn_mAP", knn)):
                 runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
-        runner.logger.info(LogLine(*describe(self.probes)))
+        runner.logger.info(LogLine(*describe(self.probes, self._images)))
         if epoch and found is best_of(self.probes):
             save_backbone(unwrap(runner.model).backbone, backbone_file(runner, "best"))
 
-    def expected_s(self, runner: Runner) -> float:
-        """Estimate the seconds of a probe from some of its images.
+    def pace(self, runner: Runner) -> ProbePace:
+        """Estimate the time of a probe from some of its images.
 
         Reading them takes a time in proportion to their number. The classifier is fitted on as many
-        features as a probe has: repeated ones, which separate the classes so easily that none of
-        the penalties is left out.
+        features as a probe has at most and at least: repeated ones, which separate the classes so
+        easily that none of the penalties is left out.
         """
         start = time.perf_counter()
-        parts = [_part(split, _SAMPLE) for split in self.splits]
-        found = self._features(runner, self._frozen(runner), parts)
-        share = sum(len(part.paths) for part in parts) / sum(len(s.paths) for s in self.splits)
-        reading_s = (time.perf_counter() - start) / share
+        parts = [part_of(split, _SAMPLE) for split in self.splits]
+        sample = self._features(runner, self._frozen(runner), parts)
+        image_s = (time.perf_counter() - start) / sum(len(part.paths) for part in parts)
+        sizes = [len(split.paths) for split in self.splits]
+        least = self.max_images or least_images(self.splits)
+        few = [min(size, least) for size in sizes]
+        fit_s = self._fit_s(runner, sample, sizes)
+        if sum(few) < sum(sizes):
+            gained_s = max(0.0, fit_s - self._fit_s(runner, sample, few))
+            image_fit_s = gained_s / (sum(sizes) - sum(few))
+            image_s += image_fit_s
+            fit_s -= image_fit_s * sum(sizes)
+        num_first = len(weights_before(runner.cfg))
+        return ProbePace(fit_s, image_s, self.num_labelled, tuple(sizes), least, num_first)
+
+    def _fit_s(
+        self, runner: Runner, sample: Sequence[tuple[Tensor, Tensor]], sizes: Sequence[int]
+    ) -> float:
         start = time.perf_counter()
         pairs: list[Tensor] = []
-        for split, (features, labels) in zip(self.splits, found, strict=True):
-            repeated = torch.arange(len(split.paths)) % len(features)
-            has_positives = bool((labels == 1).any())  # without, no score could be computed
-            pairs += [features[repeated], labels[repeated] if has_positives else split.labels]
+        for (features, labels), size in zip(sample, sizes, strict=True):
+            if not (labels == 1).any():  # without, no score could be computed
+                labels = torch.ones_like(labels)
+                labels[1::2] = 0
+            repeated = torch.arange(size) % len(features)
+            pairs += [features[repeated], labels[repeated]]
         self._score(runner, *pairs)
-        return reading_s + time.perf_counter() - start
+        return time.perf_counter() - start
+
+    @property
+    def _images(self) -> str:
+        num = sum(len(split.paths) for split in self.splits)
+        return f"{num:,} of {self.num_labelled:,} images" if num < self.num_labelled else ""
 
     def _frozen(self, runner: Runner) -> FrozenBackbone:
         return as_frozen(unwrap(runner.model).backbone, runner.cfg, image_px=self.image_px)
@@ -211,16 +241,6 @@ class ProbeHook(Hook):
         return linear, mean_average_precision(knn_scores(train_x, train_y, test_x), test_y)[0]
 
 
-def choose_interval(probe_s: float, epoch_s: float) -> int:
-    """Return the least epochs between two probes with which they take at most ``MAX_SHARE``.
-
-    Args:
-        probe_s: Of one probe.
-        epoch_s: Of one epoch of the training, > 0.
-    """
-    return max(1, math.ceil(probe_s * (1 - MAX_SHARE) / (MAX_SHARE * epoch_s)))
-
-
 def weights_before(cfg: Config) -> list[str]:
     """Return the weights that are scored before a training, those first that it starts from.
 
@@ -236,11 +256,3 @@ def weights_before(cfg: Config) -> list[str]:
     except UserValueError:  # another network
         is_here = False
     return list(dict.fromkeys([start, RANDOM, *[SUPERVISED] * is_here]))
-
-
-def _part(split: LabelledSplit, most: int) -> LabelledSplit:
-    num = len(split.paths)
-    if num <= most:
-        return split
-    indices = choose_subset(range(num), most / num)
-    return LabelledSplit(split.name, [split.paths[i] for i in indices], split.labels[indices])

@@ -89,11 +89,18 @@ def describe(probes: Sequence[Probe], images: str = "") -> tuple[str, str]:
     return line, f"{head}; linear {linear}"
 
 
-def describe_best(probes: Sequence[Probe], file: str) -> str:
-    """Say which weights a run keeps as its best, beside those before the training."""
+def describe_best(probes: Sequence[Probe], file: str, images: str = "") -> str:
+    """Say which weights a run keeps as its best, beside those before the training.
+
+    Args:
+        probes: At least one after an epoch.
+        file: Of the weights.
+        images: As in ``describe``.
+    """
     best = best_of(probes)
     before = [f"{_NAMES[p.weights]} {_percent(p.linear_mAP)}" for p in probes if p.epoch == 0]
-    scores = "; ".join([f"linear mAP {_percent(best.linear_mAP)}", *before])
+    linear = f"linear mAP {_percent(best.linear_mAP)}{images and ' with '}{images}"
+    scores = "; ".join([linear, *before])
     return f"best probe: after epoch {best.epoch}, {scores}; its weights: {file}"
 
 
