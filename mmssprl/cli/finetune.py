@@ -35,7 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("data", metavar="DATA", help="folder of labelled images, in any of the layouts above")
     add("--task", required=True, choices=["classify", "detect", "segment"], help="what to train")
-    add("--work-dir", help="folder of the run; default: work_dirs/<task>_<DATA>")
+    add(
+        "--work-dir",
+        help="folder of the run; default: work_dirs/<task>_<DATA>, or -2, -3 ... behind it where "
+        "a run on another folder of that name has it",
+    )
     add("--epochs", type=int, help="passes over the images; default: chosen")
     add("--batch-size", type=int, help="images per device and step; default: chosen")
     add("--lr", type=float, help="highest learning rate of AdamW; default: chosen")

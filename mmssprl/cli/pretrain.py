@@ -47,7 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="ssprl, swav (without small views), swav-small (with six: ahead of ssprl in our "
         "comparison, see docs/compare.md), mocov2, byol or densecl (default: ssprl)",
     )
-    add("--work-dir", help="folder of the run; default: work_dirs/pretrain_<DIR>")
+    add(
+        "--work-dir",
+        help="folder of the run; default: work_dirs/pretrain_<DIR>, or -2, -3 ... behind it where "
+        "a run on another folder of that name has it",
+    )
     add("--epochs", type=int, help="passes over the images; default: chosen")
     add(
         "--budget",

@@ -61,7 +61,7 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
         )
     hook: dict[str, Any] = {"type": _HOOK, "weights": chosen}
     if chosen == SUPERVISED:
-        hook["depth"] = _torchvision_depth(cfg)
+        hook["depth"] = torchvision_depth(cfg)
         supervised_state(hook["depth"])
     else:
         hook["weights"] = str(Path(chosen).resolve())
@@ -69,7 +69,12 @@ def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> No
     cfg.custom_hooks = [*others, hook]
 
 
-def _torchvision_depth(cfg: Config) -> int:
+def torchvision_depth(cfg: Config) -> int:
+    """Return the depth of a config's backbone, which is one of torchvision's ResNets.
+
+    Raises:
+        ValueError: It is another network.
+    """
     backbone = cfg.model.backbone
     own = [key for key, value in _TORCHVISION.items() if backbone.get(key, value) != value]
     kind = class_of(backbone.type, MODELS, cfg.get("default_scope", "mmssprl"))

@@ -1,48 +1,46 @@
 """A probe during a pre-training: labels tell whether features improve, and train nothing."""
 
-import csv
-import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import torch
+from mmengine.config import Config
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch import Tensor
 
-from ..datasets.subset import choose_subset
 from ..engine.hooks.pretrain_checkpoint_hook import backbone_file, save_backbone
+from ..engine.initial_weights import torchvision_depth
 from ..engine.log_line import LogLine
 from ..engine.unwrap import unwrap
-from ..errors import UserValueError
-from ..outputs import write_whole
+from ..errors import UserError, UserValueError, text_of
 from ..registry import HOOKS
-from ..tables import csv_table
-from ..wording import counted
+from ..weights import RANDOM, SUPERVISED, has_supervised
+from ..wording import counted, wrapped
 from .average_precision import mean_average_precision
 from .features import LabelledImages, extract_features
-from .frozen_backbone import as_frozen
+from .frozen_backbone import FrozenBackbone, as_frozen, frozen_backbone
 from .linear_classifier import fit_linear_probe
 from .nearest_neighbors import knn_scores
 from .probe_data import LabelledSplit, find_probe_data
+from .probe_record import (
+    START,
+    TRAINED,
+    Probe,
+    best_of,
+    describe,
+    describe_best,
+    of_the_run,
+    read_probes,
+    write_probes,
+)
+from .probe_share import MOST_IMAGES, ProbePace, choose_interval, least_images, part_of, share_of
 
-MAX_SHARE = 0.02
-"""Of the training's time that the probes may take, beside the first and the last one."""
 _INTERVAL = "probe_interval"
 _SAMPLE = 64
 """Images of a split from which the time of a probe is estimated."""
-
-
-class Probe(NamedTuple):
-    """One line of ``probe.csv``: mAP in [0, 1] after an epoch, 0 being before the training."""
-
-    epoch: int
-    linear_mAP: float  # noqa: N815
-    knn_mAP: float  # noqa: N815
-    seconds: float
 
 
 @HOOKS.register_module()
@@ -50,8 +48,9 @@ class ProbeHook(Hook):
     """Score the frozen backbone on labelled images, before, during and after a pre-training.
 
     A linear classifier (as ``linear_probe``) and the nearest neighbours are fitted on the training
-    images of the data and scored on its test images, by mAP. All scores are logged as ``probe/...``
-    and kept in ``<work_dir>/probe.csv``; the backbone with the best linear score is written to
+    images of the data and scored on its test images, by mAP. Before the training other weights are
+    scored too, for comparison, see ``weights_before``. All scores are logged as ``probe/...`` and
+    kept in ``<work_dir>/probe.csv``; the backbone with the best linear score is written to
     ``<work_dir>/<config name>_best_backbone.pth``. The training goes on bit by bit as without the
     hook. One process probes, the others wait for it in their next step. Unreadable images are left
     out, as the training replaces them.
@@ -59,11 +58,12 @@ class ProbeHook(Hook):
     Args:
         data: Labelled folder, see ``find_probe_data``. Whoever takes the best weights has chosen by
             its test images: an honest figure needs others.
-        interval: Epochs between two probes; None chooses, by the times of the first probe and of
-            the first epoch, so that they take at most 2 % of the training. The last epoch is always
-            probed.
+        interval: Epochs between two probes; None chooses, by the times of the first probes and of
+            the first epoch, so that all take at most 2 % of the time, see ``choose_interval``. The
+            last epoch is always probed.
         image_px: Side of the centre crops; None takes the layout's ``image_px``.
-        max_images: Of each split; of more ones a fixed random part is taken.
+        max_images: Of each split; of more ones a fixed random part is taken. None takes 5,000;
+            ``pretrain`` writes fewer here where all probes would take more than 2 % of the time.
         num_workers: Processes that read images.
 
     Raises:
@@ -77,14 +77,17 @@ class ProbeHook(Hook):
         data: str,
         interval: int | None = None,
         image_px: int | None = None,
-        max_images: int = 5000,
+        max_images: int | None = None,
         num_workers: int = 0,
     ) -> None:
         for name, value in (("interval", interval), ("max_images", max_images)):
             if value is not None and value < 1:
                 raise UserValueError(f"ProbeHook: {name} must be at least 1, but got {value}.")
         found = find_probe_data(data, class_folders=True)
-        self.splits = [_part(split, max_images) for split in (found.train, found.test)]
+        whole = (found.train, found.test)
+        self.num_labelled = sum(len(split.paths) for split in whole)
+        self.max_images = max_images
+        self.splits = [part_of(split, max_images or MOST_IMAGES) for split in whole]
         self.interval = interval
         self.image_px = image_px
         self.num_workers = num_workers
@@ -96,12 +99,12 @@ class ProbeHook(Hook):
         if self.interval is None:
             self.interval = runner.message_hub.get_info(_INTERVAL, None)
         if is_main_process():
-            if runner.epoch:
+            if runner.iter:
                 # Of what was done after the checkpoint nothing counts.
                 self.probes = [p for p in read_probes(self._file) if p.epoch <= runner.epoch]
             else:
-                self._probe(runner, 0)
-        self._start = time.perf_counter()
+                self._probe_before(runner)
+        self._start, self._first_step = time.perf_counter(), runner.iter
 
     def after_train_epoch(self, runner: Runner) -> None:
         """Score this epoch's weights if it is their turn."""
@@ -109,65 +112,112 @@ class ProbeHook(Hook):
             return
         epoch = runner.epoch + 1
         if self.interval is None:
-            seconds = self.probes[-1].seconds if self.probes else 0.0
-            self.interval = choose_interval(seconds, time.perf_counter() - self._start)
-            runner.message_hub.update_info(_INTERVAL, self.interval)
-            if self.interval < runner.max_epochs:
-                how_often = f"every {counted(self.interval, 'epoch')}"
-            else:
-                how_often = "once more, at the end"
-            runner.logger.info(f"Features are probed {how_often}.")
+            # A run that was stopped within its first epoch has seen a part of it.
+            step_s = (time.perf_counter() - self._start) / max(1, runner.iter - self._first_step)
+            self._choose_interval(runner, step_s * len(runner.train_dataloader))
         if epoch % self.interval == 0 or epoch == runner.max_epochs:
-            self._probe(runner, epoch)
+            self._probe(runner, epoch, TRAINED, self._frozen(runner))
 
-    def _probe(self, runner: Runner, epoch: int) -> None:
+    def after_train(self, runner: Runner) -> None:
+        """Say which weights were the best."""
+        if is_main_process() and any(probe.epoch for probe in self.probes):
+            file = backbone_file(runner, "best").name
+            text = describe_best(self.probes, file, self._images)
+            runner.logger.info(LogLine(text, wrapped(text)))
+
+    def _choose_interval(self, runner: Runner, epoch_s: float) -> None:
+        epochs, spent_s = runner.max_epochs, sum(probe.seconds for probe in self.probes)
+        probe_s = self.probes[-1].seconds if self.probes else 0.0
+        self.interval = choose_interval(probe_s, epoch_s, epochs, spent_s)
+        runner.message_hub.update_info(_INTERVAL, self.interval)
+        how_often = f"every {counted(self.interval, 'epoch')}"
+        if self.interval >= epochs:
+            how_often = "once more, at the end"
+        share = share_of(spent_s + -(-epochs // self.interval) * probe_s, epoch_s, epochs)
+        text = f"Features are probed {how_often}; all probes take {100 * share:.1f} % of the time."
+        runner.logger.info(LogLine(text, text))
+
+    def _probe_before(self, runner: Runner) -> None:
+        start, *others = weights_before(runner.cfg)
+        self._probe(runner, 0, start, self._frozen(runner))
+        for name in others:
+            try:
+                frozen = frozen_backbone(name, runner.cfg, image_px=self.image_px)
+            except UserError as error:  # such as a damaged file in torch's cache
+                runner.logger.warning(f"{name} weights are not probed: {text_of(error)}")
+                continue
+            self._probe(runner, 0, name, frozen)
+
+    def _probe(self, runner: Runner, epoch: int, weights: str, frozen: FrozenBackbone) -> None:
         start = time.perf_counter()
         # Of the global generator a loader takes a seed, even one without processes.
         with torch.random.fork_rng(devices=[]):
-            linear, knn = self._scores(runner)
-        found = Probe(epoch, linear, knn, time.perf_counter() - start)
+            linear, knn = self._scores(runner, frozen)
+        found = Probe(epoch, linear, knn, time.perf_counter() - start, weights)
         self.probes.append(found)
-        write_whole(self._file, csv_table(Probe._fields, self.probes))
-        for name, value in (("linear_mAP", linear), ("knn_mAP", knn)):
-            runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
-        text = describe(self.probes)
-        runner.logger.info(LogLine(text, text))
-        if epoch and linear >= max(probe.linear_mAP for probe in self.probes if probe.epoch):
+        write_probes(self._file, self.probes)
+        if found in of_the_run(self.probes):
+            for name, value in (("linear_mAP", linear), ("knn_mAP", knn)):
+                runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
+        runner.logger.info(LogLine(*describe(self.probes, self._images)))
+        if epoch and found is best_of(self.probes):
             save_backbone(unwrap(runner.model).backbone, backbone_file(runner, "best"))
 
-    def expected_s(self, runner: Runner) -> float:
-        """Estimate the seconds of a probe from some of its images.
+    def pace(self, runner: Runner) -> ProbePace:
+        """Estimate the time of a probe from some of its images.
 
         Reading them takes a time in proportion to their number. The classifier is fitted on as many
-        features as a probe has: repeated ones, which separate the classes so easily that none of
-        the penalties is left out.
+        features as a probe has at most and at least: repeated ones, which separate the classes so
+        easily that none of the penalties is left out.
         """
         start = time.perf_counter()
-        parts = [_part(split, _SAMPLE) for split in self.splits]
-        found = self._features(runner, parts)
-        share = sum(len(part.paths) for part in parts) / sum(len(s.paths) for s in self.splits)
-        reading_s = (time.perf_counter() - start) / share
+        parts = [part_of(split, _SAMPLE) for split in self.splits]
+        sample = self._features(runner, self._frozen(runner), parts)
+        image_s = (time.perf_counter() - start) / sum(len(part.paths) for part in parts)
+        sizes = [len(split.paths) for split in self.splits]
+        least = self.max_images or least_images(self.splits)
+        few = [min(size, least) for size in sizes]
+        fit_s = self._fit_s(runner, sample, sizes)
+        if sum(few) < sum(sizes):
+            gained_s = max(0.0, fit_s - self._fit_s(runner, sample, few))
+            image_fit_s = gained_s / (sum(sizes) - sum(few))
+            image_s += image_fit_s
+            fit_s -= image_fit_s * sum(sizes)
+        num_first = len(weights_before(runner.cfg))
+        return ProbePace(fit_s, image_s, self.num_labelled, tuple(sizes), least, num_first)
+
+    def _fit_s(
+        self, runner: Runner, sample: Sequence[tuple[Tensor, Tensor]], sizes: Sequence[int]
+    ) -> float:
         start = time.perf_counter()
         pairs: list[Tensor] = []
-        for split, (features, labels) in zip(self.splits, found, strict=True):
-            repeated = torch.arange(len(split.paths)) % len(features)
-            has_positives = bool((labels == 1).any())  # without, no score could be computed
-            pairs += [features[repeated], labels[repeated] if has_positives else split.labels]
+        for (features, labels), size in zip(sample, sizes, strict=True):
+            if not (labels == 1).any():  # without, no score could be computed
+                labels = torch.ones_like(labels)
+                labels[1::2] = 0
+            repeated = torch.arange(size) % len(features)
+            pairs += [features[repeated], labels[repeated]]
         self._score(runner, *pairs)
-        return reading_s + time.perf_counter() - start
+        return time.perf_counter() - start
 
-    def _scores(self, runner: Runner) -> tuple[float, float]:
-        (train_x, train_y), (test_x, test_y) = self._features(runner, self.splits)
+    @property
+    def _images(self) -> str:
+        num = sum(len(split.paths) for split in self.splits)
+        return f"{num:,} of {self.num_labelled:,} images" if num < self.num_labelled else ""
+
+    def _frozen(self, runner: Runner) -> FrozenBackbone:
+        return as_frozen(unwrap(runner.model).backbone, runner.cfg, image_px=self.image_px)
+
+    def _scores(self, runner: Runner, frozen: FrozenBackbone) -> tuple[float, float]:
+        (train_x, train_y), (test_x, test_y) = self._features(runner, frozen, self.splits)
         num_bad = sum(len(split.paths) for split in self.splits) - len(train_x) - len(test_x)
         if num_bad:
             runner.logger.warning(f"{num_bad} images of the probe cannot be read and are left out.")
         return self._score(runner, train_x, train_y, test_x, test_y)
 
     def _features(
-        self, runner: Runner, splits: Sequence[LabelledSplit]
+        self, runner: Runner, frozen: FrozenBackbone, splits: Sequence[LabelledSplit]
     ) -> list[tuple[Tensor, Tensor]]:
-        model = unwrap(runner.model)
-        frozen = as_frozen(model.backbone, runner.cfg, image_px=self.image_px)
         return [
             extract_features(
                 frozen,
@@ -175,7 +225,7 @@ class ProbeHook(Hook):
                 mean=frozen.mean,
                 std=frozen.std,
                 num_workers=self.num_workers,
-                device=next(model.parameters()).device,
+                device=next(unwrap(runner.model).parameters()).device,
                 progress=False,
                 leave_out_unreadable=True,
             )
@@ -191,41 +241,18 @@ class ProbeHook(Hook):
         return linear, mean_average_precision(knn_scores(train_x, train_y, test_x), test_y)[0]
 
 
-def choose_interval(probe_s: float, epoch_s: float) -> int:
-    """Return the least epochs between two probes with which they take at most ``MAX_SHARE``.
+def weights_before(cfg: Config) -> list[str]:
+    """Return the weights that are scored before a training, those first that it starts from.
 
-    Args:
-        probe_s: Of one probe.
-        epoch_s: Of one epoch of the training, > 0.
+    Random ones always are, and for a ResNet of torchvision's its supervised ones, if they are in
+    torch's cache: nothing is downloaded for it.
     """
-    return max(1, math.ceil(probe_s * (1 - MAX_SHARE) / (MAX_SHARE * epoch_s)))
-
-
-def describe(probes: Sequence[Probe]) -> str:
-    """Return the last probe in a line, beside the first one."""
-    last = probes[-1]
-    scores = f"linear mAP {100 * last.linear_mAP:.1f} %, kNN {100 * last.knn_mAP:.1f} %"
-    if last.epoch == 0:
-        return f"Probe before the training: {scores} ({last.seconds:.0f} s)"
-    first = probes[0]
-    before = f"; before the training {100 * first.linear_mAP:.1f} %, {100 * first.knn_mAP:.1f} %"
-    return f"Probe after epoch {last.epoch}: {scores}{before if first.epoch == 0 else ''}"
-
-
-def _part(split: LabelledSplit, most: int) -> LabelledSplit:
-    num = len(split.paths)
-    if num <= most:
-        return split
-    indices = choose_subset(range(num), most / num)
-    return LabelledSplit(split.name, [split.paths[i] for i in indices], split.labels[indices])
-
-
-def read_probes(path: Path) -> list[Probe]:
-    """Return the probes of a run's ``probe.csv``; none if there is no such file."""
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        rows: list[dict[str, Any]] = list(csv.DictReader(file))
-    return [
-        Probe(int(row["epoch"]), *(float(row[name]) for name in Probe._fields[1:])) for row in rows
-    ]
+    is_given = cfg.get("load_from") or cfg.model.backbone.get("init_cfg")
+    start = START if is_given else cfg.get("weights") or RANDOM
+    if start not in (RANDOM, SUPERVISED):
+        start = START
+    try:
+        is_here = has_supervised(torchvision_depth(cfg))
+    except UserValueError:  # another network
+        is_here = False
+    return list(dict.fromkeys([start, RANDOM, *[SUPERVISED] * is_here]))

@@ -1,6 +1,7 @@
 """Start a fine-tuning in a work dir, or go on with the one that it holds."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,7 +13,8 @@ from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import write_whole
 from ..pretraining.forecast import check_disk, may_start
-from ..pretraining.start import refuse_used, train
+from ..pretraining.start import train
+from ..pretraining.work_dir import default_work_dir, read_roots, refuse_used
 from ..wording import wrapped
 from .config import check_options, make_config, set_label_files
 from .evaluate import Outcome, evaluate
@@ -39,7 +41,8 @@ def finetune(
         weights: Backbone weights or a training checkpoint, 'random' or 'supervised'.
         root: Folder of the labelled images.
         task: 'classify', 'detect' or 'segment'.
-        work_dir: Folder of the run; None takes work_dirs/<task>_<name of ``root``>.
+        work_dir: Folder of the run; None takes work_dirs/<task>_<name of ``root``>, see
+            ``default_work_dir``.
         resume: Go on with the run in the work dir, with its config and labels.
         yes: Start even if it takes more than 12 h on a CPU.
         verbose: Show the environment, the config and the hooks too.
@@ -59,7 +62,9 @@ def finetune(
         RuntimeError: A run too long for a CPU, and nobody there to be asked; too little memory; a
             package that is missing; or processes that failed.
     """
-    folder = Path(work_dir or f"work_dirs/{task}_{Path(root).resolve().name}")
+    folder = Path(
+        work_dir or default_work_dir(task, root, partial(_labelled_images, task), resume=resume)
+    )
     if resume:
         config = _config_of_run(folder, weights, root, task)
         if options:
@@ -140,6 +145,11 @@ def _config_of_run(work_dir: Path, weights: str, root: str, task: str) -> Path:
                 "give that, or start a new run with another --work-dir."
             )
     return config
+
+
+def _labelled_images(task: str, work_dir: Path) -> list[str]:
+    """Return the data of the run of a task that a work dir holds the config of."""
+    return read_roots(list(work_dir.glob(f"{task}.py")), lambda cfg: cfg.finetuning.data_root)
 
 
 def _describe(data: LabelledData, root: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from ..disk_space import format_bytes, free_bytes, num_checkpoints, require_space
 from ..durations import format_hours
 from ..errors import UserRuntimeError
-from ..evaluation.probe_hook import choose_interval
+from ..evaluation.probe_share import MAX_SHARE, ProbePace, choose_images, choose_interval, share_of
 from ..functional.phases import OPTIMIZER
 from ..profiling.result import Profile
 from ..wording import counted
@@ -50,16 +50,32 @@ class Forecast:
         return self.steps_per_epoch * self.pace.step_s
 
     @property
+    def probe_images(self) -> int:
+        """Images of each split that a probe takes at most; 0 without probes."""
+        probe = self.pace.probe
+        return choose_images(probe, self.epoch_s, self.epochs) if probe else 0
+
+    @property
     def num_probes(self) -> int:
         """Probes before, during and at the end of the training."""
-        if not self.pace.probe_s:
+        probe = self.pace.probe
+        if probe is None:
             return 0
-        return 1 + -(-self.epochs // choose_interval(self.pace.probe_s, self.epoch_s))
+        one_s = probe.seconds(self.probe_images)
+        spent_s = probe.num_first * one_s
+        interval = choose_interval(one_s, self.epoch_s, self.epochs, spent_s)
+        return probe.num_first + -(-self.epochs // interval)
+
+    @property
+    def probes_s(self) -> float:
+        """Seconds of all probes."""
+        probe = self.pace.probe
+        return self.num_probes * probe.seconds(self.probe_images) if probe else 0.0
 
     @property
     def seconds(self) -> float:
         """Of all epochs and probes, and the report."""
-        return self.epochs * self.epoch_s + self.num_probes * self.pace.probe_s + self.report_s
+        return self.epochs * self.epoch_s + self.probes_s + self.report_s
 
     @property
     def hours(self) -> float:
@@ -89,14 +105,23 @@ class Forecast:
             f"{format_bytes(free_bytes(self.work_dir))} free"
         )
         notes = []
-        if self.num_probes:
-            probes = format_hours(self.num_probes * pace.probe_s / 3600)
-            notes.append(f"{probes} of it for {counted(self.num_probes, 'probe')}")
+        if pace.probe:
+            notes.append(self._about_probes(pace.probe))
         if pace.num_timed < pace.batch_size:
             notes.append(f"timed with {pace.num_timed} of the {pace.batch_size} images of a step")
         if pace.load > _BUSY * pace.cores:
             notes.append(f"other work keeps the cores busy, load {pace.load:.1f}: less without it")
         return f"{line} ({'; '.join(notes)})" if notes else line
+
+    def _about_probes(self, probe: ProbePace) -> str:
+        probes_s, num = self.probes_s, probe.num_images(self.probe_images)
+        text = f"{format_hours(probes_s / 3600)} of it for {counted(self.num_probes, 'probe')}"
+        if num < probe.num_labelled:
+            text += f" with {num:,} of {probe.num_labelled:,} images"
+        share = share_of(probes_s, self.epoch_s, self.epochs)
+        if share > MAX_SHARE:
+            text += f", {100 * share:.1f} % of the time: scores of fewer images would tell little"
+        return text
 
 
 def forecast_profile(profile: Profile, work_dir: str | Path) -> Forecast | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..console import quiet_console
 from ..environment import usable_cores
 from ..errors import UserRuntimeError
+from ..evaluation.probe_share import ProbePace
 from ..one_process import call_in_process
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Pace:
         device: 'cpu', 'cuda', ...
         cores: CPU cores that the process may use.
         load: Processes that wanted a core in the last minute, this one's included.
-        probe_s: Seconds of one probe; 0 without.
+        probe: What a probe takes; None without.
     """
 
     step_s: float
@@ -48,7 +49,7 @@ class Pace:
     device: str
     cores: int
     load: float
-    probe_s: float = 0.0
+    probe: ProbePace | None = None
 
 
 def measure_pace(cfg: "Config", *, amp: bool, num_devices: int) -> Pace:
@@ -101,7 +102,7 @@ def make_pace(
     checkpoint_bytes: int,
     backbone_bytes: int,
     device: str,
-    probe_s: float = 0.0,
+    probe: ProbePace | None = None,
 ) -> Pace:
     """Scale measured steps to those of a training.
 
@@ -115,7 +116,7 @@ def make_pace(
         cores_of_each: CPU cores of a training process and its loader.
         peak_bytes: Peak of the measured steps.
         image_bytes: What an image more adds to it.
-        checkpoint_bytes, backbone_bytes, device, probe_s: As in ``Pace``.
+        checkpoint_bytes, backbone_bytes, device, probe: As in ``Pace``.
     """
     return Pace(
         step_s=with_loader(
@@ -133,7 +134,7 @@ def make_pace(
         device=device,
         cores=usable_cores(),
         load=os.getloadavg()[0],
-        probe_s=probe_s,
+        probe=probe,
     )
 
 

@@ -68,5 +68,5 @@ class PaceHook(MeasuringHook):
             checkpoint_bytes=self.checkpoint_bytes(self.num_devices),
             backbone_bytes=self.backbone_bytes(),
             device=self.device,
-            probe_s=self.probe.expected_s(self.runner) if self.probe else 0.0,
+            probe=self.probe.pace(self.runner) if self.probe else None,
         )

@@ -18,6 +18,7 @@ from .budget import what_helps
 from .config import make_config, make_recipe
 from .forecast import Forecast
 from .methods.prototypes import SSPRL
+from .probe import limit_images
 from .recipe import Recipe, describe, describe_images
 from .set_values import told_by_set
 from .usable_images import UsableImages, find_usable_images
@@ -141,6 +142,9 @@ def make_plan(
         cfg = make_config(recipe, images, **of_config)
         expected = replace(expected, epochs=recipe.epochs, checkpoint=cfg.default_hooks.checkpoint)
         tell()
+    probe = expected.pace.probe
+    if probe and expected.probe_images < max(probe.sizes):
+        limit_images(cfg, expected.probe_images)
     log(wrapped(expected.line))
     if helps:
         log(wrapped(helps))

@@ -48,6 +48,13 @@ def add_probe(cfg: Config, source: str, asked: str | Literal[False] | None) -> R
     return Row(f"{num_images:,} images of {len(found.classes)} classes", why)
 
 
+def limit_images(cfg: Config, most: int) -> None:
+    """Write into the config of a pre-training how many images of each split are probed at most."""
+    for hook in cfg.custom_hooks:
+        if hook.type == "ProbeHook":
+            hook.max_images = most
+
+
 def _folders_of(source: Path) -> ProbeData | None:
     if not source.is_dir():
         return None

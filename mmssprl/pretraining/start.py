@@ -15,20 +15,18 @@ from ..engine.launch import prepare_train_config, run
 from ..engine.run_record import RECIPE_FILE, REPORT_FILE
 from ..engine.trackers import check_trackers
 from ..errors import (
-    UserFileExistsError,
-    UserFileNotFoundError,
     UserRuntimeError,
     UserValueError,
     called,
     message_for_user,
 )
-from ..outputs import check_folder, write_whole
+from ..outputs import write_whole
 from ..processes import run_processes
 from ..shipped import shipped
 from ..wording import command_line
 from . import forecast
-from .methods import METHODS
 from .plan import make_plan
+from .work_dir import config_of_run, default_work_dir, pretrained_images, refuse_used
 
 _FLAGS = {"cfg_options": "--set"}
 """Options of the command line with other names than here."""
@@ -52,7 +50,8 @@ def pretrain(
 
     Args:
         images: Folder of images or of tar files, or one tar file.
-        work_dir: Folder of the run; None takes work_dirs/pretrain_<name of ``images``>.
+        work_dir: Folder of the run; None takes work_dirs/pretrain_<name of ``images``>, see
+            ``default_work_dir``.
         resume: Go on with the run in the work dir, with the config that it holds.
         dry_run: Stop after the forecast.
         yes: Start even if it takes more than 12 h on a CPU.
@@ -78,7 +77,9 @@ def pretrain(
             processes that failed.
     """
     check_trackers(trackers)
-    folder = Path(work_dir or f"work_dirs/pretrain_{Path(images).resolve().name}")
+    folder = Path(
+        work_dir or default_work_dir("pretrain", images, pretrained_images, resume=resume)
+    )
     if resume:
         config = config_of_run(folder, images)
         given = {**options, "dry_run": True} if dry_run else options
@@ -122,53 +123,6 @@ def pretrain(
     )
     report_run(folder, log)
     return folder / f"{config.stem}_backbone.pth"
-
-
-def refuse_used(work_dir: Path) -> None:
-    """Raise FileExistsError if a work dir holds anything or is a file; say whose run it holds.
-
-    Two folders of one name share their default work dir: a digest of the path in it would keep them
-    apart, and nobody could type or guess where the weights are.
-    """
-    check_folder(work_dir)
-    if work_dir.is_dir() and any(work_dir.iterdir()):
-        configs = _configs_of_runs(work_dir)
-        root = _images_of_run(configs[0]) if len(configs) == 1 else ""
-        of, which = (f" of the run on {root}", f"that run by --resume with DIR {root}")
-        raise UserFileExistsError(
-            f"the work dir must be new or empty, but {work_dir} holds files{of if root else ''}; "
-            f"go on with {which if root else 'its run by --resume'}, or give another --work-dir."
-        )
-
-
-def config_of_run(work_dir: Path, images: str) -> Path:
-    """Find the config of the run on ``images`` that a work dir holds.
-
-    Raises:
-        FileNotFoundError: No config, or several.
-        ValueError: The run is about other images.
-    """
-    configs = _configs_of_runs(work_dir)
-    if len(configs) != 1:
-        raise UserFileNotFoundError(
-            f"--resume needs the config of one run in {work_dir}, but found {len(configs)}; "
-            "give the run's --work-dir, or leave --resume out to start."
-        )
-    root = _images_of_run(configs[0])
-    if Path(root) != Path(images).resolve():
-        raise UserValueError(
-            f"--resume goes on with the run's own images, {root}, but DIR is {images}; "
-            "give that folder, or start a new run with another --work-dir."
-        )
-    return configs[0]
-
-
-def _configs_of_runs(work_dir: Path) -> list[Path]:
-    return [path for key in METHODS for path in sorted(work_dir.glob(f"{key}_*.py"))]
-
-
-def _images_of_run(config: Path) -> str:
-    return Config.fromfile(config).train_dataloader.dataset.data_root
 
 
 def gpus_of_run(config: Path) -> int:

@@ -11,7 +11,7 @@ from mmengine.config import Config
 from ..config_reading import dumped_config
 from ..engine.run_record import FILE, RECIPE_FILE
 from ..errors import UserFileNotFoundError
-from ..evaluation.probe_hook import Probe, read_probes
+from ..evaluation.probe_record import Probe, read_probes
 from ..monitoring import Diagnosis, diagnose, read_scalars
 from ..weights import require_newest
 
@@ -28,7 +28,7 @@ class PretrainingRun:
         recipe: What ``pretrain`` told of it, see ``RECIPE_FILE``; empty for runs of
             ``tools/train.py``.
         starts: Of ``run.json``; empty without one.
-        probes: In the order of their epochs.
+        probes: In the order of their epochs, see ``Probe``.
         weights: The backbone: its own file after the training, before that the newest checkpoint;
             None if there is neither.
         best_weights: The backbone with the best probe.

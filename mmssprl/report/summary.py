@@ -4,7 +4,14 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from ..durations import format_hours
-from ..evaluation.probe_hook import Probe
+from ..evaluation.probe_record import (
+    START,
+    Probe,
+    best_of,
+    for_comparison,
+    name_of,
+    of_the_run,
+)
 from ..monitoring import HEALTHY, TROUBLES
 from .run import PretrainingRun
 
@@ -95,22 +102,29 @@ def probe_words(run: PretrainingRun) -> str:
     """Return a sentence about the probes."""
     if not run.probes:
         return "How good the features are only labels can tell: see the command probe below."
-    best, before = _best(run), run.probes[0]
+    best, before = best_of(run.probes), of_the_run(run.probes)[0]
+    others = "".join(
+        f" {name_of(other).capitalize()} score {_percent(other.linear_mAP)}."
+        for other in for_comparison(run.probes)
+    )
     text = f"A linear classifier on the frozen features scores mAP {_percent(best.linear_mAP)}"
     if best.epoch == 0:
-        return f"{text} before the training."
+        return f"{text} before the training.{others}"
     if before.epoch:
         return f"{text} after epoch {best.epoch}."
     gain = 100 * (best.linear_mAP - before.linear_mAP)
-    start = f"{_percent(before.linear_mAP)} with {_start(run)}"
+    start = f"{_percent(before.linear_mAP)} with {_weights(before)}"
     if gain <= 0:
-        return f"{text} at best, not more than {start}: the training has not helped these labels."
-    return f"{text} after epoch {best.epoch}, {start}: {gain:.1f} points more."
+        text += f" at best, not more than {start}: the training has not helped these labels."
+    else:
+        text += f" after epoch {best.epoch}, {start}: {gain:.1f} points more."
+    return text + others
 
 
 def _probe_fact(run: PretrainingRun) -> Fact:
-    best, before = _best(run), run.probes[0]
-    remark = f"{_start(run)}: {_percent(before.linear_mAP)}" if before.epoch == 0 else ""
+    best = best_of(run.probes)
+    before = [probe for probe in run.probes if probe.epoch == 0]
+    remark = ", ".join(f"{_weights(probe)}: {_percent(probe.linear_mAP)}" for probe in before)
     return Fact("best probe mAP", _percent(best.linear_mAP), remark)
 
 
@@ -150,13 +164,8 @@ def starts(run: PretrainingRun) -> list[tuple[str, str]]:
     return [(_time(start), _environment(start)) for start in run.starts]
 
 
-def _best(run: PretrainingRun) -> Probe:
-    trained = [probe for probe in run.probes if probe.epoch] or run.probes
-    return max(trained, key=lambda probe: probe.linear_mAP)
-
-
-def _start(run: PretrainingRun) -> str:
-    return "random weights" if run.cfg.get("weights") is None else "the weights it began with"
+def _weights(probe: Probe) -> str:
+    return "the weights it began with" if probe.weights == START else name_of(probe)
 
 
 def _sentence(text: str) -> str:

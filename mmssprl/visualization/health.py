@@ -9,7 +9,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..evaluation.probe_hook import Probe
+from ..evaluation.probe_record import Probe, for_comparison, name_of, of_the_run
 from ..monitoring import Band, Record, band_of
 from .style import HEALTHY, MUTED, PYRAMIDS, RC, SCALES, titled_figure
 
@@ -39,7 +39,7 @@ def draw_health(records: Sequence[Record], probes: Sequence[Probe] = ()) -> Figu
 
     Args:
         records: Lines of the log, at least one.
-        probes: In the order of their epochs.
+        probes: In the order of their epochs; those of weights for comparison become level lines.
 
     Returns:
         None if there is nothing to draw.
@@ -47,9 +47,14 @@ def draw_health(records: Sequence[Record], probes: Sequence[Probe] = ()) -> Figu
     names = list(dict.fromkeys(name for record in records for name in record))
     panels = {title: _lines(records, names, wanted) for title, wanted in _PANELS.items()}
     if probes:
+        own = of_the_run(probes)
         panels["mAP of the probes"] = {
-            "linear": [(probe.epoch, probe.linear_mAP) for probe in probes],
-            "nearest neighbours": [(probe.epoch, probe.knn_mAP) for probe in probes],
+            "linear": [(probe.epoch, probe.linear_mAP) for probe in own],
+            "nearest neighbours": [(probe.epoch, probe.knn_mAP) for probe in own],
+            **{
+                f"linear, {name_of(other)}": [(probe.epoch, other.linear_mAP) for probe in own]
+                for other in for_comparison(probes)
+            },
         }
     panels = {title: lines for title, lines in panels.items() if lines}
     if not panels:

@@ -10,7 +10,7 @@ from .checkpoint_file import (
 from .convert import ConvertReport, convert_weights
 from .export import ExportReport, default_output, export_weights
 from .newest_checkpoint import newest_intact, require_newest
-from .supervised import SUPERVISED, supervised_state
+from .supervised import SUPERVISED, has_supervised, supervised_state
 
 __all__ = [
     "RANDOM",
@@ -23,6 +23,7 @@ __all__ = [
     "default_output",
     "export_weights",
     "find_config",
+    "has_supervised",
     "load_backbone",
     "newest_intact",
     "read_backbone",

@@ -13,6 +13,15 @@ SUPERVISED = "supervised"
 """Stands for a weights file: torchvision's IMAGENET1K_V1."""
 
 
+def has_supervised(depth: int) -> bool:
+    """Whether torchvision's weights of a ResNet are in torch's cache, with nothing to download."""
+    name = f"resnet{depth}"
+    if name not in list_models():
+        return False
+    url = get_model_weights(name)["IMAGENET1K_V1"].url
+    return (_cache() / Path(url).name).is_file()
+
+
 def supervised_state(depth: int) -> dict[str, Tensor]:
     """Return torchvision's weights of a ResNet trained on ImageNet, without the classifier.
 
@@ -30,7 +39,7 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
             "give a file or 'random'."
         )
     entry = get_model_weights(name)["IMAGENET1K_V1"]
-    folder = Path(torch.hub.get_dir()) / "checkpoints"
+    folder = _cache()
     try:
         state = entry.get_state_dict(progress=True, check_hash=True, weights_only=True)
     except (pickle.UnpicklingError, EOFError, RuntimeError) as error:
@@ -45,3 +54,7 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
             f"put {entry.url} there."
         ) from error
     return {key: value for key, value in state.items() if not key.startswith("fc.")}
+
+
+def _cache() -> Path:
+    return Path(torch.hub.get_dir()) / "checkpoints"

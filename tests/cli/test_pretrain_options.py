@@ -8,10 +8,12 @@ import torch
 from mmengine.config import Config
 from paces import stub_pace
 from PIL import Image
+from probe_folders import write_coco
 from torchvision.models import resnet18
 
 from mmssprl.cli import main
 from mmssprl.datasets import UnlabeledImages
+from mmssprl.evaluation.probe_share import ProbePace
 from mmssprl.pretraining import plan, start
 from mmssprl.registry import DATASETS
 
@@ -100,9 +102,7 @@ def test_of_two_starts_in_one_folder_the_slower_one_writes_nothing(
 
     monkeypatch.setattr(start.forecast, "may_start", may_start)
     words = ["--backbone", "resnet18", "--work-dir", str(tmp_path / "run")]
-    with monkeypatch.context() as patch:
-        patch.setattr(start, "_images_of_run", lambda config: "photos")
-        assert main(["pretrain", str(photos), *words]) == 2
+    assert main(["pretrain", str(photos), *words]) == 2
     assert "the work dir must be new or empty" in capsys.readouterr().err
     assert [path.read_text() for path in (tmp_path / "run").iterdir()] == ["the other's"]
 
@@ -265,13 +265,23 @@ class TestBudget:
         assert "takes about 17 s here with its timing and report, but got 2s; no GPU" in told
 
     def test_holds_with_probes(self, pretrain, monkeypatch, capsys):
-        stub_pace(monkeypatch, probe_s=6.0)
+        stub_pace(monkeypatch, probe=ProbePace(6.0, 0.0, 20, (10, 10), 250))
         _, cfg = pretrain("--budget", "1m")
         assert cfg.train_cfg.max_epochs == 7  # 48.4 s - 2 x 6 s, of 5 s each
         assert "about 59 s on this CPU" in capsys.readouterr().out
         assert pretrain("--budget", "28s", "--work-dir", "other")[0] == 2
         told = capsys.readouterr().err
         assert "about 29 s here with its timing, probes (--no-probe) and report, but" in told
+
+    def test_probes_take_as_many_images_as_two_percent_allow(
+        self, pretrain, tmp_path, monkeypatch, capsys
+    ):
+        stub_pace(monkeypatch, probe=ProbePace(0.0, 0.001, 900, (500, 300), 250))
+        _, cfg = pretrain("--epochs", "10", "--probe", str(write_coco(tmp_path)))
+        (hook,) = [hook for hook in cfg.custom_hooks if hook.type == "ProbeHook"]
+        assert hook.max_images == 255  # two probes of 0.51 s, beside 50 s
+        text = " ".join(capsys.readouterr().out.split())
+        assert "(1 s of it for 2 probes with 510 of 900 images" in text
 
     def test_below_one_epoch_where_nothing_helps(self, pretrain, monkeypatch, capsys):
         monkeypatch.setattr("mmssprl.pretraining.plan.what_helps", lambda recipe, others: "")

@@ -2,22 +2,29 @@
 
 import csv
 import json
+import logging
+from types import SimpleNamespace
 
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.logging import MessageHub
 from pretrain_runner import LAYOUT, make_runner
 from probe_folders import write_coco
 from small_ssprl import BACKBONE
 
 from mmssprl.evaluation import ProbeHook, linear_probe, probe_hook
-from mmssprl.evaluation.probe_hook import choose_interval
+from mmssprl.evaluation.probe_hook import weights_before
+from mmssprl.evaluation.probe_record import Probe, describe, describe_best, write_probes
+from mmssprl.weights import load_backbone
 
 
 def train(data, work_dir, probe, **overrides):
     hooks = [{"type": "PretrainHook"}]
     if probe is not None:
         hooks.append({"type": "ProbeHook", "data": str(data), **probe})
+    if "weights" in overrides:
+        hooks.append({"type": "InitialWeightsHook", "weights": overrides["weights"]})
     runner = make_runner(data / "train2014", work_dir, custom_hooks=hooks, **overrides)
     runner.train()
     return runner
@@ -43,6 +50,18 @@ def work_dir(data):
     return folder
 
 
+@pytest.fixture
+def weights(data, tmp_path):
+    """Returns a function that writes a file of random weights."""
+
+    def write(seed):
+        cfg = Config({"model": {"backbone": BACKBONE}})
+        torch.save(load_backbone("random", cfg, seed=seed).state_dict(), tmp_path / f"{seed}.pth")
+        return str(tmp_path / f"{seed}.pth")
+
+    return write
+
+
 def rows(folder):
     with (folder / "probe.csv").open(newline="") as file:
         return list(csv.DictReader(file))
@@ -61,6 +80,7 @@ def test_the_training_goes_on_as_without_a_probe(data, work_dir, tmp_path):
 def test_it_probes_before_the_training_at_its_interval_and_at_the_end(work_dir):
     found = rows(work_dir)
     assert [row["epoch"] for row in found] == ["0", "2", "3"]
+    assert [row["weights"] for row in found] == ["random", "trained", "trained"]
     assert all(0 < float(row[name]) <= 1 for row in found for name in ("linear_mAP", "knn_mAP"))
     [scalars] = work_dir.glob("*/vis_data/scalars.json")
     logged = [json.loads(line) for line in scalars.read_text().splitlines()]
@@ -85,17 +105,17 @@ def test_the_score_is_that_of_the_probe_command_and_the_best_weights_are_kept(da
 
 def test_its_time_is_estimated_from_some_images(data, work_dir, tmp_path, monkeypatch):
     runner = make_runner(data / "train2014", tmp_path, max_epochs=1)
-    hook = ProbeHook(str(data))
     asked, fitted = [], []
 
     def extract(frozen, images, **options):
         clock[0] += len(images)
         asked.append(len(images))
-        return torch.rand(len(images), 4), images.labels
+        return torch.rand(len(images), 4), torch.zeros_like(images.labels)  # none by chance
 
     def fit(features, labels):
-        clock[0] += 100
+        clock[0] += 100 + 2 * len(features)
         fitted.append(len(features))
+        assert (labels == 1).any()
         return lambda features: features[:, :2]
 
     clock = [0.0]
@@ -103,8 +123,107 @@ def test_its_time_is_estimated_from_some_images(data, work_dir, tmp_path, monkey
     monkeypatch.setattr(probe_hook, "extract_features", extract)
     monkeypatch.setattr(probe_hook, "fit_linear_probe", fit)
     monkeypatch.setattr(probe_hook, "_SAMPLE", 6)
-    assert hook.expected_s(runner) == 24 + 12 + 100  # a second an image
-    assert (asked, fitted) == ([6, 6], [24])
+    monkeypatch.setattr(probe_hook, "least_images", lambda splits: 12)
+    pace = ProbeHook(str(data)).pace(runner)
+    # A second an image; the fits of 24 + 12 and of 12 + 12 images take 148 and 124 s.
+    assert (pace.sizes, pace.least, pace.num_labelled, pace.num_first) == ((24, 12), 12, 36, 1)
+    assert pace.seconds(24) == pytest.approx(24 + 12 + 148)
+    assert pace.seconds(12) == pytest.approx(12 + 12 + 124)
+    assert (asked, fitted) == ([6, 6], [24, 12])
+    pace = ProbeHook(str(data), max_images=20).pace(runner)
+    assert (pace.sizes, pace.least, pace.num_labelled) == ((20, 12), 20, 36)
+    assert pace.seconds(20) == pytest.approx(20 + 12 + 140)
+
+
+def test_random_and_supervised_weights_are_scored_beside_those_of_the_start(
+    data, tmp_path, monkeypatch, weights
+):
+    supervised, run = weights(5), tmp_path / "run"
+    # A network that torchvision has weights of, which are here.
+    monkeypatch.setattr(probe_hook, "torchvision_depth", lambda cfg: 18)
+    monkeypatch.setattr(probe_hook, "has_supervised", lambda depth: depth == 18)
+    monkeypatch.setattr("mmssprl.weights.backbone._supervised", lambda cfg: torch.load(supervised))
+    train(data, run, {"interval": 2}, max_epochs=2, weights=weights(4))
+    before = rows(run)
+    assert [(row["epoch"], row["weights"]) for row in before] == [
+        *(("0", "start"), ("0", "random"), ("0", "supervised"), ("2", "trained"))
+    ]
+    config = data.parent / "toy.py"
+    Config({"layout": LAYOUT, "model": {"backbone": BACKBONE, "layout": LAYOUT}}).dump(config)
+    for row, name in zip(before, (weights(4), "random", supervised), strict=False):
+        found = linear_probe(name, data, config=config, progress=False)
+        assert float(row["linear_mAP"]) == pytest.approx(found["mAP"], abs=1e-6)
+    # Gone on with, all of this is read.
+    monkeypatch.setattr(probe_hook, "frozen_backbone", None)
+    overrides = {"load_from": str(run / "epoch_1.pth"), "resume": True}
+    train(data, run, {"interval": 2}, max_epochs=2, weights="gone", **overrides)
+    again = rows(run)
+    assert again[:3] == before[:3]
+    assert [row["epoch"] for row in again[3:]] == ["2"]
+
+
+def test_a_run_that_was_stopped_in_its_first_epoch_goes_on_with_its_probes(
+    data, tmp_path, monkeypatch
+):
+    before = [Probe(0, 0.1, 0.2, 5.0, "random")]
+    write_probes(tmp_path / "probe.csv", before)
+    clock = [0.0]
+    monkeypatch.setattr(probe_hook.time, "perf_counter", lambda: clock[0])
+    hub, log = MessageHub("stopped"), logging.getLogger("stopped")
+    runner = SimpleNamespace(work_dir=tmp_path, iter=3, epoch=0, max_epochs=100)
+    vars(runner).update(message_hub=hub, logger=log, train_dataloader=range(6))
+    hook = ProbeHook(str(data))
+    hook.before_train(runner)
+    assert hook.probes == before
+    runner.iter, clock[0] = 6, 60.0  # half an epoch
+    hook.after_train_epoch(runner)
+    # Of 120 s an epoch, 245 s may be taken: 47 probes of 5 s are left.
+    assert hook.interval == hub.get_info("probe_interval") == 3
+
+
+def test_supervised_weights_are_those_in_the_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    cfg = Config({"model": {"backbone": {"type": "ResNet", "depth": 18}}})
+    assert weights_before(cfg) == ["random"]
+    (tmp_path / "hub" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "hub" / "checkpoints" / "resnet18-f37072fd.pth").touch()
+    assert weights_before(cfg) == ["random", "supervised"]
+    assert weights_before(Config({**cfg, "weights": "a.pth"})) == ["start", "random", "supervised"]
+    assert weights_before(Config({**cfg, "weights": "supervised"})) == ["supervised", "random"]
+    assert weights_before(Config({**cfg, "load_from": "b.pth"}))[:2] == ["start", "random"]
+    for other in ({"depth": 34}, {"base_channels": 8}, {"type": "SwinTransformer"}):
+        cfg = Config({"model": {"backbone": {"type": "ResNet", "depth": 18, **other}}})
+        assert weights_before(cfg) == ["random"]
+
+
+def test_damaged_supervised_weights_are_left_out(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(probe_hook, "weights_before", lambda cfg: ["random", "supervised"])
+    train(data, tmp_path, {}, max_epochs=1)  # they are of another network
+    assert [row["weights"] for row in rows(tmp_path)] == ["random", "trained"]
+    log = "".join(path.read_text() for path in tmp_path.glob("*/*.log"))
+    assert "supervised weights are not probed: 'supervised' weights exist for a ResNet" in log
+
+
+def test_the_lines_in_closed_form():
+    probes = [Probe(0, 0.221, 0.15, 3.2, "random"), Probe(0, 0.402, 0.351, 3.0, "supervised")]
+    assert describe(probes[:1])[1] == (
+        "Probe before the training: linear mAP 22.1 %, kNN 15.0 % (3 s)"
+    )
+    assert describe(probes, "1 of 2 images")[1] == (
+        "Probe of supervised weights: linear mAP 40.2 %, kNN 35.1 % (3 s, 1 of 2 images)"
+    )
+    probes += [Probe(8, 0.4, 0.1, 1), Probe(12, 0.313, 0.25, 3.0)]
+    line = "Probe after epoch 12: linear mAP 31.3 %, kNN 25.0 %; random weights 22.1 %, 15.0 %; "
+    assert describe(probes) == (2 * (f"{line}supervised 40.2 %, 35.1 %",))
+    assert describe_best(probes, "a.pth", "1 of 2 images") == (
+        "best probe: after epoch 8, linear mAP 40.0 % with 1 of 2 images; random weights 22.1 %; "
+        "supervised 40.2 %; its weights: a.pth"
+    )
+    probes[0] = probes[0]._replace(weights="start")
+    full, console = describe([probes[0]._replace(linear_mAP=1, knn_mAP=1), *probes])
+    assert "; before the training 100.0 %, 100.0 %; before the training 22.1 %, 15.0 %; s" in full
+    assert console.endswith("; linear before 100.0 %, before 22.1 %, supervised 40.2 %")
+    assert len(full) > 110 >= len(console)
 
 
 def test_a_resumed_run_keeps_its_probes_up_to_the_checkpoint(data, tmp_path):
@@ -136,15 +255,6 @@ def test_a_resumed_run_goes_on_without_its_old_probes_and_unreadable_images(data
     logged = "".join(log.read_text() for log in tmp_path.glob("*/*.log"))
     assert logged.count("1 images of the probe cannot be read and are left out.") == 1
     assert (tmp_path / "toy_ssprl_best_backbone.pth").exists()
-
-
-@pytest.mark.parametrize(
-    ("probe_s", "epoch_s", "interval"), [(0, 1, 1), (2, 98, 1), (2.1, 98, 2), (98, 2, 2401)]
-)
-def test_the_interval_keeps_to_two_percent(probe_s, epoch_s, interval):
-    assert choose_interval(probe_s, epoch_s) == interval
-    share = probe_s / (probe_s + interval * epoch_s)
-    assert share <= 0.02 + 1e-12
 
 
 @pytest.mark.parametrize("name", ["interval", "max_images"])

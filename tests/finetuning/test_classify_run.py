@@ -119,6 +119,26 @@ def test_a_stopped_run_goes_on(run, tmp_path, monkeypatch):
     assert "Epoch(train) [2]" not in logs[-1].read_text()
 
 
+def test_folders_of_one_name_get_two_work_dirs_that_resume_finds(tmp_path, monkeypatch):
+    from mmssprl.finetuning import start
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(start, "forecast_run", lambda cfg, recipe, work_dir: FORECAST)
+    monkeypatch.setattr(start, "train", lambda config, folder, **_: None)
+    monkeypatch.setattr(start, "evaluate", lambda folder, config: folder.as_posix())
+    for owner in ("ann", "bob"):
+        write_class_folders(tmp_path / owner / "data", per_class=5)
+
+    def finetune(owner, **options):
+        return start.finetune("random", f"{owner}/data", "classify", log=lambda _: None, **options)
+
+    first, second = "work_dirs/classify_data", "work_dirs/classify_data-2"
+    assert [finetune(owner, epochs=1) for owner in ("ann", "bob")] == [first, second]
+    assert [finetune(owner, resume=True) for owner in ("bob", "ann")] == [second, first]
+    with pytest.raises(FileExistsError, match=f"but {second} holds files; go on with its run"):
+        finetune("bob")
+
+
 @pytest.fixture
 def photographs(tmp_path):
     root = tmp_path / "photographs"

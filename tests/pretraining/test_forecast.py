@@ -16,6 +16,7 @@ from profiles import profile_with
 
 from mmssprl.datasets import tar_images
 from mmssprl.errors import UserOSError, UserRuntimeError
+from mmssprl.evaluation.probe_share import ProbePace
 from mmssprl.pretraining import forecast as forecasting
 from mmssprl.pretraining import pace
 from mmssprl.pretraining.forecast import (
@@ -218,18 +219,27 @@ def test_a_profile_tells_the_whole_run(disk):
 
 
 class TestProbes:
-    """Epochs of 10 s: with every tenth probed for 2 s, probes take 2 % of the time."""
+    """25 epochs of 100 s, and of 51 s for probes; one takes 1 s and 0.01 s an image."""
 
-    FORECAST = forecast_of(replace(PACE, step_s=1.0, probe_s=2.0), 25, 10)
+    PROBE = ProbePace(1.0, 0.01, 900, (500, 300), 250)
+    FORECAST = forecast_of(replace(PACE, step_s=10.0, probe=PROBE), 25, 10)
 
     def test_their_time_counts(self, disk):
-        assert self.FORECAST.num_probes == 1 + 3  # before, after epochs 10, 20 and 25
-        assert self.FORECAST.seconds == 25 * 10 + 4 * 2
-        assert "25 epochs, about 4 min on" in self.FORECAST.line
-        assert self.FORECAST.line.endswith("(8 s of it for 4 probes)")
+        assert self.FORECAST.num_probes == 1 + 5  # before, after epochs 5, 10, 15, 20 and 25
+        assert self.FORECAST.probe_images == 450  # 8.5 s each, with 450 + 300
+        assert self.FORECAST.seconds == pytest.approx(25 * 100 + 6 * 8.5)
+        assert "25 epochs, about 43 min on" in self.FORECAST.line
+        assert self.FORECAST.line.endswith("(51 s of it for 6 probes with 750 of 900 images)")
+
+    def test_their_share_is_told_where_it_is_more_than_two_percent(self, disk):
+        line = replace(self.FORECAST, epochs=5).line
+        assert line.endswith(
+            "(12 s of it for 2 probes with 500 of 900 images, 2.3 % of the time: scores of fewer "
+            "images would tell little)"
+        )
 
     def test_a_budget_holds_with_them(self):
-        assert self.FORECAST.fitting_epochs(258) == 25
-        assert self.FORECAST.fitting_epochs(257.9) == 24
-        assert self.FORECAST.fitting_epochs(14) == 1
-        assert self.FORECAST.fitting_epochs(13.9) == 0
+        assert self.FORECAST.fitting_epochs(2551.1) == 25
+        assert self.FORECAST.fitting_epochs(2550.9) == 24
+        assert self.FORECAST.fitting_epochs(112.1) == 1
+        assert self.FORECAST.fitting_epochs(111.9) == 0

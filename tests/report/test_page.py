@@ -18,9 +18,10 @@ from report_pages import HOSTILE, Page
 
 import mmssprl
 from mmssprl.cli import build_parser
+from mmssprl.evaluation.probe_record import Probe
 from mmssprl.monitoring import diagnose, read_scalars
 from mmssprl.report.run import read_run
-from mmssprl.report.summary import facts
+from mmssprl.report.summary import facts, probe_words
 
 SECTIONS = [
     *("summary", "recipe", "curves", "health", "views", "neighbors", "prototypes", "costs", "next"),
@@ -89,6 +90,17 @@ def test_the_best_probe_stands_beside_random_weights(trained, page):
     assert f"best probe mAP {best:.1f} % random weights: {start:.1f} %" in text
     gain = f": {best - start:.1f} points more" if best > start else "has not helped these labels"
     assert gain in text
+
+
+def test_weights_for_comparison_stand_beside_the_best_probe(trained):
+    before = [Probe(0, 0.2, 0.1, 1.0, name) for name in ("start", "random", "supervised")]
+    run = replace(read_run(trained[0]), probes=[*before, Probe(1, 0.3, 0.1, 1.0)])
+    remark = "the weights it began with: 20.0 %, random weights: 20.0 %, supervised weights: 20.0 %"
+    assert ("best probe mAP", "30.0 %", remark) in facts(run)
+    assert probe_words(run).endswith(
+        "20.0 % with the weights it began with: 10.0 points more. Random weights score 20.0 %. "
+        "Supervised weights score 20.0 %."
+    )
 
 
 def test_the_recipe_has_the_reasons_that_were_printed(trained, page):

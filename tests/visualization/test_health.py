@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mmssprl.evaluation.probe_hook import Probe
+from mmssprl.evaluation.probe_record import Probe
 from mmssprl.monitoring import band_of
 from mmssprl.visualization.health import draw_examples, draw_health, read_examples, scalar_name
 
@@ -18,7 +18,8 @@ def test_panels_are_of_what_the_log_has():
         | {"code_perplexity_s0": 0.3, "code_perplexity_s1": 0.2 * i}
         for i in (1, 2)
     ]
-    probes = [Probe(0, 0.1, 0.2, 1.0), Probe(4, 0.4, 0.3, 1.0)]
+    before = [Probe(0, 0.1, 0.2, 1.0, "random"), Probe(0, 0.5, 0.6, 1.0, "supervised")]
+    probes = [*before, Probe(4, 0.4, 0.3, 1.0)]
     figure = draw_health(records, probes)
     panels = {axes.get_title(loc="left"): axes for axes in figure.axes}
     assert list(panels) == ["embedding spread", "code perplexity / K", "mAP of the probes"]
@@ -31,9 +32,12 @@ def test_panels_are_of_what_the_log_has():
     assert band.get_paths()[0].get_extents().y1 == max(band_of("embedding_spread").highest)
     labels = [line.get_label() for line in panels["code perplexity / K"].lines]
     assert labels == ["image", "level 1"]
-    linear, knn = panels["mAP of the probes"].lines
+    linear, knn, supervised = panels["mAP of the probes"].lines
     assert list(linear.get_ydata()) == [0.1, 0.4]
     assert list(knn.get_ydata()) == [0.2, 0.3]
+    assert supervised.get_label() == "linear, supervised weights"
+    assert list(supervised.get_xdata()) == [0, 4]
+    assert list(supervised.get_ydata()) == [0.5, 0.5]
     assert draw_health([{"epochs_done": 1.0, "progress": 0.5, "lr": 0.1}]) is None
 
 

@@ -1,0 +1,124 @@
+"""What the probes of a pre-training have scored: the lines of ``probe.csv``, and words for them."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..outputs import write_whole
+from ..tables import csv_table
+from ..weights import RANDOM, SUPERVISED
+from ..wording import CONSOLE_WIDTH
+
+START = "start"
+"""Weights of a file that the training starts from."""
+TRAINED = "trained"
+_NAMES = {START: "before the training", RANDOM: "random weights", SUPERVISED: "supervised"}
+_SHORT = {START: "before", RANDOM: "random", SUPERVISED: "supervised"}
+
+
+class Probe(NamedTuple):
+    """One line of ``probe.csv``.
+
+    Attributes:
+        epoch: After which it was made, 0 being before the training.
+        linear_mAP, knn_mAP: In [0, 1].
+        seconds: It took.
+        weights: TRAINED after an epoch; before the training START, RANDOM or SUPERVISED. The first
+            line is of those that the training starts from, others of epoch 0 are for comparison.
+    """
+
+    epoch: int
+    linear_mAP: float  # noqa: N815
+    knn_mAP: float  # noqa: N815
+    seconds: float
+    weights: str = TRAINED
+
+
+def read_probes(path: Path) -> list[Probe]:
+    """Return the probes of a run's ``probe.csv``; none if there is no such file."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return [_probe_of(row) for row in csv.DictReader(file)]
+
+
+def write_probes(path: Path, probes: Sequence[Probe]) -> None:
+    """Write what ``read_probes`` reads."""
+    write_whole(path, csv_table(Probe._fields, probes))
+
+
+def of_the_run(probes: Sequence[Probe]) -> list[Probe]:
+    """Return the probes of the run's own weights: those it starts from, and those it trained."""
+    start = [probe for probe in probes if probe.epoch == 0][:1]
+    return [*start, *(probe for probe in probes if probe.epoch)]
+
+
+def for_comparison(probes: Sequence[Probe]) -> list[Probe]:
+    """Return the probes of weights that the run neither starts from nor trains."""
+    return [probe for probe in probes if probe.epoch == 0][1:]
+
+
+def best_of(probes: Sequence[Probe]) -> Probe:
+    """Return the probe with the highest linear mAP, of the trained weights if there is one."""
+    own = of_the_run(probes)
+    trained = [probe for probe in own if probe.epoch]
+    return max(trained or own, key=lambda probe: probe.linear_mAP)
+
+
+def describe(probes: Sequence[Probe], images: str = "") -> tuple[str, str]:
+    """Return the last probe beside those before the training, for the log and for the console.
+
+    Args:
+        probes: At least one.
+        images: On how many images it was made, where it is not all of them.
+    """
+    last = probes[-1]
+    scores = f"linear mAP {_percent(last.linear_mAP)}, kNN {_percent(last.knn_mAP)}"
+    if last.epoch == 0:
+        what = "before the training" if len(probes) == 1 else f"of {name_of(last)}"
+        line = f"Probe {what}: {scores} ({last.seconds:.0f} s{images and ', '}{images})"
+        return line, line
+    head = f"Probe after epoch {last.epoch}: {scores}"
+    before = [probe for probe in probes if probe.epoch == 0]
+    both = [f"{_NAMES[p.weights]} {_percent(p.linear_mAP)}, {_percent(p.knn_mAP)}" for p in before]
+    line = "; ".join([head, *both])
+    if len(line) <= CONSOLE_WIDTH:
+        return line, line
+    linear = ", ".join(f"{_SHORT[p.weights]} {_percent(p.linear_mAP)}" for p in before)
+    return line, f"{head}; linear {linear}"
+
+
+def describe_best(probes: Sequence[Probe], file: str, images: str = "") -> str:
+    """Say which weights a run keeps as its best, beside those before the training.
+
+    Args:
+        probes: At least one after an epoch.
+        file: Of the weights.
+        images: As in ``describe``.
+    """
+    best = best_of(probes)
+    before = [f"{_NAMES[p.weights]} {_percent(p.linear_mAP)}" for p in probes if p.epoch == 0]
+    linear = f"linear mAP {_percent(best.linear_mAP)}{images and ' with '}{images}"
+    scores = "; ".join([linear, *before])
+    return f"best probe: after epoch {best.epoch}, {scores}; its weights: {file}"
+
+
+def name_of(probe: Probe) -> str:
+    """Return the weights of a probe before the training in words: 'supervised weights'."""
+    return f"{probe.weights} weights"
+
+
+def _probe_of(row: Mapping[str, str]) -> Probe:
+    epoch = int(row["epoch"])
+    return Probe(
+        epoch,
+        float(row["linear_mAP"]),
+        float(row["knn_mAP"]),
+        float(row["seconds"]),
+        row.get("weights") or (TRAINED if epoch else START),  # the first runs name none
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -1,0 +1,124 @@
+"""The folder of a run: which one it is by default, and whose run a folder holds."""
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+from mmengine.config import Config
+
+from ..config_reading import read_config_file
+from ..errors import UserError, UserFileExistsError, UserFileNotFoundError, UserValueError
+from ..outputs import check_folder
+from .methods import METHODS
+
+PARENT = Path("work_dirs")
+"""Where the default work dirs are."""
+
+
+def default_work_dir(
+    prefix: str,
+    images: str | Path,
+    roots_of: Callable[[Path], list[str]],
+    *,
+    resume: bool = False,
+) -> Path:
+    """Return work_dirs/<prefix>_<name of ``images``>, numbered where others have that one.
+
+    Two folders of one name, such as 2023/photos and 2024/photos, get two work dirs: that of the
+    second ends in -2. A digest of the path would do so too, and nobody could type or guess it.
+
+    Args:
+        prefix: What the run does.
+        images: What it trains on: a folder, or a tar file.
+        roots_of: Returns the images of the runs that a work dir holds, none for other files.
+        resume: Go on with a run, so that there must be one.
+
+    Returns:
+        The work dir that holds a run on these images; without one, the first that is new or empty,
+        or, with ``resume``, the one without a number.
+    """
+    root = Path(images).resolve()
+    first = PARENT / f"{prefix}_{root.name}"
+    for folder in _numbered(first):
+        if root in map(Path, roots_of(folder)):
+            return folder
+    if resume:
+        return first
+    names = (first if n == 1 else first.with_name(f"{first.name}-{n}") for n in count(1))
+    return next(path for path in names if not path.exists() or _is_empty(path))
+
+
+def refuse_used(work_dir: Path) -> None:
+    """Raise FileExistsError if a work dir holds anything or is a file; say whose run it holds."""
+    check_folder(work_dir)
+    if work_dir.is_dir() and not _is_empty(work_dir):
+        roots = pretrained_images(work_dir)
+        of, which = "", "its run by --resume"
+        if len(roots) == 1:
+            of = f" of the run on {roots[0]}"
+            which = f"that run by --resume with DIR {roots[0]}"
+        raise UserFileExistsError(
+            f"the work dir must be new or empty, but {work_dir} holds files{of}; go on with "
+            f"{which}, or give another --work-dir."
+        )
+
+
+def config_of_run(work_dir: Path, images: str) -> Path:
+    """Find the config of the run on ``images`` that a work dir holds.
+
+    Raises:
+        FileNotFoundError: No config, or several.
+        ValueError: The run is about other images, or its config is damaged.
+    """
+    configs = _configs_of_runs(work_dir)
+    if len(configs) != 1:
+        raise UserFileNotFoundError(
+            f"--resume needs the config of one run in {work_dir}, but found {len(configs)}; "
+            "give the run's --work-dir, or leave --resume out to start."
+        )
+    root = _images_of(read_config_file(configs[0]))
+    if Path(root) != Path(images).resolve():
+        raise UserValueError(
+            f"--resume goes on with the run's own images, {root}, but DIR is {images}; "
+            "give that folder, or start a new run with another --work-dir."
+        )
+    return configs[0]
+
+
+def pretrained_images(work_dir: Path) -> list[str]:
+    """Return the images of the pre-trainings that a work dir holds the configs of."""
+    return read_roots(_configs_of_runs(work_dir), _images_of)
+
+
+def read_roots(configs: list[Path], root_of: Callable[[Config], str]) -> list[str]:
+    """Return the images of configs; a file that is no config of a run has none."""
+    roots = []
+    for config in configs:
+        try:
+            roots.append(root_of(read_config_file(config)))
+        except (UserError, AttributeError, KeyError):
+            continue
+    return roots
+
+
+def _numbered(first: Path) -> Iterator[Path]:
+    """Yield the work dirs of a name that are there: without a number, then by their numbers."""
+    pattern = re.compile(re.escape(first.name) + r"(?:-([2-9]|[1-9]\d+))?")
+    found = {}
+    for path in first.parent.iterdir() if first.parent.is_dir() else ():
+        if (match := pattern.fullmatch(path.name)) and path.is_dir():
+            found[int(match[1] or 1)] = path
+    return (found[number] for number in sorted(found))
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())
+
+
+def _configs_of_runs(work_dir: Path) -> list[Path]:
+    return [path for key in METHODS for path in sorted(work_dir.glob(f"{key}_*.py"))]
+
+
+def _images_of(cfg: Config) -> str:
+    return cfg.train_dataloader.dataset.data_root
