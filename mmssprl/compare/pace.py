@@ -27,6 +27,7 @@ from ..errors import message_for_user
 from ..outputs import write_whole
 from ..profiling.machine import describe_machine
 from .meter import clock
+from .setting import trains_mixed
 from .training import MEASURED, SETTINGS
 
 _COUNTED = 1
@@ -103,7 +104,7 @@ def measure(folder: Path) -> None:
                 cfg = prepare_train_config(
                     method["config"],
                     work_dir=work_dir,
-                    amp=get_device() != "cpu",  # as `training` does
+                    amp=trains_mixed(),
                     cfg_options=options,
                 )
                 cfg.experiment_name = Path(work_dir).name  # mmengine's own ends in the second

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mmengine.config import Config
+from mmengine.device import get_device
 
 from ..config_reading import read_config_file
 from ..errors import UserValueError
@@ -51,6 +52,11 @@ class Setting:
     def image_px(self) -> int:
         """Side of the crops that are probed."""
         return IMAGE_PX[self.size]
+
+
+def trains_mixed() -> bool:
+    """Return whether runs train in mixed precision: where there is a CUDA device, as `pretrain`."""
+    return get_device() == "cuda"
 
 
 @functools.cache
@@ -166,6 +172,12 @@ def check_configs(setting: Setting, methods: list[Method]) -> None:
                     "a row's config must have a pre-training model and "
                     f"optim_wrapper.optimizer.lr, but {method.config} has not; begin with a copy "
                     f"of {SSPRL.config_file(setting.size).name}."
+                )
+            kind = cfg.optim_wrapper.get("type", "OptimWrapper")
+            if trains_mixed() and kind not in ("OptimWrapper", "AmpOptimWrapper"):
+                raise UserValueError(
+                    "on a GPU, where rows train in mixed precision, a row's optim_wrapper.type "
+                    f"must be OptimWrapper, but {method.config} has {kind}; change it."
                 )
         got = _backbone(method, setting)
         keys = sorted({*expected, *got})

@@ -13,8 +13,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mmengine.device import get_device
-
 from ..engine.finiteness import NotFiniteError
 from ..engine.launch import prepare_train_config
 from ..engine.launch import run as launch
@@ -24,6 +22,7 @@ from ..outputs import write_whole
 from ..weights import RANDOM
 from .meter import Meter
 from .probing import probe, score_nothing
+from .setting import trains_mixed
 
 SETTINGS, TRAINED, MEASURED = "settings.json", "trained.json", "measured.json"
 
@@ -67,7 +66,7 @@ def _train(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
         work_dir=folder,
         resume="auto" if goes_on else None,
         overwrite=not goes_on,
-        amp=get_device() != "cpu",  # as `pretrain` does
+        amp=trains_mixed(),
         cfg_options=settings["options"],
     )
     cfg.experiment_name = f"{folder.name}_{time.time_ns()}"  # mmengine's own ends in the second

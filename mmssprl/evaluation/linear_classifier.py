@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.nn.utils.rnn import pad_sequence
 
 from ..errors import UserValueError
 from .average_precision import mean_average_precision
@@ -23,9 +22,10 @@ _MAX_ITERS = 300
 _NO_VARIANCE = 1e-5
 _PATIENCE = 2
 _TOLERANCE = 1e-5
+"""Of the gradient, see ``_Fit.minimise``."""
 _FOLDS_TOLERANCE = 1e-3
-"""Of the gradient. Folds only choose a penalty: this moves their mAP by about 0.001 at most, and
-saves a third of the work."""
+"""Of the folds, which only choose a penalty. On 250 to 4,500 made-up images with 512 features and
+62 classes it moved their mAP by at most 0.002, and saved a third of the work."""
 
 
 @dataclass(frozen=True)
@@ -142,27 +142,32 @@ class _Fit:
     """
 
     def __init__(self, features: Tensor, labels: Tensor, parts: Sequence[Tensor]) -> None:
-        rows = pad_sequence(list(parts), batch_first=True)  # (F, M), with row 0 for what is missing
-        lengths = rows.new_tensor([len(part) for part in parts])[:, None, None]
-        there = torch.arange(rows.shape[1], device=rows.device)[None, :, None] < lengths
-        x = features[rows]
-        self._mean = (x * there).sum(dim=1, keepdim=True) / lengths  # (F, 1, C)
-        x = (x - self._mean) * there
-        std = (x.square().sum(dim=1, keepdim=True) / lengths).sqrt()
-        self._scale = torch.where(std > _NO_VARIANCE * self._mean.abs(), 1 / std, 0.0)
-        x *= self._scale
-        variances, axes = torch.linalg.eigh(x.mT @ x / lengths)  # (F, C) ascending, (F, C, C)
+        most = max(len(rows) for rows in parts)  # M
         # M images vary along at most M axes; on the others every weight stays 0.
-        rank = min(x.shape[1:])
-        variances, self._axes = variances[:, -rank:], axes[..., -rank:]
-        self._x = x @ self._axes
-        known = (labels[rows] >= 0) & there
-        self._target = labels[rows].clamp(min=0).to(x)
-        self._weights = known / known.sum(dim=1, keepdim=True).clamp(min=1)
-        share = (self._target * self._weights).sum(dim=1)  # (F, K)
-        self._curvature = (share * (1 - share))[..., None] * variances.clamp(min=0)[:, None]
-        self._along_axes = torch.zeros_like(self._curvature)  # (F, K, rank)
-        self._bias = torch.zeros_like(share)
+        rank = min(most, features.shape[1])
+        num, num_classes = len(parts), labels.shape[1]
+        self._x = features.new_zeros(num, most, rank)  # zero rows fill up the shorter parts
+        self._target = features.new_zeros(num, most, num_classes)
+        self._weights = features.new_zeros(num, most, num_classes)
+        self._axes = features.new_zeros(num, features.shape[1], rank)
+        self._mean = features.new_zeros(num, features.shape[1])
+        self._scale = torch.zeros_like(self._mean)
+        self._curvature = features.new_zeros(num, num_classes, rank)
+        for i, rows in enumerate(parts):
+            std, self._mean[i] = torch.std_mean(features[rows], dim=0, correction=0)
+            varies = std > _NO_VARIANCE * self._mean[i].abs()
+            self._scale[i] = torch.where(varies, 1 / std, 0.0)
+            x = (features[rows] - self._mean[i]) * self._scale[i]
+            variances, axes = torch.linalg.eigh(x.T @ x / len(x))  # ascending
+            self._axes[i] = axes[:, -rank:]
+            self._x[i, : len(rows)] = x @ self._axes[i]
+            known = (labels[rows] >= 0).to(x)
+            target, weights = labels[rows].clamp(min=0).to(x), known / known.sum(0).clamp(min=1)
+            self._target[i, : len(rows)], self._weights[i, : len(rows)] = target, weights
+            share = (target * weights).sum(dim=0)
+            self._curvature[i] = (share * (1 - share))[:, None] * variances[-rank:].clamp(min=0)
+        self._along_axes = torch.zeros_like(self._curvature)
+        self._bias = features.new_zeros(num, num_classes)
 
     def minimise(self, strength: float, tolerance: float) -> list[LinearProbe]:
         """Run L-BFGS on all classes and parts at once: they share no parameter.
@@ -171,7 +176,8 @@ class _Fit:
 
         Args:
             strength: Penalty lambda.
-            tolerance: Greatest component of the gradient at which it ends.
+            tolerance: It ends where no component of the gradient is greater, or where a step
+                changes loss or weights by less than a hundredth of it.
 
         Returns:
             One classifier per part.
@@ -202,7 +208,7 @@ class _Fit:
         optimizer.step(closure)
         self._along_axes, self._bias = (d * u).detach(), bias.detach()
         weights = self._along_axes @ self._axes.mT
-        fitted = zip(weights, self._bias, self._mean[:, 0], self._scale[:, 0], strict=True)
+        fitted = zip(weights, self._bias, self._mean, self._scale, strict=True)
         return [LinearProbe(*values, strength) for values in fitted]
 
 

@@ -49,18 +49,18 @@ class ProbeHook(Hook):
 
     A linear classifier (as ``linear_probe``) and the nearest neighbours are fitted on the training
     images of the data and scored on its test images, by mAP. Before the training other weights are
-    scored too, for comparison, see ``weights_before``. All scores are logged as ``probe/...`` and
-    kept in ``<work_dir>/probe.csv``; the backbone with the best linear score is written to
-    ``<work_dir>/<config name>_best_backbone.pth``. The training goes on bit by bit as without the
-    hook. One process probes, the others wait for it in their next step. Unreadable images are left
-    out, as the training replaces them.
+    scored too, for comparison, see ``weights_before``. All scores are kept in
+    ``<work_dir>/probe.csv``, those of the run's own weights logged as ``probe/...``; the backbone
+    with the best linear score is written to ``<work_dir>/<config name>_best_backbone.pth``. The
+    training goes on bit by bit as without the hook. One process probes, the others wait for it in
+    their next step. Unreadable images are left out, as the training replaces them.
 
     Args:
         data: Labelled folder, see ``find_probe_data``. Whoever takes the best weights has chosen by
             its test images: an honest figure needs others.
         interval: Epochs between two probes; None chooses, by the times of the first probes and of
-            the first epoch, so that all take at most 2 % of the time, see ``choose_interval``. The
-            last epoch is always probed.
+            the first epoch, so that all take at most 2 % of the time unless the first and the last
+            alone take more, see ``choose_interval``. The last epoch is always probed.
         image_px: Side of the centre crops; None takes the layout's ``image_px``.
         max_images: Of each split; of more ones a fixed random part is taken. None takes 5,000;
             ``pretrain`` writes fewer here where all probes would take more than 2 % of the time.
@@ -84,10 +84,10 @@ class ProbeHook(Hook):
             if value is not None and value < 1:
                 raise UserValueError(f"ProbeHook: {name} must be at least 1, but got {value}.")
         found = find_probe_data(data, class_folders=True)
-        whole = (found.train, found.test)
-        self.num_labelled = sum(len(split.paths) for split in whole)
+        self.labelled = (found.train, found.test)
+        self.num_labelled = sum(len(split.paths) for split in self.labelled)
         self.max_images = max_images
-        self.splits = [part_of(split, max_images or MOST_IMAGES) for split in whole]
+        self.splits = [part_of(split, max_images or MOST_IMAGES) for split in self.labelled]
         self.interval = interval
         self.image_px = image_px
         self.num_workers = num_workers
@@ -167,36 +167,40 @@ class ProbeHook(Hook):
         """Estimate the time of a probe from some of its images.
 
         Reading them takes a time in proportion to their number. The classifier is fitted on as many
-        features as a probe has at most and at least: repeated ones, which separate the classes so
-        easily that none of the penalties is left out.
+        features as a probe has at least and at most: repeated ones with noise of their own standard
+        deviation, so that the classes separate about as badly as real ones do.
         """
         start = time.perf_counter()
         parts = [part_of(split, _SAMPLE) for split in self.splits]
         sample = self._features(runner, self._frozen(runner), parts)
         image_s = (time.perf_counter() - start) / sum(len(part.paths) for part in parts)
         sizes = [len(split.paths) for split in self.splits]
-        least = self.max_images or least_images(self.splits)
+        least = self.max_images or min(least_images(self.labelled), MOST_IMAGES)
         few = [min(size, least) for size in sizes]
-        fit_s = self._fit_s(runner, sample, sizes)
+        # The fewest first: what a device does once belongs to the fixed part.
+        fit_s = self._fit_s(runner, sample, few)
         if sum(few) < sum(sizes):
-            gained_s = max(0.0, fit_s - self._fit_s(runner, sample, few))
-            image_fit_s = gained_s / (sum(sizes) - sum(few))
+            more_s = max(0.0, self._fit_s(runner, sample, sizes) - fit_s)
+            image_fit_s = more_s / (sum(sizes) - sum(few))
             image_s += image_fit_s
-            fit_s -= image_fit_s * sum(sizes)
+            fit_s -= image_fit_s * sum(few)
         num_first = len(weights_before(runner.cfg))
         return ProbePace(fit_s, image_s, self.num_labelled, tuple(sizes), least, num_first)
 
     def _fit_s(
         self, runner: Runner, sample: Sequence[tuple[Tensor, Tensor]], sizes: Sequence[int]
     ) -> float:
-        start = time.perf_counter()
         pairs: list[Tensor] = []
+        generator = torch.Generator().manual_seed(0)
         for (features, labels), size in zip(sample, sizes, strict=True):
             if not (labels == 1).any():  # without, no score could be computed
                 labels = torch.ones_like(labels)
                 labels[1::2] = 0
             repeated = torch.arange(size) % len(features)
-            pairs += [features[repeated], labels[repeated]]
+            noise = torch.randn(size, features.shape[1], generator=generator)
+            noise *= features.std(dim=0, correction=0)
+            pairs += [features[repeated] + noise, labels[repeated]]
+        start = time.perf_counter()
         self._score(runner, *pairs)
         return time.perf_counter() - start
 

@@ -32,7 +32,7 @@ class Probe(NamedTuple):
     linear_mAP: float  # noqa: N815
     knn_mAP: float  # noqa: N815
     seconds: float
-    weights: str = TRAINED
+    weights: str
 
 
 def read_probes(path: Path) -> list[Probe]:

@@ -27,7 +27,7 @@ class ProbePace:
     """What a probe takes.
 
     Attributes:
-        fixed_s: Seconds that do not grow with the images.
+        fixed_s: Of the straight line through the times of the least and the most images.
         image_s: Seconds of an image more.
         num_labelled: All images that there are labels of.
         sizes: Images of each split that a probe can take.
@@ -72,7 +72,7 @@ def choose_images(pace: ProbePace, epoch_s: float, epochs: int) -> int:
 def choose_interval(probe_s: float, epoch_s: float, epochs: int, spent_s: float) -> int:
     """Return the least epochs between two probes with which all take at most ``MAX_SHARE``.
 
-    The last epoch is probed in any case.
+    The last epoch is probed in any case, also where that takes more.
 
     Args:
         probe_s: Of one probe.

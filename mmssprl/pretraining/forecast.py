@@ -83,7 +83,10 @@ class Forecast:
         return self.seconds / 3600
 
     def fitting_epochs(self, seconds: float) -> int:
-        """Return the most epochs that fit into a time with all the rest; 0 if none does."""
+        """Return epochs that fit into a time with all the rest; 0 if none does.
+
+        They are the most, but for one or two where an epoch more would come with a probe less.
+        """
         numbers = range(1, int(seconds / self.epoch_s) + 1)
         return bisect_right(numbers, seconds, key=lambda n: replace(self, epochs=n).seconds)
 

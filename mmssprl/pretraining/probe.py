@@ -1,5 +1,6 @@
 """Whether a pre-training is probed, and with which labels."""
 
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any, Literal
@@ -53,6 +54,16 @@ def limit_images(cfg: Config, most: int) -> None:
     for hook in cfg.custom_hooks:
         if hook.type == "ProbeHook":
             hook.max_images = most
+
+
+def wait_for_probes(cfg: Config, seconds: float) -> None:
+    """Let processes wait for the first one, which alone probes before the training.
+
+    Args:
+        cfg: Of the pre-training; changed in place.
+        seconds: Forecast of these probes; they may take twice as long.
+    """
+    cfg.env_cfg.dist_cfg.timeout += math.ceil(2 * seconds)
 
 
 def _folders_of(source: Path) -> ProbeData | None:

@@ -96,9 +96,11 @@ def read_roots(configs: list[Path], root_of: Callable[[Config], str]) -> list[st
     roots = []
     for config in configs:
         try:
-            roots.append(root_of(read_config_file(config)))
+            root = root_of(read_config_file(config))
         except (UserError, AttributeError, KeyError):
             continue
+        if isinstance(root, str):
+            roots.append(root)
     return roots
 
 

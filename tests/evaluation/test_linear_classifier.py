@@ -3,7 +3,7 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from mmssprl.evaluation import fit_linear_probe, mean_average_precision
+from mmssprl.evaluation import fit_linear_probe, linear_classifier, mean_average_precision
 
 
 def toy(num=120, channels=6, classes=3, seed=0):
@@ -123,6 +123,17 @@ class TestFitLinearProbe:
                 alone = fit_linear_probe(features[kept], labels[kept], strengths=[strength])
                 logits[fold == i] = alone(features[fold == i])
             assert score == pytest.approx(mean_average_precision(logits, labels)[0], abs=2e-3)
+
+    def test_parts_of_any_length_are_fitted_side_by_side_as_alone(self):
+        features, labels = toy(num=118, channels=80, classes=4)  # more features than some have rows
+        labels[::9, 2] = -1
+        parts = list(torch.arange(118).split([50, 56, 12]))
+        together = linear_classifier._Fit(features, labels, parts).minimise(0.1, 1e-5)
+        for rows, found in zip(parts, together, strict=True):
+            alone = fit_linear_probe(features[rows], labels[rows], strengths=[0.1])
+            torch.testing.assert_close(found.weight, alone.weight, atol=2e-3, rtol=0)
+            torch.testing.assert_close(found.bias, alone.bias, atol=2e-3, rtol=0)
+            assert alone.weight.abs().max() > 0.2
 
     def test_stops_once_weaker_penalties_no_longer_help(self):
         features, labels = toy(num=60, channels=50)

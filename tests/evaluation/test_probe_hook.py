@@ -15,7 +15,13 @@ from small_ssprl import BACKBONE
 
 from mmssprl.evaluation import ProbeHook, linear_probe, probe_hook
 from mmssprl.evaluation.probe_hook import weights_before
-from mmssprl.evaluation.probe_record import Probe, describe, describe_best, write_probes
+from mmssprl.evaluation.probe_record import (
+    TRAINED,
+    Probe,
+    describe,
+    describe_best,
+    write_probes,
+)
 from mmssprl.weights import load_backbone
 
 
@@ -129,7 +135,7 @@ def test_its_time_is_estimated_from_some_images(data, work_dir, tmp_path, monkey
     assert (pace.sizes, pace.least, pace.num_labelled, pace.num_first) == ((24, 12), 12, 36, 1)
     assert pace.seconds(24) == pytest.approx(24 + 12 + 148)
     assert pace.seconds(12) == pytest.approx(12 + 12 + 124)
-    assert (asked, fitted) == ([6, 6], [24, 12])
+    assert (asked, fitted) == ([6, 6], [12, 24])
     pace = ProbeHook(str(data), max_images=20).pace(runner)
     assert (pace.sizes, pace.least, pace.num_labelled) == ((20, 12), 20, 36)
     assert pace.seconds(20) == pytest.approx(20 + 12 + 140)
@@ -212,7 +218,7 @@ def test_the_lines_in_closed_form():
     assert describe(probes, "1 of 2 images")[1] == (
         "Probe of supervised weights: linear mAP 40.2 %, kNN 35.1 % (3 s, 1 of 2 images)"
     )
-    probes += [Probe(8, 0.4, 0.1, 1), Probe(12, 0.313, 0.25, 3.0)]
+    probes += [Probe(8, 0.4, 0.1, 1, TRAINED), Probe(12, 0.313, 0.25, 3.0, TRAINED)]
     line = "Probe after epoch 12: linear mAP 31.3 %, kNN 25.0 %; random weights 22.1 %, 15.0 %; "
     assert describe(probes) == (2 * (f"{line}supervised 40.2 %, 35.1 %",))
     assert describe_best(probes, "a.pth", "1 of 2 images") == (

@@ -94,7 +94,7 @@ def test_the_best_probe_stands_beside_random_weights(trained, page):
 
 def test_weights_for_comparison_stand_beside_the_best_probe(trained):
     before = [Probe(0, 0.2, 0.1, 1.0, name) for name in ("start", "random", "supervised")]
-    run = replace(read_run(trained[0]), probes=[*before, Probe(1, 0.3, 0.1, 1.0)])
+    run = replace(read_run(trained[0]), probes=[*before, Probe(1, 0.3, 0.1, 1.0, "trained")])
     remark = "the weights it began with: 20.0 %, random weights: 20.0 %, supervised weights: 20.0 %"
     assert ("best probe mAP", "30.0 %", remark) in facts(run)
     assert probe_words(run).endswith(

@@ -19,7 +19,7 @@ def test_panels_are_of_what_the_log_has():
         for i in (1, 2)
     ]
     before = [Probe(0, 0.1, 0.2, 1.0, "random"), Probe(0, 0.5, 0.6, 1.0, "supervised")]
-    probes = [*before, Probe(4, 0.4, 0.3, 1.0)]
+    probes = [*before, Probe(4, 0.4, 0.3, 1.0, "trained")]
     figure = draw_health(records, probes)
     panels = {axes.get_title(loc="left"): axes for axes in figure.axes}
     assert list(panels) == ["embedding spread", "code perplexity / K", "mAP of the probes"]
