@@ -15,6 +15,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def percent(share: float) -> str:
+    """Return a share in [0, 1] as people read it: "31.3 %"."""
+    return f"{100 * share:.1f} %"
+
+
 def command_line(*words: str | PathLike[str]) -> str:
     """Return a command of this package as a shell takes it, whatever its paths contain."""
     return "python -m mmssprl " + shlex.join(map(str, words))

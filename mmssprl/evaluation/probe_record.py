@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..outputs import write_whole
 from ..tables import csv_table
 from ..weights import RANDOM, SUPERVISED
-from ..wording import CONSOLE_WIDTH
+from ..wording import CONSOLE_WIDTH, percent
 
 START = "start"
 """Weights of a file that the training starts from."""
@@ -74,18 +74,18 @@ def describe(probes: Sequence[Probe], images: str = "") -> tuple[str, str]:
         images: On how many images it was made, where it is not all of them.
     """
     last = probes[-1]
-    scores = f"linear mAP {_percent(last.linear_mAP)}, kNN {_percent(last.knn_mAP)}"
+    scores = f"linear mAP {percent(last.linear_mAP)}, kNN {percent(last.knn_mAP)}"
     if last.epoch == 0:
         what = "before the training" if len(probes) == 1 else f"of {name_of(last)}"
         line = f"Probe {what}: {scores} ({last.seconds:.0f} s{images and ', '}{images})"
         return line, line
     head = f"Probe after epoch {last.epoch}: {scores}"
     before = [probe for probe in probes if probe.epoch == 0]
-    both = [f"{_NAMES[p.weights]} {_percent(p.linear_mAP)}, {_percent(p.knn_mAP)}" for p in before]
+    both = [f"{_NAMES[p.weights]} {percent(p.linear_mAP)}, {percent(p.knn_mAP)}" for p in before]
     line = "; ".join([head, *both])
     if len(line) <= CONSOLE_WIDTH:
         return line, line
-    linear = ", ".join(f"{_SHORT[p.weights]} {_percent(p.linear_mAP)}" for p in before)
+    linear = ", ".join(f"{_SHORT[p.weights]} {percent(p.linear_mAP)}" for p in before)
     return line, f"{head}; linear {linear}"
 
 
@@ -98,8 +98,8 @@ def describe_best(probes: Sequence[Probe], file: str, images: str = "") -> str:
         images: As in ``describe``.
     """
     best = best_of(probes)
-    before = [f"{_NAMES[p.weights]} {_percent(p.linear_mAP)}" for p in probes if p.epoch == 0]
-    linear = f"linear mAP {_percent(best.linear_mAP)}{images and ' with '}{images}"
+    before = [f"{_NAMES[p.weights]} {percent(p.linear_mAP)}" for p in probes if p.epoch == 0]
+    linear = f"linear mAP {percent(best.linear_mAP)}{images and ' with '}{images}"
     scores = "; ".join([linear, *before])
     return f"best probe: after epoch {best.epoch}, {scores}; its weights: {file}"
 
@@ -118,7 +118,3 @@ def _probe_of(row: Mapping[str, str]) -> Probe:
         float(row["seconds"]),
         row.get("weights") or (TRAINED if epoch else START),  # the first runs name none
     )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"

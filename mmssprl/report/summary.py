@@ -13,6 +13,7 @@ from ..evaluation.probe_record import (
     of_the_run,
 )
 from ..monitoring import HEALTHY, TROUBLES
+from ..wording import percent
 from .run import PretrainingRun
 
 GOOD, UNSURE, BAD = "good", "unsure", "bad"
@@ -104,16 +105,16 @@ def probe_words(run: PretrainingRun) -> str:
         return "How good the features are only labels can tell: see the command probe below."
     best, before = best_of(run.probes), of_the_run(run.probes)[0]
     others = "".join(
-        f" {name_of(other).capitalize()} score {_percent(other.linear_mAP)}."
+        f" {name_of(other).capitalize()} score {percent(other.linear_mAP)}."
         for other in for_comparison(run.probes)
     )
-    text = f"A linear classifier on the frozen features scores mAP {_percent(best.linear_mAP)}"
+    text = f"A linear classifier on the frozen features scores mAP {percent(best.linear_mAP)}"
     if best.epoch == 0:
         return f"{text} before the training.{others}"
     if before.epoch:
         return f"{text} after epoch {best.epoch}."
     gain = 100 * (best.linear_mAP - before.linear_mAP)
-    start = f"{_percent(before.linear_mAP)} with {_weights(before)}"
+    start = f"{percent(before.linear_mAP)} with {_weights(before)}"
     if gain <= 0:
         text += f" at best, not more than {start}: the training has not helped these labels."
     else:
@@ -124,8 +125,8 @@ def probe_words(run: PretrainingRun) -> str:
 def _probe_fact(run: PretrainingRun) -> Fact:
     best = best_of(run.probes)
     before = [probe for probe in run.probes if probe.epoch == 0]
-    remark = ", ".join(f"{_weights(probe)}: {_percent(probe.linear_mAP)}" for probe in before)
-    return Fact("best probe mAP", _percent(best.linear_mAP), remark)
+    remark = ", ".join(f"{_weights(probe)}: {percent(probe.linear_mAP)}" for probe in before)
+    return Fact("best probe mAP", percent(best.linear_mAP), remark)
 
 
 def costs(run: PretrainingRun) -> list[tuple[str, str]]:
@@ -170,10 +171,6 @@ def _weights(probe: Probe) -> str:
 
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def _device(run: PretrainingRun) -> str:
