@@ -58,6 +58,7 @@ def fit_linear_probe(
     labels: Tensor,
     *,
     strengths: Sequence[float] = STRENGTHS,
+    num_folds: int = NUM_FOLDS,
     seed: int = 0,
 ) -> LinearProbe:
     """Fit one L2-regularised logistic regression per class, the same way for all features.
@@ -65,7 +66,7 @@ def fit_linear_probe(
     Per class k, over the images i whose label is known (n_k of them):
     ``1/n_k sum_i BCE(w_k . x_i + b_k, y_ik) + lambda/2 ||w_k||^2``, x standardised. This is convex:
     full-batch L-BFGS reaches its one minimum, so nothing depends on the order of images or on a
-    learning rate. lambda, one for all classes, is the candidate with the best mAP in a five-fold
+    learning rate. lambda, one for all classes, is the candidate with the best mAP in a
     cross-validation on the training images; the weights are then fitted on all of them. Random and
     trained features, small and large, thus get the same treatment.
 
@@ -76,6 +77,7 @@ def fit_linear_probe(
         features: (N, C) float, any scale.
         labels: (N, K), 1 present, 0 absent, -1 unknown: no influence on the class.
         strengths: Candidates for lambda, each > 0. A single one is used as it is.
+        num_folds: Of the cross-validation, from 2 to 10.
         seed: Seed of the folds.
 
     Raises:
@@ -93,7 +95,9 @@ def fit_linear_probe(
     held_out: dict[float, float] = {}
     strength = strengths[0]
     if len(strengths) > 1:
-        held_out = _cross_validate(features, labels, sorted(strengths, reverse=True), seed)
+        held_out = _cross_validate(
+            features, labels, sorted(strengths, reverse=True), num_folds, seed
+        )
         # max() keeps the first of equals: the stronger penalty.
         strength = max(held_out, key=lambda candidate: held_out[candidate])
     everything = torch.arange(len(features), device=features.device)
@@ -102,7 +106,7 @@ def fit_linear_probe(
 
 
 def _cross_validate(
-    features: Tensor, labels: Tensor, strengths: Sequence[float], seed: int
+    features: Tensor, labels: Tensor, strengths: Sequence[float], num_folds: int, seed: int
 ) -> dict[float, float]:
     """Return the mAP of the logits that each fold gets from a fit without it, per penalty.
 
@@ -111,9 +115,9 @@ def _cross_validate(
     """
     order = torch.randperm(len(features), generator=torch.Generator().manual_seed(seed))
     in_fold = torch.empty(len(features), dtype=torch.long)
-    in_fold[order] = torch.arange(len(features)) % NUM_FOLDS
+    in_fold[order] = torch.arange(len(features)) % num_folds
     in_fold = in_fold.to(features.device)
-    parts = [(in_fold != fold).nonzero().flatten() for fold in range(NUM_FOLDS)]
+    parts = [(in_fold != fold).nonzero().flatten() for fold in range(num_folds)]
     fit = _Fit(features, labels, parts)
     logits = torch.zeros(labels.shape, device=features.device)
     scores: dict[float, float] = {}

@@ -41,19 +41,24 @@ from .probe_share import MOST_IMAGES, ProbePace, choose_interval, least_images, 
 _INTERVAL = "probe_interval"
 _SAMPLE = 64
 """Images of a split from which the time of a probe is estimated."""
+_NUM_FOLDS = 2
+"""In place of the five of ``linear_probe``: the fit takes a half to a third of the time, and on 250
+to 4,500 images of Corel5K with the features of three networks the linear mAP was lower in 3 of 12
+cases, by at most 0.6 points, and the same or higher in the others."""
 
 
 @HOOKS.register_module()
 class ProbeHook(Hook):
     """Score the frozen backbone on labelled images, before, during and after a pre-training.
 
-    A linear classifier (as ``linear_probe``) and the nearest neighbours are fitted on the training
-    images of the data and scored on its test images, by mAP. Before the training other weights are
-    scored too, for comparison, see ``weights_before``. All scores are kept in
-    ``<work_dir>/probe.csv``, those of the run's own weights logged as ``probe/...``; the backbone
-    with the best linear score is written to ``<work_dir>/<config name>_best_backbone.pth``. The
-    training goes on bit by bit as without the hook. One process probes, the others wait for it in
-    their next step. Unreadable images are left out, as the training replaces them.
+    A linear classifier (as of ``linear_probe``, but with two folds) and the nearest neighbours are
+    fitted on the training images of the data and scored on its test images, by mAP. Before the
+    training other weights are scored too, for comparison, see ``weights_before``. All scores are
+    kept in ``<work_dir>/probe.csv``, those of the run's own weights logged as ``probe/...``; the
+    backbone with the best linear score is written to
+    ``<work_dir>/<config name>_best_backbone.pth``. The training goes on bit by bit as without the
+    hook. One process probes, the others wait for it in their next step. Unreadable images are left
+    out, as the training replaces them.
 
     Args:
         data: Labelled folder, see ``find_probe_data``. Whoever takes the best weights has chosen by
@@ -240,7 +245,7 @@ class ProbeHook(Hook):
         self, runner: Runner, train_x: Tensor, train_y: Tensor, test_x: Tensor, test_y: Tensor
     ) -> tuple[float, float]:
         device = next(unwrap(runner.model).parameters()).device
-        classifier = fit_linear_probe(train_x.to(device), train_y.to(device))
+        classifier = fit_linear_probe(train_x.to(device), train_y.to(device), num_folds=_NUM_FOLDS)
         linear = mean_average_precision(classifier(test_x.to(device)), test_y)[0]
         return linear, mean_average_precision(knn_scores(train_x, train_y, test_x), test_y)[0]
 

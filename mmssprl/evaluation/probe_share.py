@@ -14,9 +14,10 @@ MOST_IMAGES = 5000
 LEAST_IMAGES = 250
 """Of each split. With random features of Corel5K other 250 + 250 images move the linear mAP of 12 %
 by 0.8 points and that of the neighbours by 1.3 (standard deviation); of fewer chance decides."""
-LEAST_POSITIVES = 3
-"""Of a class in each split, where it has as many: a class without any has no average precision, and
-that of a single image is anything."""
+LEAST_POSITIVES = 1
+"""Of a class in each split, where it has any: a class without has no average precision."""
+_PLANNED = 0.75
+"""Of the time that probes may take: forecasts are wrong by some per cent, and probes are whole."""
 _BETWEEN = 4
 """Probes between the first and the last one for which images are given up: to keep the best weights
 there must be some to choose from."""
@@ -52,17 +53,18 @@ class ProbePace:
 
 
 def choose_images(pace: ProbePace, epoch_s: float, epochs: int) -> int:
-    """Return the most images of each split with which all probes take at most ``MAX_SHARE``.
+    """Return the most images of each split with which all probes stay well below ``MAX_SHARE``.
 
-    There are those before the training, the last one, and some in between if the least images leave
-    the time for them. ``pace.least`` images are taken in any case.
+    They are to take ``_PLANNED`` of it. There are those before the training, the last one, and some
+    in between if the least images leave the time for them. ``pace.least`` images are taken in any
+    case.
 
     Args:
         pace: Of a probe.
         epoch_s: Of one epoch of the training, > 0.
         epochs: Of the training.
     """
-    time_s = allowed_s(epoch_s, epochs)
+    time_s = _PLANNED * allowed_s(epoch_s, epochs)
     fitting = int(time_s / pace.seconds(pace.least))
     num_probes = pace.num_first + max(1, min(fitting - pace.num_first, epochs, 1 + _BETWEEN))
     more = range(pace.least + 1, max(pace.sizes) + 1)

@@ -108,17 +108,20 @@ class TestFitLinearProbe:
         alone = fit_linear_probe(features, labels, strengths=[probe.strength])
         torch.testing.assert_close(alone.weight, probe.weight)
 
-    def test_folds_that_are_fitted_side_by_side_score_as_one_by_one(self):
-        features, labels = toy(num=123, channels=20)  # folds of 25 and of 24 images
+    @pytest.mark.parametrize("num_folds", [2, 5])
+    def test_folds_that_are_fitted_side_by_side_score_as_one_by_one(self, num_folds):
+        features, labels = toy(num=123, channels=20)  # not all folds are equally long
         labels[::9, 2] = -1
-        probe = fit_linear_probe(features, labels, strengths=(1.0, 0.1), seed=3)
+        probe = fit_linear_probe(
+            features, labels, strengths=(1.0, 0.1), num_folds=num_folds, seed=3
+        )
         fold = torch.empty(123, dtype=torch.long)
         fold[torch.randperm(123, generator=torch.Generator().manual_seed(3))] = (
-            torch.arange(123) % 5
+            torch.arange(123) % num_folds
         )
         for strength, score in probe.held_out.items():
             logits = torch.empty(123, 3)
-            for i in range(5):
+            for i in range(num_folds):
                 kept = fold != i
                 alone = fit_linear_probe(features[kept], labels[kept], strengths=[strength])
                 logits[fold == i] = alone(features[fold == i])

@@ -1,6 +1,8 @@
 """The probe of a running pre-training."""
 
 import csv
+import functools
+import importlib
 import json
 import logging
 from types import SimpleNamespace
@@ -14,6 +16,7 @@ from probe_folders import write_coco
 from small_ssprl import BACKBONE
 
 from mmssprl.evaluation import ProbeHook, linear_probe, probe_hook
+from mmssprl.evaluation.linear_classifier import fit_linear_probe
 from mmssprl.evaluation.probe_hook import weights_before
 from mmssprl.evaluation.probe_record import (
     TRAINED,
@@ -57,6 +60,20 @@ def work_dir(data):
 
 
 @pytest.fixture
+def score_of(data, monkeypatch):
+    """What the probe command says of weights, with the hook's folds."""
+    module = importlib.import_module("mmssprl.evaluation.linear_probe")
+    monkeypatch.setattr(
+        module, "fit_linear_probe", functools.partial(fit_linear_probe, num_folds=2)
+    )
+    config = data.parent / "toy.py"
+    Config({"layout": LAYOUT, "model": {"backbone": BACKBONE, "layout": LAYOUT}}).dump(config)
+    return lambda name: pytest.approx(
+        linear_probe(name, data, config=config, progress=False)["mAP"], abs=1e-6
+    )
+
+
+@pytest.fixture
 def weights(data, tmp_path):
     """Returns a function that writes a file of random weights."""
 
@@ -96,17 +113,10 @@ def test_it_probes_before_the_training_at_its_interval_and_at_the_end(work_dir):
     ]
 
 
-def test_the_score_is_that_of_the_probe_command_and_the_best_weights_are_kept(data, work_dir):
-    config = data.parent / "toy.py"
-    Config({"layout": LAYOUT, "model": {"backbone": BACKBONE, "layout": LAYOUT}}).dump(config)
-
-    def score(name):
-        found = linear_probe(work_dir / name, data, config=config, progress=False)
-        return pytest.approx(found["mAP"], abs=1e-6)
-
+def test_the_score_is_that_of_the_probe_command_and_the_best_weights_are_kept(work_dir, score_of):
     _, *later = (float(row["linear_mAP"]) for row in rows(work_dir))
-    assert later[-1] == score("toy_ssprl_backbone.pth")
-    assert max(later) == score("toy_ssprl_best_backbone.pth")
+    assert later[-1] == score_of(work_dir / "toy_ssprl_backbone.pth")
+    assert max(later) == score_of(work_dir / "toy_ssprl_best_backbone.pth")
 
 
 def test_its_time_is_estimated_from_some_images(data, work_dir, tmp_path, monkeypatch):
@@ -118,7 +128,7 @@ def test_its_time_is_estimated_from_some_images(data, work_dir, tmp_path, monkey
         asked.append(len(images))
         return torch.rand(len(images), 4), torch.zeros_like(images.labels)  # none by chance
 
-    def fit(features, labels):
+    def fit(features, labels, num_folds):
         clock[0] += 100 + 2 * len(features)
         fitted.append(len(features))
         assert (labels == 1).any()
@@ -142,7 +152,7 @@ def test_its_time_is_estimated_from_some_images(data, work_dir, tmp_path, monkey
 
 
 def test_random_and_supervised_weights_are_scored_beside_those_of_the_start(
-    data, tmp_path, monkeypatch, weights
+    data, tmp_path, monkeypatch, weights, score_of
 ):
     supervised, run = weights(5), tmp_path / "run"
     # A network that torchvision has weights of, which are here.
@@ -154,11 +164,8 @@ def test_random_and_supervised_weights_are_scored_beside_those_of_the_start(
     assert [(row["epoch"], row["weights"]) for row in before] == [
         *(("0", "start"), ("0", "random"), ("0", "supervised"), ("2", "trained"))
     ]
-    config = data.parent / "toy.py"
-    Config({"layout": LAYOUT, "model": {"backbone": BACKBONE, "layout": LAYOUT}}).dump(config)
     for row, name in zip(before, (weights(4), "random", supervised), strict=False):
-        found = linear_probe(name, data, config=config, progress=False)
-        assert float(row["linear_mAP"]) == pytest.approx(found["mAP"], abs=1e-6)
+        assert float(row["linear_mAP"]) == score_of(name)
     # Gone on with, all of this is read.
     monkeypatch.setattr(probe_hook, "frozen_backbone", None)
     overrides = {"load_from": str(run / "epoch_1.pth"), "resume": True}
