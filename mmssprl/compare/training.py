@@ -3,7 +3,8 @@
     python -m mmssprl.compare.training FOLDER
 
 The folder holds ``settings.json``; what was measured is written into ``measured.json`` there. A run
-that was stopped goes on from its last checkpoint.
+that was stopped goes on from its last checkpoint; one whose weights are gone, as of a folder that
+was copied without them, begins anew.
 """
 
 import fcntl
@@ -34,8 +35,9 @@ def train_and_probe(folder: Path) -> None:
     cost: dict[str, Any] = {}
     weights = RANDOM
     if settings["trains"]:
+        has_weights = any(folder.glob("*.pth"))
         try:
-            if not (folder / TRAINED).exists():
+            if not ((folder / TRAINED).exists() and has_weights):
                 _write(folder / TRAINED, _train(folder, settings))
         except NotFiniteError:
             # It counts, at the score of a constant: else the worst runs of a method were left out.
@@ -60,7 +62,7 @@ def train_and_probe(folder: Path) -> None:
 
 def _train(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     config = Path(settings["config"])
-    goes_on = (folder / "last_checkpoint").exists()
+    goes_on = any(folder.glob("*.pth"))
     cfg = prepare_train_config(
         config,
         work_dir=folder,

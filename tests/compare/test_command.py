@@ -161,6 +161,11 @@ def test_a_stopped_run_goes_on_from_its_checkpoint(calls, first, monkeypatch):
     other = replace(run, options={**run.options, "optim_wrapper.optimizer.lr": 0.1})
     other.work([], 1)
     assert seen[11:] == list(range(9))
+    # Copied before its probe, and without the weights.
+    for path in (other.folder / "measured.json", *other.folder.glob("*.pth")):
+        path.unlink()
+    other.work([], 1)
+    assert seen[20:] == list(range(9))
 
 
 def test_a_run_with_other_settings_is_told_and_done_again(calls, first):
