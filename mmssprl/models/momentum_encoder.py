@@ -1,6 +1,7 @@
 """The slowly moving, gradient-free copy of a network that momentum methods learn from."""
 
 import copy
+import math
 
 import torch
 from torch import Tensor, nn
@@ -68,3 +69,13 @@ class MomentumEncoder(nn.Module):
     def set_extra_state(self, state: Tensor) -> None:
         """Take the count back: a resumed training goes on with the average."""
         self.num_updates = int(state)
+
+
+def target_momentum(base: float, progress: float) -> float:
+    """Compute m = 1 - (1 - m_0) (cos(pi t / T) + 1) / 2, as of BYOL (arXiv:2006.07733).
+
+    Args:
+        base: m_0 in [0, 1).
+        progress: t / T; from 1 on the target stays.
+    """
+    return 1 - (1 - base) * (math.cos(math.pi * min(1.0, progress)) + 1) / 2

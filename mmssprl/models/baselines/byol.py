@@ -3,16 +3,13 @@
 Legend: B images per rank, C features, D embedding size, t steps from 0, T steps of the training.
 """
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from ...errors import UserRuntimeError, UserValueError
-from ...functional import embedding_spread, measure_views, prediction_loss
+from ...functional import embedding_spread, prediction_loss
 from ...functional.phases import (
     BACKBONE_BACKWARD,
     BACKBONE_FORWARD,
@@ -22,10 +19,10 @@ from ...functional.phases import (
 )
 from ...pyramid import ViewLayout
 from ...registry import MODELS
-from ..momentum_encoder import MomentumEncoder
-from ..protocol import LossTerm, PretrainingModel
+from ..momentum_encoder import MomentumEncoder, target_momentum
+from ..protocol import LossTerm
 from ..ssprl import crop_features
-from .image_views import image_views
+from .two_views import TwoViewModel, unit
 
 # Linear, BatchNorm, ReLU, Linear: a bias in the first, none in the last.
 _MLP = {
@@ -39,7 +36,7 @@ _MLP = {
 
 
 @MODELS.register_module()
-class BYOL(PretrainingModel):
+class BYOL(TwoViewModel):
     """Bootstrap Your Own Latent (arXiv:2006.07733).
 
     p_v = g(h(pool f(x_v))) and y_v = h'(pool f'(x_v)) without gradient; see ``prediction_loss``.
@@ -50,21 +47,17 @@ class BYOL(PretrainingModel):
     order; a checkpoint holds the target as step t has used it.
 
     Args:
-        layout: Image views alone: ``levels=[]`` and ``num_small=0``.
-        backbone: f, as in ``SSPRL``.
+        layout: Of ``TwoViewModel``.
+        backbone: f.
         neck: h: ``in_channels`` C, ``hid_channels`` and ``out_channels`` D; other fields of
             mmpretrain's ``NonLinearNeck`` have the published values. Published: 2048, 4096, 256.
             The predictor g is built alike, from D to D.
         base_momentum: m_0 in [0, 1); mmpretrain's is 1 - m_0. Published for 100 epochs: 0.99.
-        data_preprocessor: ``PyramidPreprocessor``.
-        init_cfg: Initialisation of the whole model, see mmengine.
+        data_preprocessor, init_cfg: Of ``TwoViewModel``.
 
     Raises:
-        ValueError: ``base_momentum`` out of its range, or other views.
+        ValueError: ``base_momentum`` out of its range, or as ``TwoViewModel``.
     """
-
-    layout: ViewLayout
-    neck: Any  # nn.Module
 
     def __init__(
         self,
@@ -75,23 +68,13 @@ class BYOL(PretrainingModel):
         data_preprocessor: Mapping | None = None,
         init_cfg: dict | None = None,
     ) -> None:
-        views = image_views(layout, "BYOL")
+        super().__init__(layout, backbone, {**_MLP, **neck}, data_preprocessor, init_cfg)
         if not 0 <= base_momentum < 1:
             raise UserValueError(f"BYOL: base_momentum must be in [0, 1), but got {base_momentum}.")
-        preprocessor = {"type": "PyramidPreprocessor", "layout": views, **(data_preprocessor or {})}
-        super().__init__(
-            backbone=MODELS.build(dict(backbone)),
-            neck=MODELS.build({**_MLP, **neck}),
-            data_preprocessor=MODELS.build(preprocessor),
-            init_cfg=init_cfg,
-        )
         self.predictor = MODELS.build({**_MLP, **neck, "in_channels": neck["out_channels"]})
-        self.layout = views
         self.base_momentum = base_momentum
-        self.backbone.to(memory_format=torch.channels_last)
         self.target = MomentumEncoder(self.backbone, self.neck)
         self._training_length: int | None = None
-        self._views: Tensor | None = None  # (2, B, D), unit embeddings of the last step
 
     @property
     def momentum(self) -> float:
@@ -133,7 +116,7 @@ class BYOL(PretrainingModel):
             predictions = [self.predictor((z,))[0] for z in embeddings]
             with torch.no_grad():
                 targets = [target_neck((f,))[0] for f in target_features]
-            self._views = F.normalize(torch.stack(embeddings).detach().float(), dim=2)
+            self._embeddings = [unit(z.detach()) for z in embeddings]
             return {"loss_prediction": prediction_loss(predictions, targets)}
 
     def _refuse_another_training(self) -> None:
@@ -152,27 +135,13 @@ class BYOL(PretrainingModel):
     def health(self) -> dict[str, float | Tensor]:
         """Return 'embedding_spread' (< 0.3: collapsed) and 'target_momentum', m_t of this step."""
         health: dict[str, float | Tensor] = {"target_momentum": self.momentum}
-        if self._views is not None:
-            health["embedding_spread"] = embedding_spread(self._views.flatten(0, 1))
+        if self._embeddings is not None:
+            health["embedding_spread"] = embedding_spread(torch.cat(list(self._embeddings)))
         return health
-
-    def examine(self) -> dict[str, Tensor]:
-        """Return what ``measure_views`` says of the embeddings of the two views."""
-        return {} if self._views is None else measure_views(*self._views)
 
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the one term."""
         return {"loss_prediction": LossTerm("L_{pred}", 0, 1.0, unrelated=4.0)}
-
-
-def target_momentum(base: float, progress: float) -> float:
-    """Compute m = 1 - (1 - m_0) (cos(pi t / T) + 1) / 2.
-
-    Args:
-        base: m_0 in [0, 1).
-        progress: t / T; from 1 on the target stays.
-    """
-    return 1 - (1 - base) * (math.cos(math.pi * min(1.0, progress)) + 1) / 2
 
 
 def _each_view(backbone: nn.Module, views: Tensor) -> list[Tensor]:

@@ -16,7 +16,8 @@ from ...registry import MODELS
 from ..negative_queue import NegativeQueue
 from ..protocol import LossTerm
 from ..ssprl import crop_outputs
-from .moco import MoCo, unit
+from .moco import MoCo
+from .two_views import unit
 
 
 @MODELS.register_module()

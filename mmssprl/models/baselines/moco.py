@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 import torch
 from mmengine import dist
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from ...errors import UserValueError
-from ...functional import embedding_spread, info_nce, measure_views, queue_top1
+from ...functional import embedding_spread, info_nce, queue_top1
 from ...functional.phases import (
     BACKBONE_BACKWARD,
     BACKBONE_FORWARD,
@@ -26,13 +25,13 @@ from ...registry import MODELS
 from ..grouped_batch_norm import check_groups, draw_order, group_batch_norms, permute_batch
 from ..momentum_encoder import MomentumEncoder
 from ..negative_queue import NegativeQueue
-from ..protocol import LossTerm, PretrainingModel
+from ..protocol import LossTerm
 from ..ssprl import crop_features
-from .image_views import image_views
+from .two_views import TwoViewModel, unit
 
 
 @MODELS.register_module()
-class MoCo(PretrainingModel):
+class MoCo(TwoViewModel):
     """Momentum Contrast with the head of MoCo v2 (arXiv:1911.05722, arXiv:2003.04297).
 
     q = norm(h(pool f(x_0))), k = norm(h'(pool f'(x_1))) without gradient;
@@ -47,8 +46,8 @@ class MoCo(PretrainingModel):
     directions, where the CIFAR demo sums them.
 
     Args:
-        layout: Image views alone: ``levels=[]`` and ``num_small=0``.
-        backbone: f, as in ``SSPRL``.
+        layout: Of ``TwoViewModel``.
+        backbone: f.
         neck: h, by default of type ``MoCoV2Neck``; its ``out_channels`` is D. Published: 128.
         queue_length: K, above the keys of one step on all ranks, at most the number of images.
         momentum: m in [0, 1).
@@ -56,15 +55,12 @@ class MoCo(PretrainingModel):
         bn_groups: Groups per process in which BatchNorm sees a batch, a divisor of B. Published:
             32 images a group.
         symmetric: Add the same loss with the views exchanged, for twice the work.
-        data_preprocessor: ``PyramidPreprocessor``.
-        init_cfg: Initialisation of the whole model, see mmengine.
+        data_preprocessor, init_cfg: Of ``TwoViewModel``.
 
     Raises:
-        ValueError: Values outside these ranges, or other views.
+        ValueError: Values outside these ranges, or as ``TwoViewModel``.
     """
 
-    layout: ViewLayout
-    neck: nn.Module
     default_neck: ClassVar[Mapping] = {"type": "MoCoV2Neck", "with_avg_pool": False}
 
     def __init__(
@@ -80,32 +76,24 @@ class MoCo(PretrainingModel):
         data_preprocessor: Mapping | None = None,
         init_cfg: dict | None = None,
     ) -> None:
-        name = type(self).__name__
-        views = image_views(layout, name)
+        super().__init__(
+            layout, backbone, {**self.default_neck, **neck}, data_preprocessor, init_cfg
+        )
         for field, value, is_valid, rule in (
             ("momentum", momentum, 0 <= momentum < 1, "in [0, 1)"),
             ("temperature", temperature, temperature > 0, "> 0"),
             ("bn_groups", bn_groups, bn_groups >= 1, ">= 1"),
         ):
             if not is_valid:
+                name = type(self).__name__
                 raise UserValueError(f"{name}: {field} must be {rule}, but got {value}.")
-        preprocessor = {"type": "PyramidPreprocessor", "layout": views, **(data_preprocessor or {})}
-        super().__init__(
-            backbone=MODELS.build(dict(backbone)),
-            neck=MODELS.build({**self.default_neck, **neck}),
-            data_preprocessor=MODELS.build(preprocessor),
-            init_cfg=init_cfg,
-        )
-        self.layout = views
         self.num_directions = 2 if symmetric else 1
         self.momentum, self.temperature = momentum, temperature
-        self.backbone.to(memory_format=torch.channels_last)
         # One pass for all directions, whose views lie one after the other.
         group_batch_norms(self, bn_groups * self.num_directions)
         self.key_encoder = MomentumEncoder(self.backbone, self.neck)
         self.queue = NegativeQueue(queue_length, neck["out_channels"])
         self._health: dict[str, Tensor] = {}
-        self._views: tuple[Tensor, Tensor] | None = None
 
     def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
         """Compute the terms of the loss, and in training let this step's keys into the queue.
@@ -154,7 +142,7 @@ class MoCo(PretrainingModel):
             "embedding_spread": embedding_spread(query),
             "queue_top1": queue_top1(query, key, negatives),
         }
-        self._views = query.detach(), key
+        self._embeddings = query.detach(), key
         return {"loss_nce": loss}
 
     def _push(self, keys: Sequence[Tensor]) -> None:
@@ -176,17 +164,7 @@ class MoCo(PretrainingModel):
         """Return 'embedding_spread' (< 0.3: collapsed), 'queue_top1' and 'queue_fill'."""
         return {**self._health, "queue_fill": self.queue.fill}
 
-    def examine(self) -> dict[str, Tensor]:
-        """Return what ``measure_views`` says of the queries and their keys."""
-        return measure_views(*self._views) if self._views else {}
-
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the one term."""
         num_classes = 1 + self.queue.length
         return {"loss_nce": LossTerm("L_{nce}", 0, 1.0, "(1 + K)", num_classes)}
-
-
-def unit(embeddings: Tensor) -> Tensor:
-    """Scale (N, D, ...) to unit norm over D, at least in float32 whatever the autocast state."""
-    dtype = torch.promote_types(embeddings.dtype, torch.float32)
-    return F.normalize(embeddings.to(dtype), dim=1)

@@ -4,7 +4,7 @@ from byol_cases import LAYOUT, MODEL, build_byol, sgd_step, views_of
 from mmengine.logging import MessageHub
 from small_ssprl import BACKBONE
 
-from mmssprl.models.baselines.byol import target_momentum
+from mmssprl.models.momentum_encoder import target_momentum
 from mmssprl.registry import MODELS
 
 LEVEL = {"grid": 2, "resize_px": 32, "patch_px": 16}

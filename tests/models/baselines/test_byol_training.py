@@ -8,7 +8,7 @@ from byol_cases import LAYOUT, MODEL
 from pretrain_runner import make_runner
 from profiles import save_images
 
-from mmssprl.models.baselines.byol import target_momentum
+from mmssprl.models.momentum_encoder import target_momentum
 from mmssprl.visualization import draw_losses
 from mmssprl.weights.export import export_weights
 
