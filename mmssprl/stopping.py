@@ -96,9 +96,11 @@ class _Signals:
         thread.start()
         try:
             yield
-        except RuntimeError as error:
-            # A group's signal ends processes that were not forked, too, and that may be told first.
-            time.sleep(_HEARD_S)
+        except Exception as error:
+            # A signal before the first step may be told of as its consequence: it ends processes
+            # that were not forked, too, and mmengine's Config makes a SyntaxError of an interrupt.
+            if isinstance(error, RuntimeError):
+                time.sleep(_HEARD_S)
             if self._timer is not None:
                 raise Interrupted(self._early) from error
             raise
