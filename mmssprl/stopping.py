@@ -27,8 +27,8 @@ _HEARD_S = 0.1
 """Until the thread that reads signals has read one for certain."""
 _CLEANUP_S = 5.0
 """What a process has to delete its temporary files before the first step."""
-_WORKER_S = 30
-"""How long a loader's worker outlives SIGTERM, for the step that a save waits for."""
+_PARENT_S = 1.0
+"""How often a process looks whether the one that started it is still there."""
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
 """Where torchrun and mmengine, srun and Open MPI put the number of a process."""
 _ORPHAN_S = 25.0
@@ -72,6 +72,7 @@ class _Signals:
         self._early = 0
         self._is_noted = self._is_quiet = False
         self._is_watched = False
+        self._pid = 0
         self._timer: threading.Timer | None = None
         os.register_at_fork(after_in_child=self._shield)
 
@@ -90,14 +91,16 @@ class _Signals:
         before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         for number in taken:
             signal.signal(number, self._interrupt)
-        self._is_watched = True
+        self._is_watched, self._pid = True, os.getpid()
         thread = threading.Thread(target=self._watch, args=(reading,), daemon=True)
         thread.start()
         try:
             yield
-        except RuntimeError as error:
-            # A group's signal ends a loader's workers too, and torch may tell of that first.
-            time.sleep(_HEARD_S)
+        except Exception as error:
+            # A signal before the first step may be told of as its consequence: it ends processes
+            # that were not forked, too, and mmengine's Config makes a SyntaxError of an interrupt.
+            if isinstance(error, RuntimeError):
+                time.sleep(_HEARD_S)
             if self._timer is not None:
                 raise Interrupted(self._early) from error
             raise
@@ -166,17 +169,31 @@ class _Signals:
     def _shield(self) -> None:
         """Let a forked process, such as a loader's worker, leave signals to its parent.
 
-        Ctrl-C reaches both, and so does what Slurm sends, and the parent still needs its batches.
+        Ctrl-C reaches both, and so does what Slurm sends, and the parent still needs its batches:
+        before the first step to end in one line, afterwards for the step that a save waits for.
         """
         if not self._is_watched:
             return
         signal.set_wakeup_fd(-1)
-        of_child: tuple[Any, ...] = (signal.default_int_handler, signal.SIG_DFL, signal.SIG_DFL)
-        if self._is_noted:
-            of_child = (signal.SIG_IGN, lambda *_: signal.alarm(_WORKER_S), signal.SIG_IGN)
-        for number, handler in zip(_SIGNALS, of_child, strict=True):
-            signal.signal(number, handler)
-        self._is_watched = self._is_noted = False
+        signal.signal(Signal.SIGINT, signal.SIG_IGN)
+        signal.signal(Signal.SIGUSR1, signal.SIG_IGN)
+        signal.signal(Signal.SIGTERM, signal.SIG_DFL)
+        if not hasattr(signal, "sigtimedwait"):
+            return  # on macOS nothing tells who has sent it: it ends this process
+        # Blocked, for torch gives its workers a handler of SIGTERM later on, which ends them. That
+        # holds for the threads that follow, and for what this process starts.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {Signal.SIGTERM})
+        parent, self._pid = self._pid, os.getpid()
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """End this process, in which SIGTERM is blocked, once its parent sends that or is gone."""
+    while os.getppid() == parent:
+        received = signal.sigtimedwait({Signal.SIGTERM}, _PARENT_S)
+        if received is not None and received.si_pid == parent:
+            break
+    os._exit(0)  # as torch's handler: any other code would be taken for a fault
 
 
 signals = _Signals()
@@ -188,7 +205,7 @@ def watch_parent(then: Callable[[], object]) -> None:
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(1.0)
+            time.sleep(_PARENT_S)
         then()
 
     threading.Thread(target=watch, daemon=True).start()

@@ -3,9 +3,11 @@
 import json
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +75,10 @@ def write_pretraining(folder: Path) -> Path:
 
 
 class SignalAt(Hook):
-    """Sends this process a signal in step ``step``, counted from 0, and waits until it is noted."""
+    """Sends a signal in step ``step``, counted from 0, and waits until it is noted.
+
+    This process and the workers of its loaders get it, as all processes of a group do.
+    """
 
     def __init__(self, step: int, number: int) -> None:
         self.step = step
@@ -82,7 +87,9 @@ class SignalAt(Hook):
     def before_train_iter(self, runner, *args, **kwargs) -> None:
         if runner.iter != self.step:
             return
-        os.kill(os.getpid(), self.number)
+        group = [os.getpid(), *(worker.pid for worker in active_children())]
+        # By another process: a worker tells what its parent sends from what others do.
+        subprocess.run(["kill", f"-{self.number:d}", *map(str, group)], check=True)
         end = time.monotonic() + 10
         while not signals.number:
             assert time.monotonic() < end

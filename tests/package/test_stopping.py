@@ -1,6 +1,13 @@
 """Signals around the moment from which on they are only noted, and which process is the first."""
 
+import os
+import select
+import subprocess
+import time
+from multiprocessing import get_context
+
 import pytest
+from torch.utils.data import DataLoader
 
 from mmssprl.stopping import Interrupted, Signal, is_first_process, signals
 
@@ -30,9 +37,16 @@ def test_the_first_process_of_any_launcher(monkeypatch, name):
         assert is_first_process() == (rank == 0)
 
 
-def test_workers_that_the_signal_ended_as_well_do_not_hide_it():
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("DataLoader worker (pid 1) is killed by signal: Terminated."),
+        SyntaxError("Failed to format the config file"),  # mmengine's, whatever has come up there
+    ],
+)
+def test_what_the_signal_brings_about_does_not_hide_it(error):
     def lose():
-        raise RuntimeError("DataLoader worker (pid 1) is killed by signal: Terminated.")
+        raise error
 
     def stop_and_lose():
         signals.receive(Signal.SIGTERM)  # its handler has not run yet
@@ -42,5 +56,56 @@ def test_workers_that_the_signal_ended_as_well_do_not_hide_it():
         stop_and_lose()
     assert stop.value.code == 143
     assert signals._timer is None, "would end the process"
-    with pytest.raises(RuntimeError, match="killed by signal"), signals.watched():
+    with pytest.raises(type(error), match=str(error)[:9]), signals.watched():
         lose()
+
+
+@pytest.mark.parametrize("is_noted", [False, True])
+def test_a_loaders_worker_leaves_signals_to_its_parent_and_ends_when_that_says_so(is_noted):
+    with signals.watched():
+        if is_noted:
+            signals.note()
+        batches = iter(DataLoader(range(20), num_workers=1, persistent_workers=True))
+        assert next(batches) == 0
+        (worker,) = batches._workers
+        for number in (Signal.SIGINT, Signal.SIGTERM, Signal.SIGUSR1):
+            # By another process than its parent.
+            subprocess.run(["kill", f"-{number:d}", str(worker.pid)], check=True)
+        assert [int(batch) for batch in batches] == list(range(1, 20))
+        worker.terminate()  # as multiprocessing does at the end of a process
+        worker.join(timeout=10)
+        assert worker.exitcode == 0
+        signals.interrupt()
+
+
+def begin_and_wait(has_begun):
+    has_begun.set()
+    time.sleep(60)
+
+
+def test_sigterm_ends_a_forked_process_where_nothing_tells_who_has_sent_it(monkeypatch):
+    monkeypatch.delattr("signal.sigtimedwait")  # macOS has none
+    with signals.watched():
+        has_begun = get_context("fork").Event()
+        process = get_context("fork").Process(target=begin_and_wait, args=(has_begun,))
+        process.start()
+        assert has_begun.wait(20)
+        process.terminate()
+        process.join(timeout=10)
+    assert process.exitcode == -Signal.SIGTERM
+
+
+def test_a_forked_process_ends_soon_after_its_parent():
+    reading, writing = os.pipe()
+    parent = os.fork()
+    if parent == 0:
+        try:
+            with signals.watched():
+                get_context("fork").Process(target=time.sleep, args=(60,)).start()
+                os._exit(0)  # at once, as by a second signal
+        finally:
+            os._exit(1)
+    os.close(writing)
+    assert os.waitstatus_to_exitcode(os.waitpid(parent, 0)[1]) == 0
+    assert select.select([reading], [], [], 20)[0], "it lives, for it holds the pipe's other end"
+    os.close(reading)

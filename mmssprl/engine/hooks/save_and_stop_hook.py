@@ -69,7 +69,7 @@ class SaveAndStopHook(Hook):
         self._saved_at, self._saved_step = time.monotonic(), runner.iter
 
     def before_train_epoch(self, runner: Runner) -> None:
-        """Note signals from here on; the loader's workers, which start next, leave them to us."""
+        """Note signals from here on; the workers of the loaders leave them to this process."""
         if self.go_on is not None:
             signals.note()
 
