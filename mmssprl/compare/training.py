@@ -35,9 +35,8 @@ def train_and_probe(folder: Path) -> None:
     cost: dict[str, Any] = {}
     weights = RANDOM
     if settings["trains"]:
-        has_weights = any(folder.glob("*.pth"))
         try:
-            if not ((folder / TRAINED).exists() and has_weights):
+            if not _is_trained(folder):
                 _write(folder / TRAINED, _train(folder, settings))
         except NotFiniteError:
             # It counts, at the score of a constant: else the worst runs of a method were left out.
@@ -60,9 +59,14 @@ def train_and_probe(folder: Path) -> None:
             checkpoint.unlink()
 
 
+def _is_trained(folder: Path) -> bool:
+    file = folder / TRAINED
+    return file.exists() and (folder / json.loads(file.read_text())["weights"]).exists()
+
+
 def _train(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     config = Path(settings["config"])
-    goes_on = any(folder.glob("*.pth"))
+    goes_on = any(not path.stem.endswith("_backbone") for path in folder.glob("*.pth"))
     cfg = prepare_train_config(
         config,
         work_dir=folder,
