@@ -65,6 +65,7 @@ class Meter(Hook):
         self.config, self.seed = config, seed
         self._parent = os.getppid()
         self._clock = clock()
+        self._peak_bytes = 0
 
     def before_train(self, runner: Runner) -> None:
         """Draw the weights, unless the run goes on, and start the clock."""
@@ -74,11 +75,13 @@ class Meter(Hook):
         self._start = self._clock() - (runner.message_hub.get_info(_SECONDS) or 0.0)
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        """Stop if the command that started this process is gone.
+        """Look at the memory, and stop if the command that started this process is gone.
 
         Raises:
             RuntimeError: It is.
         """
+        # At each of its lines the log begins a new peak of the GPU's memory.
+        self._peak_bytes = max(self._peak_bytes, peak_bytes(get_device()))
         if os.getppid() != self._parent:
             raise UserRuntimeError(
                 "a run ends with the command that started it, and that is gone; start it again."
@@ -102,7 +105,7 @@ class Meter(Hook):
             "steps": runner.iter,
             "images": runner.iter * runner.train_dataloader.batch_size,
             "seconds": runner.message_hub.get_info(_SECONDS),
-            "peak_mib": round(peak_bytes(get_device()) / 2**20),
+            "peak_mib": round(self._peak_bytes / 2**20),
             "loss": last.get("loss"),
             SPREAD: last.get(SPREAD),
             "collapsed": is_pretrained and has_collapsed(model, last),

@@ -49,15 +49,19 @@ def test_terms_that_choose_nothing_tell_nothing():
 @pytest.mark.parametrize(
     ("spreads", "collapsed"), [((0.9, 0.9, 0.2, 0.1), True), ((0.2, 0.1, 0.9, 0.9), False)]
 )
-def test_loss_and_collapse_are_those_of_the_last_epoch(spreads, collapsed):
+def test_loss_and_collapse_are_those_of_the_last_epoch(spreads, collapsed, monkeypatch):
     hub = MessageHub("two epochs of two steps")
     for spread, loss in zip(spreads, (9.0, 8.0, 3.0, 1.0), strict=True):
         hub.update_scalars({"train/embedding_spread": spread, "train/loss": loss})
     loader = DataLoader(range(16), batch_size=8)
     meter = Meter(Path("config.py"), seed=0)
+    peaks = iter([3, 8, 2, 4])  # the log begins anew after the second step
+    monkeypatch.setattr("mmssprl.compare.meter.peak_bytes", lambda device: next(peaks) * 2**20)
+    for _ in range(4):
+        meter.after_train_iter(None)
     meter.after_train(
         SimpleNamespace(iter=4, train_dataloader=loader, message_hub=hub, model=make_model())
     )
-    assert meter.measured["loss"] == 2.0
+    assert (meter.measured["loss"], meter.measured["peak_mib"]) == (2.0, 8)
     assert meter.measured["embedding_spread"] == pytest.approx(sum(spreads[2:]) / 2)
     assert meter.measured["collapsed"] is collapsed
