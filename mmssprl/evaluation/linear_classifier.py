@@ -77,13 +77,15 @@ def fit_linear_probe(
         features: (N, C) float, any scale.
         labels: (N, K), 1 present, 0 absent, -1 unknown: no influence on the class.
         strengths: Candidates for lambda, each > 0. A single one is used as it is.
-        num_folds: Of the cross-validation, from 2 to 10.
+        num_folds: Parts of the cross-validation, from 2 to 10.
         seed: Seed of the folds.
 
     Raises:
-        ValueError: Shapes, strengths or values out of range, or fewer than 10 images.
+        ValueError: Shapes, strengths, folds or values out of range, or fewer than 10 images.
     """
     _check(features, labels, strengths)
+    if not 2 <= num_folds <= _MIN_IMAGES:
+        raise UserValueError(f"num_folds must be from 2 to {_MIN_IMAGES}, but got {num_folds}.")
     # Rows without any known label take no part, not even in the mean and the variance.
     rows = (labels >= 0).any(dim=1)
     features, labels = features[rows].float(), labels[rows]

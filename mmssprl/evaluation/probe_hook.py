@@ -64,11 +64,11 @@ class ProbeHook(Hook):
         data: Labelled folder, see ``find_probe_data``. Whoever takes the best weights has chosen by
             its test images: an honest figure needs others.
         interval: Epochs between two probes; None chooses, by the times of the first probes and of
-            the first epoch, so that all take at most 2 % of the time unless the first and the last
-            alone take more, see ``choose_interval``. The last epoch is always probed.
+            the first epoch, so that all take 1.5 % of the time unless the first and the last alone
+            take more, see ``choose_interval``. The last epoch is always probed.
         image_px: Side of the centre crops; None takes the layout's ``image_px``.
         max_images: Of each split; of more ones a fixed random part is taken. None takes 5,000;
-            ``pretrain`` writes fewer here where all probes would take more than 2 % of the time.
+            ``pretrain`` writes fewer here where all probes would take more than 1.5 % of the time.
         num_workers: Processes that read images.
 
     Raises:
@@ -135,7 +135,9 @@ class ProbeHook(Hook):
         probe_s = self.probes[-1].seconds if self.probes else 0.0
         self.interval = choose_interval(probe_s, epoch_s, epochs, spent_s)
         runner.message_hub.update_info(_INTERVAL, self.interval)
-        how_often = f"every {counted(self.interval, 'epoch')}"
+        how_often = (
+            f"every {counted(self.interval, 'epoch')}" if self.interval > 1 else "every epoch"
+        )
         if self.interval >= epochs:
             how_often = "once more, at the end"
         share = share_of(spent_s + -(-epochs // self.interval) * probe_s, epoch_s, epochs)

@@ -9,6 +9,8 @@ from .probe_data import LabelledSplit
 
 MAX_SHARE = 0.02
 """Of a training's time with its probes that all probes together may take."""
+PLANNED_SHARE = 0.015
+"""That they are planned to take: forecasts err, and later features may take longer to fit."""
 MOST_IMAGES = 5000
 """Of each split, if nobody says how many."""
 LEAST_IMAGES = 250
@@ -16,8 +18,6 @@ LEAST_IMAGES = 250
 by 0.8 points and that of the neighbours by 1.3 (standard deviation); of fewer chance decides."""
 LEAST_POSITIVES = 1
 """Of a class in each split, where it has any: a class without has no average precision."""
-_PLANNED = 0.75
-"""Of the time that probes may take: forecasts are wrong by some per cent, and probes are whole."""
 _BETWEEN = 4
 """Probes between the first and the last one for which images are given up: to keep the best weights
 there must be some to choose from."""
@@ -53,18 +53,17 @@ class ProbePace:
 
 
 def choose_images(pace: ProbePace, epoch_s: float, epochs: int) -> int:
-    """Return the most images of each split with which all probes stay well below ``MAX_SHARE``.
+    """Return the most images of each split with which all probes take ``PLANNED_SHARE``.
 
-    They are to take ``_PLANNED`` of it. There are those before the training, the last one, and some
-    in between if the least images leave the time for them. ``pace.least`` images are taken in any
-    case.
+    There are those before the training, the last one, and some in between if the least images leave
+    the time for them. ``pace.least`` images are taken in any case.
 
     Args:
         pace: Of a probe.
         epoch_s: Of one epoch of the training, > 0.
         epochs: Of the training.
     """
-    time_s = _PLANNED * allowed_s(epoch_s, epochs)
+    time_s = planned_s(epoch_s, epochs)
     fitting = int(time_s / pace.seconds(pace.least))
     num_probes = pace.num_first + max(1, min(fitting - pace.num_first, epochs, 1 + _BETWEEN))
     more = range(pace.least + 1, max(pace.sizes) + 1)
@@ -72,7 +71,7 @@ def choose_images(pace: ProbePace, epoch_s: float, epochs: int) -> int:
 
 
 def choose_interval(probe_s: float, epoch_s: float, epochs: int, spent_s: float) -> int:
-    """Return the least epochs between two probes with which all take at most ``MAX_SHARE``.
+    """Return the least epochs between two probes with which all take ``PLANNED_SHARE``.
 
     The last epoch is probed in any case, also where that takes more.
 
@@ -82,16 +81,16 @@ def choose_interval(probe_s: float, epoch_s: float, epochs: int, spent_s: float)
         epochs: Of the training.
         spent_s: Of the probes before the training.
     """
-    left_s = allowed_s(epoch_s, epochs) - spent_s
+    left_s = planned_s(epoch_s, epochs) - spent_s
     if epochs * probe_s <= left_s:
         return 1
     num_probes = max(1, int(left_s / probe_s))
     return -(-epochs // num_probes)
 
 
-def allowed_s(epoch_s: float, epochs: int) -> float:
-    """Return the seconds that the probes may take beside the epochs of a training."""
-    return MAX_SHARE / (1 - MAX_SHARE) * epoch_s * epochs
+def planned_s(epoch_s: float, epochs: int) -> float:
+    """Return the seconds that the probes are to take beside the epochs of a training."""
+    return PLANNED_SHARE / (1 - PLANNED_SHARE) * epoch_s * epochs
 
 
 def share_of(probes_s: float, epoch_s: float, epochs: int) -> float:

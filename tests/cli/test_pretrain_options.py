@@ -276,7 +276,7 @@ class TestBudget:
     def test_probes_take_as_many_images_as_two_percent_allow(
         self, pretrain, tmp_path, monkeypatch, capsys
     ):
-        stub_pace(monkeypatch, probe=ProbePace(0.0, 0.00075, 900, (500, 300), 250))
+        stub_pace(monkeypatch, probe=ProbePace(0.0, 0.000745, 900, (500, 300), 250))
         _, cfg = pretrain("--epochs", "10", "--probe", str(write_coco(tmp_path)))
         (hook,) = [hook for hook in cfg.custom_hooks if hook.type == "ProbeHook"]
         assert hook.max_images == 255  # two probes of 0.38 s, beside 50 s

@@ -162,3 +162,5 @@ class TestFitLinearProbe:
             fit_linear_probe(features / 0, labels)
         with pytest.raises(ValueError, match=r"strengths must be penalties > 0, but got \(0.0,\)"):
             fit_linear_probe(features, labels, strengths=(0.0,))
+        with pytest.raises(ValueError, match="num_folds must be from 2 to 10, but got 1"):
+            fit_linear_probe(features, labels, num_folds=1)

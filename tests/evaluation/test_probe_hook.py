@@ -113,7 +113,9 @@ def test_it_probes_before_the_training_at_its_interval_and_at_the_end(work_dir):
     ]
 
 
-def test_the_score_is_that_of_the_probe_command_and_the_best_weights_are_kept(work_dir, score_of):
+def test_the_score_is_that_of_a_probe_with_two_folds_and_the_best_weights_are_kept(
+    work_dir, score_of
+):
     _, *later = (float(row["linear_mAP"]) for row in rows(work_dir))
     assert later[-1] == score_of(work_dir / "toy_ssprl_backbone.pth")
     assert max(later) == score_of(work_dir / "toy_ssprl_best_backbone.pth")
@@ -131,6 +133,7 @@ def test_its_time_is_estimated_from_some_images(data, work_dir, tmp_path, monkey
     def fit(features, labels, num_folds):
         clock[0] += 100 + 2 * len(features)
         fitted.append(len(features))
+        assert num_folds == 2
         assert (labels == 1).any()
         return lambda features: features[:, :2]
 
@@ -190,7 +193,7 @@ def test_a_run_that_was_stopped_in_its_first_epoch_goes_on_with_its_probes(
     assert hook.probes == before
     runner.iter, clock[0] = 6, 60.0  # half an epoch
     hook.after_train_epoch(runner)
-    # Of 120 s an epoch, 245 s may be taken: 47 probes of 5 s are left.
+    # Of 120 s an epoch, 183 s may be taken: 35 probes of 5 s are left.
     assert hook.interval == hub.get_info("probe_interval") == 3
 
 

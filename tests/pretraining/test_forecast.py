@@ -219,27 +219,27 @@ def test_a_profile_tells_the_whole_run(disk):
 
 
 class TestProbes:
-    """25 epochs of 100 s, and of 51 s for probes; one takes 1 s and 0.01 s an image."""
+    """34 epochs of 98.6 s, and 51 s for probes; one takes 1 s and 0.01 s an image."""
 
     PROBE = ProbePace(1.0, 0.01, 900, (500, 300), 250)
-    FORECAST = forecast_of(replace(PACE, step_s=10.0, probe=PROBE), 25, 10)
+    FORECAST = forecast_of(replace(PACE, step_s=9.86, probe=PROBE), 34, 10)
 
     def test_their_time_counts(self, disk):
-        assert self.FORECAST.num_probes == 1 + 5  # before, after epochs 5, 10, 15, 20 and 25
+        assert self.FORECAST.num_probes == 1 + 5  # before, after epochs 7, 14, 21, 28 and 34
         assert self.FORECAST.probe_images == 450  # 8.5 s each, with 450 + 300
-        assert self.FORECAST.seconds == pytest.approx(25 * 100 + 6 * 8.5)
-        assert "25 epochs, about 43 min on" in self.FORECAST.line
+        assert self.FORECAST.seconds == pytest.approx(34 * 98.6 + 6 * 8.5)
+        assert "34 epochs, about 57 min on" in self.FORECAST.line
         assert self.FORECAST.line.endswith("(51 s of it for 6 probes with 750 of 900 images)")
 
     def test_their_share_is_told_where_it_is_more_than_two_percent(self, disk):
         line = replace(self.FORECAST, epochs=5).line
         assert line.endswith(
-            "(12 s of it for 2 probes with 500 of 900 images, 2.3 % of the time: scores of fewer "
+            "(12 s of it for 2 probes with 500 of 900 images, 2.4 % of the time: scores of fewer "
             "images would tell little)"
         )
 
     def test_a_budget_holds_with_them(self):
-        assert self.FORECAST.fitting_epochs(2551.1) == 25
-        assert self.FORECAST.fitting_epochs(2550.9) == 24
-        assert self.FORECAST.fitting_epochs(112.1) == 1
-        assert self.FORECAST.fitting_epochs(111.9) == 0
+        assert self.FORECAST.fitting_epochs(3403.5) == 34
+        assert self.FORECAST.fitting_epochs(3403.3) == 33
+        assert self.FORECAST.fitting_epochs(110.7) == 1
+        assert self.FORECAST.fitting_epochs(110.5) == 0
