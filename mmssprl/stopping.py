@@ -99,8 +99,7 @@ class _Signals:
         except Exception as error:
             # A signal before the first step may be told of as its consequence: it ends processes
             # that were not forked, too, and mmengine's Config makes a SyntaxError of an interrupt.
-            if isinstance(error, RuntimeError):
-                time.sleep(_HEARD_S)
+            time.sleep(_HEARD_S)
             if self._timer is not None:
                 raise Interrupted(self._early) from error
             raise
@@ -177,14 +176,18 @@ class _Signals:
         signal.set_wakeup_fd(-1)
         signal.signal(Signal.SIGINT, signal.SIG_IGN)
         signal.signal(Signal.SIGUSR1, signal.SIG_IGN)
-        signal.signal(Signal.SIGTERM, signal.SIG_DFL)
-        if not hasattr(signal, "sigtimedwait"):
-            return  # on macOS nothing tells who has sent it: it ends this process
+        if not hasattr(signal, "sigtimedwait"):  # on macOS nothing tells who has sent SIGTERM
+            signal.signal(Signal.SIGTERM, signal.SIG_DFL)
+            return
         # Blocked, for torch gives its workers a handler of SIGTERM later on, which ends them. That
         # holds for the threads that follow, and for what this process starts.
         signal.pthread_sigmask(signal.SIG_BLOCK, {Signal.SIGTERM})
+        signal.signal(Signal.SIGTERM, signal.SIG_DFL)
         parent, self._pid = self._pid, os.getpid()
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+        try:
+            threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+        except RuntimeError:  # no more threads: without one nothing would end this process
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {Signal.SIGTERM})
 
 
 def _end_with(parent: int) -> None:

@@ -90,6 +90,8 @@ def _end_workers(loader: Any) -> None:
     iterator = getattr(loader, "_iterator", None)
     if iterator is not None:
         iterator._shutdown_workers()
+        for worker in getattr(iterator, "_workers", ()):
+            worker.kill()  # one that hangs hears no SIGTERM, and would be waited for without end
         loader._iterator = None
 
 

@@ -124,7 +124,7 @@ def test_sigterm_to_all_processes_of_a_fine_tuning_saves(tmp_path, last_line):
     os.killpg(run.process.pid, signal.SIGTERM)
     assert run.end() == SAVED, run.said()
     assert "Traceback" not in run.said()
-    assert run.said().splitlines()[-2].startswith("SIGTERM: saving after this step")
+    assert "\nSIGTERM: saving after this step" in run.said()
     last = run.said().splitlines()[-1]
     assert last.startswith("stopped by SIGTERM after step ")
     _, *command = shlex.split(last.partition("go on with: ")[2])
