@@ -6,6 +6,7 @@ from mmengine.model import BaseModule, revert_sync_batchnorm
 from torch import nn
 
 from mmssprl.models import MomentumEncoder
+from mmssprl.models.momentum_encoder import target_momentum
 
 
 def network(seed=0):
@@ -154,3 +155,10 @@ def test_the_optimizer_leaves_the_copies_alone():
     (features - target - 1).square().sum().backward()
     optimizer.step()
     assert all(map(torch.equal, before, model.momentum_encoder.parameters()))
+
+
+def test_momentum_rises_from_its_start_to_one():
+    assert target_momentum(0.96, 0) == pytest.approx(0.96)
+    assert target_momentum(0.96, 0.5) == pytest.approx((1 + 0.96) / 2)
+    assert target_momentum(0.96, 1) == 1
+    assert target_momentum(0.96, 1.5) == 1

@@ -47,16 +47,17 @@ class BYOL(TwoViewModel):
     order; a checkpoint holds the target as step t has used it.
 
     Args:
-        layout: Of ``TwoViewModel``.
-        backbone: f.
+        layout: Image views alone: ``levels=[]`` and ``num_small=0``.
+        backbone: f, as in ``SSPRL``.
         neck: h: ``in_channels`` C, ``hid_channels`` and ``out_channels`` D; other fields of
             mmpretrain's ``NonLinearNeck`` have the published values. Published: 2048, 4096, 256.
             The predictor g is built alike, from D to D.
         base_momentum: m_0 in [0, 1); mmpretrain's is 1 - m_0. Published for 100 epochs: 0.99.
-        data_preprocessor, init_cfg: Of ``TwoViewModel``.
+        data_preprocessor: ``PyramidPreprocessor``.
+        init_cfg: Initialisation of the whole model, see mmengine.
 
     Raises:
-        ValueError: ``base_momentum`` out of its range, or as ``TwoViewModel``.
+        ValueError: ``base_momentum`` out of its range, or other views.
     """
 
     def __init__(
@@ -68,9 +69,9 @@ class BYOL(TwoViewModel):
         data_preprocessor: Mapping | None = None,
         init_cfg: dict | None = None,
     ) -> None:
-        super().__init__(layout, backbone, {**_MLP, **neck}, data_preprocessor, init_cfg)
         if not 0 <= base_momentum < 1:
             raise UserValueError(f"BYOL: base_momentum must be in [0, 1), but got {base_momentum}.")
+        super().__init__(layout, backbone, {**_MLP, **neck}, data_preprocessor, init_cfg)
         self.predictor = MODELS.build({**_MLP, **neck, "in_channels": neck["out_channels"]})
         self.base_momentum = base_momentum
         self.target = MomentumEncoder(self.backbone, self.neck)

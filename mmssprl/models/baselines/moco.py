@@ -46,8 +46,8 @@ class MoCo(TwoViewModel):
     directions, where the CIFAR demo sums them.
 
     Args:
-        layout: Of ``TwoViewModel``.
-        backbone: f.
+        layout: Image views alone: ``levels=[]`` and ``num_small=0``.
+        backbone: f, as in ``SSPRL``.
         neck: h, by default of type ``MoCoV2Neck``; its ``out_channels`` is D. Published: 128.
         queue_length: K, above the keys of one step on all ranks, at most the number of images.
         momentum: m in [0, 1).
@@ -55,10 +55,11 @@ class MoCo(TwoViewModel):
         bn_groups: Groups per process in which BatchNorm sees a batch, a divisor of B. Published:
             32 images a group.
         symmetric: Add the same loss with the views exchanged, for twice the work.
-        data_preprocessor, init_cfg: Of ``TwoViewModel``.
+        data_preprocessor: ``PyramidPreprocessor``.
+        init_cfg: Initialisation of the whole model, see mmengine.
 
     Raises:
-        ValueError: Values outside these ranges, or as ``TwoViewModel``.
+        ValueError: Values outside these ranges, or other views.
     """
 
     default_neck: ClassVar[Mapping] = {"type": "MoCoV2Neck", "with_avg_pool": False}
@@ -76,9 +77,6 @@ class MoCo(TwoViewModel):
         data_preprocessor: Mapping | None = None,
         init_cfg: dict | None = None,
     ) -> None:
-        super().__init__(
-            layout, backbone, {**self.default_neck, **neck}, data_preprocessor, init_cfg
-        )
         for field, value, is_valid, rule in (
             ("momentum", momentum, 0 <= momentum < 1, "in [0, 1)"),
             ("temperature", temperature, temperature > 0, "> 0"),
@@ -87,6 +85,9 @@ class MoCo(TwoViewModel):
             if not is_valid:
                 name = type(self).__name__
                 raise UserValueError(f"{name}: {field} must be {rule}, but got {value}.")
+        super().__init__(
+            layout, backbone, {**self.default_neck, **neck}, data_preprocessor, init_cfg
+        )
         self.num_directions = 2 if symmetric else 1
         self.momentum, self.temperature = momentum, temperature
         # One pass for all directions, whose views lie one after the other.

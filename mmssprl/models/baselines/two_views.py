@@ -17,10 +17,12 @@ from ..protocol import PretrainingModel
 class TwoViewModel(PretrainingModel):
     """A backbone, a neck and a preprocessor for the two image views.
 
+    ``loss`` keeps the step's embeddings in ``_embeddings``, from which ``examine`` reads.
+
     Args:
         layout: Image views alone: ``levels=[]`` and ``num_small=0``.
-        backbone: As in ``SSPRL``.
-        neck: With its type.
+        backbone: The network that remains of the training, as in ``SSPRL``.
+        neck: Config of the network behind it, with its type.
         data_preprocessor: ``PyramidPreprocessor``.
         init_cfg: Initialisation of the whole model, see mmengine.
 

@@ -4,17 +4,9 @@ from byol_cases import LAYOUT, MODEL, build_byol, sgd_step, views_of
 from mmengine.logging import MessageHub
 from small_ssprl import BACKBONE
 
-from mmssprl.models.momentum_encoder import target_momentum
 from mmssprl.registry import MODELS
 
 LEVEL = {"grid": 2, "resize_px": 32, "patch_px": 16}
-
-
-def test_momentum_rises_from_its_start_to_one():
-    assert target_momentum(0.96, 0) == pytest.approx(0.96)
-    assert target_momentum(0.96, 0.5) == pytest.approx((1 + 0.96) / 2)
-    assert target_momentum(0.96, 1) == 1
-    assert target_momentum(0.96, 1.5) == 1
 
 
 def test_target_follows_each_step_with_its_own_momentum():
