@@ -23,6 +23,9 @@ from .run import PretrainRun
 from .setting import BATCH_SIZE, EPOCHS, Setting, Size, check_batch, check_configs
 from .work_dir import claim
 
+_REPORT_S = 5.0
+"""At least, between two reports while runs end."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -256,9 +259,15 @@ class Comparison:
             self._log(f"made with other settings, and done again: {len(redone)} of them")
 
     def _execute(self, runs: Sequence[Run]) -> list[Outcome]:
+        written_s = -_REPORT_S
+
         def told(line: str) -> None:
+            nonlocal written_s
             self._log(line)
-            self.report().write(self.request.work_dir)
+            # A call that goes on tells of all complete runs at once: one report of them is enough.
+            if time.perf_counter() - written_s > _REPORT_S:
+                self.report().write(self.request.work_dir)
+                written_s = time.perf_counter()
 
         request = self.request
         return execute_runs(

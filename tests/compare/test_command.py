@@ -11,6 +11,7 @@ from tiny_compare import request, rows, stay_in_process
 
 from mmssprl.compare.meter import Meter
 from mmssprl.compare.methods import BY_KEY
+from mmssprl.compare.report import Report
 from mmssprl.compare.start import Comparison, is_kept
 from mmssprl.weights import load_backbone
 
@@ -105,9 +106,14 @@ def test_equal_seeds_start_with_equal_backbones_and_see_the_images_in_one_order(
     assert swav_order != sorted(swav_order)
 
 
-def test_the_same_call_does_nothing_again_and_more_may_be_asked_for(calls, first):
+def test_the_same_call_does_nothing_again_and_more_may_be_asked_for(calls, first, monkeypatch):
+    reports, write = [], Report.write
+    monkeypatch.setattr(
+        Report, "write", lambda report, to: (reports.append(to), write(report, to))[1]
+    )
     _, folders = calls(num_seeds=1, budgets=("epochs",))
     assert folders == []
+    assert len(reports) == 2  # while three complete runs are told of, and at the end
     paces = calls.work_dir / "paces/0/result.json"
     content = json.loads(paces.read_text())
     content["values"]["seconds"] = {"ssprl": 0.3, "swav": 0.15}
