@@ -91,8 +91,11 @@ ABLATIONS = {
 ``swav`` is scale 0 alone (``ssprl-image-only`` in configs); ``shared-prototypes`` has one set of
 prototypes for all scales; ``pyramid-only`` lacks the cross-scale terms; ``cross-only`` lacks the
 pyramid's patch terms, but not its term of scale 0; ``ssprl`` is everything. The first and the last
-number are also in ``PAPER``. All rows were most likely trained with six small views.
+number are also in ``PAPER``.
 """
+ABLATIONS_NOTE = (
+    "The paper's rows were most likely trained in the released code's form, with six small views."
+)
 
 _Notes = tuple[tuple[tuple[str, ...], str], ...]
 """Pairs of the protocols that are concerned, and a note."""

@@ -59,9 +59,14 @@ def _draw_panel(
             continue
         colour = PYRAMIDS[1] if key == reference else PYRAMIDS[0]
         for result in own:
-            face = "none" if result.collapsed else colour
             axes.scatter(
-                100 * result.mAP, row - _OFFSET, s=22, facecolors=face, edgecolors=colour, alpha=0.7
+                100 * result.mAP,
+                row - _OFFSET,
+                s=22,
+                facecolors="none" if result.collapsed else colour,
+                edgecolors=colour,
+                alpha=0.7,
+                label="collapsed" if result.collapsed else None,
             )
         found = estimate([100 * result.mAP for result in own])
         axes.errorbar(
@@ -81,7 +86,17 @@ def _draw_panel(
     ):
         if value is not None:
             axes.axvline(value, color=MUTED, linewidth=1, linestyle=style, label=name)
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, borderpad=0)
+    handles, names = axes.get_legend_handles_labels()
+    shown = dict(zip(names, handles, strict=True))  # one of all collapsed dots
+    axes.legend(
+        [*shown.values()],
+        [*shown],
+        loc="lower right",
+        bbox_to_anchor=(1, 1),
+        ncols=len(shown),
+        frameon=False,
+        borderpad=0,
+    )
     axes.set_xlabel("mAP, %")
     axes.set_ylim(len(keys) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from ..benchmark.paper_numbers import ABLATIONS
+from ..benchmark.paper_numbers import ABLATIONS, ABLATIONS_NOTE
 from ..outputs import write_figure, write_whole
 from ..tables import csv_table, markdown_table
+from ..wording import counted
 from .methods import BY_KEY, RANDOM
 from .plan import BUDGETS, Budget, Planner
 from .results import Result, as_row
@@ -21,7 +23,9 @@ _HEADS = (
     *("pre-training", "epochs", "images seen", "TFLOP", "seconds", "peak MiB"),
     *("seeds", "mAP %", "against {}", "p (Holm)", ""),
 )
-_ONLY_ABLATIONS = ABLATIONS.keys() - {"ssprl", "swav"}
+_PAPER_TITLES = {"swav": "scale 0 alone", "ssprl": "all terms"}
+"""Of the rows of table 4 that ours are not named like: the paper does not say which form it is."""
+_ONLY_ABLATIONS = ABLATIONS.keys() - _PAPER_TITLES.keys()
 """Rows that nobody asks for who does not compare ablations."""
 
 
@@ -35,7 +39,7 @@ class Report:
         reference: Key of the method that the others are compared with.
         tuning: Runs of the tuning; empty without one.
         factors: That it chose, by method.
-        foot: Lines on commit, machine, command and time.
+        foot: Lines on command, machine and time.
     """
 
     planner: Planner
@@ -55,7 +59,7 @@ class Report:
             parts += ["### Learning rates", self._tuning_table()]
         if any(key in runs for runs in self.tables.values() for key in _ONLY_ABLATIONS):
             parts += ["### Table 4 of the paper, not comparable", _paper_ablations()]
-        return "\n\n".join([*parts, *self._notes(), *self.foot])
+        return "\n\n".join([*parts, *self._notes(), *self._origin(), *self.foot])
 
     def write(self, work_dir: Path) -> list[str]:
         """Write the tables and the figure, and return the names of the files."""
@@ -145,6 +149,21 @@ class Report:
             )
         return ["\n".join(lines)]
 
+    def _origin(self) -> list[str]:
+        """Return what made the runs. Those that are in several tables count once."""
+        tables = (own for table in self.tables.values() for own in table.values())
+        runs = {
+            (r.method, r.epochs, r.lr_factor, r.seed): r
+            for r in chain(self.tuning, *tables)
+            if self.planner.methods[r.method].trains
+        }
+        if not runs:
+            return []
+        num = counted(len(runs), "pre-training")
+        hours = sum(r.seconds for r in runs.values()) / 3600
+        commits = ", ".join(sorted({r.commit for r in runs.values()}))
+        return [f"{num}, {hours:.1f} h in all, made by the code of commit: {commits}."]
+
     def _results_csv(self) -> str:
         return _csv(
             {"budget": budget, **as_row(result, self.planner)}
@@ -198,7 +217,9 @@ class Report:
 
 def _paper_ablations() -> str:
     heads = ["pre-training (COCO, ResNet-50)", "linear VOC07 mAP %"]
-    return markdown_table(heads, [[BY_KEY[key].title, str(mAP)] for key, mAP in ABLATIONS.items()])
+    titles = {key: _PAPER_TITLES.get(key, BY_KEY[key].title) for key in ABLATIONS}
+    table = markdown_table(heads, [[titles[key], str(mAP)] for key, mAP in ABLATIONS.items()])
+    return f"{table}\n\n{ABLATIONS_NOTE}"
 
 
 def plus_minus(value: Estimate, form: str = ".1f") -> str:

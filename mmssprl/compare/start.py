@@ -7,7 +7,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from ..datasets.scenes.sample import generate_sample
-from ..environment import source_commit
 from ..errors import UserRuntimeError, UserValueError
 from ..profiling.machine import describe_machine
 from ..runs.execute import execute_runs
@@ -219,7 +218,7 @@ class Comparison:
         machine = next((p.machine for p in self.planner.paces.values()), describe_machine("cpu"))
         day = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
         return [
-            f"`{self.request.command}`, {machine}, commit {source_commit()}, {day}, "
+            f"`{self.request.command}`, {machine}, {day}, "
             f"{(time.perf_counter() - self._start) / 60:.0f} min of the last call."
         ]
 
