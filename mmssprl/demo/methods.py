@@ -34,5 +34,5 @@ SWAV_TIME = Method("swav_equal_time", "SwAV (no small views), equal time", SWAV_
 SWAV_SMALL_TIME = Method(
     "swav_small_views_equal_time", "SwAV (six small views), equal time", SWAV_SMALL_CONFIG, "long"
 )
-SSPRL = Method("ssprl", "SS-PRL", SSPRL_CONFIG, "long")
+SSPRL = Method("ssprl", "SS-PRL (paper)", SSPRL_CONFIG, "long")
 METHODS = (RANDOM, SWAV_EPOCHS, SWAV_TIME, SWAV_SMALL_TIME, SSPRL)

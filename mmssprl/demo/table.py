@@ -10,7 +10,8 @@ from .methods import METHODS, RANDOM, SSPRL
 
 CAPTION = (
     "seconds: steps x the median time of a step, data and augmentation included; median over the "
-    "seeds."
+    "seeds. The form of SS-PRL that `pretrain` trains by itself, other methods, equal tuning and "
+    "intervals: `python -m mmssprl compare`."
 )
 _HEADS = ("pre-training", "epochs", "seconds", "mAP % per seed", "mAP %", "against random")
 

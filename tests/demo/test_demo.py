@@ -61,7 +61,7 @@ def test_table_by_hand():
         "SwAV (no small views), equal epochs",
         "SwAV (no small views), equal time",
         "SwAV (six small views), equal time",
-        "SS-PRL",
+        "SS-PRL (paper)",
     ]
     assert rows[2][1:] == ["0", "0", "17.0 / 15.0", "16.0 ± 1.4", ""]
     # 222 steps: 22.2 s of SwAV; 66.6 and 88.8 s of SS-PRL.
@@ -82,7 +82,7 @@ def test_csv_holds_every_run():
     rows = list(csv.DictReader(io.StringIO(format_csv(RESULTS))))
     assert len(rows) == len(RESULTS)
     assert rows[0] == {
-        "method": "SS-PRL",
+        "method": "SS-PRL (paper)",
         "seed": "0",
         "mAP": "0.22",
         "epochs": "6",
@@ -166,7 +166,7 @@ def test_every_row_is_run_after_warming_up_and_for_its_epochs(pretended, tmp_pat
     assert all(r["mAP"] is not None for r in results)
     progress = [line for line in lines if line.startswith("[")]
     assert len(progress) == 11
-    assert progress[0] == "[ 1/11] SS-PRL, seed 0: mAP 20.0 %, 0 s; about 0 min left"
+    assert progress[0] == "[ 1/11] SS-PRL (paper), seed 0: mAP 20.0 %, 0 s; about 0 min left"
     assert any("pace of SwAV (six small views): 150 ms a step, " in line for line in progress)
     table = (tmp_path / "demo" / "table.md").read_text()
     assert cells(table)[5][:3] == ["SwAV (six small views), equal time", "14", "78"]
@@ -202,7 +202,7 @@ def test_a_failure_is_told_when_all_others_have_ended(pretended, tmp_path, monke
     with pytest.raises(RuntimeError, match=message):
         demo_run.run_demo(tmp_path / "demo", num_seeds=1, num_jobs=1, log=lines.append)
     assert len(pretended[1:]) == 3
-    assert any("SS-PRL, seed 0: failed, OSError: no space left" in line for line in lines)
+    assert any("SS-PRL (paper), seed 0: failed, OSError: no space left" in line for line in lines)
 
 
 def test_warming_up_compiles_what_the_training_calls(monkeypatch):
@@ -275,7 +275,7 @@ def test_the_clock_counts_the_median_step_and_a_run_may_go_without_a_probe(scene
 
 def test_a_result_of_an_older_version_does_not_count(tmp_path):
     run = one_run(demo.SSPRL, tmp_path, tmp_path / "scenes")
-    run.result_file.write_text('{"method": "SS-PRL", "seed": 0, "mAP": 0.2, "epochs": 6}')
+    run.result_file.write_text('{"method": "SS-PRL (paper)", "seed": 0, "mAP": 0.2, "epochs": 6}')
     assert run.kept(run.settings([])) is None
 
 
