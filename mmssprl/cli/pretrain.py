@@ -44,8 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--method",
-        help="ssprl, swav (without small views), swav-small (with six: ahead of ssprl in our "
-        "comparison, see docs/compare.md), mocov2, byol or densecl (default: ssprl)",
+        help="ssprl, swav (without small views), swav-small (with six: ahead of ssprl on our "
+        "photographs, see docs/compare.md), mocov2, byol or densecl (default: ssprl)",
     )
     add(
         "--work-dir",

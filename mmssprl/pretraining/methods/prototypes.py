@@ -163,8 +163,8 @@ VARIANTS = {
         PAPER_CONFIG,
         num_small=6,
         num_sampled=(2, 3),
-        about_views="the best of three forms of SS-PRL on held-out photographs, where swav-small "
-        "was ahead of all of them, docs/compare.md",
+        about_views="ahead of the paper's form on held-out photographs, where swav-small was ahead "
+        "of both, docs/compare.md",
     ),
 }
 """SS-PRL by ``--variant``."""
