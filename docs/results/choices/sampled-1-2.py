@@ -1,6 +1,6 @@
 """One of 4 and 2 of 9 patches a step."""
 
-_base_ = ["../../../configs/ssprl/ssprl-small-views-sampled_resnet18_photos-gpu.py"]
+_base_ = ["../../../configs/ssprl/ssprl-small-views-sampled_resnet18_{{$SIZE:photos-gpu}}.py"]
 
 layout = dict(
     _base_.layout,

@@ -1,6 +1,6 @@
 """Patches of crops of 30 to 100 % of the image instead of 60 to 100 %."""
 
-_base_ = ["../../../configs/ssprl/ssprl-small-views-sampled_resnet18_photos-gpu.py"]
+_base_ = ["../../../configs/ssprl/ssprl-small-views-sampled_resnet18_{{$SIZE:photos-gpu}}.py"]
 
 layout = dict(
     _base_.layout,
