@@ -8,6 +8,7 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
+from recipes import choose
 
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import MODELS, TRANSFORMS
@@ -15,6 +16,7 @@ from mmssprl.registry import MODELS, TRANSFORMS
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted((ROOT / "configs" / "ssprl").glob("*.py"))
 COCO = "ssprl_resnet50_2xb64-coslr-200e_coco"
+IMAGENET = "ssprl_resnet50_8xb32-coslr-100e_in1k"
 COCO_FORMS = [path for path in CONFIGS if path.stem.endswith("resnet50_2xb64-coslr-200e_coco")]
 
 
@@ -24,7 +26,7 @@ def load(stem):
 
 def test_there_are_configs():
     assert len(CONFIGS) >= 9
-    assert len(COCO_FORMS) == 7
+    assert len(COCO_FORMS) == 9
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
@@ -181,13 +183,42 @@ def test_forms_of_small_size_differ_in_what_they_are_named_for(
     }
 
 
+@pytest.mark.parametrize("sampled", [False, True])
+def test_small_views_on_coco(sampled):
+    """With sampled patches it is what ``pretrain`` chooses by itself."""
+    form = "small-views-sampled" if sampled else "small-views"
+    config = load(f"ssprl-{form}_{COCO.removeprefix('ssprl_')}").to_dict()
+    recipe = choose(variant="small-sampled" if sampled else "paper")
+    layout = {**recipe.layout, "num_small": 6}
+    assert config["layout"] == layout
+    expected = load(COCO).to_dict()
+    expected["layout"] = expected["model"]["layout"] = layout
+    expected["train_dataloader"]["dataset"]["pipeline"][0]["layout"] = layout
+    if sampled:
+        assert recipe.layout == layout
+        queues = recipe.values["model.head.patch_queue_length"]
+        expected["model"]["head"]["patch_queue_length"] = queues
+    assert config == expected
+
+
 def test_imagenet_recipe():
-    cfg = load("ssprl_resnet50_8xb32-coslr-100e_in1k")
+    cfg = load(IMAGENET)
     assert cfg.train_dataloader.batch_size * 8 == 256
     assert cfg.model.head.queue_length * 8 == 3840
     assert cfg.model.head.patch_queue_length * 8 == 4992
     assert (cfg.model.head.num_prototypes, cfg.model.head.queue_start_epoch) == (3000, 15)
     assert (cfg.train_cfg.max_epochs, cfg.param_scheduler[0].T_max) == (100, 100)
+
+
+def test_released_form_on_imagenet_is_its_recipe_with_what_is_released_for_coco():
+    coco, released = (load(s.replace("_", "-released_", 1)).to_dict() for s in (COCO, IMAGENET))
+    expected = load(IMAGENET).to_dict()
+    dataset = expected["train_dataloader"]["dataset"]
+    dataset["pipeline"] = coco["train_dataloader"]["dataset"]["pipeline"]
+    expected["layout"] = expected["model"]["layout"] = coco["layout"]
+    expected["model"]["data_preprocessor"] = coco["model"]["data_preprocessor"]
+    expected["model"]["head"]["variant"] = "released"
+    assert released == expected
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,9 @@ CONFIGS = [
     "ssprl_resnet50_2xb64-coslr-200e_coco",
     "ssprl_resnet50_8xb32-coslr-100e_in1k",
     "ssprl-released_resnet50_2xb64-coslr-200e_coco",
+    "ssprl-released_resnet50_8xb32-coslr-100e_in1k",
+    "ssprl-small-views_resnet50_2xb64-coslr-200e_coco",
+    "ssprl-small-views-sampled_resnet50_2xb64-coslr-200e_coco",
     "ssprl_resnet18_scenes",
 ]
 METAFILES = ["configs/ssprl/metafile.yml", "configs/baselines/metafile.yml"]
