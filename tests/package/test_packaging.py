@@ -32,6 +32,10 @@ CONFIGS = [
     "ssprl-small-views_resnet50_2xb64-coslr-200e_coco",
     "ssprl-small-views-sampled_resnet50_2xb64-coslr-200e_coco",
     "ssprl_resnet18_scenes",
+    "ssprl-image-only_resnet50_2xb64-coslr-200e_coco",
+    "ssprl-image-only_resnet50_8xb32-coslr-100e_in1k",
+    "ssprl-image-only-small-views_resnet50_2xb64-coslr-200e_coco",
+    "ssprl-image-only-small-views_resnet50_8xb32-coslr-100e_in1k",
 ]
 METAFILES = ["configs/ssprl/metafile.yml", "configs/baselines/metafile.yml"]
 
