@@ -4,7 +4,9 @@
         --amp --cfg-options train_dataloader.dataset.data_root=PHOTOS
 
 Data, network and photometrics of ssprl_resnet18_photos-gpu.py; both views are augmented alike and
-nothing is solarized, unlike the published recipe. Hardware: one GPU; a CPU is slow.
+nothing is solarized, unlike the published recipe. Image views show 0.14 to 1 of an image's area as
+there, not 0.08 to 1 as published: one range for all pre-trainings of `compare`. Hardware: one GPU;
+a CPU is slow.
 """
 
 _base_ = ["../ssprl/ssprl_resnet18_photos-gpu.py"]

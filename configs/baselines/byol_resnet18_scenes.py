@@ -4,7 +4,9 @@
     python tools/train.py configs/baselines/byol_resnet18_scenes.py
 
 Data, network and photometrics of ssprl_resnet18_scenes.py; both views are augmented alike and
-nothing is solarized, unlike the published recipe. Hardware: one CPU core.
+nothing is solarized, unlike the published recipe. Image views show 0.14 to 1 of an image's area as
+there, not 0.08 to 1 as published: one range for all pre-trainings of `compare`. Hardware: one CPU
+core.
 """
 
 _base_ = ["../ssprl/ssprl_resnet18_scenes.py"]

@@ -4,7 +4,9 @@
         --amp --cfg-options train_dataloader.dataset.data_root=PHOTOS
 
 Data, network and photometrics of ssprl_resnet18_photos-gpu.py: the maps of its views of 128 px have
-4 x 4 cells. Hardware: one GPU; a CPU is slow.
+4 x 4 cells. Image views show 0.14 to 1 of an image's area as there, not 0.2 to 1 as published: one
+range for all pre-trainings of `compare`. ASSUMPTION: BatchNorm sees groups of 16 images as at CPU
+size, not of 32 as published. Hardware: one GPU; a CPU is slow.
 """
 
 _base_ = ["../ssprl/ssprl_resnet18_photos-gpu.py"]

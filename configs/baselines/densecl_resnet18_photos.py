@@ -4,7 +4,8 @@
         --cfg-options train_dataloader.dataset.data_root=PHOTOS
 
 Data, network and photometrics of ssprl_resnet18_photos.py: the maps of its views of 64 px have 4 x
-4 cells. Hardware: one CPU core.
+4 cells. Image views show 0.14 to 1 of an image's area as there, not 0.2 to 1 as published: one
+range for all pre-trainings of `compare`. Hardware: one CPU core.
 """
 
 _base_ = ["../ssprl/ssprl_resnet18_photos.py"]

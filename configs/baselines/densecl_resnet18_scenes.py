@@ -4,7 +4,8 @@
     python tools/train.py configs/baselines/densecl_resnet18_scenes.py
 
 Data, network and photometrics of ssprl_resnet18_scenes.py: the maps of its views of 48 px have 3 x
-3 cells. Hardware: one CPU core.
+3 cells. Image views show 0.14 to 1 of an image's area as there, not 0.2 to 1 as published: one
+range for all pre-trainings of `compare`. Hardware: one CPU core.
 """
 
 _base_ = ["../ssprl/ssprl_resnet18_scenes.py"]

@@ -3,7 +3,10 @@
     python tools/train.py configs/baselines/mocov2_resnet18_photos-gpu.py \
         --amp --cfg-options train_dataloader.dataset.data_root=PHOTOS
 
-Data, network and photometrics of ssprl_resnet18_photos-gpu.py. Hardware: one GPU; a CPU is slow.
+Data, network and photometrics of ssprl_resnet18_photos-gpu.py. Image views show 0.14 to 1 of an
+image's area as there, not 0.2 to 1 as published: one range for all pre-trainings of `compare`.
+ASSUMPTION: BatchNorm sees groups of 16 images as at CPU size, not of 32 as published. Hardware: one
+GPU; a CPU is slow.
 """
 
 _base_ = ["../ssprl/ssprl_resnet18_photos-gpu.py"]

@@ -3,7 +3,9 @@
     python tools/train.py configs/baselines/mocov2_resnet18_photos.py \\
         --cfg-options train_dataloader.dataset.data_root=PHOTOS
 
-Data, network and photometrics of ssprl_resnet18_photos.py. Hardware: one CPU core.
+Data, network and photometrics of ssprl_resnet18_photos.py. Image views show 0.14 to 1 of an image's
+area as there, not 0.2 to 1 as published: one range for all pre-trainings of `compare`.
+Hardware: one CPU core.
 """
 
 _base_ = ["../ssprl/ssprl_resnet18_photos.py"]

@@ -3,7 +3,9 @@
     python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --size 96
     python tools/train.py configs/baselines/mocov2_resnet18_scenes.py
 
-Data, network and photometrics of ssprl_resnet18_scenes.py. Hardware: one CPU core.
+Data, network and photometrics of ssprl_resnet18_scenes.py. Image views show 0.14 to 1 of an image's
+area as there, not 0.2 to 1 as published: one range for all pre-trainings of `compare`.
+Hardware: one CPU core.
 """
 
 _base_ = ["../ssprl/ssprl_resnet18_scenes.py"]
