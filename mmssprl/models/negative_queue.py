@@ -50,12 +50,13 @@ class NegativeQueue(nn.Module):
         """Check K against a training.
 
         Args:
-            num_keys: Keys of one step on all ranks.
+            num_keys: Keys of one step on this rank.
             num_images: Of the data set. A longer queue holds the image that it is a negative of.
 
         Raises:
-            ValueError: ``num_keys < K <= num_images`` does not hold.
+            ValueError: ``W num_keys < K <= num_images`` does not hold.
         """
+        num_keys *= dist.get_world_size()
         if not num_keys < self.length <= num_images:
             raise UserValueError(
                 f"queue_length must be above the {num_keys} keys of a step and at most the "

@@ -4,35 +4,19 @@ Legend: B images per rank, C features, D embedding size, t steps from 0, T steps
 """
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from ...errors import UserRuntimeError, UserValueError
-from ...functional import embedding_spread, prediction_loss
-from ...functional.phases import (
-    BACKBONE_BACKWARD,
-    BACKBONE_FORWARD,
-    HEADS_FORWARD,
-    backward_goes_on_as,
-    phase,
-)
+from ...errors import UserRuntimeError
+from ...functional import embedding_spread, phases, prediction_loss
 from ...pyramid import ViewLayout
 from ...registry import MODELS
 from ..momentum_encoder import MomentumEncoder, target_momentum
 from ..protocol import LossTerm
 from ..ssprl import crop_features
 from .two_views import TwoViewModel, unit
-
-# Linear, BatchNorm, ReLU, Linear: a bias in the first, none in the last.
-_MLP = {
-    "type": "NonLinearNeck",
-    "num_layers": 2,
-    "with_bias": True,
-    "with_last_bn": False,
-    "with_avg_pool": False,
-    "norm_cfg": {"type": "BN1d"},
-}
 
 
 @MODELS.register_module()
@@ -47,18 +31,25 @@ class BYOL(TwoViewModel):
     order; a checkpoint holds the target as step t has used it.
 
     Args:
-        layout: Image views alone: ``levels=[]`` and ``num_small=0``.
-        backbone: f, as in ``SSPRL``.
+        layout, backbone, data_preprocessor, init_cfg: As in ``TwoViewModel``; f is the backbone.
         neck: h: ``in_channels`` C, ``hid_channels`` and ``out_channels`` D; other fields of
             mmpretrain's ``NonLinearNeck`` have the published values. Published: 2048, 4096, 256.
             The predictor g is built alike, from D to D.
         base_momentum: m_0 in [0, 1); mmpretrain's is 1 - m_0. Published for 100 epochs: 0.99.
-        data_preprocessor: ``PyramidPreprocessor``.
-        init_cfg: Initialisation of the whole model, see mmengine.
 
     Raises:
         ValueError: ``base_momentum`` out of its range, or other views.
     """
+
+    # Linear, BatchNorm, ReLU, Linear: a bias in the first, none in the last.
+    default_neck: ClassVar[Mapping] = {
+        "type": "NonLinearNeck",
+        "num_layers": 2,
+        "with_bias": True,
+        "with_last_bn": False,
+        "with_avg_pool": False,
+        "norm_cfg": {"type": "BN1d"},
+    }
 
     def __init__(
         self,
@@ -69,10 +60,10 @@ class BYOL(TwoViewModel):
         data_preprocessor: Mapping | None = None,
         init_cfg: dict | None = None,
     ) -> None:
-        if not 0 <= base_momentum < 1:
-            raise UserValueError(f"BYOL: base_momentum must be in [0, 1), but got {base_momentum}.")
-        super().__init__(layout, backbone, {**_MLP, **neck}, data_preprocessor, init_cfg)
-        self.predictor = MODELS.build({**_MLP, **neck, "in_channels": neck["out_channels"]})
+        super().__init__(layout, backbone, neck, data_preprocessor, init_cfg)
+        self._require("base_momentum", base_momentum, 0 <= base_momentum < 1, "in [0, 1)")
+        predictor = {**self.default_neck, **neck, "in_channels": neck["out_channels"]}
+        self.predictor = MODELS.build(predictor)
         self.base_momentum = base_momentum
         self.target = MomentumEncoder(self.backbone, self.neck)
         self._training_length: int | None = None
@@ -97,22 +88,17 @@ class BYOL(TwoViewModel):
         return _each_view(self.backbone, inputs[0])
 
     def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
-        """Compute the loss, in training after the target's update for the step before.
-
-        Args:
-            inputs: One tensor (2, B, 3, px, px).
-            data_samples: Not used.
-        """
+        """Compute the loss, in training after the target's update for the step before."""
         if self.training:
             self._refuse_another_training()
             self.target.update(self.momentum)
         target_backbone, target_neck = self.target.copies
-        with phase(BACKBONE_FORWARD):
+        with phases.phase(phases.BACKBONE_FORWARD):
             features = self.extract_feat(inputs)
             with torch.no_grad():
                 target_features = _each_view(target_backbone, inputs[0])
-        backward_goes_on_as(BACKBONE_BACKWARD, features)
-        with phase(HEADS_FORWARD):
+        phases.backward_goes_on_as(phases.BACKBONE_BACKWARD, features)
+        with phases.phase(phases.HEADS_FORWARD):
             embeddings = [self.neck((f,))[0] for f in features]
             predictions = [self.predictor((z,))[0] for z in embeddings]
             with torch.no_grad():

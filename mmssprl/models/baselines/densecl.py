@@ -52,12 +52,8 @@ class DenseCL(MoCo):
         self, *args: Any, loss_lambda: float = 0.5, dense_start_epoch: int = 0, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        if not 0 <= loss_lambda <= 1:
-            raise UserValueError(f"DenseCL: loss_lambda must be in [0, 1], but got {loss_lambda}.")
-        if dense_start_epoch < 0:
-            raise UserValueError(
-                f"DenseCL: dense_start_epoch must be >= 0, but got {dense_start_epoch}."
-            )
+        self._require("loss_lambda", loss_lambda, 0 <= loss_lambda <= 1, "in [0, 1]")
+        self._require("dense_start_epoch", dense_start_epoch, dense_start_epoch >= 0, ">= 0")
         if getattr(self.neck, "with_pool", False):
             raise UserValueError(
                 "DenseCL: the neck must keep all cells of the map, which are matched one by one, "

@@ -8,18 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
-from mmengine import dist
 from torch import Tensor, nn
 
-from ...errors import UserValueError
-from ...functional import embedding_spread, info_nce, queue_top1
-from ...functional.phases import (
-    BACKBONE_BACKWARD,
-    BACKBONE_FORWARD,
-    HEADS_FORWARD,
-    backward_goes_on_as,
-    phase,
-)
+from ...functional import embedding_spread, info_nce, phases, queue_top1
 from ...pyramid import ViewLayout
 from ...registry import MODELS
 from ..grouped_batch_norm import check_groups, draw_order, group_batch_norms, permute_batch
@@ -46,8 +37,7 @@ class MoCo(TwoViewModel):
     directions, where the CIFAR demo sums them.
 
     Args:
-        layout: Image views alone: ``levels=[]`` and ``num_small=0``.
-        backbone: f, as in ``SSPRL``.
+        layout, backbone, data_preprocessor, init_cfg: As in ``TwoViewModel``; f is the backbone.
         neck: h, by default of type ``MoCoV2Neck``; its ``out_channels`` is D. Published: 128.
         queue_length: K, above the keys of one step on all ranks, at most the number of images.
         momentum: m in [0, 1).
@@ -55,8 +45,6 @@ class MoCo(TwoViewModel):
         bn_groups: Groups per process in which BatchNorm sees a batch, a divisor of B. Published:
             32 images a group.
         symmetric: Add the same loss with the views exchanged, for twice the work.
-        data_preprocessor: ``PyramidPreprocessor``.
-        init_cfg: Initialisation of the whole model, see mmengine.
 
     Raises:
         ValueError: Values outside these ranges, or other views.
@@ -77,17 +65,10 @@ class MoCo(TwoViewModel):
         data_preprocessor: Mapping | None = None,
         init_cfg: dict | None = None,
     ) -> None:
-        for field, value, is_valid, rule in (
-            ("momentum", momentum, 0 <= momentum < 1, "in [0, 1)"),
-            ("temperature", temperature, temperature > 0, "> 0"),
-            ("bn_groups", bn_groups, bn_groups >= 1, ">= 1"),
-        ):
-            if not is_valid:
-                name = type(self).__name__
-                raise UserValueError(f"{name}: {field} must be {rule}, but got {value}.")
-        super().__init__(
-            layout, backbone, {**self.default_neck, **neck}, data_preprocessor, init_cfg
-        )
+        super().__init__(layout, backbone, neck, data_preprocessor, init_cfg)
+        self._require("momentum", momentum, 0 <= momentum < 1, "in [0, 1)")
+        self._require("temperature", temperature, temperature > 0, "> 0")
+        self._require("bn_groups", bn_groups, bn_groups >= 1, ">= 1")
         self.num_directions = 2 if symmetric else 1
         self.momentum, self.temperature = momentum, temperature
         # One pass for all directions, whose views lie one after the other.
@@ -97,24 +78,19 @@ class MoCo(TwoViewModel):
         self._health: dict[str, Tensor] = {}
 
     def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
-        """Compute the terms of the loss, and in training let this step's keys into the queue.
-
-        Args:
-            inputs: One tensor (2, B, 3, px, px).
-            data_samples: Not used.
-        """
+        """Compute the terms of the loss, and in training let this step's keys into the queue."""
         query_views = inputs[0][: self.num_directions]
         key_views = inputs[0].flip(0)[: self.num_directions]
         if self.training:
             self.key_encoder.update(self.momentum)
         key_backbone, key_neck = self.key_encoder.copies
         order = draw_order(self.key_encoder.num_updates, key_views.shape[1], key_views.device)
-        with phase(BACKBONE_FORWARD):
+        with phases.phase(phases.BACKBONE_FORWARD):
             features = self._features(self.backbone, query_views)
             with torch.no_grad():
                 key_features = self._features(key_backbone, permute_batch(key_views, order))
-        backward_goes_on_as(BACKBONE_BACKWARD, [features])
-        with phase(HEADS_FORWARD):
+        phases.backward_goes_on_as(phases.BACKBONE_BACKWARD, [features])
+        with phases.phase(phases.HEADS_FORWARD):
             queries = self._embed(self.neck, features)
             with torch.no_grad():
                 keys = self._embed(key_neck, key_features)
@@ -158,8 +134,7 @@ class MoCo(TwoViewModel):
     def check_training(self, num_images: int, batch_size: int) -> None:
         """Check that the batch has its groups, and that the queue fits batch and data."""
         check_groups(self, batch_size * self.num_directions)
-        num_keys = batch_size * dist.get_world_size() * self.num_directions
-        self.queue.check(num_keys, num_images)
+        self.queue.check(batch_size * self.num_directions, num_images)
 
     def health(self) -> dict[str, float | Tensor]:
         """Return 'embedding_spread' (< 0.3: collapsed), 'queue_top1' and 'queue_fill'."""

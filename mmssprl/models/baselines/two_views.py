@@ -1,7 +1,8 @@
 """What methods have in common that compare the two views of a whole image."""
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -22,14 +23,18 @@ class TwoViewModel(PretrainingModel):
     Args:
         layout: Image views alone: ``levels=[]`` and ``num_small=0``.
         backbone: The network that remains of the training, as in ``SSPRL``.
-        neck: Config of the network behind it, with its type.
+        neck: Config of the network behind it; its fields go before those of ``default_neck``.
         data_preprocessor: ``PyramidPreprocessor``.
         init_cfg: Initialisation of the whole model, see mmengine.
 
     Raises:
         ValueError: The layout has other views, too, which the method would leave unused.
+
+    Attributes:
+        default_neck: Fields of the neck that a config need not name, such as its type.
     """
 
+    default_neck: ClassVar[Mapping] = {}
     layout: ViewLayout
     neck: Any  # nn.Module
 
@@ -51,7 +56,7 @@ class TwoViewModel(PretrainingModel):
         preprocessor = {"type": "PyramidPreprocessor", "layout": views, **(data_preprocessor or {})}
         super().__init__(
             backbone=MODELS.build(dict(backbone)),
-            neck=MODELS.build(dict(neck)),
+            neck=MODELS.build({**self.default_neck, **neck}),
             data_preprocessor=MODELS.build(preprocessor),
             init_cfg=init_cfg,
         )
@@ -59,6 +64,20 @@ class TwoViewModel(PretrainingModel):
         self.backbone.to(memory_format=torch.channels_last)
         self._embeddings: Sequence[Tensor] | None = None
         """Of the last step: (N, D) of one view and of the other, unit vectors without gradient."""
+
+    def _require(self, field: str, value: float, is_valid: bool, rule: str) -> None:
+        """Raise ValueError with the name and value of an argument that breaks its rule."""
+        if not is_valid:
+            raise UserValueError(f"{type(self).__name__}: {field} must be {rule}, but got {value}.")
+
+    @abstractmethod
+    def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
+        """Compute the terms of the loss by name, and in training mode update queues and averages.
+
+        Args:
+            inputs: One tensor (2, B, 3, px, px), B images per rank.
+            data_samples: Not used.
+        """
 
     def examine(self) -> dict[str, Tensor]:
         """Return what ``measure_views`` says of the embeddings of the two views."""
