@@ -9,8 +9,11 @@ group of everything.
 Legend: B images per rank, W ranks, N = W B, V views, G groups per rank, C channels.
 """
 
+import logging
+
 import torch
 from mmengine import dist
+from mmengine.logging import print_log
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -49,7 +52,7 @@ class GroupedBatchNorm(_BatchNorm):
         """
         if not self.training or self.num_groups == 1:
             return super().forward(inputs)
-        self.check_rows(len(inputs))
+        _check_rows(len(inputs), self.num_groups)
         # Each group moves statistics of its own, (G, C), away from the common ones.
         means = self.running_mean.repeat(self.num_groups, 1)
         variances = self.running_var.repeat(self.num_groups, 1)
@@ -65,14 +68,6 @@ class GroupedBatchNorm(_BatchNorm):
         self.running_var.copy_(variances.mean(dim=0))
         self.num_batches_tracked.add_(1)
         return torch.cat(outputs)
-
-    def check_rows(self, rows: int) -> None:
-        """Raise ValueError unless the groups divide so many rows."""
-        if rows % self.num_groups:
-            raise UserValueError(
-                f"the images of a batch must be a multiple of the {self.num_groups} groups of "
-                f"BatchNorm, but got {rows}; change model.bn_groups or train_dataloader.batch_size."
-            )
 
     def _check_input_dim(self, inputs: Tensor) -> None:
         """Take (N, C) as well as maps: it stands in for BatchNorm1d and BatchNorm2d."""
@@ -103,21 +98,46 @@ def group_batch_norms(network: nn.Module, num_groups: int) -> nn.Module:
     return network
 
 
-def check_groups(network: nn.Module, rows: int) -> None:
-    """Check that a network whose BatchNorms were replaced can train on batches of so many rows.
+def check_groups(network: nn.Module, num_groups: int, batch_size: int) -> None:
+    """Check a network whose BatchNorms were replaced against a training.
+
+    One group in all trains, but it leaves the permutation of the keys without effect: a warning.
+    Without BatchNorm there is nothing to check.
+
+    Args:
+        network: Query and key network.
+        num_groups: Groups per process of the queries, and of the keys.
+        batch_size: B.
 
     Raises:
-        ValueError: Rows that the groups do not divide, or norms that were replaced again.
+        ValueError: Images that the groups do not divide, or norms that were replaced again.
     """
-    for norm in network.modules():
-        if not isinstance(norm, _BatchNorm):
-            continue
-        if not isinstance(norm, GroupedBatchNorm):
-            raise UserValueError(
-                "BatchNorm must normalise each group on its own, but sync_bn makes one group of "
-                "all processes, which gives away the keys; set sync_bn=None."
-            )
-        norm.check_rows(rows)
+    norms = [module for module in network.modules() if isinstance(module, _BatchNorm)]
+    if not norms:
+        return
+    if not all(isinstance(norm, GroupedBatchNorm) for norm in norms):
+        raise UserValueError(
+            "BatchNorm must normalise each group on its own, but sync_bn makes one group of all "
+            "processes, which gives away the keys; set sync_bn=None."
+        )
+    _check_rows(batch_size, num_groups)
+    if num_groups * dist.get_world_size() < 2:
+        print_log(
+            "BatchNorm should see the images of a step in two groups or more, or its statistics "
+            f"give away the keys, but got model.bn_groups={num_groups} in one process; set "
+            "model.bn_groups to at least 2, a divisor of the batch, which should be even "
+            f"(train_dataloader.batch_size={batch_size}).",
+            logger="current",
+            level=logging.WARNING,
+        )
+
+
+def _check_rows(rows: int, num_groups: int) -> None:
+    if rows % num_groups:
+        raise UserValueError(
+            f"the images of a batch must be a multiple of the {num_groups} groups of BatchNorm, "
+            f"but got {rows}; change model.bn_groups or train_dataloader.batch_size."
+        )
 
 
 def draw_order(step: int, batch_size: int, device: torch.device) -> Tensor:

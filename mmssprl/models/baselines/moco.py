@@ -69,7 +69,7 @@ class MoCo(TwoViewModel):
         self._require("momentum", momentum, 0 <= momentum < 1, "in [0, 1)")
         self._require("temperature", temperature, temperature > 0, "> 0")
         self._require("bn_groups", bn_groups, bn_groups >= 1, ">= 1")
-        self.num_directions = 2 if symmetric else 1
+        self.bn_groups, self.num_directions = bn_groups, 2 if symmetric else 1
         self.momentum, self.temperature = momentum, temperature
         # One pass for all directions, whose views lie one after the other.
         group_batch_norms(self, bn_groups * self.num_directions)
@@ -133,7 +133,7 @@ class MoCo(TwoViewModel):
 
     def check_training(self, num_images: int, batch_size: int) -> None:
         """Check that the batch has its groups, and that the queue fits batch and data."""
-        check_groups(self, batch_size * self.num_directions)
+        check_groups(self, self.bn_groups, batch_size)
         self.queue.check(batch_size * self.num_directions, num_images)
 
     def health(self) -> dict[str, float | Tensor]:

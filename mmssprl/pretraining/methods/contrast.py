@@ -31,12 +31,6 @@ class ContrastMethod(Method):
         length, why_length, warnings = _choose_queue(self.key, setting)
         momentum, why_momentum = momentum_for(setting.num_steps, setting.published["momentum"])
         groups, why_groups = _choose_groups(setting)
-        if setting.backbone.has_batch_norm and groups * setting.num_devices < 2:
-            warnings.append(
-                "a key must not share the batch statistics of its query, which takes two groups of "
-                f"two images or more, but a step has {setting.step_images}; give an even "
-                "--batch-size from 4 on."
-            )
         values = {
             "model.neck.hid_channels": setting.backbone.channels,  # C -> C, as published
             "model.queue_length": length,
@@ -116,6 +110,12 @@ def _choose_groups(setting: Setting) -> tuple[int, str]:
     apart = [n for n in counts if n * setting.num_devices >= 2]
     large = [n for n in apart if batch // n >= GROUP_IMAGES[place]]
     groups = max(large, default=min(apart, default=1))
+    if groups * setting.num_devices < 2:
+        # The model itself warns of it when the training starts, and names the remedy.
+        return groups, (
+            f"a batch of {batch} has no two groups of two images or more: a key shares the "
+            "statistics of its query"
+        )
     return groups, (
         f"of {batch // groups} images, on a {place} of {GROUP_IMAGES[place]} where there are "
         "enough, so that a key and its query are normalised apart"

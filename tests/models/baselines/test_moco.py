@@ -201,6 +201,36 @@ def test_queue_batch_and_data_must_fit(symmetric):
         model.check_training(num_images=100, batch_size=5)
 
 
+VIT = {"type": "VisionTransformer", "arch": "deit-tiny", "out_type": "cls_token"}
+VIT_MODEL = {
+    "backbone": {**VIT, "img_size": 16, "patch_size": 8},
+    "neck": {"in_channels": 192, "hid_channels": 8, "out_channels": 4},
+}
+
+
+@pytest.mark.parametrize(
+    ("fields", "num_ranks", "warns"),
+    [
+        ({}, 1, True),
+        ({"symmetric": True}, 1, True),
+        ({"bn_groups": 2}, 1, False),
+        ({}, 2, False),
+        (VIT_MODEL, 1, False),
+    ],
+)
+def test_one_group_in_all_is_warned_of(fields, num_ranks, warns, monkeypatch):
+    told = []
+    grouping = "mmssprl.models.grouped_batch_norm"
+    monkeypatch.setattr(f"{grouping}.print_log", lambda text, **_: told.append(text))
+    monkeypatch.setattr(f"{grouping}.dist.get_world_size", lambda: num_ranks)
+    make_model(queue_length=20, **fields).check_training(num_images=20, batch_size=4)
+    assert len(told) == warns
+    for text in told:
+        assert "two groups or more" in text
+        assert "got model.bn_groups=1 in one process; set model.bn_groups to at least 2" in text
+        assert text.endswith("(train_dataloader.batch_size=4).")
+
+
 def test_groups_that_sync_bn_joined_are_refused():
     model = make_model(bn_groups=2)
     norms = sum(isinstance(m, GroupedBatchNorm) for m in model.modules())
