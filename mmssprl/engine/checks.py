@@ -24,7 +24,7 @@ from ..errors import UserFileExistsError, UserFileNotFoundError, UserRuntimeErro
 from ..registry import DATASETS, class_of
 from .checkpoint_checks import folders_of_run
 from .config_checks import check_fields
-from .pretrain_checks import check_pretraining
+from .pretrain_checks import check_division, check_pretraining
 from .range_checks import check_ranges
 from .top_level_checks import check_plain_values, check_together
 from .unwrap import unwrap
@@ -68,6 +68,8 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
     if scope in _DENSE_PACKAGES:
         _check_operators()
     check_together(cfg, splits[0])
+    if "train" in splits:
+        check_division(cfg)  # knows why some methods have no field num_chunks
     check_fields(cfg, splits)
     wrapper = cfg.get("optim_wrapper")
     kind = wrapper.get("type") if isinstance(wrapper, Mapping) else None

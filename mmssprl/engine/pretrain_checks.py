@@ -14,7 +14,7 @@ from mmengine.device import get_device
 from ..config_reading import add_place, refuse
 from ..datasets.transforms import PyramidCrop
 from ..errors import UserError, UserRuntimeError, UserValueError
-from ..models import PretrainingModel, pretraining_class
+from ..models import is_pretraining, pretraining_class
 from ..pyramid import ViewLayout
 from ..registry import TRANSFORMS, class_of
 
@@ -23,19 +23,13 @@ def check_pretraining(cfg: Config) -> None:
     """Check views, division and compilation of a pre-training's steps; other configs pass.
 
     Raises:
-        ValueError: Gradients accumulated by the optimizer's wrapper, ``model.num_chunks`` that the
-            method refuses or that does not divide the batch, or a layout of the model that is not
-            the data's.
+        ValueError: A layout of the model that is not the data's, or as ``check_division``.
         RuntimeError: Something is to be compiled, and torch.compile cannot work here.
     """
-    method = pretraining_class(cfg)
-    if method is None:
+    if not is_pretraining(cfg):
         return
-    loader = cfg.get("train_dataloader")
-    if not isinstance(loader, Mapping):
-        loader = {}  # the runner says what it may be
-    _check_division(cfg, method, loader.get("batch_size"))
-    _check_layouts(cfg, loader)
+    check_division(cfg)
+    _check_layouts(cfg, _loader_of(cfg))
     preprocessor = cfg.model.get("data_preprocessor")
     if not isinstance(preprocessor, Mapping):
         preprocessor = {}
@@ -44,7 +38,16 @@ def check_pretraining(cfg: Config) -> None:
         _check_compiler()
 
 
-def _check_division(cfg: Config, method: type[PretrainingModel], batch_size: Any) -> None:
+def check_division(cfg: Config) -> None:
+    """Check in which parts a pre-training sees its batch; other configs pass.
+
+    Raises:
+        ValueError: Gradients accumulated by the optimizer's wrapper, or ``model.num_chunks`` that
+            the method refuses or that does not divide the batch.
+    """
+    method = pretraining_class(cfg)
+    if method is None:
+        return
     wrapper = cfg.get("optim_wrapper")
     counts = wrapper.get("accumulative_counts", 1) if isinstance(wrapper, Mapping) else 1
     if counts != 1:
@@ -59,20 +62,21 @@ def _check_division(cfg: Config, method: type[PretrainingModel], batch_size: Any
             f"but got {counts!r}; leave it out.{larger if method.takes_num_chunks else ''}",
         )
     num_chunks = cfg.model.get("num_chunks", 1)
+    if num_chunks != 1 and not method.takes_num_chunks:
+        refuse(
+            cfg,
+            "model.num_chunks",
+            f"it must be 1 for {method.__name__}, which needs its whole batch at once, but got "
+            f"{num_chunks!r}; leave it out, and lower train_dataloader.batch_size if there is not "
+            "enough memory.",
+        )
     if not isinstance(num_chunks, int) or num_chunks < 1:
         refuse(
             cfg,
             "model.num_chunks",
             f"it must be an integer >= 1, but got {num_chunks!r}; correct it.",
         )
-    if num_chunks > 1 and not method.takes_num_chunks:
-        refuse(
-            cfg,
-            "model.num_chunks",
-            f"it must be 1 for {method.__name__}, which needs its whole batch at once, but got "
-            f"{num_chunks}; leave it out, and lower train_dataloader.batch_size if there is not "
-            "enough memory.",
-        )
+    batch_size = _loader_of(cfg).get("batch_size")
     if isinstance(batch_size, int) and batch_size % num_chunks:
         refuse(
             cfg,
@@ -80,6 +84,11 @@ def _check_division(cfg: Config, method: type[PretrainingModel], batch_size: Any
             f"it must be a multiple of model.num_chunks, but got {batch_size} and {num_chunks}; "
             "change one of them.",
         )
+
+
+def _loader_of(cfg: Config) -> Mapping:
+    loader = cfg.get("train_dataloader")
+    return loader if isinstance(loader, Mapping) else {}  # the runner says what it may be
 
 
 def _check_layouts(cfg: Config, loader: Mapping) -> None:

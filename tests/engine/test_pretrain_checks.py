@@ -9,7 +9,9 @@ from mmengine.config import Config
 
 from mmssprl.datasets.transforms import PyramidCrop
 from mmssprl.engine import pretrain_checks
+from mmssprl.engine.checks import check_config
 from mmssprl.engine.pretrain_checks import check_pretraining, use_compile
+from mmssprl.shipped import shipped
 
 
 def config(**overrides):
@@ -67,6 +69,17 @@ def test_a_method_that_needs_its_whole_batch_refuses_parts_of_it():
     accumulated = {"model.type": "Agreement", "optim_wrapper.accumulative_counts": 4}
     with pytest.raises(ValueError, match=r"accumulative_counts: it must be 1 .* leave it out\.$"):
         check_pretraining(config(**accumulated))
+
+
+@pytest.mark.parametrize("name", ["mocov2", "densecl", "byol"])
+def test_that_comes_before_the_fields_of_a_config(name):
+    """These methods have no field num_chunks, which alone would not say why."""
+    cfg = Config.fromfile(shipped(f"configs/baselines/{name}_resnet18_scenes.py"))
+    check_config(cfg, ("train",))
+    cfg.model.num_chunks = 2
+    message = rf"scenes.py: model.num_chunks: it must be 1 for {cfg.model.type}, which needs its wh"
+    with pytest.raises(ValueError, match=message):
+        check_config(cfg, ("train",))
 
 
 @pytest.mark.parametrize("kind", ["PyramidCrop", "mmssprl.PyramidCrop", PyramidCrop])

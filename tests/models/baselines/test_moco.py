@@ -3,22 +3,18 @@ import itertools
 
 import pytest
 import torch
-from mmengine.config import Config
 from reference import nce
 from small_contrast import (
     LAYOUT,
     largest_difference,
     make_model,
     mmpretrain_twin,
-    model_cfg,
     ungrouped,
     views_of,
 )
 from torch.nn import functional as F
 
-from mmssprl.engine.build_errors import explain_build_errors
 from mmssprl.models import GroupedBatchNorm, MoCo
-from mmssprl.registry import MODELS
 
 T = 0.2
 
@@ -178,13 +174,6 @@ def test_embeddings_are_float32(autocast):
 def test_bad_settings(fields, message):
     with pytest.raises(ValueError, match=message):
         make_model(**fields)
-
-
-def test_division_into_chunks_is_no_setting():
-    cfg = Config({"model": model_cfg(num_chunks=2)})
-    message = "^config: model.num_chunks: MoCo has no such field; correct it"
-    with pytest.raises(TypeError, match=message), explain_build_errors(cfg):
-        MODELS.build(cfg.model)
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
