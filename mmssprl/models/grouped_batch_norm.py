@@ -98,7 +98,9 @@ def group_batch_norms(network: nn.Module, num_groups: int) -> nn.Module:
     return network
 
 
-def check_groups(network: nn.Module, num_groups: int, batch_size: int) -> None:
+def check_groups(
+    network: nn.Module, num_groups: int, batch_size: int, last_batch_size: int | None = None
+) -> None:
     """Check a network whose BatchNorms were replaced against a training.
 
     One group in all trains, but it leaves the permutation of the keys without effect: a warning.
@@ -108,6 +110,7 @@ def check_groups(network: nn.Module, num_groups: int, batch_size: int) -> None:
         network: Query and key network.
         num_groups: Groups per process of the queries, and of the keys.
         batch_size: B.
+        last_batch_size: Of an epoch's last step, where it is incomplete.
 
     Raises:
         ValueError: Images that the groups do not divide, or norms that were replaced again.
@@ -121,6 +124,12 @@ def check_groups(network: nn.Module, num_groups: int, batch_size: int) -> None:
             "processes, which gives away the keys; set sync_bn=None."
         )
     _check_rows(batch_size, num_groups)
+    if (last_batch_size or 0) % num_groups:
+        raise UserValueError(
+            f"the last batch of an epoch must be a multiple of the {num_groups} groups of "
+            f"BatchNorm, but it has {last_batch_size} of {batch_size} images; set "
+            "train_dataloader.drop_last=True."
+        )
     if num_groups * dist.get_world_size() < 2:
         print_log(
             "BatchNorm should see the images of a step in two groups or more, or its statistics "

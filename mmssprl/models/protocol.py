@@ -90,12 +90,15 @@ class PretrainingModel(BaseSelfSupervisor):
     def on_epoch_length(self, num_iters: int) -> None:
         """Hear how many iterations an epoch has; called before the first step."""
 
-    def check_training(self, num_images: int, batch_size: int) -> None:
+    def check_training(
+        self, num_images: int, batch_size: int, last_batch_size: int | None = None
+    ) -> None:
         """Refuse data that the method cannot be trained on; called before the first step.
 
         Args:
             num_images: Of the data set.
             batch_size: B, images per process and step.
+            last_batch_size: Of an epoch's last step, where it is incomplete; None: as all.
 
         Raises:
             ValueError: What does not fit.

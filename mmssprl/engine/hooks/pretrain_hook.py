@@ -51,7 +51,8 @@ class PretrainHook(Hook):
                 f"but got {type(model).__name__}; leave them out, or let it extend that class."
             )
         if loader.batch_size is not None:  # unknown with a batch sampler of its own
-            model.check_training(len(loader.dataset), loader.batch_size)
+            left = 0 if loader.drop_last else len(loader.sampler) % loader.batch_size
+            model.check_training(len(loader.dataset), loader.batch_size, left or None)
         model.on_epoch_length(len(loader))
         model.on_training_length(runner.max_iters)
         loader.dataset.record_bad_images(Path(runner.work_dir) / "bad_images.txt")

@@ -131,9 +131,11 @@ class MoCo(TwoViewModel):
         """Return two images for each group: BatchNorm can refuse one."""
         return 2 * cfg.get("bn_groups", 1)
 
-    def check_training(self, num_images: int, batch_size: int) -> None:
-        """Check that the batch has its groups, and that the queue fits batch and data."""
-        check_groups(self, self.bn_groups, batch_size)
+    def check_training(
+        self, num_images: int, batch_size: int, last_batch_size: int | None = None
+    ) -> None:
+        """Check that each batch has its groups, and that the queue fits batch and data."""
+        check_groups(self, self.bn_groups, batch_size, last_batch_size)
         self.queue.check(batch_size * self.num_directions, num_images)
 
     def health(self) -> dict[str, float | Tensor]:

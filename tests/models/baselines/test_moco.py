@@ -188,6 +188,9 @@ def test_queue_batch_and_data_must_fit(symmetric):
         model.check_training(num_images=11, batch_size=4)
     with pytest.raises(ValueError, match=r"a multiple of the \d groups of BatchNorm, but got"):
         model.check_training(num_images=100, batch_size=5)
+    model.check_training(num_images=100, batch_size=4, last_batch_size=2)
+    with pytest.raises(ValueError, match="it has 3 of 4 images; set train_dataloader.drop_last=T"):
+        model.check_training(num_images=100, batch_size=4, last_batch_size=3)
 
 
 VIT = {"type": "VisionTransformer", "arch": "deit-tiny", "out_type": "cls_token"}

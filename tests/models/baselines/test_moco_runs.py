@@ -8,6 +8,7 @@ from pretrain_runner import make_runner
 from profiles import save_images
 from small_contrast import LAYOUT, model_cfg
 
+from mmssprl.engine.hooks import PretrainHook
 from mmssprl.profiling import profile_training
 from mmssprl.visualization import draw_losses
 from mmssprl.weights.export import export_weights
@@ -81,6 +82,18 @@ def test_the_backbone_that_remains_is_the_query_s(trained, tmp_path):
 def test_a_queue_longer_than_the_data_ends_before_the_first_step(images, tmp_path):
     runner = make_runner(images, tmp_path, **overrides("MoCo", queue_length=13))
     with pytest.raises(ValueError, match="at most the 12 images of the data, but got 13; change"):
+        runner.train()
+    assert runner.iter == 0
+
+
+def test_a_last_batch_that_its_groups_do_not_divide_ends_before_the_first_step(images, tmp_path):
+    # 4 of the 12 images are left.
+    values = {**overrides("MoCo", bn_groups=8), "train_dataloader.batch_size": 8}
+    PretrainHook().before_train(make_runner(images, tmp_path / "drops it", **values))
+    values["train_dataloader.drop_last"] = False
+    runner = make_runner(images, tmp_path / "keeps it", **values)
+    message = "last batch of an epoch .* of the 8 groups .* has 4 of 8 images; set .*drop_last=True"
+    with pytest.raises(ValueError, match=message):
         runner.train()
     assert runner.iter == 0
 
