@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ..errors import UserValueError
+from .joined_ranks import join_ranks
 
 
 class GroupedBatchNorm(_BatchNorm):
@@ -180,5 +181,5 @@ def permute_batch(inputs: Tensor, permutation: Tensor) -> Tensor:
         ``permutation[n]``.
     """
     # (V, B, ...) on each rank -> (V, N, ...)
-    joined = torch.cat(dist.all_gather(inputs.contiguous()), dim=1)
+    joined = join_ranks(inputs, dim=1)
     return joined[:, permutation.chunk(dist.get_world_size())[dist.get_rank()]]

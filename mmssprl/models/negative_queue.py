@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import UserValueError
+from .joined_ranks import join_ranks
 
 
 class NegativeQueue(nn.Module):
@@ -77,7 +78,7 @@ class NegativeQueue(nn.Module):
             ValueError: N > K.
         """
         # (B, D) on each rank -> (N, D)
-        joined = torch.cat(dist.all_gather(keys.to(self.keys.dtype)))
+        joined = join_ranks(keys.to(self.keys.dtype))
         rows = len(joined)
         if rows > self.length:
             raise UserValueError(

@@ -32,9 +32,10 @@ class MoCo(TwoViewModel):
     are never its own negatives. Defaults: facebookresearch/moco.
 
     Differs from the published code: a process can normalise in several groups, where that needs
-    one GPU per group; the permutation of the key views follows from the number of the step, where
-    rank 0 broadcasts it; K need not be a multiple of the batch; ``symmetric`` averages the two
-    directions, where the CIFAR demo sums them.
+    one GPU per group; the permutation of the key views, which rank 0 draws and broadcasts there,
+    follows from the number of the step alone, not from the run's seed; K need not be a multiple of
+    the batch; ``symmetric`` averages the two directions, where the CIFAR demo sums them. As there,
+    ranks exchange the key views normalised, in float32: four times the traffic of uint8 crops.
 
     Args:
         layout, backbone, data_preprocessor, init_cfg: As in ``TwoViewModel``; f is the backbone.
