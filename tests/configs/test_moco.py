@@ -19,14 +19,23 @@ IMAGENET = "resnet50_8xb32-coslr-100e_in1k"
 SMALL = ["resnet18_scenes", "resnet18_photos", "resnet18_photos-gpu"]
 NAMES = [f"{method}_{data}" for method in METHODS for data in (COCO, IMAGENET, *SMALL)]
 
+SHORT_QUEUE = f"mocov2-k4096_{COCO}"
+
 
 def load(name):
     return Config.fromfile(FOLDER / f"{name}.py")
 
 
 def test_there_are_no_others():
-    found = [path.stem for method in METHODS for path in FOLDER.glob(f"{method}_*.py")]
-    assert sorted(found) == sorted(NAMES)
+    found = [path.stem for method in METHODS for path in FOLDER.glob(f"{method}*.py")]
+    assert sorted(found) == sorted([*NAMES, SHORT_QUEUE])
+
+
+def test_the_short_queue_changes_nothing_else():
+    short, base = load(SHORT_QUEUE), load(f"mocov2_{COCO}")
+    assert (short.model.queue_length, short.model.momentum) == (4096, 0.995)
+    base.merge_from_dict({"model": {"queue_length": 4096, "momentum": 0.995}})
+    assert short.to_dict() == base.to_dict()
 
 
 @pytest.mark.parametrize("name", NAMES)
