@@ -16,6 +16,7 @@ CASES = {
     "MoCo": {"kind": "MoCo"},
     "symmetric MoCo": {"kind": "MoCo", "symmetric": True},
     "DenseCL": {"kind": "DenseCL"},
+    "symmetric DenseCL": {"kind": "DenseCL", "symmetric": True},
 }
 
 
@@ -41,6 +42,7 @@ def train(model, call, images):
                 "losses": {n: x.detach() for n, x in losses.items()},
                 "grads": {n: p.grad for n, p in model.named_parameters() if p.grad is not None},
                 "queues": {n: x for n, x in state.items() if n.endswith("keys")},
+                "pushed": {n: x for n, x in state.items() if n.endswith("queue._extra_state")},
                 "statistics": {n: x for n, x in state.items() if "running" in n},
             }
         )
@@ -91,5 +93,15 @@ def differences(ranks, name):
 @pytest.mark.parametrize("name", CASES)
 def test_two_ranks_equal_one_process(ranks, name):
     errors = differences(ranks, name)
-    assert errors.keys() == {"losses", "grads", "queues", "statistics"}
+    assert errors.keys() == {"losses", "grads", "queues", "pushed", "statistics"}
     assert max(errors.values()) < 1e-12, errors
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_queue_takes_the_keys_of_all_directions(ranks, name):
+    num_keys = STEPS * NUM_RANKS * BATCH * (2 if CASES[name].get("symmetric") else 1)
+    pushed = ranks[0][name][-1]["pushed"]
+    queues = ["queue", "dense_queue"] if CASES[name]["kind"] == "DenseCL" else ["queue"]
+    assert {n: x.tolist() for n, x in pushed.items()} == {
+        f"{queue}._extra_state": [num_keys, 20] for queue in queues
+    }
