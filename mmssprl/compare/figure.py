@@ -94,6 +94,9 @@ def _draw_panel(
         loc="lower right",
         bbox_to_anchor=(1, 1),
         ncols=len(shown),
+        fontsize="small",  # all three have room beside the panel's title
+        columnspacing=1.0,
+        handlelength=1.5,
         frameon=False,
         borderpad=0,
     )
