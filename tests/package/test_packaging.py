@@ -24,18 +24,12 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+COCO, IMAGENET = "resnet50_2xb64-coslr-200e_coco", "resnet50_8xb32-coslr-100e_in1k"
+ON_BOTH = ("ssprl", "ssprl-released", "ssprl-image-only", "ssprl-image-only-small-views")
 CONFIGS = [
-    "ssprl_resnet50_2xb64-coslr-200e_coco",
-    "ssprl_resnet50_8xb32-coslr-100e_in1k",
-    "ssprl-released_resnet50_2xb64-coslr-200e_coco",
-    "ssprl-released_resnet50_8xb32-coslr-100e_in1k",
-    "ssprl-small-views_resnet50_2xb64-coslr-200e_coco",
-    "ssprl-small-views-sampled_resnet50_2xb64-coslr-200e_coco",
+    *(f"{form}_{data}" for form in ON_BOTH for data in (COCO, IMAGENET)),
+    *(f"ssprl-small-views{sampled}_{COCO}" for sampled in ("", "-sampled")),
     "ssprl_resnet18_scenes",
-    "ssprl-image-only_resnet50_2xb64-coslr-200e_coco",
-    "ssprl-image-only_resnet50_8xb32-coslr-100e_in1k",
-    "ssprl-image-only-small-views_resnet50_2xb64-coslr-200e_coco",
-    "ssprl-image-only-small-views_resnet50_8xb32-coslr-100e_in1k",
 ]
 METAFILES = ["configs/ssprl/metafile.yml", "configs/baselines/metafile.yml"]
 
