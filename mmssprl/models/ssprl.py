@@ -140,6 +140,17 @@ class SSPRL(PretrainingModel):
         """Tell the head, some of whose settings count epochs."""
         self.head.set_epoch_length(num_iters)
 
+    def check_training(
+        self, num_images: int, batch_size: int, last_batch_size: int | None = None
+    ) -> None:
+        """Check that ``num_chunks`` divides an epoch's last batch, too."""
+        if (last_batch_size or 0) % self.num_chunks:
+            raise UserValueError(
+                f"the last batch of an epoch must be a multiple of model.num_chunks="
+                f"{self.num_chunks}, but it has {last_batch_size} of {batch_size} images; set "
+                "train_dataloader.drop_last=True."
+            )
+
     def before_checkpoint(self) -> None:
         """Gather the queues of all ranks."""
         for queue in filter(None, self.head.queues):

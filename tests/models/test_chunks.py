@@ -243,3 +243,12 @@ def test_bad_chunks():
     message = "multiple of num_chunks=3, but got 4; change train_dataloader.batch_size"
     with pytest.raises(ValueError, match=message):
         make_model(3)(crops_of(), mode="loss")
+
+
+def test_chunks_of_an_incomplete_last_batch():
+    model = make_model(2)
+    model.check_training(num_images=10, batch_size=4)
+    model.check_training(num_images=10, batch_size=4, last_batch_size=2)
+    message = r"num_chunks=2, but it has 3 of 4 images; set train_dataloader.drop_last=True"
+    with pytest.raises(ValueError, match=message):
+        model.check_training(num_images=11, batch_size=4, last_batch_size=3)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from ...errors import UserRuntimeError
+from ...errors import UserRuntimeError, UserValueError
 from ...functional import embedding_spread, phases, prediction_loss
 from ...pyramid import ViewLayout
 from ...registry import MODELS
@@ -118,6 +118,17 @@ class BYOL(TwoViewModel):
     def on_training_length(self, num_iters: int) -> None:
         """Take T, over which the momentum rises to 1."""
         self._training_length = num_iters
+
+    def check_training(
+        self, num_images: int, batch_size: int, last_batch_size: int | None = None
+    ) -> None:
+        """Check that BatchNorm sees two images in each step."""
+        smallest = last_batch_size or batch_size
+        if smallest < 2:
+            raise UserValueError(
+                "BYOL: each step needs two images per process or more, for BatchNorm, but got "
+                f"{smallest}; raise train_dataloader.batch_size or set drop_last=True there."
+            )
 
     def health(self) -> dict[str, float | Tensor]:
         """Return 'embedding_spread' (< 0.3: collapsed) and 'target_momentum', m_t of this step."""

@@ -164,3 +164,13 @@ def test_the_schedule_needs_the_length_of_the_training():
     model = MODELS.build(MODEL)
     with pytest.raises(RuntimeError, match=r"length of the training; .*'PretrainHook'"):
         model([views_of(0)], mode="loss")
+
+
+def test_batch_norm_needs_two_images_in_each_step():
+    model = build_byol()
+    model.check_training(num_images=6, batch_size=4, last_batch_size=2)
+    with pytest.raises(ValueError, match="more than 1 value per channel"):  # what it is to prevent
+        model([views_of(0)[:, :1]], mode="loss")
+    for batch_size, last in ((4, 1), (1, None)):
+        with pytest.raises(ValueError, match="but got 1; raise train_dataloader.batch_size or set"):
+            model.check_training(num_images=5, batch_size=batch_size, last_batch_size=last)
