@@ -1,9 +1,14 @@
 """The README's tables of the comparison are those that the command has written."""
 
+import csv
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
+
+from mmssprl.compare.methods import METHODS
+from mmssprl.compare.statistics import holm, paired
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,3 +30,28 @@ def test_the_readme_shows_what_was_measured(name):
     assert len(rows) > 5
     for title, cells in rows:
         assert cells == [table[title][i] for table in (epochs, time) for i in (0, 6)]
+
+
+def test_the_page_of_single_changes_shows_what_was_measured():
+    results = ROOT / "docs" / "results"
+    scores = defaultdict(dict)
+    for images in ("photos", "scenes"):
+        with (results / images / "results.csv").open() as file:
+            for run in csv.DictReader(file):
+                key = images, run["budget"], run["method"]
+                scores[key][int(run["seed"])] = 100 * float(run["mAP"])
+    page = (results / "small_views_and_sampling.md").read_text()
+    keys = {method.title: method.key for method in METHODS}
+    rows = re.findall(r"\| (photos|scenes) +" + r"\| (.*?) +" * 2 + r"\| +(.*?) " * 3 + r"\|", page)
+    shown = [cell for row in rows for cell in row[4:]]
+    found = [
+        paired(scores[images, budget, keys[method]], scores[images, budget, keys[other]])
+        for images, method, other, *_ in rows
+        for budget in ("epochs", "time")
+    ]
+    assert [int(row[3]) for row in rows] == [comparison.difference.n for comparison in found[::2]]
+    adjusted = holm([comparison.p for comparison in found])
+    assert len(shown) == 20
+    for cell, comparison, p in zip(shown, found, adjusted, strict=True):
+        words = f"{comparison.difference.mean:+.1f} ± {comparison.difference.half_width:.1f}"
+        assert cell == (f"**{words}**" if p < 0.05 else words)
