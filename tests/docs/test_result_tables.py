@@ -1,11 +1,11 @@
-"""The README's tables of the comparison are those that the command has written."""
+"""README and pages show what the comparisons have measured."""
 
-import csv
 import re
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from tiny_compare import rows
 
 from mmssprl.compare.methods import METHODS
 from mmssprl.compare.statistics import holm, paired
@@ -25,10 +25,10 @@ def test_the_readme_shows_what_was_measured(name):
     [shown] = re.findall(rf"\(docs/results/{name}/README\.md\)[^|]*\n\n(\|.*?\|)\n\n", readme, re.S)
     written = (ROOT / "docs" / "results" / name / "table.md").read_text()
     _, epochs, time, *_ = map(rows_of, re.split("^## .*", written, flags=re.M))
-    heads, *rows = rows_of(shown).items()
+    heads, *lines = rows_of(shown).items()
     assert heads[1] == ["epochs", "mAP %, equal epochs", "epochs", "mAP %, equal time"]
-    assert len(rows) > 5
-    for title, cells in rows:
+    assert len(lines) > 5
+    for title, cells in lines:
         assert cells == [table[title][i] for table in (epochs, time) for i in (0, 6)]
 
 
@@ -36,20 +36,23 @@ def test_the_page_of_single_changes_shows_what_was_measured():
     results = ROOT / "docs" / "results"
     scores = defaultdict(dict)
     for images in ("photos", "scenes"):
-        with (results / images / "results.csv").open() as file:
-            for run in csv.DictReader(file):
-                key = images, run["budget"], run["method"]
-                scores[key][int(run["seed"])] = 100 * float(run["mAP"])
+        for run in rows(results / images / "results.csv"):
+            key = images, run["budget"], run["method"]
+            scores[key][int(run["seed"])] = 100 * float(run["mAP"])
     page = (results / "small_views_and_sampling.md").read_text()
     keys = {method.title: method.key for method in METHODS}
-    rows = re.findall(r"\| (photos|scenes) +" + r"\| (.*?) +" * 2 + r"\| +(.*?) " * 3 + r"\|", page)
-    shown = [cell for row in rows for cell in row[4:]]
+    lines = re.findall(
+        r"\| (photos|scenes) +" + r"\| (.*?) +" * 2 + r"\| +(.*?) " * 3 + r"\|", page
+    )
+    shown = [cell for line in lines for cell in line[4:]]
     found = [
         paired(scores[images, budget, keys[method]], scores[images, budget, keys[other]])
-        for images, method, other, *_ in rows
+        for images, method, other, *_ in lines
         for budget in ("epochs", "time")
     ]
-    assert [int(row[3]) for row in rows] == [comparison.difference.n for comparison in found[::2]]
+    assert [int(line[3]) for line in lines] == [
+        comparison.difference.n for comparison in found[::2]
+    ]
     adjusted = holm([comparison.p for comparison in found])
     assert len(shown) == 20
     for cell, comparison, p in zip(shown, found, adjusted, strict=True):
