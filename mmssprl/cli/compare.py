@@ -76,7 +76,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         help="runs at a time, spread over the GPUs (default: one per GPU, else one per core)",
     )
-    add("--dry-run", action="store_true", help="only list the runs, and how long they take")
+    add(
+        "--dry-run",
+        action="store_true",
+        help="train nothing; list the runs and how long they take, once the paces are measured",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

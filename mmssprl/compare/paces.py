@@ -14,7 +14,7 @@ from .methods import SSPRL, Method
 from .run import PaceRun, module_command
 from .setting import Setting, common_options, recipe_digest
 
-ROUNDS, STEPS = 3, 6
+ROUNDS, STEPS = 6, 4
 """Turns of each method, and steps timed in a turn."""
 
 

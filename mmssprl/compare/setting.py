@@ -1,5 +1,6 @@
 """What all runs of a comparison have in common, and the recipe that all methods get alike."""
 
+import copy
 import functools
 import hashlib
 import json
@@ -10,11 +11,14 @@ from typing import Any, Literal
 
 from mmengine.config import Config
 from mmengine.device import get_device
+from mmengine.registry import DefaultScope
 
 from ..config_reading import read_config_file
+from ..engine.checks import check_config
 from ..errors import UserValueError
-from ..models.protocol import is_pretraining, pretraining_class
+from ..models.protocol import PretrainingModel, is_pretraining, pretraining_class
 from ..pretraining.methods.momentum import momentum_for
+from ..registry import MODELS
 from .images import TrainingImages
 from .methods import SSPRL, Method
 
@@ -221,6 +225,24 @@ def check_batch(setting: Setting, methods: list[Method], images: TrainingImages)
                 f"it has {length}, at most half of the {images.num_images} images; lower "
                 f"--batch-size, or leave {method.key} out."
             )
+
+
+def check_models(setting: Setting, methods: list[Method], images: TrainingImages) -> None:
+    """Check users' configs as their runs would, and build their models.
+
+    Raises:
+        ValueError: As ``check_config``, the model's constructor and its ``check_training``.
+    """
+    for method in methods:
+        if method.is_users:
+            cfg = copy.deepcopy(config_of(method, setting.size))
+            cfg.merge_from_dict(
+                common_options(setting, method, images=images, epochs=1, seed=0, lr_factor=1)
+            )
+            check_config(cfg, ("train",))
+            with DefaultScope.overwrite_default_scope("mmssprl"):
+                model: PretrainingModel = MODELS.build(cfg.model)
+            model.check_training(images.num_images, setting.batch_size)
 
 
 def _queue_length(model: Mapping[str, Any], images: TrainingImages) -> int | None:

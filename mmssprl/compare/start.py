@@ -19,7 +19,7 @@ from .plan import FOLDERS, MAX_SEEDS, Budget, Planner
 from .report import Report
 from .results import Result, choose_factors, in_budget, of_tuning, read_results
 from .run import PretrainRun
-from .setting import BATCH_SIZE, EPOCHS, Setting, Size, check_batch, check_configs
+from .setting import BATCH_SIZE, EPOCHS, Setting, Size, check_batch, check_configs, check_models
 from .work_dir import claim
 
 _REPORT_S = 5.0
@@ -234,6 +234,7 @@ class Comparison:
                     f"{images.num_images} to train on; lower --batch-size or add images."
                 )
             check_batch(self.setting, self.methods, images)
+            check_models(self.setting, self.methods, images)
         return lists
 
     def _pace_run(self) -> Run | None:
@@ -282,7 +283,8 @@ class Comparison:
         if reasons:
             raise UserRuntimeError(
                 f"the runs need {what}, but {counted(len(reasons), 'run')} failed, the first "
-                f"with: {reasons[0]}; the same command does them again and keeps the others."
+                f"with: {reasons[0]}; mend that, and the same command does them again and keeps "
+                "the others."
             )
 
 

@@ -125,6 +125,8 @@ def test_a_config_of_the_user_s_is_a_row_and_is_done_again_when_it_changes(
             "a pre-training model and .*, but .*x.py has not",
         ),
         ("x.py", "_base_ = 'own.py'\nmodel = dict(backbone=dict(depth=34))", r"of x is \[34\] in"),
+        ("x.py", "_base_ = 'own.py'\nmodel = dict(num_chunks=3)", "num_chunks"),
+        ("x.py", "_base_ = 'own.py'\nmodel = dict(head=dict(epsilon=-1.0))", "epsilon"),
     ],
 )
 def test_a_config_that_is_no_row_is_refused(name, text, message, compare, own):
