@@ -1,5 +1,6 @@
 """Two gloo processes against one process on the joined batch."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,15 @@ from mmssprl.functional import sinkhorn
 
 pytestmark = pytest.mark.dist
 NUM_RANKS, BATCH, STEPS = 2, 3, 4
-SETTINGS = {"queue_length": 6, "patch_queue_length": (12, 54), "freeze_iters": 1}
+SETTINGS = {"queue_length": 6, "freeze_iters": 1}
+SAMPLED = replace(
+    LAYOUT,
+    num_small=2,
+    levels=[replace(level, num_sampled=n) for level, n in zip(LAYOUT.levels, (2, 3), strict=True)],
+)
+LAYOUTS = {"plain": LAYOUT, "small_views_and_sampled": SAMPLED}
+# Of two steps' rows, but for the first level of the plain layout, which has those of one.
+PATCH_QUEUES = {"plain": (12, 54), "small_views_and_sampled": (12, 18)}
 
 
 def underflowing_scores():
@@ -22,20 +31,27 @@ def underflowing_scores():
     return scores.clamp(-1, 1)
 
 
-def joined_embeddings(step):
-    return embeddings_of(LAYOUT, seed=step, batch=NUM_RANKS * BATCH)
+def joined_embeddings(step, name="plain"):
+    return embeddings_of(LAYOUTS[name], seed=step, batch=NUM_RANKS * BATCH)
 
 
-def train_steps(rank, num_ranks):
+def head_of(name, factor=1):
+    """A head whose queues are ``factor`` times as long as those of a rank."""
+    queues = [factor * SETTINGS["queue_length"], [factor * n for n in PATCH_QUEUES[name]]]
+    lengths = dict(zip(("queue_length", "patch_queue_length"), queues, strict=True))
+    return make_head(LAYOUTS[name], **{**SETTINGS, **lengths})
+
+
+def train_steps(rank, num_ranks, name):
     """Losses and gradients of a few steps on this rank's images of the joined batch."""
-    head = make_head(**{**SETTINGS, **joined_queues(num_ranks)})
+    head = head_of(name, NUM_RANKS // num_ranks)
     images = slice(rank * BATCH, (rank + 1) * BATCH) if num_ranks > 1 else slice(None)
     losses, grads = [], []
     for step in range(STEPS):
         head.zero_grad()
-        terms = head.loss([z[:, :, images] for z in joined_embeddings(step)])
+        terms = head.loss([z[:, :, images] for z in joined_embeddings(step, name)])
         sum(terms.values()).backward()
-        losses.append({name: term.detach() for name, term in terms.items()})
+        losses.append({key: term.detach() for key, term in terms.items()})
         grads.append([p.grad.clone() for p in head.parameters()])
         # Move on identically everywhere, so that later steps meet other prototypes.
         with torch.no_grad():
@@ -43,12 +59,6 @@ def train_steps(rank, num_ranks):
             for p in head.parameters():
                 p.add_(0.1 * torch.randn(p.shape, generator=generator))
     return head, losses, grads
-
-
-def joined_queues(num_ranks):
-    if num_ranks > 1:
-        return {}
-    return {"queue_length": 12, "patch_queue_length": (24, 108)}
 
 
 def worker(rank, folder):
@@ -60,8 +70,9 @@ def worker(rank, folder):
         results[f"codes_{epsilon}"] = sinkhorn(
             underflowing_scores().chunk(NUM_RANKS)[rank], epsilon=epsilon
         )
-    head, losses, grads = train_steps(rank, NUM_RANKS)
-    results.update(losses=losses, grads=grads)
+    for name in reversed(LAYOUTS):  # what follows takes the head of the plain one
+        head, losses, grads = train_steps(rank, NUM_RANKS, name)
+        results[name] = losses, grads
 
     for queue in filter(None, head.queues):
         queue.gather_ranks()
@@ -71,7 +82,7 @@ def worker(rank, folder):
     # Everybody loads what rank 0 saved.
     shared = [state]
     dist.broadcast_object_list(shared)
-    restored = make_head(**SETTINGS)
+    restored = head_of("plain")
     restored.load_state_dict(shared[0])
     z = [x[:, :, :BATCH] for x in joined_embeddings(9 + rank)]
     results["resumed"] = [{n: t.detach() for n, t in h.loss(z).items()} for h in (head, restored)]
@@ -100,16 +111,17 @@ def test_codes_equal_one_process_even_where_one_rank_underflows(ranks, epsilon):
     )
 
 
-def test_losses_and_gradients_equal_one_process(ranks):
-    head, losses, grads = train_steps(0, 1)
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_losses_and_gradients_equal_one_process(ranks, name):
+    head, losses, grads = train_steps(0, 1, name)
     assert all(queue.is_full for queue in head.queues)
+    (losses_0, grads_0), (losses_1, grads_1) = (result[name] for result in ranks)
     for step in range(STEPS):
-        for name, loss in losses[step].items():
-            mean = sum(result["losses"][step][name] for result in ranks) / NUM_RANKS
+        for term, loss in losses[step].items():
+            mean = (losses_0[step][term] + losses_1[step][term]) / NUM_RANKS
             torch.testing.assert_close(mean, loss, rtol=1e-5, atol=1e-6)
-        for i, grad in enumerate(grads[step]):
-            mean = sum(result["grads"][step][i] for result in ranks) / NUM_RANKS
-            torch.testing.assert_close(mean, grad, rtol=1e-4, atol=1e-6)
+        for grad, *of_ranks in zip(grads[step], grads_0[step], grads_1[step], strict=True):
+            torch.testing.assert_close(sum(of_ranks) / NUM_RANKS, grad, rtol=1e-4, atol=1e-6)
     assert any(grad.any() for grad in grads[-1])
 
 

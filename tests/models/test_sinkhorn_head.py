@@ -13,6 +13,7 @@ from mmssprl.pyramid import ViewLayout
 
 WITH_SMALL = ViewLayout(image_px=8, num_small=2, small_px=4, levels=LAYOUT.levels)
 SIX_SMALL = replace(WITH_SMALL, num_small=6)
+SWAV = replace(SIX_SMALL, levels=())
 SAMPLED = ViewLayout(
     image_px=8,
     levels=[replace(level, num_sampled=n) for level, n in zip(LAYOUT.levels, (2, 3), strict=True)],
@@ -43,10 +44,15 @@ def reference_losses(ref, head, z, queues):
 
 @pytest.mark.parametrize("variant", ["paper", "released"])
 @pytest.mark.parametrize(
-    "layout", [LAYOUT, WITH_SMALL, SAMPLED], ids=["2views", "small_views", "sampled"]
+    "layout",
+    [LAYOUT, WITH_SMALL, SAMPLED, SWAV],
+    ids=["2views", "small_views", "sampled", "swav_with_small_views"],
 )
 def test_every_term_and_gradient_equals_the_equations(variant, layout):
-    head = make_head(layout, variant=variant, alpha=(0.25, 0.5), beta=(0.3, 0.7), cross_weight=2.0)
+    weights = {"alpha": (0.25, 0.5), "beta": (0.3, 0.7), "cross_weight": 2.0}
+    if not layout.levels:
+        weights = {"num_patch_prototypes": ()}
+    head = make_head(layout, variant=variant, **weights)
     inputs = [z.requires_grad_() for z in embeddings_of(layout)]
     losses = head.loss(inputs)
 
