@@ -5,6 +5,7 @@ from dataclasses import dataclass
 SSPRL_CONFIG = "configs/ssprl/ssprl_resnet18_scenes.py"
 SWAV_CONFIG = "configs/ssprl/ssprl-image-only_resnet18_scenes.py"
 SWAV_SMALL_CONFIG = "configs/ssprl/ssprl-image-only-small-views_resnet18_scenes.py"
+SMALL_SAMPLED_CONFIG = "configs/ssprl/ssprl-small-views-sampled_resnet18_scenes.py"
 
 
 @dataclass(frozen=True)
@@ -35,4 +36,10 @@ SWAV_SMALL_TIME = Method(
     "swav_small_views_equal_time", "SwAV (six small views), equal time", SWAV_SMALL_CONFIG, "long"
 )
 SSPRL = Method("ssprl", "SS-PRL (paper)", SSPRL_CONFIG, "long")
-METHODS = (RANDOM, SWAV_EPOCHS, SWAV_TIME, SWAV_SMALL_TIME, SSPRL)
+SMALL_SAMPLED_TIME = Method(
+    "ssprl_small_views_sampled_equal_time",
+    "SS-PRL (six small views, sampled patches), equal time",
+    SMALL_SAMPLED_CONFIG,
+    "long",
+)
+METHODS = (RANDOM, SWAV_EPOCHS, SWAV_TIME, SWAV_SMALL_TIME, SSPRL, SMALL_SAMPLED_TIME)

@@ -11,7 +11,15 @@ from ..outputs import write_figure, write_whole
 from ..runs.execute import execute_runs
 from ..runs.workers import Workers
 from ..shipped import shipped
-from .methods import RANDOM, SSPRL, SWAV_EPOCHS, SWAV_SMALL_TIME, SWAV_TIME, Method
+from .methods import (
+    RANDOM,
+    SMALL_SAMPLED_TIME,
+    SSPRL,
+    SWAV_EPOCHS,
+    SWAV_SMALL_TIME,
+    SWAV_TIME,
+    Method,
+)
 from .table import CAPTION, Values, format_csv, format_table
 from .training import Training, warm_up
 
@@ -70,7 +78,7 @@ def run_demo(
 
 
 def plan_runs(work_dir: Path, scenes: Path, workers: Workers, num_seeds: int) -> list[Training]:
-    """Return the runs of all methods, SS-PRL with seed 0 first, and one that measures a pace.
+    """Return the runs of all methods, SS-PRL with seed 0 first, and those that measure a pace.
 
     Short and long runs alternate: all steps are measured beside others, and no core is idle.
     """
@@ -90,17 +98,23 @@ def plan_runs(work_dir: Path, scenes: Path, workers: Workers, num_seeds: int) ->
         )
 
     ssprl, swav = make(SSPRL), make(SWAV_EPOCHS)
-    pace = training(
-        name="pace of SwAV (six small views)",
-        kind="pace",
-        folder=work_dir / "swav_small_views_pace",
-        method=SWAV_SMALL_TIME,
-        seed=0,
-        epochs=1,
-        probed=False,
-    )
-    in_equal_time = make(SWAV_TIME, (*ssprl, *swav)) + make(SWAV_SMALL_TIME, (*ssprl, pace))
-    return [ssprl[0], *swav, pace, *ssprl[1:], *make(RANDOM), *in_equal_time]
+    paced = [SWAV_SMALL_TIME, SMALL_SAMPLED_TIME]
+    paces = [
+        training(
+            name=f"pace of {method.title.removesuffix(', equal time')}",
+            kind="pace",
+            folder=work_dir / method.key.replace("equal_time", "pace"),
+            method=method,
+            seed=0,
+            epochs=1,
+            probed=False,
+        )
+        for method in paced
+    ]
+    in_equal_time = list(make(SWAV_TIME, (*ssprl, *swav)))
+    for method, pace in zip(paced, paces, strict=True):
+        in_equal_time += make(method, (*ssprl, pace))
+    return [ssprl[0], *swav, *paces, *ssprl[1:], *make(RANDOM), *in_equal_time]
 
 
 def claim(work_dir: Path) -> None:

@@ -10,7 +10,7 @@ from .methods import METHODS, RANDOM, SSPRL
 
 CAPTION = (
     "seconds: steps x the median time of a step, data and augmentation included; median over the "
-    "seeds. The form of SS-PRL that `pretrain` trains by itself, other methods, equal tuning and "
+    "seeds. `pretrain` trains SS-PRL's last form by itself. Other methods, equal tuning and "
     "intervals: `python -m mmssprl compare`."
 )
 _HEADS = ("pre-training", "epochs", "seconds", "mAP % per seed", "mAP %", "against random")

@@ -45,6 +45,8 @@ RESULTS = [
     result(demo.SWAV_TIME, 1, 0.21, epochs=21),
     result(demo.SWAV_SMALL_TIME, 0, 0.30, epochs=10),
     result(demo.SWAV_SMALL_TIME, 1, 0.30, epochs=10),
+    result(demo.SMALL_SAMPLED_TIME, 0, 0.25, epochs=8),
+    result(demo.SMALL_SAMPLED_TIME, 1, 0.25, epochs=8),
     result(demo.RANDOM, 0, 0.17, epochs=0),
     result(demo.RANDOM, 1, 0.15, epochs=0),
 ]
@@ -62,6 +64,7 @@ def test_table_by_hand():
         "SwAV (no small views), equal time",
         "SwAV (six small views), equal time",
         "SS-PRL (paper)",
+        "SS-PRL (six small views, sampled patches), equal time",
     ]
     assert rows[2][1:] == ["0", "0", "17.0 / 15.0", "16.0 ± 1.4", ""]
     # 222 steps: 22.2 s of SwAV; 66.6 and 88.8 s of SS-PRL.
@@ -113,7 +116,11 @@ class InProcess:
         return function(*args)
 
 
-STEP_SECONDS = {demo.SSPRL.title: 0.35, demo.SWAV_SMALL_TIME.title: 0.15}
+STEP_SECONDS = {
+    demo.SSPRL.title: 0.35,
+    demo.SWAV_SMALL_TIME.title: 0.15,
+    demo.SMALL_SAMPLED_TIME.title: 0.3,
+}
 
 
 @pytest.fixture
@@ -145,28 +152,28 @@ def test_every_row_is_run_after_warming_up_and_for_its_epochs(pretended, tmp_pat
     assert pretended[0] == "warm"
     runs = [settings for _, settings in pretended[1:]]
     probed = [settings for settings in runs if settings["probed"]]
-    # 6 x 0.35 / 0.1 and 6 x 0.35 / 0.15; the others keep their configs' epochs.
-    epochs = {demo.SWAV_TIME: 21, demo.SWAV_SMALL_TIME: 14}
+    # 6 x 0.35 / 0.1, / 0.15 and / 0.3; the others keep their configs' epochs.
+    epochs = {demo.SWAV_TIME: 21, demo.SWAV_SMALL_TIME: 14, demo.SMALL_SAMPLED_TIME: 7}
     assert sorted((s["title"], s["seed"], s["epochs"] or 0) for s in probed) == sorted(
         (method.title, seed, epochs.get(method, 0)) for method in demo.METHODS for seed in (0, 1)
     )
     for settings in runs:
         (method,) = (m for m in demo.METHODS if m.title == settings["title"])
         assert (settings["config"], settings["trains"]) == (method.config, method.trains)
-    # Their pace is measured before, once, among the others, and is no result.
-    [pace] = [settings for settings in runs if not settings["probed"]]
-    assert (pace["title"], pace["epochs"]) == (demo.SWAV_SMALL_TIME.title, 1)
+    # Their paces are measured before, once, among the others, and are no result.
+    paces = [(s["title"], s["epochs"]) for s in runs if not s["probed"]]
+    assert paces == [(demo.SWAV_SMALL_TIME.title, 1), (demo.SMALL_SAMPLED_TIME.title, 1)]
     # Short and long runs alternate.
     assert [name.removesuffix("_seed0") for name, _ in pretended[1:]][:5] == [
         *("ssprl", "swav_equal_epochs", "swav_equal_epochs_seed1"),
-        *("swav_small_views_pace", "ssprl_seed1"),
+        *("swav_small_views_pace", "ssprl_small_views_sampled_pace"),
     ]
-    assert len({name for name, _ in pretended[1:]}) == len(runs) == 11
-    assert len(results) == 10
+    assert len({name for name, _ in pretended[1:]}) == len(runs) == 14
+    assert len(results) == 12
     assert all(r["mAP"] is not None for r in results)
     progress = [line for line in lines if line.startswith("[")]
-    assert len(progress) == 11
-    assert progress[0] == "[ 1/11] SS-PRL (paper), seed 0: mAP 20.0 %, 0 s; about 0 min left"
+    assert len(progress) == 14
+    assert progress[0] == "[ 1/14] SS-PRL (paper), seed 0: mAP 20.0 %, 0 s; about 0 min left"
     assert any("pace of SwAV (six small views): 150 ms a step, " in line for line in progress)
     table = (tmp_path / "demo" / "table.md").read_text()
     assert cells(table)[5][:3] == ["SwAV (six small views), equal time", "14", "78"]
@@ -179,13 +186,14 @@ def test_a_stopped_demo_goes_on_and_other_epochs_are_trained_anew(pretended, tmp
         demo_run.run_demo(tmp_path / "demo", num_seeds=1, num_jobs=1, log=lambda line: None)
         return [name for name, _ in pretended[1:]]
 
-    assert len(train()) == 6
+    assert len(train()) == 8
     (tmp_path / "demo" / "ssprl_seed0" / "result.json").unlink()
     assert train() == ["ssprl_seed0"]
     (tmp_path / "demo" / "ssprl_seed0" / "result.json").unlink()
     monkeypatch.setitem(STEP_SECONDS, demo.SSPRL.title, 0.7)
     assert train() == [
-        *("ssprl_seed0", "swav_equal_time_seed0", "swav_small_views_equal_time_seed0")
+        *("ssprl_seed0", "swav_equal_time_seed0", "swav_small_views_equal_time_seed0"),
+        "ssprl_small_views_sampled_equal_time_seed0",
     ]
 
 
@@ -198,10 +206,10 @@ def test_a_failure_is_told_when_all_others_have_ended(pretended, tmp_path, monke
 
     monkeypatch.setattr(demo_run, "Workers", Failing)
     lines = []
-    message = "the table needs all 6 runs, but 3 failed, see .*; the same command does them again"
+    message = "the table needs all 8 runs, but 4 failed, see .*; the same command does them again"
     with pytest.raises(RuntimeError, match=message):
         demo_run.run_demo(tmp_path / "demo", num_seeds=1, num_jobs=1, log=lines.append)
-    assert len(pretended[1:]) == 3
+    assert len(pretended[1:]) == 4
     assert any("SS-PRL (paper), seed 0: failed, OSError: no space left" in line for line in lines)
 
 
