@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--method",
-        help="ssprl, swav (without small views), swav-small (with six: ahead of ssprl on our "
+        help="ssprl, swav (without small views), swav-small (with six: the highest mean on our "
         "photographs, see docs/compare.md), mocov2, byol or densecl (default: ssprl)",
     )
     add(
@@ -63,8 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--accumulate",
         type=int,
         help="multiply the batch by this without its memory: the backbone sees a step's images in "
-        "so many parts; LARC's lr follows the images of a step, AdamW's only up to 64; for ssprl "
-        "and swav alone (default: 1)",
+        "so many parts; LARC's lr follows the images of a step, AdamW's only up to 64; for "
+        "ssprl, swav and swav-small alone (default: 1)",
     )
     add(
         "--backbone",
