@@ -41,12 +41,9 @@ RESULTS = [
     result(demo.SSPRL, 0, 0.22, step_seconds=0.40),
     result(demo.SWAV_EPOCHS, 0, 0.19),
     result(demo.SWAV_EPOCHS, 1, 0.20),
-    result(demo.SWAV_TIME, 0, 0.21, epochs=21),
-    result(demo.SWAV_TIME, 1, 0.21, epochs=21),
-    result(demo.SWAV_SMALL_TIME, 0, 0.30, epochs=10),
-    result(demo.SWAV_SMALL_TIME, 1, 0.30, epochs=10),
-    result(demo.SMALL_SAMPLED_TIME, 0, 0.25, epochs=8),
-    result(demo.SMALL_SAMPLED_TIME, 1, 0.25, epochs=8),
+    *(result(demo.SWAV_TIME, seed, 0.21, epochs=21) for seed in (0, 1)),
+    *(result(demo.SWAV_SMALL_TIME, seed, 0.30, epochs=10) for seed in (0, 1)),
+    *(result(demo.SMALL_SAMPLED_TIME, seed, 0.25, epochs=8) for seed in (0, 1)),
     result(demo.RANDOM, 0, 0.17, epochs=0),
     result(demo.RANDOM, 1, 0.15, epochs=0),
 ]
@@ -191,10 +188,8 @@ def test_a_stopped_demo_goes_on_and_other_epochs_are_trained_anew(pretended, tmp
     assert train() == ["ssprl_seed0"]
     (tmp_path / "demo" / "ssprl_seed0" / "result.json").unlink()
     monkeypatch.setitem(STEP_SECONDS, demo.SSPRL.title, 0.7)
-    assert train() == [
-        *("ssprl_seed0", "swav_equal_time_seed0", "swav_small_views_equal_time_seed0"),
-        "ssprl_small_views_sampled_equal_time_seed0",
-    ]
+    names = ["swav", "swav_small_views", "ssprl_small_views_sampled"]
+    assert train() == ["ssprl_seed0", *(f"{name}_equal_time_seed0" for name in names)]
 
 
 def test_a_failure_is_told_when_all_others_have_ended(pretended, tmp_path, monkeypatch):

@@ -1,5 +1,7 @@
 """Scores, heads and embeddings, small enough for loops in float64."""
 
+from dataclasses import replace
+
 import torch
 from torch.nn import functional as F
 
@@ -7,7 +9,10 @@ from mmssprl.models import SinkhornHead
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 
 LAYOUT = ViewLayout(image_px=8, small_px=4, levels=(PyramidLevel(2, 8, 4), PyramidLevel(3, 12, 4)))
-
+SAMPLED = replace(
+    LAYOUT,
+    levels=[replace(level, num_sampled=n) for level, n in zip(LAYOUT.levels, (2, 3), strict=True)],
+)
 
 SMALL_SIZES = {"in_channels": 6, "num_prototypes": 5, "num_patch_prototypes": (4, 3)}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from head_cases import LAYOUT, cosines, embeddings_of, make_head
+from head_cases import LAYOUT, SAMPLED, cosines, embeddings_of, make_head
 from torch import distributed as dist
 from torch import multiprocessing
 
@@ -14,12 +14,7 @@ from mmssprl.functional import sinkhorn
 pytestmark = pytest.mark.dist
 NUM_RANKS, BATCH, STEPS = 2, 3, 4
 SETTINGS = {"queue_length": 6, "freeze_iters": 1}
-SAMPLED = replace(
-    LAYOUT,
-    num_small=2,
-    levels=[replace(level, num_sampled=n) for level, n in zip(LAYOUT.levels, (2, 3), strict=True)],
-)
-LAYOUTS = {"plain": LAYOUT, "small_views_and_sampled": SAMPLED}
+LAYOUTS = {"plain": LAYOUT, "small_views_and_sampled": replace(SAMPLED, num_small=2)}
 # Of two steps' rows, but for the first level of the plain layout, which has those of one.
 PATCH_QUEUES = {"plain": (12, 54), "small_views_and_sampled": (12, 18)}
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 import reference
 import torch
-from head_cases import LAYOUT, embeddings_of, make_head
+from head_cases import LAYOUT, SAMPLED, embeddings_of, make_head
 from torch.nn import functional as F
 
 from mmssprl.engine import LARC
@@ -14,10 +14,6 @@ from mmssprl.pyramid import ViewLayout
 WITH_SMALL = ViewLayout(image_px=8, num_small=2, small_px=4, levels=LAYOUT.levels)
 SIX_SMALL = replace(WITH_SMALL, num_small=6)
 SWAV = replace(SIX_SMALL, levels=())
-SAMPLED = ViewLayout(
-    image_px=8,
-    levels=[replace(level, num_sampled=n) for level, n in zip(LAYOUT.levels, (2, 3), strict=True)],
-)
 
 
 def reference_of(head):
