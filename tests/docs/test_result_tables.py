@@ -56,5 +56,29 @@ def test_the_page_of_single_changes_shows_what_was_measured():
     adjusted = holm([comparison.p for comparison in found])
     assert len(shown) == 20
     for cell, comparison, p in zip(shown, found, adjusted, strict=True):
-        words = f"{comparison.difference.mean:+.1f} ± {comparison.difference.half_width:.1f}"
+        words = _words(comparison)
         assert cell == (f"**{words}**" if p < 0.05 else words)
+
+
+def test_the_page_of_single_choices_shows_what_was_measured():
+    folder = ROOT / "docs" / "results" / "choices"
+    scores = [defaultdict(dict) for _ in range(3)]
+    for found, images in zip(scores, ("gpu", "photos", "scenes"), strict=True):
+        for run in rows(folder / images / "results.csv"):
+            found[run["method"]][int(run["seed"])] = 100 * float(run["mAP"])
+    lines = re.findall(
+        r"^\| `([a-z0-9.-]+)` +\|.*?" + r"\| +([-+].*?|) " * 3 + r"\|$",
+        (folder / "README.md").read_text(),
+        re.M,
+    )
+    assert {key for key, *_ in lines} >= {path.stem for path in folder.glob("*.py")}
+    for key, *cells in lines:
+        for cell, found in zip(cells, scores, strict=True):
+            assert cell == _words(paired(found[key], found["ssprl-small-sampled"]))
+
+
+def _words(comparison):
+    if comparison is None:
+        return ""
+    mean, half_width = comparison.difference.mean, comparison.difference.half_width
+    return f"{mean:+.1f}" + (f" ± {half_width:.1f}" if half_width is not None else "")
