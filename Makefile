@@ -35,7 +35,7 @@ demo: $(VENV)/.pretrain  ## pre-train and probe on the embedded scenes, on a CPU
 
 compare: $(VENV)/.pretrain  ## compare the methods on the embedded scenes, under 30 minutes on two cores
 	@echo "== compare: results go to $(COMPARE_DIR)"
-	$(PY) -m mmssprl compare --work-dir $(COMPARE_DIR) --methods $(COMPARED) --epochs 12 --seeds 3
+	$(PY) -m mmssprl compare --work-dir $(COMPARE_DIR) --methods $(COMPARED) --epochs 8 --seeds 3
 
 test: $(VENV)/.full  ## install everything of OneDL's family, mmdet and mmseg too, then lint, types and tests
 	@$(MAKE) --no-print-directory lint
