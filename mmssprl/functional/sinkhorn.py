@@ -43,17 +43,25 @@ def sinkhorn(scores: Tensor, *, epsilon: float = 0.05, num_iters: int = 3) -> Te
 
 @torch.no_grad()
 def sinkhorn_jointly(
-    problems: Sequence[Tensor], *, epsilon: float = 0.05, num_iters: int = 3
+    problems: Sequence[Tensor],
+    *,
+    epsilon: float = 0.05,
+    num_iters: int = 3,
+    num_coded: Sequence[int] | None = None,
 ) -> list[Tensor]:
     """Solve independent assignments with one collective per iteration for all of them.
+
+    Beside the scores and the codes, memory for one kernel, the largest, is all that it takes.
 
     Args:
         problems: Scores (B_i, K_i), as in :func:`sinkhorn`; the K_i are equal on all ranks.
         epsilon: See :func:`sinkhorn`.
         num_iters: See :func:`sinkhorn`.
+        num_coded: N_i, rows of each problem whose codes are wanted; the rows behind them only
+            help to balance the prototypes. None takes all.
 
     Returns:
-        The codes (B_i, K_i) of each problem, float32.
+        The codes (N_i, K_i) of each problem, float32.
 
     Raises:
         ValueError: See :func:`sinkhorn`.
@@ -71,23 +79,39 @@ def sinkhorn_jointly(
                 f"but got {scores.dtype} of shape {tuple(scores.shape)}."
             )
     with phase(SINKHORN), torch.autocast(problems[0].device.type, enabled=False):
-        # The constant shift cancels in the result; it keeps the numbers that matter, those of
-        # scores near 1, small and therefore exact.
-        log_kernels = [(scores.float() - 1) / epsilon for scores in problems]
-        num_prototypes = [kernel.shape[1] for kernel in log_kernels]
-        weighted = log_kernels
+        problems = [scores.float() for scores in problems]
+        workspace = problems[0].new_empty(max(scores.numel() for scores in problems))
+
+        def log_kernel(scores: Tensor) -> Tensor:
+            """Return log E, which lies in the workspace until the next call."""
+            # The constant shift cancels in the result; it keeps the numbers that matter, those of
+            # scores near 1, small and therefore exact.
+            out = workspace[: scores.numel()].view_as(scores)
+            return torch.sub(scores, 1, out=out).div_(epsilon)
+
+        num_prototypes = [scores.shape[1] for scores in problems]
+        log_v = [scores.new_zeros(len(scores), 1) for scores in problems]
         for _ in range(num_iters):
-            column_sums = torch.cat([kernel.logsumexp(dim=0) for kernel in weighted])
-            log_u = -_logsumexp_over_ranks(column_sums)
-            balanced = [
-                kernel + u
-                for kernel, u in zip(log_kernels, log_u.split(num_prototypes), strict=True)
+            column_sums = [
+                _logsumexp_(log_kernel(scores).add_(v), dim=0).squeeze(0)
+                for scores, v in zip(problems, log_v, strict=True)
             ]
-            weighted = [
-                kernel - rows.logsumexp(dim=1, keepdim=True)
-                for kernel, rows in zip(log_kernels, balanced, strict=True)
+            log_u = (-_logsumexp_over_ranks(torch.cat(column_sums))).split(num_prototypes)
+            log_v = [
+                -_logsumexp_(log_kernel(scores).add_(u), dim=1)
+                for scores, u in zip(problems, log_u, strict=True)
             ]
-        return [rows.softmax(dim=1) for rows in balanced]
+        counts = num_coded or [len(scores) for scores in problems]
+        return [
+            log_kernel(scores[:count]).add_(u).softmax(dim=1)
+            for scores, u, count in zip(problems, log_u, counts, strict=True)
+        ]
+
+
+def _logsumexp_(values: Tensor, dim: int) -> Tensor:
+    """Return ``values.logsumexp(dim, keepdim=True)`` of finite values, which are overwritten."""
+    largest = values.amax(dim, keepdim=True)
+    return values.sub_(largest).exp_().sum(dim, keepdim=True).log_().add_(largest)
 
 
 def _logsumexp_over_ranks(values: Tensor) -> Tensor:

@@ -225,20 +225,20 @@ class SinkhornHead(BaseModule):
     @torch.no_grad()
     def _assign(self, scores: Sequence[Tensor]) -> list[Tensor]:
         """Codes (2, M_s B, K_s) of the scales in ``assigned_scales``, on both pyramids."""
-        problems, num_rows = [], []
+        problems, num_coded = [], []
         for s in self.assigned_scales:
             # (V, M_s, B, K_s) -> (2, M_s B, K_s): small views, which come last, get no codes.
             rows = scores[s][:NUM_PYRAMIDS].flatten(1, 2)
-            num_rows.append(rows.shape[1])
+            num_coded += [rows.shape[1]] * NUM_PYRAMIDS  # no view predicts codes of a queue's rows
             if self.queue_takes_part(s):
                 # Older embeddings, scored by today's prototypes: (2, M_s B + L, K_s).
                 rows = torch.cat([rows, self.prototypes[s](self.queues[s].features)], dim=1)
             problems += list(rows)  # each pyramid is an assignment of its own
-        codes = sinkhorn_jointly(problems, epsilon=self.epsilon, num_iters=self.num_iters)
-        # The rows of a queue lie behind the batch's. They have helped to balance the prototypes,
-        # but no view of this step could predict their codes: they are cut off.
-        pyramids = zip(codes[0::NUM_PYRAMIDS], codes[1::NUM_PYRAMIDS], strict=True)
-        return [torch.stack(pair)[:, :n] for pair, n in zip(pyramids, num_rows, strict=True)]
+        codes = sinkhorn_jointly(
+            problems, epsilon=self.epsilon, num_iters=self.num_iters, num_coded=num_coded
+        )
+        starts = range(0, len(codes), NUM_PYRAMIDS)
+        return [torch.stack(codes[i : i + NUM_PYRAMIDS]) for i in starts]
 
     def queue_takes_part(self, scale: int) -> bool:
         """Whether a scale's queue joins the assignment of the coming step."""

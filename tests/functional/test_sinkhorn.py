@@ -1,10 +1,13 @@
 import math
+import weakref
 
 import numpy as np
 import pytest
 import reference
 import torch
 from head_cases import cosines
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from mmssprl.functional import sinkhorn, sinkhorn_jointly
 
@@ -74,8 +77,40 @@ def test_float32_inside_and_no_gradient():
 
 def test_joint_problems_equal_single_ones():
     problems = [cosines(10, 6), cosines(4, 3, seed=1), cosines(7, 6, seed=2)]
-    for joint, scores in zip(sinkhorn_jointly(problems, epsilon=0.03), problems, strict=True):
-        torch.testing.assert_close(joint, sinkhorn(scores, epsilon=0.03), rtol=0, atol=0)
+    before = [scores.clone() for scores in problems]
+    joint = sinkhorn_jointly(problems, epsilon=0.03)
+    first = sinkhorn_jointly(problems, epsilon=0.03, num_coded=[10, 1, 3])
+    for codes, rows, scores, same in zip(joint, first, problems, before, strict=True):
+        torch.testing.assert_close(codes, sinkhorn(scores, epsilon=0.03), rtol=0, atol=0)
+        assert torch.equal(rows, codes[: len(rows)])
+        assert torch.equal(scores, same)  # nothing is written into the caller's scores
+    assert [len(rows) for rows in first] == [10, 1, 3]
+
+
+class LiveMemory(TorchDispatchMode):
+    """The most bytes that live at once in what is computed under it, beside the given tensors."""
+
+    def __init__(self, given):
+        super().__init__()
+        self.given = {tensor.data_ptr() for tensor in given}
+        self.made, self.peak = [], 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        self.made += [weakref.ref(x) for x in tree_leaves(out) if isinstance(x, torch.Tensor)]
+        live = [tensor for ref in self.made if (tensor := ref()) is not None]
+        sizes = {x.untyped_storage().data_ptr(): x.untyped_storage().nbytes() for x in live}
+        self.peak = max(self.peak, sum(n for at, n in sizes.items() if at not in self.given))
+        return out
+
+
+def test_one_kernel_lives_beside_the_scores_of_all_problems():
+    # Queues make a problem long: 6 of 2 + 400 rows.
+    problems = [cosines(402, 100, seed=seed) for seed in range(6)]
+    with LiveMemory(problems) as memory:
+        sinkhorn_jointly(problems, num_coded=[2] * 6)
+    kernel = problems[0].nbytes
+    assert kernel < memory.peak < 1.2 * kernel
 
 
 @pytest.mark.parametrize(
