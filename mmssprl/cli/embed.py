@@ -2,10 +2,10 @@
 
 Run the frozen backbone over all images of DIR, a folder (searched recursively) or a
 tar file, and write their features with their names: the features that `probe`
-scores. --patches embeds the cells of each of the pyramid's scales too, from the same
-decoded image, with their boxes. A stopped run goes on where it was when the same
-command is given again; unreadable images are left out and listed in
-OUT.unreadable.txt. docs/embeddings.md tells what to do with the file.
+scores. --patches embeds a patch of each of the pyramid's cells too, from the same
+decoded image, at the scale of training, with their boxes. A stopped run goes on where
+it was when the same command is given again; unreadable images are left out and listed
+in OUT.unreadable.txt. docs/embeddings.md tells what to do with the file.
 
 examples:
   python -m mmssprl embed work_dirs/pretrain_photos/ssprl_resnet18_backbone.pth photos/ photos.npz
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--patches",
         action="store_true",
-        help="embed the cells of the config's pyramid beside the whole images",
+        help="embed a patch of each cell of the config's pyramid beside the whole images",
     )
     add_model_options(parser)
     add("--force", action="store_true", help="replace an existing file, or what is left of another")

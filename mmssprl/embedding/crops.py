@@ -1,4 +1,4 @@
-"""Which crops of an image are embedded: its centre, and the cells of the pyramid.
+"""Which crops of an image are embedded: its centre, and a patch of each of the pyramid's cells.
 
 Legend: H, W height and width of an image, R crops of each image, M_s cells of scale s, px side of
 a crop in pixels.
@@ -7,67 +7,74 @@ a crop in pixels.
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import Tensor
 from torchvision.transforms.v2 import functional as transforms
 
 from ..evaluation.features import RESIZE_RATIO, centre_crop
-from ..pyramid import ViewLayout
+from ..pyramid import PyramidLevel, ViewLayout
 
 
 @dataclass(frozen=True)
 class Crops:
     """What is cut out of every image; each scale has crops of one size.
 
-    Scale 0 is the centre crop, as in ``probe``. The cells of scale s divide the whole image, which
-    is resized to a square of ``grid * px`` for that, as training does it: no pixel is left out, and
-    the backbone sees cells at the size of the patches that it was trained on.
+    Scale 0 is the centre crop, as in ``probe``. For scale s the whole image is resized to the
+    square of ``resize_px`` that training divides into cells, and the patch in the middle of each is
+    cut out: the backbone sees objects as large, in pixels, as in patches of whole images there.
 
     Args:
         image_px: Side of the centre crop.
-        levels: Grid (cells per side) and px of each scale from 1 on; empty for whole images alone.
+        levels: Of each scale from 1 on; empty for whole images alone. All cells are cut.
     """
 
     image_px: int
-    levels: tuple[tuple[int, int], ...] = ()
+    levels: tuple[PyramidLevel, ...] = ()
 
     @classmethod
     def of_pyramid(cls, image_px: int, layout: ViewLayout | None) -> "Crops":
-        """Return the centre crop and all cells of a layout, or of the paper's if it has none."""
-        levels = (layout.levels if layout else ()) or ViewLayout().levels
-        return cls(image_px, tuple((level.grid, level.patch_px) for level in levels))
+        """Return the centre crop and the patches of a layout, or of the paper's if it has none."""
+        return cls(image_px, (layout.levels if layout else ()) or ViewLayout().levels)
 
     @property
     def scales(self) -> np.ndarray:
         """Scale of each of the R crops, int64 (R,)."""
-        counts = [1, *(grid**2 for grid, _ in self.levels)]
+        counts = [1, *(level.num_cells for level in self.levels)]
         return np.repeat(np.arange(len(counts)), counts)
 
     @property
     def cells(self) -> np.ndarray:
         """Cell of each of the R crops in its scale's grid, row by row from 0, int64 (R,)."""
-        return np.concatenate([np.arange(1), *(np.arange(grid**2) for grid, _ in self.levels)])
+        counts = [1, *(level.num_cells for level in self.levels)]
+        return np.concatenate([np.arange(count) for count in counts])
 
     def cut(self, image: Tensor) -> list[Tensor]:
         """Cut an image (3, H, W) into uint8 (1, 3, px, px), then (M_s, 3, px, px) per scale."""
         crops = [centre_crop(image, self.image_px)[None]]
-        for grid, px in self.levels:
-            whole = transforms.resize(image, [grid * px, grid * px], antialias=True)
-            # (3, grid px, grid px) -> (3, grid, px, grid, px) -> (grid, grid, 3, px, px)
-            cells = whole.reshape(3, grid, px, grid, px).permute(1, 3, 0, 2, 4)
-            crops.append(cells.reshape(grid**2, 3, px, px))
+        for level in self.levels:
+            px = level.patch_px
+            whole = transforms.resize(image, [level.resize_px, level.resize_px], antialias=True)
+            patches = [whole[:, top : top + px, left : left + px] for left, top in _corners(level)]
+            crops.append(torch.stack(patches))
         return crops
 
     def boxes(self, height: int, width: int) -> np.ndarray:
         """Return left, top, right and bottom of each crop in the image's pixels, float32 (R, 4)."""
         boxes = [_centre_box(height, width, self.image_px)]
-        for grid, _ in self.levels:
-            w, h = width / grid, height / grid
+        for level in self.levels:
+            x, y, px = width / level.resize_px, height / level.resize_px, level.patch_px
             boxes += [
-                (column * w, row * h, (column + 1) * w, (row + 1) * h)
-                for row in range(grid)
-                for column in range(grid)
+                (left * x, top * y, (left + px) * x, (top + px) * y)
+                for left, top in _corners(level)
             ]
         return np.array(boxes, np.float32)
+
+
+def _corners(level: PyramidLevel) -> list[tuple[int, int]]:
+    """Return left and top of the patch in the middle of each cell, of ``resize_px``, by rows."""
+    margin = (level.cell_px - level.patch_px) // 2
+    starts = [i * level.cell_px + margin for i in range(level.grid)]
+    return [(left, top) for top in starts for left in starts]
 
 
 def _centre_box(height: int, width: int, px: int) -> tuple[float, float, float, float]:

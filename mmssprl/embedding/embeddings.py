@@ -17,7 +17,7 @@ class Embeddings:
 
     Attributes:
         names: Image of each row, relative to the folder.
-        scales: int64 (N,), 0 for the whole image, s for a cell of scale s.
+        scales: int64 (N,), 0 for the whole image, s for a patch of scale s.
         cells: int64 (N,), the cell in its scale's grid, row by row from 0.
         boxes: float32 (N, 4), left, top, right, bottom in the image's pixels.
         features: float32 (N, C), as the backbone gives them, of any norm.

@@ -50,7 +50,7 @@ def embed(
         images: Folder of images or of tar files, searched recursively; a tar file; an image; or a
             data set of images.
         config: Config with ``model.backbone``; None takes the one beside the weights.
-        patches: Embed the cells of the pyramid's scales beside the whole images.
+        patches: Embed a patch of each of the pyramid's cells beside the whole images.
         image_px: Side of the centre crop; None takes the config's image views, or 224.
         batch_size: Images per batch; the features do not depend on it.
         num_workers: Processes that read images; 0 reads in this one.
@@ -211,7 +211,7 @@ def describe(model: FrozenBackbone, weights: Any, images: Images, crops: Crops) 
         "num_images": len(images),
         "images_sha256": _digest_of_images(images),
         "image_px": crops.image_px,
-        "levels": [list(level) for level in crops.levels],
+        "levels": [[level.grid, level.resize_px, level.patch_px] for level in crops.levels],
         "mean": list(model.mean),
         "std": list(model.std),
     }

@@ -29,19 +29,21 @@ def test_whole_images_have_the_features_of_probe(config, photos):
     assert found.unreadable == []
 
 
-def test_cells_have_the_features_of_the_model_on_their_pixels(config, photos):
+def test_patches_have_the_features_of_the_model_on_their_pixels(config, photos):
     model = mmssprl.load_backbone("random", config)
     found = embed(model, photos, patches=True, progress=False)
     assert len(found) == 10 * (1 + 4 + 9)
     assert found.names[:14] == [NAMES[0]] * 14
     row = 14 * 3 + 1 + 4 + 5  # of the fourth image, scale 2, cell 5: row 1, column 2
     assert (found.names[row], found.scales[row], found.cells[row]) == (NAMES[3], 2, 5)
-    image = transforms.resize(read_image(photos / NAMES[3]), [48, 48], antialias=True)
+    # Resized to 90 px as in training, in the middle of a cell of 30 px: a patch of 16 px.
+    image = transforms.resize(read_image(photos / NAMES[3]), [90, 90], antialias=True)
     with torch.no_grad():
-        wanted = model.cpu()(model.normalise(image[None, :, 16:32, 32:48]))
+        wanted = model.cpu()(model.normalise(image[None, :, 37:53, 67:83]))
     np.testing.assert_allclose(found.features[row], wanted[0].numpy(), rtol=1e-4, atol=1e-5)
     # 40 px high, 48 px wide
-    np.testing.assert_allclose(found.boxes[row], [32, 40 / 3, 48, 80 / 3], rtol=1e-6)
+    box = [67 * 48 / 90, 37 * 40 / 90, 83 * 48 / 90, 53 * 40 / 90]
+    np.testing.assert_allclose(found.boxes[row], box, rtol=1e-6)
 
 
 def test_values_depend_neither_on_batches_nor_on_workers(config, photos):
