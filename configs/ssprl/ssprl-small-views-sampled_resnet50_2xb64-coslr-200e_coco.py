@@ -6,9 +6,8 @@
 The form that `pretrain` trains by itself, with the views and queues that it chooses for COCO
 train2014 on 2 GPUs; all else as in ssprl_resnet50_2xb64-coslr-200e_coco.py. Small views are the
 released code's. Sampled patches are this package's own extension and not in the paper: 2 of 4 and 3
-of 9, drawn anew for each image and step. ASSUMPTIONS: the released recipe fits this form, and
-longer queues make up for patches that a step does not cut. Hardware: 2 GPUs x 64 images.
-Not run at full scale: wall time, memory and mAP are not measured.
+of 9, drawn anew for each image and step. ASSUMPTION: the released recipe fits this form.
+Hardware: 2 GPUs x 64 images. Not run at full scale: wall time, memory and mAP are not measured.
 """
 
 _base_ = ["./ssprl_resnet50_2xb64-coslr-200e_coco.py"]
@@ -21,14 +20,5 @@ layout = dict(
         dict(_base_.layout.levels[1], num_sampled=3),  # of 9
     ],
 )
-model = dict(
-    layout=layout,
-    head=dict(
-        # Per GPU; with the patches of a step as many embeddings as where all patches are cut.
-        patch_queue_length=[
-            _base_.model.head.patch_queue_length + (4 - 2) * _base_.batch_size,
-            _base_.model.head.patch_queue_length + (9 - 3) * _base_.batch_size,
-        ]
-    ),
-)
+model = dict(layout=layout)
 train_dataloader = dict(dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)]))

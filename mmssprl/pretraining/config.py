@@ -56,12 +56,13 @@ def make_recipe(
         RuntimeError: A backbone of a package that is not installed.
     """
     chosen = find_method(method, variant)
-    base = _base_config(chosen)
-    _check_accumulate(chosen, base, options.get("accumulate", 1))
+    coco = _base_config(chosen)
+    _check_accumulate(chosen, coco, options.get("accumulate", 1))
     num_gpus = choose_gpus(gpus)
     return choose_recipe(
         chosen,
-        base,
+        coco,
+        Config.fromfile(shipped(chosen.imagenet_config)),
         len(images),
         usable.short_side_px,
         num_devices=max(1, num_gpus),

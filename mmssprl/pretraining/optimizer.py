@@ -5,20 +5,27 @@ from typing import Any
 from mmengine.config import Config
 
 from ..wording import counted
-from .anchor import COCO_BATCH
+from .anchor import COCO_IMAGES, between, way_to_imagenet
 from .backbones import Backbone
 from .methods import Method, Row
 
-LONG_RUN_STEPS = 50_000
-"""Updates at the published rate from which on the published optimizer is chosen; what moves the
-weights is updates x lr. The published COCO runs have 129,200. Found for LARC, which stays at ln K
-in short runs, or long ones at a lower rate, where AdamW learns: on 800 generated scenes it had not
-left it after 3,650 updates at lr 0.15. The other methods change over at the same place, so that
-methods are trained alike."""
+LONG_RUN = 0.9
+"""Share of the images seen in the published COCO training (200 epochs of 82,783) from which on the
+published optimizer is chosen. With its rate in proportion to the images of an update, updates x
+rate, by which it moves the weights, is in proportion to the images seen. Shorter runs are AdamW's:
+it learned in all that were compared, of hundreds to thousands of updates, where LARC had not left
+ln K after 3,650 updates at lr 0.15 (800 generated scenes); no run in between has shown where the
+published optimizers come into their own. The tenth less is for epochs that are rounded. All
+methods change over at the same place, so that they are trained alike."""
 ADAMW = {"type": "AdamW", "weight_decay": 1e-4}
 ADAMW_BATCH = 64
 """Images of an update up to which AdamW's learning rate grows with them."""
+MOST_UNTUNED_LR = 1e-3
+"""Highest rate of AdamW for other networks than ResNets, whose rates nothing here was tuned for."""
 
+LARGE_BATCH_WARMUP_EPOCHS = 10
+"""Before the cosine of the published optimizer with more images of an update than in any published
+training here; SwAV's and BYOL's for 4,096 images."""
 MOST_WARMUP = 1 / 5
 """Of the epochs."""
 WARMUP_START = 1e-4
@@ -27,9 +34,11 @@ WARMUP_START = 1e-4
 
 def choose_optimizer(
     method: Method,
-    base: Config,
+    coco: Config,
+    imagenet: Config,
     backbone: Backbone,
     *,
+    num_images: int,
     step_images: int,
     epochs: int,
     steps_per_epoch: int,
@@ -39,34 +48,40 @@ def choose_optimizer(
 
     Args:
         method: What is trained.
-        base: Its base config, whose optimizer is for ``COCO_BATCH`` images.
+        coco: The config of its published training there.
+        imagenet: The same for ImageNet.
         backbone: What is trained.
+        num_images: Images to train on.
         step_images: Images of an update, of all devices.
         epochs: Of the training.
         steps_per_epoch: Updates of an epoch.
         asked_lr: Replaces the rate that is chosen.
     """
-    published = base.optim_wrapper.optimizer.to_dict()
-    coco_lr = published["lr"]
-    lr = coco_lr * step_images / COCO_BATCH
-    num_steps = epochs * steps_per_epoch
-    steps_at_coco_lr = round(num_steps * lr / coco_lr)
+    published, wanted_warmup, origin = _published(coco, imagenet, num_images)
+    needed = LONG_RUN * coco.train_cfg.max_epochs * COCO_IMAGES
+    seen = epochs * steps_per_epoch * step_images
     why_adamw = None
     if not backbone.is_resnet:
         why_adamw = "other networks than the published ResNets are trained with AdamW"
-    elif steps_at_coco_lr < LONG_RUN_STEPS:
+    elif seen < needed:
         why_adamw = (
-            f"{num_steps} updates at {published['type']}'s lr {lr:.3g} are worth "
-            f"{steps_at_coco_lr} at {coco_lr:g}, too few (below {LONG_RUN_STEPS})"
+            f"{seen / 1e6:.3g} M images seen, {published['type']} needs {needed / 1e6:.3g} M "
+            f"({LONG_RUN:.0%} of its COCO training)"
         )
     if why_adamw is None:
-        optimizer, wanted_warmup = {**published, "lr": lr}, _warmup_epochs(base)
-        rule = "the linear rule over the images of an update"
-        reason = f"{coco_lr:g} x {step_images} / {COCO_BATCH}, {rule}"
+        rate = published["lr"]
+        lr = rate * step_images
+        optimizer = {**published, "lr": lr}
+        largest = imagenet.auto_scale_lr.base_batch_size
+        reason = f"{rate * largest:.3g} x {step_images} / {largest}, {origin}"
+        if step_images > largest:
+            wanted_warmup = max(wanted_warmup, LARGE_BATCH_WARMUP_EPOCHS)
+            reason += f"; a warm-up as for large batches, above {largest} images"
     else:
-        lr = method.adamw_lr * min(1, step_images / ADAMW_BATCH)
+        rate = method.adamw_lr if backbone.is_resnet else min(MOST_UNTUNED_LR, method.adamw_lr)
+        lr = rate * min(1, step_images / ADAMW_BATCH)
         optimizer, wanted_warmup = {**ADAMW, "lr": lr}, method.adamw_warmup_epochs
-        reason = f"{why_adamw}; {method.adamw_lr} x min(1, {step_images} / {ADAMW_BATCH})"
+        reason = f"{why_adamw}; {rate} x min(1, {step_images} / {ADAMW_BATCH})"
     if asked_lr is not None:
         optimizer["lr"] = lr = asked_lr
         reason = f"{why_adamw}; the rate as asked" if why_adamw else "the rate as asked"
@@ -90,7 +105,25 @@ def schedule(lr: float, lr_decay: float, epochs: int, warmup_epochs: int) -> lis
     return [rise, {**cosine, "begin": warmup_epochs}]
 
 
-def _warmup_epochs(base: Config) -> int:
-    """Return the epochs of the published warm-up, 0 without one."""
-    first = base.param_scheduler[0]
-    return first.end if first.type == "LinearLR" else 0
+def _published(coco: Config, imagenet: Config, num_images: int) -> tuple[dict[str, Any], int, str]:
+    """Return the published optimizer, its lr for one image of an update; epochs of warm-up; why.
+
+    Where both trainings have one optimizer, its rate lies between theirs; of two optimizers that of
+    the training with the nearer number of images is taken as it is.
+    """
+    way = way_to_imagenet(num_images)
+    near, rate_of = (imagenet, "as on ImageNet") if way >= 1 / 2 else (coco, "as on COCO")
+    optimizer, of_coco, of_imagenet = (
+        cfg.optim_wrapper.optimizer.to_dict() for cfg in (near, coco, imagenet)
+    )
+    rate = optimizer["lr"] / near.auto_scale_lr.base_batch_size
+    if of_coco["type"] == of_imagenet["type"]:
+        rate = between(
+            of_coco["lr"] / coco.auto_scale_lr.base_batch_size,
+            of_imagenet["lr"] / imagenet.auto_scale_lr.base_batch_size,
+            num_images,
+        )
+        rate_of = "between COCO's and ImageNet's" if 0 < way < 1 else rate_of
+    first = near.param_scheduler[0]
+    warmup_epochs = first.end if first.type == "LinearLR" else 0
+    return {**optimizer, "lr": rate}, warmup_epochs, f"the linear rule, the rate {rate_of}"

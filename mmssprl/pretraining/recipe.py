@@ -1,9 +1,10 @@
 """Choose a pre-training recipe from the number of images and devices.
 
-The anchor is each method's published training on COCO train2014 (82,783 images, batch 128, 200
-epochs over 2 GPUs); for SS-PRL it is the released recipe. The rules below give it back for that
-input and scale it for others; ``choose_recipe`` names them in order. What is common to all methods
-is chosen here and in the modules beside this one, what a method adds in ``methods``.
+The anchors are each method's published trainings, on COCO train2014 (82,783 images, batch 128, 200
+epochs over 2 GPUs; for SS-PRL the released recipe) and on ImageNet (1,281,167 images, batch 256,
+100 epochs). The rules below give both back for that input and scale them for others;
+``choose_recipe`` names them in order. What is common to all methods is chosen here and in the
+modules beside this one, what a method adds in ``methods``.
 """
 
 import math
@@ -18,7 +19,7 @@ from ..errors import UserValueError
 from ..pyramid import ViewLayout
 from ..tables import reasons_table
 from ..wording import counted, wrapped
-from .anchor import COCO_BATCH, COCO_EPOCHS, COCO_GPUS, COCO_IMAGES, round_within
+from .anchor import COCO_IMAGES, round_within
 from .backbones import find_backbone
 from .methods import Method, Row, Setting
 from .optimizer import choose_optimizer
@@ -55,7 +56,8 @@ class Recipe(Setting):
 
 def choose_recipe(
     method: Method,
-    base: Config,
+    coco: Config,
+    imagenet: Config,
     num_images: int,
     short_side_px: int,
     *,
@@ -69,11 +71,12 @@ def choose_recipe(
     lr: float | None = None,
     why_epochs: str = "as asked",
 ) -> Recipe:
-    """Scale a method's published training on COCO to other data and devices.
+    """Scale a method's published trainings to other data and devices.
 
     Args:
         method: What to train.
-        base: Its base config, with the published views and optimizer.
+        coco: The config of its published training there, with the views.
+        imagenet: The same for ImageNet.
         num_images: Images to train on, at least 8.
         short_side_px: Typical shorter side of the images.
         num_devices: GPUs, or 1 for a CPU.
@@ -100,16 +103,19 @@ def choose_recipe(
             raise UserValueError(f"{name} must be >= 1, but got {value}.")
     if lr is not None and not 0 < lr < math.inf:
         raise UserValueError(f"lr must be a number > 0, but got {lr}.")
-    full_size, about_views = method.views(base.model.layout.to_dict())
+    full_size, about_views = method.views(coco.model.layout.to_dict())
     layout, why_views = choose_views(full_size, short_side_px, on_gpu, about_views, image_px)
     found = find_backbone(backbone, {group.px for group in ViewLayout.build(layout).groups})
-    batch, why_batch = _choose_batch(num_images, num_devices, on_gpu, batch_size, accumulate)
+    most = coco.train_dataloader.batch_size if on_gpu else CPU_BATCH
+    batch, why_batch = _choose_batch(num_images, num_devices, most, on_gpu, batch_size, accumulate)
     steps_per_epoch = math.ceil(num_images / num_devices) // batch  # of one process
-    epochs, why_epochs = _choose_epochs(num_images, epochs, why_epochs)
+    epochs, why_epochs = _choose_epochs(num_images, coco, epochs, why_epochs)
     optimizer, warmup_epochs, optimizer_row = choose_optimizer(
         method,
-        base,
+        coco,
+        imagenet,
         found,
+        num_images=num_images,
         step_images=batch * num_devices,
         epochs=epochs,
         steps_per_epoch=steps_per_epoch,
@@ -127,7 +133,8 @@ def choose_recipe(
         steps_per_epoch=steps_per_epoch,
         optimizer=optimizer,
         warmup_epochs=warmup_epochs,
-        published=base.model.to_dict(),
+        coco=coco,
+        imagenet=imagenet,
     )
     added = method.additions(setting)
     parts = f", in {accumulate} parts" if accumulate > 1 else ""
@@ -183,11 +190,10 @@ def _views_text(layout: dict[str, Any]) -> str:
 
 
 def _choose_batch(
-    num_images: int, num_devices: int, on_gpu: bool, asked: int | None, accumulate: int
+    num_images: int, num_devices: int, most: int, on_gpu: bool, asked: int | None, accumulate: int
 ) -> tuple[int, str]:
     """Return the images of a step of one device, all its parts together."""
     if asked is None:
-        most = COCO_BATCH // COCO_GPUS if on_gpu else CPU_BATCH
         fitting = max(LEAST_BATCH, num_images // (LEAST_STEPS_PER_EPOCH * num_devices))
         part = min(most, 2 ** int(math.log2(fitting)))
         place = "GPU" if on_gpu else "CPU"
@@ -209,11 +215,14 @@ def _choose_batch(
     return accumulate * part, reason
 
 
-def _choose_epochs(num_images: int, asked: int | None, why_asked: str) -> tuple[int, str]:
+def _choose_epochs(
+    num_images: int, coco: Config, asked: int | None, why_asked: str
+) -> tuple[int, str]:
     if asked is not None:
         return asked, why_asked
     low, high = EPOCHS
-    epochs = round_within(COCO_EPOCHS * COCO_IMAGES / num_images, EPOCHS)
+    coco_epochs = coco.train_cfg.max_epochs
+    epochs = round_within(coco_epochs * COCO_IMAGES / num_images, EPOCHS)
     return epochs, (
-        f"as many images seen as in {COCO_EPOCHS} epochs of COCO, from {low} to {high} epochs"
+        f"as many images seen as in {coco_epochs} epochs of COCO, from {low} to {high} epochs"
     )

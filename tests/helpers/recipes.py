@@ -24,4 +24,5 @@ def choose(method="ssprl", variant="paper", layout=None, **kwargs):
     base = base_config(chosen.base_config)
     if layout is not None:
         base = Config({**base.to_dict(), "model": {**base.model.to_dict(), "layout": layout}})
-    return choose_recipe(chosen, base, **{**COCO, **kwargs})
+    imagenet = base_config(chosen.imagenet_config)
+    return choose_recipe(chosen, base, imagenet, **{**COCO, **kwargs})

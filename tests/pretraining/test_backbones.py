@@ -123,6 +123,7 @@ def test_other_networks_than_resnets_use_adamw():
         recipe = choose(backbone=name)
         assert recipe.optimizer["type"] == "AdamW"
         assert recipe.rows["optimizer"].reason.startswith("other networks than the published ResN")
+        assert recipe.optimizer["lr"] == 1e-3  # the rates of ResNets are higher
     groups = choose("mocov2", **CPU, backbone="timm/test_resnet").values["model.bn_groups"]
     assert groups > 1
     assert choose("mocov2", **CPU, backbone="timm/test_vit").values["model.bn_groups"] == 1

@@ -32,6 +32,60 @@ def test_coco_on_two_gpus_gives_the_published_numbers_back(name):
     assert not recipe.warnings
 
 
+IMAGENET = {"num_images": 1_281_167, "num_devices": 8, "batch_size": 32}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_imagenet_on_eight_gpus_gives_the_published_numbers_back(name):
+    recipe = choose(name, **IMAGENET)
+    base = base_config(recipe.method.imagenet_config)
+    assert recipe.step_images == base.auto_scale_lr.base_batch_size
+    assert recipe.epochs == base.train_cfg.max_epochs
+    assert recipe.optimizer == base.optim_wrapper.optimizer
+    got = schedule(
+        recipe.optimizer["lr"], recipe.method.lr_decay, recipe.epochs, recipe.warmup_epochs
+    )
+    *before, cosine = base.param_scheduler
+    assert got == [*before, {"eta_min": 0, **cosine}]
+    for key in ("queue_length", "momentum", "base_momentum", "bn_groups", "dense_start_epoch"):
+        if f"model.{key}" in recipe.values:
+            assert recipe.values[f"model.{key}"] == base.model[key]
+    if "head" in base.model:
+        head = base.model.head
+        for key in ("num_prototypes", "queue_length", "queue_start_epoch", "epsilon"):
+            assert recipe.values[f"model.head.{key}"] == head[key]
+        levels = len(recipe.layout["levels"])
+        patch_queues = [head.patch_queue_length] * levels
+        assert recipe.values["model.head.patch_queue_length"] == patch_queues
+        if levels:
+            patch_prototypes = recipe.values["model.head.num_patch_prototypes"]
+            assert patch_prototypes == head.num_patch_prototypes
+        assert recipe.values["model.head.freeze_iters"] == recipe.steps_per_epoch == 5004
+    assert not recipe.warnings
+
+
+def test_rates_lie_between_those_of_both_trainings():
+    def published(name, num_images):
+        recipe = choose(name, num_images=num_images, num_devices=4)  # 256 images of an update
+        return recipe.optimizer["type"], round(recipe.optimizer["lr"], 4)
+
+    sizes = (82_783, 325_669, 1_281_167)  # the middle one is their geometric mean
+    rates = [published("mocov2", size) for size in (40_000, *sizes, 5_000_000)]
+    assert rates == [("SGD", lr) for lr in (0.3, 0.3, 0.0949, 0.03, 0.03)]
+    assert published("swav", sizes[1]) == ("LARC", 0.8485)  # of 1.2 and 0.6
+    # Two optimizers have no rate between theirs.
+    byol = [published("byol", size) for size in (325_000, 326_000)]
+    assert byol == [("SGD", 0.2), ("LARC", 0.45)]
+    reason = choose("mocov2", num_images=sizes[1]).rows["optimizer"].reason
+    assert reason.endswith("the rate between COCO's and ImageNet's")
+
+
+def test_byols_target_is_slower_in_the_longest_trainings():
+    for num_devices, momentum in ((1, 0.996), (8, 0.99)):  # 2.0 and 0.25 million updates
+        recipe = choose("byol", num_images=1_281_167, num_devices=num_devices)
+        assert recipe.values["model.base_momentum"] == momentum
+
+
 def test_momenta_fit_the_length_of_a_training():
     for published in (0.99, 0.999):
         longest = 1 / (1 - published)
@@ -53,7 +107,7 @@ def test_short_runs_on_a_cpu():
     assert shared.items() <= dense.values.items()
     assert byol.values == {"model.base_momentum": momentum}
     rates = [recipe.optimizer["lr"] for recipe in (moco, dense, byol)]
-    assert rates == [1e-3, 1e-3, 5e-4]  # of half of 64 images
+    assert rates == [2.5e-4, 1e-3, 1e-3]  # of half of 64 images
     assert {recipe.warmup_epochs for recipe in (moco, dense, byol)} == {1}
     assert dense.values["model.dense_start_epoch"] == 1
     text = describe(dense, "photos", {})

@@ -64,22 +64,35 @@ def test_accumulation_and_devices_make_one_batch(accumulate, num_devices):
     assert (recipe.batch_size, recipe.num_chunks) == (64 * accumulate, accumulate)
     assert recipe.steps_per_epoch == 323  # 82,783 // 256
     assert head_of(recipe)["freeze_iters"] == 323
-    # Batch and queues of all devices together as on COCO: 128 M + 1,920 or 4,992.
+    assert queues_of(recipe) == [1920, 4992, 4992]  # of all devices, as on COCO
+
+
+def queues_of(recipe):
+    """Rows of each scale's queue over all devices."""
     head = head_of(recipe)
-    lengths = [head["queue_length"], *head["patch_queue_length"]]
-    rows = [num_devices * n + 256 * m for n, m in zip(lengths, (1, 4, 9), strict=True)]
-    assert rows == [128 + 1920, 4 * 128 + 4992, 9 * 128 + 4992]
+    return [n * recipe.num_devices for n in (head["queue_length"], *head["patch_queue_length"])]
 
 
-def test_sampled_patches_keep_their_embeddings_per_prototype():
+@pytest.mark.parametrize(
+    ("num_images", "rows"),
+    [
+        (41_000, [960, 2496, 2496]),  # K of COCO / 2
+        (124_000, [2880, 4992, 4992]),  # K of COCO x 3 / 2
+        (250_000, [3840, 4992, 4992]),
+        (1_281_167, [3840, 4992, 4992]),  # K 3,000, ten times COCO's
+    ],
+)
+def test_queues_grow_with_prototypes_up_to_the_published_lengths(num_images, rows):
+    recipe = choose(num_images=num_images, num_devices=1)
+    assert queues_of(recipe) == rows
+    assert "at most the published 3840 / 4992 / 4992 and" in recipe.rows["queues"].reason
+
+
+def test_sampled_patches_have_the_published_queues():
     levels = [{**level, "num_sampled": n} for level, n in zip(PAPER["levels"], (2, 3), strict=True)]
     recipe = choose(layout={**PAPER, "levels": levels})
     assert recipe.layout["levels"] == levels
-    lengths = head_of(recipe)["patch_queue_length"]
-    # Queue of both GPUs + patches of a step of 128 images: as many as with all cells on COCO.
-    rows = [2 * n + 128 * m for n, m in zip(lengths, (2, 3), strict=True)]
-    assert rows == [4 * 128 + 4992, 9 * 128 + 4992]
-    assert head_of(recipe)["queue_length"] == head_of(choose())["queue_length"]
+    assert queues_of(recipe) == queues_of(choose())
     text = describe(recipe, "", {})
     assert "views      2 x 224 px, 2 x 2 of 4 x 112 px, 2 x 3 of 9 x 96 px" in text
     assert recipe.rows["views"].reason.endswith("this package's own and not the paper's")
@@ -100,19 +113,19 @@ def test_accumulation_is_explained():
     assert choose(accumulate=2, batch_size=16).rows["batch"].reason == "as asked, times 2 as asked"
 
 
-@pytest.mark.parametrize(
-    ("batch_size", "epochs", "optimizer"),
-    [
-        # 50,000 updates at the lr of batch 128, or as many more as the lr of the batch is lower.
-        (128, 499, "AdamW"),
-        (128, 500, "LARC"),
-        (32, 499, "AdamW"),
-        (32, 500, "LARC"),
-    ],
-)
-def test_larc_is_chosen_by_updates_times_rate(batch_size, epochs, optimizer):
+@pytest.mark.parametrize("batch_size", [32, 128])
+@pytest.mark.parametrize(("epochs", "optimizer"), [(1164, "AdamW"), (1165, "LARC")])
+def test_larc_is_chosen_for_runs_as_long_as_the_published_one(batch_size, epochs, optimizer):
+    # 0.9 x 200 x 82,783 = 1,164.1 x 12,800: with any batch, since the rate follows it.
     recipe = choose(num_images=12_800, num_devices=1, batch_size=batch_size, epochs=epochs)
     assert recipe.optimizer["type"] == optimizer
+
+
+@pytest.mark.parametrize(("step_images", "epochs"), [(256, 0), (512, 10)])
+def test_large_batches_are_warmed_up(step_images, epochs):
+    recipe = choose(num_devices=step_images // 64)
+    assert recipe.warmup_epochs == epochs
+    assert recipe.optimizer["lr"] == pytest.approx(0.6 * step_images / 128)
 
 
 @pytest.mark.parametrize("num_images", [100, 300, 800, 2000])
@@ -126,8 +139,9 @@ def test_small_runs_use_adamw():
     recipe = choose(num_images=2000, epochs=20, num_devices=1)
     assert recipe.optimizer["type"] == "AdamW"
     assert recipe.rows["optimizer"].reason.startswith(
-        "620 updates at LARC's lr 0.3 are worth 310 at 0.6, too few (below 50000); 0.001 x"
+        "0.0397 M images seen, LARC needs 14.9 M (90% of its COCO training); 0.003 x"
     )
+    assert recipe.optimizer["lr"] == 3e-3
     assert head_of(recipe)["epsilon"] == 0.02
     assert recipe.values["model.data_preprocessor.brightness"] == 0.4
     assert choose(backbone="swin-tiny").optimizer["type"] == "AdamW"

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from mmengine.config import Config
+
 from ..backbones import Backbone
 
 
@@ -32,7 +34,8 @@ class Setting:
         steps_per_epoch: Batches of one process and epoch.
         optimizer: Config of the optimizer, with its lr.
         warmup_epochs: Epochs in which the rate rises, before the cosine.
-        published: ``model`` of the method's base config.
+        coco: The config of the method's published training there.
+        imagenet: The same for ImageNet.
     """
 
     num_images: int
@@ -46,7 +49,8 @@ class Setting:
     steps_per_epoch: int
     optimizer: dict[str, Any]
     warmup_epochs: int
-    published: Mapping[str, Any]
+    coco: Config
+    imagenet: Config
 
     @property
     def step_images(self) -> int:
@@ -88,7 +92,11 @@ class Method(ABC):
         title: As printed.
         base_config: Shipped config that the recipe's numbers are put into: the published training
             on COCO, whose views and optimizer the recipe scales.
-        adamw_lr: Of AdamW at 64 images and more, where it stands in for the published optimizer.
+        imagenet_config: The shipped config of the published training on ImageNet; of it the
+            optimizer and the head's numbers are read.
+        adamw_lr: Of AdamW at 64 images and more, where it stands in for the published optimizer:
+            between the best rates of a narrow and of a whole ResNet-18 on photographs, of
+            ``docs/results/photos/tuning.csv`` and ``docs/results/photos_gpu/tuning.csv``.
         adamw_warmup_epochs: Before AdamW's cosine.
         lr_decay: First learning rate / the last one of the cosine.
     """
@@ -96,6 +104,7 @@ class Method(ABC):
     key: str
     title: str
     base_config: str
+    imagenet_config: str
     adamw_lr: float
     adamw_warmup_epochs: int = 0
     lr_decay: float = math.inf

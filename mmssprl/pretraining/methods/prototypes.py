@@ -5,21 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mmengine.config import Config
+
 from ...pyramid import ViewLayout
 from ...wording import counted
-from ..anchor import COCO_BATCH, COCO_EPOCHS, COCO_IMAGES, round_within
+from ..anchor import COCO_IMAGES, between, round_within
 from .method import Additions, Method, Row, Setting
 
-COCO_PROTOTYPES = 300
-COCO_QUEUE = 1920
-COCO_PATCH_QUEUE = 4992
-"""Rows of both queues per view, over all ranks."""
-
-PROTOTYPES = (30, 3000)
-"""Least and most K_0: as for the 24 categories of the sample data, and as SwAV's for ImageNet."""
-
-QUEUE_START = 80 / COCO_EPOCHS
-"""Share of the epochs after which queues are used, from the released recipe's epoch 80."""
+LEAST_PROTOTYPES = 30
+"""K_0 as for the 24 categories of the sample data."""
 QUEUED_SHARE = 1 / 2
 """Most of the data's embeddings in batch and queue: more would be the same images over again."""
 MOST_FROZEN_PERCENT = 1
@@ -60,11 +54,17 @@ class PrototypeMethod(Method):
         """Choose targets, prototypes, queues and freezing."""
         targets = ADAMW_TARGETS if setting.uses_adamw else PUBLISHED_TARGETS
         epsilon, jitter, why_targets = targets
-        low, high = PROTOTYPES
-        k_0 = round_within(setting.num_images * COCO_PROTOTYPES / COCO_IMAGES, PROTOTYPES)
-        k_s = max(low, k_0 // 2)
+        coco, imagenet = setting.coco, setting.imagenet
+        coco_k = coco.model.head.num_prototypes
+        limits = (LEAST_PROTOTYPES, imagenet.model.head.num_prototypes)
+        k_0 = round_within(setting.num_images * coco_k / COCO_IMAGES, limits)
+        k_s = max(LEAST_PROTOTYPES, k_0 // 2)
         (length, *patch_lengths), warnings = _queue_lengths(setting, k_0, k_s)
-        start_epoch = math.ceil(QUEUE_START * setting.epochs)
+        start_coco, start_imagenet = (
+            cfg.model.head.queue_start_epoch / cfg.train_cfg.max_epochs for cfg in (coco, imagenet)
+        )
+        start = between(start_coco, start_imagenet, setting.num_images)
+        start_epoch = math.ceil(start * setting.epochs)
         freeze_iters = min(setting.steps_per_epoch, setting.num_steps * MOST_FROZEN_PERCENT // 100)
         values = {
             "model.data_preprocessor.brightness": jitter,
@@ -84,17 +84,18 @@ class PrototypeMethod(Method):
         prototypes = f"{k_0} / {k_s}" if patch_lengths else str(k_0)
         of_patches = "; half of it for patches" if patch_lengths else ""
         queues = " / ".join(map(str, [length, *patch_lengths]))
+        most_rows = " / ".join(str(_rows(imagenet, s)) for s in range(1 + len(patch_lengths)))
         rows = {
             "targets": Row(f"epsilon {epsilon}, colour jitter {jitter}", why_targets),
             "prototypes": Row(
                 prototypes,
-                f"one per {COCO_IMAGES // COCO_PROTOTYPES} images as on COCO, "
-                f"from {low} to {high}{of_patches}",
+                f"one per {COCO_IMAGES // coco_k} images as on COCO, "
+                f"from {limits[0]} to {limits[1]}{of_patches}",
             ),
             "queues": Row(
                 f"{queues} rows from epoch {start_epoch}",
-                "with the batch as many embeddings per prototype as on COCO, at most half of all; "
-                f"used after {QUEUE_START:.0%} of the epochs",
+                f"as many per prototype as on COCO, in all at most the published {most_rows} and, "
+                f"with the batch, half of the data; after {start:.0%} of the epochs",
             ),
             "freezing": Row(
                 counted(freeze_iters, "step"),
@@ -107,16 +108,14 @@ class PrototypeMethod(Method):
 def _queue_lengths(setting: Setting, k_0: int, k_s: int) -> tuple[list[int], list[str]]:
     """Return rows per view and device, one per scale, and warnings of too few embeddings."""
     lengths, warnings = [], []
-    views = ViewLayout.build(setting.layout)
-    for scale, num_patches in enumerate(views.patches_per_scale):
-        k, coco_k = (k_s, COCO_PROTOTYPES / 2) if scale else (k_0, COCO_PROTOTYPES)
-        # On COCO every cell was cut; what a level samples fewer in a step, its queue makes up for.
-        num_cells = views.levels[scale - 1].num_cells if scale else 1
-        coco_rows = num_cells * COCO_BATCH + (COCO_PATCH_QUEUE if scale else COCO_QUEUE)
-        step_rows = num_patches * setting.step_images  # over all devices, as ``coco_rows``
-        most_rows = num_patches * setting.num_images * QUEUED_SHARE
-        queued_rows = min(coco_rows * k / coco_k, most_rows) - step_rows
-        length = max(0, int(queued_rows / setting.num_devices))
+    coco, imagenet = setting.coco, setting.imagenet
+    for scale, num_patches in enumerate(ViewLayout.build(setting.layout).patches_per_scale):
+        coco_k = coco.model.head["num_patch_prototypes" if scale else "num_prototypes"]
+        k = k_s if scale else k_0
+        step_rows = num_patches * setting.step_images  # over all devices
+        rest = num_patches * setting.num_images * QUEUED_SHARE - step_rows
+        rows = min(_rows(coco, scale) * k / coco_k, _rows(imagenet, scale), rest)
+        length = max(0, int(rows / setting.num_devices))
         lengths.append(length)
         if step_rows + setting.num_devices * length < k:
             warnings.append(
@@ -127,14 +126,29 @@ def _queue_lengths(setting: Setting, k_0: int, k_s: int) -> tuple[list[int], lis
     return lengths, warnings
 
 
+def _rows(cfg: Config, scale: int) -> int:
+    """Return the rows of a published queue over all GPUs."""
+    head = cfg.model.head
+    return (head.patch_queue_length if scale else head.queue_length) * cfg.num_gpus
+
+
 _LARC_DECAY = 1000
 """As in the released recipe."""
-_ADAMW_LR = 1e-3
+_ADAMW_LR = 3e-3
+"""4e-3 and 2e-3 are the best of SS-PRL's default and released forms and of SwAV with small views;
+SwAV without them is level from 1.3e-3 to 4e-3."""
 
 
-def _ssprl(form: str, config: str, **views: Any) -> PrototypeMethod:
-    title = f"SS-PRL ({form})"
-    return PrototypeMethod("ssprl", title, config, _ADAMW_LR, lr_decay=_LARC_DECAY, **views)
+def _ssprl(form: str, config: str = "ssprl", **views: Any) -> PrototypeMethod:
+    return PrototypeMethod(
+        "ssprl",
+        f"SS-PRL ({form})",
+        f"configs/ssprl/{config}_resnet50_2xb64-coslr-200e_coco.py",
+        f"configs/ssprl/{config}_resnet50_8xb32-coslr-100e_in1k.py",
+        _ADAMW_LR,
+        lr_decay=_LARC_DECAY,
+        **views,
+    )
 
 
 def _swav(key: str, num_small: int, about_views: str) -> PrototypeMethod:
@@ -142,6 +156,7 @@ def _swav(key: str, num_small: int, about_views: str) -> PrototypeMethod:
         key,
         "SwAV",
         "configs/ssprl/ssprl-image-only_resnet50_2xb64-coslr-200e_coco.py",
+        "configs/ssprl/ssprl-image-only_resnet50_8xb32-coslr-100e_in1k.py",
         _ADAMW_LR,
         lr_decay=_LARC_DECAY,
         num_small=num_small,
@@ -149,18 +164,16 @@ def _swav(key: str, num_small: int, about_views: str) -> PrototypeMethod:
     )
 
 
-PAPER_CONFIG = "configs/ssprl/ssprl_resnet50_2xb64-coslr-200e_coco.py"
 VARIANTS = {
-    "paper": _ssprl("paper form", PAPER_CONFIG),
+    "paper": _ssprl("paper form"),
     "released": _ssprl(
         "released form",
-        "configs/ssprl/ssprl-released_resnet50_2xb64-coslr-200e_coco.py",
+        "ssprl-released",
         num_small=6,
         about_views="six small views as in the released code",
     ),
     "small-sampled": _ssprl(
         "six small views, sampled patches",
-        PAPER_CONFIG,
         num_small=6,
         num_sampled=(2, 3),
         about_views="ahead of the paper's form on held-out photographs, where swav-small was ahead "
