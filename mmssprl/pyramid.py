@@ -4,6 +4,7 @@ Legend: V views per image, P patches per view, B images per rank, s scale (0 is 
 """
 
 import itertools
+import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -19,6 +20,9 @@ Role = Literal["image", "small", "patch"]
 
 NUM_PYRAMIDS = 2
 """V and V' of the paper: every scale has two views that predict each other."""
+MOST_PX = 2048
+"""Longest side of what a backbone sees: with a batch of them a ResNet fills most machines' memory,
+and a slip of a digit is told before anything is made."""
 
 
 def _check_area(name: str, area: Sequence[float]) -> Area:
@@ -30,9 +34,13 @@ def _check_area(name: str, area: Sequence[float]) -> Area:
     return float(area[0]), float(area[1])
 
 
-def _check_px(name: str, value: int) -> None:
-    if not isinstance(value, int) or value < 1:
-        raise UserValueError(f"{name} must be a positive number of pixels, but got {value!r}.")
+def check_px(name: str, value: int, most: float = MOST_PX) -> None:
+    """Raise ValueError, naming the side ``name``, if it is no number of pixels up to ``most``."""
+    if not isinstance(value, int) or not 1 <= value <= most:
+        limit = "" if most == math.inf else f" up to {most}"
+        raise UserValueError(
+            f"{name} must be a positive number of pixels{limit}, but got {value!r}."
+        )
 
 
 @dataclass(frozen=True)
@@ -82,8 +90,8 @@ class PyramidLevel:
 
     def validate(self, name: str) -> None:
         """Raise ValueError, naming the level ``name``, if the sizes do not fit each other."""
-        _check_px(f"{name}: resize_px", self.resize_px)
-        _check_px(f"{name}: patch_px", self.patch_px)
+        check_px(f"{name}: resize_px", self.resize_px, most=math.inf)
+        check_px(f"{name}: patch_px", self.patch_px)
         _check_area(f"{name}: area", self.area)
         if not isinstance(self.grid, int) or self.grid < 2:
             raise UserValueError(
@@ -171,13 +179,13 @@ class ViewLayout:
             level.validate(f"levels[{i}]")
             levels.append(level)
         object.__setattr__(self, "levels", tuple(levels))
-        _check_px("image_px", self.image_px)
+        check_px("image_px", self.image_px)
         object.__setattr__(self, "image_area", _check_area("image_area", self.image_area))
         if not isinstance(self.num_small, int) or self.num_small < 0:
             raise UserValueError(
                 f"num_small must be 0 or more small views, but got {self.num_small!r}."
             )
-        _check_px("small_px", self.small_px)
+        check_px("small_px", self.small_px)
         object.__setattr__(self, "small_area", _check_area("small_area", self.small_area))
 
     @classmethod

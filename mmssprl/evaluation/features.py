@@ -17,6 +17,7 @@ from ..datasets.image_reading import ImageReadError, read_image
 from ..errors import UserValueError
 from ..functional.pooling import pool
 from ..progress import watch
+from ..pyramid import check_px
 
 RESIZE_RATIO = 256 / 224
 """Shorter side before the centre crop / side of the crop, as in the paper's test protocol."""
@@ -40,10 +41,7 @@ class LabelledImages(Dataset):
                 f"every image must have a row of labels, but got {len(paths)} images "
                 f"and {len(labels)} rows."
             )
-        if image_px < 1:
-            raise UserValueError(
-                f"image_px must be a positive number of pixels, but got {image_px}."
-            )
+        check_px("image_px", image_px)
         self.paths = [str(path) for path in paths]
         self.labels = labels
         self.image_px = image_px

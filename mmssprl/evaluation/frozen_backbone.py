@@ -11,9 +11,8 @@ from mmengine.config import Config
 from torch import Tensor, nn
 from torchvision.transforms import v2
 
-from ..errors import UserValueError
 from ..functional.pooling import pool
-from ..pyramid import ViewLayout
+from ..pyramid import ViewLayout, check_px
 from ..weights import find_config, load_backbone
 from .features import IMAGENET_MEAN, IMAGENET_STD, RESIZE_RATIO
 
@@ -50,10 +49,7 @@ class FrozenBackbone(nn.Module):
         self.layout = layout
         if image_px is None:
             image_px = layout.image_px if layout else DEFAULT_IMAGE_PX
-        if image_px < 1:
-            raise UserValueError(
-                f"image_px must be a positive number of pixels, but got {image_px}."
-            )
+        check_px("image_px", image_px)
         self.image_px = image_px
         self.mean = tuple(map(float, mean))
         self.std = tuple(map(float, std))

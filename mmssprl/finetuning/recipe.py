@@ -9,6 +9,7 @@ from mmengine.config import Config
 from ..errors import UserValueError
 from ..pretraining.anchor import round_within
 from ..pretraining.methods.method import Row
+from ..pyramid import MOST_PX
 from ..tables import reasons_table
 from ..weights import RANDOM
 from ..wording import counted
@@ -103,15 +104,16 @@ def check_numbers(
         ValueError: A number out of range, or a backbone of random weights that stays so.
     """
     asked = {
-        "epochs": (epochs, 1),
-        "batch-size": (batch_size, LEAST_BATCH),
-        "image-px": (image_px, LEAST_PX),
+        "epochs": (epochs, 1, math.inf),
+        "batch-size": (batch_size, LEAST_BATCH, math.inf),
+        "image-px": (image_px, LEAST_PX, MOST_PX),
     }
-    for option, (value, least) in asked.items():
-        if value is not None and not (isinstance(value, int) and value >= least):
+    for option, (value, least, most) in asked.items():
+        if value is not None and not (isinstance(value, int) and least <= value <= most):
+            limits = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
             raise UserValueError(
-                f"--{option} must be an integer of at least {least}, but got {value}; leave it out "
-                "to have it chosen."
+                f"--{option} must be an integer {limits}, but got {value}; leave it out to have it "
+                "chosen."
             )
     if lr is not None and not 0 < lr < math.inf:
         raise UserValueError(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import UserValueError
-from ..pyramid import ViewLayout
+from ..pyramid import MOST_PX, ViewLayout
 
 FULL_SHORT_SIDE_PX = 256
 """Images at least this large on their short side are cut at the paper's sizes."""
@@ -29,14 +29,14 @@ def choose_views(
             chooses.
 
     Raises:
-        ValueError: ``image_px`` is no multiple of 16 from 32 on.
+        ValueError: ``image_px`` is no multiple of 16 from 32 to 2048.
     """
     if image_px is None:
         scale = min(1.0, short_side_px / FULL_SHORT_SIDE_PX) * (1.0 if on_gpu else CPU_SCALE)
-    elif image_px < 2 * SIZE_STEP_PX or image_px % SIZE_STEP_PX:
+    elif image_px % SIZE_STEP_PX or not 2 * SIZE_STEP_PX <= image_px <= MOST_PX:
         raise UserValueError(
-            f"image_px must be a multiple of {SIZE_STEP_PX} from {2 * SIZE_STEP_PX} on, but got "
-            f"{image_px}; the nearest is {_size(image_px)}."
+            f"image_px must be a multiple of {SIZE_STEP_PX} from {2 * SIZE_STEP_PX} to {MOST_PX}, "
+            f"but got {image_px}; the nearest is {min(MOST_PX, _size(image_px))}."
         )
     else:
         scale = image_px / paper["image_px"]

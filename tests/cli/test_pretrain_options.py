@@ -131,7 +131,8 @@ def test_gpus_are_those_of_the_run(photos, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--image-px", "100"], "a multiple of 16 from 32 on, but got 100; the nearest is 96"),
+        (["--image-px", "100"], "a multiple of 16 from 32 to 2048, but got 100; the nearest is 96"),
+        (["--image-px", "100000"], "from 32 to 2048, but got 100000; the nearest is 2048"),
         (["--lr", "0"], "lr must be a number > 0, but got 0.0"),
         (["--lr", "nan"], "lr must be a number > 0, but got nan"),
         (["--workers", "-1"], "workers must be >= 0, but got -1"),

@@ -82,8 +82,9 @@ def test_supervised_weights_are_for_resnets(tmp_path):
 
 
 def test_sizes_and_missing_configs_are_refused(config, tmp_path):
-    with pytest.raises(ValueError, match="image_px must be a positive number .* got 0"):
-        load_frozen_backbone("random", config, image_px=0)
+    for px in (0, 100_000):
+        with pytest.raises(ValueError, match=f"image_px must be .* to 2048, but got {px}"):
+            load_frozen_backbone("random", config, image_px=px)
     lonely = tmp_path / "lonely" / "a.pth"
     lonely.parent.mkdir()
     lonely.touch()

@@ -66,7 +66,8 @@ def test_what_is_asked_for_is_taken():
     [
         ({"epochs": 0}, "--epochs must be an integer of at least 1, but got 0"),
         ({"epochs": math.nan}, "--epochs must be an integer of at least 1, but got nan"),
-        ({"image_px": 16}, "--image-px must be an integer of at least 32, but got 16"),
+        ({"image_px": 16}, "--image-px must be an integer from 32 to 2048, but got 16"),
+        ({"image_px": 100_000}, "--image-px must be an integer from 32 to 2048, but got 100000"),
         ({"batch_size": 1}, "--batch-size must be an integer of at least 2, but got 1"),
         ({"lr": 0.0}, "--lr must be a finite number above 0, but got 0.0"),
         ({"lr": math.nan}, "--lr must be a finite number above 0, but got nan"),

@@ -96,6 +96,7 @@ def test_build_from_a_dict_equals_the_objects():
             for n in (0, 5, 2.0)
         ),
         ({"image_px": 0}, "image_px must be a positive number"),
+        ({"image_px": 100_000}, "positive number of pixels up to 2048, but got 100000"),
         ({"image_area": (0.5, 0.1)}, "image_area must be"),
         ({"small_area": (0.5, 1.1)}, "small_area must be"),
         ({"num_small": -1}, "num_small must be 0 or more"),
