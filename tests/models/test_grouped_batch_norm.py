@@ -51,18 +51,23 @@ def test_one_group_is_batch_norm(kind, shape):
     assert torch.equal(grouped.eval()(x), norm.eval()(x))
 
 
-def test_each_group_has_its_own_statistics():
-    norm, grouped = nn.BatchNorm2d(3, momentum=0.3), GroupedBatchNorm(3, 2, momentum=0.3)
-    x = inputs_of(6, 3, 2, 2)
+@pytest.mark.parametrize("momentum", [0.3, 1.0])
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_each_group_has_its_own_statistics(momentum, layout):
+    norm = nn.BatchNorm2d(3).double()
+    grouped = GroupedBatchNorm(3, 4, momentum=momentum).double()
+    x = inputs_of(12, 3, 2, 2).double().contiguous(memory_format=layout)
     y, x_grad, weight_grad = train_step(grouped, x)
-    halves = [train_step(norm, half) for half in x.split(3)]
-    torch.testing.assert_close(y, torch.cat([half[0] for half in halves]))
-    torch.testing.assert_close(x_grad, torch.cat([half[1] for half in halves]))
-    torch.testing.assert_close(weight_grad, halves[-1][2])  # summed over both backward passes
-    # By hand: 0.7 of the start, 0.3 of the mean over the groups.
-    groups = x.view(2, 3, 3, 4).transpose(1, 2).flatten(2)  # (G, C, n H W)
-    torch.testing.assert_close(grouped.running_mean, 0.3 * groups.mean(2).mean(0))
-    torch.testing.assert_close(grouped.running_var, 0.7 + 0.3 * groups.var(2).mean(0))
+    assert y.is_contiguous(memory_format=layout)
+    parts = [train_step(norm, part) for part in x.split(3)]
+    torch.testing.assert_close(y, torch.cat([part[0] for part in parts]))
+    torch.testing.assert_close(x_grad, torch.cat([part[1] for part in parts]))
+    torch.testing.assert_close(weight_grad, parts[-1][2])  # summed over all backward passes
+    # By hand: the mean over the groups counts by the momentum, the start by the rest.
+    groups = x.reshape(4, 3, 3, 4).transpose(1, 2).flatten(2)  # (G, C, n H W)
+    mean, var = momentum * groups.mean(2).mean(0), momentum * groups.var(2).mean(0)
+    torch.testing.assert_close(grouped.running_mean, mean)
+    torch.testing.assert_close(grouped.running_var, 1 - momentum + var)
     assert grouped.num_batches_tracked == 1
     grouped.eval()
     expected = (x - grouped.running_mean.view(3, 1, 1)) / (
@@ -110,22 +115,39 @@ def test_a_permutation_deals_images_out_and_is_undone():
     assert torch.equal(permute_batch(shuffled, permutation.argsort()), images)
 
 
-def test_orders_follow_from_the_step_alone():
-    orders = []
-    for step in range(3):
-        torch.manual_seed(step)
-        orders.append(draw_order(step, 8, torch.device("cpu")).tolist())
-        torch.rand(1)
-        assert draw_order(step, 8, torch.device("cpu")).tolist() == orders[-1]
-        assert sorted(orders[-1]) == list(range(8))
-    assert len(set(map(tuple, orders))) == 3
-
-
 def fake_ranks(monkeypatch, rank, gathered):
     module = "mmssprl.models.grouped_batch_norm.dist"
     monkeypatch.setattr(f"{module}.get_rank", lambda: rank)
     monkeypatch.setattr(f"{module}.get_world_size", lambda: len(gathered))
     monkeypatch.setattr(f"{module}.all_gather", lambda x: gathered)
+
+
+@pytest.mark.parametrize(
+    ("num_ranks", "num_groups", "batch"),
+    [(1, 1, 8), (1, 2, 8), (1, 4, 32), (1, 4, 24), (2, 2, 16), (3, 1, 6), (1, 3, 8)],
+)
+def test_groups_of_queries_are_spread_over_all_groups_of_keys(
+    monkeypatch, num_ranks, num_groups, batch
+):
+    fake_ranks(monkeypatch, 0, [None] * num_ranks)
+    cpu = torch.device("cpu")
+    orders = []
+    for step in range(50):
+        torch.manual_seed(step)
+        orders.append(draw_order(step, batch, num_groups, cpu).tolist())
+        torch.rand(1)
+        assert draw_order(step, batch, num_groups, cpu).tolist() == orders[-1]
+        assert sorted(orders[-1]) == list(range(num_ranks * batch))
+        if batch % num_groups:
+            continue
+        shared = torch.zeros(num_ranks * num_groups, num_ranks * num_groups)
+        rows = batch // num_groups
+        for place, image in enumerate(orders[-1]):
+            shared[place // rows, image // rows] += 1
+        assert shared.max() - shared.min() <= 1
+    assert len(set(map(tuple, orders))) > 40
+    # Each place sees many images.
+    assert min(len(set(images)) for images in zip(*orders, strict=True)) > 2
 
 
 @pytest.mark.parametrize("rank", [0, 1])

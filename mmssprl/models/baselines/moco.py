@@ -33,9 +33,10 @@ class MoCo(TwoViewModel):
 
     Differs from the published code: a process can normalise in several groups, where that needs
     one GPU per group; the permutation of the key views, which rank 0 draws and broadcasts there,
-    follows from the number of the step alone, not from the run's seed; K need not be a multiple of
-    the batch; ``symmetric`` averages the two directions, where the CIFAR demo sums them. As there,
-    ranks exchange the key views normalised, in float32: four times the traffic of uint8 crops.
+    follows from the number of the step alone, not from the run's seed, and spreads each group
+    evenly (``draw_order``); K need not be a multiple of the batch; ``symmetric`` averages the two
+    directions, where the CIFAR demo sums them. As there, ranks exchange the key views normalised,
+    in float32: four times the traffic of uint8 crops.
 
     Args:
         layout, backbone, data_preprocessor, init_cfg: As in ``TwoViewModel``; f is the backbone.
@@ -85,7 +86,9 @@ class MoCo(TwoViewModel):
         if self.training:
             self.key_encoder.update(self.momentum)
         key_backbone, key_neck = self.key_encoder.copies
-        order = draw_order(self.key_encoder.num_updates, key_views.shape[1], key_views.device)
+        order = draw_order(
+            self.key_encoder.num_updates, key_views.shape[1], self.bn_groups, key_views.device
+        )
         with phases.phase(phases.BACKBONE_FORWARD):
             features = self._features(self.backbone, query_views)
             with torch.no_grad():
