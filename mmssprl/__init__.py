@@ -12,6 +12,7 @@ mmssprl`` takes no torch along::
 """
 
 import importlib
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,9 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
+# Idle threads let others compute: beside six busy processes on two cores, those that spin took more
+# than four times the CPU time. OpenMP reads this when torch is loaded, which nothing above does.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # `mmssprl doctor` has to start where something is missing, to tell what.
 _PROGRAM, *_WORDS = sys.argv if hasattr(sys, "argv") and sys.argv else [""]
 if not (Path(_PROGRAM).stem in ("-m", "mmssprl") and _WORDS[:1] == ["doctor"]):

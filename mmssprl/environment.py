@@ -1,8 +1,11 @@
 """What a run finds here: packages, machine, and the commit of this package."""
 
+import math
 import os
 import platform
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,8 @@ _PACKAGES = (
 )
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
 """Those that change what a run computes with; no other variable is looked at."""
+_CGROUPS = Path("/sys/fs/cgroup")
+_OWN_CGROUPS = Path("/proc/self/cgroup")
 
 
 def describe_environment(device: str) -> dict[str, Any]:
@@ -46,10 +51,72 @@ def describe_environment(device: str) -> dict[str, Any]:
 
 
 def usable_cores() -> int:
-    """Return the number of CPU cores that this process may use."""
+    """Return the number of CPU cores that this process may use, at least 1.
+
+    It is that of its affinity, or of its container's CPU quota if that is less. A part of a core
+    counts as one: with a quota of 2.5 cores they are 3.
+    """
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    return max(1, min([cores, *map(math.ceil, _cpu_quotas())]))
+
+
+def _cpu_quotas() -> Iterator[float]:
+    """Yield the cores that each of this process's control groups may use, where one has a quota.
+
+    The groups are those of version 2 (``cpu.max``) or 1 (``cpu.cfs_quota_us``), and all above them.
+    In a container the path can be that on the host: then its own group is the topmost one here.
+    """
+    try:
+        lines = _OWN_CGROUPS.read_text().splitlines()
+    except OSError:  # not on Linux
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        top = _CGROUPS / "cpu" if controllers else _CGROUPS
+        group = top / path.strip("/")
+        for folder in [group, *group.parents][: len(group.parts) - len(top.parts) + 1]:
+            quota, period = _quota_of(folder, is_v2=not controllers)
+            if quota.isdecimal() and period.isdecimal():  # not "max", -1 or none
+                yield int(quota) / int(period)
+
+
+def _quota_of(folder: Path, *, is_v2: bool) -> tuple[str, str]:
+    """Return the microseconds that a group may use of each period, in microseconds too."""
+    names = ["cpu.max"] if is_v2 else ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
+    try:
+        quota, period = " ".join((folder / name).read_text() for name in names).split()
+    except (OSError, ValueError):
+        return "", ""
+    return quota, period
+
+
+def default_threads() -> int:
+    """Return the threads that torch computes with, at most one for each of ``usable_cores``.
+
+    Torch knows affinity but no quota. A number that the user has set by OMP_NUM_THREADS stays.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    return threads if "OMP_NUM_THREADS" in os.environ else min(threads, usable_cores())
+
+
+@contextmanager
+def torch_threads(number: int) -> Iterator[None]:
+    """Let torch compute with so many threads inside."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def processor() -> str:

@@ -22,6 +22,7 @@ from typing import NoReturn
 
 import psutil
 
+from .environment import usable_cores
 from .errors import UserRuntimeError, message_for_user
 from .go_on import COMMAND, command_of_process
 from .stopping import SAVED, signals
@@ -211,7 +212,7 @@ def _number_of_processes(text: str) -> int:
     import torch
 
     gpus = torch.cuda.device_count()
-    counts = {"gpu": gpus, "cpu": os.cpu_count() or 1, "auto": gpus or os.cpu_count() or 1}
+    counts = {"gpu": gpus, "cpu": usable_cores(), "auto": gpus or usable_cores()}
     return counts[text]
 
 

@@ -18,11 +18,11 @@ command with --resume instead of --dry-run collects the results and runs what is
 
 import argparse
 import contextlib
-import os
 import sys
 import time
 from pathlib import Path
 
+from ..environment import usable_cores
 from ..errors import UserValueError
 
 _COLUMNS = 120
@@ -128,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     groups = groups_of_gpus(args.gpus)
     jobs = args.jobs or default_jobs(groups)
-    threads = max(1, (os.cpu_count() or 1) // jobs)
+    threads = max(1, usable_cores() // jobs)
     results = execute_plan(plan, num_jobs=jobs, threads=threads, groups=groups)
     failed = any(result.status == "failed" for result in results)
     results += find_results(work_dir, results)

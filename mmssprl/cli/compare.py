@@ -17,12 +17,12 @@ Without --data, the images are scenes that are generated into the work dir.
 """
 
 import argparse
-import os
 import shlex
 from pathlib import Path
 
 from ..compare.methods import BY_KEY, GROUPS
 from ..console import quiet_console
+from ..environment import usable_cores
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -115,7 +115,7 @@ def _run(args: argparse.Namespace) -> int:
         tuning_epochs=args.tuning_epochs,
         held_out=args.held_out,
         num_jobs=jobs,
-        threads=max(1, (os.cpu_count() or 1) // jobs) if groups else 1,
+        threads=max(1, usable_cores() // jobs) if groups else 1,
         groups=tuple(groups),
         command=_command(args),
     )

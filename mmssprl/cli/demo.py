@@ -13,9 +13,9 @@ A demo that was stopped goes on where it was when started again with the same wo
 """
 
 import argparse
-import os
 from pathlib import Path
 
+from ..environment import usable_cores
 from ..errors import UserValueError
 
 
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--jobs",
         type=int,
-        default=os.cpu_count() or 1,
+        default=usable_cores(),
         help="trainings at once, one core each (default: the number of cores)",
     )
 

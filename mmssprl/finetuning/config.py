@@ -1,6 +1,5 @@
 """From labels and weights to an ordinary config of mmpretrain, mmdet or mmseg."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from ..datasets.labels import LabelledData
 from ..engine.adapted_backbone import adapt_backbone, fit_backbone
 from ..engine.checks import missing_package
 from ..engine.initial_weights import apply_weights
+from ..environment import usable_cores
 from ..errors import UserRuntimeError, UserValueError
 from ..pretraining.backbones import find_backbone
 from ..shipped import shipped
@@ -162,7 +162,7 @@ def _set_backbone(
 
 
 def _set_numbers(cfg: Config, recipe: Recipe) -> None:
-    cores = (os.cpu_count() or 1) // recipe.num_devices
+    cores = usable_cores() // recipe.num_devices
     # On a CPU one core is left to the training process.
     num_workers = min(MOST_WORKERS, max(1, cores - 1))
     num_steps = recipe.epochs * recipe.steps_per_epoch

@@ -1,6 +1,5 @@
 """From a folder of images and the options of ``pretrain`` to an ordinary config."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +9,7 @@ from mmengine.config import Config
 
 from ..datasets import UnlabeledImages
 from ..engine.hooks.save_and_stop_hook import parse_save_every
+from ..environment import usable_cores
 from ..errors import UserValueError
 from ..models import pretraining_class
 from ..shipped import shipped
@@ -200,7 +200,7 @@ def _check_weights(weights: str, cfg: Config, recipe: Recipe) -> None:
 
 
 def _values(recipe: Recipe, images: UnlabeledImages) -> dict[str, Any]:
-    cores = (os.cpu_count() or 1) // recipe.num_devices
+    cores = usable_cores() // recipe.num_devices
     return {
         "model.neck.in_channels": recipe.backbone.channels,
         "train_dataloader.batch_size": recipe.batch_size,

@@ -7,6 +7,8 @@ from queue import SimpleQueue
 
 import torch
 
+from ..environment import usable_cores
+
 _of_thread = threading.local()
 
 
@@ -25,7 +27,7 @@ def groups_of_gpus(size: int = 1) -> list[str]:
 
 def default_jobs(groups: Sequence[str]) -> int:
     """Return how many runs this machine does well at a time."""
-    return len(groups) or os.cpu_count() or 1
+    return len(groups) or usable_cores()
 
 
 def take_group(groups: "SimpleQueue[str]") -> None:

@@ -112,7 +112,8 @@ def test_jobs_share_cores_and_gpus(
         return [Result("linear-coco", "random", 0, {"mAP": 50.0}, 1.0, "done")]
 
     monkeypatch.setattr(execute, "execute_plan", execute_plan)
-    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    for module in ("cli.benchmark", "runs.gpus"):
+        monkeypatch.setattr(f"mmssprl.{module}.usable_cores", lambda: 8)
     monkeypatch.setattr("torch.cuda.is_available", lambda: gpus > 0)
     monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)

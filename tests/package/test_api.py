@@ -19,6 +19,15 @@ def test_import_is_light():
     assert python(code) == "[]\n"
 
 
+@pytest.mark.parametrize("given", [None, "ACTIVE"])
+def test_idle_threads_wait_passively_unless_the_user_says_otherwise(given, monkeypatch):
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if given:
+        monkeypatch.setenv("OMP_WAIT_POLICY", given)
+    code = "import mmssprl, os; print(os.environ['OMP_WAIT_POLICY'])"
+    assert python(code) == f"{given or 'PASSIVE'}\n"
+
+
 @pytest.mark.parametrize("name", mmssprl.__all__)
 def test_every_function_is_there_and_explains_itself(name):
     function = getattr(mmssprl, name)

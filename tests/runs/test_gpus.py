@@ -40,7 +40,7 @@ def test_groups_of_the_gpus_that_this_process_sees(monkeypatch, visible, size, g
 
 def test_without_gpus_there_is_a_job_per_core(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    monkeypatch.setattr("mmssprl.runs.gpus.usable_cores", lambda: 3)
     assert groups_of_gpus() == []
     assert default_jobs([]) == 3
 
