@@ -90,6 +90,9 @@ class PretrainingModel(BaseSelfSupervisor):
     def on_epoch_length(self, num_iters: int) -> None:
         """Hear how many iterations an epoch has; called before the first step."""
 
+    def fill_queues(self) -> None:
+        """Take steps as late in a training from now on, with full queues in use; for measuring."""
+
     def check_training(
         self, num_images: int, batch_size: int, last_batch_size: int | None = None
     ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ..errors import UserValueError
 from ..functional import embedding_spread, measure_views
@@ -139,6 +140,14 @@ class SSPRL(PretrainingModel):
     def on_epoch_length(self, num_iters: int) -> None:
         """Tell the head, some of whose settings count epochs."""
         self.head.set_epoch_length(num_iters)
+
+    def fill_queues(self) -> None:
+        """Fill the head's queues with random embeddings, and let them join the assignment."""
+        self.head.queue_start_epoch = 0
+        generator = torch.Generator().manual_seed(0)  # no step draws other numbers for it
+        for queue in filter(None, self.head.queues):
+            rows = torch.randn(queue.features.shape, generator=generator)
+            queue.push(F.normalize(rows, dim=-1))
 
     def check_training(
         self, num_images: int, batch_size: int, last_batch_size: int | None = None

@@ -101,6 +101,18 @@ def test_health_is_of_what_is_configured():
     assert health(queue_length=4) == {"queue_fill": 0, "queues_in_use": 0}
 
 
+def test_steps_are_measured_with_full_queues_in_use():
+    cfg = model_cfg(BACKBONES["resnet18"][0], 512, queue_length=4, patch_queue_length=[6])
+    model = MODELS.build({**cfg, "head": {**cfg["head"], "queue_start_epoch": 3}})
+    model.on_epoch_length(5)
+    random = torch.get_rng_state()
+    model.fill_queues()
+    assert torch.equal(torch.get_rng_state(), random)
+    assert model.health() == {"queue_fill": 1, "queues_in_use": 1}
+    for queue in model.head.queues:
+        torch.testing.assert_close(queue.features.norm(dim=-1), torch.ones(2, queue.length))
+
+
 def test_health_tells_the_spread_of_the_image_views_alone():
     with DefaultScope.overwrite_default_scope("mmssprl"):
         model = MODELS.build(model_cfg(*BACKBONES["resnet18"]))
