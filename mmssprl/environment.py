@@ -107,12 +107,12 @@ def default_threads() -> int:
 
 
 @contextmanager
-def torch_threads(number: int) -> Iterator[None]:
-    """Let torch compute with so many threads inside."""
+def torch_threads(number: int | None) -> Iterator[None]:
+    """Let torch compute with so many threads inside; None is ``default_threads``."""
     import torch
 
     before = torch.get_num_threads()
-    torch.set_num_threads(number)
+    torch.set_num_threads(number or default_threads())
     try:
         yield
     finally:

@@ -17,6 +17,7 @@ from mmengine.registry import RUNNERS
 
 from ..config_reading import read_config_file
 from ..disk_space import explain_full_disk
+from ..environment import torch_threads
 from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import write_whole
 from ..slurm import use_step_environment
@@ -95,9 +96,7 @@ def prepare_train_config(
     use_trackers(cfg, ["tensorboard"] * tensorboard + ["wandb"] * wandb)
     if resume is not None:
         if overwrite:
-            raise UserValueError(
-                "--resume goes on with a run and --overwrite deletes it; give one."
-            )
+            raise UserValueError("--resume goes on with a run, --overwrite deletes it; give one.")
         cfg.resume = True
         cfg.load_from = None if resume == "auto" else _checkpoint_to_resume(resume)
     with explain_build_errors(cfg):
@@ -168,7 +167,7 @@ def run(
     """Build the runner of a prepared config, train or test, and leave the process group.
 
     Args:
-        cfg: From ``prepare_train_config`` or ``prepare_test_config``.
+        cfg: Prepared; ``num_threads`` is torch's of this process, None being ``default_threads``.
         task: What to run.
         out: File for the metrics of a test, as JSON; one that is there is replaced.
         overwrite: Delete the checkpoints of another training in ``work_dir``, once everything
@@ -194,7 +193,7 @@ def run(
         torch.distributed.init_process_group("gloo", timeout=timeout_of(cfg))
     is_writer = task == "train" and is_first_process()
     lock = hold_work_dir(cfg.work_dir) if is_writer else nullcontext()
-    with explain_full_disk(Path(cfg.work_dir)), lock:
+    with explain_full_disk(Path(cfg.work_dir)), lock, torch_threads(cfg.get("num_threads")):
         first_step = FirstStepHook()
         with explain_build_errors(cfg, first_step):
             runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)

@@ -89,7 +89,7 @@ def used_keys(cfg: Config) -> set[str]:
     if cfg.get("runner_type"):
         kinds.append(class_of(cfg.runner_type, RUNNERS) or Runner)
     keys = {key for kind in kinds for key in inspect.signature(kind.__init__).parameters}
-    keys |= {*_READ_BY_RUNNER, "weights", "save_every"}
+    keys |= {*_READ_BY_RUNNER, "weights", "save_every", "num_threads"}
     keys -= {"self", "cfg", *_ELSEWHERE}
     model = cfg.get("model")
     if isinstance(model, Mapping) and model.get("data_preprocessor"):

@@ -19,6 +19,7 @@ _COUNTS = {
     r"default_hooks\.logger\.interval": 1,
     r"log_processor\.window_size": 1,
     r"auto_scale_lr\.base_batch_size": 1,
+    r"num_threads": 1,
     r"env_cfg\.mp_cfg\.opencv_num_threads": 0,
 }
 """Integers by dotted key, with the least that each may be."""
@@ -29,7 +30,7 @@ _BEGIN = r"param_scheduler(\.\d+)?\.begin"
 """Numbers > 0 and >= 0, with which their readers compute as they are."""
 _MAY_BE_NONE = (
     *("T_max", "total_steps", "timeout"),
-    *("batch_size", "prefetch_factor", "num_batch_per_epoch"),
+    *("batch_size", "prefetch_factor", "num_batch_per_epoch", "num_threads"),
 )
 """For which their readers choose a value then."""
 _MAY_BE_INFINITE = ("max_norm", "norm_type")

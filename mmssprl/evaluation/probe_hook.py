@@ -11,6 +11,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch import Tensor
 
+from ..datasets.subset import choose_subset
 from ..engine.hooks.pretrain_checkpoint_hook import backbone_file, save_backbone
 from ..engine.initial_weights import torchvision_depth
 from ..engine.log_line import LogLine
@@ -18,7 +19,7 @@ from ..engine.unwrap import unwrap
 from ..errors import UserError, UserValueError, text_of
 from ..registry import HOOKS
 from ..weights import RANDOM, SUPERVISED, has_supervised
-from ..wording import counted, wrapped
+from ..wording import wrapped
 from .average_precision import mean_average_precision
 from .features import LabelledImages, extract_features
 from .frozen_backbone import FrozenBackbone, as_frozen, frozen_backbone
@@ -36,10 +37,12 @@ from .probe_record import (
     read_probes,
     write_probes,
 )
-from .probe_share import MOST_IMAGES, ProbePace, choose_interval, least_images, part_of, share_of
 
+MOST_IMAGES = 1000
+"""Of each split, if nobody says how many."""
 _INTERVAL = "probe_interval"
-_SAMPLE = 64
+"""What earlier versions chose, kept in the checkpoints of their runs."""
+_SAMPLE = 128
 """Images of a split from which the time of a probe is estimated."""
 _NUM_FOLDS = 2
 """In place of the five of ``linear_probe``: the fit takes a half to a third of the time, and on 250
@@ -63,12 +66,11 @@ class ProbeHook(Hook):
     Args:
         data: Labelled folder, see ``find_probe_data``. Whoever takes the best weights has chosen by
             its test images: an honest figure needs others.
-        interval: Epochs between two probes; None chooses, by the times of the first probes and of
-            the first epoch, so that all take 1.5 % of the time unless the first and the last alone
-            take more, see ``choose_interval``. The last epoch is always probed.
+        interval: Epochs between two probes; None takes ``probe_interval``. The last epoch is always
+            probed.
         image_px: Side of the centre crops; None takes the layout's ``image_px``.
-        max_images: Of each split; of more ones a fixed random part is taken. None takes 5,000;
-            ``pretrain`` writes fewer here where all probes would take more than 1.5 % of the time.
+        max_images: Of each split; of more ones a fixed random part is taken. None takes 1,000, so
+            2,000 in all.
         num_workers: Processes that read images.
 
     Raises:
@@ -89,10 +91,9 @@ class ProbeHook(Hook):
             if value is not None and value < 1:
                 raise UserValueError(f"ProbeHook: {name} must be at least 1, but got {value}.")
         found = find_probe_data(data, class_folders=True)
-        self.labelled = (found.train, found.test)
-        self.num_labelled = sum(len(split.paths) for split in self.labelled)
-        self.max_images = max_images
-        self.splits = [part_of(split, max_images or MOST_IMAGES) for split in self.labelled]
+        labelled = (found.train, found.test)
+        self.num_labelled = sum(len(split.paths) for split in labelled)
+        self.splits = [part_of(split, max_images or MOST_IMAGES) for split in labelled]
         self.interval = interval
         self.image_px = image_px
         self.num_workers = num_workers
@@ -102,24 +103,20 @@ class ProbeHook(Hook):
         """Score the weights that the training starts from, or read what a resumed one has."""
         self._file = Path(runner.work_dir) / "probe.csv"
         if self.interval is None:
-            self.interval = runner.message_hub.get_info(_INTERVAL, None)
+            chosen = probe_interval(runner.max_epochs)
+            self.interval = runner.message_hub.get_info(_INTERVAL, chosen)
         if is_main_process():
             if runner.iter:
                 # Of what was done after the checkpoint nothing counts.
                 self.probes = [p for p in read_probes(self._file) if p.epoch <= runner.epoch]
             else:
                 self._probe_before(runner)
-        self._start, self._first_step = time.perf_counter(), runner.iter
 
     def after_train_epoch(self, runner: Runner) -> None:
         """Score this epoch's weights if it is their turn."""
         if not is_main_process():
             return
         epoch = runner.epoch + 1
-        if self.interval is None:
-            # A run that was stopped within its first epoch has seen a part of it.
-            step_s = (time.perf_counter() - self._start) / max(1, runner.iter - self._first_step)
-            self._choose_interval(runner, step_s * len(runner.train_dataloader))
         if epoch % self.interval == 0 or epoch == runner.max_epochs:
             self._probe(runner, epoch, TRAINED, self._frozen(runner))
 
@@ -129,20 +126,6 @@ class ProbeHook(Hook):
             file = backbone_file(runner, "best").name
             text = describe_best(self.probes, file, self._images)
             runner.logger.info(LogLine(text, wrapped(text)))
-
-    def _choose_interval(self, runner: Runner, epoch_s: float) -> None:
-        epochs, spent_s = runner.max_epochs, sum(probe.seconds for probe in self.probes)
-        probe_s = self.probes[-1].seconds if self.probes else 0.0
-        self.interval = choose_interval(probe_s, epoch_s, epochs, spent_s)
-        runner.message_hub.update_info(_INTERVAL, self.interval)
-        how_often = (
-            f"every {counted(self.interval, 'epoch')}" if self.interval > 1 else "every epoch"
-        )
-        if self.interval >= epochs:
-            how_often = "once more, at the end"
-        share = share_of(spent_s + -(-epochs // self.interval) * probe_s, epoch_s, epochs)
-        text = f"Features are probed {how_often}; all probes take {100 * share:.1f} % of the time."
-        runner.logger.info(LogLine(text, text))
 
     def _probe_before(self, runner: Runner) -> None:
         start, *others = weights_before(runner.cfg)
@@ -170,46 +153,22 @@ class ProbeHook(Hook):
         if epoch and found is best_of(self.probes):
             save_backbone(unwrap(runner.model).backbone, backbone_file(runner, "best"))
 
-    def pace(self, runner: Runner) -> ProbePace:
-        """Estimate the time of a probe from some of its images.
+    def estimate(self, runner: Runner) -> float:
+        """Estimate the seconds of a probe from one of few images.
 
-        Reading them takes a time in proportion to their number. The classifier is fitted on as many
-        features as a probe has at least and at most: repeated ones with noise of their own standard
-        deviation, so that the classes separate about as badly as real ones do.
+        Reading and forwards take a time in proportion to the images. The classifier does not: of
+        more images it needs fewer iterations, so its time with few counts as it is.
         """
         start = time.perf_counter()
         parts = [part_of(split, _SAMPLE) for split in self.splits]
-        sample = self._features(runner, self._frozen(runner), parts)
-        image_s = (time.perf_counter() - start) / sum(len(part.paths) for part in parts)
-        sizes = [len(split.paths) for split in self.splits]
-        least = self.max_images or min(least_images(self.labelled), MOST_IMAGES)
-        few = [min(size, least) for size in sizes]
-        # The fewest first: what a device does once belongs to the fixed part.
-        fit_s = self._fit_s(runner, sample, few)
-        if sum(few) < sum(sizes):
-            more_s = max(0.0, self._fit_s(runner, sample, sizes) - fit_s)
-            image_fit_s = more_s / (sum(sizes) - sum(few))
-            image_s += image_fit_s
-            fit_s -= image_fit_s * sum(few)
-        num_first = len(weights_before(runner.cfg))
-        return ProbePace(fit_s, image_s, self.num_labelled, tuple(sizes), least, num_first)
-
-    def _fit_s(
-        self, runner: Runner, sample: Sequence[tuple[Tensor, Tensor]], sizes: Sequence[int]
-    ) -> float:
-        pairs: list[Tensor] = []
-        generator = torch.Generator().manual_seed(0)
-        for (features, labels), size in zip(sample, sizes, strict=True):
-            if not (labels == 1).any():  # without, no score could be computed
-                labels = torch.ones_like(labels)
-                labels[1::2] = 0
-            repeated = torch.arange(size) % len(features)
-            noise = torch.randn(size, features.shape[1], generator=generator)
-            noise *= features.std(dim=0, correction=0)
-            pairs += [features[repeated] + noise, labels[repeated]]
+        (features, labels), _ = self._features(runner, self._frozen(runner), parts)
+        num_images = [sum(len(split.paths) for split in each) for each in (self.splits, parts)]
+        reading_s = (time.perf_counter() - start) * num_images[0] / num_images[1]
+        if not (labels == 1).any():  # without, nothing could be fitted
+            labels[::2] = 1
         start = time.perf_counter()
-        self._score(runner, *pairs)
-        return time.perf_counter() - start
+        fit_linear_probe(features.to(self._device(runner)), labels, num_folds=_NUM_FOLDS)
+        return reading_s + time.perf_counter() - start
 
     @property
     def _images(self) -> str:
@@ -218,6 +177,10 @@ class ProbeHook(Hook):
 
     def _frozen(self, runner: Runner) -> FrozenBackbone:
         return as_frozen(unwrap(runner.model).backbone, runner.cfg, image_px=self.image_px)
+
+    @staticmethod
+    def _device(runner: Runner) -> torch.device:
+        return next(unwrap(runner.model).parameters()).device
 
     def _scores(self, runner: Runner, frozen: FrozenBackbone) -> tuple[float, float]:
         (train_x, train_y), (test_x, test_y) = self._features(runner, frozen, self.splits)
@@ -236,7 +199,7 @@ class ProbeHook(Hook):
                 mean=frozen.mean,
                 std=frozen.std,
                 num_workers=self.num_workers,
-                device=next(unwrap(runner.model).parameters()).device,
+                device=self._device(runner),
                 progress=False,
                 leave_out_unreadable=True,
             )
@@ -246,10 +209,24 @@ class ProbeHook(Hook):
     def _score(
         self, runner: Runner, train_x: Tensor, train_y: Tensor, test_x: Tensor, test_y: Tensor
     ) -> tuple[float, float]:
-        device = next(unwrap(runner.model).parameters()).device
+        device = self._device(runner)
         classifier = fit_linear_probe(train_x.to(device), train_y.to(device), num_folds=_NUM_FOLDS)
         linear = mean_average_precision(classifier(test_x.to(device)), test_y)[0]
         return linear, mean_average_precision(knn_scores(train_x, train_y, test_x), test_y)[0]
+
+
+def probe_interval(epochs: int) -> int:
+    """Return the epochs between two probes: a tenth of all, at least one."""
+    return max(1, epochs // 10)
+
+
+def part_of(split: LabelledSplit, most: int) -> LabelledSplit:
+    """Return a fixed random part of a split; a smaller one lies within each larger one."""
+    num = len(split.paths)
+    if num <= most:
+        return split
+    indices = choose_subset(range(num), most / num)
+    return LabelledSplit(split.name, [split.paths[i] for i in indices], split.labels[indices])
 
 
 def weights_before(cfg: Config) -> list[str]:

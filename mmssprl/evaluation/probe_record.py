@@ -82,7 +82,7 @@ def describe(probes: Sequence[Probe], images: str = "") -> tuple[str, str]:
     head = f"Probe after epoch {last.epoch}: {scores}"
     before = [probe for probe in probes if probe.epoch == 0]
     both = [f"{_NAMES[p.weights]} {percent(p.linear_mAP)}, {percent(p.knn_mAP)}" for p in before]
-    line = "; ".join([head, *both])
+    line = f"{'; '.join([head, *both])} ({last.seconds:.0f} s)"
     if len(line) <= CONSOLE_WIDTH:
         return line, line
     linear = ", ".join(f"{_SHORT[p.weights]} {percent(p.linear_mAP)}" for p in before)

@@ -16,7 +16,7 @@ from mmengine.runner import Runner
 
 from ..console import quiet_console
 from ..engine.hooks.safe_checkpoint_hook import checkpoint_bytes
-from ..environment import usable_cores
+from ..environment import default_threads, usable_cores
 from ..errors import UserRuntimeError
 from ..one_process import call_in_process
 from ..pretraining.forecast import Forecast
@@ -40,11 +40,12 @@ def forecast_run(cfg: Config, recipe: Recipe, work_dir: Path) -> Forecast:
     Raises:
         RuntimeError: The process was ended, most likely for want of memory.
     """
+    load = os.getloadavg()[0]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "config.py"
         cfg.dump(path)
         try:
-            threads = torch.get_num_threads()
+            threads = default_threads()
             step_s, validation_s, values = call_in_process(_measure, str(path), threads)
         except (BrokenProcessPool, torch.cuda.OutOfMemoryError) as error:
             raise UserRuntimeError(
@@ -59,6 +60,8 @@ def forecast_run(cfg: Config, recipe: Recipe, work_dir: Path) -> Forecast:
         batch_size=recipe.batch_size,
         backbone_bytes=0,
         cores=usable_cores(),
+        threads=threads,
+        load=load,
         **values,
     )
     return Forecast(
@@ -97,7 +100,6 @@ class _TimingHook(Hook):
                 "memory_bytes": peak_bytes(self.device),
                 "checkpoint_bytes": checkpoint_bytes(runner),
                 "device": self.device,
-                "load": os.getloadavg()[0],
             }
             self.validation_s = self._time_validation(runner)
             raise _Enough

@@ -1,5 +1,6 @@
 """What a pre-training will take: hours, memory, disk; whether it is too long, or does not fit."""
 
+import os
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
@@ -10,7 +11,7 @@ from typing import Any
 from ..disk_space import format_bytes, free_bytes, num_checkpoints, require_space
 from ..durations import format_hours
 from ..errors import UserRuntimeError
-from ..evaluation.probe_share import MAX_SHARE, ProbePace, choose_images, choose_interval, share_of
+from ..evaluation.probe_hook import probe_interval
 from ..functional.phases import OPTIMIZER
 from ..profiling.result import Profile
 from ..wording import counted
@@ -18,8 +19,6 @@ from .pace import Pace, make_pace
 
 MAX_CPU_HOURS = 12
 """A longer run on a CPU starts only if it is asked for: most likely it is a mistake."""
-_BUSY = 2.0
-"""Load per core above which others take a good part of the time."""
 
 
 @dataclass(frozen=True)
@@ -50,27 +49,16 @@ class Forecast:
         return self.steps_per_epoch * self.pace.step_s
 
     @property
-    def probe_images(self) -> int:
-        """Images of each split that a probe takes at most; 0 without probes."""
-        probe = self.pace.probe
-        return choose_images(probe, self.epoch_s, self.epochs) if probe else 0
-
-    @property
     def num_probes(self) -> int:
         """Probes before, during and at the end of the training."""
-        probe = self.pace.probe
-        if probe is None:
+        if not self.pace.probe_s:
             return 0
-        one_s = probe.seconds(self.probe_images)
-        spent_s = probe.num_first * one_s
-        interval = choose_interval(one_s, self.epoch_s, self.epochs, spent_s)
-        return probe.num_first + -(-self.epochs // interval)
+        return self.pace.first_probes + -(-self.epochs // probe_interval(self.epochs))
 
     @property
     def probes_s(self) -> float:
         """Seconds of all probes."""
-        probe = self.pace.probe
-        return self.num_probes * probe.seconds(self.probe_images) if probe else 0.0
+        return self.num_probes * self.pace.probe_s
 
     @property
     def seconds(self) -> float:
@@ -85,7 +73,7 @@ class Forecast:
     def fitting_epochs(self, seconds: float) -> int:
         """Return epochs that fit into a time with all the rest; 0 if none does.
 
-        They are the most, but for one or two where an epoch more would come with a probe less.
+        They are the most, but where more epochs would come with fewer probes.
         """
         numbers = range(1, int(seconds / self.epoch_s) + 1)
         return bisect_right(numbers, seconds, key=lambda n: replace(self, epochs=n).seconds)
@@ -100,7 +88,8 @@ class Forecast:
     def line(self) -> str:
         """The forecast in one line."""
         pace = self.pace
-        device = f"this CPU ({pace.cores} cores)" if pace.device == "cpu" else "this device"
+        used = f"{counted(pace.threads, 'thread')} on {counted(pace.cores, 'core')}"
+        device = f"this CPU ({used})" if pace.device == "cpu" else "this device"
         line = (
             f"forecast: {counted(self.epochs, 'epoch')}, about {format_hours(self.hours)} on "
             f"{device}, {pace.memory_bytes / 1e9:.1f} GB of memory, "
@@ -108,23 +97,17 @@ class Forecast:
             f"{format_bytes(free_bytes(self.work_dir))} free"
         )
         notes = []
-        if pace.probe:
-            notes.append(self._about_probes(pace.probe))
+        if self.num_probes:
+            probes = counted(self.num_probes, "probe")
+            notes.append(f"{format_hours(self.probes_s / 3600)} of it for {probes}")
         if pace.num_timed < pace.batch_size:
             notes.append(f"timed with {pace.num_timed} of the {pace.batch_size} images of a step")
-        if pace.load > _BUSY * pace.cores:
-            notes.append(f"other work keeps the cores busy, load {pace.load:.1f}: less without it")
+        # The load is the whole machine's, whatever part of it this process may use.
+        machine_cores = os.cpu_count() or 1
+        if pace.load > machine_cores:
+            cores = counted(machine_cores, "core")
+            notes.append(f"unreliable: load {round(pace.load, 1):g} on {cores}")
         return f"{line} ({'; '.join(notes)})" if notes else line
-
-    def _about_probes(self, probe: ProbePace) -> str:
-        probes_s, num = self.probes_s, probe.num_images(self.probe_images)
-        text = f"{format_hours(probes_s / 3600)} of it for {counted(self.num_probes, 'probe')}"
-        if num < probe.num_labelled:
-            text += f" with {num:,} of {probe.num_labelled:,} images"
-        share = share_of(probes_s, self.epoch_s, self.epochs)
-        if share > MAX_SHARE:
-            text += f", {100 * share:.1f} % of the time: scores of fewer images would tell little"
-        return text
 
 
 def forecast_profile(profile: Profile, work_dir: str | Path) -> Forecast | None:
@@ -155,6 +138,8 @@ def forecast_profile(profile: Profile, work_dir: str | Path) -> Forecast | None:
         checkpoint_bytes=profile.checkpoint_bytes,
         backbone_bytes=profile.backbone_bytes,
         device=setting.device,
+        threads=setting.threads,
+        load=setting.load,
     )
     return Forecast(pace, setting.max_epochs, steps, setting.checkpoint, Path(work_dir))
 

@@ -5,12 +5,11 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..console import quiet_console
-from ..environment import usable_cores
+from ..environment import default_threads, usable_cores
 from ..errors import UserRuntimeError
-from ..evaluation.probe_share import ProbePace
 from ..one_process import call_in_process
 
 if TYPE_CHECKING:
@@ -36,8 +35,10 @@ class Pace:
         backbone_bytes: The backbone's weights.
         device: 'cpu', 'cuda', ...
         cores: CPU cores that the process may use.
-        load: Processes that wanted a core in the last minute, this one's included.
-        probe: What a probe takes; None without.
+        threads: Of torch, in this process.
+        load: Processes that wanted a core in the minute before.
+        probe_s: Seconds of a probe; 0 without.
+        first_probes: Probes before the training: of its own weights and of others.
     """
 
     step_s: float
@@ -48,8 +49,10 @@ class Pace:
     backbone_bytes: int
     device: str
     cores: int
+    threads: int
     load: float
-    probe: ProbePace | None = None
+    probe_s: float = 0.0
+    first_probes: int = 0
 
 
 def measure_pace(cfg: "Config", *, amp: bool, num_devices: int) -> Pace:
@@ -66,17 +69,15 @@ def measure_pace(cfg: "Config", *, amp: bool, num_devices: int) -> Pace:
     Raises:
         RuntimeError: The process was ended, most likely for want of memory.
     """
-    import torch
-
     from ..datasets.tar_images import last_index
     from ..models import pretraining_class
 
+    given = (amp, num_devices, default_threads(), os.getloadavg()[0], last_index)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "config.py"
         cfg.dump(path)
         try:
-            threads = torch.get_num_threads()
-            return call_in_process(_measure, str(path), amp, num_devices, threads, last_index)
+            return call_in_process(_measure, str(path), *given)
         except BrokenProcessPool as error:
             method = pretraining_class(cfg)
             makes_up = " (--accumulate makes up for it)"
@@ -99,10 +100,8 @@ def make_pace(
     cores_of_each: float,
     peak_bytes: float,
     image_bytes: float,
-    checkpoint_bytes: int,
-    backbone_bytes: int,
     device: str,
-    probe: ProbePace | None = None,
+    **others: Any,
 ) -> Pace:
     """Scale measured steps to those of a training.
 
@@ -116,7 +115,8 @@ def make_pace(
         cores_of_each: CPU cores of a training process and its loader.
         peak_bytes: Peak of the measured steps.
         image_bytes: What an image more adds to it.
-        checkpoint_bytes, backbone_bytes, device, probe: As in ``Pace``.
+        device: As in ``Pace``.
+        others: So too.
     """
     return Pace(
         step_s=with_loader(
@@ -129,16 +129,19 @@ def make_pace(
         num_timed=num_timed,
         batch_size=batch_size,
         memory_bytes=peak_bytes + image_bytes * (batch_size - num_timed),
-        checkpoint_bytes=checkpoint_bytes,
-        backbone_bytes=backbone_bytes,
         device=device,
         cores=usable_cores(),
-        load=os.getloadavg()[0],
-        probe=probe,
+        **others,
     )
 
 
-def fitting_images(seconds: float, num_images: int, full: int, unit: int) -> int:
+def fitting_images(
+    seconds: float,
+    num_images: int,
+    full: int,
+    unit: int,
+    step_s: float = TIME_LIMIT_S / (1 + LEAST_STEPS),
+) -> int:
     """Return how many images the timed steps should have.
 
     Args:
@@ -146,11 +149,13 @@ def fitting_images(seconds: float, num_images: int, full: int, unit: int) -> int
         num_images: Its images.
         full: Images of a step in training.
         unit: What the number is a multiple of, and ``full`` too.
+        step_s: What a step may take; by default so much that the least number of them fits into
+            ``TIME_LIMIT_S``.
 
     Returns:
-        ``full`` if the least number of such steps fits into ``TIME_LIMIT_S``, or as many as do.
+        ``full`` if it takes no longer, or as many as do, at least ``num_images``.
     """
-    fitting = TIME_LIMIT_S / (1 + LEAST_STEPS) / seconds * num_images
+    fitting = step_s / seconds * num_images
     return max(num_images, min(full, int(fitting) // unit * unit))
 
 
@@ -178,7 +183,9 @@ def with_loader(
     return step_s + loading_s / cores
 
 
-def _measure(config: str, amp: bool, num_devices: int, threads: int, index: dict) -> Pace:
+def _measure(
+    config: str, amp: bool, num_devices: int, threads: int, load: float, index: dict
+) -> Pace:
     with quiet_console(), TemporaryDirectory() as work_dir:
         import torch
         from mmengine.registry import DefaultScope
@@ -198,6 +205,6 @@ def _measure(config: str, amp: bool, num_devices: int, threads: int, index: dict
             cfg = for_measuring(cfg)
             cfg.log_level = "ERROR"  # training says it all again
             torch.set_num_threads(threads)
-            hook = PaceHook(num_devices, HOOKS.build(probe) if probe else None)
+            hook = PaceHook(num_devices, load, HOOKS.build(probe) if probe else None)
             run(cfg, "train", hooks=[hook], keep_record=False)
             return hook.pace

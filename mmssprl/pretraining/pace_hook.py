@@ -2,9 +2,12 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from itertools import count
+
+import torch
 
 from ..environment import usable_cores
-from ..evaluation.probe_hook import ProbeHook
+from ..evaluation.probe_hook import ProbeHook, weights_before
 from ..functional.phases import OPTIMIZER
 from ..profiling.machine import peak_bytes, reset_peak_bytes
 from ..profiling.profile import typical
@@ -12,6 +15,8 @@ from ..profiling.saved_bytes import saved_bytes
 from ..profiling.training import MeasuringHook
 from .pace import LEAST_STEPS, Pace, fitting_images, make_pace
 
+_COMPARED_STEP_S = 0.5
+"""About as long take the steps that compare numbers of threads."""
 _MOST_STEPS = 10
 _LONG_ENOUGH_S = 8.0
 """After it no step begins, but for the least number."""
@@ -22,13 +27,15 @@ class PaceHook(MeasuringHook):
 
     Args:
         num_devices: Processes that will train.
+        load: Of the machine before, see ``Pace``.
         probe: What will probe the training, if anything.
     """
 
     pace: Pace
 
-    def __init__(self, num_devices: int, probe: ProbeHook | None = None) -> None:
+    def __init__(self, num_devices: int, load: float, probe: ProbeHook | None = None) -> None:
         self.num_devices = num_devices
+        self.load = load
         self.probe = probe
 
     def steps(self, batches: Iterator[dict]) -> Iterator[dict]:
@@ -43,7 +50,10 @@ class PaceHook(MeasuringHook):
             yield batch(unit)  # compiles as well
         with self.clock.step() as first:
             yield batch(unit)
-        images = fitting_images(sum(first.values()) / 1e9, unit, full, unit)
+        first_s = first.total() / 1e9
+        few = fitting_images(first_s, unit, full, unit, _COMPARED_STEP_S)
+        step_s = yield from self.choose_threads(batch(few) for _ in count())
+        images = fitting_images(step_s or first_s, few if step_s else unit, full, unit)
         reset_peak_bytes(self.device)
         yield batch(images)  # allocates for this size
         times: list[Mapping[str, int]] = []
@@ -68,5 +78,8 @@ class PaceHook(MeasuringHook):
             checkpoint_bytes=self.checkpoint_bytes(self.num_devices),
             backbone_bytes=self.backbone_bytes(),
             device=self.device,
-            probe=self.probe.pace(self.runner) if self.probe else None,
+            threads=torch.get_num_threads(),
+            load=self.load,
+            probe_s=self.probe.estimate(self.runner) if self.probe else 0.0,
+            first_probes=len(weights_before(self.runner.cfg)) if self.probe else 0,
         )

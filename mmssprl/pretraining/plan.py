@@ -18,7 +18,7 @@ from .budget import what_helps
 from .config import make_config, make_recipe
 from .forecast import Forecast
 from .methods.prototypes import SSPRL
-from .probe import limit_images, wait_for_probes
+from .probe import wait_for_probes
 from .recipe import Recipe, describe, describe_images
 from .set_values import told_by_set
 from .usable_images import UsableImages, find_usable_images
@@ -142,11 +142,10 @@ def make_plan(
         cfg = make_config(recipe, images, **of_config)
         expected = replace(expected, epochs=recipe.epochs, checkpoint=cfg.default_hooks.checkpoint)
         tell()
-    probe = expected.pace.probe
-    if probe and expected.probe_images < max(probe.sizes):
-        limit_images(cfg, expected.probe_images)
-    if probe and recipe.num_devices > 1:
-        wait_for_probes(cfg, probe.num_first * probe.seconds(expected.probe_images))
+    if not recipe.on_gpu:
+        cfg.num_threads = expected.pace.threads
+    if recipe.num_devices > 1:
+        wait_for_probes(cfg, expected.pace.first_probes * expected.pace.probe_s)
     log(wrapped(expected.line))
     if helps:
         log(wrapped(helps))

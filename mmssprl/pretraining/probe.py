@@ -10,6 +10,7 @@ from mmengine.config import Config
 
 from ..errors import UserError
 from ..evaluation.probe_data import ProbeData, find_probe_data
+from ..evaluation.probe_hook import MOST_IMAGES
 from .methods.method import Row
 
 LEAST_IMAGES = 5
@@ -45,15 +46,11 @@ def add_probe(cfg: Config, source: str, asked: str | Literal[False] | None) -> R
         why = "DIR names classes, and the training sees these images; --no-probe leaves it out"
     hook: dict[str, Any] = {"type": "ProbeHook", "data": str(Path(asked or source).resolve())}
     cfg.custom_hooks = [*cfg.get("custom_hooks", []), hook]
-    num_images = len(found.train.paths) + len(found.test.paths)
-    return Row(f"{num_images:,} images of {len(found.classes)} classes", why)
-
-
-def limit_images(cfg: Config, most: int) -> None:
-    """Write into the config of a pre-training how many images of each split are probed at most."""
-    for hook in cfg.custom_hooks:
-        if hook.type == "ProbeHook":
-            hook.max_images = most
+    splits = (found.train, found.test)
+    num_images = sum(len(split.paths) for split in splits)
+    num_probed = sum(min(len(split.paths), MOST_IMAGES) for split in splits)
+    probed = f"{num_probed:,} of " if num_probed < num_images else ""
+    return Row(f"{probed}{num_images:,} images of {len(found.classes)} classes", why)
 
 
 def wait_for_probes(cfg: Config, seconds: float) -> None:

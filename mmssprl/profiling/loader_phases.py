@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch.utils.data import DataLoader
 
 from ..datasets import UnlabeledImages
+from ..environment import torch_threads
 from .clock import REST, PhaseClock
 
 DECODE = "read and decode"
@@ -47,6 +47,7 @@ class LoaderCost:
         return sum(value for name, value in self.ms.items() if name != TRANSFER)
 
 
+@torch_threads(1)  # as in a loader's worker
 def measure_loader(
     dataset: UnlabeledImages,
     indices: Sequence[int],
@@ -72,8 +73,6 @@ def measure_loader(
     clock = PhaseClock(time.process_time_ns)
     cpu_ns: Counter[str] = Counter()
     samples: list[Any] = []
-    num_threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # as in a loader's worker
     dataset.load_image = clock.phase(DECODE)(dataset.load_image)  # type: ignore[method-assign]
     try:
         dataset[indices[0]]  # imports, first calls
@@ -96,7 +95,6 @@ def measure_loader(
             ms[TRANSFER] = _transfer_ms(samples[:batch_size], collate)
     finally:
         del dataset.load_image
-        torch.set_num_threads(num_threads)
     return LoaderCost(ms, num_images, wall * 1e9 / cpu_ns.total()), batches
 
 

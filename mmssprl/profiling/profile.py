@@ -29,7 +29,8 @@ from .training import MeasuringHook, for_measuring, read_config
 
 TIME_LIMIT_S = 160.0
 """Fewer steps are measured than asked for if they and the warm-up take longer; the first step,
-which may compile, is not counted. With it a CPU run of ResNet-50 stays below four minutes."""
+which may compile, and the choice of threads do not count. With it a CPU run of ResNet-50 stays
+below four minutes."""
 
 _WARMUP_STEPS = 2
 """Besides the one that counts activations: compilers, cuDNN's choice, memory pools are done."""
@@ -58,7 +59,7 @@ def profile_training(
             out the gradients' all-reduce.
         batch_size: Images per process and step; None takes the config's, or a few on a CPU.
         launcher: What started the processes; every one of them calls this.
-        time_limit_s: Seconds from the end of the first step after which no step begins, but for
+        time_limit_s: Seconds from the choice of threads on after which no step begins, but for
             the least number.
         log: Receives lines of progress.
         options: ``data``, ``cfg_options``, ``amp`` and ``compile``, see ``read_config``.
@@ -138,6 +139,7 @@ class ProfilingHook(MeasuringHook):
         self.num_steps = num_steps
         self.time_limit_s = time_limit_s
         self.log = log
+        self.load = os.getloadavg()[0]
 
     def steps(self, batches: Iterator[dict]) -> Iterator[dict]:
         """Yield batches to warm up, for the steps under the clock, and for as many without it."""
@@ -148,6 +150,7 @@ class ProfilingHook(MeasuringHook):
         )
         with saved_bytes(self.runner.model) as counts:
             yield next(batches)
+        yield from self.choose_threads(batches)
         deadline = time.perf_counter() + self.time_limit_s
         for _ in range(_WARMUP_STEPS):
             yield next(batches)
@@ -196,7 +199,6 @@ class ProfilingHook(MeasuringHook):
     def _setting(self) -> Setting:
         wrapper, loader = self.runner.optim_wrapper, self.loader
         is_amp = isinstance(wrapper, AmpOptimWrapper)
-        health = self.model.health()
         return Setting(
             config=str(self.runner.cfg.filename),
             data=str(Path(loader.dataset.data_prefix["img_path"])),
@@ -209,11 +211,11 @@ class ProfilingHook(MeasuringHook):
             num_workers=loader.num_workers,
             num_small=getattr(self.model.layout, "num_small", 0),
             num_chunks=self.model.num_chunks,
-            is_frozen=bool(health.get("frozen", False)),
-            queues_wait=health.get("queues_in_use", 1) < 1,
+            is_frozen=bool(self.model.health().get("frozen", False)),
             precision=str(wrapper.cast_dtype).removeprefix("torch.") if is_amp else "float32",
             device=self.device,
             threads=torch.get_num_threads(),
+            load=self.load,
             cores=usable_cores() / int(os.environ.get("LOCAL_WORLD_SIZE", 1)),
             machine=describe_machine(self.device),
         )

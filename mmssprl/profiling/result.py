@@ -43,10 +43,10 @@ class Setting:
     num_small: int  # small views of the layout
     num_chunks: int  # parts of a batch that pass the backbone one after the other
     is_frozen: bool  # whether prototypes do not change yet in the measured steps
-    queues_wait: bool  # whether there are queues that do not take part yet
     precision: str  # 'float32', or the type that autocast computes in
     device: str  # 'cpu', 'cuda', ...
     threads: int  # of torch
+    load: float  # processes that wanted a core in the minute before
     cores: float  # CPU cores for each process, its loader included
     machine: str  # processor, cores, torch, accelerator
 

@@ -120,8 +120,6 @@ def _how(profile: Profile) -> str:
         words.append(f"backbone backward computes the forward of {setting.num_chunks} chunks again")
     if setting.is_frozen:
         words.append("prototypes still frozen")
-    if setting.queues_wait:
-        words.append("queues not in use yet")
     return "; ".join(words)
 
 

@@ -1,7 +1,9 @@
 """A training that is measured: the ordinary runner, on a few batches from memory, under a clock."""
 
 import copy
-from collections.abc import Iterator, Mapping
+import os
+import time
+from collections.abc import Generator, Iterator, Mapping
 from itertools import cycle
 from math import ceil
 from pathlib import Path
@@ -25,6 +27,10 @@ from ..models import is_pretraining
 from .clock import PhaseClock
 from .loader_phases import measure_loader
 
+_COMPARING_S = 4.0
+"""After it no more steps are taken to choose the number of threads."""
+_ENDLESS = 10**6
+"""Epochs: more steps may be measured than the training has."""
 _WITHOUT = ("runtime_info", "timer", "logger", "param_scheduler", "checkpoint", "sampler_seed")
 
 
@@ -64,7 +70,10 @@ def read_config(
 
 
 def for_measuring(cfg: Config) -> Config:
-    """Make a config one for steps from random weights that leave nothing behind, and no probe."""
+    """Make a config one for steps from random weights that leave nothing behind, and no probe.
+
+    However few steps the training has, any number can be measured.
+    """
     cfg = copy.deepcopy(cfg)
     hooks = cfg.get("custom_hooks") or []
     cfg.custom_hooks = [hook for hook in hooks if hook["type"] != "ProbeHook"]
@@ -72,6 +81,8 @@ def for_measuring(cfg: Config) -> Config:
     cfg.param_scheduler = cfg.val_dataloader = cfg.val_cfg = cfg.val_evaluator = None
     cfg.load_from, cfg.resume = None, False
     cfg.train_dataloader.drop_last = True
+    if "max_epochs" in cfg.train_cfg:
+        cfg.train_cfg.max_epochs = _ENDLESS
     cfg.randomness = {"seed": 0}  # the same augmentations, so the same work, in every run
     cfg.log_level = "WARNING"
     cfg.experiment_name = Path(cfg.work_dir).name  # two runs of one name would share their files
@@ -87,7 +98,8 @@ class MeasuringHook(Hook):
     The model tells the clock its phases (``functional.phases``), and the hook those of the
     optimizer: the backward pass counts as ``HEADS_BACKWARD`` until the model says that it
     goes on as the backbone's, ``OPTIMIZER`` is ``step`` and ``zero_grad``. The gradients'
-    all-reduce runs inside the backward.
+    all-reduce runs inside the backward. Queues are full and in use from the first step on, as for
+    most of a training.
     """
 
     priority = "LOWEST"  # the others have prepared model and data
@@ -97,6 +109,7 @@ class MeasuringHook(Hook):
         self.runner = runner
         self.model = unwrap(runner.model)
         self.loader = runner.train_dataloader
+        self.model.fill_queues()
         self.device = get_device()
         self.synchronize = torch.get_device_module(self.device).synchronize
         self.clock = PhaseClock(synchronize=self.synchronize)
@@ -117,6 +130,36 @@ class MeasuringHook(Hook):
             batches: Endless.
         """
         raise NotImplementedError
+
+    def choose_threads(self, batches: Iterator[dict]) -> Generator[dict, None, float | None]:
+        """Take steps with all threads and with one in turns, and go on with the faster number.
+
+        Beside other work, and where a container may use less than a core of each thread, the others
+        wait for the slowest one, and one alone can be faster.
+
+        Args:
+            batches: Endless.
+
+        Returns:
+            Mean seconds of a step with the number that is chosen; None where there is no choice: on
+            a device, with several processes, or where the user or the config gives the number.
+        """
+        everything = torch.get_num_threads()
+        if everything == 1 or self.device != "cpu" or get_world_size() > 1:
+            return None
+        if "OMP_NUM_THREADS" in os.environ or self.runner.cfg.get("num_threads"):
+            return None
+        times: dict[int, list[int]] = {everything: [], 1: []}
+        start = time.perf_counter()
+        while time.perf_counter() - start < _COMPARING_S:
+            for number, of_number in times.items():
+                torch.set_num_threads(number)
+                with self.clock.step() as phases:
+                    yield next(batches)
+                of_number.append(phases.total())
+        chosen = min(times, key=lambda number: sum(times[number]))
+        torch.set_num_threads(chosen)
+        return sum(times[chosen]) / len(times[chosen]) / 1e9
 
     def checkpoint_bytes(self, num_processes: int) -> int:
         """Return the size of a checkpoint of so many processes: model, queues and optimizer."""

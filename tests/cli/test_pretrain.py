@@ -3,7 +3,7 @@
 import pytest
 import torch
 from mmengine.config import Config
-from paces import stub_pace
+from paces import PACE, stub_pace
 from PIL import Image
 
 from mmssprl.cli import main
@@ -44,6 +44,7 @@ def test_accumulated_images_are_one_batch_of_the_loader(
     assert (plain.model.num_chunks, cfg.model.num_chunks) == (1, 3)
     assert (plain.train_dataloader.batch_size, cfg.train_dataloader.batch_size) == (4, 12)
     assert cfg.train_dataloader.drop_last
+    assert cfg.num_threads == PACE.threads
     assert cfg.auto_scale_lr.base_batch_size == 12  # mmengine's rule: batch x processes
     lr, plain_lr = (c.optim_wrapper.optimizer.lr for c in (cfg, plain))
     assert lr == pytest.approx(3 * plain_lr)
@@ -92,7 +93,7 @@ def test_a_run_too_long_for_a_cpu_is_refused_and_writes_nothing(long_run, tmp_pa
     arguments, asked, started = long_run
     assert main(arguments) == 2
     told = capsys.readouterr()
-    assert "\nforecast: 5 epochs, about 26 h on this CPU (2 cores), 1.4 GB" in told.out
+    assert "\nforecast: 5 epochs, about 26 h on this CPU (1 thread on 2 cores), 1.4 GB" in told.out
     assert "\nwarning: 40 usable images are few" in told.out
     assert told.err.startswith("mmssprl pretrain: error: a run on a CPU should take at most 12 h")
     assert told.err.count("\n") == 1

@@ -280,5 +280,5 @@ class TestWorkDir:
             check_work_dir(cfg, overwrite=True)
 
     def test_resume_and_overwrite_contradict_each_other(self, config):
-        with pytest.raises(ValueError, match="--resume goes on with a run and --overwrite deletes"):
+        with pytest.raises(ValueError, match="--overwrite deletes"):
             prepare_train_config(config, resume="auto", overwrite=True)

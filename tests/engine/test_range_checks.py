@@ -30,6 +30,7 @@ INTEGERS = [
     ("train_cfg.max_epochs", 1.5, "an integer >= 1"),
     ("train_cfg.max_iters", True, "an integer >= 1"),
     ("auto_scale_lr.base_batch_size", "", "an integer >= 1"),
+    ("num_threads", 0, "an integer >= 1"),
     ("train_cfg.val_interval", -1, "an integer >= 1"),
     ("train_dataloader.batch_size", "a", "an integer >= 1"),
     ("train_dataloader.batch_size", 0, "an integer >= 1"),

@@ -158,11 +158,17 @@ class TestChanges:
         assert told[0].endswith("a7 7 (was none) and 2 more.")
 
 
-def test_no_file_of_a_run_holds_what_the_environment_hides(tmp_path, monkeypatch):
+def test_a_run_computes_with_the_threads_of_its_config_and_no_file_holds_what_is_hidden(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("WANDB_API_KEY", "hush-4711")
     monkeypatch.chdir(tmp_path)
     write_config(tmp_path)
-    run(prepare_train_config("toy.py", work_dir="run"), "train")
+    options = {"num_threads": 3}
+    run(prepare_train_config("toy.py", work_dir="run", cfg_options=options), "train")
+    record = json.loads((tmp_path / "run/run.json").read_text())
+    assert record["starts"][0]["environment"]["threads"] == 3
+    assert torch.get_num_threads() == 1  # as before
     files = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
     assert {".log", ".json", ".pth", ".py"} <= {path.suffix for path in files}
     assert [path for path in files if b"hush-4711" in path.read_bytes()] == []

@@ -4,7 +4,6 @@ import csv
 import functools
 import importlib
 import json
-import logging
 from types import SimpleNamespace
 
 import pytest
@@ -17,7 +16,8 @@ from small_ssprl import BACKBONE
 
 from mmssprl.evaluation import ProbeHook, linear_probe, probe_hook
 from mmssprl.evaluation.linear_classifier import fit_linear_probe
-from mmssprl.evaluation.probe_hook import weights_before
+from mmssprl.evaluation.probe_data import LabelledSplit
+from mmssprl.evaluation.probe_hook import part_of, probe_interval, weights_before
 from mmssprl.evaluation.probe_record import (
     TRAINED,
     Probe,
@@ -121,37 +121,30 @@ def test_the_score_is_that_of_a_probe_with_two_folds_and_the_best_weights_are_ke
     assert max(later) == score_of(work_dir / "toy_ssprl_best_backbone.pth")
 
 
-def test_its_time_is_estimated_from_some_images(data, work_dir, tmp_path, monkeypatch):
+def test_its_time_is_estimated_from_a_fit_on_few_images(data, tmp_path, monkeypatch):
     runner = make_runner(data / "train2014", tmp_path, max_epochs=1)
     asked, fitted = [], []
 
     def extract(frozen, images, **options):
-        clock[0] += len(images)
+        clock[0] += 2 * len(images)
         asked.append(len(images))
         return torch.rand(len(images), 4), torch.zeros_like(images.labels)  # none by chance
 
     def fit(features, labels, num_folds):
-        clock[0] += 100 + 2 * len(features)
+        clock[0] += 100
         fitted.append(len(features))
         assert num_folds == 2
         assert (labels == 1).any()
-        return lambda features: features[:, :2]
 
     clock = [0.0]
     monkeypatch.setattr(probe_hook.time, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(probe_hook, "extract_features", extract)
     monkeypatch.setattr(probe_hook, "fit_linear_probe", fit)
     monkeypatch.setattr(probe_hook, "_SAMPLE", 6)
-    monkeypatch.setattr(probe_hook, "least_images", lambda splits: 12)
-    pace = ProbeHook(str(data)).pace(runner)
-    # A second an image; the fits of 24 + 12 and of 12 + 12 images take 148 and 124 s.
-    assert (pace.sizes, pace.least, pace.num_labelled, pace.num_first) == ((24, 12), 12, 36, 1)
-    assert pace.seconds(24) == pytest.approx(24 + 12 + 148)
-    assert pace.seconds(12) == pytest.approx(12 + 12 + 124)
-    assert (asked, fitted) == ([6, 6], [12, 24])
-    pace = ProbeHook(str(data), max_images=20).pace(runner)
-    assert (pace.sizes, pace.least, pace.num_labelled) == ((20, 12), 20, 36)
-    assert pace.seconds(20) == pytest.approx(20 + 12 + 140)
+    # Two seconds an image, and the fit.
+    assert ProbeHook(str(data)).estimate(runner) == pytest.approx(2 * (24 + 12) + 100)
+    assert ProbeHook(str(data), max_images=20).estimate(runner) == pytest.approx(164)
+    assert (asked, fitted) == ([6, 6, 6, 6], [6, 6])
 
 
 def test_random_and_supervised_weights_are_scored_beside_those_of_the_start(
@@ -178,23 +171,41 @@ def test_random_and_supervised_weights_are_scored_beside_those_of_the_start(
     assert [row["epoch"] for row in again[3:]] == ["2"]
 
 
-def test_a_run_that_was_stopped_in_its_first_epoch_goes_on_with_its_probes(
-    data, tmp_path, monkeypatch
-):
+@pytest.mark.parametrize(
+    ("epochs", "interval"), [(1, 1), (9, 1), (10, 1), (19, 1), (20, 2), (34, 3), (800, 80)]
+)
+def test_a_tenth_of_the_epochs_lies_between_two_probes(epochs, interval):
+    assert probe_interval(epochs) == interval
+
+
+@pytest.mark.parametrize(("given", "kept", "interval"), [(None, 3, 3), (None, None, 10), (4, 3, 4)])
+def test_a_run_goes_on_with_the_interval_that_it_has_kept(given, kept, interval, data, tmp_path):
     before = [Probe(0, 0.1, 0.2, 5.0, "random")]
     write_probes(tmp_path / "probe.csv", before)
-    clock = [0.0]
-    monkeypatch.setattr(probe_hook.time, "perf_counter", lambda: clock[0])
-    hub, log = MessageHub("stopped"), logging.getLogger("stopped")
-    runner = SimpleNamespace(work_dir=tmp_path, iter=3, epoch=0, max_epochs=100)
-    vars(runner).update(message_hub=hub, logger=log, train_dataloader=range(6))
-    hook = ProbeHook(str(data))
+    hub = MessageHub(f"stopped with {kept}")
+    if kept:
+        hub.update_info("probe_interval", kept)
+    hook = ProbeHook(str(data), interval=given)
+    runner = SimpleNamespace(work_dir=tmp_path, iter=3, epoch=0, max_epochs=100, message_hub=hub)
     hook.before_train(runner)
-    assert hook.probes == before
-    runner.iter, clock[0] = 6, 60.0  # half an epoch
-    hook.after_train_epoch(runner)
-    # Of 120 s an epoch, 183 s may be taken: 35 probes of 5 s are left.
-    assert hook.interval == hub.get_info("probe_interval") == 3
+    assert (hook.probes, hook.interval) == (before, interval)
+
+
+def test_a_smaller_part_lies_within_a_larger_one():
+    whole = LabelledSplit("train", [f"{i}.jpg" for i in range(40)], torch.arange(40).view(40, 1))
+    few, many = part_of(whole, 7), part_of(whole, 20)
+    assert (len(few.paths), len(many.paths)) == (7, 20)
+    assert set(few.paths) < set(many.paths)
+    assert [f"{int(label)}.jpg" for label in few.labels] == few.paths
+    assert part_of(whole, 40) is whole
+
+
+def test_two_thousand_images_are_probed_at_most(monkeypatch):
+    labels = torch.ones(3000, 1)
+    split = LabelledSplit("train", [f"{i}.jpg" for i in range(3000)], labels)
+    found = SimpleNamespace(train=split, test=split)
+    monkeypatch.setattr(probe_hook, "find_probe_data", lambda data, class_folders: found)
+    assert [len(part.paths) for part in ProbeHook("labelled").splits] == [1000, 1000]
 
 
 def test_supervised_weights_are_those_in_the_cache(tmp_path, monkeypatch):
@@ -229,8 +240,11 @@ def test_the_lines_in_closed_form():
         "Probe of supervised weights: linear mAP 40.2 %, kNN 35.1 % (3 s, 1 of 2 images)"
     )
     probes += [Probe(8, 0.4, 0.1, 1, TRAINED), Probe(12, 0.313, 0.25, 3.0, TRAINED)]
-    line = "Probe after epoch 12: linear mAP 31.3 %, kNN 25.0 %; random weights 22.1 %, 15.0 %; "
-    assert describe(probes) == (2 * (f"{line}supervised 40.2 %, 35.1 %",))
+    scores = "Probe after epoch 12: linear mAP 31.3 %, kNN 25.0 %; "
+    assert describe(probes) == (
+        f"{scores}random weights 22.1 %, 15.0 %; supervised 40.2 %, 35.1 % (3 s)",
+        f"{scores}linear random 22.1 %, supervised 40.2 %",
+    )
     assert describe_best(probes, "a.pth", "1 of 2 images") == (
         "best probe: after epoch 8, linear mAP 40.0 % with 1 of 2 images; random weights 22.1 %; "
         "supervised 40.2 %; its weights: a.pth"
@@ -244,16 +258,13 @@ def test_the_lines_in_closed_form():
 
 def test_a_resumed_run_keeps_its_probes_up_to_the_checkpoint(data, tmp_path):
     train(data, tmp_path, {}, max_epochs=2)
-    interval = torch.load(tmp_path / "epoch_1.pth", weights_only=True)["message_hub"]
     before = rows(tmp_path)
     overrides = {"load_from": str(tmp_path / "epoch_1.pth"), "resume": True}
-    runner = train(data, tmp_path, {"max_images": 12}, max_epochs=2, **overrides)
+    train(data, tmp_path, {"max_images": 12}, max_epochs=2, **overrides)
     found = rows(tmp_path)
     assert [row["epoch"] for row in found] == [row["epoch"] for row in before]
     assert found[0] == before[0]
     assert found[-1]["linear_mAP"] != before[-1]["linear_mAP"]  # of fewer images
-    [hook] = [hook for hook in runner.hooks if isinstance(hook, ProbeHook)]
-    assert hook.interval == interval["runtime_info"]["probe_interval"]
 
 
 def test_a_resumed_run_goes_on_without_its_old_probes_and_unreadable_images(data, tmp_path):

@@ -12,7 +12,7 @@ from mmssprl.cli import main
 from mmssprl.pretraining.forecast import Forecast
 from mmssprl.pretraining.pace import Pace
 
-FORECAST = Forecast(Pace(0.1, 4, 4, 1e9, 10, 0, "cpu", 1, 0.0), 4, 6, {"interval": 1}, Path())
+FORECAST = Forecast(Pace(0.1, 4, 4, 1e9, 10, 0, "cpu", 1, 1, 0.0), 4, 6, {"interval": 1}, Path())
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from mmssprl.pretraining.pace import Pace
 
 pytestmark = pytest.mark.full
 
-FORECAST = Forecast(Pace(0.1, 4, 4, 1e9, 10, 0, "cpu", 1, 0.0), 1, 4, {"interval": 1}, Path())
+FORECAST = Forecast(Pace(0.1, 4, 4, 1e9, 10, 0, "cpu", 1, 1, 0.0), 1, 4, {"interval": 1}, Path())
 
 
 def train(folder, data, task, **options):

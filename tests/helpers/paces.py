@@ -13,7 +13,8 @@ PACE = Pace(
     backbone_bytes=45_000_000,
     device="cpu",
     cores=2,
-    load=2.5,
+    threads=1,
+    load=0.5,
 )
 
 

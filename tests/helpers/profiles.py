@@ -25,10 +25,10 @@ SETTING = Setting(
     num_small=0,
     num_chunks=1,
     is_frozen=False,
-    queues_wait=False,
     precision="float32",
     device="cpu",
     threads=2,
+    load=0.5,
     cores=16.0,
     machine="a machine",
 )

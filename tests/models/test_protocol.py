@@ -92,7 +92,6 @@ def test_is_profiled(trained):
     assert not {"Sinkhorn", "backbone forward", "backbone backward"} & set(names)
     assert "communication" in names
     assert not profile.setting.is_frozen
-    assert not profile.setting.queues_wait
     assert profile.activation_bytes > 0
 
 

@@ -23,11 +23,14 @@ def hooks_of(source, asked):
     return row, [dict(hook) for hook in others]
 
 
-def test_labels_that_are_asked_for_are_taken(tmp_path):
+def test_labels_that_are_asked_for_are_taken(tmp_path, monkeypatch):
     data = write_coco(tmp_path)
     row, hooks = hooks_of(tmp_path / "photos", str(data))
     assert row == ("36 images of 2 classes", "as asked")
     assert hooks == [{"type": "ProbeHook", "data": str(data)}]
+    monkeypatch.setattr("mmssprl.pretraining.probe.MOST_IMAGES", 20)
+    row, _ = hooks_of(tmp_path / "photos", str(data))
+    assert row[0] == "32 of 36 images of 2 classes"
     with pytest.raises(FileNotFoundError, match="DATA must be an existing folder"):
         hooks_of(tmp_path, str(tmp_path / "nothere"))
 

@@ -1,5 +1,7 @@
-"""What an image costs: CPU time of its loader, bytes kept for the backward."""
+"""What an image costs: CPU time of its loader, bytes kept for the backward; and with how many
+threads."""
 
+import itertools
 from types import SimpleNamespace
 
 import image_folders
@@ -13,6 +15,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader
 
+from mmssprl.environment import torch_threads
 from mmssprl.profiling import loader_phases, training
 from mmssprl.profiling.clock import PhaseClock
 from mmssprl.profiling.loader_phases import measure_loader
@@ -183,6 +186,49 @@ class TestMeasureLoader:
         assert len(batches) == 2
         expected = collate([dataset[3], dataset[2]])["inputs"]
         assert torch.equal(batches[1]["inputs"][0], expected[0])
+
+
+class TestThreads:
+    """A step takes 8 s over its threads; beside other work, a second of waiting for each."""
+
+    @pytest.fixture
+    def chosen(self, monkeypatch):
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+        time = Time()
+        monkeypatch.setattr(training, "time", SimpleNamespace(perf_counter=lambda: time.ns / 1e9))
+
+        def choose(waiting_s, threads=4, device="cpu", **cfg):
+            hook = training.MeasuringHook()
+            hook.clock, hook.device = PhaseClock(time.now), device
+            hook.runner = SimpleNamespace(cfg=cfg)
+            used, found = [], []
+
+            def steps():
+                found.append((yield from hook.choose_threads(itertools.count())))
+
+            with torch_threads(threads):
+                for _ in steps():
+                    used.append(torch.get_num_threads())
+                    time.after(int(1e8 * (8 / used[-1] + waiting_s * used[-1])))
+                return torch.get_num_threads(), used, found[0]
+
+        return choose
+
+    def test_the_faster_number_stays(self, chosen):
+        # 0.2 and 0.8 s a step: four rounds begin within 4 s.
+        assert chosen(waiting_s=0) == (4, [4, 1] * 4, pytest.approx(0.2))
+        # 2.2 and 1.3 s, in two rounds.
+        assert chosen(waiting_s=5) == (1, [4, 1] * 2, pytest.approx(1.3))
+
+    def test_where_there_is_no_choice_no_step_is_taken(self, chosen, monkeypatch):
+        assert chosen(5, threads=1) == (1, [], None)
+        assert chosen(5, device="cuda") == (4, [], None)
+        assert chosen(5, num_threads=4) == (4, [], None)
+        monkeypatch.setattr(training, "get_world_size", lambda: 2)
+        assert chosen(5) == (4, [], None)
+        monkeypatch.undo()
+        monkeypatch.setenv("OMP_NUM_THREADS", "4")
+        assert chosen(5) == (4, [], None)
 
 
 def test_all_processes_load_equally_many_images(monkeypatch):

@@ -228,9 +228,11 @@ class TestStep:
             runner, hook = start(model)
             if is_timed:
                 hook.before_train(runner)
+                assert model.health()["queues_in_use"] == 1
                 with phases.timed_by(hook.clock), hook.clock.step():
                     model.train_step(packed_batch(LAYOUT), optim_wrapper=runner.optim_wrapper)
             else:
+                model.fill_queues()
                 model.train_step(packed_batch(LAYOUT), optim_wrapper=runner.optim_wrapper)
             states.append(model.state_dict())
         for name, value in states[0].items():

@@ -25,6 +25,7 @@ from mmssprl.profiling.training import read_config
 from mmssprl.shipped import shipped
 
 LINEAR = shipped("configs/benchmarks/classification/linear_resnet18_scenes.py")
+BYOL = shipped("configs/baselines/byol_resnet18_scenes.py")
 TOY_DATA = {"_delete_": True, "type": "ToyData"}
 
 
@@ -141,7 +142,7 @@ class TestProfileTraining:
         assert setting.num_images == 12
         assert (setting.batch_size, setting.config_batch_size) == (2, 32)
         assert (setting.num_processes, setting.num_workers) == (1, 0)
-        assert (setting.is_frozen, setting.queues_wait) == (False, False)
+        assert setting.is_frozen is False
         assert (setting.device, setting.precision) == ("cpu", "float32")
 
     def test_says_how_far_it_is_and_that_the_batch_is_smaller(self, measured):
@@ -155,18 +156,19 @@ class TestProfileTraining:
         )
 
     def test_stops_in_time(self, images):
-        lines = []
+        lines, options = [], {"cfg_options": {"train_cfg.max_epochs": 1}, "batch_size": 6}
         profile = profile_training(
-            CONFIG, data=images, steps=50, batch_size=3, time_limit_s=0, log=lines.append
+            BYOL, data=images, steps=50, time_limit_s=0, log=lines.append, **options
         )
-        assert (profile.num_steps, profile.setting.batch_size) == (1, 3)
+        # Four steps were taken with those to warm up, and the training has two.
+        assert (profile.num_steps, profile.setting.batch_size) == (1, 6)
+        assert profile.setting.max_epochs == 1
         assert lines[-1] == "only 1 of 50 steps fit into 0 s"
 
     def test_first_epoch_is_told(self, images):
-        options = {"model.head.freeze_epochs": 1, "model.head.queue_length": 64}
+        options = {"model.head.freeze_epochs": 1}
         profile = profile_training(CONFIG, data=images, steps=1, cfg_options=options)
         assert profile.setting.is_frozen
-        assert profile.setting.queues_wait
 
     def test_activations_do_not_depend_on_the_steps(self, measured, images):
         again = profile_training(CONFIG, data=images, steps=1)

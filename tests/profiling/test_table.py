@@ -75,7 +75,6 @@ class TestProfile:
                 free_step_ms=160.0,
                 num_chunks=4,
                 is_frozen=True,
-                queues_wait=True,
                 config_batch_size=64,
             )
         )
@@ -86,7 +85,7 @@ class TestProfile:
         assert text.splitlines()[-2].endswith(
             "; the config's batch is 64; phases wait for the device (200.0 ms a step, 160.0 "
             "without), and training overlaps the copy; backbone backward computes the forward of "
-            "4 chunks again; prototypes still frozen; queues not in use yet"
+            "4 chunks again; prototypes still frozen"
         )
 
     def test_csv_holds_the_rows(self):
