@@ -66,7 +66,7 @@ class ProbeHook(Hook):
     Args:
         data: Labelled folder, see ``find_probe_data``. Whoever takes the best weights has chosen by
             its test images: an honest figure needs others.
-        interval: Epochs between two probes; None takes ``probe_interval``. The last epoch is always
+        interval: Epochs between two probes; None takes a tenth of all. The last epoch is always
             probed.
         image_px: Side of the centre crops; None takes the layout's ``image_px``.
         max_images: Of each split; of more ones a fixed random part is taken. None takes 1,000, so
