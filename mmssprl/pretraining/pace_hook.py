@@ -50,10 +50,12 @@ class PaceHook(MeasuringHook):
             yield batch(unit)  # compiles as well
         with self.clock.step() as first:
             yield batch(unit)
-        first_s = first.total() / 1e9
-        few = fitting_images(first_s, unit, full, unit, _COMPARED_STEP_S)
-        step_s = yield from self.choose_threads(batch(few) for _ in count())
-        images = fitting_images(step_s or first_s, few if step_s else unit, full, unit)
+        unit_s = first.total() / 1e9
+        few = fitting_images(unit_s, unit, full, unit, _COMPARED_STEP_S)
+        few_s = yield from self.choose_threads(batch(few) for _ in count())
+        if few_s is not None:
+            unit_s = few_s * unit / few
+        images = fitting_images(unit_s, unit, full, unit)
         reset_peak_bytes(self.device)
         yield batch(images)  # allocates for this size
         times: list[Mapping[str, int]] = []

@@ -1,6 +1,7 @@
 """What a run will take, computed from a step, and when a CPU run does not start."""
 
 import io
+import itertools
 import re
 import shutil
 from dataclasses import replace
@@ -12,9 +13,10 @@ import torch
 from image_folders import build, folder, make_tar
 from mmengine.config import Config
 from paces import PACE
-from profiles import profile_with
+from profiles import PROFILE, profile_with
 
 from mmssprl.datasets import tar_images
+from mmssprl.environment import torch_threads
 from mmssprl.errors import UserOSError, UserRuntimeError
 from mmssprl.pretraining import forecast as forecasting
 from mmssprl.pretraining import pace
@@ -26,6 +28,8 @@ from mmssprl.pretraining.forecast import (
     may_start,
 )
 from mmssprl.pretraining.pace import fitting_images, measure_pace, scaled, with_loader
+from mmssprl.pretraining.pace_hook import PaceHook
+from mmssprl.profiling.clock import PhaseClock
 
 CHECKPOINT = {"interval": 10, "max_keep_ckpts": 3}
 
@@ -216,6 +220,26 @@ def test_the_timing_process_is_given_the_headers_of_tar_files(tmp_path, monkeypa
     monkeypatch.setattr("mmssprl.profiling.training.read_config", lambda *_, **__: Config())
     monkeypatch.setattr("mmssprl.profiling.training.for_measuring", lambda cfg: cfg)
     assert pace._measure("config.py", False, 1, torch.get_num_threads(), 0.5, index) is PACE
+
+
+def test_the_pace_is_that_of_the_faster_number_of_threads(monkeypatch):
+    def choose(batches):
+        yield next(batches)
+        torch.set_num_threads(1)
+        return 22.5  # so half as many images fit into a timed step
+
+    hook = PaceHook(1, 2.5)
+    hook.device, hook.clock, hook.loader_cost = "cpu", PhaseClock(), PROFILE.loader
+    hook.loader = SimpleNamespace(batch_size=8, num_workers=0)
+    hook.model = SimpleNamespace(batch_unit=lambda cfg: 2)
+    hook.runner = SimpleNamespace(model=torch.nn.Identity(), cfg=SimpleNamespace(model={}))
+    monkeypatch.setattr(hook, "choose_threads", choose)
+    monkeypatch.setattr(hook, "checkpoint_bytes", lambda num_processes: 7)
+    monkeypatch.setattr(hook, "backbone_bytes", lambda: 7)
+    with torch_threads(2):
+        for batch in hook.steps(itertools.repeat({"inputs": [torch.zeros(8)]})):
+            hook.runner.model(batch["inputs"][0])
+    assert (hook.pace.threads, hook.pace.load, hook.pace.num_timed) == (1, 2.5, 4)
 
 
 def test_a_profile_tells_the_whole_run(disk):
