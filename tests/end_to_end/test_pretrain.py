@@ -70,8 +70,8 @@ def pretrained(own_run):
 def test_pretrain_forecasts_what_the_run_takes(own_run):
     work_dir, said, states = own_run
     hours, memory, disk = re.search(
-        r"forecast: 2 epochs, about (.+) on this CPU \(1 thread on \d+ cores?\), ([\d.]+) GB of memory, "
-        r"(\d+) MB of checkpoints, [\d,]+ [MG]B free",
+        r"forecast: 2 epochs, about (.+) on this CPU \(1 thread on \d+ cores?\), ([\d.]+) GB of "
+        r"memory, (\d+) MB of checkpoints, [\d,]+ [MG]B free",
         " ".join(said.split()),
     ).group(1, 2, 3)
     assert re.fullmatch(r"\d+ (s|min)", hours)
