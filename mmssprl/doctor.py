@@ -56,9 +56,9 @@ class Finding:
 def examine() -> list[Finding]:
     """Look at everything, and import torch last, in a process of its own: it may be broken."""
     python = platform.python_version()
-    fits = (3, 10) <= sys.version_info[:2] <= (3, 12)
+    fits = (3, 11) <= sys.version_info[:2] <= (3, 12)
     where = f"{__version__} in {Path(__file__).parent}"
-    remedy = "" if fits else "make an environment of Python 3.10 to 3.12"
+    remedy = "" if fits else "make an environment of Python 3.11 or 3.12"
     return [
         Finding("mmssprl", where),
         Finding("Python", f"{python}, {platform.platform(terse=True)}", remedy, is_needed=True),

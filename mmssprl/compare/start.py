@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from ..datasets.scenes.sample import generate_sample
@@ -216,7 +216,7 @@ class Comparison:
 
     def _foot(self) -> list[str]:
         machine = next((p.machine for p in self.planner.paces.values()), describe_machine("cpu"))
-        day = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+        day = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         return [
             f"`{self.request.command}`, {machine}, {day}, "
             f"{(time.perf_counter() - self._start) / 60:.0f} min of the last call."

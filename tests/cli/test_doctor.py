@@ -92,7 +92,7 @@ def test_a_torch_that_does_not_start(capsys, devices):
 def test_little_disk_and_an_old_python_are_told(capsys, monkeypatch):
     usage = namedtuple("usage", "total used free")(10e9, 9e9, 1e9)
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: usage)
-    monkeypatch.setattr(doctor.sys, "version_info", (3, 9, 1))
+    monkeypatch.setattr(doctor.sys, "version_info", (3, 10, 14))
     assert main(["doctor"]) == 1
     states, advice = lines(capsys)
     assert (states["disk"], states["Python"]) == ("note", "missing")

@@ -1,6 +1,6 @@
 """What comes of a fault."""
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import torch
@@ -33,7 +33,7 @@ def describe_lost(steps: list[int]) -> str:
 
 def describe_run(command: str, minutes: float) -> str:
     """Return where and when faults were injected, and by what."""
-    when = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return (
         f"`{command}`, {when}, commit {source_commit(excluded='docs/results')}, {processor()}, "
         f"{usable_cores()} cores, torch {torch.__version__}, {minutes:.0f} minutes."

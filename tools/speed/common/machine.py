@@ -2,7 +2,7 @@
 
 import os
 import platform
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import cv2
 import numba
@@ -25,7 +25,7 @@ def machine() -> dict[str, str]:
     pillow = "pillow-simd" if ".post" in PIL.__version__ else "pillow"
     others = (torchvision, cv2, numpy, numba)
     return {
-        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": source_commit(excluded=_RESULTS),
         "cpu": f"{processor()} (family {info.get('cpu family', '?')}, "
         f"model {info.get('model', '?')})",
