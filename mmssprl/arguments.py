@@ -10,11 +10,14 @@ from typing import Any, NoReturn
 class Parser(argparse.ArgumentParser):
     """An ``ArgumentParser`` that names the nearest option or choice, and prints no usage.
 
-    The parsers of its subcommands are of this class too, and each judges its own options.
+    An abbreviation is no option: a new option could make it mean another one. Description and
+    epilog keep their lines. The parsers of its subcommands are of this class too, and each judges
+    its own options.
     """
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self, **options: Any) -> None:
+        keep_lines = argparse.RawDescriptionHelpFormatter
+        super().__init__(**options, allow_abbrev=False, formatter_class=keep_lines)
         self.register("type", int, _integer)
         self.register("type", float, _number)
 
@@ -43,8 +46,6 @@ class Parser(argparse.ArgumentParser):
             name = word.partition("=")[0]
             if len(word) < 2 or word[0] != "-" or " " in word or _is_number(word):
                 continue
-            if self.allow_abbrev and any(option.startswith(name) for option in options):
-                continue
             if name not in options:
                 self.error(f"{name} is no option{_nearest(name, options)}")
 
@@ -56,7 +57,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def _nearest(word: str, names: Iterable[str]) -> str:
-    near = get_close_matches(word, list(names), n=1)
+    names = list(names)
+    longer = [name for name in names if word and name.startswith(word)]
+    near = sorted(longer, key=len) or get_close_matches(word, names, n=1)
     return f"; did you mean {near[0]}?" if near else ""
 
 

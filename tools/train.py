@@ -26,12 +26,7 @@ def make_parser() -> argparse.ArgumentParser:
     from mmssprl.arguments import Parser
     from mmssprl.tool import add_run_options
 
-    parser = Parser(
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = Parser(description=__doc__, epilog=EXAMPLES)
     parser.add_argument("config", help="config file; configs/... finds a shipped one anywhere")
     parser.add_argument(
         "--work-dir", help="folder of the run; default: the config's, or work_dirs/<config name>"

@@ -43,7 +43,6 @@ def build_parser() -> argparse.ArgumentParser:
         prog=CONSOLE_SCRIPT if Path(sys.argv[0]).stem == CONSOLE_SCRIPT else "python -m mmssprl",
         description="SS-PRL, self-supervised pyramid representation learning, for OpenMMLab.",
         epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"mmssprl {__version__}")
     parser.add_argument(
@@ -63,13 +62,7 @@ def add_command(
 ) -> argparse.ArgumentParser:
     """Add a parser whose help is ``text``: a line, a paragraph and examples."""
     summary, description, examples = text.split("\n\n", 2)
-    return subparsers.add_parser(
-        name,
-        help=summary,
-        description=description,
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    return subparsers.add_parser(name, help=summary, description=description, epilog=examples)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

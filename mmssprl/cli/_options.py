@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from ..arguments import Parser
 from ..errors import UserValueError
 
 _OF_MODEL = ("config", "image_px", "batch_size", "num_workers", "device", "seed")
@@ -47,6 +48,6 @@ def parse_options(words: Sequence[str] | None, *, flag: str) -> dict[str, Any]:
     for word in words or ():
         if "=" not in word:
             raise UserValueError(f"{flag} takes KEY=VALUE, but got {word!r}.")
-    parser = argparse.ArgumentParser()
+    parser = Parser()
     parser.add_argument("--options", nargs="+", action=DictAction)
     return parser.parse_args(["--options", *words] if words else []).options or {}

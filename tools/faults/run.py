@@ -4,7 +4,6 @@ Each case is a function that takes ``log`` and returns an ``Outcome``; add one t
 exit code is 1 if anything did not survive.
 """
 
-import argparse
 import os
 import sys
 import time
@@ -17,6 +16,7 @@ if __name__ == "__main__":  # before torch looks for a GPU, which forked childre
 
 import torch
 
+from mmssprl.arguments import Parser
 from mmssprl.engine import launch  # noqa: F401  (once, before the children are forked)
 from mmssprl.outputs import write_whole
 from mmssprl.tables import csv_table, markdown_table
@@ -47,9 +47,7 @@ _HEADS = ("fault", "tries", "survived", "lost steps", "remark")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cases that are asked for; see the module's text."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EXAMPLES)
     parser.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES))
     parser.add_argument("--out", default="work_dirs/faults", help="folder of table and CSV")
     args = parser.parse_args(arguments)

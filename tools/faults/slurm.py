@@ -5,7 +5,6 @@ Two tasks with gloo train on a node without GPUs; each end must equal the one of
 the machine's own: a node is started in a temporary folder.
 """
 
-import argparse
 import json
 import re
 import shlex
@@ -17,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mmssprl.arguments import Parser
 from mmssprl.outputs import write_whole
 from mmssprl.tables import markdown_table
 
@@ -227,9 +227,7 @@ def equals_processes_of_torch(at: Cluster) -> bool:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Bring all faults, and write the table and what the jobs said."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, epilog=EXAMPLE)
     parser.add_argument("--out", default="work_dirs/faults", help="folder of slurm.md")
     args = parser.parse_args(arguments)
     reason = slurm_cluster.missing()

@@ -6,7 +6,6 @@ OUT is the folder of ``train``. Each healthy run's curves are read off at twenty
 training; the band is their lowest, median and highest.
 """
 
-import argparse
 import json
 from collections.abc import Sequence
 from itertools import pairwise
@@ -14,6 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from mmssprl.arguments import Parser
 from mmssprl.monitoring.bands import BANDS_FILE, HEADS
 from mmssprl.monitoring.history import Record, read_scalars
 from mmssprl.outputs import write_whole
@@ -93,9 +93,7 @@ def examples_of(logs: Sequence[dict[str, Any]]) -> list[list[object]]:
 
 def main() -> None:
     """Read the runs, and write the files."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__)
     parser.add_argument("out", type=Path, metavar="OUT", help="folder of images and runs")
     folder = parser.parse_args().out / "runs"
     runs = [(case, read_scalars(folder / case.name)) for case in CASES]

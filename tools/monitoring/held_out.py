@@ -6,10 +6,10 @@ FOLDER holds the runs of a comparison. Labels tell that a run is healthy: its fr
 better than random weights of the same seed.
 """
 
-import argparse
 import json
 from pathlib import Path
 
+from mmssprl.arguments import Parser
 from mmssprl.monitoring.history import read_scalars
 
 from .bands import compact, write_logs
@@ -20,9 +20,7 @@ _MOST_LINES = 30
 
 def main() -> None:
     """Read the runs, and write the file."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="runs of a comparison")
     folder = parser.parse_args().folder
     results = {p.parent: json.loads(p.read_text()) for p in sorted(folder.glob("*/result.json"))}

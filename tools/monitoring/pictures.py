@@ -5,7 +5,6 @@
 OUT is the folder of ``train``.
 """
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from mmssprl.arguments import Parser
 from mmssprl.monitoring import Record, band_of, read_scalars
 from mmssprl.outputs import write_figure
 from mmssprl.visualization.health import draw_band
@@ -80,9 +80,7 @@ def _draw_panel(axes: Axes, records: Sequence[Record], names: Sequence[str]) -> 
 
 def main() -> None:
     """Draw all pictures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__)
     parser.add_argument("out", type=Path, metavar="OUT", help="folder of images and runs")
     folder = parser.parse_args().out / "runs"
     for name, runs in _PICTURES.items():

@@ -5,13 +5,13 @@
 Two cores need about half an hour. ``bands`` makes of them what the package ships.
 """
 
-import argparse
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from mmssprl.arguments import Parser
 from mmssprl.datasets.scenes.generate import generate_scenes
 from mmssprl.progress import watch
 
@@ -67,9 +67,7 @@ def _enlarge(path: Path, target: Path) -> None:
 
 def main() -> None:
     """Parse the command line and train."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__)
     parser.add_argument("out", type=Path, metavar="OUT", help="folder of images and runs")
     parser.add_argument("--photos", type=Path, required=True, help="folder of photographs")
     parser.add_argument("--only", default="", help="cases whose name holds this")

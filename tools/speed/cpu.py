@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from mmssprl.arguments import Parser
 from mmssprl.datasets import UnlabeledImages
 
 from .common.gates import Row
@@ -80,12 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.speed.cpu",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(prog="python -m tools.speed.cpu", description=__doc__, epilog=EXAMPLES)
     parser.add_argument(
         "--out",
         type=Path,

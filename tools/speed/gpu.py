@@ -3,7 +3,6 @@
 Where there is no CUDA device it says so in one line and ends with exit code 2.
 """
 
-import argparse
 import math
 import shutil
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from mmssprl.arguments import Parser
 from mmssprl.engine.launch import prepare_train_config
 from mmssprl.environment import usable_cores
 
@@ -40,12 +40,7 @@ _PREFETCHED = 2  # batches per worker, torch's default
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print and write the report; return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.speed.gpu",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(prog="python -m tools.speed.gpu", description=__doc__, epilog=EXAMPLES)
     parser.add_argument(
         "--out", type=Path, default=RESULTS, help="folder of the report (default: %(default)s)"
     )

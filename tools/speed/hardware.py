@@ -3,13 +3,13 @@
 docs/hardware.md holds what this prints, and says what it leaves out.
 """
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mmengine.config import Config
 
+from mmssprl.arguments import Parser
 from mmssprl.pretraining.backbones import BACKBONES
 from mmssprl.pretraining.methods.prototypes import SSPRL
 from mmssprl.tables import markdown_table
@@ -95,11 +95,7 @@ def _config_of(backbone: str, num_crops: int) -> Config:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.speed.hardware",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(prog="python -m tools.speed.hardware", description=__doc__)
     parser.add_argument("--backbone", nargs="+", choices=BACKBONES, default=list(BACKBONES))
     args = parser.parse_args(argv)
     heads = ["backbone", "crops", "GFLOP/image", f"GB, {BATCH} images"]

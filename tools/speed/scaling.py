@@ -3,7 +3,6 @@
 docs/scaling.md explains the law and its symbols and holds what this prints.
 """
 
-import argparse
 import math
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,7 @@ from typing import NamedTuple
 
 from torch.nn import BatchNorm1d, BatchNorm2d
 
+from mmssprl.arguments import Parser
 from mmssprl.pyramid import NUM_PYRAMIDS
 from mmssprl.tables import markdown_table
 
@@ -118,11 +118,7 @@ def lines(names: Sequence[str], numbers: Sequence[int], plain: float | None) -> 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.speed.scaling",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(prog="python -m tools.speed.scaling", description=__doc__)
     parser.add_argument("--gpu", nargs="+", choices=GPUS, default=list(GPUS))
     parser.add_argument("--gpus", nargs="+", type=int, default=[1, 8, 64], metavar="N")
     parser.add_argument(

@@ -1,0 +1,39 @@
+"""One parser for all commands and tools."""
+
+import argparse
+import re
+
+import pytest
+from checkout import ROOT
+
+from mmssprl.cli import build_parser
+
+
+def parsers(parser):
+    """The parser and those of its commands."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from parsers(command)
+
+
+def test_every_command_refuses_abbreviations_and_names_what_they_begin(capsys):
+    asked = 0
+    for parser in parsers(build_parser()):
+        for option in parser._option_string_actions:
+            short = option[:-1]
+            if short in ("-", *parser._option_string_actions):
+                continue
+            with pytest.raises(SystemExit, match="2"):
+                parser.parse_args([short])
+            assert f": {short} is no option; did you mean {option}? (" in capsys.readouterr().err
+            asked += 1
+    assert asked > 100
+
+
+def test_no_tool_has_a_parser_that_takes_abbreviations():
+    plain = re.compile(r"\bArgumentParser\((?!.*allow_abbrev=False)")
+    sources = [path for folder in ("mmssprl", "tools") for path in (ROOT / folder).rglob("*.py")]
+    assert len(sources) > 100
+    assert [str(path) for path in sources if plain.search(path.read_text())] == []
