@@ -3,20 +3,21 @@
 import logging
 import os
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mmengine.logging import print_log
 
 from mmssprl.datasets.image_names import ImageNames
-from mmssprl.datasets.image_reading import can_read
+from mmssprl.datasets.image_reading import READ_HEIC, can_read
 
 from ..errors import UserValueError
 from ..wording import counted
 
-HEIC = frozenset({".heic", ".heif"})
+_HEIC = frozenset({".heic", ".heif"})
 IMAGE_SUFFIXES = (
     *(".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
-    *(suffix for suffix in (".avif", *sorted(HEIC)) if can_read(suffix)),
+    *(suffix for suffix in (".avif", *sorted(_HEIC)) if can_read(suffix)),
 )
 """What a folder is searched for, in upper, lower or mixed case."""
 
@@ -108,9 +109,11 @@ def search_images(folder: str) -> ImageIndex:
         if index.unlisted:
             found.append(f"{counted(len(index.unlisted), 'folder')} that cannot be listed")
         holds = f"holds {' and '.join(found)} alone" if found else "is empty"
+        heic = heic_remedy(index.skipped)
         raise UserValueError(
             f"data_root/data_prefix: {folder!r} must hold images ({', '.join(IMAGE_SUFFIXES)}) or "
-            f"uncompressed tar files ({TAR_SUFFIX}), but it {holds}; correct the path"
+            f"uncompressed tar files ({TAR_SUFFIX}), but it {holds}; "
+            f"{f'{heic}, or ' if heic else ''}correct the path"
             f"{', or decompress what is compressed' if index.skipped else ''}."
         )
     if index.tars and index.skipped:
@@ -126,6 +129,15 @@ def search_images(folder: str) -> ImageIndex:
 def kind_of(name: str) -> str:
     """Return the suffix of a file in lower case, such as ".heic"."""
     return os.path.splitext(name)[1].lower() or "without suffix"
+
+
+def heic_remedy(kinds: Iterable[str]) -> str:
+    """Return what to install if files that were left out are HEIC, or nothing.
+
+    Args:
+        kinds: Of those files, see ``kind_of``.
+    """
+    return READ_HEIC if _HEIC.intersection(kinds) else ""
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool:

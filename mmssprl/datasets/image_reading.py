@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 from torchvision.io import ImageReadMode, decode_jpeg
 
@@ -24,9 +24,12 @@ from .image_bounds import MAX_BYTES, MAX_PIXELS, OutOfBoundsError, check_jpeg, c
 _JPEG_START = b"\xff\xd8\xff"
 _OTHER_STARTS = (b"\x89PNG", b"GIF8", b"BM", b"II*\0", b"MM\0*", b"RIFF", b"\0\0\0\x0cjP")
 """Of the other formats that opencv decodes, too, and pillow knows by their begin."""
+_HEIC_STARTS = (b"ftypheic", b"ftypheix", b"ftypmif1")
+"""Behind the length of the first box, in files of every name: phones write .heic, people .jpg."""
 _MOST_OF_16_BIT = 65535
 _BOUNDS = (OutOfBoundsError, Image.DecompressionBombError)
 
+READ_HEIC = "pip install pillow-heif to read HEIC"
 with contextlib.suppress(ImportError):  # where it is installed, pillow reads HEIC
     importlib.import_module("pillow_heif").register_heif_opener()
 Image.init()
@@ -121,6 +124,11 @@ def decode_image(data: np.ndarray, path: str | Path) -> Tensor:
             return _decode_with_pil(data.tobytes())
         except _BOUNDS:
             raise
+        except UnidentifiedImageError as error:  # whose own text is of a stream without a name
+            is_heic = data[4:12].tobytes() in _HEIC_STARTS
+            known = "it is in no image format that is known here"
+            reason = f"it cannot be decoded ({READ_HEIC if is_heic else known})"
+            raise ImageReadError(path, reason) from error
         except Exception as error:  # of decoders: OSError, SyntaxError, zlib.error, struct.error
             reason = " ".join(f"it cannot be decoded ({error})".split())
             raise ImageReadError(path, reason) from error

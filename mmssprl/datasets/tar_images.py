@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from mmengine.logging import print_log
 
-from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, kind_of
+from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, heic_remedy, kind_of
 from mmssprl.datasets.image_names import ImageNames
 from mmssprl.datasets.image_reading import ImageReadError
 
@@ -203,10 +203,11 @@ def _read_headers(tars: Mapping[str, _Tar]) -> Found:
         where = _listed(tars)
         num_tars = skipped[TAR_SUFFIX]
         inner = f" ({num_tars:,} of them tar files: unpack {where} and give the folder)"
+        heic = heic_remedy(skipped)
         raise UserValueError(
             f"{where}: a tar file must hold images ({', '.join(IMAGE_SUFFIXES)}), but got "
-            f"{skipped.total():,} other files{inner if num_tars else ''} and no image; correct the "
-            "path."
+            f"{skipped.total():,} other files{inner if num_tars else ''} and no image; "
+            f"{f'{heic}, or ' if heic else ''}correct the path."
         )
     last = {name: i for i, name in enumerate(names)}  # of equal names the last one stays
     order = sorted(last)

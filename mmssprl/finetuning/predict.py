@@ -6,7 +6,7 @@ from pathlib import Path
 from mmengine.config import Config
 
 from ..datasets import ImageReadError
-from ..datasets.image_index import index_images
+from ..datasets.image_index import heic_remedy, index_images
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..outputs import write_whole
 from ..progress import watch
@@ -54,9 +54,13 @@ def predict(
         )
     if not images.is_dir():
         raise UserFileNotFoundError(f"DIR must be an existing folder, but there is no {images}.")
-    names = list(index_images(str(images)).names)
+    index = index_images(str(images))
+    names = list(index.names)
     if not names:
-        raise UserFileNotFoundError(f"DIR must hold images, but found none below {images}.")
+        remedy = heic_remedy(index.skipped) or "correct the path"
+        raise UserFileNotFoundError(
+            f"DIR must hold images, but found none below {images}; {remedy}."
+        )
     config, checkpoint = _find_run(Path(run))
     predictor = Predictor(Config.fromfile(config), checkpoint)
     task = predictor.task

@@ -14,7 +14,7 @@ from typing import Any
 
 from mmengine.config import Config
 
-from ..datasets.image_index import HEIC
+from ..datasets.image_index import heic_remedy
 from ..errors import UserValueError
 from ..pyramid import ViewLayout
 from ..tables import reasons_table
@@ -174,9 +174,8 @@ def describe_images(num_images: int, skipped: Mapping[str, int]) -> str:
         named = [f"{count:,} {kind}" for kind, count in kinds[:_MAX_KINDS]]
         others = f" and {counted(rest, 'other')}" if rest else ""
         text += f"; {', '.join(named)}{others} skipped"
-    if HEIC.intersection(skipped):
-        text += " (pip install pillow-heif to read HEIC)"
-    return text
+    remedy = heic_remedy(skipped)
+    return f"{text} ({remedy})" if remedy else text
 
 
 def _views_text(layout: dict[str, Any]) -> str:

@@ -102,7 +102,7 @@ def test_no_program_in_an_image_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)  # not looked for yet
     path = tmp_path / "photo.jpg"
     Image.new("RGB", (24, 24)).save(path, "EPS")
-    with pytest.raises(ImageReadError, match=r"photo.jpg: .* decoded \(cannot identify"):
+    with pytest.raises(ImageReadError, match=r"photo.jpg: .* decoded \(it is in no image"):
         read_image(path)
     assert not (tmp_path / "sprung").exists()
     assert EpsImagePlugin.has_ghostscript()

@@ -4,6 +4,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ...errors import UserFileNotFoundError, UserValueError
+from ..image_index import heic_remedy, kind_of
 from . import coco, folders, masks, voc
 from .checks import check_labels
 from .files import Files
@@ -53,9 +54,10 @@ def find_labels(
     if not found and task == "classify" and folders.is_there(files):
         found = [folders]
     if not found:
+        heic = heic_remedy(map(kind_of, files.names))
         raise UserFileNotFoundError(
             f"DATA must hold labels for {task}: {_EXPECTED[task]}; but {root} holds none among "
-            f"{len(files.names)} files ({len(files.images)} images)."
+            f"{len(files.names)} files ({len(files.images)} images){heic and f'; {heic}'}."
         )
     if len(found) > 1:
         raise UserValueError(
