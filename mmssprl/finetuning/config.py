@@ -40,12 +40,12 @@ def check_options(
     Raises:
         FileNotFoundError: There are no such weights.
         RuntimeError: The package of the task's models, or of the backbone, is not installed.
-        ValueError: A number out of range, or no such backbone.
+        ValueError: A file that holds no weights, a number out of range, or no such backbone.
     """
     require_package(task_class(task_name).scope, f"--task {task_name}")
     check_numbers(weights, **numbers)
-    if weights not in (RANDOM, SUPERVISED) and not Path(weights).is_file():
-        read_backbone(weights)  # says that there is no such file
+    if weights not in (RANDOM, SUPERVISED):
+        read_backbone(weights)  # says what is wrong with the file
     if backbone:
         place = 0 if torch.cuda.is_available() else 1
         find_backbone(backbone, [numbers.get("image_px") or NUMBERS[task_name].image_px[place]])

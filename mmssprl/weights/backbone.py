@@ -27,6 +27,8 @@ RANDOM = "random"
 def find_config(weights: str, config: str | None) -> Config:
     """Read the config that describes the backbone of ``weights``.
 
+    A file of weights is read first: whatever is wrong with it is told before a config is looked at.
+
     Args:
         weights: Weights file, ``'random'`` or ``'supervised'``.
         config: Config file, see ``config_file``; None takes the only ``*.py`` in the folder of
@@ -34,8 +36,8 @@ def find_config(weights: str, config: str | None) -> Config:
             there is none, a ResNet is known by its tensors.
 
     Raises:
-        ValueError: No config given and not exactly one beside the weights, or a config without
-            ``model.backbone``.
+        ValueError: A file that holds no weights, no config given and not exactly one beside the
+            weights, or a config without ``model.backbone``.
         FileNotFoundError: The config or the weights file does not exist.
     """
     if config is None and weights == RANDOM:
@@ -45,17 +47,20 @@ def find_config(weights: str, config: str | None) -> Config:
         )
     if config is None and weights == SUPERVISED:
         return Config({"model": {"backbone": {"type": "ResNet", "depth": 50}}})
-    if weights not in (RANDOM, SUPERVISED) and not Path(weights).is_file():
-        raise UserFileNotFoundError(
-            f"WEIGHTS must be an existing file, '{RANDOM}' or '{SUPERVISED}', but there is no "
-            f"{weights}; training writes <work dir>/<config name>_backbone.pth."
-        )
+    state = {}
+    if weights not in (RANDOM, SUPERVISED):
+        if not Path(weights).is_file():
+            raise UserFileNotFoundError(
+                f"WEIGHTS must be an existing file, '{RANDOM}' or '{SUPERVISED}', but there is no "
+                f"{weights}; training writes <work dir>/<config name>_backbone.pth."
+            )
+        state = read_backbone(weights)
     if config is None:
         folder = Path(weights).parent
         found = sorted(folder.glob("*.py"))
         with suppress(UserValueError):
             if not found:
-                backbone = read_architecture(read_backbone(weights), weights)
+                backbone = read_architecture(state, weights)
                 depth = backbone["depth"]
                 print_log(f"{weights} has no config beside it: it holds a ResNet-{depth}.")
                 return Config({"model": {"backbone": backbone}})

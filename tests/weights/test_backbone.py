@@ -93,7 +93,7 @@ class TestLoadBackbone:
 
 class TestFindConfig:
     def test_takes_the_one_config_beside_the_weights(self, tmp_path, config):
-        (tmp_path / "w.pth").touch()
+        torch.save({"conv1.weight": torch.zeros(1)}, tmp_path / "w.pth")
         assert find_config(str(tmp_path / "w.pth"), None).filename == str(config)
         (tmp_path / "second.py").write_text(CONFIG)
         with pytest.raises(
@@ -110,6 +110,14 @@ class TestFindConfig:
         torch.save({"conv.weight": torch.zeros(1)}, path)
         with pytest.raises(ValueError, match=r"exactly one config, but .* holds none; pass"):
             find_config(str(path), None)
+
+    @pytest.mark.parametrize("beside", [None, "", "raise SystemExit", "model = dict(backbone={})"])
+    def test_a_damaged_file_is_told_before_the_config_beside_it_is_read(self, tmp_path, beside):
+        (tmp_path / "w.pth").write_text("a page of errors")
+        if beside is not None:
+            (tmp_path / "a.py").write_text(beside)
+        with pytest.raises(ValueError, match=r"tensors .*, but .*w.pth cannot be read"):
+            find_config(str(tmp_path / "w.pth"), None)
 
     def test_says_what_is_missing(self, tmp_path, config):
         with pytest.raises(ValueError, match="config must be given for random weights"):
