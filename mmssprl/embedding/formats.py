@@ -69,13 +69,13 @@ def read_embeddings(path: str | Path) -> Embeddings:
         raise UserFileNotFoundError(
             f"the embeddings must be a file that `embed` wrote, but there is no {path}."
         )
-    check_format(path)
     readers = {".npz": _read_npz, ".pt": _read_pt, ".parquet": _read_parquet}
     if path.suffix not in readers:
         raise UserValueError(
-            f"embeddings are read from {', '.join(readers)}, but got {path}, which does not tell "
-            "of which weights they are; run `embed` again with another OUT."
+            f"the embeddings must be a file that `embed` wrote in {', '.join(readers)}, which tell "
+            f"of which weights they are, but got {path}; run `embed` again with such an OUT."
         )
+    check_format(path)
     try:
         content, about = readers[path.suffix](path)
         arrays = {name: np.asarray(content[name]) for name in ARRAYS}
@@ -83,7 +83,7 @@ def read_embeddings(path: str | Path) -> Embeddings:
         return Embeddings(names, **arrays, about=about, unreadable=[])
     except _DAMAGED as error:
         raise UserValueError(
-            f"{path} must be a file that `embed` wrote, but it cannot be read as one "
+            f"the embeddings must be a file that `embed` wrote, but {path} cannot be read as one "
             f"({type(error).__name__}); run `embed` again."
         ) from error
 

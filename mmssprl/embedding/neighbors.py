@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..errors import UserValueError
+from ..errors import UserValueError, called
 from ..evaluation import load_frozen_backbone
 from .crops import Crops
 from .embeddings import Embeddings
@@ -117,7 +117,8 @@ def find_neighbors(
         log(f"features of {len(among):,} images; `embed` would keep them for --embeddings")
         known = embed(model, images, **options)
     else:
-        known = read_embeddings(embeddings).of_scale(0)
+        with called("--embeddings", field="the embeddings"):
+            known = read_embeddings(embeddings).of_scale(0)
         now = describe(model, weights, among, Crops(model.image_px))
         changes = find_changes({**known.about, "levels": []}, now)
         if changes:

@@ -68,7 +68,7 @@ def test_csv_has_a_line_per_row_with_every_digit(rows, tmp_path):
 
 def test_csv_does_not_tell_its_weights_and_is_not_read(rows, tmp_path):
     rows.save(tmp_path / "a.csv")
-    with pytest.raises(ValueError, match=r"are read from .npz, .pt, .parquet, but got .*a.csv"):
+    with pytest.raises(ValueError, match=r"wrote in .npz, .pt, .parquet, .* but got .*a.csv"):
         read_embeddings(tmp_path / "a.csv")
 
 
@@ -85,14 +85,14 @@ def test_other_files_are_refused(rows, tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no .*gone.npz"):
         read_embeddings(tmp_path / "gone.npz")
     (tmp_path / "a.npz").write_text("damaged")
-    with pytest.raises(ValueError, match="a.npz must be a file that `embed` wrote"):
+    with pytest.raises(ValueError, match="that `embed` wrote, but .*a.npz cannot be read"):
         read_embeddings(tmp_path / "a.npz")
     np.savez(tmp_path / "b.npz", features=rows.features)
-    with pytest.raises(ValueError, match=r"b.npz must be .* \(KeyError\); run `embed` again"):
+    with pytest.raises(ValueError, match=r"b.npz cannot be .* \(KeyError\); run `embed` again"):
         read_embeddings(tmp_path / "b.npz")
     for content in ([1, 2], Embeddings):  # of the second, weights_only refuses the class
         torch.save(content, tmp_path / "b.pt")
-        with pytest.raises(ValueError, match=r"b.pt must be a file that `embed` wrote"):
+        with pytest.raises(ValueError, match=r"that `embed` wrote, but .*b.pt cannot"):
             read_embeddings(tmp_path / "b.pt")
     rows.save(tmp_path / "c.npz")
     with pytest.raises(FileExistsError, match="must not exist yet"):

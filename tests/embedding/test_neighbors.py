@@ -83,6 +83,10 @@ class TestFindNeighbors:
         write_image(photos / "new.jpg", ["red"], 77)
         with pytest.raises(ValueError, match="the list of images changed"):
             find_neighbors("random", photos, photos, **options)
+        (tmp_path / "a.txt").touch()
+        options["embeddings"] = tmp_path / "a.txt"
+        with pytest.raises(ValueError, match=r"^--embeddings must .* .npz, .*; run `embed` again"):
+            find_neighbors("random", photos, photos, **options)
 
     def test_mistakes(self, config, photos):
         with pytest.raises(FileNotFoundError, match="^QUERY must be a folder .* or an image"):
