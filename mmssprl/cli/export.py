@@ -31,7 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--to", required=True, choices=_TARGETS, help="who reads the file")
     add("--config", help="config with model.backbone (default: the one beside CKPT)")
     add(
-        "--out", metavar="FILE", help="file to write (default: CKPT's name with _TARGET, beside it)"
+        "--out",
+        metavar="FILE",
+        help="file to write (default: beside CKPT, by its name with _TARGET, which is left out "
+        "where name or suffix say it; never CKPT itself)",
     )
     add(
         "--full",

@@ -135,12 +135,18 @@ def export_weights(
 def default_output(checkpoint: str, target: str, *, full: bool = False) -> Path:
     """Name the export: ``epoch_2_timm.safetensors`` or, of a whole model, ``epoch_2_full.pth``.
 
+    No word is there twice: ``w_backbone.pth`` becomes ``w_backbone.safetensors``. What would then
+    be the name of the checkpoint itself gets ``_export``.
+
     Raises:
         ValueError: A target that does not exist, or cannot hold a whole model.
     """
     path = Path(checkpoint)
     kind = "full" if full else target
-    return path.with_name(f"{path.stem}_{kind}{_choose(target, full=full).suffixes[0]}")
+    suffix = _choose(target, full=full).suffixes[0]
+    is_said = suffix == f".{kind}" or path.stem.endswith(f"_{kind}")
+    out = path.with_name(f"{path.stem}{'' if is_said else f'_{kind}'}{suffix}")
+    return out if out != path else path.with_name(f"{path.stem}_export{suffix}")
 
 
 def _choose(target: str, *, full: bool) -> Target:

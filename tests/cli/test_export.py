@@ -45,7 +45,7 @@ def state_of(run):
 def test_the_command_exports_a_run_under_the_default_name(run, capsys):
     assert main(["export", str(run / "epoch_2.pth"), "--to", "safetensors"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    out = run / "epoch_2_safetensors.safetensors"
+    out = run / "epoch_2.safetensors"
     assert lines[:4] == [
         "target                     safetensors",
         f"file                       {out}",

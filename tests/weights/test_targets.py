@@ -100,10 +100,25 @@ def test_without_the_package_the_file_is_tried_on_ours(
     assert re.search(command, note)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_default_name_has_no_word_twice_and_is_never_the_checkpoint(target):
+    for suffix in TARGETS[target].suffixes:
+        for stem in ("w", *([f"w_{target}"] if suffix != f".{target}" else [])):
+            out = default_output(f"a/{stem}{suffix}", target)
+            assert out != Path(f"a/{stem}{suffix}")
+            words = re.split(r"[_.]", out.name)
+            assert len(words) == len(set(words))
+            assert target in words
+
+
 def test_default_names(tmp_path):
     assert default_output("a/epoch_2.pth", "timm") == Path("a/epoch_2_timm.safetensors")
     assert default_output("epoch_2.pth", "detectron2") == Path("epoch_2_detectron2.pkl")
     assert default_output("epoch_2.pth", "backbone", full=True) == Path("epoch_2_full.pth")
     assert default_output("w.pth", "safetensors", full=True) == Path("w_full.safetensors")
+    assert default_output("w.pth", "onnx") == Path("w.onnx")
+    assert default_output("w_backbone.pth", "safetensors") == Path("w_backbone.safetensors")
+    assert default_output("w_backbone.safetensors", "backbone") == Path("w_backbone.pth")
+    assert default_output("w_timm.pth", "timm") == Path("w_timm.safetensors")
     with pytest.raises(ValueError, match="must go to backbone or safetensors, but got timm"):
         default_output("w.pth", "timm", full=True)
