@@ -193,11 +193,18 @@ DETECTRON2 = KeyTable(
 
 TORCHVISION = KeyTable(
     name="torchvision",
-    files="torchvision, timm, and backbones extracted from OpenSelfSup (MoCo, BYOL, DenseCL, "
-    "DetCo)",
-    markers=(r"conv1\.weight", r"layer1\.0\.conv1\.weight"),
+    files="torchvision and timm, with the classifier",
+    markers=(r"conv1\.weight", r"layer1\.0\.conv1\.weight", r"fc\.weight"),
 )
-"""The plain names of a ResNet, which ``densecl_r50_*.pth`` and ``detco_*.pth`` have too."""
+"""A network that was trained with labels, so no file of a self-supervised project."""
+
+EXTRACTED = KeyTable(
+    name="extracted",
+    files="backbones alone under torchvision's names, as extracted from OpenSelfSup (MoCo, BYOL, "
+    "DenseCL, DetCo)",
+    markers=TORCHVISION.markers[:-1],
+)
+"""``densecl_r50_*.pth`` and ``detco_*.pth``; the keys cannot tell of which project."""
 
 KEY_TABLES = (
     SSPRL,
@@ -210,6 +217,7 @@ KEY_TABLES = (
     BACKBONE,
     DETECTRON2,
     TORCHVISION,
+    EXTRACTED,
 )
 """All tables; a file has the first that fits, so those with more markers come first."""
 
@@ -218,16 +226,16 @@ AUTO = "auto"
 SOURCES: dict[str, tuple[KeyTable, ...]] = {
     "ssprl": (SSPRL,),
     "swav": (SWAV,),
-    "moco": (MOCO, OPENSELFSUP, TORCHVISION),
+    "moco": (MOCO, OPENSELFSUP, EXTRACTED),
     # DeepMind's own files are pickles of JAX; converted by others, they have torchvision's names.
-    "byol": (BYOL, BACKBONE, TORCHVISION),
-    "densecl": (DENSECL, BACKBONE, TORCHVISION),
+    "byol": (BYOL, BACKBONE, EXTRACTED),
+    "densecl": (DENSECL, BACKBONE, EXTRACTED),
     # Published as extracted backbones; the training code, and so its checkpoints, never was.
-    "detco": (TORCHVISION, MOCO, OPENSELFSUP, BACKBONE, DETECTRON2),
+    "detco": (EXTRACTED, MOCO, OPENSELFSUP, BACKBONE, DETECTRON2),
     # No published file is known; assumed are the keys of the usual code bases.
-    "maskco": (MOCO, OPENSELFSUP, BACKBONE, TORCHVISION),
+    "maskco": (MOCO, OPENSELFSUP, BACKBONE, EXTRACTED),
     "insloc": (INSLOC, BACKBONE, DETECTRON2),
-    "torchvision": (TORCHVISION,),
+    "torchvision": (TORCHVISION, EXTRACTED),
     "detectron2": (DETECTRON2,),
     AUTO: KEY_TABLES,
 }

@@ -62,7 +62,7 @@ def test_a_wrong_source_is_one_line_and_exit_code_2(file, capsys):
     assert main(["convert", file, "--from", "byol"]) == 2
     assert capsys.readouterr().err == (
         "mmssprl convert: error: a file of byol must have the keys of byol or backbone or "
-        "torchvision, but moco_1.6k.pth.tar has those of moco (encoder_q.conv1.weight); pass "
+        "extracted, but moco_1.6k.pth.tar has those of moco (encoder_q.conv1.weight); pass "
         "--from auto.\n"
     )
 

@@ -60,7 +60,7 @@ CASES = {
     "insloc-c4": ("w.pth", published.insloc_c4, "insloc", {"backbone_k": 96, "roi_head_k": 30}),
     "backbone": ("w.pth", published.openmmlab, "maskco", {"head": 1}),
     "torchvision": ("w.pth", published.torchvision, "torchvision", {"fc": 2}),
-    "torchvision-extracted": ("w.pth", published.extracted, "densecl", {}),
+    "extracted": ("w.pth", published.extracted, "densecl", {}),
     "detectron2": ("w.pkl", published.detectron2, "detectron2", {"stem": 1}),
     "detectron2-fpn": (
         "w.pth",
@@ -104,7 +104,7 @@ class TestFeatures:
         report = convert_weights(file, source, out)
         expected = published.features(net, images, pads_outside=case == "swav")
         torch.testing.assert_close(converted_features(out, images), expected)
-        table = re.sub("-(c4|fpn|extracted)$", "", case)
+        table = re.sub("-(c4|fpn)$", "", case)
         assert report.key_table.name == table
         assert report.left_out == left_out
         counters = {"num_batches_tracked": 21} if table == "detectron2" else {}
@@ -126,7 +126,7 @@ class TestFeatures:
         found = convert_weights(file, "auto", tmp_path / "a" / "w.pth")
         told = convert_weights(file, source, tmp_path / "b" / "w.pth")
         assert (found.key_table, found.evidence) == (told.key_table, told.evidence)
-        assert found.key_table.name == re.sub("-(c4|fpn|extracted)$", "", case)
+        assert found.key_table.name == re.sub("-(c4|fpn)$", "", case)
 
     @pytest.mark.parametrize(
         ("name", "depth", "project", "source"),
@@ -174,7 +174,7 @@ class TestFeatures:
 
 class TestTables:
     def test_every_key_table_has_a_case_here_and_a_source(self):
-        cases = {re.sub("-(c4|fpn|extracted)$", "", case) for case in CASES} | {"ssprl"}
+        cases = {re.sub("-(c4|fpn)$", "", case) for case in CASES} | {"ssprl"}
         assert cases == {table.name for table in KEY_TABLES}
         named = {table for name in SOURCES if name != "auto" for table in SOURCES[name]}
         assert named == set(KEY_TABLES)
@@ -228,20 +228,26 @@ class TestRefusals:
         match = r"the keys of .*w.pth show basic blocks, \(2, 2, 2, 1\) per stage"
         self.refused(content, "torchvision", tmp_path, match)
 
-    def test_another_source_than_named(self, trunk, tmp_path):
+    @pytest.mark.parametrize(
+        ("published_as", "keys"),
+        [
+            (published.swav, r"swav \(prototypes.weight, conv1.weight\)"),
+            (published.torchvision, r"torchvision \(conv1.weight, .*, fc.weight\)"),
+        ],
+    )
+    def test_another_source_than_named(self, trunk, tmp_path, published_as, keys):
         match = (
-            r"a file of moco must have the keys of moco or openselfsup-moco or torchvision, but "
-            r".*w.pth has those of swav \(prototypes.weight, conv1.weight\); pass --from "
-            r"auto\."
+            r"a file of moco must have the keys of moco or openselfsup-moco or extracted, but "
+            rf".*w.pth has those of {keys}; pass --from auto\."
         )
-        self.refused(published.swav(trunk), "moco", tmp_path, match)
+        self.refused(published_as(trunk), "moco", tmp_path, match)
 
     def test_keys_of_no_known_project(self, tmp_path):
         content = {f"blocks.{i}.attn.weight": torch.ones(1) for i in range(7)}
         match = (
             r"but .*w.pth has 7 keys that begin blocks.0.attn.weight, .*, blocks.4.attn.weight; "
             r"rename them to torchvision's. Known keys: "
-            r"ssprl \(released SS-PRL, with all heads\); swav .* torchvision \(torchvision, timm, "
+            r"ssprl \(released SS-PRL, with all heads\); swav .* torchvision \(torchvision and timm"
         )
         self.refused(content, "auto", tmp_path, match)
 
