@@ -87,6 +87,6 @@ def test_sizes_and_missing_configs_are_refused(config, tmp_path):
             load_frozen_backbone("random", config, image_px=px)
     lonely = tmp_path / "lonely" / "a.pth"
     lonely.parent.mkdir()
-    lonely.touch()
+    torch.save({"conv.weight": torch.zeros(1)}, lonely)
     with pytest.raises(ValueError, match=r"pass --config, or have `python -m mmssprl convert"):
         load_frozen_backbone(lonely)

@@ -75,6 +75,7 @@ def test_label_files_move(labels, tmp_path):
     ("weights", "options", "error", "match"),
     [
         ("gone.pth", {}, FileNotFoundError, "there is no gone.pth"),
+        (__file__, {}, ValueError, r"test_config.py cannot be read"),
         ("random", {"backbone": "resnet19"}, ValueError, "must be one of .*'resnet19'"),
     ],
 )
