@@ -109,12 +109,11 @@ def search_images(folder: str) -> ImageIndex:
         if index.unlisted:
             found.append(f"{counted(len(index.unlisted), 'folder')} that cannot be listed")
         holds = f"holds {' and '.join(found)} alone" if found else "is empty"
-        heic = heic_remedy(index.skipped)
+        other = heic_remedy(index.skipped) or "decompress what is compressed"
         raise UserValueError(
             f"data_root/data_prefix: {folder!r} must hold images ({', '.join(IMAGE_SUFFIXES)}) or "
-            f"uncompressed tar files ({TAR_SUFFIX}), but it {holds}; "
-            f"{f'{heic}, or ' if heic else ''}correct the path"
-            f"{', or decompress what is compressed' if index.skipped else ''}."
+            f"uncompressed tar files ({TAR_SUFFIX}), but it {holds}; correct the path"
+            f"{f', or {other}' if index.skipped else ''}."
         )
     if index.tars and index.skipped:
         print_log(

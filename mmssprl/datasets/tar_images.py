@@ -206,8 +206,8 @@ def _read_headers(tars: Mapping[str, _Tar]) -> Found:
         heic = heic_remedy(skipped)
         raise UserValueError(
             f"{where}: a tar file must hold images ({', '.join(IMAGE_SUFFIXES)}), but got "
-            f"{skipped.total():,} other files{inner if num_tars else ''} and no image; "
-            f"{f'{heic}, or ' if heic else ''}correct the path."
+            f"{skipped.total():,} other files{inner if num_tars else ''} and no image; correct the "
+            f"path{heic and f', or {heic}'}."
         )
     last = {name: i for i, name in enumerate(names)}  # of equal names the last one stays
     order = sorted(last)
