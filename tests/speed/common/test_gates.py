@@ -46,7 +46,7 @@ def test_every_gate_keeps_its_bound():
         if gate.gate is not None
     }
     assert bounds == {
-        "C1": (12, 18, "higher"),
+        "C1": (10, 18, "higher"),
         "C2": (4, 10, "higher"),
         "C3": (3, 2, "lower"),
         "C5": (0.26, None, "lower"),

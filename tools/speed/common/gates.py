@@ -87,7 +87,7 @@ _TAR = "tar file against folder,"
 _STEP_FLOPS = "convolution FLOPs over the GEMM peak and the time of"
 
 _CPU = {
-    "C1": Gate("our loader against torchvision/PIL, 34 crops", "x", 12, 18),
+    "C1": Gate("our loader against torchvision/PIL, 34 crops", "x", 10, 18),
     "C2": Gate("the same with our photometric work on the CPU, 34 crops", "x", 4, 10),
     "C3": Gate("our loader against decoding alone, 34 crops", "x", 3, 2, "lower"),
     "C5": Gate(
