@@ -1,4 +1,4 @@
-"""What tools/train.py and tools/test.py have in common: options, quiet console, one-line errors."""
+"""What training and testing a config have in common, as commands and as tools of a checkout."""
 
 import argparse
 import os
@@ -6,8 +6,10 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NoReturn
 
+from .arguments import Parser
 from .console import quiet_console
 from .errors import UserValueError, message_for_user
 from .processes import explain_loss, is_reported, report
@@ -20,12 +22,10 @@ _FIRST_S = 5.0
 
 def add_run_options(parser: argparse.ArgumentParser, *, option: str, remark: str = "") -> None:
     """Add the options of every run; ``option`` and ``remark`` are in ``--cfg-options``'s help."""
-    from mmengine.config import DictAction
-
     parser.add_argument(
         "--cfg-options",
         nargs="+",
-        action=DictAction,
+        action=_DictAction,
         metavar="KEY=VALUE",
         help=f"replace values of the config, for example {option}{remark}",
     )
@@ -41,6 +41,45 @@ def add_run_options(parser: argparse.ArgumentParser, *, option: str, remark: str
         help="what started the processes; none: a single process",
     )
     parser.add_argument("--local_rank", "--local-rank", type=int, default=0, help="set by launcher")
+
+
+class _DictAction(argparse.Action):
+    """mmengine's, imported where the option is given, so that ``--help`` answers at once."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        from mmengine.config import DictAction
+
+        action = DictAction(self.option_strings, self.dest, nargs=self.nargs)
+        action(parser, namespace, values, option_string)
+
+
+def run_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of a run by name, and tell its processes which of them this one is."""
+    options = {**vars(args)}
+    for name in ("verbose", "traceback", "run"):
+        options.pop(name, None)
+    # For launchers that only pass the flag.
+    os.environ.setdefault("LOCAL_RANK", str(options.pop("local_rank")))
+    return options
+
+
+def parser_of(command: ModuleType) -> argparse.ArgumentParser:
+    """Return the parser of a command's tool in a checkout, with the tool's name in the examples."""
+    name = command.__name__.rpartition(".")[2]
+    description, _, examples = str(command.__doc__).partition("\n\nexamples:\n")
+    examples = examples.replace(f"python -m mmssprl {name}", f"python tools/{name}.py")
+    parser = Parser(
+        description=description,
+        epilog=f"examples:\n{examples}  bash tools/dist_{name}.sh CONFIG 8\n",
+    )
+    command.add_arguments(parser)
+    return parser
 
 
 def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., object]) -> None:
@@ -63,11 +102,7 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
             parser = make_parser()
             if is_reported() or not is_first_process():
                 parser.error = _refuse  # once, not from every process
-            options = vars(parser.parse_args())
-            del options["verbose"]
-            # For launchers that only pass the flag.
-            os.environ.setdefault("LOCAL_RANK", str(options.pop("local_rank")))
-            run(**options)
+            run(**run_options(parser.parse_args()))
     except Interrupted as error:
         if not is_reported() and is_first_process():
             print(f"{name}: {error}", file=sys.stderr)

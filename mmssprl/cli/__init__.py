@@ -22,10 +22,10 @@ from ..stopping import signals
 COMMANDS = (
     *("demo", "scenes", "prepare", "profile", "pretrain", "diagnose", "report"),
     *("probe", "embed", "neighbors", "finetune", "predict", "compare"),
-    *("convert", "export", "benchmark", "visualize", "doctor"),
+    *("convert", "export", "benchmark", "visualize", "train", "test", "doctor"),
 )
 
-_TRAINING = ("pretrain", "finetune")
+_TRAINING = ("pretrain", "finetune", "train")
 """Commands that save when a signal stops them."""
 
 CONSOLE_SCRIPT = "mmssprl"
