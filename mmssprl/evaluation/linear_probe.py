@@ -52,7 +52,8 @@ def linear_probes(
         config: Config with ``model.backbone``, for all weights; None takes the one beside each. The
             words take that of the first file then.
         image_px: Side of the centre crop; the shorter side is resized to 256/224 of it. None takes
-            the image views' size of the config's layout, or 224 without one.
+            the image views' size of the first config's layout, or 224 without one, for all weights:
+            scores at different sizes say more of the sizes than of the features.
         batch_size: Images per forward pass.
         num_workers: Processes that read images.
         device: 'auto' (a GPU if there is one), 'cpu', 'cuda', 'cuda:1', ...
@@ -83,6 +84,10 @@ def linear_probes(
         frozen_backbone(name, cfg, image_px=image_px, seed=seed)
         for name, cfg in zip(names, configs, strict=True)
     ]
+    if len({model.image_px for model in models}) > 1:
+        log(f"all at {models[0].image_px} px, the size of {names[0]}; image_px takes another")
+        for model in models:
+            model.image_px = models[0].image_px
     results: list[dict[str, Any]] = []
     for name, cfg, model in zip(names, configs, models, strict=True):
         begun = time.perf_counter()

@@ -39,6 +39,21 @@ def test_each_has_the_numbers_that_it_has_alone(weights, voc):
     assert both[0]["mAP"] != both[1]["mAP"]
 
 
+def test_all_see_images_of_the_first_ones_size(weights, voc, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "a.pth").write_bytes(weights.read_bytes())
+    text = weights.with_name("tiny.py").read_text()
+    (other / "tiny.py").write_text(text.replace("image_px=32", "image_px=48"))
+    assert (other / "tiny.py").read_text() != text
+    lines = []
+    found = linear_probes([other / "a.pth", weights], voc, progress=False, log=lines.append)
+    assert [each["image_px"] for each in found] == [48, 48]
+    assert sum("all at 48 px" in line for line in lines) == 1
+    found = linear_probes([weights, other / "a.pth"], voc, progress=False, image_px=24)
+    assert [each["image_px"] for each in found] == [24, 24]
+
+
 def test_all_weights_are_loaded_before_the_first_is_measured(weights, coco):
     lines = []
     with pytest.raises(FileNotFoundError, match=r"WEIGHTS must be an existing file, .* gone.pth"):
