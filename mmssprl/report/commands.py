@@ -1,9 +1,9 @@
-"""What to do next, as commands that can be pasted."""
+"""What to do next, as commands that can be pasted in the folder of the run."""
 
-import shlex
+import os
+from pathlib import Path
 from typing import NamedTuple
 
-from ..shipped import shipped
 from ..wording import command_line
 from .run import PretrainingRun
 
@@ -26,16 +26,17 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[Com
         images: Where its images are.
         photograph: Path of one of its images.
     """
-    folder, weights = run.work_dir, run.weights
+    images, photograph = _from(run, images), _from(run, photograph)
     found = []
     if not run.is_finished:
-        resume = command_line("pretrain", run.images_root, "--work-dir", folder, "--resume")
+        resume = command_line("pretrain", _from(run, run.images_root), "--work-dir=.", "--resume")
         if not run.recipe:  # no run of `pretrain`
-            words = (shipped("tools/train.py"), run.cfg.filename, "--work-dir", folder, "--resume")
-            resume = shlex.join(["python", *map(str, words)])
+            config = Path(run.cfg.filename).name
+            resume = command_line("train", config, "--work-dir=.", "--resume")
         found.append(Command("Go on with the training.", resume))
-    if weights is None:
+    if run.weights is None:
         return found
+    weights = run.weights.name
     target = _TARGETS.get(run.cfg.model.backbone.type, "safetensors")
     return [
         *found,
@@ -46,17 +47,15 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[Com
         ),
         Command(
             "Score the frozen features by labels, beside those of random weights.",
-            command_line("probe", weights, "random", _probe_data(run) or "DATA"),
+            command_line("probe", weights, "random", _from(run, _probe_data(run) or "DATA")),
         ),
         Command(
             "Keep the features of all images.",
-            command_line("embed", weights, images, folder / "features.npz"),
+            command_line("embed", weights, images, "features.npz"),
         ),
         Command(
             "Find the photographs that are nearest to one.",
-            command_line(
-                "neighbors", weights, photograph, images, "--out", folder / "neighbors.png"
-            ),
+            command_line("neighbors", weights, photograph, images, "--out", "neighbors.png"),
         ),
         Command(
             f"Write the backbone for {target}."
@@ -67,9 +66,14 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[Com
     ]
 
 
-def report_again(run: PretrainingRun) -> str:
+def report_again() -> str:
     """Return the command that makes a run's report."""
-    return command_line("report", run.work_dir)
+    return command_line("report", ".")
+
+
+def _from(run: PretrainingRun, path: str) -> str:
+    """Return a path as seen from the run: a page that is sent around tells no folders of others."""
+    return os.path.relpath(path, run.work_dir) if os.path.isabs(path) else path
 
 
 def _probe_data(run: PretrainingRun) -> str | None:

@@ -91,7 +91,8 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "has_prototypes": has_prototypes,
         "costs": summary.costs(run),
         "starts": summary.starts(run),
-        "images_root": root,
+        "images_name": Path(root).name,
+        "config_name": Path(run.cfg.filename).name,
         "commands": next_commands(run, root, photographs.first or "PHOTO.jpg"),
-        "again": report_again(run),
+        "again": report_again(),
     }

@@ -128,8 +128,8 @@ def _draw_term(
             va="bottom",
             color=MUTED,
             fontsize=8,
-            zorder=1.5,  # behind the curve, which may run along its line
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+            zorder=4,  # before the curve, which may run along its line
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
         )
     place = "image" if term.scale == 0 else f"level {term.scale}"
     axes.set_title(f"${term.symbol}$, {place}")

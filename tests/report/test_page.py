@@ -7,7 +7,6 @@ import json
 import re
 import shlex
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from mmssprl.cli import build_parser
 from mmssprl.evaluation.probe_record import Probe
 from mmssprl.monitoring import diagnose, read_scalars
 from mmssprl.report.run import read_run
-from mmssprl.report.summary import facts, probe_words
+from mmssprl.report.summary import answer, facts, probe_words
 
 SECTIONS = [
     *("summary", "recipe", "curves", "health", "views", "neighbors", "prototypes", "costs", "next"),
@@ -80,7 +79,7 @@ def test_the_summary_has_the_last_line_of_the_log(trained, page):
     assert re.search(rf"time \d+ s on {device} ", text)
     words = [word for word in diagnose(work_dir).words if word.startswith("trouble: ")]
     assert all(word.removeprefix("trouble: ")[1:] in text for word in words)
-    assert f"12 images of {photos}" in page.text("header")
+    assert f"12 images of {photos.name}" in page.text("header")
 
 
 def test_the_best_probe_stands_beside_random_weights(trained, page):
@@ -101,6 +100,26 @@ def test_weights_for_comparison_stand_beside_the_best_probe(trained):
         "20.0 % with the weights it began with: 10.0 points more. Random weights score 20.0 %. "
         "Supervised weights score 20.0 %."
     )
+
+
+@pytest.mark.parametrize(("after", "tone"), [(0.201, "unsure"), (0.221, "unsure"), (0.23, "good")])
+def test_a_gain_within_chance_is_not_green(trained, after, tone):
+    run = read_run(trained[0])
+    probes = [Probe(0, 0.2, 0.1, 1.0, "random"), Probe(1, after, 0.1, 1.0, "trained")]
+    healthy = run.diagnosis._replace(verdict="healthy", words=[])
+    found = answer(replace(run, probes=probes, diagnosis=healthy))
+    assert found.tone == tone
+    assert ("no better" in found.headline) == (tone == "unsure")
+    assert answer(replace(run, probes=probes[:1], diagnosis=healthy)).tone == "good"
+
+
+def test_a_short_run_is_not_marked_and_no_folder_of_others_is_told(trained, page):
+    assert read_run(trained[0]).diagnosis.verdict == "too_short"
+    assert "<b>lower</b>" not in page.path.read_text()
+    assert "<b>higher</b>" not in page.path.read_text()
+    for section in ("header", "summary", "curves", "next"):
+        assert str(trained[0].parent) not in page.texts[section]
+    assert not any(str(trained[0].parent) in command for command in page.commands)
 
 
 def test_the_recipe_has_the_reasons_that_were_printed(trained, page):
@@ -174,8 +193,8 @@ def test_the_commands_can_be_pasted(trained, page):
         given = getattr(args, "weights", getattr(args, "checkpoint", None))
         if given is not None:
             (weights, *_) = given if isinstance(given, list) else [given]
-            assert weights == str(work_dir / "ssprl_timm-test_resnet_backbone.pth")
-            assert Path(weights).is_file()
-        assert getattr(args, "dir", str(photos)) == str(photos)
-        assert Path(getattr(args, "query", photos)).exists()
+            assert weights == "ssprl_timm-test_resnet_backbone.pth"
+            assert (work_dir / weights).is_file()
+        assert (work_dir / getattr(args, "dir", photos)).samefile(photos)
+        assert (work_dir / getattr(args, "query", photos)).exists()
     assert names == ["finetune", "probe", "embed", "neighbors", "export", "report"]
