@@ -76,7 +76,7 @@ def parser_of(command: ModuleType) -> argparse.ArgumentParser:
     examples = examples.replace(f"python -m mmssprl {name}", f"python tools/{name}.py")
     parser = Parser(
         description=description,
-        epilog=f"examples:\n{examples}  bash tools/dist_{name}.sh CONFIG 8\n",
+        epilog=f"examples:\n{examples}  bash tools/dist_{name}.sh ... 8\n",
     )
     command.add_arguments(parser)
     return parser
