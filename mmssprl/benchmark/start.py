@@ -6,6 +6,7 @@ from pathlib import Path
 from mmengine.config import Config
 
 from ..datasets.scenes.sample import generate_sample
+from ..errors import UserFileNotFoundError
 from ..shipped import shipped
 from ..wording import counted
 from .plan import Plan, make_plan
@@ -39,9 +40,14 @@ def plan_in_work_dir(
         ValueError: Arguments that do not fit each other or the runs of the work dir.
     """
     protocols = choose_protocols(size, protocol_names)
-    rows = find_weights(weights, config)
     folder = Path(data or "data")
     generated = size == "scenes" and not data
+    if not generated and not folder.is_dir():
+        raise UserFileNotFoundError(
+            f"the data must be in a folder, but there is no {folder}; docs/data.md says how to get "
+            f"them there, or give another --data."
+        )
+    rows = find_weights(weights, config)
     settings = {"size": size, "data": None if generated else str(folder.resolve())}
     digests = {
         "weights": {row.name: _digest(row) for row in rows},

@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from statistics import fmean, stdev
 
 import pytest
 from benchmark_processes import Forked, Pretended
@@ -18,6 +17,7 @@ from mmssprl.benchmark.results import Result
 from mmssprl.cli import main
 from mmssprl.datasets.scenes import generate_scenes, sample
 from mmssprl.runs import commands
+from mmssprl.runs.statistics import estimate
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,7 +54,10 @@ class TestMistakes:
         assert list(tmp_path.iterdir()) == []
 
     def test_data_that_are_not_there_leave_the_folder_free(self, call, tmp_path, capsys):
-        assert call("random", "--dry-run", data=tmp_path / "wrong") == 2
+        assert call("wrong.pth", data=tmp_path / "wrong") == 2
+        assert f"there is no {tmp_path / 'wrong'}; docs/data.md" in error_of(capsys)
+        (tmp_path / "empty").mkdir()
+        assert call("random", "--dry-run", data=tmp_path / "empty") == 2
         assert "the data of all protocols must be there" in error_of(capsys)
         assert call("random", "--dry-run") == 0
         assert "tools/train.py" in capsys.readouterr().out
@@ -209,8 +212,7 @@ def test_from_weights_to_the_table(call, tmp_path, monkeypatch, capsys, on_cpu):
     assert found == pytest.approx(runs)
     table = (work_dir / "table.md").read_text()
     for name in ("narrow", "random"):
-        values = [runs[name, seed] for seed in (0, 1)]
-        expected = f"{fmean(values):.1f} ± {stdev(values):.1f}"
+        expected = estimate([runs[name, seed] for seed in (0, 1)]).text()
         for text in (table, printed):
             assert re.search(rf"^\| {name} +\| +(\*\*)?{expected}\b", text, re.MULTILINE)
     assert Image.open(work_dir / "benchmark.png").size > (200, 200)
