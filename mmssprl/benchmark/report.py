@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ..outputs import write_figure, write_whole
-from ..runs.spread import Spread
+from ..runs.statistics import Estimate
 from ..tables import csv_table
 from .blocks import ABSENT, Column, Table, format_table
 from .figure import draw_benchmark
@@ -107,14 +107,14 @@ def _wrap(line: str, width: int) -> str:
 
 
 def _report(results: Sequence[Result], size: Size) -> list[str | Table]:
-    spreads = aggregate(results)
+    estimates = aggregate(results)
     columns = [
         (protocol, metric) for protocol in order_protocols(results) for metric in METRICS[protocol]
     ]
-    measured, rivalry = _measured(results, spreads, columns)
+    measured, rivalry = _measured(results, estimates, columns)
     paper = _paper(columns)
     beside = paper if size == "paper" else []
-    parts: list[str | Table] = [f"Size {size}, values in %: {_seeds(spreads)}.{rivalry}"]
+    parts: list[str | Table] = [f"Size {size}, values in %: {_seeds(estimates)}.{rivalry}"]
     if size == "coco128":
         parts.append(_COCO128_IS_NOISE)
     parts.append((columns, measured + beside))
@@ -126,8 +126,7 @@ def _report(results: Sequence[Result], size: Size) -> list[str | Table]:
     differences = against_baseline(results)
     if differences:
         parts += [
-            f"Difference to {BASELINE} with the same seed, in percentage points: "
-            f"{_seeds(differences)}.",
+            f"Difference to {BASELINE}, in percentage points: {_seeds(differences)}.",
             _differences(order_weights(results), differences, columns),
         ]
     parts += [_SIDE_BY_SIDE] if size == "paper" else [_NOT_COMPARABLE, (columns, paper)]
@@ -137,12 +136,12 @@ def _report(results: Sequence[Result], size: Size) -> list[str | Table]:
 
 def _measured(
     results: Sequence[Result],
-    spreads: dict[Key, Spread],
+    estimates: dict[Key, Estimate],
     columns: list[Column],
 ) -> tuple[list[list[str]], str]:
     """Return the rows, and the sentence about bold numbers if there are any."""
     names = order_weights(results)
-    best = _best(names, spreads, columns)
+    best = _best(names, estimates, columns)
     statuses: dict[tuple[str, str], set[str]] = {}
     for result in results:
         statuses.setdefault((result.weights, result.protocol), set()).add(result.status)
@@ -152,8 +151,8 @@ def _measured(
         for protocol, metric in columns:
             key = (name, protocol, metric)
             found = statuses.get((name, protocol), set())
-            if key in spreads:
-                cell = _number(spreads, key, ".1f")
+            if key in estimates:
+                cell = _number(estimates, key, ".1f")
                 cells.append(f"**{cell}**" if key in best else cell)
             elif "done" in found:
                 cells.append(ABSENT)
@@ -162,23 +161,25 @@ def _measured(
         rows.append([name, *cells])
     if not best:
         return rows, ""
-    among = " among the rows with the most seeds" if _show_n(spreads) else ""
+    among = " among the rows with the most seeds" if _show_n(estimates) else ""
     return rows, f" Bold: the best measured value of its column{among}."
 
 
-def _best(names: list[str], spreads: dict[Key, Spread], columns: list[Column]) -> set[Key]:
+def _best(names: list[str], estimates: dict[Key, Estimate], columns: list[Column]) -> set[Key]:
     best: set[Key] = set()
     for column in columns:
-        keys = [(name, *column) for name in names if (name, *column) in spreads]
-        most = max((spreads[key].n for key in keys), default=0)
-        rivals = {key: round(spreads[key].mean, 1) for key in keys if spreads[key].n == most}
+        keys = [(name, *column) for name in names if (name, *column) in estimates]
+        most = max((estimates[key].n for key in keys), default=0)
+        rivals = {key: round(estimates[key].mean, 1) for key in keys if estimates[key].n == most}
         if len(rivals) > 1:
             best |= {key for key, value in rivals.items() if value == max(rivals.values())}
     return best
 
 
-def _differences(names: list[str], differences: dict[Key, Spread], columns: list[Column]) -> Table:
-    """Return only the rows and columns in which there is a pair of runs."""
+def _differences(
+    names: list[str], differences: dict[Key, Estimate], columns: list[Column]
+) -> Table:
+    """Return only the rows and columns in which there is a difference."""
     columns = [column for column in columns if any(key[1:] == column for key in differences)]
     rows = [
         [name, *(_number(differences, (name, *column), "+.1f") for column in columns)]
@@ -214,27 +215,27 @@ def _paper(columns: list[Column]) -> list[list[str]]:
     return rows
 
 
-def _seeds(spreads: dict[Key, Spread]) -> str:
-    counts = {spread.n for spread in spreads.values()}
+def _seeds(estimates: dict[Key, Estimate]) -> str:
+    counts = {each.n for each in estimates.values()}
     if not counts:
         return "no run is done"
     if counts == {1}:
-        return "one seed, so that no deviation is known"
+        return "one seed, so that no interval is known"
     if len(counts) == 1:
-        return f"mean ± sample standard deviation over {counts.pop()} seeds"
-    alone = "; one seed has no deviation" if 1 in counts else ""
-    return f"mean ± sample standard deviation over n seeds{alone}"
+        return f"mean ± half-width of its 95 % t-interval over {counts.pop()} seeds"
+    alone = "; one seed has no interval" if 1 in counts else ""
+    return f"mean ± half-width of its 95 % t-interval over n seeds{alone}"
 
 
-def _show_n(spreads: dict[Key, Spread]) -> bool:
-    return len({spread.n for spread in spreads.values()}) > 1
+def _show_n(estimates: dict[Key, Estimate]) -> bool:
+    return len({each.n for each in estimates.values()}) > 1
 
 
-def _number(spreads: dict[Key, Spread], key: Key, form: str) -> str:
-    if key not in spreads:
+def _number(estimates: dict[Key, Estimate], key: Key, form: str) -> str:
+    if key not in estimates:
         return ABSENT
-    text = spreads[key].text(form)
-    return f"{text} (n={spreads[key].n})" if _show_n(spreads) else text
+    text = estimates[key].text(form)
+    return f"{text} (n={estimates[key].n})" if _show_n(estimates) else text
 
 
 def _code(text: str) -> str:

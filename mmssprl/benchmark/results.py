@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..runs.spread import Spread, spread_of
+from ..runs.statistics import Estimate, estimate, welch
 
 Size = Literal["paper", "scenes", "coco128"]
 """Of the data: the paper's own, the generated scenes, or 100 + 100 photographs."""
@@ -56,24 +56,20 @@ class Result:
     reason: str = ""
 
 
-def aggregate(results: Sequence[Result]) -> dict[Key, Spread]:
+def aggregate(results: Sequence[Result]) -> dict[Key, Estimate]:
     """Summarise the done runs over their seeds."""
-    return {key: spread_of(list(by_seed.values())) for key, by_seed in _by_seed(results).items()}
+    return {key: estimate(list(by_seed.values())) for key, by_seed in _by_seed(results).items()}
 
 
-def against_baseline(results: Sequence[Result]) -> dict[Key, Spread]:
-    """Summarise the differences to ``random``, each of two runs with the same seed.
-
-    Pairs share what the seed decides (order of the images, augmentation), so that their
-    differences vary less than the two means do.
-    """
+def against_baseline(results: Sequence[Result]) -> dict[Key, Estimate]:
+    """Summarise the differences to ``random``, where both have a seed."""
     values = _by_seed(results)
     differences = {}
     for (weights, protocol, metric), by_seed in values.items():
         base = values.get((BASELINE, protocol, metric), {})
-        pairs = [value - base[seed] for seed, value in by_seed.items() if seed in base]
-        if pairs and weights != BASELINE:
-            differences[weights, protocol, metric] = spread_of(pairs)
+        if base and weights != BASELINE:
+            found, _ = welch([*by_seed.values()], [*base.values()])
+            differences[weights, protocol, metric] = found
     return differences
 
 

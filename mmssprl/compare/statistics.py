@@ -1,45 +1,24 @@
-"""Means with intervals, paired differences, and Holm's correction.
+"""Which methods differ from the reference: Welch's test, and Holm's correction.
 
-Legend: n seeds, m comparisons. The pre-training seed is the unit of all of them.
+The pre-training seed is the unit.
 """
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from statistics import fmean, stdev
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from scipy.stats import t as student
-
-LEVEL = 0.05
-"""Chance of an interval to miss, and of "better" or "worse" to be said of any equal method."""
+from ..runs.statistics import LEVEL, Estimate, welch
 
 Verdict = Literal["better", "worse", ""]
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A mean over n seeds, and half of the width of its 95 % interval, None for one seed."""
-
-    mean: float
-    half_width: float | None
-    n: int
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Both ends."""
-        if self.half_width is None:
-            return None
-        return self.mean - self.half_width, self.mean + self.half_width
-
-
-@dataclass(frozen=True)
 class Comparison:
-    """A method against the reference, over the seeds that both have.
+    """A method against the reference.
 
     Args:
-        difference: Mean of method - reference, with its 95 % interval.
-        p: Of the paired t-test, two-sided; None for one seed.
+        difference: Mean of the method - mean of the reference, with its 95 % interval.
+        p: Of Welch's test, two-sided; None for one seed.
         adjusted_p: After Holm; None where it was not among the comparisons.
     """
 
@@ -53,30 +32,6 @@ class Comparison:
         if self.adjusted_p is None or self.adjusted_p >= LEVEL:
             return ""
         return "better" if self.difference.mean > 0 else "worse"
-
-
-def estimate(values: Sequence[float]) -> Estimate:
-    """Return mean +- t(0.975, n - 1) s / sqrt(n), s the sample standard deviation.
-
-    Args:
-        values: One per seed, at least one.
-    """
-    n = len(values)
-    if n < 2:
-        return Estimate(fmean(values), None, n)
-    quantile = float(student.ppf(1 - LEVEL / 2, n - 1))
-    return Estimate(fmean(values), quantile * stdev(values) / math.sqrt(n), n)
-
-
-def paired(values: Mapping[int, float], reference: Mapping[int, float]) -> Comparison | None:
-    """Compare two methods over their common seeds; None if there is none.
-
-    Args:
-        values: Of the method, by seed.
-        reference: Of the reference, by seed.
-    """
-    differences = [values[seed] - reference[seed] for seed in sorted(values.keys() & reference)]
-    return Comparison(estimate(differences), _p(differences)) if differences else None
 
 
 def holm(values: Sequence[float]) -> list[float]:
@@ -100,35 +55,24 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def compare_all(
-    scores: Mapping[str, Mapping[int, float]], reference: str, competing: Sequence[str]
+    scores: Mapping[str, Sequence[float]], reference: str, competing: Sequence[str]
 ) -> dict[str, Comparison]:
     """Compare every method with the reference; Holm over those that compete and have two seeds.
 
     Args:
-        scores: By method and seed.
+        scores: By method, one per seed.
         reference: A key of ``scores``.
         competing: The methods of which "better" may be said.
 
     Returns:
-        By method, without the reference and without those that share no seed with it.
+        By method, without the reference.
     """
-    found = {}
-    for name, values in scores.items():
-        comparison = paired(values, scores[reference])
-        if name != reference and comparison:
-            found[name] = comparison
+    found = {
+        name: Comparison(*welch(values, scores[reference]))
+        for name, values in scores.items()
+        if name != reference
+    }
     tested = {k: c.p for k, c in found.items() if k in competing and c.p is not None}
     for name, adjusted in zip(tested, holm(list(tested.values())), strict=True):
-        found[name] = Comparison(found[name].difference, found[name].p, adjusted)
+        found[name] = replace(found[name], adjusted_p=adjusted)
     return found
-
-
-def _p(differences: Sequence[float]) -> float | None:
-    n = len(differences)
-    if n < 2:
-        return None
-    deviation = stdev(differences)
-    if deviation == 0:
-        return float(fmean(differences) == 0)
-    statistic = fmean(differences) / (deviation / math.sqrt(n))
-    return float(2 * student.sf(abs(statistic), n - 1))

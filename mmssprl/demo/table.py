@@ -4,14 +4,14 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from ..runs.spread import spread_of
+from ..runs.statistics import estimate
 from ..tables import csv_table, markdown_table
 from .methods import METHODS, RANDOM, SSPRL
 
 CAPTION = (
-    "seconds: steps x the median time of a step, data and augmentation included; median over the "
-    "seeds. `pretrain` trains SS-PRL's last form by itself. Other methods, equal tuning and "
-    "intervals: `python -m mmssprl compare`."
+    "±: 95 % t-interval over the seeds. seconds: steps x the median time of a step, data and "
+    "augmentation included; median over the seeds. `pretrain` trains SS-PRL's last form by "
+    "itself. Other methods and tuned learning rates: `python -m mmssprl compare`."
 )
 _HEADS = ("pre-training", "epochs", "seconds", "mAP % per seed", "mAP %", "against random")
 
@@ -20,21 +20,21 @@ Values = dict[str, Any]
 
 
 def format_table(results: Sequence[Values]) -> str:
-    """Return the results as a Markdown table, mAP in percent as mean and deviation over seeds."""
-    chance = spread_of([100 * r["mAP"] for r in results if r["method"] == RANDOM.title]).mean
+    """Return the results as a Markdown table, mAP in percent as mean and interval over seeds."""
+    chance = statistics.fmean(100 * r["mAP"] for r in results if r["method"] == RANDOM.title)
     rows = []
     for method in METHODS:
         runs = sorted((r for r in results if r["method"] == method.title), key=lambda r: r["seed"])
         scores = [100 * r["mAP"] for r in runs]
-        spread = spread_of(scores)
+        found = estimate(scores)
         rows.append(
             [
                 method.title,
                 str(runs[0]["epochs"]),
                 f"{statistics.median(r['seconds'] for r in runs):.0f}",
                 " / ".join(f"{score:.1f}" for score in scores),
-                spread.text(),
-                f"{spread.mean - chance:+.1f}" if method.trains else "",
+                found.text(),
+                f"{found.mean - chance:+.1f}" if method.trains else "",
             ]
         )
     return markdown_table(_HEADS, rows)

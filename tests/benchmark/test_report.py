@@ -21,17 +21,17 @@ SCENES = [
     skipped("supervised", "linear-voc", 0, "no `torchvision` weights"),
 ]
 
-# ssprl: (50 + 54) / 2 = 52, sqrt(2^2 + 2^2) = 2.83; random: 41 and sqrt(2) = 1.41; differences
-# 10 and 12: 11 and 1.41.
+# ssprl: (50 + 54) / 2 = 52, t(0.975, 1) x 2 = 25.4; random: 41, t x 1 = 12.7; their difference 11
+# with the error sqrt(2^2 + 1^2) and 5^2 / (4^2 + 1^2) = 1.47 degrees of freedom.
 SCENES_MARKDOWN = """\
-Size scenes, values in %: mean ± sample standard deviation over 2 seeds. \
+Size scenes, values in %: mean ± half-width of its 95 % t-interval over 2 seeds. \
 Bold: the best measured value of its column.
 
-| weights    | linear-voc mAP | segmentation mIoU |
-| ---------- | -------------: | ----------------: |
-| random     |     41.0 ± 1.4 |        31.0 ± 1.4 |
-| supervised |        skipped |                 – |
-| ssprl      | **52.0 ± 2.8** |            failed |
+| weights    |  linear-voc mAP | segmentation mIoU |
+| ---------- | --------------: | ----------------: |
+| random     |     41.0 ± 12.7 |       31.0 ± 12.7 |
+| supervised |         skipped |                 – |
+| ssprl      | **52.0 ± 25.4** |            failed |
 
 Row 'supervised' was trained on the labels of all training images beforehand: \
 its semisup-10 is not semi-supervised.
@@ -39,12 +39,12 @@ its semisup-10 is not semi-supervised.
 - failed: ssprl, segmentation, seeds 0, 1: `CUDA out of memory`
 - skipped: supervised, linear-voc, seed 0: `` no `torchvision` weights ``
 
-Difference to random with the same seed, in percentage points: \
-mean ± sample standard deviation over 2 seeds.
+Difference to random, in percentage points: \
+mean ± half-width of its 95 % t-interval over 2 seeds.
 
 | weights | linear-voc mAP |
 | ------- | -------------: |
-| ssprl   |    +11.0 ± 1.4 |
+| ssprl   |    +11.0 ± 13.8 |
 
 The paper's numbers (WACV 2023, arXiv:2208.14439) are for full-size data and ResNet-50; \
 they are not comparable with the measured ones above.
@@ -75,7 +75,7 @@ they are not comparable with the measured ones above.
 
 # Its columns are aligned in the report.
 PAPER_MARKDOWN = """\
-Size paper, values in %: one seed, so that no deviation is known. \
+Size paper, values in %: one seed, so that no interval is known. \
 Bold: the best measured value of its column.
 
 | weights | semisup-1 mAP | box AP | box AP50 | box AP75 | mask AP | mask AP50 | mask AP75 |
@@ -156,14 +156,14 @@ class TestMarkdown:
         ]
         lines = narrow(format_report(results, "scenes")).splitlines()
         assert lines[0] == (
-            "Size scenes, values in %: mean ± sample standard deviation over n seeds; one seed "
-            "has no deviation. Bold: the best measured value of its column among the rows with the "
-            "most seeds."
+            "Size scenes, values in %: mean ± half-width of its 95 % t-interval over n seeds; one "
+            "seed has no interval. Bold: the best measured value of its column among the rows with "
+            "the most seeds."
         )
         # Nobody competes with a's two seeds of segmentation.
         assert lines[4:7] == [
-            "| a | **51.0 ± 1.4 (n=2)** | 1.0 ± 0.0 (n=2) |",
-            "| b | 41.0 ± 1.4 (n=2) | 2.0 (n=1) |",
+            "| a | **51.0 ± 12.7 (n=2)** | 1.0 ± 0.0 (n=2) |",
+            "| b | 41.0 ± 12.7 (n=2) | 2.0 (n=1) |",
             "| c | 90.0 (n=1) | – |",
         ]
         assert "- failed: c, linear-voc, seed 1: `x`" in lines
@@ -172,7 +172,9 @@ class TestMarkdown:
         results = [done("a", "linear-voc", seed, 50.0) for seed in range(3)]
         results += [done("b", "linear-voc", seed, 50.0) for seed in range(2)]
         first = format_report(results, "scenes").splitlines()[0]
-        assert first == ("Size scenes, values in %: mean ± sample standard deviation over n seeds.")
+        assert first == (
+            "Size scenes, values in %: mean ± half-width of its 95 % t-interval over n seeds."
+        )
 
     def test_a_column_of_one_row_has_no_best(self):
         text = narrow(format_report([done("a", "linear-voc", 0, 50.0)], "scenes"))
@@ -184,7 +186,7 @@ class TestMarkdown:
         values = {"random": 50.0, "low": 45.0, "same": 49.99, "high": 50.3}
         results = [done(name, "linear-voc", 0, value) for name, value in values.items()]
         text = narrow(format_report(results, "scenes"))
-        part = text.split("percentage points: one seed, so that no deviation is known.\n\n")[1]
+        part = text.split("percentage points: one seed, so that no interval is known.\n\n")[1]
         assert part.split("\n\n")[0].splitlines()[2:] == [
             "| low | -5.0 |",
             "| same | +0.0 |",
@@ -235,7 +237,7 @@ class TestTerminal:
         ]
         assert len(heads) > 3
         first = [line for line in lines if line.startswith(f"| {name} |")]
-        assert first[0].count("74.9 ± 35.4 (n=2)") == 2
+        assert first[0].count("74.9 ± 317.7 (n=2)") == 2
 
     def test_later_lines_of_a_list_item_are_indented(self):
         text = format_report([failed("a", "segmentation", 0, "word " * 40)], "scenes", width=60)

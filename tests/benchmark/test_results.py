@@ -1,17 +1,18 @@
 import pytest
 from benchmark_runs import done, failed
 
-from mmssprl.benchmark.results import Result, Spread, against_baseline, aggregate, order_weights
+from mmssprl.benchmark.results import Result, against_baseline, aggregate, order_weights
+from mmssprl.runs.statistics import Estimate, welch
 
 
 class TestAggregate:
-    def test_mean_and_sample_deviation(self):
-        # Deviations -2, 0, 2: sqrt(8 / 2) = 2; with a divisor of 3 it would be 1.63.
+    def test_mean_and_half_width(self):
+        # Deviations -2, 0, 2: s = sqrt(8 / 2) = 2; t(0.975, 2) x 2 / sqrt(3) = 4.303 x 1.1547.
         results = [done("w", "linear-voc", seed, 10.0 + 2 * seed) for seed in range(3)]
         results += [done("w", "segmentation", 0, 7.0), failed("w", "segmentation", 1, "x")]
         assert aggregate(results) == {
-            ("w", "linear-voc", "mAP"): Spread(12.0, 2.0, 3),
-            ("w", "segmentation", "mIoU"): Spread(7.0, None, 1),
+            ("w", "linear-voc", "mAP"): Estimate(12.0, pytest.approx(4.968, abs=1e-3), 3),
+            ("w", "segmentation", "mIoU"): Estimate(7.0, None, 1),
         }
 
     def test_a_missing_metric_counts_for_nothing(self):
@@ -20,24 +21,22 @@ class TestAggregate:
             Result("detection", "w", 1, {"AP": 14.0}, 1.0, "done"),
         ]
         found = aggregate(results)
-        assert found["w", "detection", "AP"] == Spread(12.0, pytest.approx(8**0.5), 2)
-        assert found["w", "detection", "mask_AP"] == Spread(4.0, None, 1)
+        assert found["w", "detection", "AP"] == Estimate(
+            12.0, pytest.approx(12.706 * 2, abs=1e-2), 2
+        )
+        assert found["w", "detection", "mask_AP"] == Estimate(4.0, None, 1)
         assert len(found) == 2
 
-    def test_differences_pair_the_seeds(self):
+    def test_differences_are_of_all_seeds_of_both(self):
+        values = {"w": (31.0, 12.0, 90.0), "random": (10.0, 70.0)}
         results = [
-            done("w", "linear-voc", 2, 31.0),
-            done("w", "linear-voc", 0, 12.0),
-            done("w", "linear-voc", 5, 90.0),
-            done("random", "linear-voc", 0, 10.0),
-            done("random", "linear-voc", 1, 70.0),
-            done("random", "linear-voc", 2, 30.0),
-            done("w", "semisup-1", 0, 5.0),
+            done(name, "linear-voc", seed, value)
+            for name, own in values.items()
+            for seed, value in enumerate(own)
         ]
-        # Seeds 0 and 2: +2 and +1, although the values themselves differ by 20.
-        assert against_baseline(results) == {
-            ("w", "linear-voc", "mAP"): Spread(1.5, pytest.approx(0.5**0.5), 2)
-        }
+        results.append(done("w", "semisup-1", 0, 5.0))
+        expected, _ = welch(*values.values())
+        assert against_baseline(results) == {("w", "linear-voc", "mAP"): expected}
 
     def test_random_and_supervised_come_first(self):
         names = ["z", "supervised", "a", "random", "z"]

@@ -3,15 +3,16 @@ import math
 import pytest
 from scipy import stats
 
-from mmssprl.compare.statistics import compare_all, estimate, holm, paired
+from mmssprl.compare.statistics import compare_all, holm
+from mmssprl.runs.statistics import estimate, welch
 
-A = {0: 30.1, 1: 28.4, 2: 31.7, 3: 29.9, 4: 30.8}
-B = {0: 28.0, 1: 27.9, 2: 29.1, 3: 28.8, 4: 28.2}
+A = [30.1, 28.4, 31.7, 29.9, 30.8]
+B = [28.0, 27.9, 29.1]
 
 
 def test_the_interval_is_students():
-    found = estimate(list(A.values()))
-    low, high = stats.t.interval(0.95, 4, found.mean, stats.sem(list(A.values())))
+    found = estimate(A)
+    low, high = stats.t.interval(0.95, 4, found.mean, stats.sem(A))
     assert found.interval == pytest.approx((low, high))
     # The factors that the protocol names: 1.24 s at n = 5, 0.72 s at n = 10.
     for n, factor in ((5, 1.24), (10, 0.72)):
@@ -25,20 +26,20 @@ def test_one_seed_has_no_interval():
     assert (found.mean, found.half_width, found.interval, found.n) == (30.1, None, None, 1)
 
 
-def test_paired_differences_are_those_of_equal_seeds():
-    found = paired({**A, 7: 99.0}, {**B, 8: 1.0})
-    assert found.difference.n == 5
-    expected = stats.ttest_rel(list(A.values()), list(B.values()))
-    assert found.p == pytest.approx(expected.pvalue)
+def test_differences_are_welchs_for_unequal_numbers_of_seeds():
+    difference, p = welch(A, B)
+    expected = stats.ttest_ind(A, B, equal_var=False)
+    assert p == pytest.approx(expected.pvalue)
     interval = expected.confidence_interval(0.95)
-    assert found.difference.interval == pytest.approx((interval.low, interval.high))
-    assert paired({0: 1.0}, {1: 1.0}) is None
-    assert paired({0: 1.5}, {0: 1.0}).p is None
+    assert difference.interval == pytest.approx((interval.low, interval.high))
+    assert (difference.mean, difference.n) == (pytest.approx(sum(A) / 5 - sum(B) / 3), 3)
+    difference, p = welch(A, [28.0])
+    assert (difference.mean, difference.half_width, p) == (pytest.approx(2.18), None, None)
 
 
 def test_differences_without_any_spread_are_certain():
-    assert paired({0: 2.0, 1: 3.0}, {0: 1.0, 1: 2.0}).p == 0
-    assert paired({0: 2.0, 1: 3.0}, {0: 2.0, 1: 3.0}).p == 1
+    assert welch([2.0, 2.0], [1.0, 1.0, 1.0])[1] == 0
+    assert welch([2.0, 2.0], [2.0, 2.0])[1] == 1
 
 
 def test_holm_by_hand():
@@ -52,17 +53,17 @@ def test_holm_by_hand():
 
 def test_better_needs_an_interval_without_zero_at_its_step_of_holm():
     scores = {
-        "ssprl": {0: 20.0, 1: 21.0, 2: 22.0, 3: 20.5},
-        "good": {0: 25.0, 1: 26.1, 2: 26.9, 3: 25.6},
-        "bad": {0: 15.0, 1: 16.1, 2: 16.9, 3: 15.6},
-        "close": {0: 21.0, 1: 21.4, 2: 22.1, 3: 21.5},
-        "bound": {0: 30.0, 1: 31.0, 2: 32.1, 3: 30.4},
-        "other": {9: 30.0},
+        "ssprl": [20.0, 21.0, 22.0, 20.5],
+        "good": [25.0, 26.1, 26.9],
+        "bad": [15.0, 16.1, 16.9, 15.6],
+        "close": [21.0, 21.4, 22.1, 21.5],
+        "bound": [30.0, 31.0, 32.1, 30.4],
+        "one": [30.0],
     }
-    found = compare_all(scores, "ssprl", ["ssprl", "good", "bad", "close"])
-    assert set(found) == {"good", "bad", "close", "bound"}
+    found = compare_all(scores, "ssprl", ["ssprl", "good", "bad", "close", "one"])
+    assert set(found) == {"good", "bad", "close", "bound", "one"}
     verdicts = {name: comparison.verdict for name, comparison in found.items()}
-    assert verdicts == {"good": "better", "bad": "worse", "close": "", "bound": ""}
+    assert verdicts == {"good": "better", "bad": "worse", "close": "", "bound": "", "one": ""}
     # Of no competitor nothing is said, however large the difference.
     assert found["bound"].p < 0.001
     assert found["bound"].adjusted_p is None
@@ -70,17 +71,16 @@ def test_better_needs_an_interval_without_zero_at_its_step_of_holm():
     # Verdict and interval agree at every step: the smallest p has the widest interval.
     ordered = sorted(("good", "bad", "close"), key=lambda name: found[name].p)
     for step, name in enumerate(ordered):
-        differences = [scores[name][seed] - scores["ssprl"][seed] for seed in range(4)]
-        level = 1 - 0.05 / (3 - step)
-        low, high = stats.t.interval(level, 3, sum(differences) / 4, stats.sem(differences))
+        test = stats.ttest_ind(scores[name], scores["ssprl"], equal_var=False)
+        low, high = test.confidence_interval(1 - 0.05 / (3 - step))
         assert (low > 0 or high < 0) == bool(found[name].verdict)
 
 
 def test_a_method_that_is_sure_alone_may_not_be_among_others():
     scores = {
-        "ssprl": dict.fromkeys(range(4), 20.0),
-        "first": dict(enumerate((21.0, 22.0, 23.0, 21.0))),
-        "second": dict(enumerate((19.0, 17.0, 17.0, 19.0))),
+        "ssprl": [20.0] * 4,
+        "first": [21.0, 22.0, 23.0, 21.0],
+        "second": [19.0, 17.0, 17.0, 19.0],
     }
     alone = [compare_all(scores, "ssprl", [name])[name] for name in ("first", "second")]
     assert [comparison.verdict for comparison in alone] == ["better", "worse"]

@@ -63,10 +63,10 @@ def test_table_by_hand():
         "SS-PRL (paper)",
         "SS-PRL (six small views, sampled patches), equal time",
     ]
-    assert rows[2][1:] == ["0", "0", "17.0 / 15.0", "16.0 ± 1.4", ""]
+    assert rows[2][1:] == ["0", "0", "17.0 / 15.0", "16.0 ± 12.7", ""]  # t(0.975, 1) = 12.7
     # 222 steps: 22.2 s of SwAV; 66.6 and 88.8 s of SS-PRL.
     assert rows[3][1:3] == ["6", "22"]
-    assert rows[6][1:] == ["6", "78", "22.0 / 24.0", "23.0 ± 1.4", "+7.0"]
+    assert rows[6][1:] == ["6", "78", "22.0 / 24.0", "23.0 ± 12.7", "+7.0"]
 
 
 def test_equal_time_is_taken_from_the_median_steps():

@@ -3,12 +3,14 @@
 import pytest
 import torch
 import yaml
+from mmengine.config import Config
 
 from mmssprl import load_backbone
 from mmssprl.datasets.scenes.sample import SIZE_PX, generate_sample
 from mmssprl.demo import WEIGHTS
 from mmssprl.evaluation.linear_probe import linear_probes
 from mmssprl.shipped import shipped
+from mmssprl.weights import find_config
 
 CONFIG = "configs/ssprl/ssprl_resnet18_scenes.py"
 
@@ -33,6 +35,14 @@ def test_they_load_into_the_backbone_of_their_config_and_change_it():
     images = torch.rand(2, 3, 48, 48, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         assert not torch.allclose(model(images), load_backbone("random", CONFIG)(images), atol=0.1)
+
+
+def test_commands_find_their_config_beside_them():
+    found, shipped_one = find_config(str(WEIGHTS), None), Config.fromfile(shipped(CONFIG))
+    assert found.model.backbone == shipped_one.model.backbone
+    assert found.model.layout == shipped_one.model.layout
+    for key in ("mean", "std"):  # the usual ones, which are taken where the file names none
+        assert key not in shipped_one.model.data_preprocessor
 
 
 @pytest.mark.slow
