@@ -1,14 +1,16 @@
 """README and pages show what the comparisons have measured."""
 
+import csv
+import io
 import re
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from tiny_compare import rows
 
 from mmssprl.compare.methods import METHODS
-from mmssprl.compare.statistics import holm, paired
+from mmssprl.compare.statistics import holm
+from mmssprl.runs.statistics import welch
+from tools import comparisons
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,11 +36,7 @@ def test_the_readme_shows_what_was_measured(name):
 
 def test_the_page_of_single_changes_shows_what_was_measured():
     results = ROOT / "docs" / "results"
-    scores = defaultdict(dict)
-    for images in ("photos", "scenes"):
-        for run in rows(results / images / "results.csv"):
-            key = images, run["budget"], run["method"]
-            scores[key][int(run["seed"])] = 100 * float(run["mAP"])
+    scores = {images: comparisons.read_scores(results / images) for images in ("photos", "scenes")}
     page = (results / "small_views_and_sampling.md").read_text()
     keys = {method.title: method.key for method in METHODS}
     lines = re.findall(
@@ -46,26 +44,23 @@ def test_the_page_of_single_changes_shows_what_was_measured():
     )
     shown = [cell for line in lines for cell in line[4:]]
     found = [
-        paired(scores[images, budget, keys[method]], scores[images, budget, keys[other]])
+        welch(*(scores[images][budget][keys[title]] for title in (method, other)))
         for images, method, other, *_ in lines
         for budget in ("epochs", "time")
     ]
-    assert [int(line[3]) for line in lines] == [
-        comparison.difference.n for comparison in found[::2]
-    ]
-    adjusted = holm([comparison.p for comparison in found])
+    assert [int(line[3]) for line in lines] == [difference.n for difference, _ in found[::2]]
+    adjusted = holm([p for _, p in found])
     assert len(shown) == 20
-    for cell, comparison, p in zip(shown, found, adjusted, strict=True):
-        words = _words(comparison)
+    for cell, (difference, _), p in zip(shown, found, adjusted, strict=True):
+        words = difference.text("+.1f")
         assert cell == (f"**{words}**" if p < 0.05 else words)
 
 
 def test_the_page_of_single_choices_shows_what_was_measured():
     folder = ROOT / "docs" / "results" / "choices"
-    scores = [defaultdict(dict) for _ in range(3)]
-    for found, images in zip(scores, ("gpu", "photos", "scenes"), strict=True):
-        for run in rows(folder / images / "results.csv"):
-            found[run["method"]][int(run["seed"])] = 100 * float(run["mAP"])
+    scores = [
+        comparisons.read_scores(folder / images)["time"] for images in ("gpu", "photos", "scenes")
+    ]
     lines = re.findall(
         r"^\| `([a-z0-9.-]+)` +\|.*?" + r"\| +([-+].*?|) " * 3 + r"\|$",
         (folder / "README.md").read_text(),
@@ -74,11 +69,28 @@ def test_the_page_of_single_choices_shows_what_was_measured():
     assert {key for key, *_ in lines} >= {path.stem for path in folder.glob("*.py")}
     for key, *cells in lines:
         for cell, found in zip(cells, scores, strict=True):
-            assert cell == _words(paired(found[key], found["ssprl-small-sampled"]))
+            expected = ""
+            if key in found:
+                difference, _ = welch(found[key], found["ssprl-small-sampled"])
+                expected = difference.text("+.1f")
+            assert cell == expected
 
 
-def _words(comparison):
-    if comparison is None:
-        return ""
-    mean, half_width = comparison.difference.mean, comparison.difference.half_width
-    return f"{mean:+.1f}" + (f" ± {half_width:.1f}" if half_width is not None else "")
+FOLDERS = sorted(path.parent for path in (ROOT / "docs/results").rglob("comparisons.csv"))
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_committed_comparisons_are_what_the_statistics_give_of_the_results(folder):
+    assert len(FOLDERS) >= 7
+    for path in folder.glob("comparisons*.csv"):
+        reference = comparisons.read(path)[0]["reference"]
+        own = list(csv.DictReader(io.StringIO(comparisons.comparisons(folder, reference))))
+        for line, expected in zip(comparisons.read(path), own, strict=True):
+            for name, cell in expected.items():
+                is_number = name in ("difference", "low", "high", "p", "p_holm") and cell
+                assert (
+                    (float(line[name]) == pytest.approx(float(cell)))
+                    if is_number
+                    else (line[name] == cell)
+                )
+    assert (folder / "table.md").read_text() == comparisons.table(folder)
