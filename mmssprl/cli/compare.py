@@ -1,7 +1,7 @@
 """Compare pre-training methods side by side.
 
 Pre-train each method on the training images of a labelled folder, without their
-labels, over seeds, for equal epochs or equal time, and probe its frozen features.
+labels, over seeds, for equal epochs, time or FLOPs, and probe its frozen features.
 Everything else is equal for all methods: images and their order, first weights of
 the backbone, batch, schedule, probe. A command that was stopped goes on where it was;
 more methods and seeds may be added later to the same work dir.
@@ -9,7 +9,7 @@ more methods and seeds may be added later to the same work dir.
 examples:
   python -m mmssprl compare
   python -m mmssprl compare --data photos --methods random swav-small ssprl --seeds 5
-  python -m mmssprl compare --data photos --methods all --seeds 3 --budget both --tune
+  python -m mmssprl compare --data photos --methods all --seeds 5 --budget time flops --tune
   python -m mmssprl compare --data photos --methods ablations --seeds 3 --dry-run
   python -m mmssprl compare --data photos --methods ssprl my_config.py --held-out
 
@@ -19,10 +19,16 @@ Without --data, the images are scenes that are generated into the work dir.
 import argparse
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..compare.methods import BY_KEY, GROUPS
 from ..console import quiet_console
 from ..environment import usable_cores
+
+if TYPE_CHECKING:
+    from ..compare.plan import Budget
+
+_BUDGETS: tuple["Budget", ...] = ("epochs", "time", "flops")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,9 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seeds", type=int, default=3, metavar="N", help="pre-trainings of each (default: 3)")
     add(
         "--budget",
-        choices=["epochs", "time", "both"],
-        default="both",
-        help="what is equal, a table each (default: %(default)s)",
+        nargs="+",
+        choices=[*_BUDGETS, "both"],
+        default=["both"],
+        help="what is equal, a table each; both: epochs and time (default: both)",
     )
     add("--epochs", type=int, help="of SS-PRL (default: 24 for scenes, else 20)")
     add(
@@ -61,9 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--tune",
         action="store_true",
-        help="choose each learning rate of x 1/3, 1, 3 on a fifth of the training images first",
+        help="choose each learning rate of x 1/9 to 9 on a fifth of the training images first",
     )
-    add("--tuning-epochs", type=int, help="of SS-PRL while tuning (default: --epochs)")
     add(
         "--held-out",
         action="store_true",
@@ -79,7 +85,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--dry-run",
         action="store_true",
-        help="train nothing; list the runs and how long they take, once the paces are measured",
+        help="train and write nothing; list the runs and how long they take, once the paces are "
+        "measured",
     )
 
 
@@ -101,23 +108,24 @@ def _run(args: argparse.Namespace) -> int:
     for name, value in (("jobs", jobs), ("batch-size", args.batch_size)):
         if value < 1:
             raise UserValueError(f"--{name} must be at least 1, but got {value}.")
+    budgets = {*args.budget, *(("epochs", "time") if "both" in args.budget else ())}
     request = Request(
         work_dir=Path(args.work_dir or f"work_dirs/compare_{size}"),
         words=args.methods,
         reference=args.reference,
         num_seeds=args.seeds,
-        budgets=("epochs", "time") if args.budget == "both" else (args.budget,),
+        budgets=[name for name in _BUDGETS if name in budgets],
         data=args.data and Path(args.data),
         size=size,
         epochs=args.epochs,
         batch_size=args.batch_size,
         tune=args.tune,
-        tuning_epochs=args.tuning_epochs,
         held_out=args.held_out,
         num_jobs=jobs,
         threads=max(1, usable_cores() // jobs) if groups else 1,
         groups=tuple(groups),
         command=_command(args),
+        dry_run=args.dry_run,
     )
     comparison = Comparison(request)
     if args.dry_run:
@@ -131,8 +139,8 @@ def _command(args: argparse.Namespace) -> str:
     if args.data:
         words += ["--data", shlex.quote(Path(args.data).name)]  # no folders of this machine
     methods = [Path(name).name if name.endswith(".py") else name for name in args.methods]
-    words += ["--methods", *methods, f"--seeds {args.seeds} --budget {args.budget}"]
-    for name in ("epochs", "size", "batch_size", "reference", "tuning_epochs"):
+    words += ["--methods", *methods, f"--seeds {args.seeds} --budget {' '.join(args.budget)}"]
+    for name in ("epochs", "size", "batch_size", "reference"):
         if getattr(args, name) is not None:
             words.append(f"--{name.replace('_', '-')} {getattr(args, name)}")
     words += ["--tune"] * args.tune + ["--held-out"] * args.held_out

@@ -7,11 +7,11 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..runs.statistics import estimate
 from ..visualization.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 from .methods import RANDOM
 from .plan import BUDGETS, Budget
 from .results import Result
-from .statistics import estimate
 
 _PANEL_WIDTH_INCHES = 4.2
 _ROW_INCHES = 0.36

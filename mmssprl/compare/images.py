@@ -65,13 +65,14 @@ def read_images(data: Path, split: Split) -> ProbeData:
     return replace(found, train=train, test=_part(found.train, "held-out", _held_out(found)))
 
 
-def list_images(folder: Path, data: Path, split: Split) -> TrainingImages:
-    """Write the list of the training images into a folder; arguments as for ``read_images``."""
+def list_images(folder: Path, data: Path, split: Split, *, writes: bool = True) -> TrainingImages:
+    """List the training images in a file of a folder; arguments as for ``read_images``."""
     images = read_images(data, split)
     path = folder / f"images_of_{split}_runs.txt"
-    folder.mkdir(parents=True, exist_ok=True)
     paths = [Path(name).resolve() for name in images.train.paths]
-    write_whole(path, "".join(f"{each}\n" for each in paths))
+    if writes:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(path, "".join(f"{each}\n" for each in paths))
     names = "\n".join(each.name for each in paths)
     return TrainingImages(
         path.resolve(),

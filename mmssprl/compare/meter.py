@@ -1,9 +1,8 @@
 """What a training begins with, what it costs, and whether its features have collapsed."""
 
-import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -16,16 +15,14 @@ from mmengine.runner import Runner
 
 from ..engine.unwrap import unwrap
 from ..errors import UserRuntimeError
-from ..models import PretrainingModel
+from ..monitoring.troubles import is_collapsed
 from ..profiling.machine import peak_bytes
 from ..weights import RANDOM, load_backbone
 
 SPREAD = "embedding_spread"
 """What a model's ``health`` says of its embeddings: the standard deviation of each dimension of
 norm(z) times sqrt(D), averaged over the dimensions; about 1 where they spread over the sphere."""
-COLLAPSED_SPREAD = 0.3
-AT_CHANCE = 0.99
-"""From this share of ln K on, a choice among K has learned nothing."""
+_RANK = "effective_rank"
 _SECONDS = "compare_seconds"
 
 
@@ -99,8 +96,8 @@ class Meter(Hook):
             for name, buffer in runner.message_hub.log_scalars.items()
             if name.startswith("train/")
         }
-        model = unwrap(runner.model)
-        is_pretrained = isinstance(model, PretrainingModel)
+        if _RANK in last:  # of some steps, not of all: a mean would reach back into other epochs
+            last[_RANK] = float(runner.message_hub.get_scalar(f"train/{_RANK}").current())
         self.measured = {
             "steps": runner.iter,
             "images": runner.iter * runner.train_dataloader.batch_size,
@@ -108,24 +105,5 @@ class Meter(Hook):
             "peak_mib": round(self._peak_bytes / 2**20),
             "loss": last.get("loss"),
             SPREAD: last.get(SPREAD),
-            "collapsed": is_pretrained and has_collapsed(model, last),
+            "collapsed": is_collapsed(last),
         }
-
-
-def has_collapsed(model: PretrainingModel, last: Mapping[str, float]) -> bool:
-    """Tell whether the embeddings of all images are alike, or the loss has learned nothing.
-
-    Args:
-        model: What was trained.
-        last: What it logged, as means over the last epoch.
-
-    Returns:
-        Whether ``SPREAD`` is below 0.3, or every logged term of the loss that chooses among K is
-        within 1 % of ln K.
-    """
-    terms = {n: t for n, t in model.loss_terms().items() if n in last and t.num_classes}
-    at_chance = [
-        last[name] / term.weight >= AT_CHANCE * math.log(term.num_classes or 1)
-        for name, term in terms.items()
-    ]
-    return last.get(SPREAD, 1.0) < COLLAPSED_SPREAD or (bool(at_chance) and all(at_chance))

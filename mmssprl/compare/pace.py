@@ -9,7 +9,7 @@ The methods take turns, so that whatever slows the machine down for a while slow
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice, repeat
+from itertools import chain, repeat, takewhile
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -41,13 +41,14 @@ class StepMeter(Hook):
     So a step includes its data, wherever this process reads them, and all hooks.
 
     Args:
-        num_steps: Steps that are timed.
+        num_steps: Steps that are timed at most.
+        max_seconds: After which it ends, too.
     """
 
     priority = "LOWEST"
 
-    def __init__(self, num_steps: int) -> None:
-        self.num_steps = num_steps
+    def __init__(self, num_steps: int, max_seconds: float) -> None:
+        self.num_steps, self.max_seconds = num_steps, max_seconds
         self.seconds: list[float] = []
         self.flops = 0
         self._clock = clock()
@@ -55,7 +56,7 @@ class StepMeter(Hook):
     def before_train(self, runner: Runner) -> None:
         """Take only so many batches, once more from the first if an epoch has fewer."""
         loop = runner.train_loop
-        loop.dataloader = _Some(loop.dataloader, self.num_steps + _COUNTED + 1)
+        loop.dataloader = _Some(loop.dataloader, self)
         self._step, self._last = 0, 0.0
 
     def before_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
@@ -75,29 +76,34 @@ class StepMeter(Hook):
         self._step += 1
         self._last = self._clock()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether enough was timed."""
+        return len(self.seconds) >= self.num_steps or sum(self.seconds) >= self.max_seconds
+
     def after_train_epoch(self, runner: Runner) -> None:
         """End."""
         runner.train_loop.stop_training = True
 
 
 class _Some(Prefetcher):
-    """A loader that ends after ``num`` batches, and begins anew where it ends before."""
+    """A loader that ends with a meter, and begins anew where it ends before."""
 
-    def __init__(self, loader: Any, num: int) -> None:
-        self.loader, self._num = loader, num
+    def __init__(self, loader: Any, meter: StepMeter) -> None:
+        self.loader, self._meter = loader, meter
 
     def __iter__(self) -> Iterator[Any]:
         batches: Iterable[Any] = chain.from_iterable(repeat(self.loader))
-        return islice(batches, self._num)
+        return takewhile(lambda _: not self._meter.has_ended, batches)
 
 
 def measure(folder: Path) -> None:
-    """Measure what the settings in ``folder`` name: median seconds and operations of a step."""
+    """Measure what the settings in ``folder`` name: seconds of the steps, operations of one."""
     settings = json.loads((folder / SETTINGS).read_text())
     methods = settings["methods"]
-    seconds: dict[str, list[float]] = {key: [] for key in methods}
+    turns: dict[str, list[list[float]]] = {key: [] for key in methods}
     flops: dict[str, int] = {}
-    for _ in range(settings["rounds"]):
+    for number in range(settings["rounds"]):
         for key, method in methods.items():
             with TemporaryDirectory(dir=folder) as work_dir:
                 options = {**method["options"], "default_hooks.checkpoint": None}
@@ -108,12 +114,15 @@ def measure(folder: Path) -> None:
                     cfg_options=options,
                 )
                 cfg.experiment_name = Path(work_dir).name  # mmengine's own ends in the second
-                meter = StepMeter(settings["steps"])
+                meter = StepMeter(settings["steps"], settings["seconds"])
                 launch(cfg, "train", hooks=[meter])
-            seconds[key] += meter.seconds
+            turns[key].append([round(value, 6) for value in meter.seconds])
             flops[key] = meter.flops
+            told = f"{len(meter.seconds)} steps, median {1000 * median(meter.seconds):.0f} ms"
+            print(f"turn {number + 1} of {settings['rounds']}: {key}, {told}", flush=True)
     measured = {
-        "seconds": {key: median(values) for key, values in seconds.items()},
+        "seconds": {key: median(chain(*values)) for key, values in turns.items()},
+        "turns": turns,
         "flops": flops,
         "device": "CPU" if get_device() == "cpu" else "device",
         "machine": describe_machine(get_device()),

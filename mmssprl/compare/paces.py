@@ -1,10 +1,10 @@
-"""The measured paces of a work dir, and the epochs that they make equal time."""
+"""The measured paces of a work dir, and the epochs that they make equal time or equal FLOPs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import UserValueError
 from ..runs.run import read_result
@@ -12,10 +12,10 @@ from ..wording import counted
 from .images import TrainingImages
 from .methods import SSPRL, Method
 from .run import PaceRun, module_command
-from .setting import Setting, common_options, recipe_digest
+from .setting import Setting, code_digest, common_options, recipe_digest
 
-ROUNDS, STEPS = 6, 4
-"""Turns of each method, and steps timed in a turn."""
+ROUNDS, STEPS, SECONDS = 5, 40, 12.0
+"""Turns of each method; steps timed in a turn, or fewer where they take longer than that."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Pace:
         seconds: Median, of this process on a CPU, else of the device.
         reference_seconds: Of SS-PRL's steps, measured in turns with them.
         flops: Floating-point operations of a step, forward and backward.
+        reference_flops: Of SS-PRL's.
         device: 'CPU' or 'device'.
         machine: What it was measured on.
     """
@@ -33,6 +34,7 @@ class Pace:
     seconds: float
     reference_seconds: float
     flops: int
+    reference_flops: int
     device: str
     machine: str
 
@@ -49,7 +51,7 @@ def plan_paces(
     if not missing:
         return None
     measured = {method.key: method for method in (SSPRL, *missing)}
-    # Those of former configs keep their folders, too.
+    # Those of former configs and code keep their folders, too.
     folders = (work_dir / "paces" / f"{number}" for number in count())
     folder = next(path for path in folders if not (path / "result.json").exists())
     return PaceRun(
@@ -59,6 +61,8 @@ def plan_paces(
         commands=(module_command("pace", folder),),
         rounds=ROUNDS,
         steps=STEPS,
+        seconds=SECONDS,
+        code=code_digest(),
         methods={
             key: {
                 "config": str(method.config_file(setting.size)),
@@ -73,7 +77,7 @@ def plan_paces(
 
 
 def read_paces(work_dir: Path, setting: Setting, methods: Mapping[str, Method]) -> dict[str, Pace]:
-    """Return the paces that were measured with today's configs, by method; the first of each.
+    """Return the paces that were measured with today's configs and code; the first of each method.
 
     Args:
         work_dir: Of the comparison.
@@ -81,48 +85,46 @@ def read_paces(work_dir: Path, setting: Setting, methods: Mapping[str, Method]) 
         methods: That are asked about, by key, SS-PRL among them.
     """
 
-    def is_current(key: str, recipes: dict[str, Any]) -> bool:
+    def is_current(key: str, settings: dict[str, Any]) -> bool:
         method = methods.get(key)
-        return method is not None and recipes[key] == recipe_digest(setting, method)
+        return method is not None and settings["recipes"][key] == recipe_digest(setting, method)
 
     found: dict[str, Pace] = {}
     for path in sorted(
         work_dir.glob("paces/*/result.json"), key=lambda path: int(path.parent.name)
     ):
         content = read_result(path)
-        recipes, values = content["settings"]["recipes"], content["values"]
-        if not is_current(SSPRL.key, recipes):
+        settings, values = content["settings"], content["values"]
+        if settings.get("code") != code_digest() or not is_current(SSPRL.key, settings):
             continue
-        for key, seconds in values["seconds"].items():
-            if is_current(key, recipes):
-                pace = Pace(
-                    seconds,
-                    values["seconds"][SSPRL.key],
-                    values["flops"][key],
-                    values["device"],
-                    values["machine"],
-                )
-                found.setdefault(key, pace)
+        seconds, flops = values["seconds"], values["flops"]
+        for key in filter(lambda key: is_current(key, settings), seconds):
+            sides = (seconds[key], seconds[SSPRL.key], flops[key], flops[SSPRL.key])
+            found.setdefault(key, Pace(*sides, values["device"], values["machine"]))
     return found
 
 
-def epochs_in_equal_time(epochs: int, pace: Pace, key: str, option: str = "--epochs") -> int:
-    """Return for how many epochs a method takes as long as SS-PRL for ``epochs``.
+def epochs_for_equal(
+    what: Literal["time", "flops"], epochs: int, pace: Pace, method: Method
+) -> int:
+    """Return for how many epochs a method takes as much as SS-PRL for ``epochs``.
 
     Args:
+        what: Is equal.
         epochs: Of SS-PRL.
         pace: Of the method.
-        key: Of the method.
-        option: That ``epochs`` is given by.
+        method: That is asked about.
 
     Raises:
         ValueError: Less than one.
     """
-    exact = epochs * pace.reference_seconds / pace.seconds
+    own: float = pace.seconds if what == "time" else pace.flops
+    reference: float = pace.reference_seconds if what == "time" else pace.reference_flops
+    exact = epochs * reference / own
     if round(exact) < 1:
         raise UserValueError(
             f"every method must get at least one epoch, but {counted(epochs, 'epoch')} of SS-PRL "
-            f"are {exact:.2f} of {key} in equal time; raise {option} to "
-            f"{-(-pace.seconds // pace.reference_seconds):.0f}, or leave {key} out."
+            f"are {exact:.2f} of {method.key} in equal {what}; raise --epochs to "
+            f"{-(-own // reference):.0f}, or leave {method.key} out."
         )
     return round(exact)

@@ -8,17 +8,20 @@ from typing import Literal
 from ..wording import counted
 from .images import Split, TrainingImages
 from .methods import BY_KEY, Method
-from .paces import Pace, epochs_in_equal_time
+from .paces import Pace, epochs_for_equal
 from .run import PretrainRun, module_command
-from .setting import Setting, common_options, recipe_digest
+from .setting import Setting, code_digest, common_options, recipe_digest
+from .tuning import SEEDS, Scores, factors_to_try
 
-Budget = Literal["epochs", "time"]
-BUDGETS: dict[Budget, str] = {"epochs": "Equal epochs", "time": "Equal time"}
-FACTORS = (1 / 3, 1.0, 3.0)
-"""Of each config's learning rate, which the tuning tries."""
-TUNING_SEEDS = (1000, 1001)
-"""Outside those of the final runs, which count from 0."""
-MAX_SEEDS = TUNING_SEEDS[0]
+Budget = Literal["epochs", "time", "flops"]
+BUDGETS: dict[Budget, str] = {
+    "epochs": "Equal epochs",
+    "time": "Equal time",
+    "flops": "Equal FLOPs",
+}
+Length = tuple[str, int]
+"""Key of a method, and epochs: what a learning rate is chosen for."""
+MAX_SEEDS = SEEDS[0]
 FOLDERS: dict[Split, str] = {"test": "runs", "held-out": "tuning"}
 """Of the runs, in the work dir."""
 OVERHEAD_S = 30.0
@@ -32,7 +35,7 @@ class Planner:
     Args:
         work_dir: Folder of all runs.
         setting: Of all runs.
-        paces: By method; at least of those that are planned for equal time.
+        paces: By method; at least of those that are planned for equal time or FLOPs.
         images: That are trained on, by split.
         methods: Rows that a table may have, by key and in their order.
         split: Of the runs of the tables. On held-out images they have the seeds of the tuning, so
@@ -46,60 +49,68 @@ class Planner:
     methods: Mapping[str, Method] = field(default_factory=lambda: BY_KEY)
     split: Split = "test"
 
-    def epochs(self, method: Method, budget: Budget, reference_epochs: int | None = None) -> int:
+    def epochs(self, method: Method, budget: Budget) -> int:
         """Return the length of a method's runs.
 
         Args:
             method: 0 if it does not train.
             budget: What is equal.
-            reference_epochs: Of SS-PRL; None takes the setting's.
 
         Raises:
-            ValueError: Less than one epoch in equal time.
+            ValueError: Less than one epoch in equal time or FLOPs.
         """
-        epochs = self.setting.epochs if reference_epochs is None else reference_epochs
         if not method.trains:
             return 0
         if budget == "epochs":
-            return epochs
-        option = "--epochs" if reference_epochs is None else "--tuning-epochs"
-        return epochs_in_equal_time(epochs, self.paces[method.key], method.key, option)
+            return self.setting.epochs
+        return epochs_for_equal(budget, self.setting.epochs, self.paces[method.key], method)
 
     def final_runs(
         self,
         methods: Sequence[Method],
         num_seeds: int,
         budgets: Sequence[Budget],
-        factors: Mapping[str, float],
+        factors: Mapping[Length, float],
     ) -> list[PretrainRun]:
         """Return the runs of the tables, seed after seed, so that all methods grow together.
 
         Args:
             methods: Rows.
             num_seeds: Of each.
-            budgets: Tables. A run that is of both is there once.
-            factors: Of the learning rates, by method; 1 where there is none.
+            budgets: Tables. A run that is of several is there once.
+            factors: Of the learning rates; 1 where there is none.
         """
         found: dict[Path, PretrainRun] = {}
         first = MAX_SEEDS if self.split == "held-out" else 0
         for seed in range(first, first + num_seeds):
             for budget in budgets:
                 for method in methods:
-                    factor = factors.get(method.key, 1.0)
-                    run = self.run_of(method, self.epochs(method, budget), seed, factor, self.split)
+                    epochs = self.epochs(method, budget)
+                    factor = factors.get((method.key, epochs), 1.0)
+                    run = self.run_of(method, epochs, seed, factor, self.split)
                     found.setdefault(run.folder, run)
         return list(found.values())
 
-    def tuning_runs(self, methods: Sequence[Method], reference_epochs: int) -> list[PretrainRun]:
-        """Return the runs that choose the learning rates, for equal time, all methods alike."""
+    def tuning_runs(
+        self,
+        methods: Sequence[Method],
+        budgets: Sequence[Budget],
+        scores: Mapping[Length, Scores],
+    ) -> list[PretrainRun]:
+        """Return the runs that choose the learning rates, as long as those that they serve.
+
+        Args:
+            methods: Rows.
+            budgets: Tables. Runs of equal length are there once.
+            scores: That are known; they tell which factors are tried.
+        """
+        trained = [method for method in methods if method.trains]
+        lengths = dict.fromkeys((m, self.epochs(m, budget)) for m in trained for budget in budgets)
         return [
-            self.run_of(
-                method, self.epochs(method, "time", reference_epochs), seed, factor, "held-out"
-            )
-            for method in methods
-            if method.trains
-            for seed in TUNING_SEEDS
-            for factor in FACTORS
+            self.run_of(method, epochs, seed, factor, "held-out")
+            for method, epochs in lengths
+            for seed in SEEDS
+            for factor in factors_to_try(scores.get((method.key, epochs), {}))
         ]
 
     def run_of(
@@ -132,11 +143,8 @@ class Planner:
             )
             if method.trains
             else {},
-            common={
-                "data": str(self.setting.data),
-                "image_px": self.setting.image_px,
-                "probe_seeds": list(self.setting.probe_seeds),
-            },
+            common={"data": str(self.setting.data), "image_px": self.setting.image_px},
             digest=recipe_digest(self.setting, method),
+            code=code_digest(),
             images_digest=images.digest,
         )

@@ -1,7 +1,6 @@
-"""The probe of one run: features once, then a classifier per probe seed."""
+"""The probe of one run."""
 
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import torch
@@ -22,9 +21,8 @@ def probe(
     split: Split,
     image_px: int,
     weights_seed: int,
-    probe_seeds: list[int],
 ) -> dict[str, Any]:
-    """Score frozen features as ``evaluation.linear_probe`` does, with several seeds of its folds.
+    """Score frozen features as ``evaluation.linear_probe`` does.
 
     Args:
         weights: Weights file, training checkpoint, or 'random'.
@@ -33,10 +31,9 @@ def probe(
         split: Which images score, see ``read_images``.
         image_px: Side of the centre crops.
         weights_seed: Of random weights.
-        probe_seeds: Of the folds that choose the classifier's penalty.
 
     Returns:
-        ``mAP``, the mean over the probe seeds, and ``chance_mAP`` in [0, 1]; ``probes``, by seed.
+        ``mAP`` and ``chance_mAP`` in [0, 1].
     """
     (train_x, train_y), (test_x, test_y), device = extract_splits(
         weights,
@@ -46,17 +43,15 @@ def probe(
         seed=weights_seed,
         progress=False,
     )
-    scores = []
-    for seed in probe_seeds:
-        classifier = fit_linear_probe(train_x.to(device), train_y.to(device), seed=seed)
-        scores.append(mean_average_precision(classifier(test_x.to(device)), test_y)[0])
-    return {"mAP": fmean(scores), "chance_mAP": _chance(test_y), "probes": scores}
+    classifier = fit_linear_probe(train_x.to(device), train_y.to(device))
+    score, _ = mean_average_precision(classifier(test_x.to(device)), test_y)
+    return {"mAP": score, "chance_mAP": _chance(test_y)}
 
 
-def score_nothing(data: Path, *, split: Split, probe_seeds: list[int]) -> dict[str, Any]:
+def score_nothing(data: Path, *, split: Split) -> dict[str, Any]:
     """Return what ``probe`` would return of features that tell nothing: the score of a constant."""
     chance = _chance(read_images(data, split).test.labels)
-    return {"mAP": chance, "chance_mAP": chance, "probes": [chance] * len(probe_seeds)}
+    return {"mAP": chance, "chance_mAP": chance}
 
 
 def _chance(labels: Tensor) -> float:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from ..benchmark.paper_numbers import ABLATIONS, ABLATIONS_NOTE
 from ..outputs import write_figure, write_whole
+from ..runs.statistics import estimate
 from ..tables import csv_table, markdown_table
 from ..wording import counted
 from .methods import BY_KEY, RANDOM
-from .plan import BUDGETS, Budget, Planner
+from .plan import BUDGETS, Budget, Length, Planner
 from .results import Result, as_row
-from .statistics import Comparison, Estimate, compare_all, estimate
+from .statistics import Comparison, compare_all
+from .tuning import Choice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,6 +25,12 @@ _HEADS = (
     *("pre-training", "epochs", "images seen", "TFLOP", "seconds", "peak MiB"),
     *("seeds", "mAP %", "against {}", "p (Holm)", ""),
 )
+WELCH = (
+    "Differences: Welch's test and 95 % interval over the seeds, which are not paired. better, "
+    "worse: the interval excludes 0 also at the level of its step of Holm's correction over the "
+    "table's methods (p < 0.05)."
+)
+"""What the columns of differences mean."""
 _PAPER_TITLES = {"swav": "scale 0 alone", "ssprl": "all terms"}
 """Of the rows of table 4 that ours are not named like: the paper does not say which form it is."""
 _ONLY_ABLATIONS = ABLATIONS.keys() - _PAPER_TITLES.keys()
@@ -38,16 +46,18 @@ class Report:
         tables: Runs by method, for each budget.
         reference: Key of the method that the others are compared with.
         tuning: Runs of the tuning; empty without one.
-        factors: That it chose, by method.
+        choices: Of its learning rates.
         foot: Lines on command, machine and time.
+        num_others: Complete runs of other code, which are left out.
     """
 
     planner: Planner
     tables: Mapping[Budget, Mapping[str, Sequence[Result]]]
     reference: str
     tuning: Sequence[Result]
-    factors: Mapping[str, float]
+    choices: Mapping[Length, Choice]
     foot: Sequence[str]
+    num_others: int = 0
 
     def text(self) -> str:
         """Return all tables and what they mean, as Markdown."""
@@ -81,7 +91,7 @@ class Report:
         """Compare the methods of one table with the reference, in percent."""
         if self.reference not in runs:
             return {}
-        scores = {key: {r.seed: 100 * r.mAP for r in own} for key, own in runs.items()}
+        scores = {key: [100 * r.mAP for r in own] for key, own in runs.items()}
         competing = [key for key in scores if self.planner.methods[key].competes]
         return compare_all(scores, self.reference, competing)
 
@@ -102,9 +112,9 @@ class Report:
                     _seconds(own) if trains else "",
                     f"{max(r.peak_mib or 0 for r in own)}" if trains else "",
                     str(len(own)),
-                    plus_minus(estimate([100 * r.mAP for r in own])) + mark,
-                    plus_minus(found.difference, "+.1f") if found else "",
-                    _p(found.adjusted_p) if found else "",
+                    estimate([100 * r.mAP for r in own]).text() + mark,
+                    found.difference.text("+.1f") if found else "",
+                    p_text(found.adjusted_p) if found else "",
                     found.verdict if found else "",
                 ]
             )
@@ -131,17 +141,21 @@ class Report:
         setting = self.planner.setting
         device = next((pace.device for pace in self.planner.paces.values()), "CPU")
         lines = [
-            f"mAP: linear probe of frozen features at {setting.image_px} px, mean over "
-            f"{len(setting.probe_seeds)} probe seeds inside each pre-training seed; "
+            f"mAP: linear probe of frozen features at {setting.image_px} px; "
             "±, and the bars of the picture: 95 % t-intervals over the pre-training seeds.",
-            "Differences are paired over equal seeds. better, worse: the interval excludes 0 also "
-            "at the level of its step of Holm's correction over the table's methods (p < 0.05).",
+            WELCH,
             f"seconds: {device} time of the pre-training; TFLOP: counted on one step, forward and "
             "backward, times the steps. collapsed: the embeddings' deviation is below 0.3 of that "
-            "on a sphere, the loss is at ln K, or it was not finite (scored as a constant).",
+            "on a sphere and they fill fewer than 5 dimensions, or the loss was not finite (scored "
+            "as a constant).",
         ]
         if chances:
             lines.append(f"A constant score has {100 * fmean(chances):.1f} % mAP.")
+        if self.num_others:
+            lines.append(
+                f"Left out: {counted(self.num_others, 'complete run')} of other code, which the "
+                "same command does again as far as the tables need them."
+            )
         if self.planner.split == "held-out":
             lines.append(
                 "Pre-trained on four fifths of the training images and scored on the last fifth; "
@@ -173,37 +187,31 @@ class Report:
         )
 
     def _comparisons_csv(self) -> str:
-        heads = (
-            *("budget", "method", "reference", "num_seeds", "difference", "low", "high"),
-            *("p", "p_holm", "verdict"),
-        )
-        lines = []
-        for budget, runs in self.tables.items():
-            for key, found in self.comparisons(runs).items():
-                low, high = found.difference.interval or ("", "")
-                lines.append(
-                    [
-                        *(budget, key, self.reference, found.difference.n),
-                        *(found.difference.mean, low, high, found.p, found.adjusted_p),
-                        found.verdict,
-                    ]
-                )
-        return csv_table(heads, lines)
+        found = {budget: self.comparisons(runs) for budget, runs in self.tables.items()}
+        return comparisons_csv(found, self.tables, self.reference)
 
     def _tuning_table(self) -> str:
         factors = sorted({r.lr_factor for r in self.tuning})
         rows = []
-        for key in dict.fromkeys(r.method for r in self.tuning):
+        for key, epochs in dict.fromkeys((r.method, r.epochs) for r in self.tuning):
             cells = []
             for factor in factors:
-                own = [r for r in self.tuning if r.method == key and r.lr_factor == factor]
+                run = (key, epochs, factor)
+                own = [r for r in self.tuning if (r.method, r.epochs, r.lr_factor) == run]
                 scores = " / ".join(
                     f"{100 * r.mAP:.1f}{' (collapsed)' if r.collapsed else ''}" for r in own
                 )
                 cells.append(f"**{scores}**" if own and self._is_chosen(own[0]) else scores)
-            rows.append([self._title(key), *cells])
-        heads = ["held-out mAP % per tuning seed", *(f"lr x {factor:.3g}" for factor in factors)]
-        return markdown_table(heads, rows)
+            choice = self.choices.get((key, epochs))
+            if choice:
+                found = (100 * choice.lead, 100 * choice.standard_error)
+                cells += [f"{choice.best:.3g}", *(f"{number:.1f}" for number in found)]
+            rows.append([self._title(key), str(epochs), *cells, *[""] * (not choice) * 3])
+        tried = (f"lr x {factor:.3g}" for factor in factors)
+        chosen = ("best", "lead over x 1", "standard error")
+        heads = ["held-out mAP % per tuning seed", "epochs", *tried, *chosen]
+        about = "Bold: what is taken; x 1 where the lead of the best is below its standard error."
+        return f"{markdown_table(heads, rows)}\n\n{about}"
 
     def _tuning_csv(self) -> str:
         return _csv(
@@ -212,7 +220,8 @@ class Report:
         )
 
     def _is_chosen(self, result: Result) -> bool:
-        return self.factors.get(result.method) == result.lr_factor
+        choice = self.choices.get((result.method, result.epochs))
+        return choice is not None and choice.taken == result.lr_factor
 
 
 def _paper_ablations() -> str:
@@ -222,11 +231,34 @@ def _paper_ablations() -> str:
     return f"{table}\n\n{ABLATIONS_NOTE}"
 
 
-def plus_minus(value: Estimate, form: str = ".1f") -> str:
-    """Return such as ``22.9 ± 1.5``, or the mean alone for one seed; ``form`` is the mean's."""
-    # Rounded first and added to 0.0: what prints as zero has no minus sign.
-    mean = f"{round(value.mean, 1) + 0.0:{form}}"
-    return mean if value.half_width is None else f"{mean} ± {value.half_width:.1f}"
+def comparisons_csv(
+    found: Mapping[Budget, Mapping[str, Comparison]],
+    tables: Mapping[Budget, Mapping[str, Sequence[object]]],
+    reference: str,
+) -> str:
+    """Return a line per comparison.
+
+    Args:
+        found: By budget and method.
+        tables: Runs by budget and method.
+        reference: Method that the others are compared with.
+    """
+    heads = (
+        *("budget", "method", "reference", "num_seeds", "num_reference_seeds"),
+        *("difference", "low", "high", "p", "p_holm", "verdict"),
+    )
+    lines = []
+    for budget, runs in tables.items():
+        for key, comparison in found[budget].items():
+            low, high = comparison.difference.interval or ("", "")
+            lines.append(
+                [
+                    *(budget, key, reference, len(runs[key]), len(runs[reference])),
+                    *(comparison.difference.mean, low, high, comparison.p),
+                    *(comparison.adjusted_p, comparison.verdict),
+                ]
+            )
+    return csv_table(heads, lines)
 
 
 def _csv(lines: Iterable[Mapping[str, object]]) -> str:
@@ -240,7 +272,8 @@ def _seconds(own: Sequence[Result]) -> str:
     return f"{fmean(measured):.0f}" if measured else ""
 
 
-def _p(value: float | None) -> str:
+def p_text(value: float | None) -> str:
+    """Return a p-value as printed."""
     if value is None:
         return ""
     return "< 0.001" if value < 0.001 else f"{value:.3f}"

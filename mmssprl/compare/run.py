@@ -53,8 +53,9 @@ class PretrainRun(ProcessRun):
         split: Which images it trains on and is scored by.
         config: File of the method.
         options: Values that replace the config's.
-        common: What ``settings.json`` has for all runs: data, image_px, probe_seeds.
+        common: What ``settings.json`` has for all runs: data, image_px.
         digest: Of the recipe.
+        code: Digest of the code that trains.
         images_digest: Of the list of the training images.
     """
 
@@ -67,6 +68,7 @@ class PretrainRun(ProcessRun):
     options: Mapping[str, Any]
     common: Mapping[str, Any]
     digest: str
+    code: str
     images_digest: str
 
     def settings(self, needed: Sequence[Outcome]) -> dict[str, Any]:
@@ -77,9 +79,9 @@ class PretrainRun(ProcessRun):
             **self.described(),
             "options": replaced,
             "recipe": self.digest,
+            "code": self.code,
             "images": self.images_digest,
             "image_px": self.common["image_px"],
-            "probe_seeds": list(self.common["probe_seeds"]),
         }
 
     def inputs(self) -> dict[str, Any]:
@@ -91,6 +93,7 @@ class PretrainRun(ProcessRun):
             "seed": self.seed,
             "split": self.split,
             "recipe": self.digest,
+            "code": self.code,
             "images": self.images_digest,
             **self.common,
         }
@@ -119,19 +122,25 @@ class PaceRun(ProcessRun):
         methods: By key: ``config``, ``recipe`` (its digest) and ``options``.
         rounds: Turns of each method.
         steps: That are timed in a turn.
+        seconds: After which a turn ends, too.
+        code: Digest of the code that trains.
     """
 
     methods: Mapping[str, Mapping[str, Any]]
     rounds: int
     steps: int
+    seconds: float
+    code: str
 
     def settings(self, needed: Sequence[Outcome]) -> dict[str, Any]:
-        """Return which recipes were measured."""
-        return {"recipes": {key: method["recipe"] for key, method in self.methods.items()}}
+        """Return which recipes were measured, and of which code."""
+        recipes = {key: method["recipe"] for key, method in self.methods.items()}
+        return {"recipes": recipes, "code": self.code}
 
     def inputs(self) -> dict[str, Any]:
         """Return what the process is told."""
-        return {"methods": dict(self.methods), "rounds": self.rounds, "steps": self.steps}
+        limits = {"rounds": self.rounds, "steps": self.steps, "seconds": self.seconds}
+        return {"methods": dict(self.methods), "code": self.code, **limits}
 
     def summary(self, values: dict[str, Any]) -> str:
         """Return the seconds of a step of each method."""

@@ -28,8 +28,8 @@ EPOCHS: dict[Size, int] = {"scenes": 24, "photos": 20, "photos-gpu": 20}
 BATCH_SIZE = 64
 IMAGE_PX: dict[Size, int] = {"scenes": 96, "photos": 96, "photos-gpu": 128}
 """Side of the centre crops that are probed."""
-PROBE_SEEDS = (0, 1, 2)
-"""Of the folds that choose the penalty; their scores are averaged inside one pre-training seed."""
+_CODE = ("models", "functional", "datasets/transforms")
+"""What of the package decides what a training learns."""
 CHECKPOINTS = 10
 """How often a run can be gone on with, about."""
 
@@ -43,14 +43,12 @@ class Setting:
         data: Folder of the images and their labels.
         epochs: Of SS-PRL, >= 1.
         batch_size: Images of a step.
-        probe_seeds: Of the probes of one run.
     """
 
     size: Size
     data: Path
     epochs: int
     batch_size: int = BATCH_SIZE
-    probe_seeds: tuple[int, ...] = PROBE_SEEDS
 
     @property
     def image_px(self) -> int:
@@ -158,6 +156,16 @@ def recipe_digest(setting: Setting, method: Method) -> str:
         parts |= {key: cfg.get(key) for key in ("model", "optim_wrapper", "sync_bn")}
         parts["pipeline"] = cfg.train_dataloader.dataset.get("pipeline")
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+@functools.cache
+def code_digest() -> str:
+    """Return a SHA-256 of the source files that train, as they were when it was asked first."""
+    package = Path(__file__).parents[1]
+    found = hashlib.sha256()
+    for path in sorted(file for part in _CODE for file in (package / part).rglob("*.py")):
+        found.update(f"{path.relative_to(package).as_posix()}\0".encode() + path.read_bytes())
+    return found.hexdigest()[:16]
 
 
 def check_configs(setting: Setting, methods: list[Method]) -> None:

@@ -1,7 +1,7 @@
 """The whole command: take the work dir, measure the paces, tune, run, and report."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,11 +15,12 @@ from ..wording import counted
 from .images import Split, TrainingImages, list_images, read_images
 from .methods import BY_KEY, choose_methods
 from .paces import plan_paces, read_paces
-from .plan import FOLDERS, MAX_SEEDS, Budget, Planner
+from .plan import FOLDERS, MAX_SEEDS, Budget, Length, Planner
 from .report import Report
-from .results import Result, choose_factors, in_budget, of_tuning, read_results
-from .run import PretrainRun
+from .results import Result, in_budget, of_tuning, read_results, scores_of
+from .run import PaceRun, PretrainRun
 from .setting import BATCH_SIZE, EPOCHS, Setting, Size, check_batch, check_configs, check_models
+from .tuning import Choice, choose
 from .work_dir import claim
 
 _REPORT_S = 5.0
@@ -41,12 +42,12 @@ class Request:
         epochs: Of SS-PRL; None takes the size's.
         batch_size: Images of a step.
         tune: Whether the learning rates are chosen first.
-        tuning_epochs: Of SS-PRL while tuning; None takes ``epochs``.
         held_out: Whether a fifth of the training images is scored in place of the test images.
         num_jobs: Runs at a time.
         groups: Of GPUs, which runs are spread over.
         threads: CPU threads of each.
         command: As it was typed, for the foot of the tables.
+        dry_run: Whether nothing is trained or written.
     """
 
     work_dir: Path
@@ -59,12 +60,12 @@ class Request:
     epochs: int | None = None
     batch_size: int = BATCH_SIZE
     tune: bool = False
-    tuning_epochs: int | None = None
     held_out: bool = False
     num_jobs: int = 1
     groups: tuple[str, ...] = ()
     threads: int = 1
     command: str = ""
+    dry_run: bool = False
 
 
 class Comparison:
@@ -83,23 +84,13 @@ class Comparison:
         self.request, self._log = request, log
         self._start = time.perf_counter()
         epochs = EPOCHS[request.size] if request.epochs is None else request.epochs
-        tuning_epochs = request.tuning_epochs
-        self.tuning_epochs = epochs if tuning_epochs is None else tuning_epochs
         if not 1 <= request.num_seeds <= MAX_SEEDS:
             raise UserValueError(
                 f"--seeds must be from 1 to {MAX_SEEDS}, beyond which the tuning's begin, but got "
                 f"{request.num_seeds}."
             )
-        for name, value in (("epochs", epochs), ("tuning-epochs", self.tuning_epochs)):
-            if value < 1:
-                raise UserValueError(
-                    f"a budget must be at least one epoch, but --{name} is {value}."
-                )
-        if request.tuning_epochs is not None and not request.tune:
-            raise UserValueError(
-                f"--tuning-epochs {request.tuning_epochs} is the length of the tuning; add --tune, "
-                "or leave it out."
-            )
+        if epochs < 1:
+            raise UserValueError(f"a budget must be at least one epoch, but --epochs is {epochs}.")
         reference, *others = choose_methods([request.reference])
         if others:
             raise UserValueError(
@@ -110,7 +101,6 @@ class Comparison:
         self.reference = reference.key
         self.split: Split = "held-out" if request.held_out else "test"
         data = None if request.data is None else request.data.resolve()
-        tuning = self.tuning_epochs if request.tune else None
         if data is not None:
             read_images(data, "test")
         common = {
@@ -118,16 +108,18 @@ class Comparison:
             "size": request.size,
             "epochs": epochs,
             "batch_size": request.batch_size,
-            "tuning_epochs": tuning,
         }
-        if request.held_out:  # not there otherwise: work dirs of former versions have no such key
-            common["held_out"] = True
-        claim(request.work_dir, common)
+        for name in ("tune", "held_out"):  # not there otherwise, as in dirs of former versions
+            if getattr(request, name):
+                common[name] = True
+        claim(request.work_dir, common, writes=not request.dry_run)
         if data is None:
-            data = (generate_sample(request.work_dir, log) / "coco").resolve()
+            if not request.dry_run:
+                generate_sample(request.work_dir, log)
+            data = (request.work_dir / "scenes" / "coco").resolve()
         self.setting = Setting(request.size, data, epochs, request.batch_size)
         check_configs(self.setting, self.methods)
-        self.images = self._list_images()
+        self.images = self._list_images() if data.exists() else {}
 
     @property
     def planner(self) -> Planner:
@@ -138,11 +130,10 @@ class Comparison:
         return Planner(work_dir, setting, paces, self.images, methods, self.split)
 
     @property
-    def factors(self) -> dict[str, float]:
-        """Of the learning rates, by method, as far as the tuning has come."""
-        if not self.request.tune:
-            return {}
-        return choose_factors(self._tuning_results(), self.planner)
+    def choices(self) -> dict[Length, Choice]:
+        """Of the learning rates, as far as the tuning has come."""
+        found = {k: choose(scores) for k, scores in scores_of(self._tuning_results()).items()}
+        return {key: choice for key, choice in found.items() if choice}
 
     def run(self) -> int:
         """Do what is missing, then report; return how many runs have failed.
@@ -152,13 +143,15 @@ class Comparison:
         """
         pace = self._pace_run()
         if pace:
-            self._log(f"{pace.name}, a few steps each in turns")
+            self._log(
+                f"{pace.name}, {pace.rounds} turns of {pace.steps} steps or {pace.seconds:.0f} s "
+                f"each; {pace.log_file} tells of every turn"
+            )
             self._require(self._execute([pace]), "the paces")
         planner = self.planner
         for method in self.methods:  # a budget below one epoch is told before any training
             [planner.epochs(method, budget) for budget in self.request.budgets]
-        if self.request.tune:
-            tuning = self.tuning_runs()
+        while not all(map(is_kept, tuning := self.tuning_runs())):  # the best may ask for more
             self._announce("tuning", tuning)
             self._require(self._execute(tuning), "the learning rates")
         runs = self.final_runs()
@@ -171,8 +164,8 @@ class Comparison:
         return sum(bool(outcome.reason) for outcome in outcomes)
 
     def describe(self) -> None:
-        """Log what ``run`` would do, as far as the paces are known."""
-        if self._pace_run():
+        """Log what ``run`` would do, as far as images and paces are known."""
+        if not self.images or self._pace_run():
             self._log("time of the runs: unknown until the paces are measured, as the command does")
             return
         plans = {"runs": self.final_runs()}
@@ -185,34 +178,38 @@ class Comparison:
                 self._log(f"  {run.name}: {done}")
 
     def tuning_runs(self) -> list[PretrainRun]:
-        """Return the runs that choose the learning rates."""
-        return self.planner.tuning_runs(self.methods, self.tuning_epochs)
+        """Return the runs that choose the learning rates, as far as they are known yet."""
+        if not self.request.tune:
+            return []
+        scores = scores_of(self._tuning_results())
+        return self.planner.tuning_runs(self.methods, self.request.budgets, scores)
 
     def final_runs(self) -> list[PretrainRun]:
         """Return the runs of the tables."""
-        request = self.request
-        return self.planner.final_runs(
-            self.methods, request.num_seeds, request.budgets, self.factors
-        )
+        request, factors = self.request, _factors(self.choices)
+        return self.planner.final_runs(self.methods, request.num_seeds, request.budgets, factors)
 
     def report(self) -> Report:
         """Return what all calls in this work dir have found; of users' configs, the named ones'."""
-        work_dir, planner, factors = self.request.work_dir, self.planner, self.factors
-        results = read_results(work_dir / FOLDERS[self.split], planner, self.split)
-        tuning = self._tuning_results() if self.request.tune else []
+        work_dir, planner, choices = self.request.work_dir, self.planner, self.choices
+        results, num_others = read_results(work_dir / FOLDERS[self.split], planner, self.split)
+        factors = _factors(choices)
         return Report(
             planner,
             {b: in_budget(results, planner, b, factors) for b in self.request.budgets},
             self.reference,
-            tuning,
-            factors,
+            self._tuning_results(),
+            choices,
             self._foot(),
+            num_others,
         )
 
     def _tuning_results(self) -> list[Result]:
+        if not self.request.tune:
+            return []
         folder = self.request.work_dir / FOLDERS["held-out"]
-        results = read_results(folder, self.planner, "held-out")
-        return of_tuning(results, self.planner, self.tuning_epochs)
+        results, _ = read_results(folder, self.planner, "held-out")
+        return of_tuning(results, self.planner, self.request.budgets)
 
     def _foot(self) -> list[str]:
         machine = next((p.machine for p in self.planner.paces.values()), describe_machine("cpu"))
@@ -227,7 +224,9 @@ class Comparison:
         lists = {}
         for split in dict.fromkeys([self.split, *tuning]):
             folder = self.request.work_dir / "lists"
-            images = lists[split] = list_images(folder, self.setting.data, split)
+            images = lists[split] = list_images(
+                folder, self.setting.data, split, writes=not self.request.dry_run
+            )
             if images.num_images < self.setting.batch_size:
                 raise UserValueError(
                     f"a step needs {self.setting.batch_size} images, but {self.setting.data} has "
@@ -237,7 +236,7 @@ class Comparison:
             check_models(self.setting, self.methods, images)
         return lists
 
-    def _pace_run(self) -> Run | None:
+    def _pace_run(self) -> PaceRun | None:
         return plan_paces(
             self.request.work_dir,
             self.setting,
@@ -291,3 +290,7 @@ class Comparison:
 def is_kept(run: PretrainRun) -> bool:
     """Whether a run is complete, with the settings that it has now."""
     return run.kept(run.settings([])) is not None
+
+
+def _factors(choices: Mapping[Length, Choice]) -> dict[Length, float]:
+    return {key: choice.taken for key, choice in choices.items()}

@@ -31,7 +31,6 @@ SETTINGS, TRAINED, MEASURED = "settings.json", "trained.json", "measured.json"
 def train_and_probe(folder: Path) -> None:
     """Do what the settings in ``folder`` say, and write what was measured beside them."""
     settings = json.loads((folder / SETTINGS).read_text())
-    images = {key: settings[key] for key in ("split", "probe_seeds")}
     cost: dict[str, Any] = {}
     weights = RANDOM
     if settings["trains"]:
@@ -40,7 +39,7 @@ def train_and_probe(folder: Path) -> None:
                 _write(folder / TRAINED, _train(folder, settings))
         except NotFiniteError:
             # It counts, at the score of a constant: else the worst runs of a method were left out.
-            nothing = score_nothing(Path(settings["data"]), **images)
+            nothing = score_nothing(Path(settings["data"]), split=settings["split"])
             _write(folder / MEASURED, {**nothing, "collapsed": True, "commit": source_commit()})
             return
         cost = json.loads((folder / TRAINED).read_text())
@@ -51,7 +50,7 @@ def train_and_probe(folder: Path) -> None:
         Path(settings["data"]),
         image_px=settings["image_px"],
         weights_seed=settings["seed"],
-        **images,
+        split=settings["split"],
     )
     _write(folder / MEASURED, {**score, **cost, "commit": source_commit()})
     for checkpoint in folder.glob("epoch_*.pth"):

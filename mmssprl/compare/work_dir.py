@@ -14,7 +14,7 @@ _OF_PACES = ("data", "batch_size")
 """Settings that a measured pace depends on, beside the config that it names."""
 
 
-def claim(work_dir: Path, settings: Mapping[str, Any]) -> None:
+def claim(work_dir: Path, settings: Mapping[str, Any], *, writes: bool = True) -> None:
     """Take an unused folder, or go on in one of the same settings.
 
     One in which nothing has been trained yet takes other settings: a first call that was refused
@@ -23,6 +23,7 @@ def claim(work_dir: Path, settings: Mapping[str, Any]) -> None:
     Args:
         work_dir: What belongs to it is kept in its ``compare.json``.
         settings: What must not change between calls, as JSON holds it.
+        writes: If not, it is only told what does not fit.
 
     Raises:
         FileExistsError: The folder holds something else; nothing in it is touched.
@@ -42,9 +43,11 @@ def claim(work_dir: Path, settings: Mapping[str, Any]) -> None:
                 f"{marker} must be JSON, but is damaged ({error}); write it as in another work dir "
                 "of the same settings, or give another --work-dir."
             ) from None
+        if before.pop("tuning_epochs", None):  # of former versions
+            before["tune"] = True
         has_runs = any(work_dir.glob("runs/*")) or any(work_dir.glob("tuning/*"))
         if not has_runs:
-            if any(before.get(key) != settings.get(key) for key in _OF_PACES):
+            if writes and any(before.get(key) != settings.get(key) for key in _OF_PACES):
                 shutil.rmtree(work_dir / "paces", ignore_errors=True)
             before = settings
         for key in {**before, **settings}:
@@ -54,5 +57,6 @@ def claim(work_dir: Path, settings: Mapping[str, Any]) -> None:
                     f"with {before.get(key)} and got {settings.get(key)}; give the former, or "
                     "another --work-dir."
                 )
-    work_dir.mkdir(parents=True, exist_ok=True)
-    write_whole(marker, json.dumps(settings, indent=2) + "\n")
+    if writes:
+        work_dir.mkdir(parents=True, exist_ok=True)
+        write_whole(marker, json.dumps(settings, indent=2) + "\n")

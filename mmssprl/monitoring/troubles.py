@@ -4,7 +4,7 @@ A trouble is named only once its sign has stayed for a while, because a healthy 
 it for some lines, at the start above all. Measured on runs of ``tools/monitoring``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from typing import NamedTuple
@@ -108,13 +108,21 @@ def _rate_is_zero(records: Sequence[Record]) -> str | None:
     return f"the learning rate has been 0 for {time}" if time else None
 
 
-def _is_collapsed(record: Record) -> bool:
-    spread, rank = record.get("embedding_spread", 1.0), record.get("effective_rank", 1e9)
+def is_collapsed(values: Mapping[str, float]) -> bool:
+    """Tell whether all images have nearly the same embedding: the one meaning of "collapsed".
+
+    Args:
+        values: What was logged. Without 'embedding_spread' and 'effective_rank' nothing is known.
+
+    Returns:
+        Whether the spread is below 0.3 and the embeddings fill fewer than 5 dimensions.
+    """
+    spread, rank = values.get("embedding_spread", 1.0), values.get("effective_rank", 1e9)
     return spread < _COLLAPSED_SPREAD and rank < _COLLAPSED_RANK
 
 
 def _collapse(records: Sequence[Record]) -> str | None:
-    time = _lasting(records, _is_collapsed, 2)
+    time = _lasting(records, is_collapsed, 2)
     if time is None:
         return None
     last = records[-1]
@@ -127,7 +135,7 @@ def _collapse(records: Sequence[Record]) -> str | None:
 def _no_difference(records: Sequence[Record]) -> str | None:
     def sign(record: Record) -> bool:
         own, others = record.get("alignment", 1.0), record.get("alignment_others", 0.0)
-        return own - others < _LEAST_GAP and not _is_collapsed(record)
+        return own - others < _LEAST_GAP and not is_collapsed(record)
 
     time = _lasting(records, sign, 2)
     if time is None:
@@ -169,7 +177,7 @@ def _by_scale(
 
 
 def _shows(name: str, sign: Callable[[float], bool], record: Record) -> bool:
-    return name in record and sign(record[name]) and not _is_collapsed(record)
+    return name in record and sign(record[name]) and not is_collapsed(record)
 
 
 def _at_chance(records: Sequence[Record]) -> str | None:

@@ -27,18 +27,28 @@ def asked(monkeypatch):
 
 
 def test_options_become_a_request(asked, tmp_path):
-    arguments = ["--data", str(tmp_path), "--methods", "all", "--seeds", "5", "--budget", "time"]
+    arguments = [
+        "--data",
+        str(tmp_path),
+        "--methods",
+        "all",
+        "--seeds",
+        "5",
+        "--budget",
+        "flops",
+        "time",
+    ]
     arguments += ["--batch-size", "32", "--reference", "swav"]
     assert main(["compare", *arguments, "--tune", "--jobs", "3"]) == 0
     _, request = asked
-    assert (request.words, request.num_seeds, request.budgets) == (["all"], 5, ("time",))
+    assert (request.words, request.num_seeds, request.budgets) == (["all"], 5, ["time", "flops"])
     assert (request.data, request.size, request.num_jobs) == (tmp_path, "photos", 3)
     assert str(request.work_dir) == "work_dirs/compare_photos"
     assert request.tune
     # Whatever changes the tables, but no folders of this machine.
     assert request.command == (
-        f"python -m mmssprl compare --data {tmp_path.name} --methods all --seeds 5 --budget time "
-        "--batch-size 32 --reference swav --tune"
+        f"python -m mmssprl compare --data {tmp_path.name} --methods all --seeds 5 --budget flops "
+        "time --batch-size 32 --reference swav --tune"
     )
 
 
@@ -46,7 +56,8 @@ def test_without_data_it_is_scenes_both_budgets_and_one_thread(asked, capsys, on
     assert main(["compare", "--dry-run", "--jobs", "1"]) == 0
     _, request = asked
     assert (request.data, request.size, request.threads) == (None, "scenes", 1)
-    assert request.budgets == ("epochs", "time")
+    assert request.budgets == ["epochs", "time"]
+    assert request.dry_run
     assert capsys.readouterr().out == "described\n"
 
 

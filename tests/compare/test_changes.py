@@ -77,12 +77,39 @@ def test_a_damaged_result_is_named(calls):
 def test_a_dry_run_tells_no_time_before_the_paces(tune, calls):
     lines = []
     values = {"tune": tune, "budgets": ("epochs",), "words": ["swav"]}
-    Comparison(request(calls.work_dir, calls.data, **values), lines.append).describe()
-    assert lines == ["time of the runs: unknown until the paces are measured, as the command does"]
+    for data in (calls.data, None):  # None: scenes that are still to be generated
+        asked = request(calls.work_dir, data, dry_run=True, **values)
+        Comparison(asked, lines.append).describe()
+    unknown = "time of the runs: unknown until the paces are measured, as the command does"
+    assert lines == [unknown] * 2
+    assert not calls.work_dir.exists()
 
 
-def test_a_tuning_below_one_epoch_names_its_own_option(calls):
-    # 3 x 0.4 / 3.0 is 0.4 of an epoch.
-    with pytest.raises(ValueError, match="0.40 of supervised .* raise --tuning-epochs to 8"):
-        calls("supervised", tune=True, tuning_epochs=3)
-    assert calls.folders == ["paces/0"]
+def test_rows_of_other_code_are_left_out_told_and_done_again(calls, monkeypatch):
+    calls("swav")
+    for module in ("paces", "plan", "results"):
+        monkeypatch.setattr(f"mmssprl.compare.{module}.code_digest", lambda: "new")
+    asked = request(
+        calls.work_dir, calls.data, num_seeds=1, epochs=6, budgets=("epochs",), words=["swav"]
+    )
+    report = Comparison(asked, lambda line: None).report()
+    assert report.tables == {"epochs": {}}
+    assert "Left out: 2 complete runs of other code" in report.text()
+    runs = [f"runs/{key}-6ep-lr1-seed0" for key in ("swav", "ssprl")]
+    assert calls("swav") == ["paces/1", *runs]
+    assert "of other code" not in (calls.work_dir / "table.md").read_text()
+
+
+def test_the_digest_of_the_code_is_of_what_trains(tmp_path, monkeypatch):
+    for name in ("models/a.py", "functional/b.py", "datasets/transforms/c.py", "datasets/d.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1")
+    monkeypatch.setattr(setting, "__file__", str(tmp_path / "compare" / "setting.py"))
+    digest = setting.code_digest.__wrapped__
+    first = digest()
+    (tmp_path / "datasets/d.py").write_text("2")
+    assert digest() == first
+    for name in ("models/a.py", "functional/b.py", "datasets/transforms/c.py"):
+        (tmp_path / name).write_text("2")
+        assert digest() != first
+        (tmp_path / name).write_text("1")

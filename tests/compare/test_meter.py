@@ -1,4 +1,3 @@
-import math
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,52 +6,24 @@ from mmengine.logging import MessageHub
 from small_contrast import make_model
 from torch.utils.data import DataLoader
 
-from mmssprl.compare.meter import Meter, has_collapsed
-from mmssprl.models.protocol import LossTerm
-
-
-class Terms:
-    """A model with two terms that choose among 8 and 32, and one that chooses nothing."""
-
-    def loss_terms(self):
-        return {
-            "loss_a": LossTerm("a", 0, 0.5, "K", 8),
-            "loss_b": LossTerm("b", 1, 2.0, "K", 32),
-            "loss_c": LossTerm("c", 0, 1.0),
-        }
+from mmssprl.compare.meter import Meter
 
 
 @pytest.mark.parametrize(
-    ("shares", "spread", "collapsed"),
+    ("spreads", "rank", "collapsed"),
     [
-        ((1.0, 1.0), None, True),
-        ((0.995, 0.995), 0.9, True),
-        ((0.98, 1.0), None, False),  # one of them learns
-        ((0.5, 0.5), 0.29, True),
-        ((0.5, 0.5), 0.31, False),
+        ((0.9, 0.9, 0.2, 0.1), 4.9, True),
+        ((0.9, 0.9, 0.2, 0.1), 5.1, False),  # as healthy runs show it, too
+        ((0.2, 0.1, 0.9, 0.9), 4.9, False),
+        ((0.9, 0.9, 0.2, 0.1), None, False),
     ],
 )
-def test_a_run_has_collapsed_by_its_spread_or_by_all_terms_at_chance(shares, spread, collapsed):
-    last = {
-        "loss_a": shares[0] * 0.5 * math.log(8),
-        "loss_b": shares[1] * 2 * math.log(32),
-        "loss_c": 100.0,
-        **({} if spread is None else {"embedding_spread": spread}),
-    }
-    assert has_collapsed(Terms(), last) is collapsed
-
-
-def test_terms_that_choose_nothing_tell_nothing():
-    assert not has_collapsed(Terms(), {"loss_c": 100.0})
-
-
-@pytest.mark.parametrize(
-    ("spreads", "collapsed"), [((0.9, 0.9, 0.2, 0.1), True), ((0.2, 0.1, 0.9, 0.9), False)]
-)
-def test_loss_and_collapse_are_those_of_the_last_epoch(spreads, collapsed, monkeypatch):
-    hub = MessageHub("two epochs of two steps")
+def test_loss_and_collapse_are_those_of_the_last_epoch(spreads, rank, collapsed, monkeypatch):
+    hub = MessageHub(f"two epochs of two steps, {rank} and {spreads}")
     for spread, loss in zip(spreads, (9.0, 8.0, 3.0, 1.0), strict=True):
         hub.update_scalars({"train/embedding_spread": spread, "train/loss": loss})
+    for each in () if rank is None else (30.0, rank):  # of some steps only
+        hub.update_scalar("train/effective_rank", each)
     loader = DataLoader(range(16), batch_size=8)
     meter = Meter(Path("config.py"), seed=0)
     peaks = iter([3, 8, 2, 4])  # the log begins anew after the second step

@@ -46,9 +46,8 @@ def test_a_budget_below_one_epoch_is_refused_before_any_training(compare, monkey
     with pytest.raises(ValueError, match=re.escape("3 epochs of SS-PRL are 0.40 of supervised")):
         compare(words=["supervised"], epochs=3).run()
     assert folders == ["paces/0"]
-    for name in ("epochs", "tuning-epochs"):
-        with pytest.raises(ValueError, match=f"at least one epoch, but --{name} is 0"):
-            compare(**{name.replace("-", "_"): 0})
+    with pytest.raises(ValueError, match="at least one epoch, but --epochs is 0"):
+        compare(epochs=0)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +63,6 @@ def test_a_budget_below_one_epoch_is_refused_before_any_training(compare, monkey
         ({"words": ["densecl"], "batch_size": 12}, "densecl .* 12 keys .* has 12, .* 24 images"),
         ({"words": ["mocov2-symmetric"], "batch_size": 8}, "the 16 keys of a step, .* has 12"),
         ({"words": ["byol"], "batch_size": 1}, "at least 2, over which .* but got 1; raise it"),
-        ({"tuning_epochs": 3}, "--tuning-epochs 3 is the length of the tuning; add --tune, or"),
         ({"reference": "ablations"}, "--reference must be one method, but ablations are 6; name"),
     ],
 )
@@ -144,13 +142,12 @@ def test_held_out_runs_see_no_test_image_and_are_those_of_the_tuning(compare, mo
     changes = {"budgets": ("time",), "held_out": True, "tune": True, "epochs": 2, "num_seeds": 3}
     comparison = compare(**changes)
     comparison.run()
-    # Two seeds of three are those of the tuning, in which all methods but the random one have run.
+    # The seeds are those of the tuning, in which all methods but the random one have run.
     final = [f"tuning/random-0ep-lr1-seed{seed}" for seed in (1000, 1001, 1002)]
-    final += [f"tuning/{name}-lr1-seed1002" for name in ("swav-8ep", "ssprl-2ep")]
     assert folders[0] == "paces/0"
-    assert sorted(folders[13:]) == sorted(final)
+    assert folders[19:] == final
     assert {row["mAP"] for row in rows(compare.work_dir / "results.csv")} == {"0.1"}
-    assert len(rows(compare.work_dir / "tuning.csv")) == 12
+    assert len(rows(compare.work_dir / "tuning.csv")) == 18
     assert "the test images were not looked at" in (compare.work_dir / "table.md").read_text()
     for run in comparison.final_runs():
         assert (run.split, run.images_digest) == ("held-out", comparison.images["held-out"].digest)
@@ -158,49 +155,56 @@ def test_held_out_runs_see_no_test_image_and_are_those_of_the_tuning(compare, mo
         compare(**changes | {"held_out": False})
 
 
-def test_rates_are_tuned_alike_and_the_final_runs_take_the_best(compare, monkeypatch):
+def test_rates_are_tuned_at_the_length_of_each_table_and_the_final_runs_take_them(
+    compare, monkeypatch
+):
     def score(run):
         if run["split"] == "test":
             return 0.5
-        best = {"swav": 3.0, "ssprl": 1.0}[run["method"]]
-        # The better of the two seeds alone would name another factor.
-        return 0.3 - 0.01 * abs(run["lr_factor"] - best) + 0.001 * (run["seed"] == 1000)
+        best = 9.0 if run["epochs"] == 24 else {"swav": 3.0, "ssprl": 1.0}[run["method"]]
+        far = abs(run["lr_factor"] - best)
+        return 0.3 - 0.01 * far + 0.001 * (run["seed"] == 1000)
 
     folders = pretend(monkeypatch, score)
-    comparison = compare(tune=True, tuning_epochs=2)
+    comparison = compare(tune=True)
     comparison.run()
-    tuning = [folder for folder in folders if folder.startswith("tuning/")]
-    assert tuning == [
+    # 9 is tried where 3 is better than 1: SwAV's two lengths, but not SS-PRL's one.
+    lengths = ("swav-6ep", "swav-24ep", "ssprl-6ep")
+    tuning = [
         f"tuning/{length}-lr{factor}-seed{seed}"
-        for length in ("swav-8ep", "ssprl-2ep")
-        for seed in (1000, 1001)
+        for length in lengths
+        for seed in (1000, 1001, 1002)
         for factor in ("0.333", "1", "3")
     ]
-    assert comparison.factors == {"swav": 3.0, "ssprl": 1.0}
-    final = [folder for folder in folders if folder.startswith("runs/")]
-    assert final == [
-        f"runs/{name}-seed0"
-        for name in ("random-0ep-lr1", "swav-6ep-lr3", "ssprl-6ep-lr1", "swav-24ep-lr3")
+    tuning += [
+        f"tuning/{name}-lr9-seed{seed}" for name in lengths[:2] for seed in (1000, 1001, 1002)
     ]
-    assert folders == ["paces/0", *tuning, *final]
+    taken = {key: choice.taken for key, choice in comparison.choices.items()}
+    assert taken == {("swav", 6): 3.0, ("swav", 24): 9.0, ("ssprl", 6): 1.0}
+    names = ("random-0ep-lr1", "swav-6ep-lr3", "ssprl-6ep-lr1", "swav-24ep-lr9")
+    assert folders == ["paces/0", *tuning, *(f"runs/{name}-seed0" for name in names)]
     # Every value is published, those that were not chosen, too.
     table = rows(compare.work_dir / "tuning.csv")
-    assert len(table) == 12
+    assert len(table) == 33
     assert {(r["method"], float(r["lr_factor"])) for r in table if r["chosen"] == "True"} == {
-        *(("swav", 3.0), ("ssprl", 1.0))
+        *(("swav", 3.0), ("swav", 9.0), ("ssprl", 1.0))
     }
-    assert {float(r["lr"]) for r in table} == {0.004 / 3, 0.004, 0.012}
+    assert {float(r["lr"]) for r in table} == {0.004 / 3, 0.004, 0.012, 0.004 * 9}
     assert "lr x 0.333" in (compare.work_dir / "table.md").read_text()
     # Tuned and untuned runs are not mixed.
-    with pytest.raises(ValueError, match="the same tuning_epochs"):
+    with pytest.raises(ValueError, match="the same tune"):
         compare()
 
 
-def test_a_tie_takes_the_configs_own_rate(compare, monkeypatch):
-    pretend(monkeypatch, lambda run: 0.2)
-    comparison = compare(tune=True, words=["swav"])
-    comparison.run()
-    assert comparison.factors == {"swav": 1.0, "ssprl": 1.0}
+def test_equal_flops_are_a_table_of_their_own_and_share_runs(compare, monkeypatch):
+    folders = pretend(monkeypatch, lambda run: 0.2)
+    compare(words=["swav", "swav-small"], budgets=("time", "flops")).run()
+    # 6 epochs of 3 GFLOP and 0.4 s a step, in 1 GFLOP and 0.1 or 0.2 s.
+    names = ("swav-24ep", "swav-small-12ep", "ssprl-6ep", "swav-18ep", "swav-small-18ep")
+    assert folders == ["paces/0", *(f"runs/{name}-lr1-seed0" for name in names)]
+    table = rows(compare.work_dir / "results.csv")
+    assert [row["epochs"] for row in table if row["budget"] == "flops"] == ["18", "18", "6"]
+    assert "### Equal FLOPs" in (compare.work_dir / "table.md").read_text()
 
 
 def test_the_schedule_is_one_epoch_of_warm_up_and_a_cosine_to_the_end():

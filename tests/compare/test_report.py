@@ -14,6 +14,7 @@ from mmssprl.compare.plan import Planner
 from mmssprl.compare.report import Report
 from mmssprl.compare.results import Result
 from mmssprl.compare.setting import Setting
+from mmssprl.compare.tuning import Choice
 
 SCORES = {
     "random": (0.16, 0.17, 0.165),
@@ -32,7 +33,6 @@ def result(key, seed, score, **changes):
         "lr_factor": 1.0,
         "mAP": score,
         "chance_mAP": 0.12,
-        "probes": [score] * 3,
         "steps": 18 * epochs,
         "images": 1152 * epochs,
         "seconds": 60.4 + seed,
@@ -52,16 +52,19 @@ def runs(scores=SCORES):
 
 @pytest.fixture
 def report():
-    paces = {key: Pace(0.3, 0.3, 10**10, "CPU", "a machine") for key in SCORES if key != "random"}
+    paces = {
+        key: Pace(0.3, 0.3, 10**10, 10**10, "CPU", "a machine") for key in SCORES if key != "random"
+    }
     planner = Planner(Path("work"), Setting("scenes", Path("data"), 6), paces, {})
     tuning = [
         result(key, seed, 0.1 * factor, lr_factor=factor, collapsed=factor == 3.0)
         for key in ("swav", "ssprl")
         for factor in (1 / 3, 1.0, 3.0)
-        for seed in (1000, 1001)
+        for seed in (1000, 1001, 1002)
     ]
+    choices = {("swav", 6): Choice(3.0, 1.0, 0.0123, 0.0234), ("ssprl", 6): Choice(*[1 / 3] * 4)}
     tables = {"epochs": runs(), "time": {}}
-    return Report(planner, tables, "ssprl", tuning, {"swav": 1.0, "ssprl": 1 / 3}, ["the foot"])
+    return Report(planner, tables, "ssprl", tuning, choices, ["the foot"])
 
 
 def report_of(report, table):
@@ -77,14 +80,14 @@ def test_table_by_hand(report):
     text = report.text()
     assert "### Equal time" not in text  # nothing has run for it
     [random] = cells(text, "random weights")
-    # 16.5 +- t(0.975, 2) 0.5 / sqrt(3); against SS-PRL -4, -4, -5.5 with s = 0.866.
-    assert random[1:] == ["0", "0", "", "", "", "3", "16.5 ± 1.2", "-4.5 ± 2.2", "", ""]
+    # 16.5 +- t(0.975, 2) 0.5 / sqrt(3); against 21 with s = 1: 2.94 degrees of freedom.
+    assert random[1:] == ["0", "0", "", "", "", "3", "16.5 ± 1.2", "-4.5 ± 2.1", "", ""]
     swav, _ = cells(text, "SwAV, no small views")
     # 10^10 x 108 steps.
     assert swav[1:7] == ["6", "6,912", "1.1", "61", "902", "3"]
-    assert swav[7:] == ["26.1 ± 2.6", "+5.1 ± 0.2", "< 0.001", "better"]
+    assert swav[7:] == ["26.1 ± 2.6", "+5.1 ± 2.3", "0.007", "better"]
     [small] = cells(text, "SwAV, six small views")
-    assert small[7:] == ["21.2 ± 3.1 (1 collapsed)", "+0.2 ± 2.6", "0.808", ""]
+    assert small[7:] == ["21.2 ± 3.1 (1 collapsed)", "+0.2 ± 2.6", "0.867", ""]
     ssprl, _ = cells(text, "SS-PRL (paper)")
     assert ssprl[7:] == ["21.0 ± 2.5", "", "", ""]
     assert "A constant score has 12.0 % mAP." in text
@@ -102,9 +105,13 @@ def test_a_run_without_an_end_does_not_shorten_the_mean_time(report):
 
 def test_every_rate_is_published_and_the_chosen_one_marked(report):
     _, swav = cells(report.text(), "SwAV, no small views")
-    assert swav[1:] == ["3.3 / 3.3", "**10.0 / 10.0**", "30.0 (collapsed) / 30.0 (collapsed)"]
+    assert swav[1:] == [
+        *("6", "3.3 / 3.3 / 3.3", "**10.0 / 10.0 / 10.0**"),
+        " / ".join(["30.0 (collapsed)"] * 3),
+        *("3", "1.2", "2.3"),
+    ]
     _, ssprl = cells(report.text(), "SS-PRL (paper)")
-    assert ssprl[1] == "**3.3 / 3.3**"
+    assert ssprl[2] == "**3.3 / 3.3 / 3.3**"
 
 
 def test_files_hold_every_run_and_comparison(report, tmp_path):
@@ -123,7 +130,7 @@ def test_files_hold_every_run_and_comparison(report, tmp_path):
     assert len(results) == 12
     assert (results[3]["flops"], results[3]["lr"]) == (str(108 * 10**10), "0.004")
     assert results[0]["lr"] == ""
-    assert len(read("tuning.csv")) == 12
+    assert len(read("tuning.csv")) == 18
     compared = {row["method"]: row for row in read("comparisons.csv")}
     assert set(compared) == {"random", "swav", "swav-small"}
     swav = compared["swav"]
@@ -151,8 +158,8 @@ def test_ablations_stand_beside_the_paper_s_table_4(report):
 
 def test_the_runs_of_all_tables_and_of_the_tuning_are_counted_once(report):
     report.tables["time"] = report.tables["epochs"]
-    # 3 of each of three methods with 60.4 + seed seconds, and 12 of the tuning with 1,060.4 + seed
-    assert "21 pre-trainings, 3.7 h in all, made by the code of commit: abc, def." in report.text()
+    # 3 of each of three methods with 60.4 + seed seconds, and 18 of the tuning with 1,060.4 + seed
+    assert "27 pre-trainings, 5.5 h in all, made by the code of commit: abc, def." in report.text()
 
 
 def test_one_seed_has_neither_interval_nor_verdict(report):

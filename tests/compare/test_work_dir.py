@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from mmssprl.compare.work_dir import MARKER, claim
@@ -22,10 +24,20 @@ def test_its_own_folder_is_taken_again_with_the_same_settings_alone(tmp_path):
     before = (folder / MARKER).read_text()
     with pytest.raises(ValueError, match="the same epochs, but .* begun with 24 and got 12"):
         claim(folder, {**SETTINGS, "epochs": 12})
-    with pytest.raises(ValueError, match="the same tuning_epochs, .* with None and got 8"):
-        claim(folder, {**SETTINGS, "tuning_epochs": 8})
+    with pytest.raises(ValueError, match="the same tune, .* with None and got True"):
+        claim(folder, {**SETTINGS, "tune": True})
     assert (folder / MARKER).read_text() == before
     assert (folder / "table.md").exists()
+
+
+def test_a_tuned_folder_of_a_former_version_is_taken_by_a_tuned_call(tmp_path):
+    (tmp_path / "runs" / "random-0ep").mkdir(parents=True)
+    (tmp_path / MARKER).write_text(json.dumps({**SETTINGS, "tuning_epochs": 5}))
+    with pytest.raises(ValueError, match="the same tune"):
+        claim(tmp_path, SETTINGS)
+    claim(tmp_path, {**SETTINGS, "tune": True}, writes=False)
+    assert "tuning_epochs" in (tmp_path / MARKER).read_text()
+    claim(tmp_path, {**SETTINGS, "tune": True})
 
 
 def test_a_damaged_marker_is_named(tmp_path):
