@@ -44,7 +44,7 @@ mean ± half-width of its 95 % t-interval over 2 seeds.
 
 | weights | linear-voc mAP |
 | ------- | -------------: |
-| ssprl   |    +11.0 ± 13.8 |
+| ssprl   |   +11.0 ± 13.8 |
 
 The paper's numbers (WACV 2023, arXiv:2208.14439) are for full-size data and ResNet-50; \
 they are not comparable with the measured ones above.
