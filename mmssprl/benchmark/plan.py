@@ -55,6 +55,8 @@ def make_plan(
     work_dir: Path,
     num_seeds: int,
     num_gpus: int = 1,
+    writes: bool = True,
+    data_follow: bool = False,
 ) -> Plan:
     """Check everything that can be known beforehand, and write the configs.
 
@@ -66,6 +68,8 @@ def make_plan(
         work_dir: Configs go to ``configs/`` in it, runs to ``runs/``.
         num_seeds: Trainings of each pair, with seeds 0, 1, ...
         num_gpus: Processes that detection and segmentation share their images among.
+        writes: Whether the configs are written.
+        data_follow: Whether the data are still to be generated.
 
     Raises:
         FileNotFoundError: Data that are not there, all of them, with what makes them.
@@ -75,6 +79,7 @@ def make_plan(
     skipped: list[Result] = []
     missing: dict[str, str] = {}
     needs: dict[str, CommandRun] = {}
+    configs: dict[Path, Config] = {}
     rows = list(weights)
     for index, row in enumerate(rows):
         if row.start == SUPERVISED and size != "paper":  # at full size there are torchvision's
@@ -82,7 +87,7 @@ def make_plan(
             start = replace(row, start=RANDOM)
             cfg = _make_config(protocol, start, size=size, data=data, num_gpus=num_gpus)
             missing |= _find_missing(cfg, size, data)
-            needs[row.name] = training = _write_training(cfg, work_dir)
+            needs[row.name] = training = _plan_training(cfg, work_dir, configs)
             last = training.folder / f"epoch_{cfg.train_cfg.max_epochs}.pth"
             rows[index] = replace(row, start=str(last))
     for seed in range(num_seeds):
@@ -99,16 +104,20 @@ def make_plan(
                     missing |= _find_missing(cfg, size, data)
                     if row.name not in needs:  # or else its file is still to be made
                         apply_weights(cfg.copy(), None, adapt=False)
-                run = _write_run(cfg, protocol, row.name, seed, work_dir, num_gpus)
+                run = _plan_run(cfg, protocol, row.name, seed, work_dir, num_gpus)
+                configs[run.config] = cfg
                 if row.name in needs:
                     run = replace(run, needs=(needs[row.name],))
                 runs.append(run)
-    if missing:
+    if missing and not data_follow:
         lines = "\n".join(f"  {problem}\n    {remedy}" for problem, remedy in missing.items())
         raise UserFileNotFoundError(
             f"the data of all protocols must be there, but some are not:\n{lines}\n"
             "give their folder by --data, or choose other --protocols."
         )
+    if writes:
+        for path, cfg in configs.items():
+            _write_config(cfg, path)
     return Plan(tuple(runs), tuple(skipped))
 
 
@@ -125,22 +134,21 @@ def _why_not(protocol: Protocol, row: Weights) -> str:
     return ""
 
 
-def _write_training(cfg: Config, work_dir: Path) -> CommandRun:
-    """Write the config of the supervised pre-training, whose test is not asked for."""
+def _plan_training(cfg: Config, work_dir: Path, configs: dict[Path, Config]) -> CommandRun:
+    """Plan the supervised pre-training, whose test is not asked for."""
     folder = work_dir / "runs" / "supervised_pretraining"
     config = work_dir / "configs" / "supervised_pretraining.py"
-    _write_config(cfg, config)
+    configs[config] = cfg
     train, _ = _commands(config, folder, num_processes=1)
     name = "supervised pre-training"
     return CommandRun(name=name, kind=_PRETRAINING, folder=folder, commands=(train,))
 
 
-def _write_run(
+def _plan_run(
     cfg: Config, protocol: Protocol, weights: str, seed: int, work_dir: Path, num_gpus: int
 ) -> TransferRun:
     folder = work_dir / "runs" / weights / protocol.name / f"seed{seed}"
     config = work_dir / "configs" / f"{weights}_{protocol.name}_seed{seed}.py"
-    _write_config(cfg, config)
     return TransferRun(
         name=f"{protocol.name}, {weights}, seed {seed}",
         kind=protocol.name,

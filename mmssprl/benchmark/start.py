@@ -28,9 +28,10 @@ def plan_in_work_dir(
     num_gpus: int,
     resume: bool,
     overwrite: bool,
+    dry_run: bool,
     log: Callable[[str], object],
 ) -> Plan:
-    """Plan a benchmark and write its configs.
+    """Plan a benchmark and write its configs, unless nothing is to be written.
 
     The arguments are the options of the command; ``log`` receives lines about what is planned.
 
@@ -56,9 +57,11 @@ def plan_in_work_dir(
         },
     }
     starts = [row.start for row in rows]
-    claim(work_dir, settings, digests, starts, resume=resume, overwrite=overwrite)
+    claim(
+        work_dir, settings, digests, starts, resume=resume, overwrite=overwrite, writes=not dry_run
+    )
     if generated:
-        folder = generate_sample(work_dir)
+        folder = work_dir / "scenes" if dry_run else generate_sample(work_dir)
     plan = make_plan(
         rows,
         protocols,
@@ -67,6 +70,8 @@ def plan_in_work_dir(
         work_dir=work_dir,
         num_seeds=num_seeds,
         num_gpus=num_gpus,
+        writes=not dry_run,
+        data_follow=dry_run and generated,
     )
     if overwrite:
         start_anew(work_dir, settings, digests)

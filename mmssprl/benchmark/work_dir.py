@@ -28,6 +28,7 @@ def claim(
     *,
     resume: bool,
     overwrite: bool,
+    writes: bool = True,
 ) -> None:
     """Take an unused folder, or the one of this benchmark if that is wanted.
 
@@ -40,6 +41,7 @@ def claim(
         starts: Where each row starts.
         resume: Keep the runs in the folder.
         overwrite: The runs in the folder are going to be deleted.
+        writes: If not, it is only told what does not fit.
 
     Raises:
         FileExistsError: The folder holds something else, or runs of a benchmark and neither of
@@ -71,7 +73,8 @@ def claim(
                 )
             digests = _merge(before, settings, digests, work_dir)
         # Planned at most otherwise: a call that ended with an error leaves its folder free.
-    _write(work_dir, settings, digests)
+    if writes:
+        _write(work_dir, settings, digests)
 
 
 def start_anew(work_dir: Path, settings: Mapping[str, Any], digests: Digests) -> None:

@@ -9,10 +9,10 @@ examples:
   python -m mmssprl benchmark backbone.pth random --size scenes --seeds 3
   python -m mmssprl benchmark backbone.pth supervised random --data /data --gpus 8
   python -m mmssprl benchmark backbone.pth --protocols linear detection --resume
-  python -m mmssprl benchmark backbone.pth random --seeds 3 --dry-run
+  python -m mmssprl benchmark backbone.pth random --seeds 3 --commands
 
-Each line that --dry-run prints is one task of a Slurm array. Once all tasks have ended, the same
-command with --resume instead of --dry-run collects the results and runs what is missing. Where
+Each line that --commands prints is one task of a Slurm array. Once all tasks have ended, the same
+command with --resume instead of --commands collects the results and runs what is missing. Where
 'supervised' is trained here, that is the first line, which must end before the others begin.
 """
 
@@ -83,8 +83,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--overwrite", action="store_true", help="delete the runs that the work dir holds"
     )
-    add(
-        "--dry-run",
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--dry-run", action="store_true", help="tell what is planned; write nothing")
+    group.add_argument(
+        "--commands",
         action="store_true",
         help="write the configs and print one line of shell commands for each run",
     )
@@ -97,14 +99,14 @@ def run(args: argparse.Namespace) -> int:
         value = getattr(args, name)
         if value is not None and value < 1:
             raise UserValueError(f"--{name} must be at least 1, but got {value}.")
-    if args.dry_run and args.overwrite:
+    if (args.dry_run or args.commands) and args.overwrite:
         raise UserValueError(
-            "--dry-run deletes nothing, but --overwrite was given, too; delete the work dir first, "
-            "or give another --work-dir."
+            "--dry-run and --commands delete nothing, but --overwrite was given, too; delete "
+            "the work dir first, or give another --work-dir."
         )
     work_dir = Path(args.work_dir or f"work_dirs/benchmark_{args.size}")
-    # mmpretrain prints while it is imported; the commands of a dry run stand alone on stdout.
-    with contextlib.redirect_stdout(sys.stderr if args.dry_run else sys.stdout):
+    # mmpretrain prints while it is imported; the commands for a shell stand alone on stdout.
+    with contextlib.redirect_stdout(sys.stderr if args.commands else sys.stdout):
         from ..benchmark.execute import execute_plan, find_results
         from ..benchmark.report import format_report, write_report
         from ..benchmark.start import plan_in_work_dir
@@ -121,10 +123,12 @@ def run(args: argparse.Namespace) -> int:
             num_gpus=args.gpus,
             resume=args.resume,
             overwrite=args.overwrite,
+            dry_run=args.dry_run,
             log=print,
         )
-    if args.dry_run:
+    if args.commands:
         print("\n".join(plan.shell_lines()))
+    if args.commands or args.dry_run:
         return 0
     groups = groups_of_gpus(args.gpus)
     jobs = args.jobs or default_jobs(groups)

@@ -59,7 +59,11 @@ class TestMistakes:
         (tmp_path / "empty").mkdir()
         assert call("random", "--dry-run", data=tmp_path / "empty") == 2
         assert "the data of all protocols must be there" in error_of(capsys)
+        before = {path.name for path in tmp_path.iterdir()}
         assert call("random", "--dry-run") == 0
+        assert "1 runs: linear-coco; random; 1 seed" in capsys.readouterr().out
+        assert {path.name for path in tmp_path.iterdir()} == before
+        assert call("random", "--commands") == 0
         assert "tools/train.py" in capsys.readouterr().out
 
     def test_a_folder_with_runs_needs_a_flag(self, call, tmp_path, monkeypatch, capsys):
@@ -69,7 +73,7 @@ class TestMistakes:
         assert call("random") == 2
         assert "holds a benchmark; go on with it by --resume" in error_of(capsys)
         assert call("random", "--overwrite", "--dry-run") == 2
-        assert "--dry-run deletes nothing" in error_of(capsys)
+        assert "delete nothing" in error_of(capsys)
         assert call("random", "--overwrite", data=tmp_path / "wrong") == 2
         assert call("random", "--resume") == 0
         assert len(pretended.commands) == 2  # nothing was deleted by the call that failed
@@ -81,9 +85,12 @@ class TestMistakes:
 def test_scenes_are_generated_into_the_work_dir(half_made, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sample, "NUM_TRAIN", 3)
     monkeypatch.setattr(sample, "NUM_VAL", 2)
-    words = ["benchmark", "random", "--size", "scenes", "--protocols", "linear", "--dry-run"]
+    words = ["benchmark", "random", "--size", "scenes", "--protocols", "linear"]
     words += ["--work-dir", str(tmp_path / "work")]
     scenes = tmp_path / "work" / "scenes"
+    assert main([*words, "--dry-run"]) == 0
+    assert not scenes.parent.exists()
+    words.append("--commands")
     assert main(words) == 0
     if half_made:
         next(scenes.glob("*.json")).unlink()
@@ -145,9 +152,9 @@ def test_a_failed_run_gives_exit_code_1_and_is_in_the_table(call, tmp_path, monk
 
 @pytest.fixture
 def tasks(scenes, tmp_path):
-    """The lines of a dry run of two seeds, by the command as users call it."""
+    """The lines of --commands of two seeds, by the command as users call it."""
     words = ["random", "--size", "scenes", "--protocols", "linear", "--seeds", "2"]
-    words += ["--data", str(scenes), "--work-dir", str(tmp_path / "work"), "--dry-run"]
+    words += ["--data", str(scenes), "--work-dir", str(tmp_path / "work"), "--commands"]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1"}
     command = [sys.executable, "-m", "mmssprl", "benchmark", *words]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
@@ -155,7 +162,7 @@ def tasks(scenes, tmp_path):
     return done.stdout.splitlines()
 
 
-def test_dry_run_prints_one_line_for_each_run_and_runs_nothing(tasks, tmp_path):
+def test_commands_are_one_line_for_each_run_and_nothing_runs(tasks, tmp_path):
     assert len(tasks) == 2
     for seed, line in enumerate(tasks):
         tool = rf"\S+ \S+tools/{{}}\.py \S+/configs/random_linear-coco_seed{seed}\.py .*"
