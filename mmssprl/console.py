@@ -134,11 +134,18 @@ def keep_off_console(logger: logging.Logger) -> None:
 
 
 def import_quietly(name: str) -> None:
-    """Import a module that prints what it does not find, such as OneDL's."""
-    printed = io.StringIO()
-    with nullcontext() if _verbose else redirect_stdout(printed):
+    """Import a module that prints, warns or logs what it does not find, such as OneDL's."""
+    if _verbose:
         importlib.import_module(name)
-    for line in printed.getvalue().splitlines():
+        return
+    printed, disabled = io.StringIO(), logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with redirect_stdout(printed), warnings.catch_warnings(record=True) as warned:
+            importlib.import_module(name)
+    finally:
+        logging.disable(disabled)
+    for line in [*printed.getvalue().splitlines(), *(str(each.message) for each in warned)]:
         _note(line)
 
 

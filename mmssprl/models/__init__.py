@@ -1,7 +1,6 @@
 """Models; importing mmpretrain's lets bare names of its backbones resolve too."""
 
-import mmpretrain.models  # noqa: F401
-
+from . import _mmpretrain  # noqa: F401, I001  before all that imports them
 from .baselines import BYOL, DenseCL, MoCo
 from .feature_queue import FeatureQueue
 from .grouped_batch_norm import GroupedBatchNorm

@@ -1,5 +1,6 @@
 """Files of weights: reading them safely, checking them, and building backbones from them."""
 
+from .. import models  # noqa: F401  imports mmpretrain's, quietly, before the modules below
 from .backbone import RANDOM, build_backbone, find_config, load_backbone
 from .checkpoint_file import (
     check_fit,

@@ -107,16 +107,41 @@ def test_what_packages_print_about_their_doing_is_left_out(capsys):
     assert capsys.readouterr().out.count("index created!\n") == 1
 
 
-def test_prints_of_an_import_reach_the_file_alone(log, tmp_path, monkeypatch, capsys):
+def test_what_an_import_says_reaches_the_file_alone(log, tmp_path, monkeypatch, capsys):
     logger, shown, file = log
-    (tmp_path / "another_printing_module.py").write_text("print('Could not import OneDL')\n")
+    (tmp_path / "another_printing_module.py").write_text(
+        "import logging, warnings\n"
+        "print('Could not import OneDL')\n"
+        "warnings.warn('Fail to import an operator')\n"
+        "logging.getLogger('x').warning('Line NMS is not compiled')\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
-    with quiet_console():
+    with warnings.catch_warnings(record=True) as warned, quiet_console():
         import_quietly("another_printing_module")
         keep_off_console(logger)
-    assert capsys.readouterr().out == shown.getvalue() == ""
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == shown.getvalue() == ""
+    assert not warned
+    assert logging.root.manager.disable == logging.NOTSET
     assert "Could not import OneDL" in file.read_text()
+    assert "Fail to import an operator" in file.read_text()
     assert console._waiting == []
+
+
+def test_loading_a_backbone_says_nothing_of_missing_operators():
+    # As with mmcv-lite, which has none.
+    code = """
+import sys
+class Without:
+    def find_spec(self, name, path=None, target=None):
+        if name == "mmcv.ops":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Without())
+import mmssprl.demo
+mmssprl.load_backbone(mmssprl.demo.WEIGHTS)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout + done.stderr == ""
 
 
 def test_the_package_prints_nothing_while_imported():
