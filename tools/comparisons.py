@@ -6,12 +6,12 @@ Rewrites every comparisons*.csv of the folder and, in table.md, the columns of d
 note on them. All else stays as it is.
 """
 
-import argparse
 import csv
 import re
 from collections import defaultdict
 from pathlib import Path
 
+from mmssprl.arguments import Parser
 from mmssprl.compare.methods import BY_KEY
 from mmssprl.compare.plan import BUDGETS
 from mmssprl.compare.report import WELCH, comparisons_csv, p_text
@@ -74,7 +74,7 @@ def table(folder: Path) -> str:
 
 def main() -> None:
     """Rewrite the files."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(description=__doc__)
     parser.add_argument("folders", nargs="+", type=Path, help="with results.csv")
     for folder in parser.parse_args().folders:
         for path in folder.glob("comparisons*.csv"):
