@@ -94,7 +94,7 @@ def test_steps_are_timed_with_batches_that_the_groups_divide(photos, tmp_path, t
     assert main([*arguments, "--backbone", "resnet18", "--batch-size", "9"]) == 0
     config = tmp_path / "mocov2_resnet18.py"
     assert Config.fromfile(config).model.bn_groups == 3
-    pace = _measure(str(config), amp=False, num_devices=1, threads=1, index={})
+    pace = _measure(str(config), amp=False, num_devices=1, threads=1, load=0.0, index={})
     assert pace.batch_size == 9
     assert pace.num_timed % 3 == 0
     # The network, its average and the queue, and AdamW's two averages of what is trained.
