@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..datasets.coco_multi_label import CocoMultiLabel
+from ..datasets.image_index import heic_remedy, kind_of
 from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledImage, folders
 from ..datasets.labels.files import Files
 from ..datasets.labels.splits import choose_splits
@@ -83,9 +84,13 @@ def find_probe_data(root: str | Path, *, class_folders: bool = False, seed: int 
     if voc:
         return _read_voc(voc)
     inside = [sub for sub in ("coco", "voc") if (root / sub).is_dir()]
-    if class_folders and not inside and folders.is_there(files := Files(root)):
-        return _read_folders(root, files, seed)
     remedy = f"; pass {root / inside[0]}" if inside else ""
+    if class_folders and not inside:
+        files = Files(root)
+        if folders.is_there(files):
+            return _read_folders(root, files, seed)
+        heic = heic_remedy(map(kind_of, files.names))
+        remedy = heic and f"; {heic}"
     layouts = f"{_LAYOUTS} or {_FOLDERS}" if class_folders else _LAYOUTS
     raise UserFileNotFoundError(f"DATA must hold {layouts}, but {root} does not{remedy}.")
 

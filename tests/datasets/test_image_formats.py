@@ -15,6 +15,7 @@ from PIL import Image
 from mmssprl.datasets import image_index, image_reading
 from mmssprl.datasets.image_reading import ImageReadError, can_read, decode_image
 from mmssprl.datasets.labels.find import find_labels
+from mmssprl.evaluation.probe_data import find_probe_data
 from mmssprl.finetuning.predict import predict
 
 COLORS = np.array(
@@ -116,6 +117,7 @@ def test_where_all_images_are_heic_the_package_that_reads_them_is_named(tmp_path
         lambda: build(root),
         lambda: build(tar),
         lambda: find_labels(root, "classify"),
+        lambda: find_probe_data(root, class_folders=True),
         lambda: predict(tmp_path, root, tmp_path / "out"),
     ):
         with pytest.raises((ValueError, FileNotFoundError), match="pip install pillow-heif"):
