@@ -31,9 +31,10 @@ def find_config(weights: str, config: str | None) -> Config:
 
     Args:
         weights: Weights file, ``'random'`` or ``'supervised'``.
-        config: Config file, see ``config_file``; None takes the only ``*.py`` in the folder of
-            ``weights``, which is where training dumps it, or a ResNet-50 for ``'supervised'``. If
-            there is none, a ResNet is known by its tensors.
+        config: Config file, see ``config_file``; None takes the ``*.py`` in the folder of
+            ``weights``, which is where training dumps it: the only one, or the one after which they
+            are named. A ResNet is known by its tensors if there is none, and ``'supervised'`` is a
+            ResNet-50.
 
     Raises:
         ValueError: A file that holds no weights, no config given and not exactly one beside the
@@ -58,6 +59,8 @@ def find_config(weights: str, config: str | None) -> Config:
     if config is None:
         folder = Path(weights).parent
         found = sorted(folder.glob("*.py"))
+        stem = Path(weights).stem.removesuffix("_backbone").removesuffix("_best")
+        found = [path for path in found if path.stem == stem] or found
         with suppress(UserValueError):
             if not found:
                 backbone = read_architecture(state, weights)

@@ -78,7 +78,7 @@ def test_a_training_and_its_predictions(name, task, score, tmp_path, request):
         str(weights), str(data), task, tmp_path / "run", epochs=1, image_px=64, log=lines.append
     )
     assert next(iter(outcome.scores.total)) == score
-    assert any(line.startswith("forecast: 1 epochs") for line in lines)
+    assert any(line.startswith("forecast: 1 epoch,") for line in lines)
     assert (tmp_path / "run" / "predictions.png").is_file()
     photographs = tmp_path / "photographs"
     photographs.mkdir()

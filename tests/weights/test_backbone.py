@@ -100,6 +100,9 @@ class TestFindConfig:
             ValueError, match=r"exactly one config, but .* holds \['second.py', 'tiny.py'\]"
         ):
             find_config(str(tmp_path / "w.pth"), None)
+        for name in ("tiny_backbone.pth", "tiny_best_backbone.pth"):
+            (tmp_path / name).write_bytes((tmp_path / "w.pth").read_bytes())
+            assert find_config(str(tmp_path / name), None).filename == str(config)
 
     def test_a_resnet_without_a_config_is_known_by_its_tensors(self, tmp_path):
         path = tmp_path / "w.pth"
