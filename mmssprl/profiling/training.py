@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator, Mapping
 from itertools import cycle
 from math import ceil
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,13 @@ from .clock import PhaseClock
 from .loader_phases import measure_loader
 
 _COMPARING_S = 4.0
-"""After it no more steps are taken to choose the number of threads."""
+"""After it, and after five rounds, no more steps are taken to choose the number of threads."""
+_ROUNDS = 5
+_LONGEST_S = 20.0
+"""After it fewer rounds do: one step of other work's making is then as long as many."""
+_LEAST_GAIN = 1.1
+"""How many times faster all threads must be than one: beside other work most of what they seem to
+gain in a few steps is chance, and what they lose later is not."""
 _ENDLESS = 10**6
 """Epochs: more steps may be measured than the training has."""
 _WITHOUT = ("runtime_info", "timer", "logger", "param_scheduler", "checkpoint", "sampler_seed")
@@ -135,14 +142,15 @@ class MeasuringHook(Hook):
         """Take steps with all threads and with one in turns, and go on with the faster number.
 
         Beside other work, and where a container may use less than a core of each thread, the others
-        wait for the slowest one, and one alone can be faster.
+        wait for the slowest one, and one alone can be faster. Medians are compared, since other
+        work can make a single step ten times as long.
 
         Args:
             batches: Endless.
 
         Returns:
-            Mean seconds of a step with the number that is chosen; None where there is no choice: on
-            a device, with several processes, or where the user or the config gives the number.
+            Median seconds of a step with the chosen number; None where there is no choice: on a
+            device, with several processes, or where the user or the config gives the number.
         """
         everything = torch.get_num_threads()
         if everything == 1 or self.device != "cpu" or get_world_size() > 1:
@@ -151,15 +159,18 @@ class MeasuringHook(Hook):
             return None
         times: dict[int, list[int]] = {everything: [], 1: []}
         start = time.perf_counter()
-        while time.perf_counter() - start < _COMPARING_S:
+        while time.perf_counter() - start < (
+            _COMPARING_S if len(times[1]) >= _ROUNDS else _LONGEST_S
+        ):
             for number, of_number in times.items():
                 torch.set_num_threads(number)
                 with self.clock.step() as phases:
                     yield next(batches)
                 of_number.append(phases.total())
-        chosen = min(times, key=lambda number: sum(times[number]))
+        of_all, of_one = median(times[everything]), median(times[1])
+        chosen, step_ns = (1, of_one) if of_all * _LEAST_GAIN > of_one else (everything, of_all)
         torch.set_num_threads(chosen)
-        return sum(times[chosen]) / len(times[chosen]) / 1e9
+        return step_ns / 1e9
 
     def checkpoint_bytes(self, num_processes: int) -> int:
         """Return the size of a checkpoint of so many processes: model, queues and optimizer."""

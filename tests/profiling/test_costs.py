@@ -197,7 +197,7 @@ class TestThreads:
         time = Time()
         monkeypatch.setattr(training, "time", SimpleNamespace(perf_counter=lambda: time.ns / 1e9))
 
-        def choose(waiting_s, threads=4, device="cpu", **cfg):
+        def choose(waiting_s, threads=4, device="cpu", pauses=None, **cfg):
             hook = training.MeasuringHook()
             hook.clock, hook.device = PhaseClock(time.now), device
             hook.runner = SimpleNamespace(cfg=cfg)
@@ -209,16 +209,25 @@ class TestThreads:
             with torch_threads(threads):
                 for _ in steps():
                     used.append(torch.get_num_threads())
-                    time.after(int(1e8 * (8 / used[-1] + waiting_s * used[-1])))
+                    pause = (pauses or {}).get(len(used), 0)
+                    time.after(int(1e8 * (8 / used[-1] + waiting_s * used[-1] + pause)))
                 return torch.get_num_threads(), used, found[0]
 
         return choose
 
     def test_the_faster_number_stays(self, chosen):
-        # 0.2 and 0.8 s a step: four rounds begin within 4 s.
-        assert chosen(waiting_s=0) == (4, [4, 1] * 4, pytest.approx(0.2))
-        # 2.2 and 1.3 s, in two rounds.
-        assert chosen(waiting_s=5) == (1, [4, 1] * 2, pytest.approx(1.3))
+        # 0.2 and 0.8 s a step: within 4 s only four rounds begin, so there is a fifth.
+        assert chosen(waiting_s=0) == (4, [4, 1] * 5, pytest.approx(0.2))
+        # 2.2 and 1.3 s.
+        assert chosen(waiting_s=5) == (1, [4, 1] * 5, pytest.approx(1.3))
+        # 6.2 and 2.3 s: after 20 s no round begins.
+        assert chosen(waiting_s=15) == (1, [4, 1] * 3, pytest.approx(2.3))
+
+    def test_one_slow_step_decides_nothing_and_a_small_gain_is_none(self, chosen):
+        # The second step, the first with one thread, takes 10 s more.
+        assert chosen(waiting_s=5, pauses={2: 100})[0] == 1
+        assert chosen(waiting_s=1.5)[0] == 4  # 0.80 and 0.95 s
+        assert chosen(waiting_s=1.9)[0] == 1  # 0.96 and 0.99 s
 
     def test_where_there_is_no_choice_no_step_is_taken(self, chosen, monkeypatch):
         assert chosen(5, threads=1) == (1, [], None)
