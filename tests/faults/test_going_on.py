@@ -1,6 +1,7 @@
 """A training that is stopped after any step and gone on with equals one that never was."""
 
 import shutil
+import signal
 import tarfile
 from contextlib import nullcontext
 
@@ -61,7 +62,7 @@ def test_stopped_with_adamw_and_two_workers(config, tmp_path):
         "param_scheduler": [{"type": "MultiStepLR", "milestones": [1], "gamma": 0.1}],
     }
     train(config, tmp_path / "whole", options=options)
-    train(config, tmp_path / "cut", stops=(2, 6), options=options)
+    train(config, tmp_path / "cut", stops=(2, 6), number=signal.SIGXCPU, options=options)
     assert_equal_runs(tmp_path / "cut", tmp_path / "whole", "epoch_2.pth")
 
 
@@ -70,7 +71,7 @@ def test_images_in_a_tar_file(config, whole, tmp_path):
     with tarfile.open(tar, "w") as file:
         file.add(config.parent / "images", ".")
     options = {"train_dataloader.dataset.data_root": str(tar)}
-    train(config, tmp_path / "cut", stops=(3,), options=options)
+    train(config, tmp_path / "cut", stops=(3,), number=signal.SIGUSR1, options=options)
     assert_equal_runs(tmp_path / "cut", whole, "epoch_3.pth")
 
 

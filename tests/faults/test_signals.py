@@ -92,8 +92,9 @@ def test_ctrl_c_in_a_terminal_saves_and_the_line_it_prints_goes_on(config, tmp_p
     step = int(last.split()[5])
     again = Started(tmp_path, *command)
     again.wait_for(STEP, 2)
-    again.process.send_signal(signal.SIGUSR1)
+    os.killpg(again.process.pid, signal.SIGHUP)  # the terminal is closed
     assert again.end() == SAVED, again.said()
+    assert "\nstopped by SIGHUP after step " in again.said()
     steps = [line["step"] for line in logged(tmp_path / "a b")]
     assert steps == list(range(1, len(steps) + 1)), "none twice, none left out"
     assert len(steps) > step

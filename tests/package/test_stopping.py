@@ -28,6 +28,22 @@ def test_a_signal_just_before_the_first_step_stops_the_training_and_does_not_end
         signals.interrupt()
 
 
+@pytest.mark.parametrize("number", [Signal.SIGHUP, Signal.SIGXCPU])
+def test_a_signal_that_is_sent_again_by_itself_does_not_end_the_save(monkeypatch, number):
+    ended = []
+    monkeypatch.setattr(signals, "_end", ended.append)
+    with signals.watched():
+        signals.note(quiet=True)
+        signals.receive(number)
+        signals._time -= 10
+        signals.receive(number)
+        assert signals.number == number
+        assert ended == []
+        signals.receive(Signal.SIGTERM)
+        signals.interrupt()
+    assert ended == [Signal.SIGTERM]
+
+
 @pytest.mark.parametrize("name", ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"])
 def test_the_first_process_of_any_launcher(monkeypatch, name):
     for each in ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"):
@@ -67,9 +83,9 @@ def test_a_loaders_worker_leaves_signals_to_its_parent_and_ends_when_that_says_s
         batches = iter(DataLoader(range(20), num_workers=1, persistent_workers=True))
         assert next(batches) == 0
         (worker,) = batches._workers
-        for number in (Signal.SIGINT, Signal.SIGTERM, Signal.SIGUSR1):
+        for number in ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP", "SIGXCPU"):
             # By another process than its parent.
-            subprocess.run(["kill", f"-{number:d}", str(worker.pid)], check=True)
+            subprocess.run(["kill", f"-{Signal[number]:d}", str(worker.pid)], check=True)
         assert [int(batch) for batch in batches] == list(range(1, 20))
         worker.terminate()  # as multiprocessing does at the end of a process
         worker.join(timeout=10)
