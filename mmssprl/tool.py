@@ -15,6 +15,7 @@ from .errors import UserValueError, message_for_user
 from .processes import explain_loss, is_reported, report
 from .slurm import comes_back, requeue
 from .stopping import Interrupted, Signal, is_first_process, signals, stop_with_launcher
+from .streams import guarded_streams
 
 _FIRST_S = 5.0
 """How long the others wait with an error: what all of them find, the first process tells."""
@@ -97,8 +98,9 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
     """
     if "LOCAL_RANK" in os.environ:  # one of several processes of a launcher
         stop_with_launcher()
+    is_verbose = "--verbose" in sys.argv
     try:
-        with signals.watched(), quiet_console(verbose="--verbose" in sys.argv):
+        with guarded_streams(), signals.watched(), quiet_console(verbose=is_verbose):
             parser = make_parser()
             if is_reported() or not is_first_process():
                 parser.error = _refuse  # once, not from every process
@@ -121,7 +123,7 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
         message = message_for_user(error) or explain_loss(error)
         if message is None:
             raise
-        if "--verbose" in sys.argv:
+        if is_verbose:
             traceback.print_exc()
         sys.exit(f"{name}: error: {message}")
 

@@ -7,7 +7,6 @@ is imported inside ``run``, so that ``--help`` answers at once.
 
 import argparse
 import importlib
-import io
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -18,6 +17,7 @@ from .. import __version__
 from ..arguments import Parser
 from ..errors import message_for_user
 from ..stopping import signals
+from ..streams import Stream, guarded_streams
 
 COMMANDS = (
     *("demo", "scenes", "prepare", "profile", "pretrain", "diagnose", "report"),
@@ -27,6 +27,8 @@ COMMANDS = (
 
 _TRAINING = ("pretrain", "finetune", "train")
 """Commands that save when a signal stops them."""
+_OF_HOURS = (*_TRAINING, "demo", "embed", "compare", "benchmark")
+"""Commands whose results are files: they go on where nobody reads what they print."""
 
 CONSOLE_SCRIPT = "mmssprl"
 
@@ -78,13 +80,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Raises:
         StoppedError: A training was stopped and can go on.
+        SystemExit: What it prints cannot be written, and is what it is for.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A file's name that is no UTF-8 would end a command at the line that prints it.
-        sys.stdout.reconfigure(errors="backslashreplace")
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    with guarded_streams() as stdout:
+        return _run(list(sys.argv[1:] if argv is None else argv), stdout)
+
+
+def _run(arguments: list[str], stdout: Stream) -> int:
+    stdout.is_needed = True
     args = build_parser().parse_args(arguments)
     command = next(name for name in arguments if name in COMMANDS)
+    stdout.is_needed = command not in _OF_HOURS
     try:
         with signals.watched() if command in _TRAINING else nullcontext():
             return args.run(args)
