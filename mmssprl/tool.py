@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from .arguments import Parser
+from .cli import text_of
 from .console import quiet_console
 from .errors import UserValueError, message_for_user
 from .processes import explain_loss, is_reported, report
@@ -73,7 +74,7 @@ def run_options(args: argparse.Namespace) -> dict[str, Any]:
 def parser_of(command: ModuleType) -> argparse.ArgumentParser:
     """Return the parser of a command's tool in a checkout, with the tool's name in the examples."""
     name = command.__name__.rpartition(".")[2]
-    description, _, examples = str(command.__doc__).partition("\n\nexamples:\n")
+    description, _, examples = text_of(command).partition("\n\nexamples:\n")
     examples = examples.replace(f"python -m mmssprl {name}", f"python tools/{name}.py")
     parser = Parser(
         description=description,

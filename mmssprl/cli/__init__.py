@@ -6,11 +6,13 @@ is imported inside ``run``, so that ``--help`` answers at once.
 """
 
 import argparse
+import ast
 import importlib
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from .. import __version__
@@ -53,10 +55,16 @@ def build_parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in COMMANDS:
         command = importlib.import_module(f".{name}", __package__)
-        command_parser = add_command(subparsers, name, str(command.__doc__))
+        command_parser = add_command(subparsers, name, text_of(command))
         command_parser.set_defaults(run=command.run)
         command.add_arguments(command_parser)
     return parser
+
+
+def text_of(command: ModuleType) -> str:
+    """Return the docstring of a command's module, which ``python -OO`` drops, from its file."""
+    source = Path(str(command.__file__)).read_text(encoding="utf-8")
+    return command.__doc__ or str(ast.get_docstring(ast.parse(source), clean=False))
 
 
 def add_command(
