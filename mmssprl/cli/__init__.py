@@ -63,8 +63,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 def text_of(command: ModuleType) -> str:
     """Return the docstring of a command's module, which ``python -OO`` drops, from its file."""
+    if command.__doc__:
+        return command.__doc__
     source = Path(str(command.__file__)).read_text(encoding="utf-8")
-    return command.__doc__ or str(ast.get_docstring(ast.parse(source), clean=False))
+    return str(ast.get_docstring(ast.parse(source), clean=False))
 
 
 def add_command(

@@ -24,8 +24,8 @@ _COUNTS = {
     r"env_cfg\.mp_cfg\.opencv_num_threads": 0,
 }
 """Integers by dotted key, with the least that each may be."""
-_FEW = r"\w+_dataloader\.(num_workers|prefetch_factor)|num_threads|.*\.opencv_num_threads"
-"""Those that may be ``MOST_PROCESSES`` at most: each is started, or waited for, one by one."""
+_FEW = r"\w+_dataloader\.(num_workers|prefetch_factor)|(env_cfg\.mp_cfg\.opencv_)?num_threads"
+"""Those that may be ``MOST_PROCESSES`` at most: each is started, or asked for, one by one."""
 _COUNTS_OR_NEVER = r"default_hooks\.checkpoint\.(interval|max_keep_ckpts)"
 """The same, >= 1, where mmengine takes -1 for never and for all."""
 _LENGTHS = r"param_scheduler(\.\d+)?\.(T_max|step_size|total_steps|end)|env_cfg\.dist_cfg\.timeout"
