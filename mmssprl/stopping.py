@@ -6,6 +6,7 @@ that, and from the second signal on, the process ends at once with 128 + the sig
 """
 
 import os
+import resource
 import signal
 import sys
 import threading
@@ -19,9 +20,7 @@ SAVED = 75
 """Exit code of a training that was told to stop and can go on: EX_TEMPFAIL of sysexits.h."""
 
 Signal = signal.Signals
-_REPEATED = (Signal.SIGHUP, Signal.SIGXCPU)
-"""Sent again by themselves: by each shell of a terminal, and with each second of CPU time."""
-_SIGNALS = (Signal.SIGINT, Signal.SIGTERM, Signal.SIGUSR1, *_REPEATED)
+_SIGNALS = (Signal.SIGINT, Signal.SIGTERM, Signal.SIGUSR1, Signal.SIGHUP, Signal.SIGXCPU)
 _END = b"\0"
 _SAME_S = 1.0
 """Within it a signal counts once: a terminal and a launcher may both send it."""
@@ -138,9 +137,13 @@ class _Signals:
                 self._timer.start()
         elif not self.number:
             self.number, self._time = number, time.monotonic()
+            if number == Signal.SIGXCPU:  # it would come again with each second of CPU time
+                _, most = resource.getrlimit(resource.RLIMIT_CPU)
+                resource.setrlimit(resource.RLIMIT_CPU, (most, most))
             if not self._is_quiet and is_first_process():
                 print(f"{name}: saving after this step; once more ends at once", file=sys.stderr)
-        elif number not in _REPEATED and time.monotonic() - self._time > _SAME_S:
+        # A closed terminal and its shells each send SIGHUP, at different times.
+        elif number != Signal.SIGHUP and time.monotonic() - self._time > _SAME_S:
             self._end(number)
 
     def _watch(self, reading: int) -> None:

@@ -16,8 +16,8 @@ examples:
   python -m mmssprl pretrain photos/ --work-dir work_dirs/photos --resume
 
 Ctrl-C, SIGTERM, SIGUSR1, SIGXCPU and a closed terminal stop it after the step under way: it
-saves, prints the command that goes on with it, and ends with exit code 75. The second Ctrl-C,
-SIGTERM or SIGUSR1 ends it at once.
+saves, prints the command that goes on with it, and ends with exit code 75. The second one ends
+it at once.
 """
 
 import argparse

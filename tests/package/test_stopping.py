@@ -3,6 +3,7 @@
 import os
 import select
 import subprocess
+import sys
 import threading
 import time
 from multiprocessing import get_context
@@ -28,20 +29,39 @@ def test_a_signal_just_before_the_first_step_stops_the_training_and_does_not_end
         signals.interrupt()
 
 
-@pytest.mark.parametrize("number", [Signal.SIGHUP, Signal.SIGXCPU])
-def test_a_signal_that_is_sent_again_by_itself_does_not_end_the_save(monkeypatch, number):
+def test_the_shells_of_a_closed_terminal_do_not_end_the_save(monkeypatch):
     ended = []
     monkeypatch.setattr(signals, "_end", ended.append)
     with signals.watched():
         signals.note(quiet=True)
-        signals.receive(number)
-        signals._time -= 10
-        signals.receive(number)
-        assert signals.number == number
-        assert ended == []
-        signals.receive(Signal.SIGTERM)
+        for number in (Signal.SIGHUP, Signal.SIGHUP, Signal.SIGTERM):
+            signals.receive(number)
+            signals._time -= 10
+        assert signals.number == Signal.SIGHUP
         signals.interrupt()
     assert ended == [Signal.SIGTERM]
+
+
+USES_UP_ITS_CPU_TIME = """
+import resource, time
+from mmssprl.stopping import signals
+resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1, resource.RLIM_INFINITY))
+with signals.watched():
+    signals.note()
+    while not signals.number:
+        pass
+    signals.interrupt()
+end = time.process_time() + 1.2
+while time.process_time() < end:
+    pass
+"""
+
+
+def test_a_limit_of_cpu_time_does_not_end_the_save():
+    command = [sys.executable, "-c", USES_UP_ITS_CPU_TIME]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0
+    assert done.stderr.startswith("SIGXCPU: saving after this step")
 
 
 @pytest.mark.parametrize("name", ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"])
