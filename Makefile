@@ -6,6 +6,7 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12; do \
 	$$python $(FITS) >/dev/null 2>&1 && echo $$python && break; done)
 VENV := .venv
 FULL := requirements.txt
+LOCKED := requirements/locked.txt
 OPENMMLAB_VENV := .venv-openmmlab
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
@@ -22,7 +23,7 @@ INSTALL_MMCV := $(PIP) install --no-cache-dir --no-deps onedl-mmcv -c requiremen
 unexport PIP_NO_BUILD_ISOLATION
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test test-openmmlab docs lint speed faults clean
+.PHONY: help demo compare test test-openmmlab docs lock lint speed faults clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -50,6 +51,16 @@ test-openmmlab:  ## the tests with the official OpenMMLab packages, in $(OPENMML
 docs: $(VENV)/.docs  ## build the pages into build/docs, warnings as errors
 	@echo "== docs: build/docs/index.html"
 	$(PY) -m sphinx -W --keep-going -q -b html docs build/docs
+
+# mmdetection's imaug asks for a second build of OpenCV, whose files would lie over the first one's.
+lock: $(VENV)/.full  ## write the versions that are installed, with hashes of their files, into $(LOCKED)
+	@echo "== lock: $(LOCKED)"
+	$(PY) -m venv build/lock
+	build/lock/bin/pip install uv
+	$(PIP) freeze --exclude-editable > build/lock/installed.txt
+	build/lock/bin/uv pip compile requirements.txt --constraints build/lock/installed.txt \
+		--python $(PY) --generate-hashes --no-emit-package opencv-python-headless --no-annotate \
+		--custom-compile-command "make lock" --quiet --output-file $(LOCKED)
 
 speed: $(VENV)/.pretrain  ## measure time and memory against the gates, under 15 minutes; results go to $(SPEED_DIR)
 	@echo "== speed"
@@ -84,7 +95,7 @@ $(VENV)/.pretrain: $(VENV)/.python requirements/pretrain.txt pyproject.toml setu
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.full: $(VENV)/.python requirements.txt $(wildcard requirements/*.txt) pyproject.toml setup.py
+$(VENV)/.full: $(VENV)/.python requirements.txt $(filter-out $(LOCKED),$(wildcard requirements/*.txt)) pyproject.toml setup.py
 	@echo "== packages for pre-training, transfer and tests"
 	$(INSTALL_MMCV)
 	$(PIP) install -r $(FULL)

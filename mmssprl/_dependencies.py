@@ -10,7 +10,7 @@ import importlib.metadata
 import importlib.util
 from collections.abc import Iterable
 
-TORCH = {"torch": "torch>=2.4", "torchvision": "torchvision>=0.19"}
+TORCH = {"torch": "torch>=2.10", "torchvision": "torchvision>=0.25"}
 
 # mmcv < 2.4: OneDL's mmpretrain, mmdet and mmseg assert it.
 ONEDL = {
@@ -21,7 +21,7 @@ ONEDL = {
     "mmseg": "onedl-mmsegmentation>=1.3,<2",
 }
 OFFICIAL = {
-    "mmengine": "mmengine>=0.10,<0.12",
+    "mmengine": "mmengine>=0.11.0rc3,<0.12",  # 0.10 cannot resume its own checkpoints
     "mmcv": "mmcv>=2.1,<2.3",
     "mmpretrain": "mmpretrain>=1.2,<2",
     "mmdet": "mmdet>=3.3,<4",
@@ -31,7 +31,6 @@ OFFICIAL = {
 OFFICIAL_MMCV_LITE = "mmcv-lite>=2.1,<2.3"
 
 _ADVICE = {
-    OFFICIAL["mmengine"]: "mmengine>=0.11.0rc3,<0.12",  # one that resumes on every torch
     OFFICIAL["mmcv"]: "mmcv>=2.1,<2.2",  # one that mmdet and mmseg take as well
     OFFICIAL_MMCV_LITE: "mmcv-lite>=2.1,<2.2",
 }
@@ -136,27 +135,12 @@ def _find_problem(module: str, requirement: str) -> tuple[str, str] | None:
 
 def _find_bad_pairs() -> Iterable[tuple[str, str]]:
     """Say which versions do not go with each other, and what to install."""
-    names = ("mmengine", "mmcv", "mmdet", "mmsegmentation", "torch", "setuptools", "transformers")
-    found = _installed(names)
+    found = _installed(("mmcv", "mmdet", "mmsegmentation", "transformers"))
 
     def has(requirement: str) -> bool:
         name = distribution(requirement)
         return name in found and fits(found[name], requirement)
 
-    mmengine = f"mmengine {found.get('mmengine')}"
-    is_old = "mmengine" in found and not has("mmengine>=0.11")
-    if is_old and has("torch>=2.6"):
-        yield (
-            f"{mmengine} cannot resume its own checkpoints on torch >= 2.6, but torch "
-            f"{found['torch']} is installed.",
-            what_to_install(OFFICIAL["mmengine"]),
-        )
-    if is_old and has("setuptools>=82"):
-        yield (
-            f"{mmengine} needs pkg_resources, which setuptools 82 dropped, but setuptools "
-            f"{found['setuptools']} is installed.",
-            "setuptools<82",
-        )
     if has("transformers>=5"):
         yield (
             "mmpretrain cannot be imported beside transformers >= 5, but transformers "

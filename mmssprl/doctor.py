@@ -16,6 +16,7 @@ from ._dependencies import (
     OFFICIAL_MMCV_LITE,
     check_dependencies,
     distribution,
+    fits,
     installed_version,
 )
 
@@ -98,7 +99,11 @@ def _families() -> list[Finding]:
 
 
 _OPENCV = "opencv-python"
-_HEADLESS = "opencv-python-headless"
+_OPENCV_BUILDS = (
+    *(_OPENCV, "opencv-python-headless"),
+    *("opencv-contrib-python", "opencv-contrib-python-headless"),
+)
+"""Each brings the same ``cv2``: any will do, such as one without windows in a container."""
 
 
 def _packages() -> list[Finding]:
@@ -108,15 +113,29 @@ def _packages() -> list[Finding]:
     except importlib.metadata.PackageNotFoundError:
         remedy = "pip install --no-build-isolation -e . (in the checkout)"
         return [Finding("metadata of mmssprl", "not installed, only imported", remedy)]
-    names = [re.split(r"[^\w.-]", line)[0] for line in lines if "extra ==" not in line]
-    # Containers have OpenCV without windows; both builds bring the same cv2.
-    if installed_version(_OPENCV) is None and installed_version(_HEADLESS):
-        names = [_HEADLESS if name == _OPENCV else name for name in names]
-    versions = {name: installed_version(name) for name in names}
-    missing = [name for name, version in versions.items() if version is None]
+    owners = [name for name in _OPENCV_BUILDS if installed_version(name)]
+    wanted = {re.split(r"[^\w.-]", line)[0]: line for line in lines if "extra ==" not in line}
+    if owners:
+        wanted.pop(_OPENCV, None)
+        wanted |= dict.fromkeys(owners, "")
+    versions = {name: installed_version(name) for name in wanted}
+    missing = [
+        f"'{line}'" if version else name
+        for (name, line), version in zip(wanted.items(), versions.values(), strict=True)
+        if version is None or not fits(version, line or name)
+    ]
     found = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
     remedy = f"pip install {' '.join(missing)}" if missing else ""
-    return [Finding("packages", found, remedy, is_needed=True)]
+    return [Finding("packages", found, remedy, is_needed=True), *_owner_of_cv2(owners)]
+
+
+def _owner_of_cv2(owners: list[str]) -> list[Finding]:
+    """A note where several builds of OpenCV lie over each other; mmdetection's imaug asks so."""
+    if len(owners) < 2:
+        return []
+    kept = owners[0]
+    remedy = f"pip uninstall -y {' '.join(owners)} && pip install {kept}=={installed_version(kept)}"
+    return [Finding("cv2", f"{' and '.join(owners)} overwrite each other's files", remedy)]
 
 
 def _extras() -> list[Finding]:

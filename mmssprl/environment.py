@@ -22,6 +22,8 @@ _PACKAGES = (
     "opencv-python-headless",
     "timm",
 )
+MOST_PROCESSES = 1024
+"""That a loader may read with, and threads; more are a mistake, and would take hours to start."""
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
 """Those that change what a run computes with; no other variable is looked at."""
 _CGROUPS = Path("/sys/fs/cgroup")

@@ -1,11 +1,12 @@
 """Signals that stop a training after the step under way, and the launcher that may vanish.
 
-SIGINT, SIGTERM and SIGUSR1 are only noted while a training is under way: it saves, says how to go
-on and ends with ``SAVED``. Before that, and from the second signal on, the process ends at once
-with 128 + the signal's number.
+SIGINT, SIGTERM, SIGUSR1, SIGHUP (a closed terminal) and SIGXCPU (a limit of CPU time) are only
+noted while a training is under way: it saves, says how to go on and ends with ``SAVED``. Before
+that, and from the second signal on, the process ends at once with 128 + the signal's number.
 """
 
 import os
+import resource
 import signal
 import sys
 import threading
@@ -19,7 +20,7 @@ SAVED = 75
 """Exit code of a training that was told to stop and can go on: EX_TEMPFAIL of sysexits.h."""
 
 Signal = signal.Signals
-_SIGNALS = (Signal.SIGINT, Signal.SIGTERM, Signal.SIGUSR1)
+_SIGNALS = (Signal.SIGINT, Signal.SIGTERM, Signal.SIGUSR1, Signal.SIGHUP, Signal.SIGXCPU)
 _END = b"\0"
 _SAME_S = 1.0
 """Within it a signal counts once: a terminal and a launcher may both send it."""
@@ -136,9 +137,13 @@ class _Signals:
                 self._timer.start()
         elif not self.number:
             self.number, self._time = number, time.monotonic()
+            if number == Signal.SIGXCPU:  # it would come again with each second of CPU time
+                _, most = resource.getrlimit(resource.RLIMIT_CPU)
+                resource.setrlimit(resource.RLIMIT_CPU, (most, most))
             if not self._is_quiet and is_first_process():
                 print(f"{name}: saving after this step; once more ends at once", file=sys.stderr)
-        elif time.monotonic() - self._time > _SAME_S:
+        # A closed terminal and its shells each send SIGHUP, at different times.
+        elif number != Signal.SIGHUP and time.monotonic() - self._time > _SAME_S:
             self._end(number)
 
     def _watch(self, reading: int) -> None:
@@ -174,8 +179,8 @@ class _Signals:
         if not self._is_watched:
             return
         signal.set_wakeup_fd(-1)
-        signal.signal(Signal.SIGINT, signal.SIG_IGN)
-        signal.signal(Signal.SIGUSR1, signal.SIG_IGN)
+        for number in set(_SIGNALS) - {Signal.SIGTERM}:
+            signal.signal(number, signal.SIG_IGN)
         if not hasattr(signal, "sigtimedwait"):  # on macOS nothing tells who has sent SIGTERM
             signal.signal(Signal.SIGTERM, signal.SIG_DFL)
             return

@@ -10,11 +10,13 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from .arguments import Parser
+from .cli import text_of
 from .console import quiet_console
 from .errors import UserValueError, message_for_user
 from .processes import explain_loss, is_reported, report
 from .slurm import comes_back, requeue
 from .stopping import Interrupted, Signal, is_first_process, signals, stop_with_launcher
+from .streams import guarded_streams
 
 _FIRST_S = 5.0
 """How long the others wait with an error: what all of them find, the first process tells."""
@@ -72,7 +74,7 @@ def run_options(args: argparse.Namespace) -> dict[str, Any]:
 def parser_of(command: ModuleType) -> argparse.ArgumentParser:
     """Return the parser of a command's tool in a checkout, with the tool's name in the examples."""
     name = command.__name__.rpartition(".")[2]
-    description, _, examples = str(command.__doc__).partition("\n\nexamples:\n")
+    description, _, examples = text_of(command).partition("\n\nexamples:\n")
     examples = examples.replace(f"python -m mmssprl {name}", f"python tools/{name}.py")
     parser = Parser(
         description=description,
@@ -97,8 +99,9 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
     """
     if "LOCAL_RANK" in os.environ:  # one of several processes of a launcher
         stop_with_launcher()
+    is_verbose = "--verbose" in sys.argv
     try:
-        with signals.watched(), quiet_console(verbose="--verbose" in sys.argv):
+        with guarded_streams(), signals.watched(), quiet_console(verbose=is_verbose):
             parser = make_parser()
             if is_reported() or not is_first_process():
                 parser.error = _refuse  # once, not from every process
@@ -121,7 +124,7 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
         message = message_for_user(error) or explain_loss(error)
         if message is None:
             raise
-        if "--verbose" in sys.argv:
+        if is_verbose:
             traceback.print_exc()
         sys.exit(f"{name}: error: {message}")
 

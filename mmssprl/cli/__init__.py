@@ -6,18 +6,20 @@ is imported inside ``run``, so that ``--help`` answers at once.
 """
 
 import argparse
+import ast
 import importlib
-import io
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from .. import __version__
 from ..arguments import Parser
 from ..errors import message_for_user
 from ..stopping import signals
+from ..streams import Stream, guarded_streams
 
 COMMANDS = (
     *("demo", "scenes", "prepare", "profile", "pretrain", "diagnose", "report"),
@@ -27,6 +29,8 @@ COMMANDS = (
 
 _TRAINING = ("pretrain", "finetune", "train")
 """Commands that save when a signal stops them."""
+_OF_HOURS = (*_TRAINING, "demo", "embed", "compare", "benchmark")
+"""Commands whose results are files: they go on where nobody reads what they print."""
 
 CONSOLE_SCRIPT = "mmssprl"
 
@@ -51,10 +55,18 @@ def build_parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in COMMANDS:
         command = importlib.import_module(f".{name}", __package__)
-        command_parser = add_command(subparsers, name, str(command.__doc__))
+        command_parser = add_command(subparsers, name, text_of(command))
         command_parser.set_defaults(run=command.run)
         command.add_arguments(command_parser)
     return parser
+
+
+def text_of(command: ModuleType) -> str:
+    """Return the docstring of a command's module, which ``python -OO`` drops, from its file."""
+    if command.__doc__:
+        return command.__doc__
+    source = Path(str(command.__file__)).read_text(encoding="utf-8")
+    return str(ast.get_docstring(ast.parse(source), clean=False))
 
 
 def add_command(
@@ -78,13 +90,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Raises:
         StoppedError: A training was stopped and can go on.
+        SystemExit: What it prints cannot be written, and is what it is for.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A file's name that is no UTF-8 would end a command at the line that prints it.
-        sys.stdout.reconfigure(errors="backslashreplace")
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    with guarded_streams() as stdout:
+        return _run(list(sys.argv[1:] if argv is None else argv), stdout)
+
+
+def _run(arguments: list[str], stdout: Stream) -> int:
+    stdout.is_needed = True
     args = build_parser().parse_args(arguments)
     command = next(name for name in arguments if name in COMMANDS)
+    stdout.is_needed = command not in _OF_HOURS
     try:
         with signals.watched() if command in _TRAINING else nullcontext():
             return args.run(args)

@@ -15,8 +15,9 @@ examples:
   python -m mmssprl pretrain photos/ --work-dir work_dirs/photos
   python -m mmssprl pretrain photos/ --work-dir work_dirs/photos --resume
 
-Ctrl-C, SIGTERM and SIGUSR1 stop it after the step under way: it saves, prints the
-command that goes on with it, and ends with exit code 75. The second one ends it at once.
+Ctrl-C, SIGTERM, SIGUSR1, SIGXCPU and a closed terminal stop it after the step under way: it
+saves, prints the command that goes on with it, and ends with exit code 75. The second one ends
+it at once.
 """
 
 import argparse

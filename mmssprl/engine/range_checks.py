@@ -1,4 +1,4 @@
-"""Numbers of a config that no run can use: NaN, infinity, and counts of nothing."""
+"""Numbers of a config that no run can use: NaN, infinity, counts of nothing or of far too much."""
 
 import math
 import re
@@ -9,6 +9,7 @@ from typing import Any
 from mmengine.config import Config
 
 from ..config_reading import refuse
+from ..environment import MOST_PROCESSES
 from .overrides import used_keys
 
 _COUNTS = {
@@ -23,6 +24,8 @@ _COUNTS = {
     r"env_cfg\.mp_cfg\.opencv_num_threads": 0,
 }
 """Integers by dotted key, with the least that each may be."""
+_FEW = r"\w+_dataloader\.(num_workers|prefetch_factor)|(env_cfg\.mp_cfg\.opencv_)?num_threads"
+"""Those that may be ``MOST_PROCESSES`` at most: each is started, or asked for, one by one."""
 _COUNTS_OR_NEVER = r"default_hooks\.checkpoint\.(interval|max_keep_ckpts)"
 """The same, >= 1, where mmengine takes -1 for never and for all."""
 _LENGTHS = r"param_scheduler(\.\d+)?\.(T_max|step_size|total_steps|end)|env_cfg\.dist_cfg\.timeout"
@@ -43,7 +46,7 @@ def check_ranges(cfg: Config) -> None:
     Ranges of a part's own are checked by its class when it is built.
 
     Raises:
-        ValueError: NaN or infinity in what a run reads, or too small a count.
+        ValueError: NaN or infinity in what a run reads, or too small or too large a count.
     """
     nodes = (_nodes(cfg.get(name), name) for name in sorted(used_keys(cfg)))
     for key, value in chain.from_iterable(nodes):
@@ -70,10 +73,12 @@ def _check_count(cfg: Config, key: str, value: Any) -> None:
     # mmengine's loops take 3.0 for 3, with which mmdet computes; torch's loader does not.
     is_whole = isinstance(value, float) and value.is_integer() and key.startswith("train_cfg.")
     is_integer = (isinstance(value, int) and not isinstance(value, bool)) or is_whole
-    if is_integer and (value >= least or (or_never and value == -1)):
+    most = MOST_PROCESSES if re.fullmatch(_FEW, key) else math.inf
+    if is_integer and (least <= value <= most or (or_never and value == -1)):
         return
     no_limit = " or -1 for no limit" if key.endswith("max_keep_ckpts") else " or -1 for never"
-    rule = f"an integer >= {least}{no_limit if or_never else ''}"
+    limit = f" and <= {most}" if most < math.inf else no_limit if or_never else ""
+    rule = f"an integer >= {least}{limit}"
     refuse(cfg, key, f"it must be {rule}, but got {value!r}; correct it.")
 
 

@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader, Dataset, default_collate
 from torchvision.transforms.v2 import functional as transforms
 
 from ..datasets.image_reading import ImageReadError, read_image
+from ..environment import MOST_PROCESSES
 from ..errors import UserValueError
 from ..functional.pooling import pool
 from ..progress import watch
@@ -141,11 +142,14 @@ def check_loading(batch_size: int, num_workers: int) -> None:
     """Refuse numbers of a loader that make no sense, before any work is done.
 
     Raises:
-        ValueError: ``batch_size`` below 1, or ``num_workers`` below 0.
+        ValueError: ``batch_size`` below 1, or ``num_workers`` below 0 or above 1,024.
     """
-    for name, value, least in (("batch_size", batch_size, 1), ("num_workers", num_workers, 0)):
-        if value < least:
-            raise UserValueError(f"{name} must be at least {least}, but got {value}.")
+    if batch_size < 1:
+        raise UserValueError(f"batch_size must be at least 1, but got {batch_size}.")
+    if not 0 <= num_workers <= MOST_PROCESSES:
+        raise UserValueError(
+            f"num_workers must be from 0 to {MOST_PROCESSES}, but got {num_workers}."
+        )
 
 
 def _load(dataset: Dataset, leave_out_unreadable: bool, indices: list[int]) -> Any:

@@ -236,6 +236,6 @@ def _compiled_features() -> Callable[[nn.Module, Tensor], Tensor]:
     config = torch._dynamo.config
     config.cache_size_limit = max(config.cache_size_limit, _COMPILED_VARIANTS)
     # Otherwise a graph keeps the buffers it was made with, and recomputed chunks would move the
-    # running statistics twice. False in torch 2.4, and other packages may set it so.
+    # running statistics twice. Other packages may set it to False.
     config.inline_inbuilt_nn_modules = True
     return torch.compile(crop_features, dynamic=False)

@@ -7,6 +7,7 @@ it for some lines, at the start above all. Measured on runs of ``tools/monitorin
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
+from statistics import mean
 from typing import NamedTuple
 
 from ..wording import counted
@@ -28,6 +29,11 @@ _LEAST_IN_USE = 0.25
 LEAST_STEPS = 64
 """Updates before which a loss at chance says nothing: as many as the shortest healthy run of
 ``bands.csv`` has. Those runs were below chance after 20, some of them in their third epoch."""
+_EPOCHS_AT_CHANCE = 3.0
+_FALL = 0.02
+"""Of a relative loss, from the earlier to the later half of three epochs. Where nothing is learned
+the halves differ by 0.01; a healthy run that came below chance after 76 steps, in its fifth epoch,
+fell by 0.05 from its fourth."""
 _MOST_WAITING = 0.5
 """Share of a step's time in which it waits for images; 0.37 and less in healthy runs."""
 
@@ -186,8 +192,8 @@ def _at_chance(records: Sequence[Record]) -> str | None:
     for name in records[-1]:
         if not name.startswith("relative_"):
             continue
-        time = _lasting(records, partial(_reads_chance, name), 3, 0.1)
-        if time:
+        time = _lasting(records, partial(_reads_chance, name), _EPOCHS_AT_CHANCE, 0.1)
+        if time and not _falls(name, records):
             kind, _, scale = name.removeprefix("relative_").partition("_s")
             term = f"{kind} loss of scale {scale}" if scale else f"{kind} loss"
             return f"the {term} has been no better than chance for {time}"
@@ -196,6 +202,14 @@ def _at_chance(records: Sequence[Record]) -> str | None:
 
 def _reads_chance(name: str, record: Record) -> bool:
     return record.get(name, 0.0) >= AT_CHANCE and not record.get("frozen")
+
+
+def _falls(name: str, records: Sequence[Record]) -> bool:
+    """Whether a scalar still falls: the later half of its last lines below the earlier one."""
+    since = records[-1]["epochs_done"] - _EPOCHS_AT_CHANCE
+    values = [record[name] for record in records if record["epochs_done"] >= since]
+    half = len(values) // 2
+    return mean(values[:half]) - mean(values[half:]) > _FALL
 
 
 def _starving(records: Sequence[Record]) -> str | None:

@@ -9,7 +9,7 @@ from mmengine.config import Config
 
 from ..datasets import UnlabeledImages
 from ..engine.hooks.save_and_stop_hook import parse_save_every
-from ..environment import usable_cores
+from ..environment import MOST_PROCESSES, usable_cores
 from ..errors import UserValueError
 from ..models import pretraining_class
 from ..shipped import shipped
@@ -121,8 +121,8 @@ def make_config(
         cfg.weights = weights if weights == SUPERVISED else str(Path(weights).resolve())
         recipe.rows["weights"] = Row(weights, "the backbone starts from them, as asked")
     if workers is not None:
-        if workers < 0:
-            raise UserValueError(f"workers must be >= 0, but got {workers}.")
+        if not 0 <= workers <= MOST_PROCESSES:
+            raise UserValueError(f"workers must be from 0 to {MOST_PROCESSES}, but got {workers}.")
         cfg.train_dataloader.num_workers = workers
         if workers == 0:  # torch refuses to keep workers that are not there
             cfg.train_dataloader.persistent_workers = False

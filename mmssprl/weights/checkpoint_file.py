@@ -41,7 +41,8 @@ def read_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool =
     path = _existing(path)
     try:
         if path.suffix == ".safetensors":
-            state = load_file(path)
+            with path.open("rb") as file:  # safetensors takes no name that is no UTF-8
+                state = load_file(f"/dev/fd/{file.fileno()}")
             return {key: value.to(map_location or "cpu") for key, value in state.items()}
         return load_torch(path, TolerantUnpickler, map_location=map_location, mmap=mmap)
     except Exception as error:  # torch, pickle and safetensors have many classes of them

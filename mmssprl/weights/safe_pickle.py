@@ -102,8 +102,9 @@ def load_torch(
     """
     is_zip = is_archive(path)  # files of torch < 1.6 are none and cannot be mapped
     # torch.load would hand such an archive to torch.jit.load, which no unpickler sees.
-    if is_zip and "constants.pkl" in torch._C.PyTorchFileReader(str(path)).get_all_records():
-        raise RefusedError("it is a TorchScript archive")
+    with path.open("rb") as file:
+        if is_zip and "constants.pkl" in torch._C.PyTorchFileReader(file).get_all_records():
+            raise RefusedError("it is a TorchScript archive")
     # The format of torch 0.1, whose members torch.load would unpack into a folder.
     if not is_zip and tarfile.is_tarfile(path):
         raise RefusedError("it is a tar archive")
@@ -112,13 +113,14 @@ def load_torch(
         Unpickler=unpickler,
         load=lambda file, **options: unpickler(file, **options).load(),
     )
-    return torch.load(
-        path,
-        map_location=map_location,
-        pickle_module=module,
-        weights_only=False,  # it would bring torch's own unpickler, which refuses log buffers
-        mmap=mmap and is_zip,
-    )
+    with path.open("rb") as file:
+        return torch.load(
+            f"/dev/fd/{file.fileno()}",  # torch takes no name that is no UTF-8
+            map_location=map_location,
+            pickle_module=module,
+            weights_only=False,  # it would bring torch's own unpickler, which refuses log buffers
+            mmap=mmap and is_zip,
+        )
 
 
 def _make_table(unknown: Callable[[str], Any]) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from mmssprl.outputs import prepare_output
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 from mmssprl.registry import TRANSFORMS
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 @pytest.mark.parametrize(
     "words",
@@ -66,6 +68,18 @@ def test_help_imports_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "usage: python -m mmssprl probe" in done.stdout
     assert done.stdout.endswith("loaded: []\n")
+
+
+@pytest.mark.parametrize("words", [["-m", "mmssprl", "--help"], ["tools/train.py", "--help"]])
+def test_help_is_the_same_without_docstrings(words):
+    shown = [
+        subprocess.run(
+            [sys.executable, *options, *words], capture_output=True, text=True, cwd=ROOT
+        ).stdout
+        for options in ([], ["-OO"])
+    ]
+    assert "example" in shown[0]
+    assert shown[0] == shown[1]
 
 
 @pytest.mark.parametrize(

@@ -65,10 +65,40 @@ def test_opencv_without_windows_will_do(capsys, monkeypatch):
         doctor, "installed_version", lambda n: builds[n] if n in builds else version(n)
     )
     assert main(["doctor"]) == 0
-    assert ", opencv-python-headless 5.0.0, " in capsys.readouterr().out
+    assert ", opencv-python-headless 5.0.0" in capsys.readouterr().out
     builds["opencv-python-headless"] = None
     assert main(["doctor"]) == 1
     assert "packages: pip install opencv-python\n" in capsys.readouterr().out
+
+
+def test_two_builds_of_opencv_are_told_with_the_command_that_leaves_one(capsys, monkeypatch):
+    version = doctor.installed_version
+    builds = {"opencv-python": "4.12.0.88", "opencv-contrib-python": "4.11.0"}
+    monkeypatch.setattr(
+        doctor, "installed_version", lambda n: builds.get(n) if "opencv" in n else version(n)
+    )
+    assert main(["doctor"]) == 0
+    states, advice = lines(capsys)
+    assert states["cv2"] == "note"
+    command = "pip uninstall -y opencv-python opencv-contrib-python && pip install opencv-python=="
+    assert f"cv2: {command}4.12.0.88\n" in advice
+    del builds["opencv-contrib-python"]
+    assert main(["doctor"]) == 0
+    assert "cv2" not in lines(capsys)[0]
+
+
+def test_a_requirement_that_is_too_old_is_missing(capsys, monkeypatch):
+    version = doctor.installed_version
+    monkeypatch.setattr(
+        doctor, "installed_version", lambda n: "12.2.0" if n == "pillow" else version(n)
+    )
+    monkeypatch.setattr(
+        doctor.importlib.metadata, "requires", lambda name: ["pillow>=12.3", "numpy"]
+    )
+    assert main(["doctor"]) == 1
+    states, advice = lines(capsys)
+    assert states["packages"] == "missing"
+    assert "packages: pip install 'pillow>=12.3'\n" in advice
 
 
 def test_detection_and_segmentation_come_by_the_extra_of_the_family_that_is_there(

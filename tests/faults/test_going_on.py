@@ -1,6 +1,8 @@
 """A training that is stopped after any step and gone on with equals one that never was."""
 
+import os
 import shutil
+import signal
 import tarfile
 from contextlib import nullcontext
 
@@ -61,17 +63,18 @@ def test_stopped_with_adamw_and_two_workers(config, tmp_path):
         "param_scheduler": [{"type": "MultiStepLR", "milestones": [1], "gamma": 0.1}],
     }
     train(config, tmp_path / "whole", options=options)
-    train(config, tmp_path / "cut", stops=(2, 6), options=options)
+    train(config, tmp_path / "cut", stops=(2, 6), number=signal.SIGXCPU, options=options)
     assert_equal_runs(tmp_path / "cut", tmp_path / "whole", "epoch_2.pth")
 
 
-def test_images_in_a_tar_file(config, whole, tmp_path):
+def test_images_in_a_tar_file_and_a_work_dir_of_any_bytes(config, whole, tmp_path):
     tar = tmp_path / "images.tar"
     with tarfile.open(tar, "w") as file:
         file.add(config.parent / "images", ".")
     options = {"train_dataloader.dataset.data_root": str(tar)}
-    train(config, tmp_path / "cut", stops=(3,), options=options)
-    assert_equal_runs(tmp_path / "cut", whole, "epoch_3.pth")
+    work_dir = tmp_path / os.fsdecode(b"\xff")  # no UTF-8
+    train(config, work_dir, stops=(3,), number=signal.SIGUSR1, options=options)
+    assert_equal_runs(work_dir, whole, "epoch_3.pth")
 
 
 class Kill(Exception):

@@ -1,11 +1,16 @@
 """Signals, launchers that vanish and processes that hang, on real processes."""
 
+import fcntl
 import os
+import pty
 import shlex
 import signal
 import subprocess
 import sys
+import termios
 import time
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -26,19 +31,23 @@ def config(tmp_path_factory):
     return write_pretraining(tmp_path_factory.mktemp("signals"))
 
 
+def environment() -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if k not in ("RANK", "LOCAL_RANK")}
+    more = {"PYTHON": sys.executable, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "-1"}
+    return {**kept, **more, "PYTHONPATH": str(ROOT)}
+
+
 class Started:
     """A command in a session of its own, which a terminal would signal as a whole."""
 
     def __init__(self, folder: Path, *command: str | Path) -> None:
         self.folder = folder
         self.log = folder / "said.txt"
-        kept = {k: v for k, v in os.environ.items() if k not in ("RANK", "LOCAL_RANK")}
-        more = {"PYTHON": sys.executable, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "-1"}
         with self.log.open("w") as file:
             self.process = subprocess.Popen(
                 [str(word) for word in command],
                 cwd=folder,
-                env={**kept, **more, "PYTHONPATH": str(ROOT)},
+                env=environment(),
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -78,6 +87,25 @@ class Started:
 STEP = "loss / ln K"
 
 
+@contextmanager
+def in_terminal(folder, *command):
+    """Start a command in a terminal of its own, which is closed after the block."""
+    screen, terminal = pty.openpty()
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment(),
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+        preexec_fn=partial(fcntl.ioctl, terminal, termios.TIOCSCTTY, 0),
+    )
+    os.close(terminal)
+    yield process, screen
+    os.close(screen)
+
+
 def test_ctrl_c_in_a_terminal_saves_and_the_line_it_prints_goes_on(config, tmp_path):
     workers = ("train_dataloader.num_workers=1", "train_dataloader.persistent_workers=True")
     run = Started(tmp_path, *TRAIN, config, "--work-dir", "a b", "--cfg-options", *LONG, *workers)
@@ -90,13 +118,36 @@ def test_ctrl_c_in_a_terminal_saves_and_the_line_it_prints_goes_on(config, tmp_p
     command = shlex.split(last.partition("go on with: ")[2])
     assert command[-1] == "--resume"
     step = int(last.split()[5])
-    again = Started(tmp_path, *command)
-    again.wait_for(STEP, 2)
-    again.process.send_signal(signal.SIGUSR1)
-    assert again.end() == SAVED, again.said()
+    with in_terminal(tmp_path, *command) as (again, screen):
+        shown = b""
+        while shown.count(STEP.encode()) < 2:
+            shown += os.read(screen, 10_000)
+    assert again.wait(timeout=120) == SAVED
+    log = max(tmp_path.glob("a b/*/*.log")).read_text()
+    assert "stopped by SIGHUP after step " in log
+    assert "Traceback" not in log
     steps = [line["step"] for line in logged(tmp_path / "a b")]
     assert steps == list(range(1, len(steps) + 1)), "none twice, none left out"
     assert len(steps) > step
+
+
+def test_a_training_goes_on_where_nobody_reads_what_it_prints(config, tmp_path):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with (tmp_path / "errors.txt").open("w") as errors:
+        done = subprocess.run(
+            [*TRAIN, config, "--work-dir", "run"],
+            cwd=tmp_path,
+            env=environment(),
+            stdout=writing,
+            stderr=errors,
+        )
+    os.close(writing)
+    assert done.returncode == 0
+    assert (tmp_path / "errors.txt").read_text().count("\n") == 1
+    assert len(logged(tmp_path / "run")) == 15
+    (log,) = tmp_path.glob("run/*/*.log")
+    assert log.read_text().count("Epoch(train)") == 15
 
 
 @pytest.mark.parametrize(

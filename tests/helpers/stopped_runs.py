@@ -136,7 +136,8 @@ def logged(work_dir: Path) -> list[dict[str, Any]]:
 
 
 def _state(path: Path) -> dict[str, Any]:
-    checkpoint = torch.load(path, weights_only=False)
+    with path.open("rb") as file:  # torch takes no name that is no UTF-8
+        checkpoint = torch.load(file, weights_only=False)
     parts = {key: checkpoint[key] for key in ("state_dict", "optimizer", "param_schedulers")}
     return {**parts, "epoch": checkpoint["meta"]["epoch"], "iter": checkpoint["meta"]["iter"]}
 

@@ -17,6 +17,10 @@ LOGS = {log["name"]: log for log in json.loads(LOGS_FILE.read_text())}
 HELD_OUT = json.loads(Path(__file__).with_name("held_out.json").read_text())
 """Of runs that no band and no threshold was made from: ``python -m tools.monitoring.held_out``."""
 
+SHORT_EPOCHS_FILE = Path(__file__).with_name("short_epochs.json")
+"""Of configs/ssprl/ssprl_resnet18_scenes.py on 256 scenes of 96 px, in batches of 16 for 16 epochs,
+with lr 5e-4 and a line every 4 steps; made by ``tools.monitoring.bands.write_logs``."""
+
 
 def records_of(name):
     return records_in(LOGS[name]["scalars"])
@@ -54,6 +58,17 @@ def test_there_is_no_false_alarm_in_healthy_runs_that_were_held_out():
         assert diagnosis.verdict == "healthy", log["name"]
         found = [line for line in diagnosis.lines if line.startswith(("trouble", "earlier"))]
         assert not found, log["name"]
+
+
+def test_there_is_no_false_alarm_in_a_healthy_run_of_short_epochs():
+    """One term comes below chance after four epochs of 16 steps, and falls all the way."""
+    (log,) = json.loads(SHORT_EPOCHS_FILE.read_text())
+    records = records_in(log["scalars"])
+    assert records[-1]["epochs_done"] == 16
+    assert max(r["step"] for r in records if r["relative_cross_s1"] >= AT_CHANCE) > LEAST_STEPS
+    diagnosis = diagnose_records(records)
+    assert diagnosis.verdict == "healthy"
+    assert not [line for line in diagnosis.lines if line.startswith(("trouble", "earlier"))]
 
 
 def test_the_least_steps_are_those_of_the_shortest_healthy_run():

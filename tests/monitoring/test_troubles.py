@@ -105,6 +105,15 @@ def test_a_loss_at_chance_says_nothing_before_the_least_steps():
     assert trouble.key == "at_chance"
 
 
+@pytest.mark.parametrize(("fall", "is_named"), [(0.0, True), (0.01, True), (0.03, False)])
+def test_a_loss_that_falls_towards_chance_is_learning(fall, is_named):
+    """``fall`` in an epoch: 1.5 times as much from half to half of three epochs."""
+    records = [
+        {**record, "relative_pyramid_s0": 1.3 - fall * record["epochs_done"]} for record in run()
+    ]
+    assert [trouble.key for trouble in find_troubles(records)] == ["at_chance"] * is_named
+
+
 def test_frozen_prototypes_may_stay_at_chance():
     assert find_troubles(run((0, {"relative_pyramid_s0": 1.0, "frozen": 1.0}))) == []
 

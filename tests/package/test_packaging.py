@@ -180,6 +180,21 @@ def test_every_dependency_of_the_package_is_pinned(name, project):
     assert required <= pins(name).keys()
 
 
+def test_the_locked_set_is_the_tested_one_with_a_hash_for_every_file():
+    entries = re.split(r"\n(?=[^ #])", (ROOT / "requirements" / "locked.txt").read_text())[1:]
+    locked = {}
+    for entry in entries:
+        requirement, *hashes = entry.replace("\\\n", "").split(" --hash=")
+        name, _, version = requirement.partition("==")
+        locked[name] = version.strip()
+        assert hashes, name
+        assert all(re.match(r"sha256:[0-9a-f]{64}", each.strip()) for each in hashes), name
+    assert len(locked) == len(entries)
+    pinned = pins("requirements.txt")
+    assert {name: locked[canonicalize_name(name)] for name in pinned} == pinned
+    assert [name for name in locked if "opencv" in name] == ["opencv-python"], "one owner of cv2"
+
+
 def test_every_pin_of_the_tested_set_has_its_reason():
     files = [ROOT / "requirements" / f"{name}.txt" for name in ("pretrain", "transfer", "test")]
     pinned = [line for file in files for line in file.read_text().splitlines() if "==" in line]
@@ -248,7 +263,7 @@ def test_make_lists_its_targets_and_tests_come_last(tmp_path):
         return done.stdout.splitlines()
 
     listed = [line.split()[1] for line in make() if line.startswith("  make ")]
-    wanted = "help demo compare test test-openmmlab docs lint speed faults clean"
+    wanted = "help demo compare test test-openmmlab docs lock lint speed faults clean"
     assert sorted(listed) == sorted(wanted.split())
     venv = tmp_path / "venv"
     lines = make("-n", "--no-print-directory", "test", f"VENV={venv}")

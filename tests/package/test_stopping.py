@@ -3,6 +3,7 @@
 import os
 import select
 import subprocess
+import sys
 import threading
 import time
 from multiprocessing import get_context
@@ -26,6 +27,41 @@ def test_a_signal_just_before_the_first_step_stops_the_training_and_does_not_end
         signals.note()
         assert signals.number == 0, "that was another training's"
         signals.interrupt()
+
+
+def test_the_shells_of_a_closed_terminal_do_not_end_the_save(monkeypatch):
+    ended = []
+    monkeypatch.setattr(signals, "_end", ended.append)
+    with signals.watched():
+        signals.note(quiet=True)
+        for number in (Signal.SIGHUP, Signal.SIGHUP, Signal.SIGTERM):
+            signals.receive(number)
+            signals._time -= 10
+        assert signals.number == Signal.SIGHUP
+        signals.interrupt()
+    assert ended == [Signal.SIGTERM]
+
+
+USES_UP_ITS_CPU_TIME = """
+import resource, time
+from mmssprl.stopping import signals
+resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1, resource.RLIM_INFINITY))
+with signals.watched():
+    signals.note()
+    while not signals.number:
+        pass
+    signals.interrupt()
+end = time.process_time() + 1.2
+while time.process_time() < end:
+    pass
+"""
+
+
+def test_a_limit_of_cpu_time_does_not_end_the_save():
+    command = [sys.executable, "-c", USES_UP_ITS_CPU_TIME]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0
+    assert done.stderr.startswith("SIGXCPU: saving after this step")
 
 
 @pytest.mark.parametrize("name", ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"])
@@ -67,9 +103,9 @@ def test_a_loaders_worker_leaves_signals_to_its_parent_and_ends_when_that_says_s
         batches = iter(DataLoader(range(20), num_workers=1, persistent_workers=True))
         assert next(batches) == 0
         (worker,) = batches._workers
-        for number in (Signal.SIGINT, Signal.SIGTERM, Signal.SIGUSR1):
+        for number in ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP", "SIGXCPU"):
             # By another process than its parent.
-            subprocess.run(["kill", f"-{number:d}", str(worker.pid)], check=True)
+            subprocess.run(["kill", f"-{Signal[number]:d}", str(worker.pid)], check=True)
         assert [int(batch) for batch in batches] == list(range(1, 20))
         worker.terminate()  # as multiprocessing does at the end of a process
         worker.join(timeout=10)

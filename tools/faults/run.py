@@ -40,6 +40,7 @@ CASES: dict[str, Callable[[Callable[[str], object]], Outcome]] = {
     "nan": states.not_finite,
     "disk": states.full_disk,
     "memory": memory.memory,
+    "memory-workers": partial(memory.memory, num_workers=2),
 }
 """Name on the command line -> what injects the fault."""
 _HEADS = ("fault", "tries", "survived", "lost steps", "remark")

@@ -1,4 +1,4 @@
-"""SIGTERM, SIGUSR1 and Ctrl-C after any step: is anything lost, and is the end bit-equal?"""
+"""Signals that stop a training after any step: is anything lost, and is the end bit-equal?"""
 
 import os
 import random
@@ -19,7 +19,7 @@ from .tiny import STEPS_PER_EPOCH, write_config
 _EPOCHS = 15
 _MOST_STEPS = 12
 """Between two stops of a run."""
-_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP, signal.SIGXCPU)
 
 
 def at_random(log: Callable[[str], object], stops: int) -> Outcome:
@@ -64,7 +64,7 @@ def at_random(log: Callable[[str], object], stops: int) -> Outcome:
         f"{num_failed} did not save or go on, {num_unequal} of {num_runs} ends not bit-equal; "
         f"{_EPOCHS} epochs of {STEPS_PER_EPOCH} steps a run"
     )
-    fault = "SIGTERM, SIGUSR1 or SIGINT after a random step"
+    fault = "SIGTERM, SIGUSR1, SIGINT, SIGHUP or SIGXCPU after a random step"
     return Outcome(fault, stops, stops - num_failed - num_unequal, describe_lost(lost), remark)
 
 
