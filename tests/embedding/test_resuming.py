@@ -2,6 +2,9 @@
 
 import json
 import shlex
+import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -27,6 +30,11 @@ def command(config, photos, tmp_path):
 @pytest.fixture
 def out(tmp_path):
     return tmp_path / "out" / "all.npz"
+
+
+@pytest.fixture
+def parts(out):
+    return out.with_name("all.npz.parts")
 
 
 @pytest.fixture
@@ -59,6 +67,41 @@ def test_a_stopped_one_goes_on_and_gives_the_same_file(command, out, stopped, ca
     assert resumed.names == at_once.names
     assert np.array_equal(resumed.features, at_once.features)
     assert resumed.about == at_once.about
+
+
+def test_of_two_at_once_one_writes_every_row(command, out):
+    words = [sys.executable, "-m", "mmssprl", *command]
+    both = [subprocess.Popen(words, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    told = dict(sorted((process.wait(), process.stderr.read()) for process in both))
+    assert list(told) == [0, 2], told
+    assert "must write" in told[2] or "must not exist yet" in told[2]  # if one was slow
+    assert len(read_embeddings(out)) == 10
+    assert [path.name for path in out.parent.iterdir()] == ["all.npz"]
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [("000000000002", "000000000004"), ("000000000000", "000000000003")]
+)
+def test_parts_that_do_not_follow_on_each_other_are_refused(
+    first, last, command, stopped, parts, out, capsys
+):
+    before = sorted(parts.glob("*-*.npz"))
+    before[0].rename(parts / f"{first}-{last}.npz")
+    assert main(command) == 2
+    assert "must hold each of its 10 images once" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_parts_that_lack_rows_are_refused(command, stopped, parts, out, capsys):
+    first, second, _ = sorted(parts.glob("*-*.npz"))
+    with np.load(second) as file:
+        arrays = {name: file[name][:1] for name in file.files}
+    np.savez(second, **arrays)
+    assert main(command) == 2
+    assert "there are 9 rows and 0 unreadable images; delete" in capsys.readouterr().err
+    shutil.rmtree(parts)
+    assert main(command) == 0
+    assert len(read_embeddings(out)) == 10
 
 
 def test_what_is_waiting_is_kept_when_it_is_stopped(command, out, monkeypatch):
