@@ -78,10 +78,10 @@ def _held(lock: Path, what: Path) -> Iterator[None]:
     while not os.fstat(file.fileno()).st_nlink:  # its last holder has ended meanwhile
         file.close()
         file = _take(lock, what)
-    now = datetime.now().astimezone().isoformat(" ", "seconds")
-    file.truncate(0)
-    file.write(_BEGIN + f"{os.getpid()} on {socket.gethostname()}, since {now}".encode())
     try:
+        now = datetime.now().astimezone().isoformat(" ", "seconds")
+        file.truncate(0)
+        file.write(_BEGIN + f"{os.getpid()} on {socket.gethostname()}, since {now}".encode())
         yield
     finally:
         # Before it is let go of: whoever has opened it by then sees that it has no name any more.
