@@ -5,6 +5,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -17,6 +18,27 @@ from mmssprl.cli import main
 from mmssprl.embedding import folder, read_embeddings
 from mmssprl.evaluation import FrozenBackbone
 from mmssprl.weights import load_backbone
+
+SLOW = """
+import sys, time
+from pathlib import Path
+from mmssprl.cli import main
+from mmssprl.evaluation import FrozenBackbone
+
+normalise = FrozenBackbone.normalise
+
+
+def wait(self, images):
+    Path("begun").touch()
+    while not Path("go").exists():
+        time.sleep(0.02)
+    return normalise(self, images)
+
+
+FrozenBackbone.normalise = wait
+sys.exit(main(sys.argv[1:]))
+"""
+"""An ``embed`` that waits in its first batch until it may go on."""
 
 
 @pytest.fixture
@@ -69,12 +91,17 @@ def test_a_stopped_one_goes_on_and_gives_the_same_file(command, out, stopped, ca
     assert resumed.about == at_once.about
 
 
-def test_of_two_at_once_one_writes_every_row(command, out):
-    words = [sys.executable, "-m", "mmssprl", *command]
-    both = [subprocess.Popen(words, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    told = dict(sorted((process.wait(), process.stderr.read()) for process in both))
-    assert list(told) == [0, 2], told
-    assert "must write" in told[2] or "must not exist yet" in told[2]  # if one was slow
+def test_of_two_at_once_the_second_is_refused(command, out, tmp_path, capsys):
+    first = subprocess.Popen([sys.executable, "-c", SLOW, *command], cwd=tmp_path)
+    while not (tmp_path / "begun").exists():
+        assert first.poll() is None
+        time.sleep(0.02)
+    assert main(command) == 2
+    told = capsys.readouterr().err
+    assert f"but process {first.pid} on" in told
+    assert told.count("\n") == 1
+    (tmp_path / "go").touch()
+    assert first.wait() == 0
     assert len(read_embeddings(out)) == 10
     assert [path.name for path in out.parent.iterdir()] == ["all.npz"]
 
