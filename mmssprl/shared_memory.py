@@ -38,7 +38,7 @@ def explain_lack(error: Exception) -> None:
     Raises:
         OSError: It is one.
     """
-    if isinstance(error, RuntimeError) and "shared memory" in str(error):
+    if isinstance(error, RuntimeError) and "shared memory" in str(error) and FOLDER.is_dir():
         _refuse("")
 
 

@@ -73,10 +73,10 @@ def read_image(path: str | Path) -> Tensor:
     Raises:
         ImageReadError: The file cannot be opened or decoded completely; names path and reason.
     """
-    size = require_regular(path)
-    if size > MAX_BYTES:
-        raise ImageReadError(path, f"it has {size:,} bytes, and at most {MAX_BYTES:,} are read")
     try:
+        size = require_regular(path)
+        if size > MAX_BYTES:
+            raise ImageReadError(path, f"it has {size:,} bytes, and at most {MAX_BYTES:,} are read")
         data = np.fromfile(path, dtype=np.uint8)
     except OSError as error:
         raise ImageReadError(path, f"it cannot be opened ({error.strerror})") from error
@@ -87,13 +87,11 @@ def require_regular(path: str | Path) -> int:
     """Return the size in bytes of a file that may be opened.
 
     Raises:
-        ImageReadError: It is not there, or no regular file behind all links: to open a pipe would
-            wait for ever, and a device may have no end.
+        OSError: It is not there.
+        ImageReadError: It is no regular file behind all links: to open a pipe would wait for ever,
+            and a device may have no end.
     """
-    try:
-        status = os.stat(path)
-    except OSError as error:
-        raise ImageReadError(path, f"it cannot be opened ({error.strerror})") from error
+    status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
         raise ImageReadError(path, "it is no regular file (a pipe, a device or a folder)")
     return status.st_size
