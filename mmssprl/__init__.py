@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._dependencies import check_dependencies
 from ._mmcv_operators import provide_operators
+from .stopping import PARENT, end_with_parent
 
 if TYPE_CHECKING:
     from .embedding import embed, read_embeddings
@@ -50,6 +51,8 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
+if PARENT in os.environ:  # which is not for what this process starts
+    end_with_parent(int(os.environ.pop(PARENT)))
 # Idle threads let others compute: beside six busy processes on two cores, those that spin took more
 # than four times the CPU time. OpenMP reads this when torch is loaded, which nothing above does.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -1,5 +1,6 @@
 """Call a function in a process of its own, whose memory is free again afterwards."""
 
+import os
 import signal
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -18,7 +19,7 @@ def call_in_process(function: Callable[..., Any], *args: Any) -> Any:
     Raises:
         BrokenProcessPool: The process was ended.
     """
-    with ProcessPoolExecutor(1, get_context("spawn"), end_with_parent) as pool:
+    with ProcessPoolExecutor(1, get_context("spawn"), end_with_parent, (os.getpid(),)) as pool:
         try:
             # The process inherits the mask; an interrupt meanwhile waits until it is undone.
             mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -28,6 +28,8 @@ _HEARD_S = 0.1
 """Until the thread that reads signals has read one for certain."""
 _CLEANUP_S = 5.0
 """What a process has to delete its temporary files before the first step."""
+PARENT = "MMSSPRL_PARENT"
+"""In the environment of a command: number of the process that it ends with."""
 _PARENT_S = 1.0
 """How often a process looks whether the one that started it is still there."""
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
@@ -207,9 +209,13 @@ def _end_with(parent: int) -> None:
 signals = _Signals()
 
 
-def watch_parent(then: Callable[[], object]) -> None:
-    """Call a function from a thread as soon as the process that started this one is gone."""
-    parent = os.getppid()
+def watch_parent(then: Callable[[], object], parent: int) -> None:
+    """Call a function from a thread as soon as the process that started this one is gone.
+
+    Args:
+        then: The function.
+        parent: Number of that process.
+    """
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -219,9 +225,15 @@ def watch_parent(then: Callable[[], object]) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def end_with_parent() -> None:
-    """End this process without a word soon after the one that started it; for initializers."""
-    watch_parent(lambda: os._exit(1))
+def end_with_parent(parent: int) -> None:
+    """End this process without a word soon after the one that started it.
+
+    To be called before anything is imported that takes long.
+
+    Args:
+        parent: Its number, known from itself: it may be gone by now.
+    """
+    watch_parent(lambda: os._exit(1), parent)
 
 
 def stop_with_launcher() -> None:
@@ -232,7 +244,7 @@ def stop_with_launcher() -> None:
         time.sleep(_ORPHAN_S)
         os._exit(128 + Signal.SIGTERM)
 
-    watch_parent(stop)
+    watch_parent(stop, os.getppid())
 
 
 def is_first_process() -> bool:

@@ -211,7 +211,7 @@ def _commands(
     """Return the commands that train and test, each of which goes on where it was stopped."""
     python, launcher = [sys.executable], []
     if num_processes > 1:
-        python += ["-m", "torch.distributed.run", "--standalone"]
+        python += [str(shipped("tools/launch.py")), "--standalone"]
         python += [f"--nproc_per_node={num_processes}"]
         launcher = ["--launcher", "pytorch"]
     where = ["--work-dir", str(folder), *launcher]

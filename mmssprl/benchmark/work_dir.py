@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserFileExistsError, UserValueError
+from ..one_run import is_unused
 from ..outputs import write_whole
 
 MARKER = "benchmark.json"
@@ -50,7 +51,7 @@ def claim(
             ``overwrite`` of the weights themselves.
     """
     marker = work_dir / MARKER
-    if work_dir.exists() and any(work_dir.iterdir()):
+    if not is_unused(work_dir):
         before = json.loads(marker.read_text()) if marker.exists() else {}
         if not before.keys() >= {*settings, *digests}:
             raise UserFileExistsError(

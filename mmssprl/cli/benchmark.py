@@ -94,7 +94,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Plan, run what is missing, and report; 1 if a run failed."""
-    start = time.perf_counter()
+    from ..one_run import hold_work_dir
+
     for name in ("seeds", "gpus", "jobs"):
         value = getattr(args, name)
         if value is not None and value < 1:
@@ -105,6 +106,12 @@ def run(args: argparse.Namespace) -> int:
             "the work dir first, or give another --work-dir."
         )
     work_dir = Path(args.work_dir or f"work_dirs/benchmark_{args.size}")
+    with hold_work_dir(work_dir, writes=not args.dry_run):
+        return _run(args, work_dir)
+
+
+def _run(args: argparse.Namespace, work_dir: Path) -> int:
+    start = time.perf_counter()
     # mmpretrain prints while it is imported; the commands for a shell stand alone on stdout.
     with contextlib.redirect_stdout(sys.stderr if args.commands else sys.stdout):
         from ..benchmark.execute import execute_plan, find_results

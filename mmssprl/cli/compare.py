@@ -100,6 +100,7 @@ def _run(args: argparse.Namespace) -> int:
     from ..compare.setting import Size
     from ..compare.start import Comparison, Request
     from ..errors import UserValueError
+    from ..one_run import hold_work_dir
     from ..runs.gpus import default_jobs, groups_of_gpus
 
     size: Size = args.size or ("photos" if args.data else "scenes")
@@ -127,11 +128,12 @@ def _run(args: argparse.Namespace) -> int:
         command=_command(args),
         dry_run=args.dry_run,
     )
-    comparison = Comparison(request)
-    if args.dry_run:
-        comparison.describe()
-        return 0
-    return int(comparison.run() > 0)
+    with hold_work_dir(request.work_dir, writes=not args.dry_run):
+        comparison = Comparison(request)
+        if args.dry_run:
+            comparison.describe()
+            return 0
+        return int(comparison.run() > 0)
 
 
 def _command(args: argparse.Namespace) -> str:

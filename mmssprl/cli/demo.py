@@ -35,9 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run what is missing, print the table, and name the files."""
     from ..demo.run import run_demo
+    from ..one_run import hold_work_dir
 
     for name in ("seeds", "jobs"):
         if getattr(args, name) < 1:
             raise UserValueError(f"--{name} must be >= 1, but got {getattr(args, name)}.")
-    run_demo(Path(args.work_dir), num_seeds=args.seeds, num_jobs=args.jobs)
+    with hold_work_dir(args.work_dir):
+        run_demo(Path(args.work_dir), num_seeds=args.seeds, num_jobs=args.jobs)
     return 0

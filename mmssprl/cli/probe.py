@@ -15,11 +15,12 @@ examples:
 """
 
 import argparse
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..outputs import check_different, prepare_output, write_whole
+from ..outputs import check_different, write_whole
 from ..tables import csv_table, markdown_table
 from ..wording import command_line
 from ._options import add_model_options, model_options
@@ -53,13 +54,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print the table, and write the numbers where asked."""
+    from ..one_run import hold_output
+
+    check_different({"--out": args.out, "--csv": args.csv})
+    with ExitStack() as held:
+        for path in filter(None, (args.out, args.csv)):
+            held.enter_context(hold_output(path, force=args.force))
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     import json
 
     from ..evaluation import linear_probes
 
-    check_different({"--out": args.out, "--csv": args.csv})
-    for path in filter(None, (args.out, args.csv)):
-        prepare_output(path, force=args.force)
     results = linear_probes(
         args.weights,
         args.data,

@@ -7,7 +7,6 @@ that was stopped goes on from its last checkpoint; one whose weights are gone, a
 was copied without them, begins anew.
 """
 
-import fcntl
 import json
 import sys
 import time
@@ -87,20 +86,14 @@ def _write(path: Path, values: dict[str, Any]) -> None:
 
 
 def main(folder: Path) -> None:
-    """Wait until no other process works in the folder, and do the run.
-
-    A mistake of the user ends the process with one line; a bug keeps its traceback.
-    """
-    with (folder / "lock").open("w") as lock:
-        # A command that was killed leaves its runs behind, which end with their step.
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            train_and_probe(folder)
-        except Exception as error:
-            message = message_for_user(error)
-            if message is None:
-                raise
-            sys.exit(message)
+    """Do the run; a mistake of the user ends the process with one line, a bug with a traceback."""
+    try:
+        train_and_probe(folder)
+    except Exception as error:
+        message = message_for_user(error)
+        if message is None:
+            raise
+        sys.exit(message)
 
 
 if __name__ == "__main__":

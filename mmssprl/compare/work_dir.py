@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserFileExistsError, UserValueError
+from ..one_run import is_unused
 from ..outputs import write_whole
 
 MARKER = "compare.json"
@@ -30,7 +31,7 @@ def claim(work_dir: Path, settings: Mapping[str, Any], *, writes: bool = True) -
         ValueError: It was begun with other settings, or its ``compare.json`` is damaged.
     """
     marker = work_dir / MARKER
-    if work_dir.exists() and any(work_dir.iterdir()):
+    if not is_unused(work_dir):
         if not marker.exists():
             raise UserFileExistsError(
                 f"a comparison needs a folder of its own, but {work_dir} holds other files; give "

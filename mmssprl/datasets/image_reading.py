@@ -74,16 +74,27 @@ def read_image(path: str | Path) -> Tensor:
         ImageReadError: The file cannot be opened or decoded completely; names path and reason.
     """
     try:
-        status = os.stat(path)
-        if stat.S_ISFIFO(status.st_mode):  # to open it would wait for ever
-            raise ImageReadError(path, "it is a pipe")
-        if status.st_size > MAX_BYTES:
-            size = f"{status.st_size:,} bytes"
-            raise ImageReadError(path, f"it has {size}, and at most {MAX_BYTES:,} are read")
+        size = require_regular(path)
+        if size > MAX_BYTES:
+            raise ImageReadError(path, f"it has {size:,} bytes, and at most {MAX_BYTES:,} are read")
         data = np.fromfile(path, dtype=np.uint8)
     except OSError as error:
         raise ImageReadError(path, f"it cannot be opened ({error.strerror})") from error
     return decode_image(data, path)
+
+
+def require_regular(path: str | Path) -> int:
+    """Return the size in bytes of a file that may be opened.
+
+    Raises:
+        OSError: It is not there.
+        ImageReadError: It is no regular file behind all links: to open a pipe would wait for ever,
+            and a device may have no end.
+    """
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise ImageReadError(path, "it is no regular file (a pipe, a device or a folder)")
+    return status.st_size
 
 
 def decode_image(data: np.ndarray, path: str | Path) -> Tensor:

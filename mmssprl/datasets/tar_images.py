@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import shlex
+import stat
 import tarfile
 import weakref
 from collections import Counter
@@ -56,6 +57,11 @@ class _Tar(NamedTuple):
     @classmethod
     def of(cls, path: str) -> "_Tar":
         state = os.stat(path)
+        if not stat.S_ISREG(state.st_mode):  # to open a pipe would wait for ever
+            raise UserValueError(
+                f"{path}: must be a tar file, but is no regular file (a pipe or a device); remove "
+                "it, or replace it by a tar file."
+            )
         return cls(path, state.st_size, state.st_mtime_ns)
 
 

@@ -52,6 +52,7 @@ class UnlabeledImages(BaseDataset):
 
     Attributes:
         skipped: Number of files of the folder or the tar files that are no images, by kind.
+        tars: Reads the images out of tar files; None if they are files of their own.
 
     Args:
         data_root: What ``data_prefix`` and ``ann_file`` are relative to, or a tar file.
@@ -81,7 +82,7 @@ class UnlabeledImages(BaseDataset):
             )
         self.max_bad_share = max_bad_share
         self.skipped: Counter[str] = Counter()
-        self._tars: TarImages | None = None
+        self.tars: TarImages | None = None
         super().__init__(
             ann_file=ann_file,
             data_root=data_root,
@@ -151,9 +152,9 @@ class UnlabeledImages(BaseDataset):
         """
         info = self.get_data_info(idx)
         path = info["img_path"]
-        if self._tars is None:
+        if self.tars is None:
             return read_image(path)
-        return decode_image(self._tars.read(info["sample_idx"], path), path)
+        return decode_image(self.tars.read(info["sample_idx"], path), path)
 
     def __getitem__(self, idx: int) -> Any:
         """Read an image, or its replacement, and return what the pipeline makes of it."""
@@ -186,7 +187,7 @@ class UnlabeledImages(BaseDataset):
             sizes of ``num_sized`` files, evenly spread, 10,000 at most).
         """
         places = np.linspace(0, len(self) - 1, min(len(self), _MOST_SIZED)).astype(int).tolist()
-        sizes = np.array([self._size(index) for index in places], np.int64)
+        sizes = np.array([self.size_of(index) for index in places], np.int64)
         names = hashlib.sha256(self.data_bytes.tobytes() + self.data_address.tobytes())
         return {
             "num_images": len(self),
@@ -194,6 +195,15 @@ class UnlabeledImages(BaseDataset):
             "sizes": hashlib.sha256(sizes.tobytes()).hexdigest(),
             "num_sized": len(places),
         }
+
+    def size_of(self, index: int) -> int:
+        """Return the size of an image's file in bytes, -1 if there is none."""
+        if self.tars is not None:
+            return self.tars.size(index)
+        try:
+            return os.stat(self._path(self.names[index])).st_size
+        except OSError:
+            return -1
 
     def set_epoch(self, epoch: int, seed: int) -> None:
         """Make the crops of this epoch depend on ``seed``, the epoch and the index alone.
@@ -231,8 +241,8 @@ class UnlabeledImages(BaseDataset):
         chosen = self._choose(indices)
         names = self.names.subset(chosen)
         self.data_bytes, self.data_address = names.blob, names.ends
-        if self._tars is not None:
-            self._tars = self._tars.subset(chosen)
+        if self.tars is not None:
+            self.tars = self.tars.subset(chosen)
         self._share_state()
 
     def get_subset(self, indices: Sequence[int] | int) -> "UnlabeledImages":
@@ -244,7 +254,7 @@ class UnlabeledImages(BaseDataset):
 
     def _index_tars(self, paths: dict[str, str]) -> ImageNames:
         found = index_tars(paths)
-        self._tars = found.images
+        self.tars = found.images
         self.skipped += found.skipped
         return found.names
 
@@ -254,15 +264,6 @@ class UnlabeledImages(BaseDataset):
         if isinstance(indices, int):
             return everything[:indices] if indices >= 0 else everything[indices:]
         return everything[np.asarray(indices, np.int64)]
-
-    def _size(self, index: int) -> int:
-        """Return the size of a file in bytes, -1 if there is none."""
-        if self._tars is not None:
-            return self._tars.size(index)
-        try:
-            return os.stat(self._path(self.names[index])).st_size
-        except OSError:
-            return -1
 
     def _path(self, name: str) -> str:
         return os.path.join(self.data_prefix["img_path"], name)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..datasets.scenes.sample import generate_sample
 from ..errors import UserFileExistsError, UserRuntimeError
+from ..one_run import is_unused
 from ..outputs import write_figure, write_whole
 from ..runs.execute import execute_runs
 from ..runs.workers import Workers
@@ -124,7 +125,7 @@ def claim(work_dir: Path) -> None:
         FileExistsError: The folder holds files and is not marked; nothing in it is touched.
     """
     marker = work_dir / MARKER
-    if work_dir.exists() and not marker.exists() and any(work_dir.iterdir()):
+    if not marker.exists() and not is_unused(work_dir):
         raise UserFileExistsError(
             f"the demo needs a folder of its own, but {work_dir} holds other files; "
             "give another --work-dir (for make: DEMO_DIR=...)."

@@ -16,6 +16,7 @@ from ..datasets import ImageReadError
 from ..errors import UserValueError
 from ..evaluation import FrozenBackbone
 from ..progress import watch
+from ..shared_memory import check_room
 from .crops import Crops
 from .embeddings import Embeddings
 from .images import Images
@@ -54,6 +55,7 @@ def extract(
         progress: Whether to draw a progress bar, if there is a terminal.
 
     Raises:
+        OSError: As ``check_room``.
         ValueError: Features that are not finite.
     """
     loader: DataLoader = DataLoader(
@@ -62,6 +64,7 @@ def extract(
         num_workers=num_workers,
         collate_fn=partial(_load, images, crops),
     )
+    check_room(loader, crops.num_bytes)
     model.to(device)
     num_done = start
     for batch in watch(loader, "embedding", shown=progress):

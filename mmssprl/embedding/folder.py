@@ -15,6 +15,7 @@ from ..errors import UserValueError
 from ..evaluation import FrozenBackbone, load_frozen_backbone
 from ..evaluation.features import check_loading
 from ..evaluation.linear_probe import choose_device
+from ..one_run import hold_output
 from ..outputs import prepare_output, write_whole
 from ..wording import on_one_line
 from .crops import Crops
@@ -117,45 +118,46 @@ def embed_to_file(
     Raises:
         FileExistsError: ``out`` or its list of unreadable images is there, or parts of something
             else, and ``force`` is not given.
-        ValueError: As ``embed``, and a format that cannot be written.
+        ValueError: As ``embed``, a format that cannot be written, or parts that do not add up.
         FileNotFoundError: As ``embed``.
+        RuntimeError: Another process writes ``out``.
     """
     out, bad_list = Path(out), Path(f"{out}.unreadable.txt")
     check_format(out)
     check_loading(batch_size, num_workers)
-    for path in (out, bad_list):
-        prepare_output(path, force=force)
-    where = choose_device(device)
-    found = Images(images)
-    model = _load(weights, config, image_px, seed)
-    crops = choose_crops(model, patches=patches)
-    about = describe(model, weights, found, crops)
-    parts = Parts(out, about, force=force)
-    start = parts.num_done
-    if start:
-        log(f"going on: {start:,} of {len(found):,} images are done, see {parts.folder}")
-    rows = f"{len(crops.scales)} rows each" if patches else "a row each"
-    log(f"{len(found):,} images, {rows}, at {crops.image_px} px on {where}")
-    batches = extract(
-        model,
-        found,
-        crops,
-        start=start,
-        batch_size=batch_size,
-        num_workers=num_workers,
-        device=where,
-    )
-    _Keeper(parts, start, len(found), log).keep_all(batches)
-    num_rows, unreadable = parts.count()
-    _require_rows(num_rows, unreadable)
-    write_embeddings(out, about, (part for part in parts if len(part)))
-    bad_list.unlink(missing_ok=True)  # of the file that was replaced
-    if unreadable:
-        lines = [f"{on_one_line(name)}\t{on_one_line(reason)}\n" for name, reason in unreadable]
-        write_whole(bad_list, "".join(lines))
-        log(f"{len(unreadable):,} images cannot be read and are left out: {bad_list}")
-    parts.remove()
-    log(f"embeddings: {out} ({num_rows:,} rows, {out.stat().st_size / 1e6:.1f} MB)")
+    with hold_output(out, force=force):
+        prepare_output(bad_list, force=force)
+        where = choose_device(device)
+        found = Images(images)
+        model = _load(weights, config, image_px, seed)
+        crops = choose_crops(model, patches=patches)
+        about = describe(model, weights, found, crops)
+        parts = Parts(out, about, force=force)
+        start = parts.num_done
+        if start:
+            log(f"going on: {start:,} of {len(found):,} images are done, see {parts.folder}")
+        rows = f"{len(crops.scales)} rows each" if patches else "a row each"
+        log(f"{len(found):,} images, {rows}, at {crops.image_px} px on {where}")
+        batches = extract(
+            model,
+            found,
+            crops,
+            start=start,
+            batch_size=batch_size,
+            num_workers=num_workers,
+            device=where,
+        )
+        _Keeper(parts, start, len(found), log).keep_all(batches)
+        num_rows, unreadable = parts.count(len(crops.scales))
+        _require_rows(num_rows, unreadable)
+        write_embeddings(out, about, (part for part in parts if len(part)))
+        bad_list.unlink(missing_ok=True)  # of the file that was replaced
+        if unreadable:
+            lines = [f"{on_one_line(name)}\t{on_one_line(why)}\n" for name, why in unreadable]
+            write_whole(bad_list, "".join(lines))
+            log(f"{len(unreadable):,} images cannot be read and are left out: {bad_list}")
+        parts.remove()
+        log(f"embeddings: {out} ({num_rows:,} rows, {out.stat().st_size / 1e6:.1f} MB)")
 
 
 class _Keeper:

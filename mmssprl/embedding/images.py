@@ -61,6 +61,9 @@ class Images:
         return self._dataset.load_image(index)
 
     def sizes(self) -> list[int]:
-        """Return the bytes of each file; none for images in tar files."""
-        paths = [Path(self.path(index)) for index in range(len(self))]
-        return [path.stat().st_size for path in paths] if paths[0].is_file() else []
+        """Return the bytes of each file, -1 for a link to none; nothing for images in tar files."""
+        if self._dataset is None:
+            return [Path(self.path(0)).stat().st_size]
+        if self._dataset.tars is not None:
+            return []
+        return [self._dataset.size_of(index) for index in range(len(self))]

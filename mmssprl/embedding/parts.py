@@ -4,11 +4,11 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from ..errors import UserFileExistsError
+from ..errors import UserFileExistsError, UserValueError
 from ..outputs import whole_file, write_whole
 from .embeddings import ARRAYS, Embeddings
 
@@ -65,9 +65,18 @@ class Parts:
 
     @property
     def num_done(self) -> int:
-        """Images that are done, from the first."""
-        files = self._files()
-        return _range(files[-1])[1] if files else 0
+        """Images that are done, from the first.
+
+        Raises:
+            ValueError: Parts are missing, or overlap.
+        """
+        done = 0
+        for path in self._files():
+            start, stop = map(int, path.stem.split("-"))
+            if start != done:
+                self._refuse(f"{path.name} follows on image {done}")
+            done = stop
+        return done
 
     def add(self, start: int, stop: int, embeddings: Embeddings) -> None:
         """Keep the rows of the images from ``start`` to before ``stop``."""
@@ -79,13 +88,22 @@ class Parts:
                 **{name: getattr(embeddings, name) for name in ARRAYS},
             )
 
-    def count(self) -> tuple[int, list[tuple[str, str]]]:
-        """Return the number of rows, and the unreadable images, without reading any feature."""
-        num_rows, unreadable = 0, []
+    def count(self, rows_each: int) -> tuple[int, list[tuple[str, str]]]:
+        """Return the number of rows, and the unreadable images, without reading any feature.
+
+        Args:
+            rows_each: Of an image that is readable.
+
+        Raises:
+            ValueError: It is not each image once.
+        """
+        num_images, num_rows, unreadable = self.about["num_images"], 0, []
         for path in self._files():
             with np.load(path) as file:
                 num_rows += len(file["cells"])
                 unreadable += [(name, reason) for name, reason in file["unreadable"].tolist()]
+        if self.num_done != num_images or num_rows != rows_each * (num_images - len(unreadable)):
+            self._refuse(f"there are {num_rows} rows and {len(unreadable)} unreadable images")
         return num_rows, unreadable
 
     def __iter__(self) -> Iterator[Embeddings]:
@@ -106,7 +124,9 @@ class Parts:
     def _files(self) -> list[Path]:
         return sorted(self.folder.glob("*-*.npz"))
 
-
-def _range(path: Path) -> tuple[int, int]:
-    start, stop = path.stem.split("-")
-    return int(start), int(stop)
+    def _refuse(self, found: str) -> NoReturn:
+        raise UserValueError(
+            f"the parts of an embedding must hold each of its {self.about['num_images']} images "
+            f"once, but in {self.folder} {found}; delete that folder, and the same command begins "
+            "anew."
+        )

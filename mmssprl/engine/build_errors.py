@@ -28,6 +28,7 @@ from ..errors import (
     UserValueError,
 )
 from ..processes import is_lost
+from ..shared_memory import explain_lack
 from .overrides import walk_used
 
 _UNEXPECTED = re.compile(r"(.+?)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
@@ -114,6 +115,7 @@ def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -
         is_done = first_step is not None and first_step.is_done
         if is_done or (get_world_size() > 1 and is_lost(error)):
             raise
+        explain_lack(error)
         _explain(cfg, error)
         raise
 

@@ -22,9 +22,10 @@ from ..datasets import UnlabeledImages, VocMultiLabel
 from ..datasets.image_reading import require_files
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..registry import DATASETS, class_of
+from ..shared_memory import check_room
 from .checkpoint_checks import folders_of_run
 from .config_checks import check_fields
-from .pretrain_checks import check_division, check_pretraining
+from .pretrain_checks import bytes_of_views, check_division, check_pretraining
 from .range_checks import check_ranges
 from .top_level_checks import check_plain_values, check_together
 from .unwrap import unwrap
@@ -114,6 +115,7 @@ def check_data(runner: Runner, task: str) -> None:
 
     Raises:
         FileNotFoundError: An image or label image that is listed and does not exist.
+        OSError: As ``check_room``.
         ValueError: An empty split, data that do not fill one batch, or classes of which the model,
             the annotations and the data set count different numbers.
     """
@@ -129,6 +131,7 @@ def check_data(runner: Runner, task: str) -> None:
                 "train_dataloader.batch_size or add data."
             )
         for dataset in _leaves(loader.dataset):
+            check_room(loader, bytes_of_views(dataset))
             _check_classes(model, dataset, split)
             _check_listed_files(dataset)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mmengine.fileio import LocalBackend, register_backend
 
-from ..datasets.image_reading import check_header
+from ..datasets.image_reading import check_header, require_regular
 from ..disk_space import FULL, format_bytes, how_to_go_on, limit_of
 from ..errors import UserOSError
 from ..outputs import whole_file
@@ -24,8 +24,10 @@ class WholeFileBackend(LocalBackend):
         """Read bytes.
 
         Raises:
-            ImageReadError: An image that is too large to decode, or whose header lies.
+            ImageReadError: An image that is too large to decode, or whose header lies, or no
+                regular file.
         """
+        require_regular(filepath)
         data = super().get(filepath)
         check_header(data, filepath)
         return data

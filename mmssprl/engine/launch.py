@@ -4,7 +4,6 @@ import gc
 import json
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from ..config_reading import read_config_file
 from ..disk_space import explain_full_disk
 from ..environment import torch_threads
 from ..errors import UserFileNotFoundError, UserValueError
+from ..one_run import hold_work_dir
 from ..outputs import write_whole
 from ..slurm import use_step_environment
 from ..stopping import StoppedError, is_first_process
@@ -33,7 +33,6 @@ from .hooks.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
 from .hooks.skip_bad_steps_hook import drop_bad_steps
 from .initial_weights import apply_weights
 from .loops import end_workers, use_resumable_loop
-from .one_run import hold_work_dir
 from .overrides import check_spelling, merge_options
 from .pretrain_checks import use_compile
 from .run_record import record_run
@@ -180,7 +179,7 @@ def run(
     Raises:
         FileNotFoundError, ValueError: As ``check_data`` and ``check_fit_of_checkpoint``.
         OSError, TypeError, ValueError: As ``explain_build_errors`` and ``explain_full_disk``.
-        RuntimeError: Another process trains in ``work_dir``.
+        RuntimeError: Another process writes into ``work_dir``.
         StoppedError: A signal stopped the training.
     """
     if task == "train":
@@ -192,7 +191,7 @@ def run(
         # mmengine selects a CUDA device before it joins the group, so the CPU group comes first.
         torch.distributed.init_process_group("gloo", timeout=timeout_of(cfg))
     is_writer = task == "train" and is_first_process()
-    lock = hold_work_dir(cfg.work_dir) if is_writer else nullcontext()
+    lock = hold_work_dir(cfg.work_dir, writes=is_writer)
     with explain_full_disk(Path(cfg.work_dir)), lock, torch_threads(cfg.get("num_threads")):
         first_step = FirstStepHook()
         with explain_build_errors(cfg, first_step):

@@ -19,6 +19,7 @@ from ..errors import UserValueError
 from ..functional.pooling import pool
 from ..progress import watch
 from ..pyramid import check_px
+from ..shared_memory import check_room
 
 RESIZE_RATIO = 256 / 224
 """Shorter side before the centre crop / side of the crop, as in the paper's test protocol."""
@@ -96,6 +97,7 @@ def extract_features(
         Features (N, C) float32 on the CPU, and the labels (N, K).
 
     Raises:
+        OSError: As ``check_room``.
         ValueError: An empty dataset, an image that cannot be read (or, with
             ``leave_out_unreadable``, none that can), or features that are not finite.
     """
@@ -106,6 +108,7 @@ def extract_features(
         num_workers=num_workers,
         collate_fn=partial(_load, dataset, leave_out_unreadable),
     )
+    check_room(loader, 3 * getattr(dataset, "image_px", 0) ** 2)
     if not len(indices):
         raise UserValueError("the dataset must hold at least one image, but it is empty.")
     shift = torch.tensor(mean, device=device).view(3, 1, 1)

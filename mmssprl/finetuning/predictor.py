@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader, Dataset
 from ..console import import_quietly
 from ..datasets import ImageReadError, read_image
 from ..errors import UserValueError
+from ..shared_memory import check_room
 from ..weights import read_checkpoint
 from ..weights.backbone import build_model, quiet
 from ..weights.checkpoint_file import list_faults
@@ -72,6 +73,7 @@ class Predictor:
             num_workers=min(self.num_workers, len(paths)),
             collate_fn=list,
         )
+        check_room(loader)
         with torch.inference_mode(), DefaultScope.overwrite_default_scope(self.scope):
             for batch in loader:
                 good = [item for item in batch if not isinstance(item, ImageReadError)]

@@ -9,6 +9,7 @@ from mmengine.config import Config
 
 from ..config_reading import read_config_file
 from ..errors import UserError, UserFileExistsError, UserFileNotFoundError, UserValueError
+from ..one_run import is_unused
 from ..outputs import check_folder
 from .methods import METHODS
 
@@ -46,13 +47,13 @@ def default_work_dir(
     if resume:
         return first
     names = (first if n == 1 else first.with_name(f"{first.name}-{n}") for n in count(1))
-    return next(path for path in names if not path.exists() or _is_empty(path))
+    return next(filter(is_unused, names))
 
 
 def refuse_used(work_dir: Path) -> None:
     """Raise FileExistsError if a work dir holds anything or is a file; say whose run it holds."""
     check_folder(work_dir)
-    if work_dir.is_dir() and not _is_empty(work_dir):
+    if not is_unused(work_dir):
         roots = pretrained_images(work_dir)
         of, which = "", "its run by --resume"
         if len(roots) == 1:
@@ -112,10 +113,6 @@ def _numbered(first: Path) -> Iterator[Path]:
         if (match := pattern.fullmatch(path.name)) and path.is_dir():
             found[int(match[1] or 1)] = path
     return (found[number] for number in sorted(found))
-
-
-def _is_empty(folder: Path) -> bool:
-    return folder.is_dir() and not any(folder.iterdir())
 
 
 def _configs_of_runs(work_dir: Path) -> list[Path]:

@@ -5,16 +5,14 @@ import shlex
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from ..stopping import PARENT
 from .gpus import environment_of_thread
 from .run import Outcome, Run, RunFailedError
 
 _MAX_REASON = 200
-_TORCHRUN = "torch.distributed.elastic"
-"""Begins what torchrun prints after the traceback of a process that failed."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -22,7 +20,8 @@ class CommandRun(Run):
     """Commands, one after the other; they measure nothing themselves.
 
     Args:
-        commands: Each goes on where it was stopped.
+        commands: Of this package, so that they end when this process does, however that ends. Each
+            goes on where it was stopped.
     """
 
     commands: tuple[tuple[str, ...], ...]
@@ -43,7 +42,8 @@ class CommandRun(Run):
             RunFailedError: With the last line of the command that failed.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        env = {**os.environ, "OMP_NUM_THREADS": str(threads), **environment_of_thread()}
+        env = {**os.environ, "OMP_NUM_THREADS": str(threads), PARENT: str(os.getpid())}
+        env |= environment_of_thread()
         for command in self.commands:
             start = self.log_file.stat().st_size if self.log_file.exists() else 0
             with self.log_file.open("a") as file:
@@ -61,9 +61,8 @@ class CommandRun(Run):
 
 
 def _last_line(path: Path, start: int) -> str:
-    """Return the last line that a command has written to a log, torchrun's own report aside."""
+    """Return the last line that a command has written to a log."""
     with path.open("rb") as file:
         file.seek(start)
-        text = file.read().decode(errors="replace")
-    lines = takewhile(lambda line: _TORCHRUN not in line, text.splitlines())
-    return next((line.strip() for line in reversed(list(lines)) if line.strip()), "no output")
+        lines = file.read().decode(errors="replace").splitlines()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "no output")

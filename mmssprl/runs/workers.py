@@ -21,7 +21,7 @@ class Workers(ProcessPoolExecutor):
     """
 
     def __init__(self, num_workers: int, log_file: Path) -> None:
-        super().__init__(num_workers, get_context("spawn"), _start, (log_file,))
+        super().__init__(num_workers, get_context("spawn"), _start, (log_file, os.getpid()))
         self.log_file = log_file
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -39,8 +39,8 @@ class Workers(ProcessPoolExecutor):
             raise RunFailedError(f"{said} (see {self.log_file})") from error
 
 
-def _start(log_file: Path) -> None:
-    end_with_parent()
+def _start(log_file: Path, parent: int) -> None:
+    end_with_parent(parent)
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     import torch
 

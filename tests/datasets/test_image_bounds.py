@@ -79,8 +79,10 @@ def test_where_pillow_refuses_first(monkeypatch):
 
 def test_files_that_are_not_read(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe.jpg")
-    with pytest.raises(ImageReadError, match=r"pipe.jpg: .* it is a pipe"):
-        read_image(tmp_path / "pipe.jpg")
+    (tmp_path / "endless.jpg").symlink_to("/dev/zero")
+    for name in ("pipe.jpg", "endless.jpg"):
+        with pytest.raises(ImageReadError, match=rf"{name}: .* it is no regular file"):
+            read_image(tmp_path / name)
     (tmp_path / "large.jpg").write_bytes(jpeg())
     monkeypatch.setattr(image_reading, "MAX_BYTES", 100)
     with pytest.raises(ImageReadError, match=r"bytes, and at most 100 are read"):
@@ -101,11 +103,14 @@ def test_forged_sides_are_a_bad_image(tmp_path):
 def test_what_other_packages_read_through_mmcv(tmp_path, monkeypatch, scope):
     pytest.importorskip(scope)
     importlib.import_module("mmssprl.engine")  # as every run does
-    path = tmp_path / "image"
+    path, pipe = tmp_path / "image", tmp_path / "pipe"
+    os.mkfifo(pipe)
     load = registered("LoadImageFromFile", TRANSFORMS, scope)()
     for data in (jpeg(), encode("PNG"), encode("BMP"), encode("WEBP")):
         path.write_bytes(data)
         assert load({"img_path": str(path)})["img"].shape == (24, 24, 3)
+    with pytest.raises(ImageReadError, match=r"pipe: .* no regular file"):
+        load({"img_path": str(pipe)})
     path.write_bytes(forge_sides(jpeg(), 12_000, 12_000))
     with pytest.raises(ImageReadError, match=r"image: .* says 12,000 x 12,000 px, more than"):
         load({"img_path": str(path)})

@@ -20,6 +20,14 @@ def ends(tar):
         return [m.offset_data + -(-m.size // BLOCK) * BLOCK for m in archive]
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_regular_file_is_not_opened(make, tmp_path):
+    make_tar(tmp_path / "shards/a.tar", folder(tmp_path / "images", 2))
+    make(tmp_path / "shards/b.tar")
+    with pytest.raises(ValueError, match=r"b.tar: must be a tar file, but is no regular file"):
+        build(tmp_path / "shards")
+
+
 @pytest.mark.parametrize(
     ("past", "whole"),
     [

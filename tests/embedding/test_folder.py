@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -6,7 +8,7 @@ from torchvision.transforms.v2 import functional as transforms
 
 import mmssprl
 from mmssprl.datasets.image_reading import read_image
-from mmssprl.embedding import embed
+from mmssprl.embedding import embed, embed_to_file, find_neighbors
 from mmssprl.evaluation import LabelledImages, extract_features
 from mmssprl.weights import load_backbone
 
@@ -83,6 +85,22 @@ def test_unreadable_images_have_no_rows(config, photos):
     ((name, reason),) = found.unreadable
     assert name == "a/1.jpg"
     assert "it cannot be decoded" in reason
+
+
+def test_links_to_nothing_and_pipes_are_unreadable_images(config, photos, tmp_path):
+    gone = ["a/1.jpg", "a/2.jpg"]
+    for name in gone:
+        (photos / name).unlink()
+        (photos / name).symlink_to("gone.jpg")
+    os.mkfifo(photos / "a/pipe.jpg")
+    found = embed("random", photos, config=config, progress=False)
+    assert found.names == [name for name in NAMES if name not in gone]
+    assert [name for name, _ in found.unreadable] == [*gone, "a/pipe.jpg"]
+    embed_to_file("random", photos, tmp_path / "out.npz", config=config)
+    rows = find_neighbors(
+        "random", photos, photos, embeddings=tmp_path / "out.npz", config=config, num=1
+    )
+    assert len(rows) == len(NAMES) - 2
 
 
 def test_mistakes_name_the_argument(config, photos, tmp_path):

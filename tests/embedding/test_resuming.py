@@ -2,6 +2,10 @@
 
 import json
 import shlex
+import shutil
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -15,6 +19,27 @@ from mmssprl.embedding import folder, read_embeddings
 from mmssprl.evaluation import FrozenBackbone
 from mmssprl.weights import load_backbone
 
+SLOW = """
+import sys, time
+from pathlib import Path
+from mmssprl.cli import main
+from mmssprl.evaluation import FrozenBackbone
+
+normalise = FrozenBackbone.normalise
+
+
+def wait(self, images):
+    Path("begun").touch()
+    while not Path("go").exists():
+        time.sleep(0.02)
+    return normalise(self, images)
+
+
+FrozenBackbone.normalise = wait
+sys.exit(main(sys.argv[1:]))
+"""
+"""An ``embed`` that waits in its first batch until it may go on."""
+
 
 @pytest.fixture
 def command(config, photos, tmp_path):
@@ -27,6 +52,11 @@ def command(config, photos, tmp_path):
 @pytest.fixture
 def out(tmp_path):
     return tmp_path / "out" / "all.npz"
+
+
+@pytest.fixture
+def parts(out):
+    return out.with_name("all.npz.parts")
 
 
 @pytest.fixture
@@ -59,6 +89,46 @@ def test_a_stopped_one_goes_on_and_gives_the_same_file(command, out, stopped, ca
     assert resumed.names == at_once.names
     assert np.array_equal(resumed.features, at_once.features)
     assert resumed.about == at_once.about
+
+
+def test_of_two_at_once_the_second_is_refused(command, out, tmp_path, capsys):
+    first = subprocess.Popen([sys.executable, "-c", SLOW, *command], cwd=tmp_path)
+    while not (tmp_path / "begun").exists():
+        assert first.poll() is None
+        time.sleep(0.02)
+    assert main(command) == 2
+    told = capsys.readouterr().err
+    assert f"but process {first.pid} on" in told
+    assert told.count("\n") == 1
+    (tmp_path / "go").touch()
+    assert first.wait() == 0
+    assert len(read_embeddings(out)) == 10
+    assert [path.name for path in out.parent.iterdir()] == ["all.npz"]
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [("000000000002", "000000000004"), ("000000000000", "000000000003")]
+)
+def test_parts_that_do_not_follow_on_each_other_are_refused(
+    first, last, command, stopped, parts, out, capsys
+):
+    before = sorted(parts.glob("*-*.npz"))
+    before[0].rename(parts / f"{first}-{last}.npz")
+    assert main(command) == 2
+    assert "must hold each of its 10 images once" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_parts_that_lack_rows_are_refused(command, stopped, parts, out, capsys):
+    first, second, _ = sorted(parts.glob("*-*.npz"))
+    with np.load(second) as file:
+        arrays = {name: file[name][:1] for name in file.files}
+    np.savez(second, **arrays)
+    assert main(command) == 2
+    assert "there are 9 rows and 0 unreadable images; delete" in capsys.readouterr().err
+    shutil.rmtree(parts)
+    assert main(command) == 0
+    assert len(read_embeddings(out)) == 10
 
 
 def test_what_is_waiting_is_kept_when_it_is_stopped(command, out, monkeypatch):

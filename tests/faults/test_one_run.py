@@ -1,5 +1,6 @@
-"""Two runs in one work dir: the second is refused while the first lives, and not longer."""
+"""Two commands that write to one place: the second is refused while the first lives."""
 
+import fcntl
 import multiprocessing
 import os
 import shutil
@@ -12,9 +13,10 @@ import pytest
 from poisoned_runs import train_toy
 from toy_run import write_config
 
+from mmssprl.cli import main
 from mmssprl.engine.launch import prepare_train_config, run
-from mmssprl.engine.one_run import hold_work_dir
 from mmssprl.errors import UserError
+from mmssprl.one_run import hold_output, hold_work_dir
 from mmssprl.outputs import sweep_parts, whole_file
 from tools.faults.states import BadGradient
 
@@ -23,12 +25,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 HOLDER = """
 import os, sys, time
-from mmssprl.engine.one_run import hold_work_dir
-lock = hold_work_dir("run")
-if os.fork() == 0:  # as a loader process does
+from mmssprl.one_run import hold_output, hold_work_dir
+with hold_work_dir("run"), hold_output("out.npz"):
+    if os.fork() == 0:  # as a loader process does
+        time.sleep(60)
+    print(os.getpid(), flush=True)
     time.sleep(60)
-print(os.getpid(), flush=True)
-time.sleep(60)
 """
 
 
@@ -51,7 +53,7 @@ def holder(tmp_path, monkeypatch):
 
 
 def test_the_second_is_refused_until_the_first_is_killed(holder, tmp_path):
-    message = rf"but process {holder.pid} on \S+, since 20.* trains in run; wait for its end"
+    message = rf"write run, but process {holder.pid} on \S+, since 20.*; wait for its end"
     with pytest.raises(UserError, match=message):
         run(prepare_train_config("toy.py", work_dir="run"), "train")
     assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
@@ -59,11 +61,76 @@ def test_the_second_is_refused_until_the_first_is_killed(holder, tmp_path):
     holder.wait()
     run(prepare_train_config("toy.py", work_dir="run"), "train")
     assert (tmp_path / "run/epoch_1.pth").exists()
+    assert not (tmp_path / "run/.lock").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["compare", "--work-dir", "run"],
+        ["benchmark", "random", "--size", "scenes", "--work-dir", "run"],
+        ["demo", "--work-dir", "run"],
+        ["embed", "random", "images", "out.npz"],
+        ["probe", "random", "images", "--out", "out.npz"],
+        ["probe", "random", "images", "--csv", "out.npz"],
+    ],
+    ids=" ".join,
+)
+def test_every_command_that_writes_over_time_is_refused(words, holder, capsys):
+    assert main(words) == 2
+    told = capsys.readouterr().err
+    assert f"but process {holder.pid} on" in told
+    assert told.count("\n") == 1
+
+
+def test_a_dry_run_takes_and_leaves_nothing(holder, tmp_path, capsys):
+    assert main(["compare", "--work-dir", "run", "--dry-run"]) == 0
+    assert main(["compare", "--work-dir", "new", "--dry-run"]) == 0
+    assert not (tmp_path / "new").exists()
+
+
+class TestItsFile:
+    def test_is_gone_afterwards(self, tmp_path):
+        with hold_work_dir(tmp_path / "run"), hold_output(tmp_path / "out.csv"):
+            assert (tmp_path / "run/.lock").read_text().startswith(f"process {os.getpid()} on ")
+            assert (tmp_path / ".out.csv.lock").exists()
+        assert [path.name for path in tmp_path.rglob("*")] == ["run"]
+
+    def test_is_no_link_and_nothing_of_the_user(self, tmp_path):
+        mine = tmp_path / "mine.txt"
+        mine.write_text("mine")
+        for plant in (os.symlink, os.link, shutil.copy):
+            (tmp_path / ".lock").unlink(missing_ok=True)
+            plant(mine, tmp_path / ".lock")
+            with pytest.raises(UserError, match="remove or rename it"), hold_work_dir(tmp_path):
+                pass
+            assert (tmp_path / ".lock").read_text() == mine.read_text() == "mine"
+        (tmp_path / ".lock").unlink()
+        os.mkfifo(tmp_path / ".lock")
+        with pytest.raises(UserError, match="remove or rename it"), hold_work_dir(tmp_path):
+            pass
+
+    def test_may_be_deleted_between_being_opened_and_locked(self, tmp_path, monkeypatch):
+        """As by a command that ends then: the lock would be on a file that no other opens."""
+        lock, really, seen = tmp_path / ".lock", fcntl.lockf, []
+
+        def lockf(file, how):
+            seen.append(file)
+            if len(seen) == 1:
+                lock.unlink()
+            really(file, how)
+
+        with monkeypatch.context() as patch:
+            patch.setattr("mmssprl.one_run.fcntl.lockf", lockf)
+            with hold_work_dir(tmp_path):
+                assert lock.read_text()
+                assert len(seen) == 2
 
 
 def test_a_run_that_fails_lets_go_of_it(tmp_path):
     def hold():
-        hold_work_dir(tmp_path / "run")
+        with hold_work_dir(tmp_path / "run"):
+            pass
 
     with pytest.raises(UserError) as caught:  # whose traceback would keep the file open
         train_toy(tmp_path, BadGradient(4))
@@ -74,7 +141,7 @@ def test_a_run_that_fails_lets_go_of_it(tmp_path):
 
 
 def test_a_file_system_without_locks(tmp_path, monkeypatch, capfd):
-    from mmssprl.engine import one_run
+    from mmssprl import one_run
 
     def lockf(*args):
         raise OSError(95, "Operation not supported")
@@ -82,8 +149,8 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(one_run.fcntl, "lockf", lockf)
     told = []
     monkeypatch.setattr(one_run, "print_log", lambda text, **options: told.append(text))
-    one_run.hold_work_dir(tmp_path).close()
-    assert told[0].endswith("has no locks (Operation not supported): start no second run there.")
+    with hold_work_dir(tmp_path):
+        assert "has no locks (Operation not supported)" in told[0]
 
 
 class TestLeftovers:

@@ -1,4 +1,5 @@
 import json
+import os
 
 import numpy as np
 import pytest
@@ -160,6 +161,12 @@ class TestErrors:
     def test_an_image_that_is_none(self, tmp_path):
         (write_class_folders(tmp_path) / "disc/no 1.jpeg").write_bytes(b"text")
         refused(tmp_path, "classify", "no 1.jpeg: must be an image, but it cannot be read")
+
+    def test_an_image_that_is_a_pipe(self, tmp_path):
+        path = write_class_folders(tmp_path) / "disc/no 1.jpeg"
+        path.unlink()
+        os.mkfifo(path)
+        refused(tmp_path, "classify", "no 1.jpeg: .* no regular file")
 
     def test_an_image_whose_sides_are_forged(self, tmp_path):
         path = write_class_folders(tmp_path) / "disc/no 1.jpeg"

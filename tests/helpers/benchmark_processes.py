@@ -8,6 +8,8 @@ import sys
 import traceback
 from types import SimpleNamespace
 
+from mmssprl.stopping import PARENT
+
 
 class Forked:
     """Runs the real command lines of tools/ in copies of a process that has done their imports.
@@ -36,6 +38,7 @@ def run_script(command, env, output):
     try:
         assert command[0] == sys.executable
         os.environ.update(env)
+        os.environ[PARENT] = str(os.getppid())  # the server's, of which this is a copy
         sys.argv = list(command[1:])
         runpy.run_path(command[1], run_name="__main__")
         status = 0

@@ -21,7 +21,7 @@ from mmssprl.engine import launch  # noqa: F401  (once, before the children are 
 from mmssprl.outputs import write_whole
 from mmssprl.tables import csv_table, markdown_table
 
-from . import configs, damages, images, kills, memory, states, stops
+from . import configs, damages, images, kills, memory, orphans, states, stops, two_embeds
 from .outcome import Outcome, describe_run
 
 EXAMPLES = """examples, from the root of the repository:
@@ -32,6 +32,8 @@ CASES: dict[str, Callable[[Callable[[str], object]], Outcome]] = {
     "saves": partial(kills.aimed_at_saves, kills=200),
     "random": partial(kills.at_random, kills=100),
     "stops": partial(stops.at_random, stops=100),
+    "embeds": two_embeds.two_at_once,
+    "orphans": orphans.killed_compare,
     "pointers": damages.pointers,
     "files": damages.files,
     "flips": damages.flipped_bytes,

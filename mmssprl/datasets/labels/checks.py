@@ -10,6 +10,7 @@ from ...errors import UserValueError
 from ...progress import watch
 from ...wording import counted
 from ..image_bounds import check_pixels
+from ..image_reading import require_regular
 from .labelled_images import LabelledData, LabelledImage
 
 LEAST_TRAIN = 2
@@ -99,6 +100,7 @@ def _named(names: Sequence[str]) -> str:
 
 def _with_size(image: LabelledImage) -> LabelledImage:
     try:
+        require_regular(image.path)
         with Image.open(image.path) as file:
             size = file.size
             is_jpeg = file.format in ("JPEG", "MPO")

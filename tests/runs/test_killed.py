@@ -1,0 +1,65 @@
+"""Commands and workers of a process that is killed: they end with it, whatever they are doing."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from mmssprl.stopping import PARENT
+
+pytestmark = pytest.mark.fault
+ROOT = str(Path(__file__).resolve().parents[2])
+COMMAND = """
+import sys
+from pathlib import Path
+from mmssprl.runs.commands import CommandRun
+
+child = "import mmssprl, os, time; print(os.getpid(), 'begins', flush=True); {}"
+command = (sys.executable, "-c", child.format(sys.argv[1]))
+CommandRun(name="a", kind="a", folder=Path("run"), commands=(command,)).work([], 1)
+"""
+WORKERS = """
+import sys
+from pathlib import Path
+from mmssprl.runs.workers import Workers
+
+if __name__ == "__main__":
+    Path("run").mkdir()
+    code = "import os, time; print(os.getpid(), 'begins', flush=True); " + sys.argv[1]
+    Workers(1, Path("run/run.log")).call(exec, code)
+"""
+
+
+@pytest.mark.parametrize("script", [COMMAND, WORKERS], ids=["command", "workers"])
+def test_what_it_has_started_ends_with_it(script, tmp_path):
+    (tmp_path / "script.py").write_text(script)
+    words = [sys.executable, "script.py", "import torch; time.sleep(60)"]
+    parent = subprocess.Popen(words, cwd=tmp_path, env=os.environ | {"PYTHONPATH": ROOT})
+    log = tmp_path / "run/run.log"
+    while not (log.exists() and "begins" in log.read_text()):
+        assert parent.poll() is None
+        time.sleep(0.02)
+    child = psutil.Process(int(log.read_text().split()[0]))
+    parent.kill()
+    parent.wait()
+    child.wait(timeout=20)
+
+
+def test_one_that_starts_when_it_is_gone_already_ends():
+    parent = subprocess.Popen(["true"])
+    parent.wait()
+    words = [sys.executable, "-c", "import mmssprl, time; time.sleep(60)"]
+    done = subprocess.run(words, env=os.environ | {PARENT: str(parent.pid)}, timeout=20)
+    assert done.returncode == 1
+
+
+def test_what_it_starts_itself_is_not_concerned():
+    inner = "import os, mmssprl, sys; sys.exit('MMSSPRL_PARENT' in os.environ)"
+    code = "import mmssprl, subprocess, sys; "
+    code += f"subprocess.run([sys.executable, '-c', {inner!r}], check=True)"
+    env = os.environ | {PARENT: str(os.getpid())}
+    subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=20)
