@@ -10,7 +10,8 @@ import yaml
 from mmengine.fileio import PickleHandler, YamlHandler, register_handler
 
 from ..errors import UserValueError
-from ..weights.safe_pickle import RefusedError, SafeUnpickler
+from ..weights.pickled_values import RefusedError
+from ..weights.safe_pickle import load_pickle
 
 
 @register_handler(["pkl", "pickle"])
@@ -24,7 +25,7 @@ class SafePickleHandler(PickleHandler):
             ValueError: It asks for what could run code.
         """
         try:
-            return SafeUnpickler(file, **kwargs).load()
+            return load_pickle(file)
         except RefusedError as error:
             name = getattr(file, "name", "one")
             raise UserValueError(

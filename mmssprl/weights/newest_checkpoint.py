@@ -13,7 +13,8 @@ from mmengine.logging import print_log
 
 from ..errors import UserFileNotFoundError
 from .checkpoint_file import read_training_checkpoint
-from .safe_pickle import is_archive, reason_of
+from .safe_pickle import reason_of
+from .torch_file import is_archive
 
 POINTER = "last_checkpoint"
 """File of a work dir that names the newest checkpoint."""

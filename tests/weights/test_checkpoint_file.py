@@ -83,7 +83,7 @@ class TestReadNumpyPickle:
         ("data", "match"),
         [
             (b"no pickle", "cannot be read as that"),
-            (b"", r"\(EOFError\); download"),
+            (b"", r"\(ValueError\); download"),
             (b"c_codecs\nencode\n(Vtext\nVrot13\ntR.", "text in the encoding 'rot13'"),
             (b"cbuiltins\neval\n(V1\ntR.", "it asks for builtins.eval"),
             (b"cnumpy\nload\n(V1\ntR.", "it asks for numpy.load"),
