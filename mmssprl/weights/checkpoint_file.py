@@ -121,7 +121,12 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
         )
     if all(key.startswith(_DDP_PREFIX) for key in tensors):
         tensors = {key.removeprefix(_DDP_PREFIX): value for key, value in tensors.items()}
-    bad = [key for key, value in tensors.items() if not torch.isfinite(value).all()]
+    bad = [
+        key
+        for key, value in tensors.items()
+        # torch has no such function for float8.
+        if not torch.isfinite(value.float() if value.itemsize == 1 else value).all()
+    ]
     if bad:
         raise UserValueError(
             f"all weights must be finite, but {len(bad)} of {len(tensors)} tensors of {path} "

@@ -76,7 +76,7 @@ def set_state(target: Any, state: Any) -> None:
             raise RefusedError("it has a history of something else than numbers")
         HistoryBuffer.__init__(target, *parts, state["max_length"])  # type: ignore[arg-type]
     else:
-        raise UnknownError(f"the state of a {type(target).__name__}")
+        raise UnknownError("the state of something that has none")
 
 
 def sizes_of(values: Sequence[Any]) -> tuple[int, ...]:

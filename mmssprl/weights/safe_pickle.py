@@ -170,7 +170,7 @@ class _Reader:
         if isinstance(target, kind):
             add(target, items)
         elif not isinstance(target, Ignored):
-            raise UnknownError(f"items of a {type(target).__name__}")
+            raise UnknownError("items of something else than a list, a dict or a set")
 
     def _try(self, work: Callable[..., Any], *arguments: Any) -> Any:
         try:
@@ -201,7 +201,7 @@ class _Reader:
         if any(isinstance(each, Ignored) for each in (function, *arguments)):
             raise UnknownError("something else")
         if not isinstance(function, _Function):
-            raise UnknownError(f"a call of a {type(function).__name__}")
+            raise UnknownError("a call of something else than a function")
         return function.call(*arguments)
 
     def _get_statistic(self, owner: Any, name: Any) -> None:
