@@ -14,6 +14,7 @@ import torch
 
 from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import whole_file
+from ..weights.safe_pickle import reason_of
 from ..weights.torch_file import load_torch, stored_parts
 from .embeddings import ARRAYS, Embeddings
 
@@ -85,7 +86,7 @@ def read_embeddings(path: str | Path) -> Embeddings:
     except _DAMAGED as error:
         raise UserValueError(
             f"the embeddings must be a file that `embed` wrote, but {path} cannot be read as one "
-            f"({type(error).__name__}); run `embed` again."
+            f"({reason_of(error)}); run `embed` again."
         ) from error
 
 

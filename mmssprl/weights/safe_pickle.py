@@ -187,8 +187,8 @@ class _Reader:
         found: Any
         if module in ("torch", "torch.cuda", "torch.storage") and name.endswith("Storage"):
             found = _STORAGES.get(name.removesuffix("Storage"))
-        elif module == "torch" and isinstance(getattr(torch, name, None), torch.dtype):
-            found = getattr(torch, name)
+        elif module == "torch" and isinstance(vars(torch).get(name), torch.dtype):
+            found = vars(torch)[name]
         else:
             # numpy 1 and 2 call the same functions by two module names.
             found = self.functions.get(f"{module}.{name}".replace("numpy._core.", "numpy.core."))

@@ -101,15 +101,16 @@ class _File:
     def _take(self, num_bytes: int) -> None:
         self.num_left -= num_bytes
         if self.num_left < 0:
-            raise RefusedError("its tensors are larger than the file")
+            raise RefusedError("its tensors are far larger than the file")
 
     def _storage(self, saved: Any) -> Tensor:
         """Return the numbers (N,) of a storage."""
-        if saved[0] != "storage" or not isinstance(saved[1], torch.dtype):
+        kind, dtype, key, *_ = saved
+        if kind != "storage" or not isinstance(dtype, torch.dtype) or not isinstance(key, str):
             raise UnknownError("something else in the place of a storage")
-        _, dtype, key, _, count, *view = saved
+        count, *view = saved[4:]
         if key not in self.storages:
-            num_bytes = math.prod(sizes_of([count])) * dtype.itemsize
+            (num_bytes,) = (size * dtype.itemsize for size in sizes_of([count]))
             self._take(num_bytes)
             self.storages[key] = self.bytes_of(key, num_bytes).view(dtype)
         numbers = self.storages[key].view(dtype)
@@ -145,6 +146,8 @@ class _File:
 
 
 class _Archive(_File):
+    """A zip archive of a pickle and a part for each storage."""
+
     def __init__(self, file: IO[bytes], mapped: bool) -> None:
         super().__init__(file)
         parts = stored_parts(file)

@@ -136,12 +136,11 @@ def weights(log: Callable[[str], object]) -> Outcome:
             peak, seconds = max(peak, answer.mib), max(seconds, answer.seconds)
             if answer.kind not in SURVIVED:
                 log(f"{answer.reader}: {answer.file}: {answer.kind} {answer.line}")
-    tries = sum(found.values())
+    tries, survived = sum(found.values()), sum(found[each] for each in SURVIVED)
     remark = (
-        f"each refused in one line by {len(READERS)} readers, {peak:,.0f} MiB more and "
-        f"{seconds:.1f} s at most for one"
+        f"{len(files)} files, {len(READERS)} readers: {found['refused']} refused in one line, "
+        f"{found['read']} read as plain values; {peak:,.0f} MiB more and {seconds:.1f} s at most"
     )
-    survived = sum(found[each] for each in SURVIVED)
     return Outcome("hostile files of weights", tries, survived, "0", remark)
 
 
