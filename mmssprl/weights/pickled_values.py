@@ -21,7 +21,7 @@ STATISTICS = ("min", "max", "current", "mean")
 _NUMBERS = re.compile(r"b1|[iu][1248]|f[248]|c8|c16|[SU]\d{1,9}")
 """numpy's names of numbers and text; objects and records are not read."""
 _MAX_KEY = 100
-"""Length of a tuple that is a key; its hash is computed at every use."""
+"""Values in a key: a tuple computes its hash at every use, anew from all that is in it."""
 _MAX_DIMS = 64
 """As numpy's own."""
 
@@ -104,11 +104,12 @@ def set_items(target: dict, items: Sequence[Any]) -> dict:
 
 
 def _allowed_key(key: Any) -> Any:
-    # The hash of a tuple in a tuple in a tuple ... can take for ever.
-    if isinstance(key, tuple) and (
-        len(key) > _MAX_KEY or any(isinstance(each, tuple) for each in key)
-    ):
-        raise RefusedError("it has a large tuple as a key")
+    parts = [key]
+    for part in parts:  # which grow
+        if isinstance(part, tuple):
+            parts += part[:_MAX_KEY]
+        if len(parts) > _MAX_KEY:
+            raise RefusedError("it has a large tuple as a key")
     return key
 
 

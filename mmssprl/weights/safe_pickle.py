@@ -7,9 +7,10 @@ ways, and nothing else is imported, called or changed.
 """
 
 import pickletools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sized
 from typing import IO, Any
 
+import numpy as np
 import torch
 
 from .pickled_values import (
@@ -43,6 +44,10 @@ _MAX_DEPTH = 100
 """Of values in one another; checkpoints have about ten."""
 _MAX_REPEATS = 10
 """How often a value is met on a walk through all, on average."""
+_MAX_COPIES = 2
+"""How many values functions are given for each byte that was read."""
+_SMALL = 512
+"""Bytes of tensors and arrays that count like one other value."""
 
 
 def load_pickle(
@@ -65,7 +70,7 @@ def load_pickle(
             errors of almost any class.
     """
     reader = _Reader(tolerant, {**FUNCTIONS, **(functions or {})}, storage)
-    for order, argument, _ in pickletools.genops(file):
+    for order, argument, reader.place in pickletools.genops(file):
         if order.name in _VALUES:
             reader.stack.append(argument)
         else:
@@ -102,6 +107,8 @@ class _Reader:
         self.stack: list[Any] = []
         self.marks: list[int] = []
         self.memo: dict[int, Any] = {}
+        self.place: int | None = 0
+        self.num_copied = 0
 
     def follow(self, order: str, argument: Any) -> None:
         """Follow one order.
@@ -146,7 +153,7 @@ class _Reader:
                 stack.append(self._try(self._call, stack.pop(-2), stack.pop()))
             case "BUILD":
                 state = stack.pop()
-                self._try(set_state, stack[-1], state)
+                self._try(self._set_state, stack[-1], state)
             case "BINPERSID" if self.storage:
                 stack.append(self._try(self.storage, stack.pop()))
             case "PROTO" | "FRAME" | "STOP":
@@ -196,13 +203,27 @@ class _Reader:
             raise UnknownError(f"{module}.{name}")
         return found
 
-    def _call(self, function: Any, arguments: Any) -> Any:
+    def _call(self, function: Any, arguments: tuple) -> Any:
+        self._count_copies(arguments)
         # An argument that is ignored is, for example, a subclass of numpy's array.
         if any(isinstance(each, Ignored) for each in (function, *arguments)):
             raise UnknownError("something else")
         if not isinstance(function, _Function):
             raise UnknownError("a call of something else than a function")
         return function.call(*arguments)
+
+    def _set_state(self, target: Any, state: Any) -> None:
+        self._count_copies(state.values() if isinstance(state, dict) else (state,))
+        set_state(target, state)
+
+    def _count_copies(self, parts: Collection[Any]) -> None:
+        # A function copies what it is given, and the same list can be given to a thousand.
+        self.num_copied += len(parts)
+        for part in parts:
+            if isinstance(part, Sized) and not isinstance(part, torch.Tensor):
+                self.num_copied += part.size if isinstance(part, np.ndarray) else len(part)
+        if self.num_copied > _MAX_COPIES * (self.place or 0) + 10**5:
+            raise RefusedError("it copies its values without end")
 
     def _get_statistic(self, owner: Any, name: Any) -> None:
         # Log buffers name their own methods, which every buffer has.
@@ -221,6 +242,11 @@ def _require_walkable(content: Any) -> None:
 
     def count(value: Any, depth: int) -> int:
         nonlocal num_values
+        if isinstance(value, np.ndarray | torch.Tensor):
+            if id(value) not in sizes:
+                sizes[id(value)] = 1 + value.nbytes // _SMALL
+                num_values += sizes[id(value)]
+            return sizes[id(value)]
         if not isinstance(value, dict | list | tuple | set | frozenset):
             return 1
         if id(value) not in sizes:

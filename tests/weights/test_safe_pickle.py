@@ -137,7 +137,7 @@ class TestLoadPickle:
             "numbers": [1, -1, 2**16, 2**40, -(2**70), 2.5, True, None, 1j],
             "text": ["a", "é" * 300, b"\x00\xff" * 200, ""],
             "groups": [{"betas": shared}, {"betas": shared}],
-            "sets": [set(), {1, "a", (1, 2)}, frozenset([3])],
+            "sets": [set(), {1, "a", ((1, 2), "b")}, frozenset([3])],
             "ordered": collections.OrderedDict(b=1, a=2),
         }
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):

@@ -1,5 +1,6 @@
 """Files of weights that ask for code, for addresses or for memory, in every form."""
 
+import codecs
 import io
 import pickle
 import zipfile
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from mmengine.logging import HistoryBuffer
 
 MANY = 2**40
 _WRITES = {
@@ -120,7 +122,13 @@ def values() -> dict[str, Any]:
     float64 = np.dtype("f8")
     scalar = np.float64(1).__reduce__()[0]
     dtype = Call(np.dtype, "V8", False, True, state=_FORGED)
+    many, text, items = np.zeros(2**17), "a" * 2**20, list(range(2**16))
+    history = {"_log_history": many, "_count_history": many, "max_length": 10**6}
     return {
+        "2,000 copies of a history": [Call(HistoryBuffer, state=history) for _ in range(2000)],
+        "2,000 copies of a text": [Call(codecs.encode, text, "latin1") for _ in range(2000)],
+        "2,000 sets of a list": [Call(set, items) for _ in range(2000)],
+        "an array in 2,000 places": {str(index): many for index in range(2000)},
         "a forged kind of numpy in a set": Call(set, Call(np.ndarray, (1,), dtype, b"AAAAAA\0\0")),
         "a forged kind of numpy": array(dtype, (1,), b"AAAAAA\0\0"),
         "a scalar of it": Call(scalar, dtype, b"AAAAAA\0\0"),
