@@ -14,13 +14,15 @@ import torch
 
 from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import whole_file
+from ..weights.safe_pickle import reason_of
+from ..weights.torch_file import load_torch, stored_parts
 from .embeddings import ARRAYS, Embeddings
 
 FORMATS = (".npz", ".csv", ".parquet", ".pt")
 _COLUMNS = ("name", "scale", "cell", "left", "top", "right", "bottom")
 
 _DAMAGED = (
-    *(KeyError, TypeError, ValueError, RuntimeError),
+    *(KeyError, TypeError, ValueError, RuntimeError, MemoryError),
     *(EOFError, zipfile.BadZipFile, pickle.UnpicklingError),
 )
 """What the readers raise at files that are not ours."""
@@ -84,7 +86,7 @@ def read_embeddings(path: str | Path) -> Embeddings:
     except _DAMAGED as error:
         raise UserValueError(
             f"the embeddings must be a file that `embed` wrote, but {path} cannot be read as one "
-            f"({type(error).__name__}); run `embed` again."
+            f"({reason_of(error)}); run `embed` again."
         ) from error
 
 
@@ -96,6 +98,8 @@ def _npz(file: IO[bytes], about: Mapping[str, Any], parts: Iterable[Embeddings])
 
 
 def _read_npz(path: Path) -> tuple[Mapping[str, Any], dict[str, Any]]:
+    with path.open("rb") as file:
+        stored_parts(file)
     with np.load(path) as file:
         return {name: file[name] for name in ("names", *ARRAYS)}, json.loads(str(file["about"]))
 
@@ -107,7 +111,7 @@ def _pt(file: IO[bytes], about: Mapping[str, Any], parts: Iterable[Embeddings]) 
 
 
 def _read_pt(path: Path) -> tuple[Mapping[str, Any], dict[str, Any]]:
-    content = torch.load(path, weights_only=True)
+    content = load_torch(path)
     return content, content["about"]
 
 

@@ -30,13 +30,13 @@ from ..weights.checkpoint_file import backbone_part
 # mmengine logs the functions' names without "load_from_".
 @CheckpointLoader.register_scheme(prefixes="", force=True)
 def load_from_local(filename: str, map_location: Any = None) -> Any:
-    """Read a local file.
+    """Read a local file; tensors come to the CPU, and whoever loads them copies them on.
 
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: The file is of another kind or damaged.
     """
-    content = read_checkpoint(Path(filename).expanduser(), map_location=map_location)
+    content = read_checkpoint(Path(filename).expanduser())
     if isinstance(content, dict) and isinstance(content.get("meta"), dict):
         # Old files keep their config here, and Runner.resume would run it as Python.
         content["meta"].pop("config", None)

@@ -10,7 +10,7 @@ import yaml
 from mmengine.fileio import PickleHandler, YamlHandler, register_handler
 
 from ..errors import UserValueError
-from ..weights.safe_pickle import RefusedError, SafeUnpickler
+from ..weights.safe_pickle import load_pickle, reason_of
 
 
 @register_handler(["pkl", "pickle"])
@@ -21,15 +21,15 @@ class SafePickleHandler(PickleHandler):
         """Read a pickle.
 
         Raises:
-            ValueError: It asks for what could run code.
+            ValueError: It is damaged, or asks for what could run code.
         """
         try:
-            return SafeUnpickler(file, **kwargs).load()
-        except RefusedError as error:
+            return load_pickle(file)
+        except Exception as error:  # damaged files raise almost any class
             name = getattr(file, "name", "one")
             raise UserValueError(
-                f"a pickle must hold arrays and plain values only, but {name} does not ({error}); "
-                "save its values as JSON."
+                f"a pickle must hold arrays and plain values only, but {name} does not "
+                f"({reason_of(error)}); save its values as JSON."
             ) from error
 
 

@@ -33,7 +33,7 @@ def as_plain(value: Any, name: str = "checkpoint") -> Any:
     if isinstance(value, HistoryBuffer):
         return dict(zip(_HISTORY, (*map(as_plain, value.data), value.max_length), strict=True))
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-        return torch.from_numpy(value.copy())
+        return torch.from_numpy(value.astype(value.dtype.newbyteorder("=")))
     if isinstance(value, np.ndarray | np.generic):
         return as_plain(value.tolist(), name)
     if isinstance(value, Path):

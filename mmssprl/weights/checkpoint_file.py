@@ -10,7 +10,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from ..errors import UserFileNotFoundError, UserValueError
-from .safe_pickle import SafeUnpickler, TolerantUnpickler, is_archive, load_torch, reason_of
+from .safe_pickle import load_pickle, reason_of
+from .torch_file import is_archive, load_torch
 
 _PREFIX = "backbone."
 _DDP_PREFIX = "module."
@@ -22,15 +23,14 @@ _CLASSIFIERS = tuple(
 """Of torchvision's and timm's networks; none of mmpretrain's backbones has such a name."""
 
 
-def read_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool = False) -> Any:
-    """Read what ``torch.save`` wrote, or a ``.safetensors`` file.
+def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
+    """Read what ``torch.save`` wrote, or a ``.safetensors`` file; tensors come to the CPU.
 
     What a training writes beside tensors is read too; an object of any other kind is replaced by
     an empty one.
 
     Args:
         path: The file.
-        map_location: Of the tensors, as for ``torch.load``.
         mmap: Leave the tensors in the file, for a look at names and shapes; the file must not
             change meanwhile.
 
@@ -42,10 +42,9 @@ def read_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool =
     try:
         if path.suffix == ".safetensors":
             with path.open("rb") as file:  # safetensors takes no name that is no UTF-8
-                state = load_file(f"/dev/fd/{file.fileno()}")
-            return {key: value.to(map_location or "cpu") for key, value in state.items()}
-        return load_torch(path, TolerantUnpickler, map_location=map_location, mmap=mmap)
-    except Exception as error:  # torch, pickle and safetensors have many classes of them
+                return load_file(f"/dev/fd/{file.fileno()}")
+        return load_torch(path, tolerant=True, mapped=mmap)
+    except Exception as error:  # damaged files raise almost any class
         raise UserValueError(
             f"weights must be a file of tensors that torch.save or safetensors wrote, but {path} "
             f"cannot be read ({reason_of(error)}); copy it again, or pass another."
@@ -63,8 +62,8 @@ def read_training_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
     """
     path = _existing(path)
     try:
-        return load_torch(path, SafeUnpickler, mmap=mmap)
-    except Exception as error:  # torch and pickle have many classes of them
+        return load_torch(path, mapped=mmap)
+    except Exception as error:  # damaged files raise almost any class
         raise UserValueError(
             f"only a checkpoint that a training of mmengine wrote can be resumed, but {path} "
             f"cannot be read as one ({reason_of(error)}); give an earlier checkpoint of the "
@@ -84,8 +83,8 @@ def read_numpy_pickle(path: str | Path) -> Any:
     path = _existing(path)
     try:
         with path.open("rb") as file:
-            return SafeUnpickler(file, encoding="latin1").load()
-    except Exception as error:  # damaged pickles raise almost any class
+            return load_pickle(file)
+    except Exception as error:  # damaged files raise almost any class
         raise UserValueError(
             f"a pickle of weights must hold numpy arrays and plain values only, but {path} cannot "
             f"be read as that ({reason_of(error)}); download it again, or save its "
@@ -123,7 +122,12 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
         )
     if all(key.startswith(_DDP_PREFIX) for key in tensors):
         tensors = {key.removeprefix(_DDP_PREFIX): value for key, value in tensors.items()}
-    bad = [key for key, value in tensors.items() if not torch.isfinite(value).all()]
+    bad = [
+        key
+        for key, value in tensors.items()
+        # torch has no such function for float8.
+        if not torch.isfinite(value.float() if value.itemsize == 1 else value).all()
+    ]
     if bad:
         raise UserValueError(
             f"all weights must be finite, but {len(bad)} of {len(tensors)} tensors of {path} "
@@ -215,9 +219,9 @@ def _tensors(content: Any) -> dict[str, Tensor]:
     tensors = {}
     for key, value in content.items() if isinstance(content, dict) else ():
         if isinstance(value, np.ndarray) and value.dtype.kind in "fi":
-            # A copy, for arrays of protocol 5 can lie in read-only memory.
-            value = torch.from_numpy(value.copy())
-        if isinstance(value, Tensor):
+            # A copy, for arrays of protocol 5 can lie in read-only memory, in torch's byte order.
+            value = torch.from_numpy(value.astype(value.dtype.newbyteorder("=")))
+        if isinstance(key, str) and isinstance(value, Tensor):
             tensors[key] = value
     return tensors
 

@@ -13,7 +13,8 @@ from mmengine.logging import print_log
 
 from ..errors import UserFileNotFoundError
 from .checkpoint_file import read_training_checkpoint
-from .safe_pickle import is_archive, reason_of
+from .safe_pickle import reason_of
+from .torch_file import is_archive, stored_parts
 
 POINTER = "last_checkpoint"
 """File of a work dir that names the newest checkpoint."""
@@ -94,7 +95,7 @@ def _num_steps(path: Path) -> float | None:
     """Return the steps of a checkpoint, infinity for what cannot be read, None for bare weights."""
     try:
         content = read_training_checkpoint(path, mmap=True)
-        return content["meta"]["iter"] if "meta" in content else None
+        return float(content["meta"]["iter"]) if "meta" in content else None
     except Exception:  # damaged files raise almost any class; ``_fault`` tells of them
         return math.inf
 
@@ -112,6 +113,8 @@ def _check(path: Path, size: int, changed_ns: int) -> str:
     """Check all bytes, once in a process; size and time tell a file from a later one."""
     try:
         if is_archive(path):
+            with path.open("rb") as file:
+                stored_parts(file)  # none grows when it is read
             with zipfile.ZipFile(path) as archive:
                 damaged = archive.testzip()
             if damaged:

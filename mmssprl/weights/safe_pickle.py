@@ -1,78 +1,84 @@
 """Reads pickles without running any code that they name.
 
-A pickle names classes and functions, and Python's own unpickler imports and calls them. Here every
-name is looked up in one table: what tensors, arrays, plain containers and the log buffers of
-mmengine are made of. Nothing else is ever imported or called.
+A pickle is a list of orders: name this, call it, set its state. Python's own unpickler follows
+them, also where they forge the inside of an object or take 2 GiB for a file of nine bytes. Here the
+orders work on plain values alone: a name stands for a function in one table, a state is set in four
+ways, and nothing else is imported, called or changed.
 """
 
-import collections
-import pickle
-import tarfile
-from collections.abc import Callable
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+import pickletools
+from collections.abc import Callable, Collection, Mapping, Sized
+from typing import IO, Any
 
 import numpy as np
 import torch
-from mmengine.logging import HistoryBuffer
 
-_ARCHIVE = b"PK\x03\x04"
-_REBUILD = ("_rebuild_parameter", "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3")
-_STATISTICS = ("min", "max", "current", "mean")
+from .pickled_values import (
+    BUFFER,
+    FUNCTIONS,
+    STATISTICS,
+    Ignored,
+    RefusedError,
+    UnknownError,
+    make_set,
+    set_items,
+    set_state,
+)
 
-
-class RefusedError(pickle.UnpicklingError):
-    """A file asks for what could run code."""
-
-
-class SafeUnpickler(pickle.Unpickler):
-    """Refuses a pickle that names anything outside the table."""
-
-    def __init__(self, file: Any, **options: Any) -> None:
-        super().__init__(file, **options)
-        # Made anew for each pickle, which could set attributes of the functions that it names.
-        self._table = _make_table(self.unknown)
-
-    def find_class(self, module_name: str, global_name: str) -> Any:
-        """Look up a name; ``torch.load`` itself resolves the names of storages."""
-        module = "builtins" if module_name == "__builtin__" else module_name  # as in Python 2
-        if module == "torch" and isinstance(getattr(torch, global_name, None), torch.dtype):
-            return getattr(torch, global_name)
-        name = f"{module}.{global_name}"
-        return self._table[name] if name in self._table else self.unknown(name)
-
-    def unknown(self, what: str) -> Any:
-        """Refuse what is not in the table.
-
-        Raises:
-            RefusedError: Always.
-        """
-        raise RefusedError(f"it asks for {what}, and no code of a file is run")
-
-
-class TolerantUnpickler(SafeUnpickler):
-    """Puts an empty object in the place of each one that it does not know."""
-
-    def unknown(self, what: str) -> Any:
-        """Return a class of empty objects."""
-        return type("Ignored", (_Ignored,), {})
+_VALUES = {
+    each.name
+    for each in pickletools.opcodes
+    if each.arg and not each.stack_before and each.stack_after not in ([], [pickletools.anyobject])
+}
+"""Orders whose argument, which pickletools reads, is a value."""
+_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
+_EMPTY = {"EMPTY_LIST": list, "EMPTY_DICT": dict, "EMPTY_SET": set}
+_STORAGES = {
+    **{"Double": torch.float64, "Float": torch.float32, "Half": torch.float16},
+    **{"BFloat16": torch.bfloat16, "Long": torch.int64, "Int": torch.int32, "Short": torch.int16},
+    **{"Char": torch.int8, "Byte": torch.uint8, "Untyped": torch.uint8, "Bool": torch.bool},
+    **{"ComplexDouble": torch.complex128, "ComplexFloat": torch.complex64},
+}
+"""What torch calls its storages -> what they hold."""
+_MAX_DEPTH = 100
+"""Of values in one another; checkpoints have about ten."""
+_MAX_REPEATS = 10
+"""How often a value is met on a walk through all, on average."""
+_MAX_COPIES = 2
+"""How many values functions are given for each byte that was read."""
+_SMALL = 512
+"""Bytes of tensors and arrays that count like one other value."""
 
 
-class _Ignored:
-    """Takes whatever a pickle puts into it, and keeps nothing."""
+def load_pickle(
+    file: IO[bytes],
+    *,
+    tolerant: bool = False,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    storage: Callable[[Any], Any] | None = None,
+) -> Any:
+    """Read one pickle of any protocol, also of Python 2, and no byte after it.
 
-    def __init__(self, *args: object) -> None:
-        pass
+    Args:
+        file: Where it begins.
+        tolerant: Put an ``Ignored`` in the place of each object that is not known.
+        functions: What the pickle may call besides, by name.
+        storage: Gives what a persistent id stands for.
 
-    def __call__(self, *args: object) -> "_Ignored":
-        return self
-
-    __setstate__ = __setitem__ = append = extend = __call__
-
-
-def _is_ignored(value: Any) -> bool:
-    return issubclass(value if isinstance(value, type) else type(value), _Ignored)
+    Raises:
+        RefusedError: An unknown object, or values that repeat without end. A damaged file raises
+            errors of almost any class.
+    """
+    reader = _Reader(tolerant, {**FUNCTIONS, **(functions or {})}, storage)
+    for order, argument, place in pickletools.genops(file):
+        reader.num_read = place or 0
+        if order.name in _VALUES:
+            reader.stack.append(argument)
+        else:
+            reader.follow(order.name, argument)
+    (content,) = reader.stack
+    _require_walkable(content)
+    return content
 
 
 def reason_of(error: BaseException) -> str:
@@ -80,96 +86,176 @@ def reason_of(error: BaseException) -> str:
     return str(error) if isinstance(error, RefusedError) else type(error).__name__
 
 
-def is_archive(path: Path) -> bool:
-    """Whether ``torch.load`` takes the file for a zip archive."""
-    with path.open("rb") as file:
-        return file.read(len(_ARCHIVE)) == _ARCHIVE
+class _Function:
+    """Something that a pickle may call."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self.call = call
 
 
-def load_torch(
-    path: Path, unpickler: type[SafeUnpickler], *, map_location: Any = "cpu", mmap: bool = False
-) -> Any:
-    """Read what ``torch.save`` of any version wrote.
+class _Reader:
+    """What orders work on: a stack, places in it that are marked, and what is to be used again."""
 
-    Args:
-        path: The file.
-        unpickler: ``SafeUnpickler`` for everything or nothing, or ``TolerantUnpickler``.
-        map_location, mmap: As for ``torch.load``; mapped files must not change meanwhile.
+    def __init__(
+        self,
+        tolerant: bool,
+        functions: Mapping[str, Callable[..., Any]],
+        storage: Callable[[Any], Any] | None,
+    ) -> None:
+        self.tolerant, self.storage = tolerant, storage
+        self.functions = {name: _Function(call) for name, call in functions.items()}
+        self.functions["builtins.getattr"] = _Function(self._get_statistic)
+        self.stack: list[Any] = []
+        self.marks: list[int] = []
+        self.memo: dict[int, Any] = {}
+        self.num_read = self.num_copied = 0
 
-    Raises:
-        RefusedError: An unknown name, a TorchScript archive, or a tar file. A damaged file
-            raises errors of almost any class.
+    def follow(self, order: str, argument: Any) -> None:
+        """Follow one order.
+
+        Raises:
+            RefusedError: It is unknown, or asks for something that is.
+        """
+        stack = self.stack
+        match order:
+            case "BINPUT" | "LONG_BINPUT" | "PUT":
+                self.memo[argument] = stack[-1]
+            case "MEMOIZE":
+                self.memo[len(self.memo)] = stack[-1]
+            case "BINGET" | "LONG_BINGET" | "GET":
+                stack.append(self.memo[argument])
+            case "MARK":
+                self.marks.append(len(stack))
+            case "TUPLE":
+                stack.append(tuple(self._items()))
+            case "TUPLE1" | "TUPLE2" | "TUPLE3":
+                length = int(order[-1])
+                stack[-length:] = [tuple(stack[-length:])]
+            case "LIST":
+                stack.append(self._items())
+            case "DICT":
+                stack.append(set_items({}, self._items()))
+            case "FROZENSET":
+                stack.append(frozenset(make_set(self._items())))
+            case "APPEND" | "APPENDS":
+                items = self._items() if order == "APPENDS" else [stack.pop()]
+                self._add(list, list.extend, items)
+            case "SETITEM" | "SETITEMS":
+                items = self._items() if order == "SETITEMS" else [stack.pop(-2), stack.pop()]
+                self._add(dict, set_items, items)
+            case "ADDITEMS":
+                self._add(set, set.update, make_set(self._items()))
+            case "GLOBAL":
+                stack.append(self._try(self._find, *argument.split(" ", 1)))
+            case "STACK_GLOBAL":
+                stack.append(self._try(self._find, stack.pop(-2), stack.pop()))
+            case "REDUCE" | "NEWOBJ":
+                stack.append(self._try(self._call, stack.pop(-2), stack.pop()))
+            case "BUILD":
+                state = stack.pop()
+                self._try(self._set_state, stack[-1], state)
+            case "BINPERSID" if self.storage:
+                stack.append(self._try(self.storage, stack.pop()))
+            case "PROTO" | "FRAME" | "STOP":
+                pass
+            case _ if order in _CONSTANTS:
+                stack.append(_CONSTANTS[order])
+            case _ if order in _EMPTY:
+                stack.append(_EMPTY[order]())
+            case _:
+                raise UnknownError(f"the order {order} of pickle")
+
+    def _items(self) -> list[Any]:
+        """Take what lies above the last mark from the stack."""
+        start = self.marks.pop()
+        items = self.stack[start:]
+        del self.stack[start:]
+        return items
+
+    def _add(self, kind: type, add: Callable[[Any, Any], Any], items: Any) -> None:
+        target = self.stack[-1]
+        if isinstance(target, kind):
+            add(target, items)
+        elif not isinstance(target, Ignored):
+            raise UnknownError("items of something else than a list, a dict or a set")
+
+    def _try(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return work(*arguments)
+        except UnknownError:
+            if not self.tolerant:
+                raise
+            return Ignored()
+
+    def _find(self, module: Any, name: Any) -> Any:
+        if not isinstance(module, str) or not isinstance(name, str):
+            raise UnknownError("a name that is no text")
+        module = "builtins" if module == "__builtin__" else module  # as in Python 2
+        found: Any
+        if module in ("torch", "torch.cuda", "torch.storage") and name.endswith("Storage"):
+            found = _STORAGES.get(name.removesuffix("Storage"))
+        elif module == "torch" and isinstance(vars(torch).get(name), torch.dtype):
+            found = vars(torch)[name]
+        else:
+            # numpy 1 and 2 call the same functions by two module names.
+            found = self.functions.get(f"{module}.{name}".replace("numpy._core.", "numpy.core."))
+        if found is None:
+            raise UnknownError(f"{module}.{name}")
+        return found
+
+    def _call(self, function: Any, arguments: tuple) -> Any:
+        self._count_copies(arguments)
+        # An argument that is ignored is, for example, a subclass of numpy's array.
+        if any(isinstance(each, Ignored) for each in (function, *arguments)):
+            raise UnknownError("something else")
+        if not isinstance(function, _Function):
+            raise UnknownError("a call of something else than a function")
+        return function.call(*arguments)
+
+    def _set_state(self, target: Any, state: Any) -> None:
+        self._count_copies(state.values() if isinstance(state, dict) else (state,))
+        set_state(target, state)
+
+    def _count_copies(self, parts: Collection[Any]) -> None:
+        # A function copies what it is given, and the same list can be given to a thousand.
+        self.num_copied += len(parts)
+        for part in parts:
+            if isinstance(part, Sized) and not isinstance(part, torch.Tensor):
+                self.num_copied += part.size if isinstance(part, np.ndarray) else len(part)
+        if self.num_copied > _MAX_COPIES * self.num_read + 10**5:
+            raise RefusedError("it copies its values without end")
+
+    def _get_statistic(self, owner: Any, name: Any) -> None:
+        # Log buffers name their own methods, which every buffer has.
+        if owner is not self.functions[BUFFER] or name not in STATISTICS:
+            raise UnknownError("an attribute")
+
+
+def _require_walkable(content: Any) -> None:
+    """Refuse what cannot be walked through, copied or shown: deep nests, circles, endless repeats.
+
+    A list that lies twice in a second one, which lies twice in a third and so on, takes a few bytes
+    for each, and a walk through it 2^40 steps after forty.
     """
-    is_zip = is_archive(path)  # files of torch < 1.6 are none and cannot be mapped
-    # torch.load would hand such an archive to torch.jit.load, which no unpickler sees.
-    with path.open("rb") as file:
-        if is_zip and "constants.pkl" in torch._C.PyTorchFileReader(file).get_all_records():
-            raise RefusedError("it is a TorchScript archive")
-    # The format of torch 0.1, whose members torch.load would unpack into a folder.
-    if not is_zip and tarfile.is_tarfile(path):
-        raise RefusedError("it is a tar archive")
-    module = SimpleNamespace(
-        __name__=__name__,
-        Unpickler=unpickler,
-        load=lambda file, **options: unpickler(file, **options).load(),
-    )
-    with path.open("rb") as file:
-        return torch.load(
-            f"/dev/fd/{file.fileno()}",  # torch takes no name that is no UTF-8
-            map_location=map_location,
-            pickle_module=module,
-            weights_only=False,  # it would bring torch's own unpickler, which refuses log buffers
-            mmap=mmap and is_zip,
-        )
+    sizes: dict[int, int] = {}
+    num_values = 0
 
+    def count(value: Any, depth: int) -> int:
+        nonlocal num_values
+        if isinstance(value, np.ndarray | torch.Tensor):
+            if id(value) not in sizes:
+                sizes[id(value)] = 1 + value.nbytes // _SMALL
+                num_values += sizes[id(value)]
+            return sizes[id(value)]
+        if not isinstance(value, dict | list | tuple | set | frozenset):
+            return 1
+        if id(value) not in sizes:
+            if depth > _MAX_DEPTH:
+                raise RefusedError(f"it has more than {_MAX_DEPTH} values in one another")
+            num_values += 1 + len(value)
+            items = [*value, *value.values()] if isinstance(value, dict) else value
+            sizes[id(value)] = 1 + sum(count(each, depth + 1) for each in items)
+        return sizes[id(value)]
 
-def _make_table(unknown: Callable[[str], Any]) -> dict[str, Any]:
-    """Give each name that a pickle may use; what a pickle could change is wrapped."""
-
-    def get_statistic(owner: Any, name: str) -> Any:
-        # Log buffers name their own methods by getattr, which itself would reach everything.
-        if owner is HistoryBuffer and name in _STATISTICS:
-            # As it is: the next checkpoint names it again. What a pickle may hang on a function
-            # is read by nobody.
-            return getattr(HistoryBuffer, name)
-        return unknown(f"the attribute {name!r} of {owner!r}")()
-
-    def encode(text: str, encoding: str) -> Any:
-        # Protocol 2 writes bytes as text.
-        if encoding == "latin1":
-            return text.encode(encoding)
-        return unknown(f"text in the encoding {encoding!r}")()
-
-    def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any) -> Any:
-            if any(_is_ignored(arg) for arg in args):  # such as a subclass of numpy's array
-                return unknown("something else")()
-            return function(*args)
-
-        return call
-
-    array = np.zeros(1)
-    parts = {
-        "multiarray._reconstruct": array.__reduce__()[0],
-        "multiarray.scalar": array[0].__reduce__()[0],
-        "numeric._frombuffer": array.__reduce_ex__(5)[0],
-    }
-    return {
-        "mmengine.logging.history_buffer.HistoryBuffer": HistoryBuffer,
-        "builtins.getattr": get_statistic,
-        "_codecs.encode": encode,
-        **{f"builtins.{kind.__name__}": kind for kind in (set, frozenset, bytearray, complex)},
-        "collections.OrderedDict": collections.OrderedDict,
-        "collections.Counter": wrap(collections.Counter),
-        "torch.Size": torch.Size,
-        "torch.device": torch.device,
-        **{f"torch._utils.{name}": wrap(getattr(torch._utils, name)) for name in _REBUILD},
-        "numpy.ndarray": np.ndarray,
-        "numpy.dtype": np.dtype,
-        # numpy 1 and 2 call the same functions by two module names.
-        **{
-            f"numpy.{core}.{name}": wrap(part)
-            for core in ("core", "_core")
-            for name, part in parts.items()
-        },
-    }
+    if count(content, 0) > _MAX_REPEATS * num_values + 10_000:
+        raise RefusedError("it repeats its values without end")

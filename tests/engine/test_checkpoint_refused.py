@@ -127,7 +127,7 @@ class TestRefused:
     def test_damaged_weights_of_a_part_of_the_model(self, work):
         (work / "w.pth").write_bytes(b"")
         options = {"model.init_cfg": {"type": "Pretrained", "checkpoint": "w.pth"}}
-        with pytest.raises(UserError, match=r"w.pth cannot be read \(EOFError\); copy it again"):
+        with pytest.raises(UserError, match=r"w.pth cannot be read \(ValueError\); copy it again"):
             prepare_train_config("toy.py", work_dir="new", cfg_options=options)
         prepare_test_config("toy.py", "run", cfg_options=options)  # which initialises nothing
 

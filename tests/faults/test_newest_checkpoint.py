@@ -12,7 +12,7 @@ from toy_run import write_config
 
 from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.errors import UserError
-from mmssprl.weights import newest_intact, read_training_checkpoint, require_newest
+from mmssprl.weights import newest_intact, read_training_checkpoint, require_newest, torch_file
 
 pytestmark = pytest.mark.fault
 
@@ -161,11 +161,13 @@ def test_a_resumed_run_takes_it(folder, tmp_path, monkeypatch):
     expected = torch.load("run/epoch_2.pth", weights_only=True)["state_dict"]
     hole(folder / "epoch_2.pth")
     loaded = []
-    read = torch.load
-    monkeypatch.setattr(torch, "load", lambda f, **kw: loaded.append(f.name) or read(f, **kw))
+    look = torch_file.stored_parts
+    monkeypatch.setattr(
+        torch_file, "stored_parts", lambda f: loaded.append(Path(f.name).name) or look(f)
+    )
     run(prepare_train_config("toy.py", work_dir="run", resume="auto"), "train")
     assert loaded[-1] == "epoch_1.pth"
-    state = read("run/epoch_2.pth", weights_only=True)["state_dict"]
+    state = torch.load("run/epoch_2.pth", weights_only=True)["state_dict"]
     assert all(torch.equal(state[name], expected[name]) for name in expected)
 
 

@@ -21,7 +21,18 @@ from mmssprl.engine import launch  # noqa: F401  (once, before the children are 
 from mmssprl.outputs import write_whole
 from mmssprl.tables import csv_table, markdown_table
 
-from . import configs, damages, images, kills, memory, orphans, states, stops, two_embeds
+from . import (
+    configs,
+    damages,
+    images,
+    kills,
+    memory,
+    orphans,
+    states,
+    stops,
+    two_embeds,
+    weights,
+)
 from .outcome import Outcome, describe_run
 
 EXAMPLES = """examples, from the root of the repository:
@@ -38,6 +49,7 @@ CASES: dict[str, Callable[[Callable[[str], object]], Outcome]] = {
     "files": damages.files,
     "flips": damages.flipped_bytes,
     "images": images.images,
+    "weights": weights.weights,
     "configs": configs.configs,
     "nan": states.not_finite,
     "disk": states.full_disk,
