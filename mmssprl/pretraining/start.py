@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mmengine.config import Config
 
 from ..config_reading import one_line
 from ..engine.finished import finished_line, finished_weights
@@ -20,6 +19,7 @@ from ..errors import (
     called,
     message_for_user,
 )
+from ..found_config import read_found
 from ..outputs import write_whole
 from ..processes import run_processes
 from ..shipped import shipped
@@ -88,7 +88,7 @@ def pretrain(
             raise UserValueError(
                 f"--resume takes the recipe from {config}; leave {flags} out, or start a new run."
             )
-        cfg = Config.fromfile(config)
+        cfg = read_found(config)
         cfg.merge_from_dict({"resume": True, "load_from": None, "work_dir": str(folder)})
         weights = finished_weights(cfg)
         if weights is not None:
@@ -134,7 +134,7 @@ def gpus_of_run(config: Path) -> int:
     Raises:
         RuntimeError: There are fewer here, and each step would have fewer images.
     """
-    cfg = Config.fromfile(config)
+    cfg = read_found(config)
     batch_size, step_images = cfg.train_dataloader.batch_size, cfg.auto_scale_lr.base_batch_size
     wanted, found = max(1, step_images // batch_size), torch.cuda.device_count()
     if wanted > max(1, found):
@@ -194,7 +194,7 @@ def train(
         run_processes(command, go_on)
         return
     cfg = prepare_train_config(
-        config,
+        read_found(config),
         work_dir=work_dir,
         resume="auto" if resume else None,
         amp=num_gpus > 0,
