@@ -21,8 +21,12 @@ _REPLACED = re.compile(r"\{\{\s*['\"]?\s*(\$|_base_|file)")
 """What mmengine replaces in a file before it runs it, so that it would read something else."""
 _PACKAGES = ("mmssprl", "mmpretrain", "mmdet", "mmseg", "mmcv", "mmengine", "torch")
 """Whose parts may be named with their package."""
-_NAMES = ("type", "constructor", "runner_type", "default_scope", "_scope_")
+_SHOWN = 80
+"""So many characters of a value are told."""
+_NAMES = re.compile(r"((runner|ema)_)?type|constructor|default_scope|_scope_|norm_layer")
 """Fields whose value mmengine looks up; what is not registered it imports."""
+_MORE_NAMES = ("_type", "_mode", "_fn", "_policy")
+"""How fields end that may hold a name too."""
 _RUNS_VALUES = re.compile(
     r"CameraMotionCompensation|RFSearchHook|HuggingFace\w+|\w+CausalLM|RAM\w*|OpenImages\w+"
     r"|LoadBiomedical\w+"
@@ -141,16 +145,19 @@ def _check_names(cfg: Config) -> None:
     imports = modules.get("imports") if isinstance(modules, dict) else modules
     for name in imports if isinstance(imports, list | tuple) else [imports]:
         if name is not None and str(name) not in sys.modules:
-            refuse(cfg, "custom_imports", f"it would import {name}; {_REMEDY}")
+            refuse(cfg, "custom_imports", f"it would import {str(name)[:_SHOWN]!r}; {_REMEDY}")
     waiting: list[tuple[str, Any]] = [("", cfg.to_dict())]
     while waiting:
         place, value = waiting.pop()
         items = enumerate(value) if isinstance(value, list | tuple) else ()
         for key, child in value.items() if isinstance(value, dict) else items:
-            path = f"{place}.{key}".removeprefix(".")
-            if key in _NAMES and isinstance(child, str) and not _is_harmless(child):
-                refuse(cfg, path, f"{child!r} may run a program; {_REMEDY}")
-            waiting.append((path, child))
+            inner = f"{place}.{key}".removeprefix(".")
+            if isinstance(child, str):
+                may_be_name = "." in child and str(key).endswith(_MORE_NAMES)
+                if (may_be_name or _NAMES.fullmatch(str(key))) and not _is_harmless(child):
+                    reason = f"{child[:_SHOWN]!r} may run a program; {_REMEDY}"
+                    refuse(cfg, ascii(inner)[1:-1], reason)
+            waiting.append((inner, child))
 
 
 def _is_harmless(kind: str) -> bool:
@@ -161,7 +168,7 @@ def _is_harmless(kind: str) -> bool:
     if inner:
         scope = package if package in ("mmdet", "mmseg") else "mmssprl"
         return package in _PACKAGES and bool(find_spec(package)) and inner[-1] in all_names(scope)
-    if kind in _PACKAGES or kind in sys.modules or not kind.isidentifier():
-        return kind.isidentifier()
-    found = find_spec(kind)
+    if not kind.isidentifier():
+        return False
+    found = None if kind in _PACKAGES or kind in sys.modules else find_spec(kind)
     return found is None or found.origin is None  # a folder

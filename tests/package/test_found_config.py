@@ -162,6 +162,8 @@ RUNS = {
     "d._scope_": "d = dict(type='ResNet', _scope_='planted')",
     "runner_type": "runner_type = 'planted'",
     "optim_wrapper.constructor": "optim_wrapper = dict(constructor='os.system')",
+    "h.resize_type": "h = dict(type='RandomResize', resize_type='os.system')",
+    "i.ema_type": "i = dict(type='EMAHook', ema_type='planted')",
     "custom_imports": "custom_imports = dict(imports=['json', 'planted'])",
     "nms.type": "nms = dict(type='open(\\'sprung\\', \\'w\\')')",  # which mmcv evaluates
     "e.type": "e = dict(type='torchvision/ConvertImageDtype', dtype='float')",

@@ -21,7 +21,7 @@ from mmssprl.engine import launch  # noqa: F401  (once, before the children are 
 from mmssprl.outputs import write_whole
 from mmssprl.tables import csv_table, markdown_table
 
-from . import configs, damages, images, kills, memory, states, stops
+from . import configs, damages, images, kills, memory, planted, states, stops
 from .outcome import Outcome, describe_run
 
 EXAMPLES = """examples, from the root of the repository:
@@ -37,6 +37,7 @@ CASES: dict[str, Callable[[Callable[[str], object]], Outcome]] = {
     "flips": damages.flipped_bytes,
     "images": images.images,
     "configs": configs.configs,
+    "planted": planted.planted,
     "nan": states.not_finite,
     "disk": states.full_disk,
     "memory": memory.memory,
