@@ -71,7 +71,7 @@ def find_config(weights: str, config: str | None) -> Config:
         cfg = config_beside(weights, remedy)
     except UserFileNotFoundError as error:
         raise UserValueError(str(error)) from None
-    print_log(f"{weights}: backbone read from {cfg.filename}.")
+    print_log(f"{weights}: backbone read from {Path(cfg.filename).name}.")
     return cfg
 
 

@@ -87,4 +87,4 @@ def test_plain_values_are_read_and_told(trap, capsys):
     text = Path("w/a.py").read_text().removeprefix(TRAP)
     Path("w/a.py").write_text(text)
     assert cli.main(["export", "w/w.pth", "--to", "safetensors"]) == 0
-    assert "w/w.pth: backbone read from w/a.py." in capsys.readouterr().out
+    assert "w/w.pth: backbone read from a.py." in capsys.readouterr().out
