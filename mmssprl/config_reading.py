@@ -38,23 +38,6 @@ def read_config_file(config: str | Path) -> Config:
         raise _explain(error, path) from error
 
 
-def dumped_config(work_dir: str | Path) -> Config:
-    """Read the config that a training has written into its work dir.
-
-    Raises:
-        FileNotFoundError: There is none.
-        ValueError: There are several, or it is damaged.
-    """
-    paths = sorted(Path(work_dir).glob("*.py"))
-    if len(paths) != 1:
-        error = UserValueError if paths else UserFileNotFoundError
-        raise error(
-            f"a work dir must hold the one config that training dumps, but {work_dir} holds "
-            f"{[path.name for path in paths] or 'none'}."
-        )
-    return read_config_file(paths[0])
-
-
 def refuse(cfg: Config, key: str, reason: str, kind: type[UserError] = UserValueError) -> NoReturn:
     """Raise the one line for a mistake in a config.
 

@@ -1,6 +1,5 @@
 """Give the model of a transfer config the backbone that was pre-trained."""
 
-import ast
 import copy
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,11 +12,11 @@ from mmpretrain.models import ResNet
 from mmpretrain.models.backbones.resnet import get_expansion
 from torch import Tensor, nn
 
-from ..errors import UserValueError
+from ..errors import UserError, UserValueError
 from ..functional.pooling import pool
 from ..registry import MODELS, class_of
 from ..stopping import is_first_process
-from ..weights import build_backbone, check_fit, find_config, read_backbone
+from ..weights import build_backbone, check_fit, config_beside, read_backbone
 from .build_errors import explain_build_errors
 
 _RESNET_FIELDS = (
@@ -48,35 +47,25 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
         _check_fit(state, cfg, path, str(cfg.filename))
         return
     except UserValueError as misfit:
-        found = [file for file in Path(path).absolute().parent.glob("*.py") if _sets_model(file)]
-        if not adapt or len(found) != 1 or found[0].resolve() == Path(cfg.filename or "").resolve():
+        if not adapt:
             raise
         try:
-            other = find_config(path, str(found[0])).model.backbone.to_dict()
-        except Exception:  # the file is Python and may fail in any way
-            raise misfit from None
+            beside = config_beside(str(Path(path).absolute()))
+        except UserError as error:
+            raise UserValueError(f"{misfit} {error}") from None
+    other = beside.model.backbone.to_dict()
     adapted = copy.deepcopy(cfg)
     adapt_backbone(adapted, other)
-    _check_fit(state, adapted, path, str(found[0]))
+    _check_fit(state, adapted, path, str(beside.filename))
     cfg.model = adapted.model
     fields = [f"{key}={other[key]}" for key in ("depth", "arch", "base_channels") if key in other]
     described = [str(other["type"]), *fields]
     if is_first_process():
         print_log(
-            f"model.backbone is that of {found[0]} ({', '.join(described)}): the weights of {path} "
-            f"do not fit the one of {cfg.filename}.",
+            f"model.backbone is that of {beside.filename} ({', '.join(described)}): the weights of "
+            f"{path} do not fit the one of {cfg.filename}.",
             logger="current",
         )
-
-
-def _sets_model(file: Path) -> bool:
-    """Whether a Python file has a config's field ``model``: other scripts are not run."""
-    try:
-        body = ast.parse(file.read_text()).body
-    except (SyntaxError, ValueError):
-        return False
-    targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
-    return any(isinstance(target, ast.Name) and target.id == "model" for target in targets)
 
 
 def take_backbone(cfg: Config, checkpoint: str) -> None:

@@ -44,7 +44,7 @@ Launcher = Literal["none", "pytorch", "slurm", "mpi"]
 
 
 def prepare_train_config(
-    config: str | Path,
+    config: str | Path | Config,
     *,
     work_dir: str | Path | None = None,
     weights: str | None = None,
@@ -61,7 +61,7 @@ def prepare_train_config(
     """Read a config file and apply the command line of a training run.
 
     Args:
-        config: Config file, see ``config_file``.
+        config: Config file, see ``config_file``, or a config that has been read.
         work_dir: Folder of the run. None: the config's, or ./work_dirs/<config name>.
         weights: Backbone weights to start from, see ``apply_weights``; None: the config's.
         resume: A checkpoint to go on from, "auto" for the newest one in ``work_dir`` (from the
@@ -233,18 +233,18 @@ def run(
 
 
 def _read(
-    config: str | Path,
+    config: str | Path | Config,
     work_dir: str | Path | None,
     cfg_options: Mapping[str, Any] | None,
     launcher: Launcher,
 ) -> Config:
-    cfg = read_config_file(config)
+    cfg = config if isinstance(config, Config) else read_config_file(config)
     check_spelling(cfg)
     merge_options(cfg, cfg_options or {})
     if work_dir is not None:
         cfg.work_dir = str(work_dir)
     elif cfg.get("work_dir") is None:
-        cfg.work_dir = os.path.join("work_dirs", Path(config).stem)
+        cfg.work_dir = os.path.join("work_dirs", Path(cfg.filename).stem)
     if launcher == "pytorch" and "RANK" not in os.environ:
         raise UserValueError(
             "launcher 'pytorch' needs what torchrun sets, but the variable RANK is not set; start "

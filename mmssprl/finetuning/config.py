@@ -157,8 +157,8 @@ def _set_backbone(
     chosen = name or DEFAULT_BACKBONE[0 if on_gpu else 1]
     with quiet():
         adapt_backbone(cfg, find_backbone(chosen, [image_px]).cfg)
-        if weights not in (RANDOM, SUPERVISED):
-            fit_backbone(cfg, weights, adapt=name is None)
+    if weights not in (RANDOM, SUPERVISED):
+        fit_backbone(cfg, weights, adapt=name is None)
 
 
 def _set_numbers(cfg: Config, recipe: Recipe) -> None:

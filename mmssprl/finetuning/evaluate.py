@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from mmengine.config import Config
 
 from ..datasets import ImageReadError
 from ..datasets.labels import LabelledData
+from ..found_config import read_found
 from ..outputs import write_whole
 from ..progress import watch
 from ..tables import csv_table, markdown_table
@@ -50,7 +50,7 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
         FileNotFoundError: The run has no checkpoint yet, or none that is whole.
         ImageReadError: A validation image cannot be read any more.
     """
-    cfg = Config.fromfile(config)
+    cfg = read_found(config)
     checkpoint = require_newest(work_dir)
     about = cfg.finetuning
     data = read_labels(work_dir / "labels", Path(about.data_root), about.layout)

@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from mmengine.config import Config
-
 from ..datasets import ImageReadError
 from ..datasets.image_index import heic_remedy, index_images
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
+from ..found_config import found_config
 from ..outputs import write_whole
 from ..progress import watch
 from ..tables import markdown_table
@@ -61,10 +60,16 @@ def predict(
         raise UserFileNotFoundError(
             f"DIR must hold images, but found none below {images}; {remedy}."
         )
-    config, checkpoint = _find_run(Path(run))
-    predictor = Predictor(Config.fromfile(config), checkpoint)
+    if not Path(run).exists():
+        raise UserFileNotFoundError(
+            f"RUN must be the work dir of `finetune` or a checkpoint in it, but there is no {run}."
+        )
+    checkpoint = require_newest(run) if Path(run).is_dir() else Path(run)
+    cfg = found_config(checkpoint.parent)
+    predictor = Predictor(cfg, checkpoint)
     task = predictor.task
-    log(f"{task.name}, {len(task.classes)} classes, {len(names)} images, {checkpoint}")
+    about = f"{task.name}, {len(task.classes)} classes, {len(names)} images, {checkpoint}"
+    log(f"{about}, model read from {cfg.filename}")
     good: list[str] = []
     bad: list[str] = []
     predictions = []
@@ -97,20 +102,3 @@ def predict(
         rows = [*rows[:_MOST_ROWS], [f"({len(rows) - _MOST_ROWS} more classes)", ""]]
     table = markdown_table(["class", "images"], rows) if rows else "no class was found for sure."
     return "\n".join([table, "", *written])
-
-
-def _find_run(run: Path) -> tuple[Path, Path]:
-    """Return the config and the checkpoint of a run's folder or of a checkpoint in it."""
-    if not run.exists():
-        raise UserFileNotFoundError(
-            f"RUN must be the work dir of `finetune` or a checkpoint in it, but there is no {run}."
-        )
-    checkpoint = require_newest(run) if run.is_dir() else run
-    configs = sorted(checkpoint.parent.glob("*.py"))
-    if len(configs) != 1:
-        raise UserFileNotFoundError(
-            f"the folder of a checkpoint must hold the one config of its run, but "
-            f"{checkpoint.parent} holds {[path.name for path in configs] or 'none'}; keep them "
-            "together."
-        )
-    return configs[0], checkpoint

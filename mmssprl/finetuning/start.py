@@ -11,6 +11,7 @@ from mmengine.config import Config
 
 from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from ..errors import UserFileNotFoundError, UserValueError
+from ..found_config import read_found
 from ..outputs import write_whole
 from ..pretraining.forecast import check_disk, may_start
 from ..pretraining.start import train
@@ -133,7 +134,7 @@ def _config_of_run(work_dir: Path, weights: str, root: str, task: str) -> Path:
             f"--resume needs the config of the run, but there is no {config}; give the run's "
             "--work-dir and --task, or leave --resume out to start."
         )
-    cfg = Config.fromfile(config)
+    cfg = read_found(config)
     started = (
         ("data", cfg.finetuning.data_root, "DATA", root),
         ("weights", cfg.weights, "WEIGHTS", weights),

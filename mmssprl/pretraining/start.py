@@ -20,6 +20,7 @@ from ..errors import (
     called,
     message_for_user,
 )
+from ..found_config import read_found
 from ..outputs import write_whole
 from ..processes import run_processes
 from ..shipped import shipped
@@ -81,14 +82,14 @@ def pretrain(
         work_dir or default_work_dir("pretrain", images, pretrained_images, resume=resume)
     )
     if resume:
-        config = config_of_run(folder, images)
+        cfg = config_of_run(folder, images)
+        config = Path(cfg.filename)
         given = {**options, "dry_run": True} if dry_run else options
         if given:
             flags = ", ".join(_FLAGS.get(k, "--" + k.replace("_", "-")) for k in given)
             raise UserValueError(
                 f"--resume takes the recipe from {config}; leave {flags} out, or start a new run."
             )
-        cfg = Config.fromfile(config)
         cfg.merge_from_dict({"resume": True, "load_from": None, "work_dir": str(folder)})
         weights = finished_weights(cfg)
         if weights is not None:
@@ -96,7 +97,7 @@ def pretrain(
             if (folder / REPORT_FILE).is_file():
                 log(f"report: {folder / REPORT_FILE}")
             return weights
-        num_gpus = gpus_of_run(config)
+        num_gpus = gpus_of_run(cfg)
     else:
         refuse_used(folder)
         plan = make_plan(images, folder, log=log, **options)
@@ -125,19 +126,19 @@ def pretrain(
     return folder / f"{config.stem}_backbone.pth"
 
 
-def gpus_of_run(config: Path) -> int:
+def gpus_of_run(cfg: Config) -> int:
     """Return the GPUs that a run goes on with, those of its recipe; 0 is the CPU.
 
     Args:
-        config: Of the run, in its work dir.
+        cfg: Of the run, in its work dir.
 
     Raises:
         RuntimeError: There are fewer here, and each step would have fewer images.
     """
-    cfg = Config.fromfile(config)
     batch_size, step_images = cfg.train_dataloader.batch_size, cfg.auto_scale_lr.base_batch_size
     wanted, found = max(1, step_images // batch_size), torch.cuda.device_count()
     if wanted > max(1, found):
+        config = Path(cfg.filename)
         words = ["python", shipped("tools/train.py"), config, "--work-dir", config.parent]
         words += ["--resume", *["--amp"] * (found > 0)]
         words += ["--cfg-options", f"train_dataloader.batch_size={step_images}"]
@@ -184,7 +185,7 @@ def train(
     """
     options = ["--verbose"] * verbose + [f"--{name}" for name in trackers]
     go_on = [*go_on, *options, "--resume"]
-    if num_gpus > 1:
+    if num_gpus > 1:  # the processes run the file, of plain values as they have been read above
         command = ["--standalone", f"--nproc_per_node={num_gpus}"]
         command += [str(shipped("tools/train.py")), str(config)]
         command += ["--work-dir", str(work_dir), "--launcher", "pytorch", "--amp"]
@@ -194,7 +195,7 @@ def train(
         run_processes(command, go_on)
         return
     cfg = prepare_train_config(
-        config,
+        read_found(config) if resume else config,
         work_dir=work_dir,
         resume="auto" if resume else None,
         amp=num_gpus > 0,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mmengine.config import Config
 
-from ..config_reading import read_config_file
 from ..errors import UserError, UserFileExistsError, UserFileNotFoundError, UserValueError
+from ..found_config import read_found
 from ..one_run import is_unused
 from ..outputs import check_folder
 from .methods import METHODS
@@ -65,8 +65,8 @@ def refuse_used(work_dir: Path) -> None:
         )
 
 
-def config_of_run(work_dir: Path, images: str) -> Path:
-    """Find the config of the run on ``images`` that a work dir holds.
+def config_of_run(work_dir: Path, images: str) -> Config:
+    """Read the config of the run on ``images`` that a work dir holds.
 
     Raises:
         FileNotFoundError: No config, or several.
@@ -78,13 +78,14 @@ def config_of_run(work_dir: Path, images: str) -> Path:
             f"--resume needs the config of one run in {work_dir}, but found {len(configs)}; "
             "give the run's --work-dir, or leave --resume out to start."
         )
-    root = _images_of(read_config_file(configs[0]))
+    cfg = read_found(configs[0])
+    root = _images_of(cfg)
     if Path(root) != Path(images).resolve():
         raise UserValueError(
             f"--resume goes on with the run's own images, {root}, but DIR is {images}; "
             "give that folder, or start a new run with another --work-dir."
         )
-    return configs[0]
+    return cfg
 
 
 def pretrained_images(work_dir: Path) -> list[str]:
@@ -97,7 +98,7 @@ def read_roots(configs: list[Path], root_of: Callable[[Config], str]) -> list[st
     roots = []
     for config in configs:
         try:
-            root = root_of(read_config_file(config))
+            root = root_of(read_found(config))
         except (UserError, AttributeError, KeyError):
             continue
         if isinstance(root, str):

@@ -14,7 +14,7 @@ from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.subset import choose_subset
 from ..embedding import embed, nearest
 from ..errors import called, message_for_user
-from ..evaluation import load_frozen_backbone
+from ..evaluation.frozen_backbone import frozen_backbone
 from ..visualization.prototypes import draw_prototypes, run_images
 from ..visualization.views import draw_views_of
 from . import pictures
@@ -139,7 +139,7 @@ def _views(run: PretrainingRun, sample: UnlabeledImages) -> list[Photograph]:
 
 
 def _neighbors(run: PretrainingRun, sample: UnlabeledImages) -> list[list[Photograph]]:
-    model = load_frozen_backbone(str(run.weights), run.cfg.filename)
+    model = frozen_backbone(str(run.weights), run.cfg)
     found = embed(model, sample, progress=False)
     if len(found) < 2:
         return []

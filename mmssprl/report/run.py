@@ -8,10 +8,10 @@ from typing import Any
 
 from mmengine.config import Config
 
-from ..config_reading import dumped_config
 from ..engine.run_record import FILE, RECIPE_FILE
 from ..errors import UserFileNotFoundError
 from ..evaluation.probe_record import Probe, read_probes
+from ..found_config import found_config
 from ..monitoring import Diagnosis, diagnose, read_scalars
 from ..weights import require_newest
 
@@ -79,7 +79,7 @@ def read_run(work_dir: str | Path) -> PretrainingRun:
         )
     diagnosis = diagnose(folder)
     records = read_scalars(folder)
-    cfg = dumped_config(folder)
+    cfg = found_config(folder)
     stem = Path(cfg.filename).stem
     exported = folder.absolute() / f"{stem}_backbone.pth"
     # Not by `progress`: the last steps of an epoch need not have a line. The file alone may be that

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
-from ..config_reading import dumped_config
 from ..engine.log_line import relative_name
 from ..errors import UserValueError
+from ..found_config import found_config
 from ..models import LossTerm, PretrainingModel, is_pretraining
 from ..monitoring import band_of, read_scalars
 from ..registry import MODELS
@@ -38,7 +38,7 @@ def draw_losses(work_dir: str | Path) -> Figure:
     """
     work_dir = Path(work_dir)
     records = read_scalars(work_dir)
-    config = dumped_config(work_dir)
+    config = found_config(work_dir)
     names = set().union(*records)
     terms = {name: term for name, term in _loss_terms(config).items() if name in names}
     if not terms:

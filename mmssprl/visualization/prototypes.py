@@ -25,7 +25,7 @@ from ..models import SSPRL, crop_features, pretraining_class
 from ..progress import watch
 from ..pyramid import PyramidLevel
 from ..registry import DATASETS
-from ..weights import find_config, require_newest
+from ..weights import config_beside, require_newest
 from ..weights.backbone import build_model
 from ..weights.checkpoint_file import read_state
 from .style import INK, PYRAMIDS, RC, titled_figure
@@ -78,7 +78,7 @@ def draw_prototypes(
         ValueError: A model without prototypes, or a checkpoint that does not fit the config.
     """
     checkpoint = require_newest(work_dir)
-    cfg = find_config(str(checkpoint), None)
+    cfg = config_beside(str(checkpoint))
     model = _load(cfg, checkpoint)
     rows = find_prototypes(model, run_images(cfg, images), progress=progress)
     num_levels = len(model.layout.levels)

@@ -1,7 +1,7 @@
 """Files of weights: reading them safely, checking them, and building backbones from them."""
 
 from .. import models  # noqa: F401  imports mmpretrain's, quietly, before the modules below
-from .backbone import RANDOM, build_backbone, find_config, load_backbone
+from .backbone import RANDOM, build_backbone, config_beside, find_config, load_backbone
 from .checkpoint_file import (
     check_fit,
     read_backbone,
@@ -20,6 +20,7 @@ __all__ = [
     "ExportReport",
     "build_backbone",
     "check_fit",
+    "config_beside",
     "convert_weights",
     "default_output",
     "export_weights",

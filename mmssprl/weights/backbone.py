@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ..config_reading import read_config_file
 from ..errors import UserFileNotFoundError, UserValueError
+from ..found_config import found_config
 from ..registry import MODELS
 from ..wording import command_line
 from .architecture import read_architecture
@@ -56,30 +57,43 @@ def find_config(weights: str, config: str | None) -> Config:
                 f"{weights}; training writes <work dir>/<config name>_backbone.pth."
             )
         state = read_backbone(weights)
-    if config is None:
-        folder = Path(weights).parent
-        found = sorted(folder.glob("*.py"))
-        stem = Path(weights).stem.removesuffix("_backbone").removesuffix("_best")
-        found = [path for path in found if path.stem == stem] or found
+    if config is not None:
+        return _with_backbone(read_config_file(config))
+    if not any(Path(weights).parent.glob("*.py")):
         with suppress(UserValueError):
-            if not found:
-                backbone = read_architecture(state, weights)
-                depth = backbone["depth"]
-                print_log(f"{weights} has no config beside it: it holds a ResNet-{depth}.")
-                return Config({"model": {"backbone": backbone}})
-        if len(found) != 1:
-            names = [path.name for path in found]
-            raise UserValueError(
-                f"the folder of the weights must hold exactly one config, but {folder} holds "
-                f"{names or 'none'}; pass --config, or have "
-                f"`{command_line('convert', weights, '--from', 'auto')}` write the weights of a "
-                "ResNet with one."
-            )
-        config = str(found[0])
-    cfg = read_config_file(config)
-    if not (cfg.get("model") or {}).get("backbone"):
+            backbone = read_architecture(state, weights)
+            depth = backbone["depth"]
+            print_log(f"{weights} has no config beside it: it holds a ResNet-{depth}.")
+            return Config({"model": {"backbone": backbone}})
+    convert = command_line("convert", weights, "--from", "auto")
+    remedy = f"pass --config, or have `{convert}` write the weights of a ResNet with one"
+    try:
+        cfg = config_beside(weights, remedy)
+    except UserFileNotFoundError as error:
+        raise UserValueError(str(error)) from None
+    print_log(f"{weights}: backbone read from {Path(cfg.filename).name}.")
+    return cfg
+
+
+def config_beside(weights: str, remedy: str = "keep that of their training") -> Config:
+    """Read the config with the backbone in the folder of a file of weights, see ``found_config``.
+
+    Raises:
+        FileNotFoundError: There is none.
+        ValueError: There are several, as ``read_found``, or a config without ``model.backbone``.
+    """
+    path = Path(weights)
+    stem = path.stem.removesuffix("_backbone").removesuffix("_best")
+    return _with_backbone(found_config(path.parent, stem=stem, remedy=remedy))
+
+
+def _with_backbone(cfg: Config) -> Config:
+    model = cfg.get("model")
+    backbone = model.get("backbone") if isinstance(model, Mapping) else None
+    if not isinstance(backbone, Mapping) or "type" not in backbone:
         raise UserValueError(
-            f"a config must describe its backbone under model.backbone, but {config} does not."
+            "a config must describe its backbone under model.backbone, but "
+            f"{cfg.filename} does not."
         )
     return cfg
 

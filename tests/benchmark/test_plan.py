@@ -15,6 +15,7 @@ from mmssprl.benchmark.protocols import PROTOCOLS
 from mmssprl.benchmark.results import Result
 from mmssprl.benchmark.rows import Weights
 from mmssprl.datasets.scenes import generate_scenes
+from mmssprl.found_config import read_found
 from mmssprl.shipped import shipped
 
 RANDOM = Weights("random", "random", None)
@@ -85,6 +86,7 @@ class TestWrittenConfigs:
         assert len({run.config for run in plan.runs}) == len({run.folder for run in plan.runs}) == 4
         for run in plan.runs:
             cfg = Config.fromfile(run.config)
+            assert read_found(run.config).to_dict() == cfg.to_dict()
             assert run.config.is_relative_to(tmp_path / "work" / "configs")
             assert run.folder == tmp_path / "work" / "runs" / run.weights / name / f"seed{run.seed}"
             assert cfg.randomness.seed == run.seed

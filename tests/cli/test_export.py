@@ -46,7 +46,8 @@ def test_the_command_exports_a_run_under_the_default_name(run, capsys):
     assert main(["export", str(run / "epoch_2.pth"), "--to", "safetensors"]) == 0
     lines = capsys.readouterr().out.splitlines()
     out = run / "epoch_2.safetensors"
-    assert lines[:4] == [
+    assert lines[:5] == [
+        f"{run}/epoch_2.pth: backbone read from ssprl_resnet18_scenes.py.",
         "target                     safetensors",
         f"file                       {out}",
         f"size                       {out.stat().st_size / 1e6:.2f} MB",

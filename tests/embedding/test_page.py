@@ -18,9 +18,12 @@ from mmssprl.weights import load_backbone
 PAGE = Path(__file__).parents[2] / "docs" / "embeddings.md"
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 CONFIG = """
-layout = dict(image_px=32, levels=[dict(grid=2, resize_px=64, patch_px=24),
-                                   dict(grid=3, resize_px=90, patch_px=16)])
-model = dict(type="SSPRL", layout=layout, backbone=dict(type="ResNet", depth=18))
+model = dict(
+    type="SSPRL",
+    layout=dict(image_px=32, levels=[dict(grid=2, resize_px=64, patch_px=24),
+                                     dict(grid=3, resize_px=90, patch_px=16)]),
+    backbone=dict(type="ResNet", depth=18),
+)
 """
 
 

@@ -21,6 +21,7 @@ from paces import PACE
 
 from mmssprl.cli import main
 from mmssprl.datasets.scenes import generate_scenes
+from mmssprl.found_config import read_found
 from mmssprl.pretraining import pace
 
 ROOT = Path(__file__).parents[2]
@@ -116,6 +117,7 @@ def test_the_probe_is_told_before_and_after_the_training(own_run):
 
 def test_pretrain_leaves_config_checkpoint_and_weights(pretrained):
     cfg = Config.fromfile(pretrained / "ssprl_resnet18.py")
+    assert read_found(cfg.filename).to_dict() == cfg.to_dict()
     assert (cfg.train_cfg.max_epochs, cfg.num_threads) == (2, 1)
     assert cfg.model.layout == cfg.train_dataloader.dataset.pipeline[0].layout
     assert cfg.model.layout.image_px == 48  # 96 px images on a CPU

@@ -156,7 +156,7 @@ class TestRefused:
             for old in folder.glob("*.py"):
                 old.unlink()
             for name, content in files.items():
-                (folder / name).write_text(content)
+                Config.fromstring(content, ".py").dump(folder / name)
             message = rf"must fit the backbone of .*{owner}, .* put the config of their pre-train"
             with pytest.raises(ValueError, match=message):
                 prepare_train_config(config, weights=str(weights), cfg_options=options)

@@ -34,6 +34,23 @@ READERS = {
 """All places of the package that could run code in a file, and what keeps each from it."""
 
 
+RUNS_CONFIGS = {
+    "config_reading.py": ["Config.fromfile"],
+    "engine/launch.py": ["read_config_file"],  # CONFIG of train and test
+    "profiling/training.py": ["read_config_file"],  # CONFIG
+    "visualization/views.py": ["read_config_file"],  # CONFIG
+    "weights/backbone.py": ["read_config_file"],  # --config
+    "weights/convert.py": ["read_config_file"],  # --config, or a shipped one
+    "compare/setting.py": ["read_config_file"],  # --method NAME=CONFIG, or a shipped one
+    "compare/meter.py": ["Config.fromfile"],  # the same
+    "benchmark/plan.py": ["Config.fromfile", "Config.fromfile"],  # shipped
+    "benchmark/start.py": ["Config.fromfile"],  # shipped
+    "finetuning/config.py": ["Config.fromfile"],  # shipped
+    "pretraining/config.py": ["Config.fromfile", "Config.fromfile"],  # shipped
+}
+"""All places of the package that run a config, and who has named it."""
+
+
 class Trap:
     """Makes a folder where it is unpickled."""
 
@@ -44,16 +61,31 @@ class Trap:
         return os.mkdir, (self.folder,)
 
 
-def test_every_reader_is_known():
+def calls():
+    """Each call in the package: its file, what is called, and the arguments with a name."""
     root = Path(mmssprl.__file__).parent
-    found = {}
     for path in sorted(root.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-            if name in ("torch.load", "np.load", "numpy.load", "pickle.load", "pickle.loads"):
-                found.setdefault(str(path.relative_to(root)), []).append(name)
-                assert not any(k.arg == "allow_pickle" for k in node.keywords)
-    assert {name: sorted(calls) for name, calls in found.items()} == READERS
+            if isinstance(node, ast.Call):
+                yield str(path.relative_to(root)), ast.unparse(node.func), node.keywords
+
+
+def test_every_reader_is_known():
+    found = {}
+    for path, name, keywords in calls():
+        if name in ("torch.load", "np.load", "numpy.load", "pickle.load", "pickle.loads"):
+            found.setdefault(path, []).append(name)
+            assert not any(k.arg == "allow_pickle" for k in keywords)
+    assert {name: sorted(readers) for name, readers in found.items()} == READERS
+
+
+def test_only_configs_that_are_named_run():
+    found = {}
+    runners = ("Config.fromfile", "Config.fromstring", "read_config_file", "eval", "exec")
+    for path, name, _ in calls():
+        if name in runners or name.startswith("runpy."):
+            found.setdefault(path, []).append(name)
+    assert found == RUNS_CONFIGS
 
 
 @pytest.fixture

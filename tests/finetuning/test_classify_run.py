@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 from labelled_folders import write_class_folders, write_image, write_weights
+from mmengine.config import Config
 from PIL import Image
 
 from mmssprl.cli import main
+from mmssprl.found_config import read_found
 from mmssprl.pretraining.forecast import Forecast
 from mmssprl.pretraining.pace import Pace
 
@@ -59,6 +61,8 @@ def test_it_learns_and_scores_each_class(run):
 def test_the_work_dir_holds_everything(run):
     folder, text, _ = run
     assert (folder / "classes.txt").read_text() == "disc\nsquare\n"
+    found = read_found(folder / "classify.py")
+    assert found.to_dict() == Config.fromfile(folder / "classify.py").to_dict()
     config = (folder / "classify.py").read_text()
     assert "tiny_backbone.pth" in config
     assert "base_channels=8" in config  # of the config beside the weights

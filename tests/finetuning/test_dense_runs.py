@@ -21,6 +21,7 @@ from pycocotools.coco import COCO
 from mmssprl.finetuning import start
 from mmssprl.finetuning.predict import predict
 from mmssprl.finetuning.start import finetune
+from mmssprl.found_config import read_found
 from mmssprl.pretraining.forecast import Forecast
 from mmssprl.pretraining.pace import Pace
 
@@ -65,6 +66,7 @@ class TestDetectorWithMasks:
         assert outcome.table.splitlines()[0].split(" | ")[3:5] == ["box AP %", "box AP50 %"]
         assert all(path.is_file() for path in outcome.files)
         cfg = Config.fromfile(outcome.checkpoint.parent / "detect.py")
+        assert read_found(cfg.filename).to_dict() == cfg.to_dict()
         assert cfg.model.roi_head.mask_head.num_classes == 2
         assert cfg.model.neck.in_channels == [8, 16, 32]
 

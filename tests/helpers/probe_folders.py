@@ -6,10 +6,9 @@ import numpy as np
 from PIL import Image
 
 CONFIG = """
-layout = dict(image_px=32)
 model = dict(
     type="SSPRL",
-    layout=layout,
+    layout=dict(image_px=32),
     backbone=dict(
         type="ResNet", depth=18, stem_channels=8, base_channels=8, num_stages=2,
         strides=(1, 2), dilations=(1, 1), out_indices=(1,),

@@ -1,5 +1,7 @@
 """A tiny pre-training config, for the tests of the pictures."""
 
+from mmengine.config import Config
+
 CONFIG = """
 default_scope = "mmssprl"
 layout = dict(
@@ -32,5 +34,6 @@ train_dataloader = dict(
 
 def write_config(tmp_path, augmentation):
     path = tmp_path / "tiny_views.py"
-    path.write_text(CONFIG.replace("AUGMENTATION", augmentation))
+    text = CONFIG.replace("AUGMENTATION", augmentation)
+    Config.fromstring(text, ".py").dump(path)  # as in a run's folder
     return path

@@ -110,12 +110,12 @@ class TestDrawLosses:
         write_log(work_dir, "20260101_000000", [{"lr": 0.1, "loss": 1.0, "step": 1}])
         with pytest.raises(ValueError, match=r"holds \['loss', 'lr', 'step'\]; pass the work dir"):
             draw_losses(work_dir)
-        (work_dir / "second.py").write_text("x = 1")
+        (work_dir / "second.py").write_text("model = dict()")
         with pytest.raises(ValueError, match=r"holds \['second.py', 'tiny_views.py'\]"):
             draw_losses(work_dir)
         (work_dir / "tiny_views.py").unlink()
         with pytest.raises(ValueError, match=r"must describe a pre-training model, but .*second"):
             draw_losses(work_dir)
         (work_dir / "second.py").unlink()
-        with pytest.raises(FileNotFoundError, match="the one config that training dumps"):
+        with pytest.raises(FileNotFoundError, match="exactly one config, .* none"):
             draw_losses(work_dir)

@@ -136,7 +136,7 @@ class TestDrawViews:
                 assert (np.diff(cells[..., 1], axis=0) > 0).all()
 
     def test_sampled_patches_are_drawn_in_their_boxes_on_the_image(self, views, image):
-        text = views.read_text().replace("patch_px=20)", "patch_px=20, num_sampled=3)")
+        text = views.read_text().replace("patch_px=20", "patch_px=20, num_sampled=3")
         views.write_text(text)
         levels = [
             drawn for drawn in cut_views(Config.fromfile(views), pixels_of(image)) if drawn.level
