@@ -65,13 +65,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--seed", type=int, help="of all randomness, that choice included (default: 0)")
     add("--resume", action="store_true", help="go on with the run in the work dir")
-    add(
-        "--skip-bad-steps",
-        type=int,
-        metavar="N",
-        help="drop up to N updates in a row whose gradient is not finite (default: 0, or what "
-        "the run began with)",
-    )
     add("--yes", action="store_true", help="start even if it will take more than 12 h on a CPU")
     add(
         "--verbose",
@@ -96,7 +89,6 @@ def run(args: argparse.Namespace) -> int:
             resume=args.resume,
             yes=args.yes,
             verbose=args.verbose,
-            skip_bad_steps=args.skip_bad_steps,
             log=partial(print, flush=True),
             **given,
         )

@@ -132,13 +132,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--dry-run", action="store_true", help="stop after recipe and forecast; write nothing")
     add("--tensorboard", action="store_true", help="log to TensorBoard as well")
     add("--wandb", action="store_true", help="log to Weights & Biases as well")
-    add(
-        "--skip-bad-steps",
-        type=int,
-        metavar="N",
-        help="drop up to N updates in a row whose gradient is not finite (default: 0, or what "
-        "the run began with)",
-    )
     add("--yes", action="store_true", help="start even if it will take more than 12 h on a CPU")
     add(
         "--verbose",
@@ -161,7 +154,6 @@ def run(args: argparse.Namespace) -> int:
             dry_run=args.dry_run,
             yes=args.yes,
             verbose=args.verbose,
-            skip_bad_steps=args.skip_bad_steps,
             trackers=["tensorboard"] * args.tensorboard + ["wandb"] * args.wandb,
             log=partial(print, flush=True),
             **{k: v for k, v in vars(args).items() if k in _RECIPE_OPTIONS and v is not None},

@@ -4,11 +4,11 @@ Run some training steps from random weights and print the time of every part:
 loading (CPU time of one core), copy, augmentation, backbone, heads, Sinkhorn,
 optimizer, communication; images/s, memory, the cores that the loader needs, and a
 forecast of the whole training. No work dir, no checkpoint: nothing is written but
---out and --figure.
+--out.
 
 examples:
   python -m mmssprl profile configs/ssprl/ssprl_resnet18_scenes.py --data photos/
-  python -m mmssprl profile CONFIG --data photos/ --amp --compile --figure profile.png
+  python -m mmssprl profile CONFIG --data photos/ --amp --compile
   python -m mmssprl profile CONFIG --cfg-options train_dataloader.num_workers=16 --out profile.json
 With several GPUs: torchrun --nproc_per_node 2 -m mmssprl profile CONFIG --launcher pytorch
 """
@@ -17,12 +17,12 @@ import argparse
 from pathlib import Path
 
 from ..errors import UserValueError
-from ..outputs import prepare_output, write_figure, write_whole
+from ..outputs import prepare_output, write_whole
 from ..stopping import is_first_process
 from ..wording import wrapped
 from ._options import parse_options
 
-_SUFFIXES = {"--out": (".json", ".csv"), "--figure": (".png", ".pdf")}
+_SUFFIXES = (".json", ".csv")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--compile", action="store_true", help="compile backbone and augmentation, as in training")
     add("--cfg-options", nargs="+", metavar="KEY=VALUE", help="replace values of the config")
     add("--out", metavar="FILE", help="write the numbers, .json or .csv")
-    add("--figure", metavar="FILE", help="draw the parts, .png or .pdf")
-    add("--force", action="store_true", help="replace existing files")
+    add("--force", action="store_true", help="replace an existing file")
     add(
         "--launcher",
         choices=["none", "pytorch"],
@@ -56,15 +55,14 @@ def run(args: argparse.Namespace) -> int:
     import json
 
     is_main = args.launcher == "none" or is_first_process()
-    for option, path in (("--out", args.out), ("--figure", args.figure)):
-        if path and Path(path).suffix not in _SUFFIXES[option]:
-            suffixes = " or ".join(_SUFFIXES[option])
-            raise UserValueError(f"{option} must end in {suffixes}, but got {path!r}.")
-        if path and is_main:
-            prepare_output(path, force=args.force)
+    if args.out and Path(args.out).suffix not in _SUFFIXES:
+        suffixes = " or ".join(_SUFFIXES)
+        raise UserValueError(f"--out must end in {suffixes}, but got {args.out!r}.")
+    if args.out and is_main:
+        prepare_output(args.out, force=args.force)
 
     from ..pretraining.forecast import forecast_profile
-    from ..profiling import draw_profile, format_csv, format_profile, profile_training
+    from ..profiling import format_csv, format_profile, profile_training
 
     profile = profile_training(
         args.config,
@@ -88,7 +86,4 @@ def run(args: argparse.Namespace) -> int:
         text = format_csv(profile) if is_csv else json.dumps(profile.to_dict(), indent=2) + "\n"
         write_whole(Path(args.out), text)
         print(f"\nnumbers: {args.out}")
-    if args.figure:
-        write_figure(args.figure, draw_profile(profile))
-        print(f"picture: {args.figure}")
     return 0

@@ -54,13 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     for tracker, title in (("tensorboard", "TensorBoard"), ("wandb", "Weights & Biases")):
         parser.add_argument(f"--{tracker}", action="store_true", help=f"log to {title} as well")
-    parser.add_argument(
-        "--skip-bad-steps",
-        type=int,
-        metavar="N",
-        help="drop up to N updates in a row whose gradient is not finite (default: 0, or what "
-        "the run began with)",
-    )
     add_run_options(
         parser,
         option="optim_wrapper.optimizer.lr=0.3",

@@ -51,8 +51,7 @@ def require_finite_state(runner: Runner, step: int) -> None:
         f"a checkpoint must hold finite numbers only, but after step {step} {first}{where} does "
         f"not, and {count - 1} other tensors ({_losses(runner)}); nothing was written, the last "
         "checkpoint is still there: go on from it by --resume with a lower "
-        "optim_wrapper.optimizer.lr, or with --skip-bad-steps 3, which leaves out single bad "
-        "updates."
+        "optim_wrapper.optimizer.lr."
     )
 
 

@@ -30,7 +30,6 @@ from .checks import check_config, check_data, check_work_dir, files_of_run, log_
 from .cpu_distributed import timeout_of, use_cpu_processes
 from .hooks.bounded_histories_hook import BoundedHistoriesHook
 from .hooks.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
-from .hooks.skip_bad_steps_hook import drop_bad_steps
 from .initial_weights import apply_weights
 from .loops import end_workers, use_resumable_loop
 from .overrides import check_spelling, merge_options
@@ -54,7 +53,6 @@ def prepare_train_config(
     compile: bool = False,
     tensorboard: bool = False,
     wandb: bool = False,
-    skip_bad_steps: int | None = None,
     cfg_options: Mapping[str, Any] | None = None,
     launcher: Launcher = "none",
 ) -> Config:
@@ -71,8 +69,6 @@ def prepare_train_config(
         compile: Compile the backbone, and on a GPU the augmentation, of a pre-training.
         tensorboard: Log to TensorBoard as well.
         wandb: Log to Weights & Biases as well.
-        skip_bad_steps: Most updates in a row that are dropped for a gradient that is not finite,
-            see ``SkipBadStepsHook``; None leaves it to the config.
         cfg_options: Values by dotted key that replace the config's. The other arguments win.
         launcher: What started the processes; "none" is one process.
 
@@ -91,7 +87,6 @@ def prepare_train_config(
         _use_amp(cfg)
     if compile:
         use_compile(cfg)
-    drop_bad_steps(cfg, skip_bad_steps)
     use_trackers(cfg, ["tensorboard"] * tensorboard + ["wandb"] * wandb)
     if resume is not None:
         if overwrite:

@@ -32,7 +32,6 @@ def finetune(
     resume: bool = False,
     yes: bool = False,
     verbose: bool = False,
-    skip_bad_steps: int | None = None,
     log: Callable[[str], object] = print,
     **options: Any,
 ) -> Outcome | None:
@@ -47,8 +46,6 @@ def finetune(
         resume: Go on with the run in the work dir, with its config and labels.
         yes: Start even if it takes more than 12 h on a CPU.
         verbose: Show the environment, the config and the hooks too.
-        skip_bad_steps: Most updates in a row that are dropped for a gradient that is not finite;
-            None leaves it to the config.
         log: Receives what was found, what the run will be and what it will take.
         options: For a new run only: those of ``make_config``, and ``val_share`` of ``find_labels``.
 
@@ -93,7 +90,6 @@ def finetune(
         resume=resume,
         verbose=verbose,
         go_on=[*words, "--work-dir", str(folder)],
-        skip_bad_steps=skip_bad_steps,
     )
     return evaluate(folder, config)
 

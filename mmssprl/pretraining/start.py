@@ -42,7 +42,6 @@ def pretrain(
     dry_run: bool = False,
     yes: bool = False,
     verbose: bool = False,
-    skip_bad_steps: int | None = None,
     trackers: Sequence[str] = (),
     log: Callable[[str], object] = print,
     **options: Any,
@@ -57,8 +56,6 @@ def pretrain(
         dry_run: Stop after the forecast.
         yes: Start even if it takes more than 12 h on a CPU.
         verbose: Show the environment, the config and the hooks too.
-        skip_bad_steps: Most updates in a row that are dropped for a gradient that is not finite;
-            None leaves it to the config.
         trackers: Of 'tensorboard' and 'wandb': where scalars go as well.
         log: Receives what the run will be and what it will take.
         options: For a new run only: ``max_bad_share`` of ``UnlabeledImages``, ``budget`` in place
@@ -118,7 +115,6 @@ def pretrain(
         num_gpus=num_gpus,
         resume=resume,
         verbose=verbose,
-        skip_bad_steps=skip_bad_steps,
         trackers=trackers,
         go_on=["python", "-m", "mmssprl", "pretrain", images, "--work-dir", str(folder)],
     )
@@ -170,7 +166,6 @@ def train(
     resume: bool,
     verbose: bool,
     go_on: Sequence[str],
-    skip_bad_steps: int | None = None,
     trackers: Sequence[str] = (),
 ) -> None:
     """Train on several GPUs, one process for each, or here on one or on a CPU.
@@ -190,8 +185,6 @@ def train(
         command += [str(shipped("tools/train.py")), str(config)]
         command += ["--work-dir", str(work_dir), "--launcher", "pytorch", "--amp"]
         command += ["--resume"] * resume + options
-        if skip_bad_steps is not None:
-            command += ["--skip-bad-steps", str(skip_bad_steps)]
         run_processes(command, go_on)
         return
     cfg = prepare_train_config(
@@ -201,6 +194,5 @@ def train(
         amp=num_gpus > 0,
         tensorboard="tensorboard" in trackers,
         wandb="wandb" in trackers,
-        skip_bad_steps=skip_bad_steps,
     )
     run(cfg, "train", go_on=go_on)

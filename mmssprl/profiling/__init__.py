@@ -1,8 +1,7 @@
 """Where the time of a pre-training step goes: ``python -m mmssprl profile``."""
 
-from .figure import draw_profile
 from .profile import profile_training
 from .result import Profile
 from .table import advise, format_csv, format_profile
 
-__all__ = ["Profile", "advise", "draw_profile", "format_csv", "format_profile", "profile_training"]
+__all__ = ["Profile", "advise", "format_csv", "format_profile", "profile_training"]

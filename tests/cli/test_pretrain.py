@@ -106,10 +106,9 @@ def test_a_run_too_long_for_a_cpu_is_refused_and_writes_nothing(long_run, tmp_pa
 
 def test_yes_starts_a_long_run(long_run, tmp_path, capsys):
     arguments, _, started = long_run
-    assert main([*arguments, "--yes", "--verbose", "--skip-bad-steps", "2"]) == 0
+    assert main([*arguments, "--yes", "--verbose"]) == 0
     work_dir = tmp_path / "run"
     options = {"num_gpus": 0, "resume": False, "verbose": True, "trackers": []}
-    options["skip_bad_steps"] = 2
     assert started == [(work_dir / "ssprl_resnet50.py", work_dir, options)]
     assert "forecast: 5 epochs, about 26 h" in capsys.readouterr().out
 

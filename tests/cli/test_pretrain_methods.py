@@ -37,8 +37,7 @@ def test_each_method_gets_a_config_that_its_model_takes(name, photos, tmp_path, 
     assert capsys.readouterr().out.startswith(METHODS[name].title)
     config = tmp_path / f"{name}_resnet18.py"
     options = {"num_gpus": 0, "resume": False, "verbose": False, "trackers": []}
-    go_on = ["python", "-m", "mmssprl", *arguments[:4]]
-    options |= {"go_on": go_on, "skip_bad_steps": None}
+    options["go_on"] = ["python", "-m", "mmssprl", *arguments[:4]]
     assert trainings == [(config, tmp_path, options)]
     cfg = Config.fromfile(config)
     check_pretraining(cfg)

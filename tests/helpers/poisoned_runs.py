@@ -11,31 +11,6 @@ from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.engine.unwrap import unwrap
 
 
-class BadImages(Hook):
-    """Makes the input of some steps NaN, and with it all that the step touches."""
-
-    def __init__(self, *steps):
-        self.steps = steps
-
-    def before_train_iter(self, runner, batch_idx, data_batch=None):
-        if runner.iter + 1 in self.steps:
-            data_batch["inputs"].fill_(torch.nan)
-
-
-class BadViews(Hook):
-    """The same for a pre-training."""
-
-    def __init__(self, *steps):
-        self.steps = steps
-
-    def before_train(self, runner):
-        def spoil(module, args):
-            is_bad = runner.iter + 1 in self.steps
-            return (args[0] * torch.nan, *args[1:]) if is_bad else None
-
-        unwrap(runner.model).backbone.register_forward_pre_hook(spoil)
-
-
 class BadState(Hook):
     """Puts a value into a tensor of the model before some step."""
 
@@ -60,31 +35,6 @@ class BadMomentum(Hook):
         if runner.iter + 1 == self.step:
             for state in runner.optim_wrapper.optimizer.state.values():
                 state["momentum_buffer"].fill_(self.value)
-
-
-class State(Hook):
-    """Keeps a copy of weights, buffers and the optimizer's state before each step.
-
-    Without the record of prototypes in use, which is of the log: a dropped step has used some, too.
-
-    Args:
-        numbers: Whether Python's counters are among them.
-    """
-
-    priority = "LOWEST"
-
-    def __init__(self, *, numbers=True):
-        self.before = {}
-        self.left_out = ".last_use" if numbers else (".last_use", "_extra_state")
-
-    def before_train_iter(self, runner, batch_idx, data_batch=None):
-        optimizer = runner.optim_wrapper.optimizer.state.values()
-        state = unwrap(runner.model).state_dict()
-        values = [
-            [value for name, value in state.items() if not name.endswith(self.left_out)],
-            *(each.values() for each in optimizer),
-        ]
-        self.before[runner.iter + 1] = [v.clone() for each in values for v in each if v is not None]
 
 
 BEST = """

@@ -1,4 +1,4 @@
-"""What is said and drawn about a profile."""
+"""What is said about a profile."""
 
 import csv
 import io
@@ -9,7 +9,7 @@ import pytest
 from profiles import PROFILE, profile_with
 
 from mmssprl.functional import phases
-from mmssprl.profiling import advise, draw_profile, format_csv, format_profile
+from mmssprl.profiling import advise, format_csv, format_profile
 from mmssprl.profiling.result import dominant
 
 
@@ -98,16 +98,6 @@ class TestProfile:
             "ms_per_step": "24",
             "percent_of_step": "12",
         }
-
-    def test_picture_has_the_lengths_of_the_rows(self):
-        axes = draw_profile(PROFILE).axes[0]
-        bars = {bar.get_label(): bar.patches[0] for bar in axes.containers}
-        assert {name: bar.get_width() for name, bar in bars.items()} == {
-            row.name: row.ms_per_step for row in PROFILE.rows
-        }
-        ends = [bars["rest"], bars["between processes"]]
-        assert [bar.get_x() + bar.get_width() for bar in ends] == pytest.approx([200, 48])
-        assert len({bar.get_facecolor() for bar in bars.values()}) == len(bars)
 
 
 class TestAdvice:

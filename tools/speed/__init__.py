@@ -1,1 +1,1 @@
-"""How fast mmssprl is: ``python -m tools.speed.cpu``, ``.gpu`` and ``.scaling``."""
+"""How fast mmssprl is: ``python -m tools.speed.cpu`` and ``.gpu``."""

@@ -13,7 +13,6 @@ from .pretrain_hook import PretrainHook
 from .pretrain_runtime_info_hook import PretrainRuntimeInfoHook
 from .safe_checkpoint_hook import SafeCheckpointHook
 from .save_and_stop_hook import SaveAndStopHook
-from .skip_bad_steps_hook import SkipBadStepsHook
 
 __all__ = [
     "BoundedHistoriesHook",
@@ -24,6 +23,5 @@ __all__ = [
     "PretrainHook",
     "PretrainRuntimeInfoHook",
     "SafeCheckpointHook",
-    "SkipBadStepsHook",
     "SaveAndStopHook",
 ]

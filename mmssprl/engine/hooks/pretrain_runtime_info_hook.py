@@ -12,7 +12,6 @@ from ...models import PretrainingModel
 from ...registry import HOOKS
 from ..finiteness import NotFiniteError
 from ..unwrap import unwrap
-from .skip_bad_steps_hook import IN_ROW
 
 
 @HOOKS.register_module()
@@ -82,8 +81,6 @@ class PretrainRuntimeInfoHook(RuntimeInfoHook):
         read = iter(torch.stack([v.reshape(()) for v in tensors]).tolist() if tensors else ())
         for step, kept in steps:
             values = {n: next(read) if isinstance(v, Tensor) else v for n, v in kept.items()}
-            if values.get(IN_ROW):  # what the step's losses are is of no interest
-                values = {IN_ROW: values[IN_ROW]}
             _require_finite(values, step)
             for name, value in values.items():
                 runner.message_hub.update_scalar(f"train/{name}", value)

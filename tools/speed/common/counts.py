@@ -30,17 +30,6 @@ def flops_per_image(cfg: Mapping) -> dict[str, int]:
     return _by_part(counter)
 
 
-def forward_flops_per_image(cfg: Mapping) -> int:
-    """Count the FLOPs of one image's crops without the backward pass.
-
-    torch counts the backward pass of depthwise convolutions as if they were dense; this is right.
-    """
-    model, fake = _fake_model(cfg)
-    with fake, torch.no_grad(), FlopCounterMode(display=False) as counter:
-        _losses(model, 1)
-    return counter.get_total_flops()
-
-
 @cache
 def equivalent_crops(num_crops: int) -> float:
     """How many crops of 224 px cost the backbone as many FLOPs as the crops of one image."""
