@@ -6,6 +6,7 @@ files are there completely or not at all. It holds for the whole process, so for
 of every hook and package that writes through mmengine, and for every image that mmcv reads.
 """
 
+import os
 from pathlib import Path
 
 from mmengine.fileio import LocalBackend, register_backend
@@ -24,8 +25,14 @@ class WholeFileBackend(LocalBackend):
         """Read bytes.
 
         Raises:
-            ImageReadError: An image that is too large to decode, or whose header lies.
+            OSError: It cannot be read, or is no file: a device may have no end.
+            ImageReadError: An image that is too large to decode, whose header lies, or of a format
+                that this package does not read.
         """
+        if os.path.exists(filepath) and not os.path.isfile(filepath):
+            raise UserOSError(
+                f"{filepath}: must be a file, but is a folder, a pipe or device; correct the path."
+            )
         data = super().get(filepath)
         check_header(data, filepath)
         return data

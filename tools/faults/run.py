@@ -21,7 +21,7 @@ from mmssprl.engine import launch  # noqa: F401  (once, before the children are 
 from mmssprl.outputs import write_whole
 from mmssprl.tables import csv_table, markdown_table
 
-from . import configs, damages, images, kills, memory, states, stops
+from . import bounds, configs, damages, images, kills, memory, states, stops
 from .outcome import Outcome, describe_run
 
 EXAMPLES = """examples, from the root of the repository:
@@ -36,6 +36,7 @@ CASES: dict[str, Callable[[Callable[[str], object]], Outcome]] = {
     "files": damages.files,
     "flips": damages.flipped_bytes,
     "images": images.images,
+    "bounds": bounds.bounds,
     "configs": configs.configs,
     "nan": states.not_finite,
     "disk": states.full_disk,
