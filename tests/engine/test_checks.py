@@ -42,6 +42,12 @@ def runner(config, task="train", **options):
     return Runner.from_cfg(cfg)
 
 
+def changed(config, dataset):
+    cfg = Config.fromfile(config)
+    cfg.merge_from_dict({"train_dataloader.dataset": dataset})
+    return cfg
+
+
 @METRICS.register_module()
 class ListedMetric(BaseMetric):
     """A metric that reads the annotations itself, as mmdet's do."""
@@ -197,6 +203,21 @@ class TestDetectionAndSegmentation:
         options = {"test_dataloader.dataset": dataset}
         with pytest.raises(ValueError, match=r"category of .*val2014.json, but only 1 of 2 are"):
             check_data(runner(config, **options), "test")
+
+    def test_annotations_that_mmdet_would_take_without_a_word(self, config):
+        path = config.parent / "coco/annotations/instances_train2014.json"
+        content = json.loads(path.read_text())
+        content["images"][1]["id"] = content["images"][0]["id"]
+        path.write_text(json.dumps(content))
+        dataset = {
+            "_delete_": True,
+            "type": "mmdet.CocoDataset",
+            "data_root": "coco",
+            "ann_file": "annotations/instances_train2014.json",
+        }
+        match = r"train_dataloader: coco/.*train2014.json: .* entries 0 and 1 both have"
+        with pytest.raises(ValueError, match=match):
+            check_config(changed(config, dataset), ["train"])
 
     @pytest.mark.parametrize("kind", ["image", "labels"])
     def test_listed_files_of_other_packages_are_checked(self, config, kind):
