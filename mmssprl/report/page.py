@@ -83,7 +83,7 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "probe_words": summary.probe_words(run),
         "recipe": run.recipe.get("rows") or summary.numbers(run),
         "warnings": run.recipe.get("warnings", []),
-        "losses": pictures.curves(draw_losses(run.work_dir)),
+        "losses": pictures.curves(draw_losses(run.work_dir, run.records)),
         "compared": [(scalar_name(n), *rest) for n, *rest in run.diagnosis.compared],
         "examples": _examples(),
         "health": pictures.curves(health) if health else "",
