@@ -13,9 +13,8 @@ examples:
 """
 
 import argparse
-from functools import partial
 
-from ..console import quiet_console
+from ..console import quiet_console, say
 from ..wording import command_line
 
 _OPTIONS = {
@@ -97,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
             yes=args.yes,
             verbose=args.verbose,
             skip_bad_steps=args.skip_bad_steps,
-            log=partial(print, flush=True),
+            log=say,
             **given,
         )
         if outcome is None:

@@ -20,9 +20,8 @@ command that goes on with it, and ends with exit code 75. The second one ends it
 """
 
 import argparse
-from functools import partial
 
-from ..console import quiet_console
+from ..console import quiet_console, say
 from ..wording import command_line
 from ._options import parse_options
 
@@ -162,7 +161,7 @@ def run(args: argparse.Namespace) -> int:
             verbose=args.verbose,
             skip_bad_steps=args.skip_bad_steps,
             trackers=["tensorboard"] * args.tensorboard + ["wandb"] * args.wandb,
-            log=partial(print, flush=True),
+            log=say,
             **{k: v for k, v in vars(args).items() if k in _RECIPE_OPTIONS and v is not None},
         )
         if args.dry_run:
