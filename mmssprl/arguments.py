@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
             if word == "--" or (self._subparsers and not word.startswith("-")):
                 return  # what follows is no option, or one of the subcommand
             name = word.partition("=")[0]
-            if len(word) < 2 or word[0] != "-" or " " in word or _is_number(word):
+            if len(word) < 2 or word[0] != "-" or " " in word or is_number(word):
                 continue
             if name not in options:
                 self.error(f"{name} is no option{_nearest(name, options)}")
@@ -63,7 +63,8 @@ def _nearest(word: str, names: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def _is_number(word: str) -> bool:
+def is_number(word: str) -> bool:
+    """Whether a text is a number, such as -1e-3."""
     try:
         float(word)
     except ValueError:

@@ -14,6 +14,8 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any, TextIO
 
+from .wording import printable
+
 _NOTICES = (
     "\n" + 60 * "-" + "\nSystem environment:",
     "Config:\n",
@@ -88,6 +90,11 @@ def quiet_console(*, verbose: bool = False) -> Iterator[None]:
         finally:
             _verbose, _logger = before, None
             _waiting.clear()
+
+
+def say(text: str) -> None:
+    """Print at once, with what would act in a name shown in place of it."""
+    print(printable(text), flush=True)
 
 
 class _WithoutChatter:

@@ -6,6 +6,7 @@ import platform
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -68,33 +69,47 @@ def usable_cores() -> int:
 def _cpu_quotas() -> Iterator[float]:
     """Yield the cores that each of this process's control groups may use, where one has a quota.
 
-    The groups are those of version 2 (``cpu.max``) or 1 (``cpu.cfs_quota_us``), and all above them.
-    In a container the path can be that on the host: then its own group is the topmost one here.
+    It is in ``cpu.max`` (version 2 of control groups) or ``cpu.cfs_quota_us`` (version 1).
     """
-    try:
-        lines = _OWN_CGROUPS.read_text().splitlines()
-    except OSError:  # not on Linux
-        return
-    for line in lines:
+    for folder, is_v2 in _control_groups("cpu"):
+        names = ["cpu.max"] if is_v2 else ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
+        quota, _, period = " ".join(_text_of(folder / name) for name in names).partition(" ")
+        if quota.isdecimal() and period.isdecimal():  # not "max", -1 or none
+            yield int(quota) / int(period)
+
+
+@cache
+def usable_memory() -> int:
+    """Return the bytes of memory that the machine has, or that its container may use if less."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for folder, is_v2 in _control_groups("memory"):
+        limit = _text_of(folder / ("memory.max" if is_v2 else "memory.limit_in_bytes"))
+        limits += [int(limit)] if limit.isdecimal() else []
+    return min(limits)
+
+
+def _control_groups(controller: str) -> Iterator[tuple[Path, bool]]:
+    """Yield the folders of this process's control groups, and whether they are of version 2.
+
+    The groups are its own and all above them. In a container the path can be that on the host:
+    then its own group is the topmost one here.
+    """
+    for line in _text_of(_OWN_CGROUPS).splitlines():  # empty if this is not Linux
         _, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
+        if controllers and controller not in controllers.split(","):
             continue
-        top = _CGROUPS / "cpu" if controllers else _CGROUPS
+        top = _CGROUPS / controller if controllers else _CGROUPS
         group = top / path.strip("/")
         for folder in [group, *group.parents][: len(group.parts) - len(top.parts) + 1]:
-            quota, period = _quota_of(folder, is_v2=not controllers)
-            if quota.isdecimal() and period.isdecimal():  # not "max", -1 or none
-                yield int(quota) / int(period)
+            yield folder, not controllers
 
 
-def _quota_of(folder: Path, *, is_v2: bool) -> tuple[str, str]:
-    """Return the microseconds that a group may use of each period, in microseconds too."""
-    names = ["cpu.max"] if is_v2 else ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
+def _text_of(file: Path) -> str:
+    """Return what a file of the system says, nothing if it is not there."""
     try:
-        quota, period = " ".join((folder / name).read_text() for name in names).split()
-    except (OSError, ValueError):
-        return "", ""
-    return quota, period
+        return file.read_text().strip()
+    except OSError:
+        return ""
 
 
 def default_threads() -> int:

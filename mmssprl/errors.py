@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .wording import printable
+
 
 class UserError(Exception):
     """A mistake in a command, a config, a file or an installation; its message has the remedy.
@@ -95,7 +97,7 @@ def message_for_user(error: BaseException) -> str | None:
     is_placed = isinstance(error, UserError) and error.is_placed
     if isinstance(inner, UserError) and str(inner) in text and not is_placed:
         return message_for_user(inner)
-    return text if isinstance(error, UserError) else _describe(error)
+    return printable(text if isinstance(error, UserError) else _describe(error))
 
 
 _REMEDIES: dict[int, str] = {

@@ -2,9 +2,11 @@
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 
-from .wording import wrapped
+from .arguments import is_number
+from .wording import on_one_line, wrapped
 
 
 def markdown_table(
@@ -14,14 +16,14 @@ def markdown_table(
 
     Args:
         heads: One name per column.
-        rows: Of as many cells; a ``|`` in a cell is escaped.
+        rows: Of as many cells; a ``|`` in a cell is escaped, and what ``on_one_line`` escapes.
         num_left: So many columns, from the left, hold text and begin at the left; the others hold
             numbers and end at the right.
 
     Returns:
         Lines without a newline at the end.
     """
-    lines = [[cell.replace("|", r"\|") for cell in row] for row in (heads, *rows)]
+    lines = [[on_one_line(cell).replace("|", r"\|") for cell in row] for row in (heads, *rows)]
     widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
     is_left = [index < num_left for index in range(len(widths))]
 
@@ -40,12 +42,31 @@ def markdown_table(
 
 
 def csv_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a head line and a line per row as CSV."""
+    """Return a head line and a line per row as CSV, each cell as ``csv_cell`` has it."""
+    return "".join(csv_line([csv_cell(cell) for cell in row]) for row in (heads, *rows))
+
+
+def csv_line(cells: Sequence[object]) -> str:
+    """Return a line of CSV, with cells as they are."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(heads)
-    writer.writerows(rows)
-    return text.getvalue()
+    # A cell is quoted if it has a character of what ends the line.
+    csv.writer(text, lineterminator="\r\n").writerow(cells)
+    return text.getvalue().removesuffix("\r\n") + "\n"
+
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r].", re.DOTALL)
+"""How a cell begins that a spreadsheet would run, or that has been kept from it."""
+
+
+def csv_cell(value: object) -> object:
+    """Return a cell that no spreadsheet runs: a ``'`` goes before text that begins like a formula.
+
+    Numbers stay, also as text, and a lone "-". A cell that begins with any number of ``'`` and then
+    one of = + - @, tab and carriage return was the text behind the first ``'``.
+    """
+    if not isinstance(value, str) or not _FORMULA.match(value) or is_number(value):
+        return value
+    return f"'{value}"
 
 
 _CHOICE_WIDTH = 60

@@ -7,7 +7,16 @@ from os import PathLike
 CONSOLE_WIDTH = 110
 """Characters of a line on the console at most."""
 
-_ESCAPED = str.maketrans({"\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t"})
+_DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_SEPARATORS = "\u2028\u2029"
+_ACTING = {
+    character: repr(character)[1:-1]
+    for character in (*map(chr, range(32)), *map(chr, range(127, 160)), *_DIRECTIONS, *_SEPARATORS)
+}
+"""What a terminal or a browser acts on in place of showing it: controls, marks that turn the
+direction of writing, separators of lines."""
+_SHOWN = str.maketrans({key: shown for key, shown in _ACTING.items() if key not in "\n\t"})
+_ESCAPED = str.maketrans({**_ACTING, "\\": r"\\"})
 
 
 def counted(number: int, noun: str) -> str:
@@ -40,5 +49,14 @@ def wrapped(text: str, indent: int = 2) -> str:
 
 
 def on_one_line(name: str) -> str:
-    r"""Return a file's name as a cell of a list: a line break is ``\n``, a backslash is doubled."""
+    r"""Return a file's name as a cell of a list, in which nothing acts.
+
+    A line break is ``\n``, another control character or mark of direction ``\x1b`` or ``\u202e``, a
+    backslash is doubled.
+    """
     return name.translate(_ESCAPED)
+
+
+def printable(text: str) -> str:
+    """Return a text in whose names nothing acts, as ``on_one_line``, but with its own lines."""
+    return text.translate(_SHOWN)

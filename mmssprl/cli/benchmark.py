@@ -22,6 +22,7 @@ import sys
 import time
 from pathlib import Path
 
+from ..console import say
 from ..environment import usable_cores
 from ..errors import UserValueError
 
@@ -131,7 +132,7 @@ def _run(args: argparse.Namespace, work_dir: Path) -> int:
             resume=args.resume,
             overwrite=args.overwrite,
             dry_run=args.dry_run,
-            log=print,
+            log=say,
         )
     if args.commands:
         print("\n".join(plan.shell_lines()))

@@ -14,9 +14,9 @@ examples:
 
 import argparse
 import sys
-from functools import partial
 from pathlib import Path
 
+from ..console import say
 from ..wording import command_line
 from ._options import add_model_options, model_options
 
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
             args.out,
             patches=args.patches,
             force=args.force,
-            log=partial(print, flush=True),
+            log=say,
             **model_options(args),
         )
     except KeyboardInterrupt:

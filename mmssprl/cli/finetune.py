@@ -13,9 +13,8 @@ examples:
 """
 
 import argparse
-from functools import partial
 
-from ..console import quiet_console
+from ..console import quiet_console, say
 from ..wording import command_line
 
 _OPTIONS = {
@@ -89,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
             resume=args.resume,
             yes=args.yes,
             verbose=args.verbose,
-            log=partial(print, flush=True),
+            log=say,
             **given,
         )
         if outcome is None:

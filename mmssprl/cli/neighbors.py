@@ -13,9 +13,9 @@ examples:
 
 import argparse
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
+from ..console import say
 from ..outputs import check_different, prepare_output, prepare_picture, write_figure, write_whole
 from ..tables import csv_table, markdown_table
 from ._options import add_model_options, model_options
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         embeddings=args.embeddings,
         num=args.num,
         above=args.above,
-        log=partial(print, flush=True),
+        log=say,
         **model_options(args),
     )
     found = [neighbor for row in rows for neighbor in row]

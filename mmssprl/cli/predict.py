@@ -10,9 +10,8 @@ examples:
 """
 
 import argparse
-from functools import partial
 
-from ..console import quiet_console
+from ..console import quiet_console, say
 
 _DEFAULT_PICTURES = 100
 
@@ -37,6 +36,5 @@ def run(args: argparse.Namespace) -> int:
     with quiet_console():
         from ..finetuning.predict import predict
 
-        log = partial(print, flush=True)
-        print(predict(args.run_dir, args.dir, args.out, num_pictures=args.pictures, log=log))
+        say(predict(args.run_dir, args.dir, args.out, num_pictures=args.pictures, log=say))
         return 0

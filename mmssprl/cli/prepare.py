@@ -16,6 +16,8 @@ examples:
 import argparse
 from pathlib import Path
 
+from ..console import say
+
 _DATA_SETS = ("coco", "voc07", "voc12aug", "imagenet")
 
 
@@ -38,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
     root = Path(args.folder)
     findings = prepare(
-        args.data_set, root, any_size=args.any_size, check_only=args.check_only, log=print
+        args.data_set, root, any_size=args.any_size, check_only=args.check_only, log=say
     )
     print(f"{args.data_set} in {root}\n\n{format_table(findings)}")
     bad = [item for item in findings if item.status != OK]

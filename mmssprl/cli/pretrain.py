@@ -21,9 +21,8 @@ it at once.
 """
 
 import argparse
-from functools import partial
 
-from ..console import quiet_console
+from ..console import quiet_console, say
 from ..wording import command_line
 from ._options import parse_options
 
@@ -155,7 +154,7 @@ def run(args: argparse.Namespace) -> int:
             yes=args.yes,
             verbose=args.verbose,
             trackers=["tensorboard"] * args.tensorboard + ["wandb"] * args.wandb,
-            log=partial(print, flush=True),
+            log=say,
             **{k: v for k, v in vars(args).items() if k in _RECIPE_OPTIONS and v is not None},
         )
         if args.dry_run:

@@ -16,10 +16,10 @@ examples:
 
 import argparse
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..console import say
 from ..outputs import check_different, write_whole
 from ..tables import csv_table, markdown_table
 from ..wording import command_line
@@ -71,7 +71,7 @@ def _run(args: argparse.Namespace) -> int:
     results = linear_probes(
         args.weights,
         args.data,
-        log=partial(print, flush=True),
+        log=say,
         **model_options(args),
     )
     print("\n" + format_results(results, per_class=args.per_class))

@@ -1,14 +1,35 @@
 """How large an image file may be, told from its first bytes, before anything is decoded."""
 
+import os
+
+from torch.utils.data import get_worker_info
+
+from ..environment import usable_memory
+
 MAX_PIXELS = 178_956_970
-"""Pixels of the largest image that is decoded, such as 13,377 x 13,377: pillow's own limit. To
-decode it takes some 2 GiB."""
+"""Pixels of the largest image that is decoded, such as 13,377 x 13,377: pillow's own limit."""
 
 MAX_BYTES = 8 * MAX_PIXELS
 """Bytes of the largest file that is read: those of as many pixels of four channels of 16 bits."""
 
-_PIXELS_PER_JPEG_BYTE = 512
-"""No JPEG of Huffman codes has more pixels in a byte: each 8 x 8 of them take a bit at least."""
+SMALL_PIXELS = 2**22
+"""Images up to this size, such as 2048 x 2048 px, are decoded whatever their bytes and the memory:
+the most that one takes is some 100 MiB."""
+
+_PIXELS_PER_BYTE = {"JPEG": 512, "MPO": 512, "PNG": 8256, "GIF": 8256, "BMP": 8256}
+"""More than any file can hold. JPEG's Huffman codes take a bit at least for 8 x 8 pixels; deflate
+makes at most 1,032 bytes of one, of 8 pixels each; GIF's and BMP's codes less."""
+_PIXELS_PER_BYTE_OF_OTHERS = 2**15
+"""TIFF, WebP, AVIF and HEIC may take no bits for what has one colour. Of a blank image their
+encoders make up to 25,000 pixels a byte (WebP), of one that shows anything far less."""
+
+_BYTES_PER_PIXEL = {"JPEG": 12, "MPO": 12}
+_BYTES_PER_PIXEL_OF_OTHERS = 24
+"""Memory that decoding takes at most: measured are 11 of a progressive CMYK JPEG and 21 of WebP."""
+
+_SHARE_OF_MEMORY = 0.5
+"""Of the machine or the container, for the images that all its reading processes decode at a
+time."""
 
 _MOST_SCANS = 100
 """Of a progressive JPEG. Encoders make some 10; a scan of a few bytes takes the time of an image
@@ -27,25 +48,46 @@ class OutOfBoundsError(ValueError):
     """An image that is not worth the memory or the time that decoding it would take."""
 
 
-def check_pixels(width: int, height: int, *, jpeg_bytes: int | None = None) -> None:
-    """Refuse an image of more than ``MAX_PIXELS``, or of more than its file can hold.
+def check_pixels(width: int, height: int, *, kind: str, num_bytes: int) -> None:
+    """Refuse an image that is too large for this package, for the memory, or for its file.
+
+    The memory is that of the machine, not of the moment, shared by all processes that read images:
+    on the same machine, with as many workers, the same images are refused.
 
     Args:
         width, height: In pixels, as the header says.
-        jpeg_bytes: Bytes of the file if it is a JPEG of Huffman codes; in other formats a blank
-            image takes next to none.
+        kind: Format as pillow calls it, such as "JPEG".
+        num_bytes: Of the file.
 
     Raises:
-        OutOfBoundsError: It has more.
+        OutOfBoundsError: More than ``MAX_PIXELS``; or more than ``SMALL_PIXELS`` and more than
+            decoding has memory for, or than so few bytes hold.
     """
     said = f"its header says {width:,} x {height:,} px"
-    if width * height > MAX_PIXELS:
+    pixels = width * height
+    if pixels > MAX_PIXELS:
         raise OutOfBoundsError(
             f"{said}, and at most {MAX_PIXELS:,} px are decoded (scale it down or cut it into "
             "tiles)"
         )
-    if jpeg_bytes is not None and width * height > _PIXELS_PER_JPEG_BYTE * jpeg_bytes:
-        raise OutOfBoundsError(f"{said}, more than {jpeg_bytes:,} bytes can hold")
+    if pixels <= SMALL_PIXELS:
+        return
+    if pixels > _PIXELS_PER_BYTE.get(kind, _PIXELS_PER_BYTE_OF_OTHERS) * num_bytes:
+        raise OutOfBoundsError(f"{said}, more than {num_bytes:,} bytes can hold")
+    readers, memory = _num_readers(), usable_memory()
+    needed = pixels * _BYTES_PER_PIXEL.get(kind, _BYTES_PER_PIXEL_OF_OTHERS)
+    if needed * readers > _SHARE_OF_MEMORY * memory:
+        raise OutOfBoundsError(
+            f"{said}, which {readers} reading processes with {memory / 2**30:.1f} GiB of memory do "
+            "not decode (take fewer workers, scale it down or cut it into tiles)"
+        )
+
+
+def _num_readers() -> int:
+    """Return how many processes of this run may decode an image at a time on this machine."""
+    worker = get_worker_info()
+    in_one = 1 if worker is None else worker.num_workers
+    return in_one * int(os.environ.get("LOCAL_WORLD_SIZE", 1))
 
 
 def check_jpeg(data: bytes) -> None:
@@ -57,14 +99,14 @@ def check_jpeg(data: bytes) -> None:
         data: The whole file.
 
     Raises:
-        OutOfBoundsError: More than ``MAX_PIXELS``, more pixels than the file can hold, or too many
-            scans.
+        OutOfBoundsError: As ``check_pixels``, or too many scans.
     """
     found = _find_frame(data)
     if found is None:
         return
     marker, width, height = found
-    check_pixels(width, height, jpeg_bytes=None if marker in _ARITHMETIC else len(data))
+    kind = "arithmetic JPEG" if marker in _ARITHMETIC else "JPEG"
+    check_pixels(width, height, kind=kind, num_bytes=len(data))
     if marker in _PROGRESSIVE and (scans := data.count(b"\xff\xda")) > _MOST_SCANS:
         raise OutOfBoundsError(f"it has {scans:,} scans, and at most {_MOST_SCANS} are decoded")
 

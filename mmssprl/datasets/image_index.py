@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mmengine.logging import print_log
 
 from mmssprl.datasets.image_names import ImageNames
-from mmssprl.datasets.image_reading import READ_HEIC, can_read
+from mmssprl.datasets.image_opening import READ_HEIC, can_read
 
 from ..errors import UserValueError
 from ..wording import counted

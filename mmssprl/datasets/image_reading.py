@@ -4,10 +4,8 @@ Legend: H, W height and width in pixels, after the EXIF orientation is applied.
 """
 
 import contextlib
-import importlib
-import io
 import os
-import stat
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -19,27 +17,19 @@ from torchvision.io import ImageReadMode, decode_jpeg
 
 from ..errors import UserFileNotFoundError, UserValueError
 from ..wording import on_one_line
-from .image_bounds import MAX_BYTES, MAX_PIXELS, OutOfBoundsError, check_jpeg, check_pixels
+from .image_bounds import MAX_PIXELS, OutOfBoundsError, check_jpeg
+from .image_opening import READ_HEIC, can_read, check_file, open_image
 
 _JPEG_START = b"\xff\xd8\xff"
-_OTHER_STARTS = (b"\x89PNG", b"GIF8", b"BM", b"II*\0", b"MM\0*", b"RIFF", b"\0\0\0\x0cjP")
-"""Of the other formats that opencv decodes, too, and pillow knows by their begin."""
+_IMAGE_START = re.compile(
+    rb"\x89PNG|GIF8|BM|II[*+]\0|MM\0[*+]|RIFF....WEBP|....ftyp|....jP  |\xff\x4f\xff\x51|P[1-7Ff]\s"
+    rb"|#\?R|\x76\x2f\x31\x01|\x59\xa6\x6a\x95",
+    re.DOTALL,
+)
+"""How the files begin that OpenCV decodes, without JPEG: also JPEG 2000, PNM, HDR, EXR and Sun."""
 _HEIC_STARTS = (b"ftypheic", b"ftypheix", b"ftypmif1")
 """Behind the length of the first box, in files of every name: phones write .heic, people .jpg."""
 _MOST_OF_16_BIT = 65535
-_BOUNDS = (OutOfBoundsError, Image.DecompressionBombError)
-
-READ_HEIC = "pip install pillow-heif to read HEIC"
-with contextlib.suppress(ImportError):  # where it is installed, pillow reads HEIC
-    importlib.import_module("pillow_heif").register_heif_opener()
-Image.init()
-if "EPS" in Image.ID:  # a program, which pillow hands to Ghostscript whatever the file is called
-    Image.ID.remove("EPS")
-
-
-def can_read(suffix: str) -> bool:
-    """Whether pillow, as it is installed here, reads files of a suffix such as ".avif"."""
-    return suffix in Image.registered_extensions()
 
 
 class ImageReadError(UserValueError):
@@ -74,27 +64,13 @@ def read_image(path: str | Path) -> Tensor:
         ImageReadError: The file cannot be opened or decoded completely; names path and reason.
     """
     try:
-        size = require_regular(path)
-        if size > MAX_BYTES:
-            raise ImageReadError(path, f"it has {size:,} bytes, and at most {MAX_BYTES:,} are read")
+        check_file(path)
         data = np.fromfile(path, dtype=np.uint8)
+    except OutOfBoundsError as error:
+        raise ImageReadError(path, str(error)) from error
     except OSError as error:
         raise ImageReadError(path, f"it cannot be opened ({error.strerror})") from error
     return decode_image(data, path)
-
-
-def require_regular(path: str | Path) -> int:
-    """Return the size in bytes of a file that may be opened.
-
-    Raises:
-        OSError: It is not there.
-        ImageReadError: It is no regular file behind all links: to open a pipe would wait for ever,
-            and a device may have no end.
-    """
-    status = os.stat(path)
-    if not stat.S_ISREG(status.st_mode):
-        raise ImageReadError(path, "it is no regular file (a pipe, a device or a folder)")
-    return status.st_size
 
 
 def decode_image(data: np.ndarray, path: str | Path) -> Tensor:
@@ -125,46 +101,39 @@ def decode_image(data: np.ndarray, path: str | Path) -> Tensor:
     """
     if not data.size:
         raise ImageReadError(path, "it is empty")
-    with _told_of_bounds(path):
-        try:
-            if data[: len(_JPEG_START)].tobytes() == _JPEG_START:
-                check_jpeg(data.tobytes())
-                return decode_jpeg(
-                    torch.from_numpy(data), mode=ImageReadMode.RGB, apply_exif_orientation=True
-                )
-            return _decode_with_pil(data.tobytes())
-        except _BOUNDS:
-            raise
-        except UnidentifiedImageError as error:  # whose own text is of a stream without a name
-            is_heic = data[4:12].tobytes() in _HEIC_STARTS
-            known = "it is in no image format that is known here"
-            reason = f"it cannot be decoded ({READ_HEIC if is_heic else known})"
-            raise ImageReadError(path, reason) from error
-        except Exception as error:  # of decoders: OSError, SyntaxError, zlib.error, struct.error
-            reason = " ".join(f"it cannot be decoded ({error})".split())
-            raise ImageReadError(path, reason) from error
+    content = data.tobytes()
+    with _errors_told(path, content):
+        if content.startswith(_JPEG_START):
+            check_jpeg(content)
+            return decode_jpeg(
+                torch.from_numpy(data), mode=ImageReadMode.RGB, apply_exif_orientation=True
+            )
+        return _decode_with_pil(content)
 
 
 def check_header(data: bytes, path: str | Path) -> None:
     """Refuse what ``decode_image`` would refuse from its header, for another decoder.
 
     Args:
-        data: A whole file. What is no image passes, and what is wrong with one in other ways.
+        data: A whole file. A damaged JPEG passes, and what neither is named nor begins like an
+            image.
         path: What to call it in an error.
 
     Raises:
-        ImageReadError: It has too many pixels, or more than the file can hold, or too many scans.
+        ImageReadError: It has too many pixels, or more than the file can hold, or too many scans;
+            or it is in no format that this package reads.
     """
-    with _told_of_bounds(path):
+    with _errors_told(path, data):
         if data.startswith(_JPEG_START):
             check_jpeg(data)
-        elif data.startswith(_OTHER_STARTS):
-            with contextlib.suppress(OSError, SyntaxError), Image.open(io.BytesIO(data)) as file:
-                check_pixels(*file.size)
+        elif _IMAGE_START.match(data) or can_read(Path(path).suffix.lower()):
+            with open_image(data):
+                pass
 
 
 @contextlib.contextmanager
-def _told_of_bounds(path: str | Path) -> Iterator[None]:
+def _errors_told(path: str | Path, data: bytes) -> Iterator[None]:
+    """Raise ImageReadError for whatever decoders raise: OSError, SyntaxError, zlib.error, ..."""
     try:
         yield
     except OutOfBoundsError as error:
@@ -172,6 +141,14 @@ def _told_of_bounds(path: str | Path) -> Iterator[None]:
     except Image.DecompressionBombError as error:
         reason = f"it has more than the {MAX_PIXELS:,} px that are decoded"
         raise ImageReadError(path, f"{reason} (scale it down or cut it into tiles)") from error
+    except UnidentifiedImageError as error:  # whose own text is of a stream without a name
+        is_heic = data[4:12] in _HEIC_STARTS
+        known = "it is in no image format that is known here"
+        reason = f"it cannot be decoded ({READ_HEIC if is_heic else known})"
+        raise ImageReadError(path, reason) from error
+    except Exception as error:
+        reason = " ".join(f"it cannot be decoded ({error})".split())
+        raise ImageReadError(path, reason) from error
 
 
 def require_files(paths: Sequence[str], ann_file: str) -> None:
@@ -216,16 +193,19 @@ def missing_files(paths: Sequence[str]) -> list[str]:
 
 
 def _decode_with_pil(data: bytes) -> Tensor:
-    with Image.open(io.BytesIO(data)) as file:
-        check_pixels(*file.size)
-        image = ImageOps.exif_transpose(file)
-    if image.mode.startswith("I"):  # 16-bit gray, on which convert("RGB") clips at 255
-        gray = np.asarray(image)
-        if gray.min() < 0 or gray.max() > _MOST_OF_16_BIT:
-            raise ValueError("pixels of 32 bits have no known range, save it with 8 or 16 bits")
-        image = Image.fromarray((gray >> 8).astype(np.uint8))
-    elif image.mode == "F":
-        raise ValueError("floating-point pixels have no known range, save it with 8 or 16 bits")
-    if "transparency" in image.info:  # straight to RGB, PIL warns of what is wanted here
-        image = image.convert("RGBA")
-    return torch.from_numpy(np.array(image.convert("RGB"))).permute(2, 0, 1)
+    with open_image(data) as image:
+        ImageOps.exif_transpose(image, in_place=True)
+        if image.mode.startswith("I"):  # 16-bit gray, on which convert("RGB") clips at 255
+            gray = np.asarray(image)
+            if gray.min() < 0 or gray.max() > _MOST_OF_16_BIT:
+                raise ValueError("pixels of 32 bits have no known range, save it with 8 or 16 bits")
+            return _as_tensor(Image.fromarray((gray >> 8).astype(np.uint8)).convert("RGB"))
+        if image.mode == "F":
+            raise ValueError("floating-point pixels have no known range, save it with 8 or 16 bits")
+        if "transparency" in image.info:  # straight to RGB, PIL warns of what is wanted here
+            return _as_tensor(image.convert("RGBA").convert("RGB"))
+        return _as_tensor(image if image.mode == "RGB" else image.convert("RGB"))
+
+
+def _as_tensor(image: Image.Image) -> Tensor:
+    return torch.from_numpy(np.array(image)).permute(2, 0, 1)

@@ -13,7 +13,7 @@ from mmengine.dataset import BaseDataset
 from torch import Tensor
 
 from mmssprl.datasets.bad_images import BadImages
-from mmssprl.datasets.coco_multi_label import read_coco, require_ann_file
+from mmssprl.datasets.coco_file import read_coco, require_ann_file
 from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, search_images
 from mmssprl.datasets.image_names import ImageNames
 from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_image, require_files

@@ -1,11 +1,10 @@
 """Files of embeddings: numpy's .npz, torch's .pt, .csv and .parquet."""
 
-import csv
 import importlib.util
 import json
 import pickle
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,6 +13,7 @@ import torch
 
 from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import whole_file
+from ..tables import csv_cell, csv_line
 from ..weights.safe_pickle import reason_of
 from ..weights.torch_file import load_torch, stored_parts
 from .embeddings import ARRAYS, Embeddings
@@ -118,30 +118,19 @@ def _read_pt(path: Path) -> tuple[Mapping[str, Any], dict[str, Any]]:
 def _csv(file: IO[bytes], about: Mapping[str, Any], parts: Iterable[Embeddings]) -> None:
     head_is_written = False
 
-    def line(cells: Sequence[Any]) -> bytes:
+    def write(*cells: Any) -> None:
         # As it is on the disk, for a name that is no UTF-8.
-        writer.writerow(cells)
-        return text.pop().encode("utf-8", "surrogateescape")
+        file.write(csv_line(cells).encode("utf-8", "surrogateescape"))
 
-    text: list[str] = []
-    writer = csv.writer(_Lines(text), lineterminator="\n")
     for part in parts:
         if not head_is_written:
-            columns = [f"f{i}" for i in range(part.features.shape[1])]
-            file.write(line([*_COLUMNS, *columns]))
+            write(*_COLUMNS, *(f"f{i}" for i in range(part.features.shape[1])))
             head_is_written = True
         for name, scale, cell, box, row in zip(
             part.names, part.scales, part.cells, part.boxes, part.features, strict=True
         ):
             # A float32's own str() is the shortest that reads back as the same number.
-            file.write(line([name, scale, cell, *map(str, box), *map(str, row)]))
-
-
-class _Lines:
-    """What a csv.writer writes into, so that each line can be encoded."""
-
-    def __init__(self, lines: list[str]) -> None:
-        self.write = lines.append
+            write(csv_cell(name), scale, cell, *map(str, box), *map(str, row))
 
 
 def _parquet(file: IO[bytes], about: Mapping[str, Any], parts: Iterable[Embeddings]) -> None:

@@ -19,6 +19,7 @@ from torch import nn
 from .._mmcv_operators import uses_torchvision_operators
 from ..config_reading import refuse
 from ..datasets import UnlabeledImages, VocMultiLabel
+from ..datasets.coco_file import LISTS, read_coco
 from ..datasets.image_reading import require_files
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..registry import DATASETS, class_of
@@ -244,6 +245,11 @@ def _check_paths(cfg: Config, dataset: Mapping, name: str, scope: str) -> None:
     prefix = dataset.get("data_prefix")
     for folder in prefix.values() if isinstance(prefix, Mapping) else [prefix]:
         require("data_prefix", "be a folder", os.path.isdir, folder)
+    if kind.__name__ == "CocoDataset" and dataset.get("ann_file"):
+        try:  # mmdet takes the last of two images of one id, and any text for a crowd
+            read_coco(os.path.join(root, dataset["ann_file"]), *LISTS)
+        except UserValueError as error:
+            refuse(cfg, name, str(error))
 
 
 def _check_evaluator(cfg: Config, name: str) -> None:

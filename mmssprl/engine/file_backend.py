@@ -6,11 +6,12 @@ files are there completely or not at all. It holds for the whole process, so for
 of every hook and package that writes through mmengine, and for every image that mmcv reads.
 """
 
+import os
 from pathlib import Path
 
 from mmengine.fileio import LocalBackend, register_backend
 
-from ..datasets.image_reading import check_header, require_regular
+from ..datasets.image_reading import check_header
 from ..disk_space import FULL, format_bytes, how_to_go_on, limit_of
 from ..errors import UserOSError
 from ..outputs import whole_file
@@ -24,10 +25,14 @@ class WholeFileBackend(LocalBackend):
         """Read bytes.
 
         Raises:
-            ImageReadError: An image that is too large to decode, or whose header lies, or no
-                regular file.
+            OSError: It cannot be read, or is no regular file: a pipe or a device may have no end.
+            ImageReadError: An image that is too large to decode, whose header lies, or of a format
+                that this package does not read.
         """
-        require_regular(filepath)
+        if os.path.exists(filepath) and not os.path.isfile(filepath):
+            raise UserOSError(
+                f"{filepath}: must be a file, but is no regular file; correct the path."
+            )
         data = super().get(filepath)
         check_header(data, filepath)
         return data

@@ -11,6 +11,7 @@ from ..outputs import write_whole
 from ..progress import watch
 from ..tables import markdown_table
 from ..weights import require_newest
+from ..wording import on_one_line
 from .pictures import open_picture, save_picture, written_names
 from .predictor import Predictor
 
@@ -89,7 +90,7 @@ def predict(
         raise UserValueError(f"some image must be readable, but none of {len(names)} is: {bad[0]}")
     out.mkdir(parents=True, exist_ok=True)
     written = task.write(out, good, predictions)
-    write_whole(out / "classes.txt", "\n".join(task.classes) + "\n")
+    write_whole(out / "classes.txt", "".join(f"{on_one_line(name)}\n" for name in task.classes))
     if num_pictures:
         written.append(f"pictures of {min(num_pictures, len(good))} images: {out / 'pictures'}")
     if bad:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..errors import UserValueError
 from ..tables import markdown_table
 from .bands import band_of
-from .history import Record, read_scalars
+from .history import Log, Record, read_log
 from .troubles import LEAST_STEPS, Trouble, find_troubles
 
 HEALTHY, TOO_SHORT = "healthy", "too_short"
@@ -43,28 +43,30 @@ class Diagnosis(NamedTuple):
         return [self.length, *self.words, *tables]
 
 
-def diagnose(run: str | Path) -> Diagnosis:
+def diagnose(run: str | Path, log: Log | None = None) -> Diagnosis:
     """Tell what is wrong with a run, or that nothing is, and how its curves compare.
 
     Args:
         run: Work dir of the run, or its ``scalars.json``.
+        log: Of the run; None reads it.
 
     Raises:
-        FileNotFoundError, ValueError: As ``read_scalars``; or a log without what is needed.
+        FileNotFoundError, ValueError: As ``read_log``; or a log without what is needed.
     """
-    records = read_scalars(run)
+    records, num_lines = log or read_log(run)
     if not records or any("progress" not in record for record in records):
         raise UserValueError(
             f"a log must hold the lines of a pre-training with their 'progress', but that of {run} "
             "does not; it is of something else, or of mmssprl before 0.2."
         )
-    return diagnose_records(records)
+    return diagnose_records(records, num_lines)
 
 
-def diagnose_records(records: Sequence[Record]) -> Diagnosis:
-    """As ``diagnose``, of at least one line."""
-    last, num_lines = records[-1], len(records)
-    records = records[:: -math.ceil(num_lines / _MOST_LINES)][::-1]  # with the last one
+def diagnose_records(records: Sequence[Record], num_lines: int | None = None) -> Diagnosis:
+    """As ``diagnose``, of at least one line; ``num_lines`` if the log had more of them."""
+    last = records[-1]
+    num_lines = num_lines or len(records)
+    records = records[:: -math.ceil(len(records) / _MOST_LINES)][::-1]  # with the last one
     now = find_troubles(records)
     keys = {trouble.key for trouble in now}
     done = f"{last['epochs_done']:.1f} epochs, {last['progress']:.0%} of the training"

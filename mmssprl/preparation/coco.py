@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmssprl.datasets.coco_multi_label import read_coco
+from mmssprl.datasets.coco_file import LISTS, read_coco
 from mmssprl.preparation.archives import Archive
 from mmssprl.preparation.finding import MISSING, OK, WRONG, Finding, judge_count
 from mmssprl.preparation.samples import check_files, check_sample
@@ -18,7 +18,7 @@ DIR/
 SPLITS = {"train2014": 82_783, "val2014": 40_504}
 NUM_CATEGORIES = 80
 
-_KEYS = {"file_name": str, "id": int, "width": int, "height": int}
+_SIDES = ("width", "height")
 _HOST = "http://images.cocodataset.org"
 _ANNOTATIONS = Archive(f"{_HOST}/annotations/annotations_trainval2014.zip", "241 MB")
 _IMAGES = {
@@ -43,19 +43,17 @@ def _check_annotations(root: Path, split: str, any_size: bool) -> tuple[Finding,
     fetch = _ANNOTATIONS.commands(root)
     replace = _ANNOTATIONS.commands(root, replace=True)
     try:
-        content = read_coco(str(root / name), "images", "annotations", "categories")
+        content = read_coco(root / name, *LISTS)
     except FileNotFoundError:
         return Finding(name, MISSING, "no such file", fetch), []
     except ValueError as error:
         return Finding(name, WRONG, str(error).removeprefix(f"{root / name}: "), replace), []
     images = content["images"]
     for image in images:
-        for key, kind in _KEYS.items():
-            if not isinstance(image.get(key), kind):
-                detail = f"each image must have {key} ({kind.__name__}), but {image} does not"
+        for side in _SIDES:
+            if image.get(side) is None:
+                detail = f"each image must have {side}, but {image} does not"
                 return Finding(name, WRONG, detail, replace), []
-    if len({image["id"] for image in images}) < len(images):
-        return Finding(name, WRONG, "some images have the same id", replace), []
     num_categories = len(content["categories"])
     also = f"{len(content['annotations']):,} annotations, {num_categories} categories"
     found = judge_count(

@@ -12,6 +12,7 @@ from scipy.io import loadmat
 
 from mmssprl.preparation.voc_files import CLASSES
 
+from ..datasets.image_opening import open_image
 from ..errors import UserFileNotFoundError, UserValueError
 from ..outputs import whole_file
 
@@ -61,7 +62,7 @@ def read_png_labels(path: Path) -> np.ndarray:
             "again."
         )
     try:
-        with Image.open(path) as image:
+        with open_image(path) as image:
             mode, labels = image.mode, np.asarray(image)
     except Exception as error:  # decoders raise OSError, SyntaxError, zlib.error, ...
         raise UserValueError(
@@ -88,7 +89,7 @@ def check_size(labels: np.ndarray, path: Path, image: Path) -> None:
         ValueError: Height or width differs, or ``image`` is no image.
     """
     try:
-        with Image.open(image) as file:
+        with open_image(image) as file:
             width, height = file.size
     except Exception as error:
         raise UserValueError(

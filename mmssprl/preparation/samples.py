@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from PIL import Image
-
+from mmssprl.datasets.image_opening import open_image
 from mmssprl.datasets.image_reading import ImageReadError, missing_files, read_image
 from mmssprl.preparation.finding import MISSING, OK, WRONG, Finding
 
@@ -63,7 +62,7 @@ def check_sample(
         path = folder / file
         try:
             read_image(path)
-            with Image.open(path) as image:
+            with open_image(path) as image:
                 size = image.size
         except (ImageReadError, OSError) as error:
             faults.append(f"{file}: {error.reason if isinstance(error, ImageReadError) else error}")

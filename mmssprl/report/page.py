@@ -13,6 +13,7 @@ from ..models import SSPRL, pretraining_class
 from ..outputs import prepare_output, write_whole
 from ..visualization.health import draw_examples, draw_health, scalar_name
 from ..visualization.losses import draw_losses
+from ..wording import printable
 from . import pictures, summary
 from .commands import next_commands, report_again
 from .photographs import look_at_photographs
@@ -52,6 +53,7 @@ def write_report(
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=lambda value: printable(value) if type(value) is str else value,
     )
     page = environment.get_template("report.html").render(_content(run, images))
     # A file's name that is no UTF-8 would be no text for a browser.
@@ -83,7 +85,7 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "probe_words": summary.probe_words(run),
         "recipe": run.recipe.get("rows") or summary.numbers(run),
         "warnings": run.recipe.get("warnings", []),
-        "losses": pictures.curves(draw_losses(run.work_dir)),
+        "losses": pictures.curves(draw_losses(run.work_dir, run.records)),
         "compared": [(scalar_name(n), *rest) for n, *rest in run.diagnosis.compared],
         "examples": _examples(),
         "health": pictures.curves(health) if health else "",

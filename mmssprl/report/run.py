@@ -1,8 +1,8 @@
 """What the work dir of a pre-training holds."""
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,39 @@ from ..engine.run_record import FILE, RECIPE_FILE
 from ..errors import UserFileNotFoundError
 from ..evaluation.probe_record import Probe, read_probes
 from ..found_config import found_config
-from ..monitoring import Diagnosis, diagnose, read_scalars
+from ..monitoring import Diagnosis, Record, diagnose, read_log
 from ..weights import require_newest
+
+
+@dataclass
+class Costs:
+    """What all steps of a run have taken, by every line of its log.
+
+    Attributes:
+        seconds: Of the steps.
+        waiting: Seconds of these in which they waited for images.
+        num_images: That were trained on.
+        memory: In MiB, at most.
+    """
+
+    seconds: float = 0.0
+    waiting: float = 0.0
+    num_images: float = 0.0
+    memory: float = 0
+
+    def add_up(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Yield the lines again, and add up what they say."""
+        step = 0
+        for record in records:
+            # Its times are means over the steps since the line before.
+            count, step = record["step"] - step, record["step"]
+            seconds = count * record.get("time", 0.0)
+            self.seconds += seconds
+            self.waiting += count * record.get("data_time", 0.0)
+            # A line's pace counts for as long as its steps took.
+            self.num_images += seconds * record.get("images_per_second", 0.0)
+            self.memory = max(self.memory, record.get("memory", 0))
+            yield record
 
 
 @dataclass(frozen=True)
@@ -23,7 +54,8 @@ class PretrainingRun:
     Attributes:
         work_dir: Absolute.
         cfg: Its config.
-        records: Lines of its log, at least one.
+        records: Lines of its log, at least one, see ``Log``.
+        costs: Of all lines.
         diagnosis: Of the log.
         recipe: What ``pretrain`` told of it, see ``RECIPE_FILE``; empty for runs of
             ``tools/train.py``.
@@ -37,7 +69,8 @@ class PretrainingRun:
 
     work_dir: Path
     cfg: Config
-    records: list[dict[str, Any]]
+    records: list[Record]
+    costs: Costs
     diagnosis: Diagnosis
     recipe: dict[str, Any]
     starts: list[dict[str, Any]]
@@ -50,18 +83,6 @@ class PretrainingRun:
     def images_root(self) -> str:
         """Where the images are that it trains on."""
         return str(self.cfg.train_dataloader.dataset.get("data_root") or "DIR")
-
-    @property
-    def seconds(self) -> float:
-        """The time of all steps so far."""
-        return sum(self.times("time"))
-
-    def times(self, name: str) -> list[float]:
-        """Return the seconds of the steps of each line, by 'time', or 'data_time' of them."""
-        # It is a mean over the steps since the line before.
-        steps = [0, *(record["step"] for record in self.records)]
-        counts = [after - before for before, after in pairwise(steps)]
-        return [n * r.get(name, 0.0) for n, r in zip(counts, self.records, strict=True)]
 
 
 def read_run(work_dir: str | Path) -> PretrainingRun:
@@ -77,19 +98,21 @@ def read_run(work_dir: str | Path) -> PretrainingRun:
             f"RUN must be the work dir of a pre-training, but {folder} is no folder; pass the "
             "folder that training was given as --work-dir."
         )
-    diagnosis = diagnose(folder)
-    records = read_scalars(folder)
+    costs = Costs()
+    log = read_log(folder, costs.add_up)
+    diagnosis = diagnose(folder, log)
     cfg = found_config(folder)
     stem = Path(cfg.filename).stem
     exported = folder.absolute() / f"{stem}_backbone.pth"
     # Not by `progress`: the last steps of an epoch need not have a line. The file alone may be that
     # of a shorter training, which this one has gone on with.
-    is_finished = exported.is_file() and records[-1]["epoch"] >= cfg.train_cfg.max_epochs
+    is_finished = exported.is_file() and log.records[-1]["epoch"] >= cfg.train_cfg.max_epochs
     best = folder.absolute() / f"{stem}_best_backbone.pth"
     return PretrainingRun(
         work_dir=folder.absolute(),
         cfg=cfg,
-        records=records,
+        records=log.records,
+        costs=costs,
         diagnosis=diagnosis,
         recipe=_read_json(folder / RECIPE_FILE),
         starts=_read_json(folder / FILE).get("starts", []),

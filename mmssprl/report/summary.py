@@ -101,7 +101,7 @@ def facts(run: PretrainingRun) -> list[Fact]:
         # The last steps of an epoch need not have a line.
         done, steps = f"{max_epochs}", round(max_epochs * last["step"] / last["epochs_done"])
     found = [Fact("epochs", f"{done} of {max_epochs}", f"{steps:,} steps")]
-    found.append(Fact("time", format_hours(run.seconds / 3600), _device(run)))
+    found.append(Fact("time", format_hours(run.costs.seconds / 3600), _device(run)))
     if run.probes:
         found.append(_probe_fact(run))
     name = next((name for name in last if name.startswith("relative_")), None)
@@ -151,27 +151,21 @@ def _probe_fact(run: PretrainingRun) -> Fact:
 
 def costs(run: PretrainingRun) -> list[tuple[str, str]]:
     """Return what the training took, by name."""
-    total, last = run.seconds, run.records[-1]
+    total, last = run.costs.seconds, run.records[-1]
     found = [
         ("all steps", format_hours(total / 3600)),
         ("an epoch", format_hours(total / last["epochs_done"] / 3600)),
     ]
     if total:
-        waiting = sum(run.times("data_time")) / total
+        waiting = run.costs.waiting / total
         step = f"{total / last['step']:.2f} s, of which {waiting:.0%} waiting for images"
         found += [("a step", step)]
     if total and "images_per_second" in last:
-        # A line's pace counts for as long as its steps took.
-        num_images = sum(
-            seconds * record.get("images_per_second", 0.0)
-            for record, seconds in zip(run.records, run.times("time"), strict=True)
-        )
-        found.append(("images a second", f"{num_images / total:,.1f}"))
+        found.append(("images a second", f"{run.costs.num_images / total:,.1f}"))
     if run.probes:
         seconds = sum(probe.seconds for probe in run.probes)
         found.append((f"{len(run.probes)} probes", f"{format_hours(seconds / 3600)} beside them"))
-    memory = max(record.get("memory", 0) for record in run.records)
-    if memory:
+    if memory := run.costs.memory:
         found.append(("memory at most", f"{memory * 2**20 / 1e9:.1f} GB{_whose(run)}"))
     size = sum(path.stat().st_size for path in run.work_dir.glob("*.pth"))
     found.append(("checkpoints and weights", f"{size / 1e6:,.0f} MB"))

@@ -1,7 +1,7 @@
 """The loss terms of a run against ln K, the value of a uniform prediction."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -13,7 +13,7 @@ from ..engine.log_line import relative_name
 from ..errors import UserValueError
 from ..found_config import found_config
 from ..models import LossTerm, PretrainingModel, is_pretraining
-from ..monitoring import band_of, read_scalars
+from ..monitoring import Record, band_of, read_log
 from ..registry import MODELS
 from .health import draw_band
 from .style import INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, titled_figure
@@ -21,7 +21,7 @@ from .style import INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, titled_figure
 _PANEL_INCHES = (3.3, 2.5)
 
 
-def draw_losses(work_dir: str | Path) -> Figure:
+def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -> Figure:
     """Draw every loss term of a run, divided by its weight, in a panel of its own.
 
     One row per kind of term and one column per scale, each with ln K, the value of a uniform
@@ -31,13 +31,14 @@ def draw_losses(work_dir: str | Path) -> Figure:
     Args:
         work_dir: Holds the dumped config (``*.py``) and ``*/vis_data/scalars.json`` of a run and
             of its resumed parts.
+        records: Lines of its log; None reads them.
 
     Raises:
         FileNotFoundError: No folder, no log or no config in it.
         ValueError: A log without the model's loss terms or a damaged one, or several configs.
     """
     work_dir = Path(work_dir)
-    records = read_scalars(work_dir)
+    records = read_log(work_dir).records if records is None else records
     config = found_config(work_dir)
     names = set().union(*records)
     terms = {name: term for name, term in _loss_terms(config).items() if name in names}
@@ -93,13 +94,13 @@ def _loss_terms(cfg: Config) -> dict[str, LossTerm]:
     return model.loss_terms()
 
 
-def _series(records: list[dict[str, Any]], name: str) -> tuple[list[int], list[float]]:
+def _series(records: Sequence[Record], name: str) -> tuple[list[int], list[float]]:
     found = [(record["step"], record[name]) for record in records if name in record]
     return [step for step, _ in found], [value for _, value in found]
 
 
 def _unweighted(
-    records: list[dict[str, Any]], name: str, term: LossTerm
+    records: Sequence[Record], name: str, term: LossTerm
 ) -> tuple[list[int], list[float]]:
     """Return the steps and values of a term without its weight, which may change on the way."""
     steps, relative = _series(records, relative_name(name))

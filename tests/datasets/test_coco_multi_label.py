@@ -98,7 +98,7 @@ def test_files_that_are_missing(root):
     [
         ({"id": 8, "image_id": 9, "category_id": 12}, "annotation 8 .* but got category_id=12"),
         ({"id": 8, "image_id": 5, "category_id": 1}, "annotation 8 .* but got image_id=5"),
-        ({"image_id": 9}, "annotation None .* but got category_id=None"),
+        ({"image_id": 9}, "image_id and category_id, but entry 4 is"),
     ],
 )
 def test_annotations_of_unknown_images_or_categories(root, extra, message):
@@ -113,7 +113,7 @@ def test_annotations_of_unknown_images_or_categories(root, extra, message):
         ("{", "coco.json: must be JSON, but Expecting"),
         ([], "has no list 'images'"),
         ({"images": [], "annotations": []}, "has no list 'categories'"),
-        ({**COCO, "images": [{"id": 3}]}, "must have a file_name"),
+        ({**COCO, "images": [{"id": 3}]}, "each entry of images must have id and file_name"),
     ],
 )
 def test_files_that_are_no_coco_file(root, content, message):

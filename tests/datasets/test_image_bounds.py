@@ -3,18 +3,24 @@
 import importlib
 import io
 import os
+import re
 import time
+from pathlib import Path
 
+import mmcv
 import numpy as np
 import pytest
 from forged_images import encode, forge_sides, jpeg
 from image_folders import build, folder, read_list
 from PIL import Image
+from torch.utils.data import DataLoader, Dataset
 
-from mmssprl.datasets import image_bounds, image_reading
+import mmssprl
+from mmssprl.datasets import image_bounds, image_opening
 from mmssprl.datasets.image_bounds import MAX_PIXELS
 from mmssprl.datasets.image_reading import ImageReadError, check_header, decode_image, read_image
 from mmssprl.registry import TRANSFORMS, registered
+from tools.faults import bounds
 
 
 def refused(data, match):
@@ -84,7 +90,7 @@ def test_files_that_are_not_read(tmp_path, monkeypatch):
         with pytest.raises(ImageReadError, match=rf"{name}: .* it is no regular file"):
             read_image(tmp_path / name)
     (tmp_path / "large.jpg").write_bytes(jpeg())
-    monkeypatch.setattr(image_reading, "MAX_BYTES", 100)
+    monkeypatch.setattr(image_opening, "MAX_BYTES", 100)
     with pytest.raises(ImageReadError, match=r"bytes, and at most 100 are read"):
         read_image(tmp_path / "large.jpg")
 
@@ -109,7 +115,7 @@ def test_what_other_packages_read_through_mmcv(tmp_path, monkeypatch, scope):
     for data in (jpeg(), encode("PNG"), encode("BMP"), encode("WEBP")):
         path.write_bytes(data)
         assert load({"img_path": str(path)})["img"].shape == (24, 24, 3)
-    with pytest.raises(ImageReadError, match=r"pipe: .* no regular file"):
+    with pytest.raises(OSError, match=r"pipe: .* no regular file"):
         load({"img_path": str(pipe)})
     path.write_bytes(forge_sides(jpeg(), 12_000, 12_000))
     with pytest.raises(ImageReadError, match=r"image: .* says 12,000 x 12,000 px, more than"):
@@ -121,5 +127,97 @@ def test_what_other_packages_read_through_mmcv(tmp_path, monkeypatch, scope):
 
 
 def test_what_is_no_image_passes():
-    for data in (b"", b"{}", b"BM", b"RIFF????", b"PK\3\4", encode("PNG")[:20]):
+    for data in (b"", b"{}", b"RIFF????WAVE", b"PK\3\4", b"\x80\4", b"Photo 1"):
         check_header(data, "file")
+
+
+class TestFewBytes:
+    """Images just inside the limit of pixels, from files that hold next to nothing."""
+
+    @pytest.mark.parametrize("index", range(5))
+    def test_are_refused_by_their_header(self, index):
+        _, data = list(bounds.tiny_files(bounds.LARGE_PX))[index]
+        refused(data, rf"says 13,300 x 13,300 px, more than {len(data)} bytes can hold")
+        with pytest.raises(ImageReadError, match="bytes can hold"):
+            check_header(data, "file")
+
+    def test_take_no_memory(self):
+        outcome = bounds.bounds(print)
+        assert outcome.survived == outcome.tries == 16
+
+    def test_a_small_one_is_decoded(self):
+        data = np.frombuffer(bounds.flat_webp(bounds.SMALL_PX), np.uint8).copy()
+        assert decode_image(data, "image").shape == (3, 2048, 2048)
+        refused(bounds.flat_webp(bounds.SMALL_PX + 1), "can hold")
+
+    @pytest.mark.parametrize(
+        ("mode", "format", "options"),
+        [
+            *(("1", "PNG", {}), ("L", "PNG", {}), ("P", "GIF", {})),
+            ("1", "TIFF", {"compression": "group4"}),
+            *(("RGB", "WEBP", {"lossless": True}), ("RGB", "AVIF", {"speed": 10})),
+        ],
+    )
+    def test_what_encoders_make_of_a_blank_image_is_decoded(self, mode, format, options):
+        file = io.BytesIO()
+        Image.new(mode, (3000, 3000)).save(file, format, **options)
+        data = np.frombuffer(file.getvalue(), np.uint8).copy()
+        assert decode_image(data, "blank").shape == (3, 3000, 3000)
+
+
+class Reading(Dataset):
+    """Size of an image, or why it is refused."""
+
+    def __init__(self, path, length):
+        self.path = path
+        self.length = length
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        try:
+            return str(read_image(self.path).shape[1])
+        except ImageReadError as error:
+            return str(error)
+
+
+@pytest.mark.parametrize(("workers", "processes", "is_read"), [(0, 1, 1), (2, 1, 1), (2, 2, 0)])
+def test_memory_is_shared_by_all_that_read(tmp_path, monkeypatch, workers, processes, is_read):
+    monkeypatch.setattr(image_bounds, "usable_memory", lambda: 2**30)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", str(processes))
+    Image.new("L", (3000, 3000)).save(tmp_path / "a.png")  # 206 MiB at 24 bytes a pixel
+    (found,) = DataLoader(Reading(tmp_path / "a.png", 1), num_workers=workers)
+    wanted = "3000" if is_read else "4 reading processes with 1.0 GiB .*take fewer workers"
+    assert re.search(wanted, found[0])
+
+
+def test_no_other_format_is_opened_whatever_its_name(tmp_path):
+    files = list(bounds.undocumented_files())
+    assert len(files) == 11
+    for name, data in files:
+        path = tmp_path / f"{name}.jpg"
+        path.write_bytes(data)
+        with pytest.raises(ImageReadError, match="in no image format that is known"):
+            read_image(path)
+        with pytest.raises(ImageReadError, match="in no image format that is known"):
+            check_header(data, path)
+
+
+def test_pillow_is_asked_through_one_door():
+    root = Path(mmssprl.__file__).parent
+    places = [p.name for p in root.rglob("*.py") if "Image.open(" in p.read_text()]
+    assert places == ["image_opening.py"]
+
+
+@pytest.mark.parametrize("backend", ["cv2", "pillow"])
+def test_what_mmcv_reads_is_of_documented_formats_too(tmp_path, backend):
+    importlib.import_module("mmssprl.engine")
+    for name, data in bounds.undocumented_files():
+        path = tmp_path / f"{name}.png"
+        path.write_bytes(data)
+        with pytest.raises(ImageReadError, match="in no image format that is known"):
+            mmcv.imread(str(path), backend=backend)
+    for named in ("/dev/zero", str(tmp_path)):
+        with pytest.raises(OSError, match="no regular file"):
+            mmcv.imread(named, backend=backend)

@@ -66,6 +66,17 @@ def test_csv_has_a_line_per_row_with_every_digit(rows, tmp_path):
     assert np.array_equal(found, np.hstack([rows.boxes, rows.features]))
 
 
+def test_no_name_in_a_csv_is_a_formula(rows, tmp_path):
+    rows.names[2:] = ["=1+1.jpg", "-x.jpg"]
+    rows.save(tmp_path / "a.csv")
+    with (tmp_path / "a.csv").open() as file:
+        _, *lines = csv.reader(file)
+    assert [line[0] for line in lines[2:]] == ["'=1+1.jpg", "'-x.jpg"]
+    found = np.array([line[3:] for line in lines], np.float32)
+    assert (found < 0).any()
+    assert np.array_equal(found, np.hstack([rows.boxes, rows.features]))
+
+
 def test_csv_does_not_tell_its_weights_and_is_not_read(rows, tmp_path):
     rows.save(tmp_path / "a.csv")
     with pytest.raises(ValueError, match=r"wrote in .npz, .pt, .parquet, .* but got .*a.csv"):

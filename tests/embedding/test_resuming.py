@@ -242,7 +242,7 @@ def test_the_next_command_takes_what_was_written(command, out, photos, capsys):
     ("option", "value", "told"),
     [
         ("--batch-size", "0", "must be at least 1, but got 0"),
-        ("--num-workers", "-1", "must be at least 0, but got -1"),
+        ("--num-workers", "-1", "must be from 0 to 1024, but got -1"),
     ],
 )
 def test_numbers_of_a_loader_are_refused_before_the_work(

@@ -198,6 +198,16 @@ class TestDetectionAndSegmentation:
         with pytest.raises(ValueError, match=r"category of .*val2014.json, but only 1 of 2 are"):
             check_data(runner(config, **options), "test")
 
+    def test_annotations_that_mmdet_would_take_without_a_word(self, config):
+        path = config.parent / "coco/annotations/instances_train2014.json"
+        content = json.loads(path.read_text())
+        content["images"][1]["id"] = content["images"][0]["id"]
+        path.write_text(json.dumps(content))
+        cfg = Config.fromfile(config)
+        cfg.train_dataloader.dataset = {"type": "mmdet.CocoDataset", "ann_file": str(path)}
+        with pytest.raises(ValueError, match=r"train_dataloader: .*0 and 1 both have"):
+            check_config(cfg, ["train"])
+
     @pytest.mark.parametrize("kind", ["image", "labels"])
     def test_listed_files_of_other_packages_are_checked(self, config, kind):
         root = config.parent / "voc"

@@ -85,7 +85,7 @@ class TestErrors:
         [
             (lambda c: c["images"][0].pop("id"), "entry of images must have id and file_name"),
             (lambda c: c["categories"][1].pop("name"), "categories must have id and name, .* 1 is"),
-            (lambda c: c.update(annotations=["disc"]), "entry 0 is disc; repair the file"),
+            (lambda c: c.update(annotations=["disc"]), "entry 0 is 'disc'; repair the file"),
             (lambda c: c["categories"][0].update(id="9"), "ids of categories must be numbers"),
             (
                 lambda c: c["annotations"][0].update(bbox=[]),

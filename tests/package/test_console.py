@@ -10,7 +10,8 @@ import pytest
 from mmengine.logging import MMLogger
 
 from mmssprl import console
-from mmssprl.console import import_quietly, keep_off_console, quiet_console
+from mmssprl.console import import_quietly, keep_off_console, quiet_console, say
+from mmssprl.errors import UserValueError, message_for_user
 
 NOTICE = '"HardDiskBackend" is the alias of "LocalBackend"'
 FOREIGN = "/env/site-packages/mmdet/evaluation/metric.py"
@@ -151,3 +152,12 @@ def test_the_package_prints_nothing_while_imported():
         text=True,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_nothing_acts_in_what_a_command_prints(capsys):
+    say("classes: a\x1b[31mb\n  c\u202ed")
+    assert capsys.readouterr().out == "classes: a\\x1b[31mb\n  c\\u202ed\n"
+    told = message_for_user(UserValueError("a\rb\u2066: must be one;\nrepair it."))
+    assert told == "a\\rb\\u2066: must be one;\nrepair it."
+    told = message_for_user(FileNotFoundError(2, "no file", "a\x9bb"))
+    assert told.startswith("a\\x9bb: there is no such file")

@@ -1,4 +1,10 @@
-from mmssprl.tables import aligned_pairs, csv_table, markdown_table
+import csv
+import io
+import re
+
+import pytest
+
+from mmssprl.tables import aligned_pairs, csv_cell, csv_table, markdown_table
 
 
 def test_markdown_is_aligned_and_escaped():
@@ -18,6 +24,29 @@ def test_text_columns_begin_at_the_left():
 
 def test_csv_quotes_what_needs_it():
     assert csv_table(["a", "b"], [[1, "x,y"], [2.5, ""]]) == 'a,b\n1,"x,y"\n2.5,\n'
+
+
+TEXTS = ["=1+1", "+cmd|'/C calc'!A0", "-img.jpg", "@SUM(A1)", "\tx", "\rx", "'=x", "''-x", "-1+1"]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_text_that_a_spreadsheet_would_run_is_kept_from_it_and_can_be_had_again(text):
+    ((cell,),) = csv.reader(io.StringIO(csv_table([text], []), newline=""))
+    assert cell == f"'{text}"
+    assert re.sub(r"^'(?='*[=+\-@\t\r].)", "", cell) == text
+
+
+@pytest.mark.parametrize(
+    "value", ["-0.5", "+1e-3", "-inf", -2.5, -3, "-", "", "a=b", "'a'", "'tis", "a.jpg", None]
+)
+def test_numbers_and_other_text_stay(value):
+    assert csv_cell(value) == value
+
+
+def test_nothing_acts_in_a_table():
+    text = markdown_table(["a"], [["x\ny\x1b[2J\u202egpj.exe\x85"]])
+    assert r"| x\ny\x1b[2J\u202egpj.exe\x85 |" in text
+    assert len(text.splitlines()) == 3
 
 
 def test_pairs_are_aligned():

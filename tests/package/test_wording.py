@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from mmssprl.wording import command_line, counted, wrapped
+from mmssprl.wording import command_line, counted, on_one_line, printable, wrapped
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,22 @@ def test_a_text_is_wrapped_at_its_spaces_alone():
         f"{'word ' * 21}word\n  --max-bad-share\n  {path}\n  end"
     )
     assert wrapped("short") == "short"
+
+
+ACTING = [0, 7, 8, 13, 27, 31, 127, 0x85, 0x9B, 0x61C, 0x200E, 0x200F, 0x2028, 0x2029]
+ACTING += [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+
+
+@pytest.mark.parametrize("number", ACTING)
+def test_what_a_terminal_or_a_browser_would_act_on_is_shown(number):
+    shown = repr(chr(number))[1:-1]
+    assert shown.startswith("\\")
+    for show in (on_one_line, printable):
+        assert show(f"a{chr(number)}b") == f"a{shown}b"
+
+
+def test_names_stay_as_they_are():
+    for name in ("Größe 1.jpg", "写真.jpg", "שלום.jpg", "a\u00a0b", "\udcff.jpg", "é.jpg"):
+        assert on_one_line(name) == printable(name) == name
+    assert on_one_line("a\nb\\n\t") == r"a\nb\\n\t"
+    assert printable("a\nb\\n\t") == "a\nb\\n\t"

@@ -81,7 +81,9 @@ def test_an_empty_set_is_wrong_at_any_size(root):
         ("{", "must be JSON, but "),
         ("[]", "must hold the list(s) images"),
         (json.dumps({"images": [{"file_name": "a.jpg"}], "annotations": [], "categories": []}),
-         "each image must have id (int), but {'file_name': 'a.jpg'} does not"),
+         "each entry of images must have id and file_name, but entry 0 is {'file_name': 'a.jpg'}"),
+        (json.dumps({"images": [{"id": 1, "file_name": "a"}], "annotations": [], "categories": []}),
+         "each image must have width"),
     ],
 )  # fmt: skip
 def test_annotations_that_cannot_be_used(root, text, detail):
@@ -98,7 +100,8 @@ def test_ids_must_differ(root):
     images = coco_images(3)
     images[2]["id"] = images[0]["id"]
     write_coco_json(root, "train2014", images)
-    assert by_name(check(root, any_size=True))[TRAIN_JSON].detail == "some images have the same id"
+    detail = by_name(check(root, any_size=True))[TRAIN_JSON].detail
+    assert "entries 0 and 2 both have 1" in detail
 
 
 @pytest.mark.parametrize("where", ["train2014", "sub folder"])

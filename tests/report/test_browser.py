@@ -22,9 +22,22 @@ def test_a_browser_shows_all_of_it(trained, tmp_path):
     assert pixels.shape == (6000, 1200)
     # Of six parts of the page none is blank.
     assert min(part.std() for part in np.split(pixels, 6)) > 10
-    dom = subprocess.run(
-        [*command, "--dump-dom", url], check=True, capture_output=True, text=True, timeout=120
-    ).stdout
+    dom, told = look(command, url)
+    assert "Content Security Policy" not in told
     titles = ("Recipe", "Curves", "Health", "Views", "Nearest photographs", "Prototypes")
     for title in (*titles, "Time and memory", "Next commands"):
         assert f"<h2>{title}</h2>" in dom
+    # What somebody adds to the page neither runs nor is fetched.
+    page = (trained[0] / "report.html").read_text()
+    added = "<script>document.title = 'it ran'</script><img src='https://localhost/x.png'>"
+    (tmp_path / "changed.html").write_text(page.replace("</body>", f"{added}</body>"))
+    dom, told = look(command, (tmp_path / "changed.html").as_uri())
+    assert told.count("Content Security Policy") == 2
+    assert "<title>it ran" not in dom
+
+
+def look(command, url):
+    """The page's elements as text, and what the browser has told about it."""
+    command = [*command, "--enable-logging=stderr", "--dump-dom", url]
+    found = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    return found.stdout, found.stderr

@@ -18,6 +18,13 @@ def change_log(run, **values):
     path.write_text("".join(json.dumps({**line, **values}) + "\n" for line in lines))
 
 
+def test_nothing_acts_in_the_name_of_a_run(run):
+    renamed = run.rename(run.with_name("a\u202eb\x1b[2J"))
+    text = write_report(renamed).read_text()
+    assert "<h1>a\\u202eb\\x1b[2J</h1>" in text
+    assert not set(text) & set("\u202e\x1b")
+
+
 def test_a_run_of_tools_train_that_collapses_before_its_first_checkpoint(run):
     for path in [*run.glob("*.pth"), run / "last_checkpoint"]:
         path.unlink()

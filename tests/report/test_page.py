@@ -27,6 +27,9 @@ SECTIONS = [
 ]
 
 
+POLICY = "Content-Security-Policy"
+
+
 @pytest.fixture(scope="module")
 def page(trained):
     return Page(trained[0] / "report.html")
@@ -53,7 +56,14 @@ def test_nothing_is_fetched_and_nothing_runs(trained, page):
     assert all(source.startswith("data:image/") for source in sources)
     targets = {f"#{found['id']}" for _, found in page.tags if "id" in found}
     assert {link["href"] for link in page.of("a")} <= targets
+    ((policy,),) = [
+        [found["content"]] for _, found in page.tags if found.get("http-equiv") == POLICY
+    ]
+    assert policy.split("; ")[:3] == [
+        *("default-src 'none'", "img-src data:", "style-src 'unsafe-inline'"),
+    ]
     text = page.path.read_text()
+    assert text.index(POLICY) < text.index("<style>")
     assert not re.search(r"url\(|@import|https?://", text)
     assert len(text) < 3_000_000
     # On paper it is always light.

@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from mmssprl.datasets.image_reading import ImageReadError, can_read, decode_image
+from mmssprl.datasets.image_opening import can_read
+from mmssprl.datasets.image_reading import ImageReadError, decode_image
 
 from .outcome import Outcome
 

@@ -22,6 +22,7 @@ from mmssprl.outputs import write_whole
 from mmssprl.tables import csv_table, markdown_table
 
 from . import (
+    bounds,
     configs,
     damages,
     images,
@@ -50,6 +51,7 @@ CASES: dict[str, Callable[[Callable[[str], object]], Outcome]] = {
     "files": damages.files,
     "flips": damages.flipped_bytes,
     "images": images.images,
+    "bounds": bounds.bounds,
     "weights": weights.weights,
     "configs": configs.configs,
     "planted": planted.planted,

@@ -1,16 +1,12 @@
 """What is wrong with labels, found before the training: errors that stop it, and warnings."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
-
-from PIL import Image
 
 from ...errors import UserValueError
 from ...progress import watch
 from ...wording import counted
-from ..image_bounds import check_pixels
-from ..image_reading import require_regular
+from ..image_opening import open_image
 from .labelled_images import LabelledData, LabelledImage
 
 LEAST_TRAIN = 2
@@ -100,11 +96,8 @@ def _named(names: Sequence[str]) -> str:
 
 def _with_size(image: LabelledImage) -> LabelledImage:
     try:
-        require_regular(image.path)
-        with Image.open(image.path) as file:
+        with open_image(image.path) as file:
             size = file.size
-            is_jpeg = file.format in ("JPEG", "MPO")
-            check_pixels(*size, jpeg_bytes=os.path.getsize(image.path) if is_jpeg else None)
             if file.getexif().get(_ORIENTATION) in _TURNED:
                 size = size[::-1]
     except Exception as error:  # PIL's plugins raise many classes
@@ -113,7 +106,7 @@ def _with_size(image: LabelledImage) -> LabelledImage:
             "remove it and its labels."
         ) from error
     if image.mask is not None:
-        with Image.open(image.mask) as file:
+        with open_image(image.mask) as file:
             if file.size != size:
                 raise UserValueError(
                     f"{image.mask}: a label image must have its image's size, but they are "

@@ -1,24 +1,17 @@
 """COCO's annotation files, wherever they and their images lie below a folder."""
 
-import json
 import math
 from collections import Counter, defaultdict
 from functools import lru_cache
-from textwrap import shorten
 from typing import Any
 
 from ...errors import UserFileNotFoundError, UserValueError
+from ..coco_file import check_coco, is_coco, read_json
 from .files import Files
 from .labelled_images import LabelledImage, Object
 from .splits import Splits, split_of
 
 TITLE = "COCO"
-_NEEDED = {
-    "images": ("id", "file_name"),
-    "annotations": ("image_id", "category_id"),
-    "categories": ("id", "name"),
-}
-"""The lists of a COCO file, and what each of their entries must have."""
 _MOST_NAMED = 3
 _LEAST_COORDINATES = 6
 """Of a polygon: three corners."""
@@ -28,7 +21,7 @@ def is_there(files: Files) -> bool:
     """Whether a COCO file with objects lies below the folder.
 
     Raises:
-        ValueError: A JSON that cannot be read, or two COCO files for one split.
+        ValueError: As ``read_json``, or two COCO files for one split.
     """
     return bool(_find(files))
 
@@ -41,12 +34,11 @@ def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:
 
     Raises:
         FileNotFoundError: Images that are listed and not there.
-        ValueError: Splits with different categories, an annotation of an unknown image or
-            category, or an entry that is not in COCO's format.
+        ValueError: Splits with different categories, or as ``check_coco``.
     """
     contents = _find(files)
     for path, content in contents.items():
-        _check_entries(path, content)
+        check_coco(path, content)
     names: dict[str, list[tuple[int, str]]] = {
         path: sorted((category["id"], str(category["name"])) for category in content["categories"])
         for path, content in contents.items()
@@ -79,17 +71,8 @@ def _find(files: Files) -> dict[str, dict[str, Any]]:
     """Return the content of each COCO file by name."""
     found: dict[str, dict[str, Any]] = {}
     for name in files.ending(".json"):
-        try:
-            content = json.loads((files.root / name).read_bytes())
-        except ValueError as error:
-            raise UserValueError(
-                f"{name}: must be JSON, but {error}; repair it, or move it out of DATA if it is no "
-                "annotation file."
-            ) from error
-        is_coco = isinstance(content, dict) and all(
-            isinstance(content.get(key), list) for key in _NEEDED
-        )
-        if is_coco and not any("keypoints" in category for category in content["categories"]):
+        content = read_json(files.root / name, name)
+        if is_coco(content):
             found[name] = content
     by_split = defaultdict(list)
     for name in found:
@@ -110,18 +93,11 @@ def _read_images(
     index_of: dict[int, int],
     warnings: list[str],
 ) -> list[LabelledImage]:
-    listed = {image.get("id"): image for image in content["images"]}
+    listed = {image["id"]: image for image in content["images"]}
     objects: dict[Any, list[Object]] = {number: [] for number in listed}
     num_odd = 0
     for annotation in content["annotations"]:
-        number, category = annotation.get("image_id"), annotation.get("category_id")
-        if number not in listed or category not in index_of:
-            key, got = ("category_id", category) if number in listed else ("image_id", number)
-            raise UserValueError(
-                f"{path}: annotation {annotation.get('id')} must name an image and a category of "
-                f"the file, but got {key}={got}; repair the file."
-            )
-        _check_shapes(path, annotation)
+        number, category = annotation["image_id"], annotation["category_id"]
         thing = _read_object(annotation, index_of[category], listed[number])
         if thing is None:
             num_odd += 1
@@ -131,10 +107,9 @@ def _read_images(
         warnings.append(f"{path}: {num_odd} boxes have no area inside their image; left out.")
     images, missing = [], []
     for number, image in listed.items():
-        name = str(image.get("file_name", ""))
-        found = files.find_image(name, path)
+        found = files.find_image(image["file_name"], path)
         if found is None:
-            missing.append(name)
+            missing.append(image["file_name"])
         else:
             own = tuple(objects[number])
             labels = frozenset(thing.label for thing in own)
@@ -146,45 +121,6 @@ def _read_images(
             "remove them from the file."
         )
     return images
-
-
-def _check_entries(path: str, content: dict[str, Any]) -> None:
-    """Raise ValueError for an entry without what every reader needs."""
-    for kind, needed in _NEEDED.items():
-        for number, entry in enumerate(content[kind]):
-            is_whole = isinstance(entry, dict) and all(
-                isinstance(entry.get(key), int | str) for key in needed
-            )
-            if not is_whole:
-                raise UserValueError(
-                    f"{path}: each entry of {kind} must have {' and '.join(needed)}, but entry "
-                    f"{number} is {shorten(str(entry), 100)}; repair the file."
-                )
-    if len({type(category["id"]) for category in content["categories"]}) > 1:
-        raise UserValueError(
-            f"{path}: the ids of categories must be numbers, but some are text; repair the file."
-        )
-
-
-def _check_shapes(path: str, annotation: dict[str, Any]) -> None:
-    """Raise ValueError for a box or a polygon that is none."""
-    box, segmentation = annotation.get("bbox"), annotation.get("segmentation")
-    if box is not None and not (_are_numbers(box) and len(box) == 4):
-        key, rule, got = "bbox", "four numbers, [x, y, width, height]", box
-    elif isinstance(segmentation, list) and not all(map(_are_numbers, segmentation)):
-        key, rule, got = "segmentation", "run lengths or a list of polygons", segmentation
-    else:
-        return
-    raise UserValueError(
-        f"{path}: {key} must be {rule}, but annotation {annotation.get('id')} has "
-        f"{shorten(str(got), 100)}; repair the file."
-    )
-
-
-def _are_numbers(values: Any) -> bool:
-    return isinstance(values, list) and all(
-        isinstance(value, int | float) and math.isfinite(value) for value in values
-    )
 
 
 def _read_object(annotation: dict[str, Any], label: int, image: dict[str, Any]) -> Object | None:

@@ -4,11 +4,10 @@ import re
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
 
 from ...errors import UserFileNotFoundError, UserValueError
 from ...progress import watch
-from ..image_reading import require_regular
+from ..image_opening import open_image
 from .files import MASK_FOLDERS, Files, is_label_image
 from .labelled_images import LabelledImage
 from .splits import Splits, split_of
@@ -129,8 +128,7 @@ def _by_key(names: list[str]) -> dict[str, str]:
 def _values(files: Files, name: str) -> list[int]:
     """Return the class indices in a label image, without 255."""
     try:
-        require_regular(files.root / name)
-        with Image.open(files.root / name) as image:
+        with open_image(files.root / name) as image:
             mode, pixels = image.mode, np.asarray(image)
     except Exception as error:  # PIL's plugins raise many classes
         raise UserValueError(

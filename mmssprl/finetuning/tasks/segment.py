@@ -13,6 +13,7 @@ from mmengine.config import Config
 from numpy.typing import NDArray
 from PIL import Image
 
+from ...datasets.image_opening import open_image
 from ...datasets.labels import LabelledData, LabelledImage
 from ...outputs import whole_file
 from ..drawing import IGNORED, colour, overlay_labels, palette
@@ -125,7 +126,7 @@ class Segment(Task):
 
 def read_mask(path: str) -> NDArray[np.uint8]:
     """Read a label image (H, W) of class indices."""
-    with Image.open(path) as image:
+    with open_image(path) as image:
         return np.asarray(image)
 
 
@@ -140,5 +141,5 @@ def _encode(labels: NDArray[np.uint8]) -> bytes:
 
 
 def _decode(content: bytes) -> NDArray[np.uint8]:
-    with Image.open(io.BytesIO(content)) as image:
+    with open_image(content) as image:
         return np.asarray(image)
