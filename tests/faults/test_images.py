@@ -28,7 +28,7 @@ def test_the_fuzz_sees_what_does_not_survive(monkeypatch):
         if what == b"h":
             time.sleep(30)
         if what == b"m":
-            np.ones(600 * 2**20, np.uint8)  # more than the process may free meanwhile
+            np.ones(300 * 2**20, np.uint8)  # more than the process may free meanwhile
         if what == b"r":
             raise ImageReadError("image", "so")
         if what == b"v":
