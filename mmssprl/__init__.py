@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ._dependencies import check_dependencies
 from ._mmcv_operators import provide_operators
 from .stopping import PARENT, end_with_parent
+from .version import __version__ as __version__
 
 if TYPE_CHECKING:
     from .embedding import embed, read_embeddings
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from .evaluation import load_frozen_backbone as load_backbone
     from .pretraining.start import pretrain
 
-__version__ = "0.2.0"
 __all__ = ["embed", "image_transform", "load_backbone", "pretrain", "read_embeddings"]
 
 _PLACES = {

@@ -10,7 +10,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import __version__
 from ._dependencies import (
     FAMILIES,
     OFFICIAL_MMCV_LITE,
@@ -19,6 +18,7 @@ from ._dependencies import (
     fits,
     installed_version,
 )
+from .version import __version__
 
 EXTRAS = {
     "timm": ("'mmssprl[timm]'", "pretrain --backbone timm/NAME, export --to timm"),

@@ -15,11 +15,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .. import __version__
 from ..arguments import Parser
 from ..errors import message_for_user
 from ..stopping import signals
 from ..streams import Stream, guarded_streams
+from ..version import __version__
 
 COMMANDS = (
     *("demo", "scenes", "prepare", "profile", "pretrain", "diagnose", "report"),

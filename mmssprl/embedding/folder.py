@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from .. import __version__
 from ..datasets import UnlabeledImages
 from ..errors import UserValueError
 from ..evaluation import FrozenBackbone, load_frozen_backbone
@@ -17,6 +16,7 @@ from ..evaluation.features import check_loading
 from ..evaluation.linear_probe import choose_device
 from ..one_run import hold_output
 from ..outputs import prepare_output, write_whole
+from ..version import __version__
 from ..wording import on_one_line
 from .crops import Crops
 from .embeddings import Embeddings
