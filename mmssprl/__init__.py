@@ -23,7 +23,8 @@ from .stopping import PARENT, end_with_parent
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from .embedding import embed, read_embeddings
+    from .embedding.folder import embed
+    from .embedding.formats import read_embeddings
     from .evaluation import image_transform
     from .evaluation import load_frozen_backbone as load_backbone
     from .pretraining.start import pretrain

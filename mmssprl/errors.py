@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .wording import printable
+from .console.wording import printable
 
 
 class UserError(Exception):

@@ -13,7 +13,7 @@ from mmengine.registry import FUNCTIONS as ROOT_FUNCTIONS
 from mmengine.registry import Registry
 from mmpretrain import registry as parents
 
-from .console import import_quietly
+from .console.quiet import import_quietly
 
 # Every search of a registry below imports it; here what it prints is kept off the console.
 import_quietly("mmpretrain.datasets")

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
-from .arguments import Parser
 from .cli import text_of
-from .console import quiet_console
+from .console.arguments import Parser
+from .console.quiet import quiet_console
 from .errors import UserValueError, message_for_user
 from .processes import explain_loss, is_reported, report
 from .slurm import comes_back, requeue

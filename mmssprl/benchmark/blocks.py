@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from itertools import groupby
 
-from ..tables import markdown_table
+from ..console.tables import markdown_table
 
 Column = tuple[str, str]
 """Protocol and metric."""

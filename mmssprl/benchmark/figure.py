@@ -7,7 +7,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..visualization.style import INK, MUTED, PYRAMIDS, RC, titled_figure
+from ..console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 from .paper_numbers import PAPER
 from .results import METRICS, Result, Size, aggregate, order_protocols, order_weights
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from ..console.tables import csv_table
 from ..outputs import write_figure, write_whole
 from ..runs.statistics import Estimate
-from ..tables import csv_table
 from .blocks import ABSENT, Column, Table, format_table
 from .figure import draw_benchmark
 from .paper_numbers import PAPER, SOURCE, notes

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..arguments import Parser
+from ..console.arguments import Parser
 from ..errors import message_for_user
 from ..stopping import signals
 from ..streams import Stream, guarded_streams

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from ..arguments import Parser
+from ..console.arguments import Parser
 from ..errors import UserValueError
 
 _OF_MODEL = ("config", "image_px", "batch_size", "num_workers", "device", "seed")

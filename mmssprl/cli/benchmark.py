@@ -22,7 +22,7 @@ import sys
 import time
 from pathlib import Path
 
-from ..console import say
+from ..console.quiet import say
 from ..environment import usable_cores
 from ..errors import UserValueError
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..compare.methods import BY_KEY, GROUPS
-from ..console import quiet_console
+from ..console.quiet import quiet_console
 from ..environment import usable_cores
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import argparse
 import shlex
 from typing import TYPE_CHECKING
 
-from ..tables import aligned_pairs
-from ..wording import command_line
+from ..console.tables import aligned_pairs
+from ..console.wording import command_line
 
 if TYPE_CHECKING:
     from ..weights import ConvertReport

@@ -16,8 +16,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from ..console import say
-from ..wording import command_line
+from ..console.quiet import say
+from ..console.wording import command_line
 from ._options import add_model_options, model_options
 
 
@@ -48,7 +48,7 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Embed; 130 if it was stopped."""
-    from ..embedding import embed_to_file
+    from ..embedding.folder import embed_to_file
 
     try:
         embed_to_file(

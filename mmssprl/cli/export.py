@@ -13,7 +13,7 @@ examples:
 import argparse
 from typing import TYPE_CHECKING
 
-from ..tables import aligned_pairs
+from ..console.tables import aligned_pairs
 
 if TYPE_CHECKING:
     from ..weights import ExportReport

@@ -14,8 +14,8 @@ examples:
 
 import argparse
 
-from ..console import quiet_console, say
-from ..wording import command_line
+from ..console.quiet import quiet_console, say
+from ..console.wording import command_line
 
 _OPTIONS = {
     *("epochs", "batch_size", "lr", "image_px", "backbone", "val_share", "seed"),

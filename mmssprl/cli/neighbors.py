@@ -15,9 +15,9 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from ..console import say
+from ..console.quiet import say
+from ..console.tables import csv_table, markdown_table
 from ..outputs import check_different, prepare_output, prepare_picture, write_figure, write_whole
-from ..tables import csv_table, markdown_table
 from ._options import add_model_options, model_options
 from .embed import add_weights
 
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if args.csv:
         prepare_output(args.csv, force=args.force)
 
-    from ..embedding import find_neighbors
+    from ..embedding.neighbors import find_neighbors
 
     rows = find_neighbors(
         args.weights,

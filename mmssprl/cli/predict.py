@@ -11,7 +11,7 @@ examples:
 
 import argparse
 
-from ..console import quiet_console, say
+from ..console.quiet import quiet_console, say
 
 _DEFAULT_PICTURES = 100
 

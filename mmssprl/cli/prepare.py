@@ -16,7 +16,7 @@ examples:
 import argparse
 from pathlib import Path
 
-from ..console import say
+from ..console.quiet import say
 
 _DATA_SETS = ("coco", "voc07", "voc12aug", "imagenet")
 

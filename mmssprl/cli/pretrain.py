@@ -22,8 +22,8 @@ it at once.
 
 import argparse
 
-from ..console import quiet_console, say
-from ..wording import command_line
+from ..console.quiet import quiet_console, say
+from ..console.wording import command_line
 from ._options import parse_options
 
 _RECIPE_OPTIONS = {

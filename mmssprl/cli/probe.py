@@ -19,10 +19,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from ..console import say
+from ..console.quiet import say
+from ..console.tables import csv_table, markdown_table
+from ..console.wording import command_line
 from ..outputs import check_different, write_whole
-from ..tables import csv_table, markdown_table
-from ..wording import command_line
 from ._options import add_model_options, model_options
 
 _CSV = (

@@ -16,10 +16,10 @@ With several GPUs: torchrun --nproc_per_node 2 -m mmssprl profile CONFIG --launc
 import argparse
 from pathlib import Path
 
+from ..console.wording import wrapped
 from ..errors import UserValueError
 from ..outputs import prepare_output, write_whole
 from ..stopping import is_first_process
-from ..wording import wrapped
 from ._options import parse_options
 
 _SUFFIXES = (".json", ".csv")

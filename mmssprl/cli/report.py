@@ -13,7 +13,7 @@ examples:
 
 import argparse
 
-from ..console import quiet_console
+from ..console.quiet import quiet_console
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ examples:
 import argparse
 from typing import Any
 
-from ..console import quiet_console
+from ..console.quiet import quiet_console
 from ..tool import add_run_options, run_options
 
 

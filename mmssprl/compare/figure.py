@@ -7,8 +7,8 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 from ..runs.statistics import estimate
-from ..visualization.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 from .methods import RANDOM
 from .plan import BUDGETS, Budget
 from .results import Result

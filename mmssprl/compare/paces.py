@@ -6,9 +6,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
+from ..console.wording import counted
 from ..errors import UserValueError
 from ..runs.run import read_result
-from ..wording import counted
 from .images import TrainingImages
 from .methods import SSPRL, Method
 from .run import PaceRun, module_command

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from ..wording import counted
+from ..console.wording import counted
 from .images import Split, TrainingImages
 from .methods import BY_KEY, Method
 from .paces import Pace, epochs_for_equal

@@ -8,10 +8,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ..benchmark.paper_numbers import ABLATIONS, ABLATIONS_NOTE
+from ..console.tables import csv_table, markdown_table
+from ..console.wording import counted
 from ..outputs import write_figure, write_whole
 from ..runs.statistics import estimate
-from ..tables import csv_table, markdown_table
-from ..wording import counted
 from .methods import BY_KEY, RANDOM
 from .plan import BUDGETS, Budget, Length, Planner
 from .results import Result, as_row

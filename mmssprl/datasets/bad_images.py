@@ -12,8 +12,8 @@ from mmengine.logging import print_log
 
 from mmssprl.datasets.image_reading import ImageReadError
 
+from ..console.wording import on_one_line
 from ..errors import UserRuntimeError
-from ..wording import on_one_line
 
 
 class BadImages:

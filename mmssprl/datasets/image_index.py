@@ -11,8 +11,8 @@ from mmengine.logging import print_log
 from mmssprl.datasets.image_names import ImageNames
 from mmssprl.datasets.image_opening import READ_HEIC, can_read
 
+from ..console.wording import counted
 from ..errors import UserValueError
-from ..wording import counted
 
 _HEIC = frozenset({".heic", ".heif"})
 IMAGE_SUFFIXES = (

@@ -15,8 +15,8 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 from torchvision.io import ImageReadMode, decode_jpeg
 
+from ..console.wording import on_one_line
 from ..errors import UserFileNotFoundError, UserValueError
-from ..wording import on_one_line
 from .image_bounds import MAX_PIXELS, OutOfBoundsError, check_jpeg
 from .image_opening import READ_HEIC, can_read, check_file, open_image
 

@@ -23,8 +23,8 @@ from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, heic_remedy
 from mmssprl.datasets.image_names import ImageNames
 from mmssprl.datasets.image_reading import ImageReadError
 
+from ..console.progress import watch
 from ..errors import UserValueError
-from ..progress import watch
 
 _COMPRESSED = {
     b"\x1f\x8b": "gzip -dc {path} > {plain}_plain.tar",

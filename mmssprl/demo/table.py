@@ -4,8 +4,8 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from ..console.tables import csv_table, markdown_table
 from ..runs.statistics import estimate
-from ..tables import csv_table, markdown_table
 from .methods import METHODS, RANDOM, SSPRL
 
 CAPTION = (

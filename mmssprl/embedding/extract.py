@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from ..console.progress import watch
 from ..datasets import ImageReadError
 from ..errors import UserValueError
 from ..evaluation import FrozenBackbone
-from ..progress import watch
 from ..shared_memory import check_room
 from .crops import Crops
 from .embeddings import Embeddings

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 from torchvision.transforms.v2 import functional as transforms
 
+from ..console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 from ..datasets import ImageReadError
-from ..visualization.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 from .images import Images
 from .neighbors import Neighbor
 

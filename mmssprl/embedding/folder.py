@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from ..console.wording import on_one_line
 from ..datasets import UnlabeledImages
 from ..errors import UserValueError
 from ..evaluation import FrozenBackbone, load_frozen_backbone
@@ -17,7 +18,6 @@ from ..evaluation.linear_probe import choose_device
 from ..one_run import hold_output
 from ..outputs import prepare_output, write_whole
 from ..version import __version__
-from ..wording import on_one_line
 from .crops import Crops
 from .embeddings import Embeddings
 from .extract import extract

@@ -6,9 +6,9 @@ from collections import OrderedDict
 from mmengine.device import get_device
 from mmengine.runner import LogProcessor, Runner
 
+from ..console.log_line import LogLine, console_line, relative_name
 from ..models import LossTerm, PretrainingModel
 from ..registry import LOG_PROCESSORS
-from .log_line import LogLine, console_line, relative_name
 from .unwrap import unwrap
 
 

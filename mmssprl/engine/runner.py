@@ -14,7 +14,7 @@ from mmengine.logging import MMLogger
 from mmengine.runner import Runner
 from torch import nn
 
-from ..console import keep_off_console
+from ..console.quiet import keep_off_console
 from ..disk_space import FULL
 from ..outputs import write_whole
 from ..registry import HOOKS, class_of

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, default_collate
 from torchvision.transforms.v2 import functional as transforms
 
+from ..console.progress import watch
 from ..datasets.image_reading import ImageReadError, read_image
 from ..environment import MOST_PROCESSES
 from ..errors import UserValueError
 from ..functional.pooling import pool
-from ..progress import watch
 from ..pyramid import check_px
 from ..shared_memory import check_room
 

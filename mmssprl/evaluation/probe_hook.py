@@ -11,15 +11,15 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch import Tensor
 
+from ..console.log_line import LogLine
+from ..console.wording import wrapped
 from ..datasets.subset import choose_subset
 from ..engine.hooks.pretrain_checkpoint_hook import backbone_file, save_backbone
 from ..engine.initial_weights import torchvision_depth
-from ..engine.log_line import LogLine
 from ..engine.unwrap import unwrap
 from ..errors import UserError, UserValueError, text_of
 from ..registry import HOOKS
 from ..weights import RANDOM, SUPERVISED, has_supervised
-from ..wording import wrapped
 from .average_precision import mean_average_precision
 from .features import LabelledImages, extract_features
 from .frozen_backbone import FrozenBackbone, as_frozen, frozen_backbone

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ..console.tables import csv_table
+from ..console.wording import CONSOLE_WIDTH, percent
 from ..outputs import write_whole
-from ..tables import csv_table
 from ..weights import RANDOM, SUPERVISED
-from ..wording import CONSOLE_WIDTH, percent
 
 START = "start"
 """Weights of a file that the training starts from."""

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ..console.progress import watch
+from ..console.tables import csv_table, markdown_table
 from ..datasets import ImageReadError
 from ..datasets.labels import LabelledData
 from ..found_config import read_found
 from ..outputs import write_whole
-from ..progress import watch
-from ..tables import csv_table, markdown_table
 from ..weights import require_newest
 from .label_files import read_labels
 from .pictures import open_picture, save_picture, sheet

@@ -11,7 +11,7 @@ from mmengine.device import get_device
 from mmengine.registry import DefaultScope
 from torch.utils.data import DataLoader, Dataset
 
-from ..console import import_quietly
+from ..console.quiet import import_quietly
 from ..datasets import ImageReadError, read_image
 from ..errors import UserValueError
 from ..shared_memory import check_room

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from mmengine.config import Config
 
+from ..console.tables import reasons_table
+from ..console.wording import counted
 from ..errors import UserValueError
 from ..pretraining.anchor import round_within
 from ..pretraining.methods.method import Row
 from ..pyramid import MOST_PX
-from ..tables import reasons_table
 from ..weights import RANDOM
-from ..wording import counted
 
 LEAST_STEPS_PER_EPOCH = 8
 """The batch is chosen so small that little data, too, gives this many updates an epoch."""

@@ -14,7 +14,7 @@ from mmengine.device import get_device
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from ..console import quiet_console
+from ..console.quiet import quiet_console
 from ..engine.hooks.safe_checkpoint_hook import checkpoint_bytes
 from ..environment import default_threads, usable_cores
 from ..errors import UserRuntimeError

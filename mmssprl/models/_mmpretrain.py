@@ -1,5 +1,5 @@
 """Imports mmpretrain's models, and with them mmdet, which warn of operators that mmcv lacks."""
 
-from ..console import import_quietly
+from ..console.quiet import import_quietly
 
 import_quietly("mmpretrain.models")

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ..console.tables import markdown_table
 from ..errors import UserValueError
-from ..tables import markdown_table
 from .bands import band_of
 from .history import Log, Record, read_log
 from .troubles import LEAST_STEPS, Trouble, find_troubles

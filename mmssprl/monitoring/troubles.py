@@ -10,7 +10,7 @@ from itertools import takewhile
 from statistics import mean
 from typing import NamedTuple
 
-from ..wording import counted
+from ..console.wording import counted
 from .history import Record
 
 PAGE = "docs/troubleshooting.md"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..tables import markdown_table
+from ..console.tables import markdown_table
 
 OK: Literal["OK"] = "OK"
 MISSING: Literal["MISSING"] = "MISSING"

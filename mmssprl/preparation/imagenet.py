@@ -10,7 +10,7 @@ from mmssprl.preparation.archives import Archive
 from mmssprl.preparation.finding import MISSING, OK, WRONG, Finding, judge_count
 from mmssprl.preparation.samples import check_sample
 
-from ..progress import watch
+from ..console.progress import watch
 
 TREE = """\
 DIR/

@@ -8,7 +8,7 @@ from mmssprl.datasets.image_opening import open_image
 from mmssprl.datasets.image_reading import ImageReadError, missing_files, read_image
 from mmssprl.preparation.finding import MISSING, OK, WRONG, Finding
 
-from ..progress import watch
+from ..console.progress import watch
 
 SAMPLE_SIZE = 64
 """Images of a split that are decoded."""

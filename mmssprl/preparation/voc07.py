@@ -9,7 +9,7 @@ from mmssprl.preparation.finding import MISSING, OK, WRONG, Finding
 from mmssprl.preparation.samples import check_files, check_sample
 from mmssprl.preparation.voc_files import CLASSES, HOST, check_list, find_devkit
 
-from ..progress import watch
+from ..console.progress import watch
 
 TREE = """\
 DIR/VOCdevkit/VOC2007/                    or DIR is VOCdevkit or VOC2007 itself

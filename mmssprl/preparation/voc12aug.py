@@ -18,8 +18,8 @@ from mmssprl.preparation.sbd import (
 )
 from mmssprl.preparation.voc_files import HOST, check_list, find_devkit, read_names
 
-from ..progress import watch
-from ..wording import command_line
+from ..console.progress import watch
+from ..console.wording import command_line
 
 __all__ = ["TREE", "check", "convert", "ready"]
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..console.durations import format_hours
+from ..console.wording import counted
 from ..disk_space import format_bytes, free_bytes, num_checkpoints, require_space
-from ..durations import format_hours
 from ..errors import UserRuntimeError
 from ..evaluation.probe_hook import probe_interval
 from ..functional.phases import OPTIMIZER
 from ..profiling.result import Profile
-from ..wording import counted
 from .pace import Pace, make_pace
 
 MAX_CPU_HOURS = 12

@@ -4,7 +4,7 @@ from typing import Any
 
 from mmengine.config import Config
 
-from ..wording import counted
+from ..console.wording import counted
 from .anchor import COCO_IMAGES, between, way_to_imagenet
 from .backbones import Backbone
 from .methods import Method, Row

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from ..console import quiet_console
+from ..console.quiet import quiet_console
 from ..environment import default_threads, usable_cores
 from ..errors import UserRuntimeError
 from ..one_process import call_in_process

@@ -9,10 +9,10 @@ from typing import Any
 
 from mmengine.config import Config
 
+from ..console.durations import format_hours, parse_duration
+from ..console.wording import wrapped
 from ..datasets import UnlabeledImages
-from ..durations import format_hours, parse_duration
 from ..errors import UserError, UserValueError
-from ..wording import wrapped
 from . import pace
 from .budget import what_helps
 from .config import make_config, make_recipe

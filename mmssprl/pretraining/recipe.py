@@ -14,11 +14,11 @@ from typing import Any
 
 from mmengine.config import Config
 
+from ..console.tables import reasons_table
+from ..console.wording import counted, wrapped
 from ..datasets.image_index import heic_remedy
 from ..errors import UserValueError
 from ..pyramid import ViewLayout
-from ..tables import reasons_table
-from ..wording import counted, wrapped
 from .anchor import COCO_IMAGES, round_within
 from .backbones import find_backbone
 from .methods import Method, Row, Setting

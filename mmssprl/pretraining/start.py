@@ -10,6 +10,7 @@ import torch
 from mmengine.config import Config
 
 from ..config_reading import one_line
+from ..console.wording import command_line
 from ..engine.finished import finished_line, finished_weights
 from ..engine.launch import prepare_train_config, run
 from ..engine.run_record import RECIPE_FILE, REPORT_FILE
@@ -24,7 +25,6 @@ from ..found_config import read_found
 from ..outputs import write_whole
 from ..processes import run_processes
 from ..shipped import shipped
-from ..wording import command_line
 from . import forecast
 from .plan import make_plan
 from .work_dir import config_of_run, default_work_dir, pretrained_images, refuse_used

@@ -5,10 +5,10 @@ from statistics import median
 
 import numpy as np
 
+from ..console.wording import counted, on_one_line
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.bad_images import most_bad
 from ..errors import UserValueError
-from ..wording import counted, on_one_line
 from .views import SIZE_STEP_PX
 
 MIN_IMAGES = 8

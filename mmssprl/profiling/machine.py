@@ -2,9 +2,9 @@
 
 import torch
 
+from ..console.wording import counted
 from ..engine.log_processor import peak_resident_mib
 from ..environment import processor, usable_cores
-from ..wording import counted
 
 
 def describe_machine(device: str) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 
+from ..console.tables import aligned_pairs, csv_table, markdown_table
+from ..console.wording import counted
 from ..functional.phases import AUGMENT, COMMUNICATION, COPY, OPTIMIZER, SINKHORN
-from ..tables import aligned_pairs, csv_table, markdown_table
-from ..wording import counted
 from .loader_phases import DECODE
 from .result import BACKBONE, HEADS, Profile, Row, dominant
 

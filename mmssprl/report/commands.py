@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from ..wording import command_line
+from ..console.wording import command_line
 from .run import PretrainingRun
 
 _TARGETS = {"ResNet": "torchvision", "TimmBackbone": "timm"}

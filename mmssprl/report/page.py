@@ -7,13 +7,13 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from ..console.wording import printable
 from ..engine.run_record import REPORT_FILE
 from ..models import SSPRL, pretraining_class
 from ..outputs import prepare_output, write_whole
 from ..version import __version__
 from ..visualization.health import draw_examples, draw_health, scalar_name
 from ..visualization.losses import draw_losses
-from ..wording import printable
 from . import pictures, summary
 from .commands import next_commands, report_again
 from .photographs import look_at_photographs

@@ -12,7 +12,8 @@ import torch
 
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.subset import choose_subset
-from ..embedding import embed, nearest
+from ..embedding.folder import embed
+from ..embedding.neighbors import nearest
 from ..errors import called, message_for_user
 from ..evaluation.frozen_backbone import frozen_backbone
 from ..visualization.prototypes import draw_prototypes, run_images

@@ -3,7 +3,8 @@
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from ..durations import format_hours
+from ..console.durations import format_hours
+from ..console.wording import percent
 from ..evaluation.probe_record import (
     START,
     Probe,
@@ -13,7 +14,6 @@ from ..evaluation.probe_record import (
     of_the_run,
 )
 from ..monitoring import HEALTHY, TROUBLES
-from ..wording import percent
 from .run import PretrainingRun
 
 GOOD, UNSURE, BAD = "good", "unsure", "bad"

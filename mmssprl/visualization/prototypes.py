@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torchvision.transforms.v2 import functional as transforms
 
+from ..console.progress import watch
+from ..console.style import INK, PYRAMIDS, RC, titled_figure
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.subset import choose_subset
 from ..errors import UserValueError
 from ..models import SSPRL, crop_features, pretraining_class
-from ..progress import watch
 from ..pyramid import PyramidLevel
 from ..registry import DATASETS
 from ..weights import config_beside, require_newest
 from ..weights.backbone import build_model
 from ..weights.checkpoint_file import read_state
-from .style import INK, PYRAMIDS, RC, titled_figure
 
 NUM_PROTOTYPES, NUM_IMAGES, NUM_PATCHES = 6, 5, 3
 """Rows; images in each; prototypes of a level in each, with a patch."""

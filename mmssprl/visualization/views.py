@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..config_reading import read_config_file
+from ..console.style import MUTED, PYRAMIDS, RC, titled_figure
 from ..datasets.image_reading import read_image
 from ..errors import UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
 from ..pyramid import PyramidLevel, ViewSlot
 from ..registry import MODELS, TRANSFORMS
 from .crop_boxes import crop_boxes
-from .style import MUTED, PYRAMIDS, RC, titled_figure
 
 _CELL_INCHES = 2.3
 _GAP = 0.04

@@ -13,10 +13,10 @@ from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
 from ..config_reading import read_config_file
+from ..console.wording import command_line
 from ..errors import UserFileNotFoundError, UserValueError
 from ..found_config import found_config
 from ..registry import MODELS
-from ..wording import command_line
 from .architecture import read_architecture
 from .checkpoint_file import check_fit, read_backbone
 from .supervised import SUPERVISED, supervised_state

@@ -8,7 +8,8 @@ from torchvision.transforms.v2 import functional as transforms
 
 import mmssprl
 from mmssprl.datasets.image_reading import read_image
-from mmssprl.embedding import embed, embed_to_file, find_neighbors
+from mmssprl.embedding.folder import embed, embed_to_file
+from mmssprl.embedding.neighbors import find_neighbors
 from mmssprl.evaluation import LabelledImages, extract_features
 from mmssprl.weights import load_backbone
 

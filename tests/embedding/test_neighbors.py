@@ -12,9 +12,10 @@ from probe_folders import write_image
 
 import mmssprl
 from mmssprl.cli import main
-from mmssprl.embedding import embed_to_file, find_neighbors, nearest
 from mmssprl.embedding.figure import MOST_ROWS, draw_neighbors
+from mmssprl.embedding.folder import embed_to_file
 from mmssprl.embedding.images import Images
+from mmssprl.embedding.neighbors import find_neighbors, nearest
 
 
 class TestNearest:

@@ -12,7 +12,7 @@ from PIL import Image
 from probe_folders import write_image
 
 from mmssprl.cli import build_parser, main
-from mmssprl.embedding import read_embeddings
+from mmssprl.embedding.formats import read_embeddings
 from mmssprl.weights import load_backbone
 
 PAGE = Path(__file__).parents[2] / "docs" / "embeddings.md"

@@ -15,7 +15,8 @@ from mmengine.config import Config
 from probe_folders import write_image
 
 from mmssprl.cli import main
-from mmssprl.embedding import folder, read_embeddings
+from mmssprl.embedding import folder
+from mmssprl.embedding.formats import read_embeddings
 from mmssprl.evaluation import FrozenBackbone
 from mmssprl.weights import load_backbone
 

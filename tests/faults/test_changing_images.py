@@ -9,8 +9,9 @@ from mmengine.config import Config
 from mmengine.logging import MMLogger
 from probe_folders import CONFIG
 
-from mmssprl.console import keep_off_console
-from mmssprl.embedding import embed_to_file, read_embeddings
+from mmssprl.console.quiet import keep_off_console
+from mmssprl.embedding.folder import embed_to_file
+from mmssprl.embedding.formats import read_embeddings
 from mmssprl.engine.run_record import record_run
 
 pytestmark = pytest.mark.fault

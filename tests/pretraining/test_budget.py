@@ -3,7 +3,7 @@
 import pytest
 from recipes import CPU, choose
 
-from mmssprl.durations import parse_duration
+from mmssprl.console.durations import parse_duration
 from mmssprl.errors import UserValueError
 from mmssprl.pretraining.budget import operations, what_helps
 

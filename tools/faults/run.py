@@ -16,10 +16,10 @@ if __name__ == "__main__":  # before torch looks for a GPU, which forked childre
 
 import torch
 
-from mmssprl.arguments import Parser
+from mmssprl.console.arguments import Parser
+from mmssprl.console.tables import csv_table, markdown_table
 from mmssprl.engine import launch  # noqa: F401  (once, before the children are forked)
 from mmssprl.outputs import write_whole
-from mmssprl.tables import csv_table, markdown_table
 
 from . import (
     bounds,

@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mmssprl.arguments import Parser
+from mmssprl.console.arguments import Parser
+from mmssprl.console.tables import markdown_table
 from mmssprl.outputs import write_whole
-from mmssprl.tables import markdown_table
 
 from . import slurm_cluster, tiny
 from .kills import equal, load_state

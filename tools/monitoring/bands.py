@@ -13,11 +13,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from mmssprl.arguments import Parser
+from mmssprl.console.arguments import Parser
+from mmssprl.console.tables import csv_table
 from mmssprl.monitoring.bands import BANDS_FILE, HEADS
 from mmssprl.monitoring.history import Record, read_scalars
 from mmssprl.outputs import write_whole
-from mmssprl.tables import csv_table
 from mmssprl.visualization.health import EXAMPLES_FILE
 
 from .cases import CASES, HEALTHY

@@ -9,7 +9,7 @@ better than random weights of the same seed.
 import json
 from pathlib import Path
 
-from mmssprl.arguments import Parser
+from mmssprl.console.arguments import Parser
 from mmssprl.monitoring.history import read_scalars
 
 from .bands import compact, write_logs

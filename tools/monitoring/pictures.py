@@ -12,11 +12,11 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mmssprl.arguments import Parser
+from mmssprl.console.arguments import Parser
+from mmssprl.console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 from mmssprl.monitoring import Record, band_of, read_scalars
 from mmssprl.outputs import write_figure
 from mmssprl.visualization.health import draw_band
-from mmssprl.visualization.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 
 _IMAGES = Path(__file__).parents[2] / "docs" / "images"
 _PICTURES = {

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from mmssprl.arguments import Parser
+from mmssprl.console.arguments import Parser
+from mmssprl.console.progress import watch
 from mmssprl.datasets.scenes.generate import generate_scenes
-from mmssprl.progress import watch
 
 from .cases import CASES, Case
 

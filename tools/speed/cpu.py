@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from mmssprl.arguments import Parser
+from mmssprl.console.arguments import Parser
 from mmssprl.datasets import UnlabeledImages
 
 from .common.gates import Row

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from mmssprl.arguments import Parser
+from mmssprl.console.arguments import Parser
 from mmssprl.engine.launch import prepare_train_config
 from mmssprl.environment import usable_cores
 

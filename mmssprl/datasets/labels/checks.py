@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...console.progress import watch
+from ...console.wording import counted
 from ...errors import UserValueError
-from ...progress import watch
-from ...wording import counted
 from ..image_opening import open_image
 from .labelled_images import LabelledData, LabelledImage
 

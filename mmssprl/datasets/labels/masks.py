@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ...console.progress import watch
 from ...errors import UserFileNotFoundError, UserValueError
-from ...progress import watch
 from ..image_opening import open_image
 from .files import MASK_FOLDERS, Files, is_label_image
 from .labelled_images import LabelledImage

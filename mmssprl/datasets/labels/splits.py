@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ...console.wording import counted
 from ...errors import UserValueError
-from ...wording import counted
 from .labelled_images import LabelledImage
 
 TRAIN, VAL, TEST = "train", "val", "test"

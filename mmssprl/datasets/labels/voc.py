@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+from ...console.progress import watch
 from ...errors import UserFileNotFoundError, UserValueError
-from ...progress import watch
 from .files import Files
 from .labelled_images import LabelledImage, Object
 from .splits import TRAIN, VAL, Splits, split_of

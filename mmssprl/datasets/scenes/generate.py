@@ -11,9 +11,9 @@ from mmssprl.datasets.scenes.coco_files import CocoSplit
 from mmssprl.datasets.scenes.render import Scene, render_scene
 from mmssprl.datasets.scenes.voc_files import VocDevkit
 
+from ...console.progress import watch
 from ...errors import UserFileExistsError, UserTypeError, UserValueError
 from ...outputs import write_whole
-from ...progress import watch
 
 META_FILE = "scenes.json"
 """Written last: its presence means that the folder is complete."""

@@ -6,11 +6,11 @@ from typing import Any
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from ...console.log_line import LogLine
+from ...console.wording import wrapped
 from ...errors import UserTypeError
 from ...monitoring import Record, find_troubles
 from ...registry import HOOKS
-from ...wording import wrapped
-from ..log_line import LogLine
 from ..log_processor import PretrainLogProcessor
 
 _EPOCHS, _SHARE = 4.0, 0.12

@@ -9,9 +9,9 @@ from mmengine.runner import Runner
 from mmengine.runner.checkpoint import weights_to_cpu
 from torch import nn
 
+from ...console.log_line import LogLine
 from ...outputs import whole_file
 from ...registry import HOOKS
-from ..log_line import LogLine
 from ..unwrap import unwrap
 from .safe_checkpoint_hook import SafeCheckpointHook
 

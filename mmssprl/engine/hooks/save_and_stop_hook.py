@@ -13,14 +13,14 @@ from mmengine.hooks import CheckpointHook, Hook
 from mmengine.runner import Runner
 from torch import Tensor, distributed
 
-from ...durations import parse_duration
+from ...console.durations import parse_duration
+from ...console.log_line import LogLine
 from ...errors import UserValueError
 from ...registry import HOOKS
 from ...slurm import comes_back, requeue
 from ...stopping import SAVED, Signal, StoppedError, signals
 from ..cpu_distributed import timeout_of
 from ..finiteness import wrappers_of
-from ..log_line import LogLine
 from ..loops import ResumableEpochLoop, ResumableIterLoop
 from .safe_checkpoint_hook import STEP_FILE
 

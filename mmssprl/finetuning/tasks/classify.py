@@ -10,10 +10,10 @@ from mmengine.config import Config
 from numpy.typing import NDArray
 from PIL import Image
 
+from ...console.tables import csv_table
 from ...datasets.labels import LabelledData, LabelledImage
 from ...evaluation.average_precision import mean_average_precision
 from ...outputs import write_whole
-from ...tables import csv_table
 from ..pictures import caption
 from .task import Scores, Task
 

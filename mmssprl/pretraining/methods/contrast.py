@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from ...console.wording import counted
 from ...errors import UserValueError
-from ...wording import counted
 from .method import Additions, Method, Row, Setting
 from .momentum import momentum_for
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from mmengine.config import Config
 
+from ...console.wording import counted
 from ...pyramid import ViewLayout
-from ...wording import counted
 from ..anchor import COCO_IMAGES, between, round_within
 from .method import Additions, Method, Row, Setting
 

@@ -6,7 +6,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mmssprl.visualization.style import DPI, INK, MUTED, PYRAMIDS, RC
+from mmssprl.console.style import DPI, INK, MUTED, PYRAMIDS, RC
 
 from .gates import Row
 

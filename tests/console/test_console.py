@@ -9,8 +9,8 @@ import warnings
 import pytest
 from mmengine.logging import MMLogger
 
-from mmssprl import console
-from mmssprl.console import import_quietly, keep_off_console, quiet_console, say
+from mmssprl.console import quiet as console
+from mmssprl.console.quiet import import_quietly, keep_off_console, quiet_console, say
 from mmssprl.errors import UserValueError, message_for_user
 
 NOTICE = '"HardDiskBackend" is the alias of "LocalBackend"'

@@ -6,9 +6,9 @@ import logging
 import pytest
 from mmengine.logging import MMLogger
 
-from mmssprl.console import keep_off_console, quiet_console
-from mmssprl.engine.log_line import LogLine, console_line, relative_name
-from mmssprl.wording import CONSOLE_WIDTH
+from mmssprl.console.log_line import LogLine, console_line, relative_name
+from mmssprl.console.quiet import keep_off_console, quiet_console
+from mmssprl.console.wording import CONSOLE_WIDTH
 
 PYRAMID = {f"relative_pyramid_s{s}": 0.9 - s / 100 for s in range(3)}
 CROSS = {f"relative_cross_s{s}": 0.95 for s in (1, 2)}

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from mmssprl.wording import command_line, counted, on_one_line, printable, wrapped
+from mmssprl.console.wording import command_line, counted, on_one_line, printable, wrapped
 
 
 @pytest.mark.parametrize(

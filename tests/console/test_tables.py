@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from mmssprl.tables import aligned_pairs, csv_cell, csv_table, markdown_table
+from mmssprl.console.tables import aligned_pairs, csv_cell, csv_table, markdown_table
 
 
 def test_markdown_is_aligned_and_escaped():

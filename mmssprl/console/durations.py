@@ -2,7 +2,7 @@
 
 import re
 
-from .errors import UserValueError
+from ..errors import UserValueError
 
 _UNIT_S = {"d": 86_400, "h": 3600, "min": 60, "m": 60, "s": 1}
 _PART = r"(\d+(?:\.\d+)?)(d|h|min|m|s)"

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from ..durations import format_hours
-from ..wording import CONSOLE_WIDTH
+from .durations import format_hours
+from .wording import CONSOLE_WIDTH
 
 
 class LogLine(str):

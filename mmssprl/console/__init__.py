@@ -1,0 +1,1 @@
+"""Whatever a person reads: options, progress, tables, durations, colours."""
