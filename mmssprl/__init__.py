@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._dependencies import check_dependencies
 from ._mmcv_operators import provide_operators
-from .stopping import PARENT, end_with_parent
+from .system.stopping import PARENT, end_with_parent
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:

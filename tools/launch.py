@@ -8,7 +8,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 if __name__ == "__main__":
     from mmssprl.errors import UserError
-    from mmssprl.processes import run_processes
+    from mmssprl.system.processes import run_processes
 
     try:
         run_processes(sys.argv[1:])

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ..console.tables import csv_table
-from ..outputs import write_figure, write_whole
 from ..runs.statistics import Estimate
+from ..system.outputs import write_figure, write_whole
 from .blocks import ABSENT, Column, Table, format_table
 from .figure import draw_benchmark
 from .paper_numbers import PAPER, SOURCE, notes

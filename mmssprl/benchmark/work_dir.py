@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserFileExistsError, UserValueError
-from ..one_run import is_unused
-from ..outputs import write_whole
+from ..system.one_run import is_unused
+from ..system.outputs import write_whole
 
 MARKER = "benchmark.json"
 _CHANGED = {

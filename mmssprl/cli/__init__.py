@@ -17,8 +17,8 @@ from typing import Any
 
 from ..console.arguments import Parser
 from ..errors import message_for_user
-from ..stopping import signals
-from ..streams import Stream, guarded_streams
+from ..system.stopping import signals
+from ..system.streams import Stream, guarded_streams
 from ..version import __version__
 
 COMMANDS = (

@@ -23,8 +23,8 @@ import time
 from pathlib import Path
 
 from ..console.quiet import say
-from ..environment import usable_cores
 from ..errors import UserValueError
+from ..system.environment import usable_cores
 
 _COLUMNS = 120
 """Of the report at a terminal."""
@@ -95,7 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Plan, run what is missing, and report; 1 if a run failed."""
-    from ..one_run import hold_work_dir
+    from ..system.one_run import hold_work_dir
 
     for name in ("seeds", "gpus", "jobs"):
         value = getattr(args, name)

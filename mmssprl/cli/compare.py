@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from ..compare.methods import BY_KEY, GROUPS
 from ..console.quiet import quiet_console
-from ..environment import usable_cores
+from ..system.environment import usable_cores
 
 if TYPE_CHECKING:
     from ..compare.plan import Budget
@@ -100,8 +100,8 @@ def _run(args: argparse.Namespace) -> int:
     from ..compare.setting import Size
     from ..compare.start import Comparison, Request
     from ..errors import UserValueError
-    from ..one_run import hold_work_dir
     from ..runs.gpus import default_jobs, groups_of_gpus
+    from ..system.one_run import hold_work_dir
 
     size: Size = args.size or ("photos" if args.data else "scenes")
     groups = groups_of_gpus()

@@ -15,8 +15,8 @@ A demo that was stopped goes on where it was when started again with the same wo
 import argparse
 from pathlib import Path
 
-from ..environment import usable_cores
 from ..errors import UserValueError
+from ..system.environment import usable_cores
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run what is missing, print the table, and name the files."""
     from ..demo.run import run_demo
-    from ..one_run import hold_work_dir
+    from ..system.one_run import hold_work_dir
 
     for name in ("seeds", "jobs"):
         if getattr(args, name) < 1:

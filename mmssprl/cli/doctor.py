@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print a line for each finding, then what to do."""
-    from ..doctor import examine
+    from ..system.doctor import examine
 
     findings = examine()
     width = max(len(finding.what) for finding in findings)

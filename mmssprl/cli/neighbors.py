@@ -17,7 +17,13 @@ from pathlib import Path
 
 from ..console.quiet import say
 from ..console.tables import csv_table, markdown_table
-from ..outputs import check_different, prepare_output, prepare_picture, write_figure, write_whole
+from ..system.outputs import (
+    check_different,
+    prepare_output,
+    prepare_picture,
+    write_figure,
+    write_whole,
+)
 from ._options import add_model_options, model_options
 from .embed import add_weights
 

@@ -22,7 +22,7 @@ from typing import Any
 from ..console.quiet import say
 from ..console.tables import csv_table, markdown_table
 from ..console.wording import command_line
-from ..outputs import check_different, write_whole
+from ..system.outputs import check_different, write_whole
 from ._options import add_model_options, model_options
 
 _CSV = (
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print the table, and write the numbers where asked."""
-    from ..one_run import hold_output
+    from ..system.one_run import hold_output
 
     check_different({"--out": args.out, "--csv": args.csv})
     with ExitStack() as held:

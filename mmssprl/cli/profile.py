@@ -18,8 +18,8 @@ from pathlib import Path
 
 from ..console.wording import wrapped
 from ..errors import UserValueError
-from ..outputs import prepare_output, write_whole
-from ..stopping import is_first_process
+from ..system.outputs import prepare_output, write_whole
+from ..system.stopping import is_first_process
 from ._options import parse_options
 
 _SUFFIXES = (".json", ".csv")

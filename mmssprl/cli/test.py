@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def test(*, out: str | None, force: bool, **options: Any) -> None:
     """Test as the options say."""
-    from ..outputs import prepare_output
+    from ..system.outputs import prepare_output
 
     if out:
         prepare_output(out, force=force)

@@ -65,8 +65,8 @@ def train(*, overwrite: bool, **options: Any) -> None:
     """Train as the options say."""
     from ..engine.finished import finished_line, finished_weights
     from ..engine.launch import prepare_train_config, run
-    from ..go_on import command_of_process, to_go_on
-    from ..stopping import is_first_process
+    from ..system.go_on import command_of_process, to_go_on
+    from ..system.stopping import is_first_process
 
     cfg = prepare_train_config(overwrite=overwrite, **options)
     weights = finished_weights(cfg)

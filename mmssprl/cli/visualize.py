@@ -10,7 +10,7 @@ examples:
 
 import argparse
 
-from ..outputs import prepare_picture, write_figure
+from ..system.outputs import prepare_picture, write_figure
 from . import add_command
 
 _VIEWS = """\

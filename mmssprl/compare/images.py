@@ -14,7 +14,7 @@ from ..evaluation.probe_data import (
     ProbeData,
     find_probe_data,
 )
-from ..outputs import write_whole
+from ..system.outputs import write_whole
 
 Split = Literal["test", "held-out"]
 HELD_OUT = 0.2

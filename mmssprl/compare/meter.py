@@ -16,7 +16,7 @@ from mmengine.runner import Runner
 from ..engine.unwrap import unwrap
 from ..errors import UserRuntimeError
 from ..monitoring.troubles import is_collapsed
-from ..profiling.machine import peak_bytes
+from ..system.machine import peak_bytes
 from ..weights import RANDOM, load_backbone
 
 SPREAD = "embedding_spread"

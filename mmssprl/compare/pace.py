@@ -24,8 +24,8 @@ from ..engine.device_prefetcher import Prefetcher
 from ..engine.launch import prepare_train_config
 from ..engine.launch import run as launch
 from ..errors import message_for_user
-from ..outputs import write_whole
-from ..profiling.machine import describe_machine
+from ..system.machine import describe_machine
+from ..system.outputs import write_whole
 from .meter import clock
 from .setting import trains_mixed
 from .training import MEASURED, SETTINGS

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from ..benchmark.paper_numbers import ABLATIONS, ABLATIONS_NOTE
 from ..console.tables import csv_table, markdown_table
 from ..console.wording import counted
-from ..outputs import write_figure, write_whole
 from ..runs.statistics import estimate
+from ..system.outputs import write_figure, write_whole
 from .methods import BY_KEY, RANDOM
 from .plan import BUDGETS, Budget, Length, Planner
 from .results import Result, as_row

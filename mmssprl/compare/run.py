@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..outputs import write_whole
 from ..runs.commands import CommandRun
 from ..runs.run import Outcome
+from ..system.outputs import write_whole
 from .images import Split
 from .methods import Method
 from .training import MEASURED, SETTINGS

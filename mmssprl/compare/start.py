@@ -9,9 +9,9 @@ from pathlib import Path
 from ..console.wording import counted
 from ..datasets.scenes.sample import generate_sample
 from ..errors import UserRuntimeError, UserValueError
-from ..profiling.machine import describe_machine
 from ..runs.execute import execute_runs
 from ..runs.run import Outcome, Run
+from ..system.machine import describe_machine
 from .images import Split, TrainingImages, list_images, read_images
 from .methods import BY_KEY, choose_methods
 from .paces import plan_paces, read_paces

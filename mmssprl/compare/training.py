@@ -16,9 +16,9 @@ from typing import Any
 from ..engine.finiteness import NotFiniteError
 from ..engine.launch import prepare_train_config
 from ..engine.launch import run as launch
-from ..environment import source_commit
 from ..errors import message_for_user
-from ..outputs import write_whole
+from ..system.environment import source_commit
+from ..system.outputs import write_whole
 from ..weights import RANDOM
 from .meter import Meter
 from .probing import probe, score_nothing

@@ -4,7 +4,7 @@ import os
 
 from torch.utils.data import get_worker_info
 
-from ..environment import usable_memory
+from ..system.environment import usable_memory
 
 MAX_PIXELS = 178_956_970
 """Pixels of the largest image that is decoded, such as 13,377 x 13,377: pillow's own limit."""

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from ..datasets.scenes.sample import generate_sample
 from ..errors import UserFileExistsError, UserRuntimeError
-from ..one_run import is_unused
-from ..outputs import write_figure, write_whole
 from ..runs.execute import execute_runs
 from ..runs.workers import Workers
 from ..shipped import shipped
+from ..system.one_run import is_unused
+from ..system.outputs import write_figure, write_whole
 from .methods import (
     RANDOM,
     SMALL_SAMPLED_TIME,

@@ -64,7 +64,7 @@ class Embeddings:
             FileExistsError: It is there and ``force`` is not given.
             ValueError: Another suffix, or one whose package is not installed.
         """
-        from ..outputs import prepare_output
+        from ..system.outputs import prepare_output
         from .formats import check_format, write_embeddings
 
         check_format(path)

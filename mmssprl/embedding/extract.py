@@ -16,7 +16,7 @@ from ..console.progress import watch
 from ..datasets import ImageReadError
 from ..errors import UserValueError
 from ..evaluation import FrozenBackbone
-from ..shared_memory import check_room
+from ..system.shared_memory import check_room
 from .crops import Crops
 from .embeddings import Embeddings
 from .images import Images

@@ -15,8 +15,8 @@ from ..errors import UserValueError
 from ..evaluation import FrozenBackbone, load_frozen_backbone
 from ..evaluation.features import check_loading
 from ..evaluation.linear_probe import choose_device
-from ..one_run import hold_output
-from ..outputs import prepare_output, write_whole
+from ..system.one_run import hold_output
+from ..system.outputs import prepare_output, write_whole
 from ..version import __version__
 from .crops import Crops
 from .embeddings import Embeddings

@@ -13,7 +13,7 @@ import torch
 
 from ..console.tables import csv_cell, csv_line
 from ..errors import UserFileNotFoundError, UserValueError
-from ..outputs import whole_file
+from ..system.outputs import whole_file
 from ..weights.safe_pickle import reason_of
 from ..weights.torch_file import load_torch, stored_parts
 from .embeddings import ARRAYS, Embeddings

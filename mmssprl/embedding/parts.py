@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..errors import UserFileExistsError, UserValueError
-from ..outputs import whole_file, write_whole
+from ..system.outputs import whole_file, write_whole
 from .embeddings import ARRAYS, Embeddings
 
 _ABOUT = "about.json"

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from ..errors import UserError, UserValueError
 from ..functional.pooling import pool
 from ..registry import MODELS, class_of
-from ..stopping import is_first_process
+from ..system.stopping import is_first_process
 from ..weights import build_backbone, check_fit, config_beside, read_backbone
 from .build_errors import explain_build_errors
 

@@ -27,8 +27,8 @@ from ..errors import (
     UserTypeError,
     UserValueError,
 )
-from ..processes import is_lost
-from ..shared_memory import explain_lack
+from ..system.processes import is_lost
+from ..system.shared_memory import explain_lack
 from .overrides import walk_used
 
 _UNEXPECTED = re.compile(r"(.+?)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")

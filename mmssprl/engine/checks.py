@@ -23,7 +23,7 @@ from ..datasets.coco_file import LISTS, read_coco
 from ..datasets.image_reading import require_files
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..registry import DATASETS, class_of
-from ..shared_memory import check_room
+from ..system.shared_memory import check_room
 from .checkpoint_checks import folders_of_run
 from .config_checks import check_fields
 from .pretrain_checks import bytes_of_views, check_division, check_pretraining

@@ -1,6 +1,5 @@
 """Several processes on the CPU."""
 
-from datetime import timedelta
 from typing import Any
 
 from mmengine.config import Config
@@ -10,12 +9,6 @@ from mmengine.registry import MODEL_WRAPPERS
 from torch import nn
 
 from ..errors import UserValueError
-
-
-def timeout_of(cfg: Config) -> timedelta | None:
-    """Return how long a process waits for another; None leaves it to torch."""
-    seconds = ((cfg.get("env_cfg") or {}).get("dist_cfg") or {}).get("timeout")
-    return None if seconds is None else timedelta(seconds=seconds)
 
 
 def use_cpu_processes(cfg: Config) -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 from mmengine.fileio import LocalBackend, register_backend
 
 from ..datasets.image_reading import check_header
-from ..disk_space import FULL, format_bytes, how_to_go_on, limit_of
 from ..errors import UserOSError
-from ..outputs import whole_file
+from ..system.disk_space import FULL, format_bytes, how_to_go_on, limit_of
+from ..system.outputs import whole_file
 
 
 @register_backend("local", prefixes="", force=True)

@@ -15,19 +15,20 @@ from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
 
 from ..config_reading import read_config_file
-from ..disk_space import explain_full_disk
-from ..environment import torch_threads
 from ..errors import UserFileNotFoundError, UserValueError
-from ..one_run import hold_work_dir
-from ..outputs import write_whole
-from ..slurm import use_step_environment
-from ..stopping import StoppedError, is_first_process
+from ..system.disk_space import explain_full_disk
+from ..system.environment import torch_threads
+from ..system.one_run import hold_work_dir
+from ..system.outputs import write_whole
+from ..system.processes import timeout_of
+from ..system.slurm import use_step_environment
+from ..system.stopping import StoppedError, is_first_process
 from ..weights import require_newest
 from .adapted_backbone import take_backbone
 from .build_errors import FirstStepHook, explain_build_errors
 from .checkpoint_checks import check_fit_of_checkpoint, check_readable, first_checkpoint
 from .checks import check_config, check_data, check_work_dir, files_of_run, log_operators
-from .cpu_distributed import timeout_of, use_cpu_processes
+from .cpu_distributed import use_cpu_processes
 from .hooks.bounded_histories_hook import BoundedHistoriesHook
 from .hooks.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
 from .initial_weights import apply_weights

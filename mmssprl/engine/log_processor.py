@@ -1,6 +1,5 @@
 """What the log of a pre-training says about its progress, its pace and its memory."""
 
-import sys
 from collections import OrderedDict
 
 from mmengine.device import get_device
@@ -9,6 +8,7 @@ from mmengine.runner import LogProcessor, Runner
 from ..console.log_line import LogLine, console_line, relative_name
 from ..models import LossTerm, PretrainingModel
 from ..registry import LOG_PROCESSORS
+from ..system.machine import peak_resident_mib
 from .unwrap import unwrap
 
 
@@ -86,11 +86,3 @@ class PretrainLogProcessor(LogProcessor):
 def _loss_terms(runner: Runner) -> dict[str, LossTerm]:
     model = unwrap(runner.model)
     return model.loss_terms() if isinstance(model, PretrainingModel) else {}
-
-
-def peak_resident_mib() -> int:
-    """The highest resident size that this process has had so far, in MiB."""
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux KiB
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit // 2**20

@@ -9,7 +9,7 @@ from typing import Any
 from mmengine.config import Config
 
 from ..config_reading import refuse
-from ..environment import MOST_PROCESSES
+from ..system.environment import MOST_PROCESSES
 from .overrides import used_keys
 
 _COUNTS = {

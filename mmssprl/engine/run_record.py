@@ -14,8 +14,8 @@ from mmengine.device import get_device
 from mmengine.dist import get_world_size
 from mmengine.logging import print_log
 
-from ..environment import describe_environment, source_commit
-from ..outputs import write_whole
+from ..system.environment import describe_environment, source_commit
+from ..system.outputs import write_whole
 
 FILE = "run.json"
 RECIPE_FILE = "recipe.json"

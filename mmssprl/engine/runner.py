@@ -15,9 +15,9 @@ from mmengine.runner import Runner
 from torch import nn
 
 from ..console.quiet import keep_off_console
-from ..disk_space import FULL
-from ..outputs import write_whole
 from ..registry import HOOKS, class_of
+from ..system.disk_space import FULL
+from ..system.outputs import write_whole
 from .checkpoint_checks import first_checkpoint
 from .hooks import SafeCheckpointHook
 

@@ -15,11 +15,11 @@ from torchvision.transforms.v2 import functional as transforms
 
 from ..console.progress import watch
 from ..datasets.image_reading import ImageReadError, read_image
-from ..environment import MOST_PROCESSES
 from ..errors import UserValueError
 from ..functional.pooling import pool
 from ..pyramid import check_px
-from ..shared_memory import check_room
+from ..system.environment import MOST_PROCESSES
+from ..system.shared_memory import check_room
 
 RESIZE_RATIO = 256 / 224
 """Shorter side before the centre crop / side of the crop, as in the paper's test protocol."""

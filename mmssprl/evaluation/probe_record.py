@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..console.tables import csv_table
 from ..console.wording import CONSOLE_WIDTH, percent
-from ..outputs import write_whole
+from ..system.outputs import write_whole
 from ..weights import RANDOM, SUPERVISED
 
 START = "start"

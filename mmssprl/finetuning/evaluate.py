@@ -11,7 +11,7 @@ from ..console.tables import csv_table, markdown_table
 from ..datasets import ImageReadError
 from ..datasets.labels import LabelledData
 from ..found_config import read_found
-from ..outputs import write_whole
+from ..system.outputs import write_whole
 from ..weights import require_newest
 from .label_files import read_labels
 from .pictures import open_picture, save_picture, sheet

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets.labels import LabelledData, LabelledImage, Object
-from ..outputs import write_whole
+from ..system.outputs import write_whole
 
 SPLITS = ("train", "val")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from PIL import Image, ImageDraw, ImageFont
 
 from ..datasets import read_image
-from ..outputs import whole_file
+from ..system.outputs import whole_file
 
 PICTURE_PX = 480
 """Longest side of an image in a picture."""

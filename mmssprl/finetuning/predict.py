@@ -10,7 +10,7 @@ from ..datasets import ImageReadError
 from ..datasets.image_index import heic_remedy, index_images
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..found_config import found_config
-from ..outputs import write_whole
+from ..system.outputs import write_whole
 from ..weights import require_newest
 from .pictures import open_picture, save_picture, written_names
 from .predictor import Predictor

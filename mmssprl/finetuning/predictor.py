@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset
 from ..console.quiet import import_quietly
 from ..datasets import ImageReadError, read_image
 from ..errors import UserValueError
-from ..shared_memory import check_room
+from ..system.shared_memory import check_room
 from ..weights import read_checkpoint
 from ..weights.backbone import build_model, quiet
 from ..weights.checkpoint_file import list_faults

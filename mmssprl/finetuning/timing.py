@@ -16,12 +16,12 @@ from mmengine.runner import Runner
 
 from ..console.quiet import quiet_console
 from ..engine.hooks.safe_checkpoint_hook import checkpoint_bytes
-from ..environment import default_threads, usable_cores
 from ..errors import UserRuntimeError
-from ..one_process import call_in_process
 from ..pretraining.forecast import Forecast
 from ..pretraining.pace import LEAST_STEPS, Pace
-from ..profiling.machine import peak_bytes, reset_peak_bytes
+from ..system.environment import default_threads, usable_cores
+from ..system.machine import peak_bytes, reset_peak_bytes
+from ..system.one_process import call_in_process
 from .recipe import Recipe
 
 _LONG_ENOUGH_S = 8.0

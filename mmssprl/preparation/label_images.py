@@ -14,7 +14,7 @@ from mmssprl.preparation.voc_files import CLASSES
 
 from ..datasets.image_opening import open_image
 from ..errors import UserFileNotFoundError, UserValueError
-from ..outputs import whole_file
+from ..system.outputs import whole_file
 
 IGNORED = 255
 _ALLOWED = frozenset({*range(len(CLASSES) + 1), IGNORED})

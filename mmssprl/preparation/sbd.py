@@ -13,7 +13,7 @@ from mmssprl.preparation.voc_files import find_devkit, read_names
 from ..console.progress import watch
 from ..console.wording import command_line
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
-from ..outputs import write_whole
+from ..system.outputs import write_whole
 
 SBD_SPLITS = {"train": 8_498, "val": 2_857}
 NUM_TRAIN_AUG = 10_582

@@ -10,11 +10,11 @@ from typing import Any
 
 from ..console.durations import format_hours
 from ..console.wording import counted
-from ..disk_space import format_bytes, free_bytes, num_checkpoints, require_space
 from ..errors import UserRuntimeError
 from ..evaluation.probe_hook import probe_interval
 from ..functional.phases import OPTIMIZER
 from ..profiling.result import Profile
+from ..system.disk_space import format_bytes, free_bytes, num_checkpoints, require_space
 from .pace import Pace, make_pace
 
 MAX_CPU_HOURS = 12

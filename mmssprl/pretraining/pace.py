@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ..console.quiet import quiet_console
-from ..environment import default_threads, usable_cores
 from ..errors import UserRuntimeError
-from ..one_process import call_in_process
+from ..system.environment import default_threads, usable_cores
+from ..system.one_process import call_in_process
 
 if TYPE_CHECKING:
     from mmengine.config import Config

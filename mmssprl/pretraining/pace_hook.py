@@ -6,13 +6,13 @@ from itertools import count
 
 import torch
 
-from ..environment import usable_cores
 from ..evaluation.probe_hook import ProbeHook, weights_before
 from ..functional.phases import OPTIMIZER
-from ..profiling.machine import peak_bytes, reset_peak_bytes
 from ..profiling.profile import typical
 from ..profiling.saved_bytes import saved_bytes
 from ..profiling.training import MeasuringHook
+from ..system.environment import usable_cores
+from ..system.machine import peak_bytes, reset_peak_bytes
 from .pace import LEAST_STEPS, Pace, fitting_images, make_pace
 
 _COMPARED_STEP_S = 0.5

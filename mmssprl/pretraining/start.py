@@ -22,9 +22,9 @@ from ..errors import (
     message_for_user,
 )
 from ..found_config import read_found
-from ..outputs import write_whole
-from ..processes import run_processes
 from ..shipped import shipped
+from ..system.outputs import write_whole
+from ..system.processes import run_processes
 from . import forecast
 from .plan import make_plan
 from .work_dir import config_of_run, default_work_dir, pretrained_images, refuse_used

@@ -9,8 +9,8 @@ from mmengine.config import Config
 
 from ..errors import UserError, UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..found_config import read_found
-from ..one_run import is_unused
-from ..outputs import check_folder
+from ..system.one_run import is_unused
+from ..system.outputs import check_folder
 from .methods import METHODS
 
 PARENT = Path("work_dirs")

@@ -9,7 +9,7 @@ from typing import Any
 from torch.utils.data import DataLoader
 
 from ..datasets import UnlabeledImages
-from ..environment import torch_threads
+from ..system.environment import torch_threads
 from .clock import REST, PhaseClock
 
 DECODE = "read and decode"

@@ -18,11 +18,11 @@ from mmengine.registry import DefaultScope
 
 from ..engine.launch import Launcher, run
 from ..engine.pretrain_checks import check_pretraining
-from ..environment import usable_cores
 from ..errors import UserFileNotFoundError, UserValueError
 from ..functional.phases import BACKBONE_BACKWARD, COMMUNICATION, HEADS_BACKWARD
 from ..models import PretrainingModel, pretraining_class
-from .machine import describe_machine, peak_bytes, reset_peak_bytes
+from ..system.environment import usable_cores
+from ..system.machine import describe_machine, peak_bytes, reset_peak_bytes
 from .result import PHASES, Profile, Setting
 from .saved_bytes import saved_bytes
 from .training import MeasuringHook, for_measuring, read_config

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from ..console.wording import printable
 from ..engine.run_record import REPORT_FILE
 from ..models import SSPRL, pretraining_class
-from ..outputs import prepare_output, write_whole
+from ..system.outputs import prepare_output, write_whole
 from ..version import __version__
 from ..visualization.health import draw_examples, draw_health, scalar_name
 from ..visualization.losses import draw_losses

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..stopping import PARENT
+from ..system.stopping import PARENT
 from .gpus import environment_of_thread
 from .run import Outcome, Run, RunFailedError
 

@@ -7,7 +7,7 @@ from queue import SimpleQueue
 
 import torch
 
-from ..environment import usable_cores
+from ..system.environment import usable_cores
 
 _of_thread = threading.local()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserRuntimeError
-from ..outputs import write_whole
+from ..system.outputs import write_whole
 
 
 class RunFailedError(UserRuntimeError):

@@ -8,7 +8,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from ..stopping import end_with_parent
+from ..system.stopping import end_with_parent
 from .run import RunFailedError
 
 

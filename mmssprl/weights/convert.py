@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from .. import models
 from ..config_reading import read_config_file
 from ..errors import UserValueError
-from ..outputs import prepare_output, whole_file
 from ..registry import MODELS, class_of
 from ..shipped import shipped
+from ..system.outputs import prepare_output, whole_file
 from .architecture import read_architecture
 from .backbone import build_model
 from .checkpoint_file import list_faults, read_state

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..errors import UserFileNotFoundError, UserValueError
-from ..outputs import prepare_output
+from ..system.outputs import prepare_output
 from .backbone import find_config, load_backbone
 from .checkpoint_file import backbone_part, describe_faults, read_state
 from .targets import TARGETS, WHOLE_TARGETS

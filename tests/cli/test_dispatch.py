@@ -10,9 +10,9 @@ import mmssprl
 from mmssprl import cli, errors
 from mmssprl.cli import COMMANDS, build_parser, main
 from mmssprl.errors import UserError, message_for_user
-from mmssprl.outputs import prepare_output
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 from mmssprl.registry import TRANSFORMS
+from mmssprl.system.outputs import prepare_output
 
 ROOT = Path(__file__).resolve().parents[2]
 

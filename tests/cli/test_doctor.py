@@ -5,8 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from mmssprl import _dependencies, doctor
+from mmssprl import _dependencies
 from mmssprl.cli import main
+from mmssprl.system import doctor
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from mmssprl.cli import main
 from mmssprl.errors import message_for_user
-from mmssprl.outputs import check_folder, prepare_output, whole_file, write_whole
+from mmssprl.system.outputs import check_folder, prepare_output, whole_file, write_whole
 from mmssprl.weights import load_backbone
 
 

@@ -10,8 +10,8 @@ from mmengine.device import get_device
 from mmengine.runner import Runner
 from pretrain_runner import make_runner
 
-from mmssprl.engine.log_processor import peak_resident_mib
 from mmssprl.models import SSPRL
+from mmssprl.system.machine import peak_resident_mib
 
 
 def train(images, work_dir, **overrides):  # noqa: F811

@@ -16,8 +16,8 @@ from toy_run import write_config
 from mmssprl.cli import main
 from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.errors import UserError
-from mmssprl.one_run import hold_output, hold_work_dir
-from mmssprl.outputs import sweep_parts, whole_file
+from mmssprl.system.one_run import hold_output, hold_work_dir
+from mmssprl.system.outputs import sweep_parts, whole_file
 from tools.faults.states import BadGradient
 
 pytestmark = pytest.mark.fault
@@ -121,7 +121,7 @@ class TestItsFile:
             really(file, how)
 
         with monkeypatch.context() as patch:
-            patch.setattr("mmssprl.one_run.fcntl.lockf", lockf)
+            patch.setattr("mmssprl.system.one_run.fcntl.lockf", lockf)
             with hold_work_dir(tmp_path):
                 assert lock.read_text()
                 assert len(seen) == 2
@@ -141,7 +141,7 @@ def test_a_run_that_fails_lets_go_of_it(tmp_path):
 
 
 def test_a_file_system_without_locks(tmp_path, monkeypatch, capfd):
-    from mmssprl import one_run
+    from mmssprl.system import one_run
 
     def lockf(*args):
         raise OSError(95, "Operation not supported")

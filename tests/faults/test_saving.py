@@ -24,7 +24,7 @@ from mmssprl.engine.file_backend import WholeFileBackend
 from mmssprl.engine.hooks import SafeCheckpointHook
 from mmssprl.engine.loops import ResumableEpochLoop
 from mmssprl.errors import UserError, UserOSError
-from mmssprl.outputs import whole_file
+from mmssprl.system.outputs import whole_file
 from tools.faults.children import Child, killed_at
 from tools.faults.kills import is_whole
 

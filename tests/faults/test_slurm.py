@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mmssprl.slurm import REQUEUE, comes_back, requeue, use_step_environment
+from mmssprl.system.slurm import REQUEUE, comes_back, requeue, use_step_environment
 from tools.faults import slurm, slurm_cluster
 
 pytestmark = pytest.mark.fault

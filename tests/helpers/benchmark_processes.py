@@ -8,7 +8,7 @@ import sys
 import traceback
 from types import SimpleNamespace
 
-from mmssprl.stopping import PARENT
+from mmssprl.system.stopping import PARENT
 
 
 class Forked:

@@ -18,7 +18,7 @@ from mmengine.hooks import Hook
 from PIL import Image
 
 from mmssprl.engine.launch import prepare_train_config, run
-from mmssprl.stopping import SAVED, StoppedError, signals
+from mmssprl.system.stopping import SAVED, StoppedError, signals
 
 ROOT = Path(__file__).resolve().parents[2]
 PRETRAINING = """

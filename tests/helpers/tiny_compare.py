@@ -11,8 +11,8 @@ from mmssprl.compare.pace import measure
 from mmssprl.compare.run import PaceRun
 from mmssprl.compare.start import Request
 from mmssprl.compare.training import MEASURED
-from mmssprl.outputs import write_whole
 from mmssprl.runs.commands import CommandRun
+from mmssprl.system.outputs import write_whole
 
 MODULES = {
     "mmssprl.compare.pace": measure,

@@ -8,7 +8,7 @@ import pytest
 
 from mmssprl import tool
 from mmssprl.errors import UserValueError
-from mmssprl.stopping import Interrupted, Signal
+from mmssprl.system.stopping import Interrupted, Signal
 from mmssprl.tool import add_run_options, run_command
 
 

@@ -16,7 +16,6 @@ from paces import PACE
 from profiles import PROFILE, profile_with
 
 from mmssprl.datasets import tar_images
-from mmssprl.environment import torch_threads
 from mmssprl.errors import UserOSError, UserRuntimeError
 from mmssprl.pretraining import forecast as forecasting
 from mmssprl.pretraining import pace
@@ -30,6 +29,7 @@ from mmssprl.pretraining.forecast import (
 from mmssprl.pretraining.pace import fitting_images, measure_pace, scaled, with_loader
 from mmssprl.pretraining.pace_hook import PaceHook
 from mmssprl.profiling.clock import PhaseClock
+from mmssprl.system.environment import torch_threads
 
 CHECKPOINT = {"interval": 10, "max_keep_ckpts": 3}
 

@@ -15,11 +15,11 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader
 
-from mmssprl.environment import torch_threads
 from mmssprl.profiling import loader_phases, training
 from mmssprl.profiling.clock import PhaseClock
 from mmssprl.profiling.loader_phases import measure_loader
 from mmssprl.profiling.saved_bytes import saved_bytes
+from mmssprl.system.environment import torch_threads
 
 
 class Calling(nn.Module):

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from mmssprl.stopping import PARENT
+from mmssprl.system.stopping import PARENT
 
 pytestmark = pytest.mark.fault
 ROOT = str(Path(__file__).resolve().parents[2])

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from toy_run import write_config
 
-from mmssprl import processes
 from mmssprl.errors import UserRuntimeError
+from mmssprl.system import processes
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ROOT / "tools"
@@ -70,7 +70,7 @@ def script(tmp_path):
 
 FAILING = """
 from mmssprl.errors import UserValueError
-from mmssprl.processes import report
+from mmssprl.system.processes import report
 import time
 rank = int(os.environ["RANK"])
 time.sleep(0.5 if rank == 0 else 0)

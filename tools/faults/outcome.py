@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 
-from mmssprl.environment import processor, source_commit, usable_cores
+from mmssprl.system.environment import processor, source_commit, usable_cores
 
 
 class Outcome(NamedTuple):

@@ -19,7 +19,7 @@ import torch
 from mmssprl.console.arguments import Parser
 from mmssprl.console.tables import csv_table, markdown_table
 from mmssprl.engine import launch  # noqa: F401  (once, before the children are forked)
-from mmssprl.outputs import write_whole
+from mmssprl.system.outputs import write_whole
 
 from . import (
     bounds,

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from mmssprl.console.arguments import Parser
 from mmssprl.console.tables import markdown_table
-from mmssprl.outputs import write_whole
+from mmssprl.system.outputs import write_whole
 
 from . import slurm_cluster, tiny
 from .kills import equal, load_state

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from mmssprl.engine.launch import prepare_train_config, run
-from mmssprl.stopping import SAVED, StoppedError, signals
+from mmssprl.system.stopping import SAVED, StoppedError, signals
 
 from .children import Child
 from .kills import equal, load_state

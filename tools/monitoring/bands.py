@@ -17,7 +17,7 @@ from mmssprl.console.arguments import Parser
 from mmssprl.console.tables import csv_table
 from mmssprl.monitoring.bands import BANDS_FILE, HEADS
 from mmssprl.monitoring.history import Record, read_scalars
-from mmssprl.outputs import write_whole
+from mmssprl.system.outputs import write_whole
 from mmssprl.visualization.health import EXAMPLES_FILE
 
 from .cases import CASES, HEALTHY

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from mmssprl.console.arguments import Parser
 from mmssprl.console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 from mmssprl.monitoring import Record, band_of, read_scalars
-from mmssprl.outputs import write_figure
+from mmssprl.system.outputs import write_figure
 from mmssprl.visualization.health import draw_band
 
 _IMAGES = Path(__file__).parents[2] / "docs" / "images"

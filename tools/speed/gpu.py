@@ -15,7 +15,7 @@ import torch
 
 from mmssprl.console.arguments import Parser
 from mmssprl.engine.launch import prepare_train_config
-from mmssprl.environment import usable_cores
+from mmssprl.system.environment import usable_cores
 
 from .common.machine import machine
 from .common.models import CONFIGS, SHIPPED

@@ -13,7 +13,7 @@ from mmssprl.datasets.scenes.voc_files import VocDevkit
 
 from ...console.progress import watch
 from ...errors import UserFileExistsError, UserTypeError, UserValueError
-from ...outputs import write_whole
+from ...system.outputs import write_whole
 
 META_FILE = "scenes.json"
 """Written last: its presence means that the folder is complete."""

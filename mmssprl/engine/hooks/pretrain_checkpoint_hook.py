@@ -10,8 +10,8 @@ from mmengine.runner.checkpoint import weights_to_cpu
 from torch import nn
 
 from ...console.log_line import LogLine
-from ...outputs import whole_file
 from ...registry import HOOKS
+from ...system.outputs import whole_file
 from ..unwrap import unwrap
 from .safe_checkpoint_hook import SafeCheckpointHook
 

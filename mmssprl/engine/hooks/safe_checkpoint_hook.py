@@ -8,10 +8,10 @@ from mmengine.dist import get_world_size, is_main_process
 from mmengine.hooks import CheckpointHook
 from mmengine.runner import Runner
 
-from ...disk_space import num_checkpoints, require_space
 from ...models import PretrainingModel
-from ...outputs import sweep_parts, write_whole
 from ...registry import HOOKS
+from ...system.disk_space import num_checkpoints, require_space
+from ...system.outputs import sweep_parts, write_whole
 from ...weights.newest_checkpoint import POINTER
 from ..file_backend import WholeFileBackend
 from ..finiteness import optimizers_of, require_finite_state

@@ -17,9 +17,9 @@ from ...console.durations import parse_duration
 from ...console.log_line import LogLine
 from ...errors import UserValueError
 from ...registry import HOOKS
-from ...slurm import comes_back, requeue
-from ...stopping import SAVED, Signal, StoppedError, signals
-from ..cpu_distributed import timeout_of
+from ...system.processes import timeout_of
+from ...system.slurm import comes_back, requeue
+from ...system.stopping import SAVED, Signal, StoppedError, signals
 from ..finiteness import wrappers_of
 from ..loops import ResumableEpochLoop, ResumableIterLoop
 from .safe_checkpoint_hook import STEP_FILE

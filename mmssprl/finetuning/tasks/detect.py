@@ -18,7 +18,7 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 from ...datasets.labels import LabelledData, LabelledImage
-from ...outputs import write_whole
+from ...system.outputs import write_whole
 from ..drawing import draw_boxes, overlay
 from ..pictures import caption
 from .task import Scores, Task

@@ -15,7 +15,7 @@ from PIL import Image
 
 from ...datasets.image_opening import open_image
 from ...datasets.labels import LabelledData, LabelledImage
-from ...outputs import whole_file
+from ...system.outputs import whole_file
 from ..drawing import IGNORED, colour, overlay_labels, palette
 from ..pictures import legend, written_names
 from .task import Scores, Task

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save
 
 from ...models import FeatureQueue, is_pretraining
-from ...outputs import whole_file
+from ...system.outputs import whole_file
 from ..backbone import build_model, load_backbone
 from ..checkpoint_file import read_state
 from .target import Loaded, Source, last_and_pooled

@@ -12,7 +12,7 @@ import torch
 import torchvision
 from PIL import features
 
-from mmssprl.environment import cpu_info, processor, source_commit, usable_cores
+from mmssprl.system.environment import cpu_info, processor, source_commit, usable_cores
 
 _RESULTS = "tools/speed/results"
 """Results of an earlier run are no change of what is measured."""

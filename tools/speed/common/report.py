@@ -8,7 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from mmssprl.console.tables import csv_table, markdown_table
-from mmssprl.outputs import write_figure, write_whole
+from mmssprl.system.outputs import write_figure, write_whole
 
 from .gates import Row
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import torch
 
-from mmssprl.environment import usable_cores
 from mmssprl.pyramid import ViewLayout
+from mmssprl.system.environment import usable_cores
 
 from ..common.gates import Gate, Row, measured
 from ..common.models import random_batch

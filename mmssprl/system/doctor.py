@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ._dependencies import (
+from .._dependencies import (
     FAMILIES,
     OFFICIAL_MMCV_LITE,
     check_dependencies,
@@ -18,7 +18,7 @@ from ._dependencies import (
     fits,
     installed_version,
 )
-from .version import __version__
+from ..version import __version__
 
 EXTRAS = {
     "timm": ("'mmssprl[timm]'", "pretrain --backbone timm/NAME, export --to timm"),
@@ -58,7 +58,7 @@ def examine() -> list[Finding]:
     """Look at everything, and import torch last, in a process of its own: it may be broken."""
     python = platform.python_version()
     fits = (3, 11) <= sys.version_info[:2] <= (3, 12)
-    where = f"{__version__} in {Path(__file__).parent}"
+    where = f"{__version__} in {Path(__file__).parents[1]}"
     remedy = "" if fits else "make an environment of Python 3.11 or 3.12"
     return [
         Finding("mmssprl", where),

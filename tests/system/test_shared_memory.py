@@ -13,7 +13,7 @@ from mmssprl.engine.build_errors import explain_build_errors
 from mmssprl.engine.pretrain_checks import bytes_of_views
 from mmssprl.errors import UserOSError
 from mmssprl.pyramid import ViewLayout
-from mmssprl.shared_memory import check_room
+from mmssprl.system.shared_memory import check_room
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -30,7 +30,7 @@ def room(monkeypatch, tmp_path):
 
     folder, really = tmp_path / "shm", shutil.disk_usage
     folder.mkdir()
-    monkeypatch.setattr("mmssprl.shared_memory.FOLDER", folder)
+    monkeypatch.setattr("mmssprl.system.shared_memory.FOLDER", folder)
     return leave
 
 

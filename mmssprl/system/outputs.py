@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import psutil
 
-from .errors import UserFileExistsError, UserPermissionError, UserValueError
+from ..errors import UserFileExistsError, UserPermissionError, UserValueError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

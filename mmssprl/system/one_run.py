@@ -14,7 +14,7 @@ from typing import IO
 
 from mmengine.logging import print_log
 
-from .errors import UserFileExistsError, UserRuntimeError
+from ..errors import UserFileExistsError, UserRuntimeError
 from .outputs import prepare_output
 
 FILE = ".lock"

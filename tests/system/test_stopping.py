@@ -11,7 +11,7 @@ from multiprocessing import get_context
 import pytest
 from torch.utils.data import DataLoader
 
-from mmssprl.stopping import Interrupted, Signal, is_first_process, signals
+from mmssprl.system.stopping import Interrupted, Signal, is_first_process, signals
 
 
 def test_a_signal_just_before_the_first_step_stops_the_training_and_does_not_end_it():

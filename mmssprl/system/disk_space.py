@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .errors import UserError, UserOSError
+from ..errors import UserError, UserOSError
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """What the operating system answers where nothing more fits: the disk or the quota is used up."""

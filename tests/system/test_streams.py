@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from mmssprl.streams import guarded_streams
+from mmssprl.system.streams import guarded_streams
 
 PRINTS = """
 from mmssprl.streams import guarded_streams

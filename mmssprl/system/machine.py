@@ -1,10 +1,11 @@
 """What a measurement ran on, and how much memory it took."""
 
+import sys
+
 import torch
 
 from ..console.wording import counted
-from ..engine.log_processor import peak_resident_mib
-from ..environment import processor, usable_cores
+from .environment import processor, usable_cores
 
 
 def describe_machine(device: str) -> str:
@@ -28,3 +29,11 @@ def peak_bytes(device: str) -> int:
     if hasattr(module, "max_memory_allocated"):
         return module.max_memory_allocated()
     return peak_resident_mib() * 2**20
+
+
+def peak_resident_mib() -> int:
+    """The highest resident size that this process has had so far, in MiB."""
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux KiB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit // 2**20

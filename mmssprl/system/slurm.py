@@ -5,7 +5,7 @@ import signal
 import subprocess
 from collections.abc import MutableMapping
 
-from .errors import UserValueError
+from ..errors import UserValueError
 
 REQUEUE = "MMSSPRL_REQUEUE"
 """Names the variable that ``tools/slurm_train.sh`` sets in a job that may go on by itself."""

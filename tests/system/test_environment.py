@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from mmssprl import environment
-from mmssprl.environment import default_threads, torch_threads, usable_cores, usable_memory
+from mmssprl.system import environment
+from mmssprl.system.environment import default_threads, torch_threads, usable_cores, usable_memory
 
 
 @pytest.fixture

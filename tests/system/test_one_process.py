@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mmssprl.one_process import call_in_process
+from mmssprl.system.one_process import call_in_process
 
 SCRIPT = """
 import os, pathlib, sys, time

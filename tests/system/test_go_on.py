@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from mmssprl.go_on import COMMAND, command_of_process, to_go_on
+from mmssprl.system.go_on import COMMAND, command_of_process, to_go_on
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ._dependencies import FAMILIES, distribution, installed_version
-from .version import __version__
+from .._dependencies import FAMILIES, distribution, installed_version
+from ..version import __version__
 
 _PACKAGES = (
     "torch",

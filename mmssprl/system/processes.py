@@ -15,15 +15,16 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import psutil
 
+from ..errors import UserRuntimeError, message_for_user
 from .environment import usable_cores
-from .errors import UserRuntimeError, message_for_user
 from .go_on import COMMAND, command_of_process
 from .stopping import SAVED, signals
 
@@ -231,3 +232,9 @@ def _environment(args: argparse.Namespace, local_rank: int) -> dict[str, str]:
     if count > 1:  # else each would take all cores
         environment["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", 1)
     return {name: str(value) for name, value in environment.items()}
+
+
+def timeout_of(cfg: Mapping[str, Any]) -> timedelta | None:
+    """Return how long a process of a config's run waits for another; None leaves it to torch."""
+    seconds = ((cfg.get("env_cfg") or {}).get("dist_cfg") or {}).get("timeout")
+    return None if seconds is None else timedelta(seconds=seconds)

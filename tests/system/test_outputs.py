@@ -1,7 +1,7 @@
 import pytest
 from matplotlib.figure import Figure
 
-from mmssprl.outputs import (
+from mmssprl.system.outputs import (
     check_different,
     prepare_output,
     prepare_picture,

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from torch.utils.data import DataLoader
 
-from .errors import UserOSError
+from ..errors import UserOSError
 
 FOLDER = Path("/dev/shm")
 _LEAST = 1_000_000

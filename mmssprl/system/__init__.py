@@ -1,0 +1,1 @@
+"""Processes, signals, files and disks; nothing here knows of a training."""
