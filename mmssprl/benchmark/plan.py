@@ -10,13 +10,13 @@ from typing import Any
 
 from mmengine.config import Config
 
+from ..config.run_checks import check_config, missing_package
+from ..config.shipped import shipped
 from ..engine.adapted_backbone import adapt_backbone
-from ..engine.checks import check_config, missing_package
 from ..engine.initial_weights import apply_weights
 from ..errors import UserFileNotFoundError, UserValueError
 from ..runs.commands import CommandRun
 from ..runs.execute import with_needs
-from ..shipped import shipped
 from ..system.outputs import write_whole
 from ..weights import RANDOM, SUPERVISED
 from .protocols import DATA_PREFIX, PROTOCOLS, REMEDIES, Protocol

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from mmengine.config import Config
 
+from ..config.shipped import shipped
 from ..console.wording import counted
 from ..datasets.scenes.sample import generate_sample
 from ..errors import UserFileNotFoundError
-from ..shipped import shipped
 from .plan import Plan, make_plan
 from .protocols import DATA_PREFIX, choose_protocols
 from .results import Size

@@ -13,8 +13,8 @@ from mmengine.device import get_device
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from ..engine.unwrap import unwrap
 from ..errors import UserRuntimeError
+from ..models.unwrap import unwrap
 from ..monitoring.troubles import is_collapsed
 from ..system.machine import peak_bytes
 from ..weights import RANDOM, load_backbone

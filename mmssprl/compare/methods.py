@@ -6,8 +6,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from ..config.shipped import config_file, shipped
 from ..errors import UserValueError
-from ..shipped import config_file, shipped
 
 
 @dataclass(frozen=True, eq=False)

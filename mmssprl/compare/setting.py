@@ -13,8 +13,8 @@ from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.registry import DefaultScope
 
-from ..config_reading import read_config_file
-from ..engine.checks import check_config
+from ..config.reading import read_config_file
+from ..config.run_checks import check_config
 from ..errors import UserValueError
 from ..models.protocol import PretrainingModel, is_pretraining, pretraining_class
 from ..pretraining.methods.momentum import momentum_for

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..config.shipped import shipped
 from ..datasets.scenes.sample import SIZE_PX
 from ..runs.run import Outcome, Run
 from ..runs.workers import Workers
-from ..shipped import shipped
 from .methods import Method
 from .table import Values, epochs_in_equal_time
 

@@ -12,12 +12,12 @@ from mmpretrain.models import ResNet
 from mmpretrain.models.backbones.resnet import get_expansion
 from torch import Tensor, nn
 
+from ..config.build_errors import explain_build_errors
 from ..errors import UserError, UserValueError
 from ..functional.pooling import pool
 from ..registry import MODELS, class_of
 from ..system.stopping import is_first_process
 from ..weights import build_backbone, check_fit, config_beside, read_backbone
-from .build_errors import explain_build_errors
 
 _RESNET_FIELDS = (
     *("depth", "stem_channels", "base_channels", "num_stages", "strides", "dilations"),

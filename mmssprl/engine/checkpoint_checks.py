@@ -10,9 +10,9 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from torch import Tensor, nn
 
 from ..errors import UserValueError
+from ..models.unwrap import unwrap
 from ..weights import newest_intact, read_checkpoint, read_training_checkpoint
 from ..weights.checkpoint_file import list_faults
-from .unwrap import unwrap
 
 _STATISTICS = ("running_mean", "running_var")
 _RESIZED = ("pos_embed", "relative_position_bias_table")

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from ..errors import UserRuntimeError
-from .unwrap import unwrap
+from ..models.unwrap import unwrap
 
 
 class NotFiniteError(UserRuntimeError):

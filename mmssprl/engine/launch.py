@@ -14,7 +14,18 @@ from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
 
-from ..config_reading import read_config_file
+from ..config.build_errors import FirstStepHook, explain_build_errors
+from ..config.overrides import check_spelling, merge_options
+from ..config.pretrain_checks import use_compile
+from ..config.reading import read_config_file
+from ..config.run_checks import (
+    check_config,
+    check_data,
+    check_work_dir,
+    files_of_run,
+    log_operators,
+)
+from ..config.schedule_checks import warn_of_schedule
 from ..errors import UserFileNotFoundError, UserValueError
 from ..system.disk_space import explain_full_disk
 from ..system.environment import torch_threads
@@ -25,19 +36,14 @@ from ..system.slurm import use_step_environment
 from ..system.stopping import StoppedError, is_first_process
 from ..weights import require_newest
 from .adapted_backbone import take_backbone
-from .build_errors import FirstStepHook, explain_build_errors
 from .checkpoint_checks import check_fit_of_checkpoint, check_readable, first_checkpoint
-from .checks import check_config, check_data, check_work_dir, files_of_run, log_operators
 from .cpu_distributed import use_cpu_processes
 from .hooks.bounded_histories_hook import BoundedHistoriesHook
 from .hooks.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
 from .initial_weights import apply_weights
 from .loops import end_workers, use_resumable_loop
-from .overrides import check_spelling, merge_options
-from .pretrain_checks import use_compile
 from .run_record import record_run
 from .runner import ConsoleRunner
-from .schedule_checks import warn_of_schedule
 from .trackers import use_trackers
 
 Launcher = Literal["none", "pytorch", "slurm", "mpi"]

@@ -7,9 +7,9 @@ from mmengine.runner import LogProcessor, Runner
 
 from ..console.log_line import LogLine, console_line, relative_name
 from ..models import LossTerm, PretrainingModel
+from ..models.unwrap import unwrap
 from ..registry import LOG_PROCESSORS
 from ..system.machine import peak_resident_mib
-from .unwrap import unwrap
 
 
 @LOG_PROCESSORS.register_module()

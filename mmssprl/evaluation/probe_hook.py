@@ -16,8 +16,8 @@ from ..console.wording import wrapped
 from ..datasets.subset import choose_subset
 from ..engine.hooks.pretrain_checkpoint_hook import backbone_file, save_backbone
 from ..engine.initial_weights import torchvision_depth
-from ..engine.unwrap import unwrap
 from ..errors import UserError, UserValueError, text_of
+from ..models.unwrap import unwrap
 from ..registry import HOOKS
 from ..weights import RANDOM, SUPERVISED, has_supervised
 from .average_precision import mean_average_precision

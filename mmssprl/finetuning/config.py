@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from mmengine.config import Config
 
+from ..config.run_checks import missing_package
+from ..config.shipped import shipped
 from ..datasets.labels import LabelledData
 from ..engine.adapted_backbone import adapt_backbone, fit_backbone
-from ..engine.checks import missing_package
 from ..engine.initial_weights import apply_weights
 from ..errors import UserRuntimeError, UserValueError
 from ..pretraining.backbones import find_backbone
-from ..shipped import shipped
 from ..system.environment import usable_cores
 from ..weights import RANDOM, SUPERVISED, read_backbone
 from ..weights.backbone import quiet

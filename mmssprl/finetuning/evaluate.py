@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from ..config.found_config import read_found
 from ..console.progress import watch
 from ..console.tables import csv_table, markdown_table
 from ..datasets import ImageReadError
 from ..datasets.labels import LabelledData
-from ..found_config import read_found
 from ..system.outputs import write_whole
 from ..weights import require_newest
 from .label_files import read_labels

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from ..config.found_config import found_config
 from ..console.progress import watch
 from ..console.tables import markdown_table
 from ..console.wording import on_one_line
 from ..datasets import ImageReadError
 from ..datasets.image_index import heic_remedy, index_images
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
-from ..found_config import found_config
 from ..system.outputs import write_whole
 from ..weights import require_newest
 from .pictures import open_picture, save_picture, written_names

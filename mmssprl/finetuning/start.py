@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from mmengine.config import Config
 
+from ..config.found_config import read_found
 from ..console.wording import wrapped
 from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from ..errors import UserFileNotFoundError, UserValueError
-from ..found_config import read_found
 from ..pretraining.forecast import check_disk, may_start
 from ..pretraining.start import train
 from ..pretraining.work_dir import default_work_dir, read_roots, refuse_used

@@ -7,11 +7,11 @@ from typing import Any, Literal
 import torch
 from mmengine.config import Config
 
+from ..config.shipped import shipped
 from ..datasets import UnlabeledImages
 from ..engine.hooks.save_and_stop_hook import parse_save_every
 from ..errors import UserValueError
 from ..models import pretraining_class
-from ..shipped import shipped
 from ..system.environment import MOST_PROCESSES, usable_cores
 from ..weights import RANDOM, SUPERVISED, build_backbone, check_fit, read_backbone, supervised_state
 from .methods import DEFAULT, Method, Row, find_method

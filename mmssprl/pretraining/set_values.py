@@ -9,9 +9,9 @@ from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
-from ..engine.build_errors import explain_build_errors
-from ..engine.checks import check_config
-from ..engine.overrides import merge_options
+from ..config.build_errors import explain_build_errors
+from ..config.overrides import merge_options
+from ..config.run_checks import check_config
 from ..errors import UserError
 from ..registry import MODELS
 from ..weights.backbone import quiet

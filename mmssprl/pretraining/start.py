@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from mmengine.config import Config
 
-from ..config_reading import one_line
+from ..config.found_config import read_found
+from ..config.reading import one_line
+from ..config.shipped import shipped
 from ..console.wording import command_line
 from ..engine.finished import finished_line, finished_weights
 from ..engine.launch import prepare_train_config, run
@@ -21,8 +23,6 @@ from ..errors import (
     called,
     message_for_user,
 )
-from ..found_config import read_found
-from ..shipped import shipped
 from ..system.outputs import write_whole
 from ..system.processes import run_processes
 from . import forecast

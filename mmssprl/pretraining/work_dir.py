@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mmengine.config import Config
 
+from ..config.found_config import read_found
 from ..errors import UserError, UserFileExistsError, UserFileNotFoundError, UserValueError
-from ..found_config import read_found
 from ..system.one_run import is_unused
 from ..system.outputs import check_folder
 from .methods import METHODS

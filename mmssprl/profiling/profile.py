@@ -16,8 +16,8 @@ from mmengine.dist import broadcast, get_world_size
 from mmengine.optim import AmpOptimWrapper
 from mmengine.registry import DefaultScope
 
+from ..config.pretrain_checks import check_pretraining
 from ..engine.launch import Launcher, run
-from ..engine.pretrain_checks import check_pretraining
 from ..errors import UserFileNotFoundError, UserValueError
 from ..functional.phases import BACKBONE_BACKWARD, COMMUNICATION, HEADS_BACKWARD
 from ..models import PretrainingModel, pretraining_class

@@ -18,13 +18,13 @@ from mmengine.dist import get_rank, get_world_size
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from ..config_reading import read_config_file
+from ..config.reading import read_config_file
 from ..engine.device_prefetcher import Prefetcher
 from ..engine.launch import prepare_train_config
-from ..engine.unwrap import unwrap
 from ..errors import UserValueError
 from ..functional import phases
 from ..models import is_pretraining
+from ..models.unwrap import unwrap
 from .clock import PhaseClock
 from .loader_phases import measure_loader
 

@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
+from ..config.found_config import found_config
 from ..console.log_line import relative_name
 from ..console.style import INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, titled_figure
 from ..errors import UserValueError
-from ..found_config import found_config
 from ..models import LossTerm, PretrainingModel, is_pretraining
 from ..monitoring import Record, band_of, read_log
 from ..registry import MODELS

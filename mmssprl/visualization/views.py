@@ -18,7 +18,7 @@ from mmengine.registry import DefaultScope
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..config_reading import read_config_file
+from ..config.reading import read_config_file
 from ..console.style import MUTED, PYRAMIDS, RC, titled_figure
 from ..datasets.image_reading import read_image
 from ..errors import UserFileNotFoundError, UserValueError

@@ -12,10 +12,10 @@ from mmengine.logging import print_log
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
-from ..config_reading import read_config_file
+from ..config.found_config import found_config
+from ..config.reading import read_config_file
 from ..console.wording import command_line
 from ..errors import UserFileNotFoundError, UserValueError
-from ..found_config import found_config
 from ..registry import MODELS
 from .architecture import read_architecture
 from .checkpoint_file import check_fit, read_backbone

@@ -12,10 +12,10 @@ from mmengine.config import Config
 from torch import Tensor, nn
 
 from .. import models
-from ..config_reading import read_config_file
+from ..config.reading import read_config_file
+from ..config.shipped import shipped
 from ..errors import UserValueError
 from ..registry import MODELS, class_of
-from ..shipped import shipped
 from ..system.outputs import prepare_output, whole_file
 from .architecture import read_architecture
 from .backbone import build_model

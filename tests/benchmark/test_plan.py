@@ -14,9 +14,9 @@ from mmssprl.benchmark.plan import make_plan
 from mmssprl.benchmark.protocols import PROTOCOLS
 from mmssprl.benchmark.results import Result
 from mmssprl.benchmark.rows import Weights
+from mmssprl.config.found_config import read_found
+from mmssprl.config.shipped import shipped
 from mmssprl.datasets.scenes import generate_scenes
-from mmssprl.found_config import read_found
-from mmssprl.shipped import shipped
 
 RANDOM = Weights("random", "random", None)
 SUPERVISED = Weights("supervised", "supervised", None)

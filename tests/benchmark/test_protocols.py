@@ -16,7 +16,7 @@ from mmssprl.benchmark.protocols import (
 )
 from mmssprl.benchmark.results import METRICS, Result
 from mmssprl.cli import build_parser
-from mmssprl.shipped import shipped
+from mmssprl.config.shipped import shipped
 
 BENCHMARKS = Path(__file__).parents[2] / "configs" / "benchmarks"
 VARIANTS = {"detection/mask-rcnn_resnet50-fpn_8xb2-90k_coco14.py": "90k iterations as released"}

@@ -7,8 +7,8 @@ from paces import PACE, stub_pace
 from PIL import Image
 
 from mmssprl.cli import main
+from mmssprl.config.pretrain_checks import check_pretraining
 from mmssprl.engine import trackers
-from mmssprl.engine.pretrain_checks import check_pretraining
 from mmssprl.errors import UserRuntimeError
 from mmssprl.pretraining import start
 from mmssprl.registry import MODELS

@@ -6,7 +6,7 @@ from paces import stub_pace
 from PIL import Image
 
 from mmssprl.cli import main
-from mmssprl.engine.pretrain_checks import check_pretraining
+from mmssprl.config.pretrain_checks import check_pretraining
 from mmssprl.pretraining import start
 from mmssprl.pretraining.methods import METHODS
 from mmssprl.pretraining.pace import _measure

@@ -14,8 +14,8 @@ from profiles import PROFILE
 
 from mmssprl import profiling
 from mmssprl.cli import main
+from mmssprl.config.shipped import shipped
 from mmssprl.profiling import format_profile
-from mmssprl.shipped import shipped
 
 CONFIG = str(shipped("configs/ssprl/ssprl_resnet18_scenes.py"))
 ROOT = Path(__file__).resolve().parents[2]

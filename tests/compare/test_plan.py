@@ -9,7 +9,7 @@ from tiny_compare import STEP_SECONDS, pretend, request, rows
 from mmssprl.compare.methods import BY_KEY
 from mmssprl.compare.setting import common_options, config_of, schedule
 from mmssprl.compare.start import Comparison
-from mmssprl.shipped import shipped
+from mmssprl.config.shipped import shipped
 
 
 @pytest.fixture

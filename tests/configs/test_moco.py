@@ -8,7 +8,7 @@ from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
-from mmssprl.engine import schedule_checks
+from mmssprl.config import schedule_checks
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import MODELS, TRANSFORMS
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from mmengine.config import Config
 
+from mmssprl.config.shipped import shipped
 from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.demo import methods as demo
 from mmssprl.demo import run as demo_run
@@ -18,7 +19,6 @@ from mmssprl.functional import _cpu_kernels
 from mmssprl.models import PyramidPreprocessor
 from mmssprl.runs.execute import execute_runs
 from mmssprl.runs.run import RunFailedError
-from mmssprl.shipped import shipped
 
 STEPS_PER_EPOCH = 37
 

@@ -12,7 +12,7 @@ from probe_folders import write_coco, write_image
 
 import mmssprl
 from mmssprl.cli import build_parser
-from mmssprl.shipped import config_file
+from mmssprl.config.shipped import config_file
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(

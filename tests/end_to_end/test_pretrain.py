@@ -20,8 +20,8 @@ from mmengine.runner import Runner
 from paces import PACE
 
 from mmssprl.cli import main
+from mmssprl.config.found_config import read_found
 from mmssprl.datasets.scenes import generate_scenes
-from mmssprl.found_config import read_found
 from mmssprl.pretraining import pace
 
 ROOT = Path(__file__).parents[2]

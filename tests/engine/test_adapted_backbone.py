@@ -9,10 +9,10 @@ from mmengine.registry import MODELS, DefaultScope
 from mmengine.structures import InstanceData
 from tiny_benchmark import NARROW, RESNET50, protocol, save_backbone
 
+from mmssprl.config.shipped import shipped
 from mmssprl.engine.adapted_backbone import adapt_backbone
 from mmssprl.engine.initial_weights import apply_weights
 from mmssprl.pretraining.backbones import BACKBONES
-from mmssprl.shipped import shipped
 
 NARROW_CHANNELS = [8, 16, 32]
 RESNET50_CHANNELS = [256, 512, 1024, 2048]

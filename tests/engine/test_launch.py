@@ -7,7 +7,8 @@ from mmengine.runner import Runner
 from torch import nn
 from toy_run import ToyModel, write_config
 
-from mmssprl.engine import checks, cpu_distributed, launch
+from mmssprl.config import run_checks as checks
+from mmssprl.engine import cpu_distributed, launch
 from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 

@@ -35,7 +35,7 @@ READERS = {
 
 
 RUNS_CONFIGS = {
-    "config_reading.py": ["Config.fromfile"],
+    "config/reading.py": ["Config.fromfile"],
     "engine/launch.py": ["read_config_file"],  # CONFIG of train and test
     "profiling/training.py": ["read_config_file"],  # CONFIG
     "visualization/views.py": ["read_config_file"],  # CONFIG

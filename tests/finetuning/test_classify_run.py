@@ -10,7 +10,7 @@ from mmengine.config import Config
 from PIL import Image
 
 from mmssprl.cli import main
-from mmssprl.found_config import read_found
+from mmssprl.config.found_config import read_found
 from mmssprl.pretraining.forecast import Forecast
 from mmssprl.pretraining.pace import Pace
 

@@ -18,10 +18,10 @@ from mmengine.config import Config
 from PIL import Image
 from pycocotools.coco import COCO
 
+from mmssprl.config.found_config import read_found
 from mmssprl.finetuning import start
 from mmssprl.finetuning.predict import predict
 from mmssprl.finetuning.start import finetune
-from mmssprl.found_config import read_found
 from mmssprl.pretraining.forecast import Forecast
 from mmssprl.pretraining.pace import Pace
 

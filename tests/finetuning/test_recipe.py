@@ -3,9 +3,9 @@ import math
 import pytest
 from mmengine.config import Config
 
+from mmssprl.config.shipped import shipped
 from mmssprl.finetuning.recipe import choose_recipe
 from mmssprl.finetuning.start import finetune
-from mmssprl.shipped import shipped
 
 SCHEDULE = Config.fromfile(shipped("configs/_base_/finetune_schedule_adamw.py"))
 

@@ -8,7 +8,7 @@ from toy_checkpoint import SCHEDULE
 from toy_run import write_config
 
 from mmssprl.engine.launch import prepare_train_config, run
-from mmssprl.engine.unwrap import unwrap
+from mmssprl.models.unwrap import unwrap
 
 
 class BadState(Hook):

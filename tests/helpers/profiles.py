@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 from PIL import Image
 
+from mmssprl.config.shipped import shipped
 from mmssprl.profiling.loader_phases import LoaderCost
 from mmssprl.profiling.result import Profile, Setting
-from mmssprl.shipped import shipped
 
 CONFIG = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
 

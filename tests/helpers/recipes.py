@@ -4,9 +4,9 @@ from functools import cache
 
 from mmengine.config import Config
 
+from mmssprl.config.shipped import shipped
 from mmssprl.pretraining.methods import find_method
 from mmssprl.pretraining.recipe import choose_recipe
-from mmssprl.shipped import shipped
 
 COCO = {"num_images": 82_783, "short_side_px": 480, "num_devices": 2, "on_gpu": True}
 CPU = {"num_images": 1200, "short_side_px": 256, "num_devices": 1, "on_gpu": False}

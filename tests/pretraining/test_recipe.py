@@ -2,10 +2,10 @@ import pytest
 from mmengine.config import Config
 from recipes import choose
 
+from mmssprl.config.shipped import shipped
 from mmssprl.pretraining.methods import Row
 from mmssprl.pretraining.recipe import describe
 from mmssprl.pyramid import ViewLayout
-from mmssprl.shipped import shipped
 
 PAPER = Config.fromfile(shipped("configs/_base_/ssprl_resnet50.py")).layout.to_dict()
 

@@ -3,10 +3,10 @@
 import pytest
 from mmengine.config import Config
 
-from mmssprl.config_reading import refuse
+from mmssprl.config.reading import refuse
+from mmssprl.config.shipped import shipped
 from mmssprl.errors import UserRuntimeError, UserValueError
 from mmssprl.pretraining.set_values import set_values, told_by_set
-from mmssprl.shipped import shipped
 
 TWO = {"model.momentum": 1.0, "model.neck.out_channels": 9}
 

@@ -14,6 +14,7 @@ from mmengine.registry import DefaultScope
 from no_gpu import hidden_gpu
 from profiles import CONFIG, PROFILE, SETTING, save_images
 
+from mmssprl.config.shipped import shipped
 from mmssprl.errors import UserError
 from mmssprl.functional import phases
 from mmssprl.profiling import profile as profile_module
@@ -22,7 +23,6 @@ from mmssprl.profiling.clock import REST, PhaseClock
 from mmssprl.profiling.profile import ProfilingHook, choose_batch_size, mean_phases, typical
 from mmssprl.profiling.result import PHASES
 from mmssprl.profiling.training import read_config
-from mmssprl.shipped import shipped
 
 LINEAR = shipped("configs/benchmarks/classification/linear_resnet18_scenes.py")
 BYOL = shipped("configs/baselines/byol_resnet18_scenes.py")

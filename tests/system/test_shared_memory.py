@@ -7,10 +7,10 @@ import pytest
 from stopped_runs import train, write_pretraining
 from torch.utils.data import DataLoader
 
+from mmssprl.config.build_errors import explain_build_errors
+from mmssprl.config.pretrain_checks import bytes_of_views
 from mmssprl.datasets import UnlabeledImages, stack_views
 from mmssprl.embedding.crops import Crops
-from mmssprl.engine.build_errors import explain_build_errors
-from mmssprl.engine.pretrain_checks import bytes_of_views
 from mmssprl.errors import UserOSError
 from mmssprl.pyramid import ViewLayout
 from mmssprl.system.shared_memory import check_room

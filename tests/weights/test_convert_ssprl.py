@@ -12,9 +12,9 @@ from mmengine.runner import load_checkpoint
 from torch import nn
 from torch.nn import functional as F
 
+from mmssprl.config.shipped import shipped
 from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.registry import MODELS
-from mmssprl.shipped import shipped
 from mmssprl.weights import convert_weights, find_config, load_backbone
 from mmssprl.weights.convert import RELEASED_CONFIG
 

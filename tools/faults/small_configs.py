@@ -10,10 +10,10 @@ from mmengine.config import Config
 from PIL import Image
 
 from mmssprl import registry
-from mmssprl.config_reading import read_config_file
+from mmssprl.config.overrides import walk_used
+from mmssprl.config.reading import read_config_file
+from mmssprl.config.run_checks import missing_package
 from mmssprl.datasets.scenes import SCENE_CATEGORIES, generate_scenes
-from mmssprl.engine.checks import missing_package
-from mmssprl.engine.overrides import walk_used
 
 _CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 _CHANNELS = 8

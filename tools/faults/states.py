@@ -12,7 +12,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch import Tensor
 
-from mmssprl.engine.unwrap import unwrap
+from mmssprl.models.unwrap import unwrap
 
 from .children import Child
 from .kills import equal, is_whole, load_state

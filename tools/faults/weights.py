@@ -25,10 +25,10 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from PIL import Image
 
 from mmssprl import cli
+from mmssprl.config.shipped import shipped
 from mmssprl.embedding.formats import read_embeddings
 from mmssprl.engine.launch import prepare_train_config
 from mmssprl.errors import UserError
-from mmssprl.shipped import shipped
 from mmssprl.weights import load_backbone, newest_intact
 
 from .hostile_files import write_files

@@ -9,8 +9,8 @@ from mmengine.runner import Runner
 from torch.nn.utils import clip_grad_norm_
 
 from ...errors import UserValueError
+from ...models.unwrap import unwrap
 from ...registry import HOOKS
-from ..unwrap import unwrap
 
 
 @HOOKS.register_module()

@@ -4,9 +4,9 @@ from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.runner import Runner
 
+from ...models.unwrap import unwrap
 from ...registry import HOOKS
 from ...weights import SUPERVISED, check_fit, read_backbone, supervised_state
-from ..unwrap import unwrap
 
 
 @HOOKS.register_module()

@@ -10,9 +10,9 @@ from mmengine.runner.checkpoint import weights_to_cpu
 from torch import nn
 
 from ...console.log_line import LogLine
+from ...models.unwrap import unwrap
 from ...registry import HOOKS
 from ...system.outputs import whole_file
-from ..unwrap import unwrap
 from .safe_checkpoint_hook import SafeCheckpointHook
 
 

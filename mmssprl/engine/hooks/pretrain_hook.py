@@ -5,13 +5,13 @@ from pathlib import Path
 from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop, Runner
 
+from ...config.pretrain_checks import check_pretraining
 from ...datasets import UnlabeledImages
 from ...errors import UserValueError
 from ...models import PretrainingModel
+from ...models.unwrap import unwrap
 from ...registry import HOOKS
 from ..device_prefetcher import Prefetcher, SideStreamCopy
-from ..pretrain_checks import check_pretraining
-from ..unwrap import unwrap
 
 
 @HOOKS.register_module()

@@ -9,9 +9,9 @@ from mmengine.runner import Runner
 from torch import Tensor
 
 from ...models import PretrainingModel
+from ...models.unwrap import unwrap
 from ...registry import HOOKS
 from ..finiteness import NotFiniteError
-from ..unwrap import unwrap
 
 
 @HOOKS.register_module()

@@ -3,9 +3,9 @@
 import pytest
 from mmengine.hooks import Hook
 
-from mmssprl.engine.unwrap import unwrap
 from mmssprl.functional.phases import AUGMENT, OPTIMIZER, SINKHORN
 from mmssprl.models import SinkhornHead
+from mmssprl.models.unwrap import unwrap
 from mmssprl.registry import HOOKS
 from tools.speed.common.counts import parameter_counts
 from tools.speed.common.models import build_model, shipped_config

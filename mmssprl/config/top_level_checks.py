@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from mmengine.config import Config
 from mmengine.registry import Registry
 
-from ..config_reading import refuse
 from ..registry import MODELS
 from .class_fields import nearest
 from .field_types import FLAG, misfit
+from .reading import refuse
 
 _STRINGS = ("default_scope", "work_dir", "load_from", "weights")
 _SCOPES = ("mmssprl", "mmpretrain", "mmdet", "mmseg", "mmengine")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from mmssprl.config_reading import one_line, read_config_file
+from mmssprl.config.reading import one_line, read_config_file
 from mmssprl.errors import UserError, UserFileNotFoundError
 
 BASE = "x = dict(a=1)\n"

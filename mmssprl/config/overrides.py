@@ -14,11 +14,11 @@ from mmengine.registry import Registry
 from mmengine.runner import Runner
 
 from .. import registry as registries
-from ..config_reading import refuse
 from ..errors import UserValueError
 from ..registry import RUNNERS, class_of
 from .class_fields import SIMILAR, fields_of, nearest
 from .config_checks import READ_BY_NAME
+from .reading import refuse
 
 _READ_BY_RUNNER = (
     *("model_wrapper_cfg", "find_unused_parameters", "sync_bn", "compile", "runner_type"),

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from .errors import UserFileNotFoundError
+from ..errors import UserFileNotFoundError
 
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def shipped(name: str | Path) -> Path:

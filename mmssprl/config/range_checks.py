@@ -8,9 +8,9 @@ from typing import Any
 
 from mmengine.config import Config
 
-from ..config_reading import refuse
 from ..system.environment import MOST_PROCESSES
 from .overrides import used_keys
+from .reading import refuse
 
 _COUNTS = {
     r"train_cfg\.(max_epochs|max_iters|val_interval)": 1,

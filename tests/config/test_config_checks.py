@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from mmengine.config import Config
 
-from mmssprl.config_reading import read_config_file
-from mmssprl.engine.checks import check_config
-from mmssprl.engine.config_checks import check_fields
+from mmssprl.config.config_checks import check_fields
+from mmssprl.config.overrides import check_spelling
+from mmssprl.config.range_checks import check_ranges
+from mmssprl.config.reading import read_config_file
+from mmssprl.config.run_checks import check_config
+from mmssprl.config.shipped import shipped
 from mmssprl.engine.launch import prepare_train_config
-from mmssprl.engine.overrides import check_spelling
-from mmssprl.engine.range_checks import check_ranges
 from mmssprl.errors import UserError
-from mmssprl.shipped import shipped
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SPLITS = ("train", "val", "test")

@@ -6,7 +6,7 @@ import re
 import pytest
 from mmengine.config import Config
 
-from mmssprl.engine.range_checks import check_ranges
+from mmssprl.config.range_checks import check_ranges
 from mmssprl.errors import UserError
 
 CFG = {

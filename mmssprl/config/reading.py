@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from mmengine.config import Config
 
-from .errors import UserError, UserFileNotFoundError, UserValueError, text_of
+from ..errors import UserError, UserFileNotFoundError, UserValueError, text_of
 from .shipped import config_file
 
 _MAX_LENGTH = 300

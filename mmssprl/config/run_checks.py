@@ -17,19 +17,19 @@ from mmengine.runner import Runner
 from torch import nn
 
 from .._mmcv_operators import uses_torchvision_operators
-from ..config_reading import refuse
 from ..datasets import UnlabeledImages, VocMultiLabel
 from ..datasets.coco_file import LISTS, read_coco
 from ..datasets.image_reading import require_files
+from ..engine.checkpoint_checks import folders_of_run
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserRuntimeError, UserValueError
+from ..models.unwrap import unwrap
 from ..registry import DATASETS, class_of
 from ..system.shared_memory import check_room
-from .checkpoint_checks import folders_of_run
 from .config_checks import check_fields
 from .pretrain_checks import bytes_of_views, check_division, check_pretraining
 from .range_checks import check_ranges
+from .reading import refuse
 from .top_level_checks import check_plain_values, check_together
-from .unwrap import unwrap
 
 _DENSE_PACKAGES = {"mmdet": "mmdet", "mmseg": "mmsegmentation"}
 """What a registry scope of detection or segmentation is called in errors."""

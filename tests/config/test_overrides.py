@@ -4,13 +4,13 @@ import pytest
 from mmengine.config import Config
 from toy_run import write_config
 
-from mmssprl.engine import schedule_checks
+from mmssprl.config import schedule_checks
+from mmssprl.config.overrides import check_spelling, merge_options
+from mmssprl.config.pretrain_checks import check_pretraining
+from mmssprl.config.shipped import shipped
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
-from mmssprl.engine.overrides import check_spelling, merge_options
-from mmssprl.engine.pretrain_checks import check_pretraining
 from mmssprl.errors import UserError
 from mmssprl.profiling.training import read_config
-from mmssprl.shipped import shipped
 
 SSPRL = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
 LINEAR = shipped("configs/benchmarks/classification/linear_resnet18_scenes.py")

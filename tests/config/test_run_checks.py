@@ -13,8 +13,8 @@ from mmengine.runner import Runner
 from PIL import Image
 from probe_folders import write_coco
 
-from mmssprl.engine import checks
-from mmssprl.engine.checks import (
+from mmssprl.config import run_checks as checks
+from mmssprl.config.run_checks import (
     check_config,
     check_data,
     check_work_dir,

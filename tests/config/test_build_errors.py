@@ -63,7 +63,7 @@ def test_an_argument_that_is_missing(config):
 
 
 def test_a_field_that_is_only_found_while_building(config, monkeypatch):
-    monkeypatch.setattr("mmssprl.engine.checks.check_fields", lambda cfg, splits: None)
+    monkeypatch.setattr("mmssprl.config.run_checks.check_fields", lambda cfg, splits: None)
     with pytest.raises(UserTypeError, match=r"toy.py: model.nonsense: ToyModel has no such field"):
         start(config, **{"model.nonsense": 1})
     with pytest.raises(UserError, match=r"toy.py: model.type: 'ToyModle' is not in the registry"):
@@ -114,7 +114,7 @@ def test_what_is_no_mistake_in_the_config_keeps_its_class(config, monkeypatch, s
         if batch_idx == step:
             raise error
 
-    monkeypatch.setattr("mmssprl.engine.build_errors.get_world_size", lambda: ranks)
+    monkeypatch.setattr("mmssprl.config.build_errors.get_world_size", lambda: ranks)
     monkeypatch.setattr("toy_run.ToyReport.before_train_iter", broken, raising=False)
     with pytest.raises(type(error)) as caught:
         start(config)

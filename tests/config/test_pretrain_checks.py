@@ -7,11 +7,11 @@ import pytest
 import torch
 from mmengine.config import Config
 
+from mmssprl.config import pretrain_checks
+from mmssprl.config.pretrain_checks import check_pretraining, use_compile
+from mmssprl.config.run_checks import check_config
+from mmssprl.config.shipped import shipped
 from mmssprl.datasets.transforms import PyramidCrop
-from mmssprl.engine import pretrain_checks
-from mmssprl.engine.checks import check_config
-from mmssprl.engine.pretrain_checks import check_pretraining, use_compile
-from mmssprl.shipped import shipped
 
 
 def config(**overrides):

@@ -20,16 +20,11 @@ from mmengine.dist import get_world_size
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
 
-from ..config_reading import add_place, one_line, refuse
-from ..errors import (
-    UserError,
-    UserOSError,
-    UserTypeError,
-    UserValueError,
-)
+from ..errors import UserError, UserOSError, UserTypeError, UserValueError
 from ..system.processes import is_lost
 from ..system.shared_memory import explain_lack
 from .overrides import walk_used
+from .reading import add_place, one_line, refuse
 
 _UNEXPECTED = re.compile(r"(.+?)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
 _MISSING = re.compile(r"(.+?)(?:\.__init__)?\(\) missing \d+ required .*arguments?: (.+)")

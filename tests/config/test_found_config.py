@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from mmengine.config import Config
 
+from mmssprl.config.found_config import found_config, read_found
+from mmssprl.config.shipped import shipped
 from mmssprl.errors import UserError, UserFileNotFoundError
-from mmssprl.found_config import found_config, read_found
-from mmssprl.shipped import shipped
 
 CONFIGS = sorted(str(p.relative_to(shipped("."))) for p in shipped("configs").rglob("*.py"))
 MODEL = "model = dict(backbone=dict(type='ResNet', depth=18))\n"

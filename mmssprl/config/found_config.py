@@ -9,9 +9,9 @@ from typing import Any
 
 from mmengine.config import Config
 
-from .config_reading import one_line, refuse
-from .errors import UserError, UserFileNotFoundError, UserValueError
-from .registry import all_names
+from ..errors import UserError, UserFileNotFoundError, UserValueError
+from ..registry import all_names
+from .reading import one_line, refuse
 
 _MOST_BYTES = 1_000_000
 _MOST_BITS = 64

@@ -17,7 +17,6 @@ from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, TestLoop, V
 from mmengine.runner.utils import set_random_seed
 from torch.utils.data import DataLoader
 
-from ..config_reading import refuse
 from ..models import is_pretraining
 from ..registry import (
     DATA_SAMPLERS,
@@ -42,6 +41,7 @@ from ..registry import (
 )
 from .class_fields import SIMILAR, Fields, fields_of, nearest
 from .field_types import FLAG, hints_of, misfit
+from .reading import refuse
 
 READ_BY_NAME = {
     "env_cfg": ("cudnn_benchmark", "mp_cfg", "dist_cfg", "resource_limit"),

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from mmssprl.config.shipped import config_file, shipped
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config
 from mmssprl.profiling.training import read_config
-from mmssprl.shipped import config_file, shipped
 from mmssprl.visualization import draw_views
 from mmssprl.weights import find_config
 
@@ -35,7 +35,14 @@ def test_a_shipped_config_is_found_and_a_local_one_wins():
 
 @pytest.mark.parametrize(
     "name",
-    ["gone.py", "configs/ssprl/gone.py", "configs/ssprl", "configs", "mmssprl/shipped.py", "."],
+    [
+        "gone.py",
+        "configs/ssprl/gone.py",
+        "configs/ssprl",
+        "configs",
+        "mmssprl/config/shipped.py",
+        ".",
+    ],
 )
 def test_what_is_no_config_is_named_with_the_remedy(name):
     message = f"config must be a config file, but there is none at {name}; the shipped ones are in"

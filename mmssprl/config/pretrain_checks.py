@@ -11,12 +11,12 @@ from typing import Any
 from mmengine.config import Config
 from mmengine.device import get_device
 
-from ..config_reading import add_place, refuse
 from ..datasets.transforms import PyramidCrop
 from ..errors import UserError, UserRuntimeError, UserValueError
 from ..models import is_pretraining, pretraining_class
 from ..pyramid import ViewLayout
 from ..registry import TRANSFORMS, class_of
+from .reading import add_place, refuse
 
 
 def check_pretraining(cfg: Config) -> None:

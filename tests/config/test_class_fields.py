@@ -3,7 +3,7 @@
 import pytest
 from torch import nn
 
-from mmssprl.engine.class_fields import Fields, fields_of, nearest
+from mmssprl.config.class_fields import Fields, fields_of, nearest
 from mmssprl.registry import HOOKS, MODELS, OPTIMIZERS, PARAM_SCHEDULERS
 
 

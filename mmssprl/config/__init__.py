@@ -1,0 +1,1 @@
+"""What a config says, and the one line if it is wrong."""
