@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..engine.finiteness import NotFiniteError
 from ..engine.launch import prepare_train_config
 from ..engine.launch import run as launch
 from ..errors import message_for_user
+from ..saving.finiteness import NotFiniteError
 from ..system.environment import source_commit
 from ..system.outputs import write_whole
 from ..weights import RANDOM

@@ -20,10 +20,10 @@ from .._mmcv_operators import uses_torchvision_operators
 from ..datasets import UnlabeledImages, VocMultiLabel
 from ..datasets.coco_file import LISTS, read_coco
 from ..datasets.image_reading import require_files
-from ..engine.checkpoint_checks import folders_of_run
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..models.unwrap import unwrap
 from ..registry import DATASETS, class_of
+from ..saving.checkpoint_checks import folders_of_run
 from ..system.shared_memory import check_room
 from .config_checks import check_fields
 from .pretrain_checks import bytes_of_views, check_division, check_pretraining

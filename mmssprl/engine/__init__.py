@@ -1,15 +1,8 @@
 """Optimizer, hooks and log lines, and checkpoints that are written whole and run no code."""
 
 # Importing them registers them.
-from . import (  # noqa: F401
-    checkpoint_loader,
-    cpu_distributed,
-    file_backend,
-    file_handlers,
-    hooks,
-    log_processor,
-    loops,
-)
+from ..saving import checkpoint_loader, file_backend, file_handlers, loops  # noqa: F401
+from . import cpu_distributed, hooks, log_processor  # noqa: F401
 from .larc import LARC
 
 __all__ = ["LARC"]

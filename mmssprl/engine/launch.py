@@ -27,6 +27,11 @@ from ..config.run_checks import (
 )
 from ..config.schedule_checks import warn_of_schedule
 from ..errors import UserFileNotFoundError, UserValueError
+from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable, first_checkpoint
+from ..saving.loops import end_workers, use_resumable_loop
+from ..saving.newest_checkpoint import require_newest
+from ..saving.run_record import record_run
+from ..saving.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
 from ..system.disk_space import explain_full_disk
 from ..system.environment import torch_threads
 from ..system.one_run import hold_work_dir
@@ -34,15 +39,10 @@ from ..system.outputs import write_whole
 from ..system.processes import timeout_of
 from ..system.slurm import use_step_environment
 from ..system.stopping import StoppedError, is_first_process
-from ..weights import require_newest
 from .adapted_backbone import take_backbone
-from .checkpoint_checks import check_fit_of_checkpoint, check_readable, first_checkpoint
 from .cpu_distributed import use_cpu_processes
 from .hooks.bounded_histories_hook import BoundedHistoriesHook
-from .hooks.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
 from .initial_weights import apply_weights
-from .loops import end_workers, use_resumable_loop
-from .run_record import record_run
 from .runner import ConsoleRunner
 from .trackers import use_trackers
 

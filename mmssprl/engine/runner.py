@@ -16,10 +16,10 @@ from torch import nn
 
 from ..console.quiet import keep_off_console
 from ..registry import HOOKS, class_of
+from ..saving.checkpoint_checks import first_checkpoint
+from ..saving.safe_checkpoint_hook import SafeCheckpointHook
 from ..system.disk_space import FULL
 from ..system.outputs import write_whole
-from .checkpoint_checks import first_checkpoint
-from .hooks import SafeCheckpointHook
 
 
 class ConsoleRunner(Runner):

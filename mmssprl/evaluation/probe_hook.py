@@ -14,11 +14,11 @@ from torch import Tensor
 from ..console.log_line import LogLine
 from ..console.wording import wrapped
 from ..datasets.subset import choose_subset
-from ..engine.hooks.pretrain_checkpoint_hook import backbone_file, save_backbone
 from ..engine.initial_weights import torchvision_depth
 from ..errors import UserError, UserValueError, text_of
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
+from ..saving.pretrain_checkpoint_hook import backbone_file, save_backbone
 from ..weights import RANDOM, SUPERVISED, has_supervised
 from .average_precision import mean_average_precision
 from .features import LabelledImages, extract_features

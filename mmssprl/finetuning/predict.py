@@ -10,8 +10,8 @@ from ..console.wording import on_one_line
 from ..datasets import ImageReadError
 from ..datasets.image_index import heic_remedy, index_images
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
+from ..saving.newest_checkpoint import require_newest
 from ..system.outputs import write_whole
-from ..weights import require_newest
 from .pictures import open_picture, save_picture, written_names
 from .predictor import Predictor
 

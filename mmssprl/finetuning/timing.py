@@ -15,10 +15,10 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
 from ..console.quiet import quiet_console
-from ..engine.hooks.safe_checkpoint_hook import checkpoint_bytes
 from ..errors import UserRuntimeError
 from ..pretraining.forecast import Forecast
 from ..pretraining.pace import LEAST_STEPS, Pace
+from ..saving.safe_checkpoint_hook import checkpoint_bytes
 from ..system.environment import default_threads, usable_cores
 from ..system.machine import peak_bytes, reset_peak_bytes
 from ..system.one_process import call_in_process

@@ -9,9 +9,9 @@ from mmengine.config import Config
 
 from ..config.shipped import shipped
 from ..datasets import UnlabeledImages
-from ..engine.hooks.save_and_stop_hook import parse_save_every
 from ..errors import UserValueError
 from ..models import pretraining_class
+from ..saving.save_and_stop_hook import parse_save_every
 from ..system.environment import MOST_PROCESSES, usable_cores
 from ..weights import RANDOM, SUPERVISED, build_backbone, check_fit, read_backbone, supervised_state
 from .methods import DEFAULT, Method, Row, find_method

@@ -13,9 +13,7 @@ from ..config.found_config import read_found
 from ..config.reading import one_line
 from ..config.shipped import shipped
 from ..console.wording import command_line
-from ..engine.finished import finished_line, finished_weights
 from ..engine.launch import prepare_train_config, run
-from ..engine.run_record import RECIPE_FILE, REPORT_FILE
 from ..engine.trackers import check_trackers
 from ..errors import (
     UserRuntimeError,
@@ -23,6 +21,8 @@ from ..errors import (
     called,
     message_for_user,
 )
+from ..saving.finished import finished_line, finished_weights
+from ..saving.run_record import RECIPE_FILE, REPORT_FILE
 from ..system.outputs import write_whole
 from ..system.processes import run_processes
 from . import forecast

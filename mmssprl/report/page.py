@@ -8,8 +8,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ..console.wording import printable
-from ..engine.run_record import REPORT_FILE
 from ..models import SSPRL, pretraining_class
+from ..saving.run_record import REPORT_FILE
 from ..system.outputs import prepare_output, write_whole
 from ..version import __version__
 from ..visualization.health import draw_examples, draw_health, scalar_name

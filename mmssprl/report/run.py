@@ -9,11 +9,11 @@ from typing import Any
 from mmengine.config import Config
 
 from ..config.found_config import found_config
-from ..engine.run_record import FILE, RECIPE_FILE
 from ..errors import UserFileNotFoundError
 from ..evaluation.probe_record import Probe, read_probes
 from ..monitoring import Diagnosis, Record, diagnose, read_log
-from ..weights import require_newest
+from ..saving.newest_checkpoint import require_newest
+from ..saving.run_record import FILE, RECIPE_FILE
 
 
 @dataclass

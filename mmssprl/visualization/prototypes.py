@@ -26,7 +26,8 @@ from ..errors import UserValueError
 from ..models import SSPRL, crop_features, pretraining_class
 from ..pyramid import PyramidLevel
 from ..registry import DATASETS
-from ..weights import config_beside, require_newest
+from ..saving.newest_checkpoint import require_newest
+from ..weights import config_beside
 from ..weights.backbone import build_model
 from ..weights.checkpoint_file import read_state
 

@@ -10,7 +10,6 @@ from .checkpoint_file import (
 )
 from .convert import ConvertReport, convert_weights
 from .export import ExportReport, default_output, export_weights
-from .newest_checkpoint import newest_intact, require_newest
 from .supervised import SUPERVISED, has_supervised, supervised_state
 
 __all__ = [
@@ -27,10 +26,8 @@ __all__ = [
     "find_config",
     "has_supervised",
     "load_backbone",
-    "newest_intact",
     "read_backbone",
     "read_checkpoint",
     "read_training_checkpoint",
-    "require_newest",
     "supervised_state",
 ]

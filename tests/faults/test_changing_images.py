@@ -12,7 +12,7 @@ from probe_folders import CONFIG
 from mmssprl.console.quiet import keep_off_console
 from mmssprl.embedding.folder import embed_to_file
 from mmssprl.embedding.formats import read_embeddings
-from mmssprl.engine.run_record import record_run
+from mmssprl.saving.run_record import record_run
 
 pytestmark = pytest.mark.fault
 

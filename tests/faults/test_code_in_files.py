@@ -1,4 +1,4 @@
-"""No file that a user gives runs code; tests/engine/test_checkpoint_safety.py has the trainings."""
+"""No file that a user gives runs code; tests/saving/test_checkpoint_safety.py has the trainings."""
 
 import ast
 import os

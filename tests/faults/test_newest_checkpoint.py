@@ -12,7 +12,8 @@ from toy_run import write_config
 
 from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.errors import UserError
-from mmssprl.weights import newest_intact, read_training_checkpoint, require_newest, torch_file
+from mmssprl.saving.newest_checkpoint import newest_intact, require_newest
+from mmssprl.weights import read_training_checkpoint, torch_file
 
 pytestmark = pytest.mark.fault
 
@@ -32,7 +33,7 @@ def told(monkeypatch):
         assert (logger, level) == ("current", logging.WARNING)
         lines.append(text)
 
-    monkeypatch.setattr("mmssprl.weights.newest_checkpoint.print_log", print_log)
+    monkeypatch.setattr("mmssprl.saving.newest_checkpoint.print_log", print_log)
     return lines
 
 

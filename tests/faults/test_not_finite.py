@@ -8,8 +8,8 @@ from poisoned_runs import BEST, BadMomentum, BadState, train_toy
 from pretrain_runner import make_runner
 from toy_run import ToyMetric
 
-from mmssprl.engine.finiteness import NotFiniteError, is_not_finite
 from mmssprl.errors import UserError
+from mmssprl.saving.finiteness import NotFiniteError, is_not_finite
 from tools.faults.states import BadGradient
 
 pytestmark = pytest.mark.fault

@@ -20,10 +20,10 @@ from poisoned_runs import BEST, train_toy
 from pretrain_runner import make_runner
 from toy_checkpoint import go_on
 
-from mmssprl.engine.file_backend import WholeFileBackend
-from mmssprl.engine.hooks import SafeCheckpointHook
-from mmssprl.engine.loops import ResumableEpochLoop
 from mmssprl.errors import UserError, UserOSError
+from mmssprl.saving.file_backend import WholeFileBackend
+from mmssprl.saving.loops import ResumableEpochLoop
+from mmssprl.saving.safe_checkpoint_hook import SafeCheckpointHook
 from mmssprl.system.outputs import whole_file
 from tools.faults.children import Child, killed_at
 from tools.faults.kills import is_whole

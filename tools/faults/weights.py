@@ -29,7 +29,8 @@ from mmssprl.config.shipped import shipped
 from mmssprl.embedding.formats import read_embeddings
 from mmssprl.engine.launch import prepare_train_config
 from mmssprl.errors import UserError
-from mmssprl.weights import load_backbone, newest_intact
+from mmssprl.saving.newest_checkpoint import newest_intact
+from mmssprl.weights import load_backbone
 
 from .hostile_files import write_files
 from .outcome import Outcome

@@ -4,15 +4,15 @@ None holds state of the model. What a hook keeps between steps, such as losses t
 yet, is gone with the process and is never needed to resume.
 """
 
+from ...saving.pretrain_checkpoint_hook import PretrainCheckpointHook
+from ...saving.safe_checkpoint_hook import SafeCheckpointHook
+from ...saving.save_and_stop_hook import SaveAndStopHook
 from .bounded_histories_hook import BoundedHistoriesHook
 from .clip_gradients_hook import ClipGradientsHook
 from .initial_weights_hook import InitialWeightsHook
 from .monitor_hook import MonitorHook
-from .pretrain_checkpoint_hook import PretrainCheckpointHook
 from .pretrain_hook import PretrainHook
 from .pretrain_runtime_info_hook import PretrainRuntimeInfoHook
-from .safe_checkpoint_hook import SafeCheckpointHook
-from .save_and_stop_hook import SaveAndStopHook
 
 __all__ = [
     "BoundedHistoriesHook",

@@ -13,15 +13,15 @@ from mmengine.hooks import CheckpointHook, Hook
 from mmengine.runner import Runner
 from torch import Tensor, distributed
 
-from ...console.durations import parse_duration
-from ...console.log_line import LogLine
-from ...errors import UserValueError
-from ...registry import HOOKS
-from ...system.processes import timeout_of
-from ...system.slurm import comes_back, requeue
-from ...system.stopping import SAVED, Signal, StoppedError, signals
-from ..finiteness import wrappers_of
-from ..loops import ResumableEpochLoop, ResumableIterLoop
+from ..console.durations import parse_duration
+from ..console.log_line import LogLine
+from ..errors import UserValueError
+from ..registry import HOOKS
+from ..system.processes import timeout_of
+from ..system.slurm import comes_back, requeue
+from ..system.stopping import SAVED, Signal, StoppedError, signals
+from .finiteness import wrappers_of
+from .loops import ResumableEpochLoop, ResumableIterLoop
 from .safe_checkpoint_hook import STEP_FILE
 
 DEFAULT_SAVE_EVERY = "30m"

@@ -9,10 +9,10 @@ from mmengine.runner import Runner
 from mmengine.runner.checkpoint import weights_to_cpu
 from torch import nn
 
-from ...console.log_line import LogLine
-from ...models.unwrap import unwrap
-from ...registry import HOOKS
-from ...system.outputs import whole_file
+from ..console.log_line import LogLine
+from ..models.unwrap import unwrap
+from ..registry import HOOKS
+from ..system.outputs import whole_file
 from .safe_checkpoint_hook import SafeCheckpointHook
 
 

@@ -8,15 +8,15 @@ from mmengine.dist import get_world_size, is_main_process
 from mmengine.hooks import CheckpointHook
 from mmengine.runner import Runner
 
-from ...models import PretrainingModel
-from ...models.unwrap import unwrap
-from ...registry import HOOKS
-from ...system.disk_space import num_checkpoints, require_space
-from ...system.outputs import sweep_parts, write_whole
-from ...weights.newest_checkpoint import POINTER
-from ..file_backend import WholeFileBackend
-from ..finiteness import optimizers_of, require_finite_state
-from ..plain_values import as_plain, restore_histories
+from ..models import PretrainingModel
+from ..models.unwrap import unwrap
+from ..registry import HOOKS
+from ..system.disk_space import num_checkpoints, require_space
+from ..system.outputs import sweep_parts, write_whole
+from .file_backend import WholeFileBackend
+from .finiteness import optimizers_of, require_finite_state
+from .newest_checkpoint import POINTER
+from .plain_values import as_plain, restore_histories
 
 STEP_FILE = "step_{}.pth"
 """What `SaveAndStopHook` writes between two checkpoints of this hook."""

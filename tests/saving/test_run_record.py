@@ -9,9 +9,9 @@ from image_folders import build, folder, make_tar, save
 from mmengine.config import Config
 from toy_run import write_config
 
-from mmssprl.engine import run_record
 from mmssprl.engine.launch import prepare_train_config, run
-from mmssprl.engine.run_record import record_run
+from mmssprl.saving import run_record
+from mmssprl.saving.run_record import record_run
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from toy_checkpoint import (
 
 from mmssprl import cli
 from mmssprl.engine.initial_weights import apply_weights
-from mmssprl.engine.plain_values import restore_histories
 from mmssprl.errors import UserError
+from mmssprl.saving.plain_values import restore_histories
 from mmssprl.weights import read_checkpoint, read_training_checkpoint, torch_file
 
 NARROW = {
@@ -95,7 +95,7 @@ class TestTraps:
         monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
         layer = nn.Linear(2, 3)
         folder = poison(tmp_path / "w.pth", {"state_dict": layer.state_dict()})
-        loader = "mmssprl.engine.checkpoint_loader"
+        loader = "mmssprl.saving.checkpoint_loader"
         for places in ("get_torchvision_models", "get_external_models"):
             monkeypatch.setattr(f"{loader}.{places}", lambda: {"w": "https://example.org/w.pth"})
         downloads = []
@@ -116,7 +116,7 @@ class TestTraps:
         schemes = CheckpointLoader._schemes
         assert {"", "http://", "https://", "pavi://", "mmcls://"} <= schemes.keys()
         assert {loader.__module__ for loader in schemes.values()} == {
-            "mmssprl.engine.checkpoint_loader"
+            "mmssprl.saving.checkpoint_loader"
         }
         for name in ("s3://a/b.pth", "petrel://a", "open-mmlab:s3://a", "pavi://a"):
             with pytest.raises(UserError, match=rf"a file or an http.* but got {name}; download"):
@@ -127,7 +127,7 @@ class TestTraps:
         (tmp_path / "hub/checkpoints").mkdir(parents=True)
         state = {"backbone.a": torch.ones(1), "head.b": torch.ones(1)}
         torch.save({"state_dict": state}, tmp_path / "hub/checkpoints/w.pth")
-        loader = "mmssprl.engine.checkpoint_loader"
+        loader = "mmssprl.saving.checkpoint_loader"
         places = {"w": "https://example.org/w.pth"}
         monkeypatch.setattr(f"{loader}.get_mmcls_models", lambda: places)
         found = CheckpointLoader.load_checkpoint("mmcls://w")

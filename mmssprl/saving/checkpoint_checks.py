@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from ..errors import UserValueError
 from ..models.unwrap import unwrap
-from ..weights import newest_intact, read_checkpoint, read_training_checkpoint
+from ..weights import read_checkpoint, read_training_checkpoint
 from ..weights.checkpoint_file import list_faults
+from .newest_checkpoint import newest_intact
 
 _STATISTICS = ("running_mean", "running_var")
 _RESIZED = ("pos_embed", "relative_position_bias_table")

@@ -12,9 +12,9 @@ from pathlib import Path
 from mmengine.logging import print_log
 
 from ..errors import UserFileNotFoundError
-from .checkpoint_file import read_training_checkpoint
-from .safe_pickle import reason_of
-from .torch_file import is_archive, stored_parts
+from ..weights.checkpoint_file import read_training_checkpoint
+from ..weights.safe_pickle import reason_of
+from ..weights.torch_file import is_archive, stored_parts
 
 POINTER = "last_checkpoint"
 """File of a work dir that names the newest checkpoint."""

@@ -18,10 +18,10 @@ from toy_checkpoint import (
     tools_test,
 )
 
-from mmssprl.engine.checkpoint_checks import check_fit_of_checkpoint
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config
 from mmssprl.errors import UserError
 from mmssprl.models import FeatureQueue
+from mmssprl.saving.checkpoint_checks import check_fit_of_checkpoint
 
 
 def truncated(path):
