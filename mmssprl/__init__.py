@@ -23,20 +23,20 @@ from .system.stopping import PARENT, end_with_parent
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from .embedding.folder import embed
-    from .embedding.formats import read_embeddings
-    from .evaluation import image_transform
-    from .evaluation import load_frozen_backbone as load_backbone
+    from .features import image_transform
+    from .features import load_frozen_backbone as load_backbone
+    from .features.folder import embed
+    from .features.formats import read_embeddings
     from .pretraining.start import pretrain
 
 __all__ = ["embed", "image_transform", "load_backbone", "pretrain", "read_embeddings"]
 
 _PLACES = {
-    "embed": (".embedding", "embed"),
-    "image_transform": (".evaluation", "image_transform"),
-    "load_backbone": (".evaluation", "load_frozen_backbone"),
+    "embed": (".features", "embed"),
+    "image_transform": (".features", "image_transform"),
+    "load_backbone": (".features", "load_frozen_backbone"),
     "pretrain": (".pretraining.start", "pretrain"),
-    "read_embeddings": (".embedding", "read_embeddings"),
+    "read_embeddings": (".features", "read_embeddings"),
 }
 """Module and name of each function of the API."""
 

@@ -48,7 +48,7 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Embed; 130 if it was stopped."""
-    from ..embedding.folder import embed_to_file
+    from ..features.folder import embed_to_file
 
     try:
         embed_to_file(

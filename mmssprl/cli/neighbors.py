@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if args.csv:
         prepare_output(args.csv, force=args.force)
 
-    from ..embedding.neighbors import find_neighbors
+    from ..features.neighbors import find_neighbors
 
     rows = find_neighbors(
         args.weights,
@@ -84,8 +84,8 @@ def run(args: argparse.Namespace) -> int:
     if args.out and not found:
         print("picture: none, for there is no neighbour to draw")
     elif args.out:
-        from ..embedding.figure import draw_neighbors
-        from ..embedding.images import Images
+        from ..features.figure import draw_neighbors
+        from ..features.images import Images
 
         write_figure(args.out, draw_neighbors(rows, Images(args.query, "QUERY"), Images(args.dir)))
         print(f"picture: {args.out}")

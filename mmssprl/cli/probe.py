@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     import json
 
-    from ..evaluation import linear_probes
+    from ..features import linear_probes
 
     results = linear_probes(
         args.weights,

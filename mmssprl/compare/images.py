@@ -7,13 +7,7 @@ from typing import Any, Literal
 
 from ..datasets.subset import choose_subset
 from ..errors import UserValueError
-from ..evaluation.probe_data import (
-    COCO_SPLITS,
-    VOC_SPLITS,
-    LabelledSplit,
-    ProbeData,
-    find_probe_data,
-)
+from ..features.probe_data import COCO_SPLITS, VOC_SPLITS, LabelledSplit, ProbeData, find_probe_data
 from ..system.outputs import write_whole
 
 Split = Literal["test", "held-out"]

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..evaluation.average_precision import mean_average_precision
-from ..evaluation.linear_classifier import fit_linear_probe
-from ..evaluation.linear_probe import extract_splits
+from ..features.average_precision import mean_average_precision
+from ..features.linear_classifier import fit_linear_probe
+from ..features.linear_probe import extract_splits
 from ..weights import find_config
 from .images import Split, read_images
 

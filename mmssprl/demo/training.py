@@ -83,7 +83,7 @@ def train_and_probe(folder: Path, scenes: Path, settings: dict[str, Any]) -> Val
 
     from ..engine.launch import prepare_train_config
     from ..engine.launch import run as launch
-    from ..evaluation import linear_probe
+    from ..features import linear_probe
 
     config = shipped(settings["config"])
     options: dict[str, Any] = {

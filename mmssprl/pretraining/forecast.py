@@ -11,7 +11,7 @@ from typing import Any
 from ..console.durations import format_hours
 from ..console.wording import counted
 from ..errors import UserRuntimeError
-from ..evaluation.probe_hook import probe_interval
+from ..features.probe_hook import probe_interval
 from ..functional.phases import OPTIMIZER
 from ..profiling.result import Profile
 from ..system.disk_space import format_bytes, free_bytes, num_checkpoints, require_space

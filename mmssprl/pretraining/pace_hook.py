@@ -6,7 +6,7 @@ from itertools import count
 
 import torch
 
-from ..evaluation.probe_hook import ProbeHook, weights_before
+from ..features.probe_hook import ProbeHook, weights_before
 from ..functional.phases import OPTIMIZER
 from ..profiling.profile import typical
 from ..profiling.saved_bytes import saved_bytes

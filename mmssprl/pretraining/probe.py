@@ -9,8 +9,8 @@ import torch
 from mmengine.config import Config
 
 from ..errors import UserError
-from ..evaluation.probe_data import ProbeData, find_probe_data
-from ..evaluation.probe_hook import MOST_IMAGES
+from ..features.probe_data import ProbeData, find_probe_data
+from ..features.probe_hook import MOST_IMAGES
 from .methods.method import Row
 
 LEAST_IMAGES = 5

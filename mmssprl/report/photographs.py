@@ -12,10 +12,10 @@ import torch
 
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.subset import choose_subset
-from ..embedding.folder import embed
-from ..embedding.neighbors import nearest
 from ..errors import called, message_for_user
-from ..evaluation.frozen_backbone import frozen_backbone
+from ..features.folder import embed
+from ..features.frozen_backbone import frozen_backbone
+from ..features.neighbors import nearest
 from ..visualization.prototypes import draw_prototypes, run_images
 from ..visualization.views import draw_views_of
 from . import pictures

@@ -10,7 +10,7 @@ from mmengine.config import Config
 
 from ..config.found_config import found_config
 from ..errors import UserFileNotFoundError
-from ..evaluation.probe_record import Probe, read_probes
+from ..features.probe_record import Probe, read_probes
 from ..monitoring import Diagnosis, Record, diagnose, read_log
 from ..saving.newest_checkpoint import require_newest
 from ..saving.run_record import FILE, RECIPE_FILE

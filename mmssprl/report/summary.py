@@ -5,14 +5,7 @@ from typing import Any, NamedTuple
 
 from ..console.durations import format_hours
 from ..console.wording import percent
-from ..evaluation.probe_record import (
-    START,
-    Probe,
-    best_of,
-    for_comparison,
-    name_of,
-    of_the_run,
-)
+from ..features.probe_record import START, Probe, best_of, for_comparison, name_of, of_the_run
 from ..monitoring import HEALTHY, TROUBLES
 from .run import PretrainingRun
 

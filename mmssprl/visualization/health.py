@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..console.style import HEALTHY, MUTED, PYRAMIDS, RC, SCALES, titled_figure
-from ..evaluation.probe_record import Probe, for_comparison, name_of, of_the_run
+from ..features.probe_record import Probe, for_comparison, name_of, of_the_run
 from ..monitoring import Band, Record, band_of
 
 EXAMPLES_FILE = Path(__file__).with_name("examples.csv")

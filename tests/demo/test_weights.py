@@ -9,7 +9,7 @@ from mmssprl import load_backbone
 from mmssprl.config.shipped import shipped
 from mmssprl.datasets.scenes.sample import SIZE_PX, generate_sample
 from mmssprl.demo import WEIGHTS
-from mmssprl.evaluation.linear_probe import linear_probes
+from mmssprl.features.linear_probe import linear_probes
 from mmssprl.weights import find_config
 
 CONFIG = "configs/ssprl/ssprl_resnet18_scenes.py"

@@ -10,8 +10,8 @@ from mmengine.logging import MMLogger
 from probe_folders import CONFIG
 
 from mmssprl.console.quiet import keep_off_console
-from mmssprl.embedding.folder import embed_to_file
-from mmssprl.embedding.formats import read_embeddings
+from mmssprl.features.folder import embed_to_file
+from mmssprl.features.formats import read_embeddings
 from mmssprl.saving.run_record import record_run
 
 pytestmark = pytest.mark.fault

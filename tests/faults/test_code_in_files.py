@@ -27,8 +27,8 @@ NARROW = {
     **{"strides": (1, 2), "dilations": (1, 1), "out_indices": (1,)},
 }
 READERS = {
-    "embedding/formats.py": ["np.load"],
-    "embedding/parts.py": ["np.load", "np.load"],
+    "features/formats.py": ["np.load"],
+    "features/parts.py": ["np.load", "np.load"],
     "weights/targets/detectron2_file.py": ["pickle.load"],  # what it has just written
 }
 """All places of the package that could run code in a file, and what keeps each from it."""

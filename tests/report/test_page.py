@@ -17,7 +17,7 @@ from report_pages import HOSTILE, Page
 
 import mmssprl
 from mmssprl.cli import build_parser
-from mmssprl.evaluation.probe_record import Probe
+from mmssprl.features.probe_record import Probe
 from mmssprl.monitoring import diagnose, read_scalars
 from mmssprl.report.run import read_run
 from mmssprl.report.summary import answer, facts, probe_words

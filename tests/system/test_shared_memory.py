@@ -10,8 +10,8 @@ from torch.utils.data import DataLoader
 from mmssprl.config.build_errors import explain_build_errors
 from mmssprl.config.pretrain_checks import bytes_of_views
 from mmssprl.datasets import UnlabeledImages, stack_views
-from mmssprl.embedding.crops import Crops
 from mmssprl.errors import UserOSError
+from mmssprl.features.crops import Crops
 from mmssprl.pyramid import ViewLayout
 from mmssprl.system.shared_memory import check_room
 

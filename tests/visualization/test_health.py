@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mmssprl.evaluation.probe_record import Probe
+from mmssprl.features.probe_record import Probe
 from mmssprl.monitoring import band_of
 from mmssprl.visualization.health import draw_examples, draw_health, read_examples, scalar_name
 

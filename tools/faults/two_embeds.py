@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from mmssprl.embedding.folder import embed_to_file
-from mmssprl.embedding.formats import read_embeddings
+from mmssprl.features.folder import embed_to_file
+from mmssprl.features.formats import read_embeddings
 
 from .children import Child
 from .outcome import Outcome

@@ -26,9 +26,9 @@ from PIL import Image
 
 from mmssprl import cli
 from mmssprl.config.shipped import shipped
-from mmssprl.embedding.formats import read_embeddings
 from mmssprl.engine.launch import prepare_train_config
 from mmssprl.errors import UserError
+from mmssprl.features.formats import read_embeddings
 from mmssprl.saving.newest_checkpoint import newest_intact
 from mmssprl.weights import load_backbone
 

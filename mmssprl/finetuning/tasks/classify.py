@@ -12,7 +12,7 @@ from PIL import Image
 
 from ...console.tables import csv_table
 from ...datasets.labels import LabelledData, LabelledImage
-from ...evaluation.average_precision import mean_average_precision
+from ...features.average_precision import mean_average_precision
 from ...system.outputs import write_whole
 from ..pictures import caption
 from .task import Scores, Task

@@ -21,8 +21,8 @@ from ..registry import HOOKS
 from ..saving.pretrain_checkpoint_hook import backbone_file, save_backbone
 from ..weights import RANDOM, SUPERVISED, has_supervised
 from .average_precision import mean_average_precision
-from .features import LabelledImages, extract_features
 from .frozen_backbone import FrozenBackbone, as_frozen, frozen_backbone
+from .labelled_images import LabelledImages, extract_features
 from .linear_classifier import fit_linear_probe
 from .nearest_neighbors import knn_scores
 from .probe_data import LabelledSplit, find_probe_data

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from mmssprl.embedding.embeddings import Embeddings
-from mmssprl.embedding.formats import read_embeddings
+from mmssprl.features.embeddings import Embeddings
+from mmssprl.features.formats import read_embeddings
 
 ABOUT = {"weights": "a.pth", "weights_sha256": "0" * 64, "levels": [[2, 8]]}
 

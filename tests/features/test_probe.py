@@ -5,7 +5,7 @@ import torch
 from mmengine.config import Config
 
 from mmssprl.cli import main
-from mmssprl.evaluation import (
+from mmssprl.features import (
     LabelledImages,
     extract_features,
     find_probe_data,

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from mmssprl.datasets.transforms.pyramid_crop import PyramidCrop
-from mmssprl.embedding.crops import Crops
-from mmssprl.evaluation.features import centre_crop
+from mmssprl.features.crops import Crops
+from mmssprl.features.labelled_images import centre_crop
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 
 

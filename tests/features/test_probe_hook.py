@@ -14,17 +14,11 @@ from pretrain_runner import LAYOUT, make_runner
 from probe_folders import write_coco
 from small_ssprl import BACKBONE
 
-from mmssprl.evaluation import ProbeHook, linear_probe, probe_hook
-from mmssprl.evaluation.linear_classifier import fit_linear_probe
-from mmssprl.evaluation.probe_data import LabelledSplit
-from mmssprl.evaluation.probe_hook import part_of, probe_interval, weights_before
-from mmssprl.evaluation.probe_record import (
-    TRAINED,
-    Probe,
-    describe,
-    describe_best,
-    write_probes,
-)
+from mmssprl.features import ProbeHook, linear_probe, probe_hook
+from mmssprl.features.linear_classifier import fit_linear_probe
+from mmssprl.features.probe_data import LabelledSplit
+from mmssprl.features.probe_hook import part_of, probe_interval, weights_before
+from mmssprl.features.probe_record import TRAINED, Probe, describe, describe_best, write_probes
 from mmssprl.weights import load_backbone
 
 
@@ -62,7 +56,7 @@ def work_dir(data):
 @pytest.fixture
 def score_of(data, monkeypatch):
     """What the probe command says of weights, with the hook's folds."""
-    module = importlib.import_module("mmssprl.evaluation.linear_probe")
+    module = importlib.import_module("mmssprl.features.linear_probe")
     monkeypatch.setattr(
         module, "fit_linear_probe", functools.partial(fit_linear_probe, num_folds=2)
     )

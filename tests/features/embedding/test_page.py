@@ -12,10 +12,10 @@ from PIL import Image
 from probe_folders import write_image
 
 from mmssprl.cli import build_parser, main
-from mmssprl.embedding.formats import read_embeddings
+from mmssprl.features.formats import read_embeddings
 from mmssprl.weights import load_backbone
 
-PAGE = Path(__file__).parents[2] / "docs" / "embeddings.md"
+PAGE = Path(__file__).parents[3] / "docs" / "embeddings.md"
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 CONFIG = """
 model = dict(

@@ -12,9 +12,6 @@ import torch
 from ..console.wording import on_one_line
 from ..datasets import UnlabeledImages
 from ..errors import UserValueError
-from ..evaluation import FrozenBackbone, load_frozen_backbone
-from ..evaluation.features import check_loading
-from ..evaluation.linear_probe import choose_device
 from ..system.one_run import hold_output
 from ..system.outputs import prepare_output, write_whole
 from ..version import __version__
@@ -22,7 +19,10 @@ from .crops import Crops
 from .embeddings import Embeddings
 from .extract import extract
 from .formats import check_format, write_embeddings
+from .frozen_backbone import FrozenBackbone, load_frozen_backbone
 from .images import Images
+from .labelled_images import check_loading
+from .linear_probe import choose_device
 from .parts import Parts
 
 KEPT_EVERY_SECONDS = 20.0

@@ -7,7 +7,7 @@ from torch import nn
 
 from mmssprl.datasets import ImageReadError
 from mmssprl.errors import message_for_user
-from mmssprl.evaluation import LabelledImages, extract_features, find_probe_data
+from mmssprl.features import LabelledImages, extract_features, find_probe_data
 from mmssprl.weights import load_backbone
 
 
@@ -70,7 +70,7 @@ class TestExtractFeatures:
             seen.append((len(batches), description, options))
             return batches
 
-        monkeypatch.setattr("mmssprl.evaluation.features.watch", watch)
+        monkeypatch.setattr("mmssprl.features.labelled_images.watch", watch)
         items = [(torch.zeros(3, 2, 2, dtype=torch.uint8), torch.zeros(1))] * 3
         extract_features(nn.Identity(), items, batch_size=2, progress=shown)
         assert seen == [(2, "features", {"shown": shown})]

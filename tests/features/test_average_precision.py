@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.metrics import average_precision_score
 
-from mmssprl.evaluation import mean_average_precision
+from mmssprl.features import mean_average_precision
 
 
 class TestMeanAveragePrecision:

@@ -3,7 +3,7 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from mmssprl.evaluation import fit_linear_probe, linear_classifier, mean_average_precision
+from mmssprl.features import fit_linear_probe, linear_classifier, mean_average_precision
 
 
 def toy(num=120, channels=6, classes=3, seed=0):

@@ -13,8 +13,8 @@ from torch import Tensor
 from ..errors import UserValueError
 from ..weights import RANDOM, SUPERVISED, find_config
 from .average_precision import mean_average_precision
-from .features import LabelledImages, check_loading, extract_features
 from .frozen_backbone import FrozenBackbone, frozen_backbone
+from .labelled_images import LabelledImages, check_loading, extract_features
 from .linear_classifier import fit_linear_probe
 from .probe_data import LabelledSplit, ProbeData, find_probe_data
 

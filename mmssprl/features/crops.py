@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torchvision.transforms.v2 import functional as transforms
 
-from ..evaluation.features import RESIZE_RATIO, centre_crop
 from ..pyramid import PyramidLevel, ViewLayout
+from .labelled_images import RESIZE_RATIO, centre_crop
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import pytest
 from probe_folders import write_class_folders, write_image
 
 from mmssprl.datasets.labels import find_labels
-from mmssprl.evaluation import find_probe_data
+from mmssprl.features import find_probe_data
 
 
 @pytest.fixture

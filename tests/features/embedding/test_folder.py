@@ -8,9 +8,9 @@ from torchvision.transforms.v2 import functional as transforms
 
 import mmssprl
 from mmssprl.datasets.image_reading import read_image
-from mmssprl.embedding.folder import embed, embed_to_file
-from mmssprl.embedding.neighbors import find_neighbors
-from mmssprl.evaluation import LabelledImages, extract_features
+from mmssprl.features import LabelledImages, extract_features
+from mmssprl.features.folder import embed, embed_to_file
+from mmssprl.features.neighbors import find_neighbors
 from mmssprl.weights import load_backbone
 
 NAMES = [f"a/{i}.jpg" for i in range(4)] + [f"b c/{i}.jpg" for i in range(4, 10)]

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from mmssprl.evaluation import knn_scores
+from mmssprl.features import knn_scores
 
 
 def test_two_neighbours_by_hand():

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from mmssprl.evaluation import find_probe_data
+from mmssprl.features import find_probe_data
 
 
 class TestFindProbeData:

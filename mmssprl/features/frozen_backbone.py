@@ -14,7 +14,7 @@ from torchvision.transforms import v2
 from ..functional.pooling import pool
 from ..pyramid import ViewLayout, check_px
 from ..weights import find_config, load_backbone
-from .features import IMAGENET_MEAN, IMAGENET_STD, RESIZE_RATIO
+from .labelled_images import IMAGENET_MEAN, IMAGENET_STD, RESIZE_RATIO
 
 DEFAULT_IMAGE_PX = 224
 

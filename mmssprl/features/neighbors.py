@@ -14,11 +14,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..errors import UserValueError, called
-from ..evaluation import load_frozen_backbone
 from .crops import Crops
 from .embeddings import Embeddings
 from .folder import describe, embed
 from .formats import read_embeddings
+from .frozen_backbone import load_frozen_backbone
 from .images import Images
 from .parts import find_changes
 

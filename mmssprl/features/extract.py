@@ -15,10 +15,10 @@ from torch.utils.data import DataLoader
 from ..console.progress import watch
 from ..datasets import ImageReadError
 from ..errors import UserValueError
-from ..evaluation import FrozenBackbone
 from ..system.shared_memory import check_room
 from .crops import Crops
 from .embeddings import Embeddings
+from .frozen_backbone import FrozenBackbone
 from .images import Images
 
 

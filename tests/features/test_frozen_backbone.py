@@ -5,7 +5,7 @@ from mmengine.config import Config
 from PIL import Image
 
 import mmssprl
-from mmssprl.evaluation import LabelledImages, extract_features, load_frozen_backbone
+from mmssprl.features import LabelledImages, extract_features, load_frozen_backbone
 from mmssprl.weights import load_backbone
 
 

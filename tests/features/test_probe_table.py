@@ -8,7 +8,7 @@ from mmengine.config import Config
 from probe_folders import write_class_folders
 
 from mmssprl.cli import main
-from mmssprl.evaluation import linear_probe, linear_probes
+from mmssprl.features import linear_probe, linear_probes
 from mmssprl.weights import load_backbone
 
 
@@ -121,7 +121,7 @@ def test_the_next_step_takes_the_best_weights(monkeypatch, capsys):
     result = {"layout": "VOC", "num_train": 2, "num_test": 1, "num_classes": 1, "image_px": 32}
     result |= {"data": "voc", "chance_mAP": 0.1, "accuracy": None}
     found = [{**result, "weights": name, "mAP": mAP} for name, mAP in (("a", 0.2), ("b", 0.3))]
-    monkeypatch.setattr("mmssprl.evaluation.linear_probes", lambda *_, **__: [*found, found[0]])
+    monkeypatch.setattr("mmssprl.features.linear_probes", lambda *_, **__: [*found, found[0]])
     assert main(["probe", "a", "b", "a", "my data"]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "next: python -m mmssprl finetune b 'my data' --task classify"

@@ -15,9 +15,8 @@ from mmengine.config import Config
 from probe_folders import write_image
 
 from mmssprl.cli import main
-from mmssprl.embedding import folder
-from mmssprl.embedding.formats import read_embeddings
-from mmssprl.evaluation import FrozenBackbone
+from mmssprl.features import FrozenBackbone, folder
+from mmssprl.features.formats import read_embeddings
 from mmssprl.weights import load_backbone
 
 SLOW = """

@@ -1,24 +1,35 @@
-"""Linear probes of frozen features, and the metric of multi-label classification."""
+"""Frozen features, extracted once: probed by labels, kept in files, looked up by likeness."""
 
 from .average_precision import mean_average_precision
-from .features import LabelledImages, extract_features
+from .embeddings import Embeddings
+from .folder import embed, embed_to_file
+from .formats import FORMATS, check_format, read_embeddings
 from .frozen_backbone import FrozenBackbone, image_transform, load_frozen_backbone
+from .labelled_images import LabelledImages, extract_features
 from .linear_classifier import LinearProbe, fit_linear_probe
 from .linear_probe import linear_probe, linear_probes
 from .multi_label_metric import MultiLabelMAP
 from .nearest_neighbors import knn_scores
+from .neighbors import Neighbor, find_neighbors, nearest
 from .probe_data import LabelledSplit, ProbeData, find_probe_data
 from .probe_hook import ProbeHook
 
 __all__ = [
+    "FORMATS",
+    "Embeddings",
     "FrozenBackbone",
     "LabelledImages",
     "LabelledSplit",
     "LinearProbe",
     "MultiLabelMAP",
+    "Neighbor",
     "ProbeData",
     "ProbeHook",
+    "check_format",
+    "embed",
+    "embed_to_file",
     "extract_features",
+    "find_neighbors",
     "find_probe_data",
     "fit_linear_probe",
     "image_transform",
@@ -27,4 +38,6 @@ __all__ = [
     "linear_probes",
     "load_frozen_backbone",
     "mean_average_precision",
+    "nearest",
+    "read_embeddings",
 ]
