@@ -61,8 +61,8 @@ def run(args: argparse.Namespace) -> int:
     if args.out and is_main:
         prepare_output(args.out, force=args.force)
 
-    from ..pretraining.forecast import forecast_profile
-    from ..profiling import format_csv, format_profile, profile_training
+    from ..timing import format_csv, format_profile, profile_training
+    from ..timing.forecast import forecast_profile
 
     profile = profile_training(
         args.config,

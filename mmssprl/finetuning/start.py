@@ -13,10 +13,10 @@ from ..config.found_config import read_found
 from ..console.wording import wrapped
 from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
 from ..errors import UserFileNotFoundError, UserValueError
-from ..pretraining.forecast import check_disk, may_start
 from ..pretraining.start import train
 from ..pretraining.work_dir import default_work_dir, read_roots, refuse_used
 from ..system.outputs import write_whole
+from ..timing.forecast import check_disk, may_start
 from .config import check_options, make_config, set_label_files
 from .evaluate import Outcome, evaluate
 from .label_files import write_labels

@@ -16,12 +16,12 @@ from mmengine.runner import Runner
 
 from ..console.quiet import quiet_console
 from ..errors import UserRuntimeError
-from ..pretraining.forecast import Forecast
-from ..pretraining.pace import LEAST_STEPS, Pace
 from ..saving.safe_checkpoint_hook import checkpoint_bytes
 from ..system.environment import default_threads, usable_cores
 from ..system.machine import peak_bytes, reset_peak_bytes
 from ..system.one_process import call_in_process
+from ..timing.forecast import Forecast
+from ..timing.pace import LEAST_STEPS, Pace
 from .recipe import Recipe
 
 _LONG_ENOUGH_S = 8.0

@@ -13,10 +13,10 @@ from ..console.durations import format_hours, parse_duration
 from ..console.wording import wrapped
 from ..datasets import UnlabeledImages
 from ..errors import UserError, UserValueError
-from . import pace
+from ..timing import pace
+from ..timing.forecast import Forecast
 from .budget import what_helps
 from .config import make_config, make_recipe
-from .forecast import Forecast
 from .methods.prototypes import SSPRL
 from .probe import wait_for_probes
 from .recipe import Recipe, describe, describe_images

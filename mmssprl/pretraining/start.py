@@ -25,7 +25,7 @@ from ..saving.finished import finished_line, finished_weights
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE
 from ..system.outputs import write_whole
 from ..system.processes import run_processes
-from . import forecast
+from ..timing import forecast
 from .plan import make_plan
 from .work_dir import config_of_run, default_work_dir, pretrained_images, refuse_used
 

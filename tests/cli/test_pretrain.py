@@ -115,7 +115,7 @@ def test_yes_starts_a_long_run(long_run, tmp_path, capsys):
 
 def test_no_at_a_terminal_writes_nothing(long_run, tmp_path, monkeypatch, capsys):
     arguments, _, started = long_run
-    monkeypatch.setattr("mmssprl.pretraining.forecast.may_start", lambda *_, **__: False)
+    monkeypatch.setattr("mmssprl.timing.forecast.may_start", lambda *_, **__: False)
     assert main(arguments) == 1
     assert capsys.readouterr().out.endswith("not started; nothing was written.\n")
     assert not (tmp_path / "run").exists()

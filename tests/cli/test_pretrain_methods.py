@@ -9,8 +9,8 @@ from mmssprl.cli import main
 from mmssprl.config.pretrain_checks import check_pretraining
 from mmssprl.pretraining import start
 from mmssprl.pretraining.methods import METHODS
-from mmssprl.pretraining.pace import _measure
 from mmssprl.registry import MODELS
+from mmssprl.timing.pace import _measure
 
 
 @pytest.fixture(scope="module")

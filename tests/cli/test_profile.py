@@ -12,10 +12,10 @@ from image_folders import save
 from mmengine.device import get_device
 from profiles import PROFILE
 
-from mmssprl import profiling
+from mmssprl import timing as profiling
 from mmssprl.cli import main
 from mmssprl.config.shipped import shipped
-from mmssprl.profiling import format_profile
+from mmssprl.timing import format_profile
 
 CONFIG = str(shipped("configs/ssprl/ssprl_resnet18_scenes.py"))
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ from mmssprl.config.pretrain_checks import check_pretraining
 from mmssprl.config.shipped import shipped
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 from mmssprl.errors import UserError
-from mmssprl.profiling.training import read_config
+from mmssprl.timing.training import read_config
 
 SSPRL = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
 LINEAR = shipped("configs/benchmarks/classification/linear_resnet18_scenes.py")

@@ -9,7 +9,7 @@ from PIL import Image
 
 from mmssprl.config.shipped import config_file, shipped
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config
-from mmssprl.profiling.training import read_config
+from mmssprl.timing.training import read_config
 from mmssprl.visualization import draw_views
 from mmssprl.weights import find_config
 

@@ -22,7 +22,7 @@ from paces import PACE
 from mmssprl.cli import main
 from mmssprl.config.found_config import read_found
 from mmssprl.datasets.scenes import generate_scenes
-from mmssprl.pretraining import pace
+from mmssprl.timing import pace
 
 ROOT = Path(__file__).parents[2]
 SCENES_CONFIG = ROOT / "configs" / "ssprl" / "ssprl_resnet18_scenes.py"
@@ -284,7 +284,7 @@ def test_too_many_broken_images_stop_with_one_message(scenes, tmp_path, monkeypa
     arguments = ["pretrain", str(images), "--work-dir", str(tmp_path / "run")]
     arguments += ["--backbone", "resnet18", "--epochs", "1", "--batch-size", "8"]
     # Damaged later than looked at; found by a loader's worker process, told by this one.
-    monkeypatch.setattr("mmssprl.pretraining.pace.measure_pace", damage_images_and_measure)
+    monkeypatch.setattr("mmssprl.timing.pace.measure_pace", damage_images_and_measure)
     assert main(arguments) == 2
     told = capsys.readouterr().err.splitlines()[-1]
     assert told.startswith("mmssprl pretrain: error: ")

@@ -37,7 +37,7 @@ READERS = {
 RUNS_CONFIGS = {
     "config/reading.py": ["Config.fromfile"],
     "engine/launch.py": ["read_config_file"],  # CONFIG of train and test
-    "profiling/training.py": ["read_config_file"],  # CONFIG
+    "timing/training.py": ["read_config_file"],  # CONFIG
     "visualization/views.py": ["read_config_file"],  # CONFIG
     "weights/backbone.py": ["read_config_file"],  # --config
     "weights/convert.py": ["read_config_file"],  # --config, or a shipped one

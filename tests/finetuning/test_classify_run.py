@@ -11,8 +11,8 @@ from PIL import Image
 
 from mmssprl.cli import main
 from mmssprl.config.found_config import read_found
-from mmssprl.pretraining.forecast import Forecast
-from mmssprl.pretraining.pace import Pace
+from mmssprl.timing.forecast import Forecast
+from mmssprl.timing.pace import Pace
 
 FORECAST = Forecast(Pace(0.1, 4, 4, 1e9, 10, 0, "cpu", 1, 1, 0.0), 4, 6, {"interval": 1}, Path())
 

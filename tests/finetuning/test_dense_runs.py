@@ -22,8 +22,8 @@ from mmssprl.config.found_config import read_found
 from mmssprl.finetuning import start
 from mmssprl.finetuning.predict import predict
 from mmssprl.finetuning.start import finetune
-from mmssprl.pretraining.forecast import Forecast
-from mmssprl.pretraining.pace import Pace
+from mmssprl.timing.forecast import Forecast
+from mmssprl.timing.pace import Pace
 
 pytestmark = pytest.mark.full
 

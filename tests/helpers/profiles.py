@@ -7,8 +7,8 @@ import numpy as np
 from PIL import Image
 
 from mmssprl.config.shipped import shipped
-from mmssprl.profiling.loader_phases import LoaderCost
-from mmssprl.profiling.result import Profile, Setting
+from mmssprl.timing.loader_phases import LoaderCost
+from mmssprl.timing.result import Profile, Setting
 
 CONFIG = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
 

@@ -11,7 +11,7 @@ from pretrain_runner import make_runner
 from profiles import save_images
 
 from mmssprl.models import SSPRL, is_pretraining
-from mmssprl.profiling import profile_training
+from mmssprl.timing import profile_training
 from mmssprl.visualization import draw_losses, draw_views
 from mmssprl.weights.export import export_weights
 

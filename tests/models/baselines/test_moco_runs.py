@@ -9,7 +9,7 @@ from profiles import save_images
 from small_contrast import LAYOUT, model_cfg
 
 from mmssprl.engine.hooks import PretrainHook
-from mmssprl.profiling import profile_training
+from mmssprl.timing import profile_training
 from mmssprl.visualization import draw_losses
 from mmssprl.weights.export import export_weights
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from mmssprl.profiling.saved_bytes import saved_bytes
+from mmssprl.timing.saved_bytes import saved_bytes
 
 from .models import build_model, shipped_config
 

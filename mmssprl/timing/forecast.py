@@ -13,9 +13,9 @@ from ..console.wording import counted
 from ..errors import UserRuntimeError
 from ..features.probe_hook import probe_interval
 from ..functional.phases import OPTIMIZER
-from ..profiling.result import Profile
 from ..system.disk_space import format_bytes, free_bytes, num_checkpoints, require_space
 from .pace import Pace, make_pace
+from .result import Profile
 
 MAX_CPU_HOURS = 12
 """A longer run on a CPU starts only if it is asked for: most likely it is a mistake."""

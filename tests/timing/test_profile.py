@@ -17,12 +17,12 @@ from profiles import CONFIG, PROFILE, SETTING, save_images
 from mmssprl.config.shipped import shipped
 from mmssprl.errors import UserError
 from mmssprl.functional import phases
-from mmssprl.profiling import profile as profile_module
-from mmssprl.profiling import profile_training
-from mmssprl.profiling.clock import REST, PhaseClock
-from mmssprl.profiling.profile import ProfilingHook, choose_batch_size, mean_phases, typical
-from mmssprl.profiling.result import PHASES
-from mmssprl.profiling.training import read_config
+from mmssprl.timing import profile as profile_module
+from mmssprl.timing import profile_training
+from mmssprl.timing.clock import REST, PhaseClock
+from mmssprl.timing.profile import ProfilingHook, choose_batch_size, mean_phases, typical
+from mmssprl.timing.result import PHASES
+from mmssprl.timing.training import read_config
 
 LINEAR = shipped("configs/benchmarks/classification/linear_resnet18_scenes.py")
 BYOL = shipped("configs/baselines/byol_resnet18_scenes.py")
@@ -209,7 +209,7 @@ class TestBatchSize:
         return Config({"model": model, "train_dataloader": {"batch_size": batch_size}})
 
     def test_on_a_cpu_two_images_or_as_many_as_the_model_divides(self, monkeypatch):
-        monkeypatch.setattr("mmssprl.profiling.profile.get_device", lambda: "cpu")
+        monkeypatch.setattr("mmssprl.timing.profile.get_device", lambda: "cpu")
         assert choose_batch_size(self.cfg(64), None) == 2
         assert choose_batch_size(self.cfg(64, num_chunks=8), None) == 8
         # Two images in each of four groups of BatchNorm.
@@ -218,7 +218,7 @@ class TestBatchSize:
         assert choose_batch_size(self.cfg(64), 5) == 5
 
     def test_on_a_gpu_the_configs(self, monkeypatch):
-        monkeypatch.setattr("mmssprl.profiling.profile.get_device", lambda: "cuda")
+        monkeypatch.setattr("mmssprl.timing.profile.get_device", lambda: "cuda")
         assert choose_batch_size(self.cfg(64), None) == 64
         assert choose_batch_size(self.cfg(64), 5) == 5
 

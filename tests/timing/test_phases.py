@@ -14,9 +14,9 @@ from profiles import Time
 from small_ssprl import LAYOUT, packed_batch
 
 from mmssprl.functional import phases
-from mmssprl.profiling import training
-from mmssprl.profiling.clock import REST, PhaseClock
-from mmssprl.profiling.result import PHASES
+from mmssprl.timing import training
+from mmssprl.timing.clock import REST, PhaseClock
+from mmssprl.timing.result import PHASES
 
 # The package has a function of this name.
 sinkhorn_module = importlib.import_module("mmssprl.functional.sinkhorn")

@@ -9,8 +9,8 @@ import pytest
 from profiles import PROFILE, profile_with
 
 from mmssprl.functional import phases
-from mmssprl.profiling import advise, format_csv, format_profile
-from mmssprl.profiling.result import dominant
+from mmssprl.timing import advise, format_csv, format_profile
+from mmssprl.timing.result import dominant
 
 
 class TestProfile:

@@ -192,9 +192,9 @@ def _measure(
 
         from ..datasets.tar_images import last_index
         from ..engine.launch import run
-        from ..profiling.training import for_measuring, read_config
         from ..registry import HOOKS
         from .pace_hook import PaceHook
+        from .training import for_measuring, read_config
 
         last_index.update(index)
         with DefaultScope.overwrite_default_scope("mmssprl"):

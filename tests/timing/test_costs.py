@@ -15,11 +15,11 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader
 
-from mmssprl.profiling import loader_phases, training
-from mmssprl.profiling.clock import PhaseClock
-from mmssprl.profiling.loader_phases import measure_loader
-from mmssprl.profiling.saved_bytes import saved_bytes
 from mmssprl.system.environment import torch_threads
+from mmssprl.timing import loader_phases, training
+from mmssprl.timing.clock import PhaseClock
+from mmssprl.timing.loader_phases import measure_loader
+from mmssprl.timing.saved_bytes import saved_bytes
 
 
 class Calling(nn.Module):

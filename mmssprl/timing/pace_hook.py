@@ -8,12 +8,12 @@ import torch
 
 from ..features.probe_hook import ProbeHook, weights_before
 from ..functional.phases import OPTIMIZER
-from ..profiling.profile import typical
-from ..profiling.saved_bytes import saved_bytes
-from ..profiling.training import MeasuringHook
 from ..system.environment import usable_cores
 from ..system.machine import peak_bytes, reset_peak_bytes
 from .pace import LEAST_STEPS, Pace, fitting_images, make_pace
+from .profile import typical
+from .saved_bytes import saved_bytes
+from .training import MeasuringHook
 
 _COMPARED_STEP_S = 0.5
 """About as long take the steps that compare numbers of threads."""

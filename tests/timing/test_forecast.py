@@ -17,19 +17,13 @@ from profiles import PROFILE, profile_with
 
 from mmssprl.datasets import tar_images
 from mmssprl.errors import UserOSError, UserRuntimeError
-from mmssprl.pretraining import forecast as forecasting
-from mmssprl.pretraining import pace
-from mmssprl.pretraining.forecast import (
-    Forecast,
-    check_disk,
-    forecast_profile,
-    format_hours,
-    may_start,
-)
-from mmssprl.pretraining.pace import fitting_images, measure_pace, scaled, with_loader
-from mmssprl.pretraining.pace_hook import PaceHook
-from mmssprl.profiling.clock import PhaseClock
 from mmssprl.system.environment import torch_threads
+from mmssprl.timing import forecast as forecasting
+from mmssprl.timing import pace
+from mmssprl.timing.clock import PhaseClock
+from mmssprl.timing.forecast import Forecast, check_disk, forecast_profile, format_hours, may_start
+from mmssprl.timing.pace import fitting_images, measure_pace, scaled, with_loader
+from mmssprl.timing.pace_hook import PaceHook
 
 CHECKPOINT = {"interval": 10, "max_keep_ckpts": 3}
 
@@ -198,7 +192,7 @@ def test_a_process_that_runs_out_of_memory_is_told(model, lower, monkeypatch):
     def end(*args):
         raise BrokenProcessPool
 
-    monkeypatch.setattr("mmssprl.pretraining.pace.call_in_process", end)
+    monkeypatch.setattr("mmssprl.timing.pace.call_in_process", end)
     with pytest.raises(UserRuntimeError) as caught:
         measure_pace(Config({"model": {"type": f"mmssprl.{model}"}}), amp=False, num_devices=1)
     assert f"not enough memory; lower {lower} use --backbone resnet18" in str(caught.value)
@@ -217,8 +211,8 @@ def test_the_timing_process_is_given_the_headers_of_tar_files(tmp_path, monkeypa
         hooks[0].pace = PACE
 
     monkeypatch.setattr("mmssprl.engine.launch.run", run)
-    monkeypatch.setattr("mmssprl.profiling.training.read_config", lambda *_, **__: Config())
-    monkeypatch.setattr("mmssprl.profiling.training.for_measuring", lambda cfg: cfg)
+    monkeypatch.setattr("mmssprl.timing.training.read_config", lambda *_, **__: Config())
+    monkeypatch.setattr("mmssprl.timing.training.for_measuring", lambda cfg: cfg)
     assert pace._measure("config.py", False, 1, torch.get_num_threads(), 0.5, index) is PACE
 
 
