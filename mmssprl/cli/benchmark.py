@@ -115,10 +115,10 @@ def _run(args: argparse.Namespace, work_dir: Path) -> int:
     start = time.perf_counter()
     # mmpretrain prints while it is imported; the commands for a shell stand alone on stdout.
     with contextlib.redirect_stdout(sys.stderr if args.commands else sys.stdout):
-        from ..benchmark.execute import execute_plan, find_results
-        from ..benchmark.report import format_report, write_report
-        from ..benchmark.start import plan_in_work_dir
-        from ..runs.gpus import default_jobs, groups_of_gpus
+        from ..experiments.benchmark.execute import execute_plan, find_results
+        from ..experiments.benchmark.report import format_report, write_report
+        from ..experiments.benchmark.start import plan_in_work_dir
+        from ..experiments.gpus import default_jobs, groups_of_gpus
 
         plan = plan_in_work_dir(
             work_dir,

@@ -21,12 +21,12 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..compare.methods import BY_KEY, GROUPS
 from ..console.quiet import quiet_console
+from ..experiments.compare.methods import BY_KEY, GROUPS
 from ..system.environment import usable_cores
 
 if TYPE_CHECKING:
-    from ..compare.plan import Budget
+    from ..experiments.compare.plan import Budget
 
 _BUDGETS: tuple["Budget", ...] = ("epochs", "time", "flops")
 
@@ -97,10 +97,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from ..compare.setting import Size
-    from ..compare.start import Comparison, Request
     from ..errors import UserValueError
-    from ..runs.gpus import default_jobs, groups_of_gpus
+    from ..experiments.compare.setting import Size
+    from ..experiments.compare.start import Comparison, Request
+    from ..experiments.gpus import default_jobs, groups_of_gpus
     from ..system.one_run import hold_work_dir
 
     size: Size = args.size or ("photos" if args.data else "scenes")

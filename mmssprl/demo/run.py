@@ -8,8 +8,8 @@ from pathlib import Path
 from ..config.shipped import shipped
 from ..datasets.scenes.sample import generate_sample
 from ..errors import UserFileExistsError, UserRuntimeError
-from ..runs.execute import execute_runs
-from ..runs.workers import Workers
+from ..experiments.execute import execute_runs
+from ..experiments.workers import Workers
 from ..system.one_run import is_unused
 from ..system.outputs import write_figure, write_whole
 from .methods import (

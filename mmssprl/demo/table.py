@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..console.tables import csv_table, markdown_table
-from ..runs.statistics import estimate
+from ..experiments.statistics import estimate
 from .methods import METHODS, RANDOM, SSPRL
 
 CAPTION = (

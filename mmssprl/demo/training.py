@@ -9,8 +9,8 @@ from typing import Any
 
 from ..config.shipped import shipped
 from ..datasets.scenes.sample import SIZE_PX
-from ..runs.run import Outcome, Run
-from ..runs.workers import Workers
+from ..experiments.run import Outcome, Run
+from ..experiments.workers import Workers
 from .methods import Method
 from .table import Values, epochs_in_equal_time
 

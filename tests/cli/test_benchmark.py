@@ -12,12 +12,12 @@ from mmengine.config import Config
 from PIL import Image
 from tiny_benchmark import save_backbone
 
-from mmssprl.benchmark import execute
-from mmssprl.benchmark.results import Result
 from mmssprl.cli import main
 from mmssprl.datasets.scenes import generate_scenes, sample
-from mmssprl.runs import commands
-from mmssprl.runs.statistics import estimate
+from mmssprl.experiments import commands
+from mmssprl.experiments.benchmark import execute
+from mmssprl.experiments.benchmark.results import Result
+from mmssprl.experiments.statistics import estimate
 
 ROOT = Path(__file__).parents[2]
 
@@ -122,7 +122,7 @@ def test_jobs_share_cores_and_gpus(
         return [Result("linear-coco", "random", 0, {"mAP": 50.0}, 1.0, "done")]
 
     monkeypatch.setattr(execute, "execute_plan", execute_plan)
-    for module in ("cli.benchmark", "runs.gpus"):
+    for module in ("cli.benchmark", "experiments.gpus"):
         monkeypatch.setattr(f"mmssprl.{module}.usable_cores", lambda: 8)
     monkeypatch.setattr("torch.cuda.is_available", lambda: gpus > 0)
     monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)

@@ -1,7 +1,7 @@
 import pytest
 
 from mmssprl.cli import main
-from mmssprl.compare import start
+from mmssprl.experiments.compare import start
 
 
 @pytest.fixture

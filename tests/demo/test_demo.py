@@ -15,10 +15,10 @@ from mmssprl.demo import run as demo_run
 from mmssprl.demo import training
 from mmssprl.demo.table import epochs_in_equal_time, format_csv, format_table
 from mmssprl.demo.training import Training, train_and_probe
+from mmssprl.experiments.execute import execute_runs
+from mmssprl.experiments.run import RunFailedError
 from mmssprl.functional import _cpu_kernels
 from mmssprl.models import PyramidPreprocessor
-from mmssprl.runs.execute import execute_runs
-from mmssprl.runs.run import RunFailedError
 
 STEPS_PER_EPOCH = 37
 

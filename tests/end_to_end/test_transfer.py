@@ -10,11 +10,11 @@ import pytest
 from mmcv_builds import IS_COMPILED, without_operators
 from mmengine.config import Config
 
-from mmssprl.benchmark.execute import execute_plan
-from mmssprl.benchmark.plan import make_plan
-from mmssprl.benchmark.protocols import choose_protocols
-from mmssprl.benchmark.rows import Weights
 from mmssprl.datasets.scenes import generate_scenes
+from mmssprl.experiments.benchmark.execute import execute_plan
+from mmssprl.experiments.benchmark.plan import make_plan
+from mmssprl.experiments.benchmark.protocols import choose_protocols
+from mmssprl.experiments.benchmark.rows import Weights
 
 ROOT = Path(__file__).parents[2]
 PRETRAINING = ROOT / "configs/ssprl/ssprl_resnet18_scenes.py"

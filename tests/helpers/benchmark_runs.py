@@ -1,6 +1,6 @@
 """Short names for results of benchmark runs."""
 
-from mmssprl.benchmark.results import METRICS, Result
+from mmssprl.experiments.benchmark.results import METRICS, Result
 
 
 def done(weights, protocol, seed, *values):

@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 from mmengine.registry import DefaultScope
 
-from mmssprl.benchmark.protocols import PROTOCOLS
-from mmssprl.benchmark.run import TransferRun
+from mmssprl.experiments.benchmark.protocols import PROTOCOLS
+from mmssprl.experiments.benchmark.run import TransferRun
 from mmssprl.registry import MODELS
 
 NARROW = {

@@ -6,17 +6,17 @@ from pathlib import Path
 
 from default_scope import own_default_scope
 
-from mmssprl.compare import figure, paces, report, training
-from mmssprl.compare.pace import measure
-from mmssprl.compare.run import PaceRun
-from mmssprl.compare.start import Request
-from mmssprl.compare.training import MEASURED
-from mmssprl.runs.commands import CommandRun
+from mmssprl.experiments.commands import CommandRun
+from mmssprl.experiments.compare import figure, paces, report, training
+from mmssprl.experiments.compare.pace import measure
+from mmssprl.experiments.compare.run import PaceRun
+from mmssprl.experiments.compare.start import Request
+from mmssprl.experiments.compare.training import MEASURED
 from mmssprl.system.outputs import write_whole
 
 MODULES = {
-    "mmssprl.compare.pace": measure,
-    "mmssprl.compare.training": training.train_and_probe,
+    "mmssprl.experiments.compare.pace": measure,
+    "mmssprl.experiments.compare.training": training.train_and_probe,
 }
 
 

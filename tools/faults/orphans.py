@@ -56,7 +56,7 @@ def _wait_for_children(parent: subprocess.Popen) -> list[psutil.Process]:
     while time.monotonic() < end and parent.poll() is None:
         with suppress(psutil.Error):  # one that ends meanwhile, such as git
             children = psutil.Process(parent.pid).children(recursive=True)
-            if any("mmssprl.compare.pace" in child.cmdline() for child in children):
+            if any("mmssprl.experiments.compare.pace" in child.cmdline() for child in children):
                 return children
         time.sleep(0.05)
     return []

@@ -1,0 +1,138 @@
+"""The transfer protocols of the paper, and their configs for each size of data."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...errors import UserValueError
+from .results import Size
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "linear": ("linear-coco", "linear-voc"),
+    "semisup": ("semisup-1", "semisup-10", "semisup-100"),
+}
+"""Names that stand for several protocols on the command line."""
+
+_MULTI_LABEL = {"mAP": ("multi-label/mAP", 1.0)}
+# mmdet tells fractions, mmseg and ours percent.
+_METRICS = {
+    "detection": {
+        f"{ours}AP{at}": (f"coco/{theirs}_mAP{'_' if at else ''}{at}", 100.0)
+        for ours, theirs in (("", "bbox"), ("mask_", "segm"))
+        for at in ("", "50", "75")
+    },
+    "segmentation": {"mIoU": ("mIoU", 1.0)},
+}
+_SHARED: dict[tuple[Size, str], int] = {("paper", "detection"): 16, ("paper", "segmentation"): 16}
+"""``Protocol.images_per_step`` where it is not 0."""
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """One transfer protocol at one size of data.
+
+    Args:
+        name: As in the tables.
+        config: Shipped config.
+        images_per_step: Images of one update that several GPUs share; 0 runs on one GPU.
+    """
+
+    name: str
+    config: str
+    images_per_step: int
+
+    @property
+    def metrics(self) -> dict[str, tuple[str, float]]:
+        """For each metric of the tables its name in the runner and the factor to percent."""
+        return _METRICS.get(self.name, _MULTI_LABEL)
+
+    def read_metrics(self, found: Mapping[str, float]) -> dict[str, float]:
+        """Turn the runner's metrics into those of the tables, in percent.
+
+        mmdet's -1 for "no such object" and what is missing are left out. mmdet gives no metric at
+        all where nothing is detected in any image: an AP of 0.
+        """
+        if self.name == "detection" and not found:
+            return dict.fromkeys(self.metrics, 0.0)
+        return {
+            ours: factor * found[theirs]
+            for ours, (theirs, factor) in self.metrics.items()
+            if found.get(theirs, -1) >= 0
+        }
+
+
+_CONFIGS: dict[Size, dict[str, str]] = {
+    "paper": {
+        "linear-coco": "classification/linear_resnet50_1xb128-coslr-100e_coco14",
+        "linear-voc": "classification/linear_resnet50_1xb32-coslr-100e_voc07",
+        "semisup-1": "semisup/semisup-1percent_resnet50_1xb32-steplr-20e_coco14",
+        "semisup-10": "semisup/semisup-10percent_resnet50_1xb32-steplr-20e_coco14",
+        "semisup-100": "semisup/semisup-100percent_resnet50_1xb32-steplr-20e_coco14",
+        "detection": "detection/mask-rcnn_resnet50-fpn_8xb2-15k_coco14",
+        "segmentation": "segmentation/fcn_resnet50-d8_2xb8-20k_voc12aug-512x512",
+    },
+    "scenes": {
+        "linear-coco": "classification/linear_resnet18_scenes",
+        "semisup-10": "semisup/semisup-10percent_resnet18_scenes",
+        "semisup-100": "semisup/semisup-100percent_resnet18_scenes",
+        "detection": "detection/mask-rcnn_resnet18-fpn_scenes",
+        "segmentation": "segmentation/fcn_resnet18-d8_scenes",
+    },
+    "coco128": {
+        "linear-coco": "classification/linear_resnet18_coco128",
+        "linear-voc": "classification/linear_resnet18_voc128",
+        "semisup-10": "semisup/semisup-10percent_resnet18_coco128",
+        "semisup-100": "semisup/semisup-100percent_resnet18_coco128",
+        "detection": "detection/mask-rcnn_resnet18-fpn_coco128",
+        "segmentation": "segmentation/fcn_resnet18-d8_voc128",
+    },
+}
+"""Below configs/benchmarks/."""
+
+PROTOCOLS: dict[Size, list[Protocol]] = {
+    size: [
+        Protocol(name, f"configs/benchmarks/{config}.py", _SHARED.get((size, name), 0))
+        for name, config in configs.items()
+    ]
+    for size, configs in _CONFIGS.items()
+}
+
+DATA_PREFIX: dict[Size, str] = {"paper": "data", "scenes": "data/scenes", "coco128": "data"}
+"""Beginning of every ``data_root`` in the configs; ``--data`` replaces it."""
+
+_SAMPLE = "a folder of 100 + 100 images in that layout, which nothing can download for you"
+REMEDIES: dict[Size, dict[str, str]] = {
+    "paper": {
+        "coco": "python -m mmssprl prepare coco {}/coco",
+        "VOCdevkit/VOC2007": "python -m mmssprl prepare voc07 {}",
+        "VOCdevkit/VOC2012": "python -m mmssprl prepare voc12aug {}",
+    },
+    "scenes": {"": "leave --data out: scenes are generated; or python -m mmssprl scenes {}"},
+    "coco128": {"coco128": _SAMPLE, "voc128": _SAMPLE},
+}
+"""What prepares or checks absent data, by the part of their path after the prefix; {} stands for
+the folder in place of the prefix."""
+
+
+def choose_protocols(size: Size, names: Sequence[str] | None) -> list[Protocol]:
+    """Return the protocols that are asked for, all of the size for None.
+
+    Args:
+        size: Of the data.
+        names: Names of protocols, or of ``GROUPS``.
+
+    Raises:
+        ValueError: A name that the size does not have.
+    """
+    known = {protocol.name: protocol for protocol in PROTOCOLS[size]}
+    if names is None:
+        return list(known.values())
+    chosen = set()
+    for name in names:
+        members = [member for member in GROUPS.get(name, (name,)) if member in known]
+        if not members:
+            groups = [group for group, parts in GROUPS.items() if set(parts) & set(known)]
+            raise UserValueError(
+                f"protocols of size {size!r} are {', '.join([*groups, *known])}, but got {name!r}."
+            )
+        chosen.update(members)
+    return [protocol for name, protocol in known.items() if name in chosen]

@@ -1,0 +1,109 @@
+"""What a training begins with, what it costs, and whether its features have collapsed."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+from mmengine.config import Config
+from mmengine.device import get_device
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+
+from ...errors import UserRuntimeError
+from ...models.unwrap import unwrap
+from ...monitoring.troubles import is_collapsed
+from ...system.machine import peak_bytes
+from ...weights import RANDOM, load_backbone
+
+SPREAD = "embedding_spread"
+"""What a model's ``health`` says of its embeddings: the standard deviation of each dimension of
+norm(z) times sqrt(D), averaged over the dimensions; about 1 where they spread over the sphere."""
+_RANK = "effective_rank"
+_SECONDS = "compare_seconds"
+
+
+def clock() -> Callable[[], float]:
+    """Return a clock in seconds: of this process on a CPU, of the device where there is one.
+
+    A CPU's counts the work of all threads of this process, and no waiting for other processes.
+    """
+    device = get_device()
+    if device == "cpu":
+        return time.process_time
+    synchronize = torch.get_device_module(device).synchronize
+
+    def read() -> float:
+        synchronize()
+        return time.perf_counter()
+
+    return read
+
+
+class Meter(Hook):
+    """Starts the backbone where the row of random weights stands, and measures the training.
+
+    So equal seeds give equal backbones, whatever else a method's model draws. The seconds of a
+    training that was stopped are those of the epochs up to its checkpoint and of those after it.
+
+    Args:
+        config: Of the backbone.
+        seed: Of its weights.
+    """
+
+    measured: dict[str, Any]
+    """After the training: ``steps``, ``images``, ``seconds``, ``peak_mib``, ``loss`` of the last
+    epoch, ``embedding_spread`` likewise if the model logs it, ``collapsed``."""
+
+    def __init__(self, config: Path, seed: int) -> None:
+        self.config, self.seed = config, seed
+        self._parent = os.getppid()
+        self._clock = clock()
+        self._peak_bytes = 0
+
+    def before_train(self, runner: Runner) -> None:
+        """Draw the weights, unless the run goes on, and start the clock."""
+        if runner.iter == 0:
+            drawn = load_backbone(RANDOM, Config.fromfile(self.config), seed=self.seed)
+            unwrap(runner.model).backbone.load_state_dict(drawn.state_dict())
+        self._start = self._clock() - (runner.message_hub.get_info(_SECONDS) or 0.0)
+
+    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
+        """Look at the memory, and stop if the command that started this process is gone.
+
+        Raises:
+            RuntimeError: It is.
+        """
+        # At each of its lines the log begins a new peak of the GPU's memory.
+        self._peak_bytes = max(self._peak_bytes, peak_bytes(get_device()))
+        if os.getppid() != self._parent:
+            raise UserRuntimeError(
+                "a run ends with the command that started it, and that is gone; start it again."
+            )
+
+    def after_train_epoch(self, runner: Runner) -> None:
+        """Keep the time in the checkpoint that follows."""
+        runner.message_hub.update_info(_SECONDS, self._clock() - self._start)
+
+    def after_train(self, runner: Runner) -> None:
+        """Collect what was measured."""
+        per_epoch = len(runner.train_dataloader)
+        last = {
+            name.removeprefix("train/"): fmean(buffer.data[0][-per_epoch:])
+            for name, buffer in runner.message_hub.log_scalars.items()
+            if name.startswith("train/")
+        }
+        if _RANK in last:  # of some steps, not of all: a mean would reach back into other epochs
+            last[_RANK] = float(runner.message_hub.get_scalar(f"train/{_RANK}").current())
+        self.measured = {
+            "steps": runner.iter,
+            "images": runner.iter * runner.train_dataloader.batch_size,
+            "seconds": runner.message_hub.get_info(_SECONDS),
+            "peak_mib": round(self._peak_bytes / 2**20),
+            "loss": last.get("loss"),
+            SPREAD: last.get(SPREAD),
+            "collapsed": is_collapsed(last),
+        }

@@ -1,0 +1,263 @@
+"""What all runs of a comparison have in common, and the recipe that all methods get alike."""
+
+import copy
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from mmengine.config import Config
+from mmengine.device import get_device
+from mmengine.registry import DefaultScope
+
+from ...config.reading import read_config_file
+from ...config.run_checks import check_config
+from ...errors import UserValueError
+from ...models.protocol import PretrainingModel, is_pretraining, pretraining_class
+from ...pretraining.methods.momentum import momentum_for
+from ...registry import MODELS
+from .images import TrainingImages
+from .methods import SSPRL, Method
+
+Size = Literal["scenes", "photos", "photos-gpu"]
+EPOCHS: dict[Size, int] = {"scenes": 24, "photos": 20, "photos-gpu": 20}
+"""Of SS-PRL, unless told otherwise."""
+BATCH_SIZE = 64
+IMAGE_PX: dict[Size, int] = {"scenes": 96, "photos": 96, "photos-gpu": 128}
+"""Side of the centre crops that are probed."""
+_CODE = ("models", "functional", "datasets/transforms")
+"""What of the package decides what a training learns."""
+CHECKPOINTS = 10
+"""How often a run can be gone on with, about."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What must not differ between the runs of one work dir.
+
+    Args:
+        size: Of the shipped configs.
+        data: Folder of the images and their labels.
+        epochs: Of SS-PRL, >= 1.
+        batch_size: Images of a step.
+    """
+
+    size: Size
+    data: Path
+    epochs: int
+    batch_size: int = BATCH_SIZE
+
+    @property
+    def image_px(self) -> int:
+        """Side of the crops that are probed."""
+        return IMAGE_PX[self.size]
+
+
+def trains_mixed() -> bool:
+    """Return whether runs train in mixed precision: where there is a CUDA device, as `pretrain`."""
+    return get_device() == "cuda"
+
+
+@functools.cache
+def config_of(method: Method, size: Size) -> Config:
+    """Return a method's config, as it was when this process asked for it first."""
+    return read_config_file(method.config_file(size))
+
+
+def learning_rate(method: Method, size: Size, factor: float) -> float:
+    """Return the highest learning rate of a run."""
+    return config_of(method, size).optim_wrapper.optimizer.lr * factor
+
+
+def schedule(epochs: int) -> list[dict[str, Any]]:
+    """Return the learning rate's: an epoch of linear warm-up, then a cosine to 0 at the end.
+
+    A run of a single epoch has the cosine alone.
+    """
+    warm_up = int(epochs > 1)
+    cosine = {
+        "type": "CosineAnnealingLR",
+        "begin": warm_up,
+        "end": epochs,
+        "T_max": epochs - warm_up,
+        "by_epoch": True,
+        "convert_to_iter_based": True,
+    }
+    if not warm_up:
+        return [cosine]
+    linear = {
+        "type": "LinearLR",
+        "start_factor": 0.01,
+        "begin": 0,
+        "end": warm_up,
+        "by_epoch": True,
+        "convert_to_iter_based": True,
+    }
+    return [linear, cosine]
+
+
+def common_options(
+    setting: Setting,
+    method: Method,
+    *,
+    images: TrainingImages,
+    epochs: int,
+    seed: int,
+    lr_factor: float,
+) -> dict[str, Any]:
+    """Return the ``cfg_options`` that every method trains with, the one place for them.
+
+    Args:
+        setting: Of the comparison.
+        method: What is trained.
+        images: That it is trained on.
+        epochs: Of this run.
+        seed: Of all randomness.
+        lr_factor: Of the config's learning rate.
+    """
+    cfg = config_of(method, setting.size)
+    options = {
+        "randomness.seed": seed,
+        "train_dataloader.batch_size": setting.batch_size,
+        "train_dataloader.drop_last": True,
+        "train_cfg.max_epochs": epochs,
+        "param_scheduler": schedule(epochs),
+        "optim_wrapper.optimizer.lr": learning_rate(method, setting.size, lr_factor),
+        "default_hooks.checkpoint.interval": max(1, epochs // CHECKPOINTS),
+        "default_hooks.checkpoint.max_keep_ckpts": 2,  # the older one until the new one is whole
+    }
+    options |= method.options
+    if method.momentum:
+        name, published = method.momentum
+        num_steps = epochs * (images.num_images // setting.batch_size)
+        options[name], _ = momentum_for(num_steps, published)
+    queue_length = _queue_length(cfg.model, images)
+    if queue_length is not None:
+        options["model.queue_length"] = queue_length
+    if method.uses_labels:
+        pipeline = cfg.train_dataloader.dataset.pipeline
+        dataset = {**images.labelled, "pipeline": pipeline, "_delete_": True}
+        options["train_dataloader.dataset"] = dataset
+        options["model.head.num_classes"] = images.num_classes
+    else:
+        options["train_dataloader.dataset.data_root"] = str(setting.data)
+        options["train_dataloader.dataset.ann_file"] = str(images.list_file)
+    return options
+
+
+def recipe_digest(setting: Setting, method: Method) -> str:
+    """Return a SHA-256 of what the method's config says, but for what a run replaces."""
+    cfg = config_of(method, setting.size)
+    parts: dict[str, Any] = {"backbone": cfg.model.backbone}
+    if method.trains:
+        parts |= {key: cfg.get(key) for key in ("model", "optim_wrapper", "sync_bn")}
+        parts["pipeline"] = cfg.train_dataloader.dataset.get("pipeline")
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+@functools.cache
+def code_digest() -> str:
+    """Return a SHA-256 of the source files that train, as they were when it was asked first."""
+    package = Path(__file__).parents[2]
+    found = hashlib.sha256()
+    for path in sorted(file for part in _CODE for file in (package / part).rglob("*.py")):
+        found.update(f"{path.relative_to(package).as_posix()}\0".encode() + path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def check_configs(setting: Setting, methods: list[Method]) -> None:
+    """Refuse a user's config that pre-trains nothing, and another backbone than SS-PRL's.
+
+    Raises:
+        ValueError: Names the first one and what does not fit.
+    """
+    expected = _backbone(SSPRL, setting)
+    for method in methods:
+        if method.is_users:
+            cfg = config_of(method, setting.size)
+            optimizer = cfg.get("optim_wrapper", {}).get("optimizer", {})
+            if not is_pretraining(cfg) or "lr" not in optimizer:
+                raise UserValueError(
+                    "a row's config must have a pre-training model and "
+                    f"optim_wrapper.optimizer.lr, but {method.config} has not; begin with a copy "
+                    f"of {SSPRL.config_file(setting.size).name}."
+                )
+            kind = cfg.optim_wrapper.get("type", "OptimWrapper")
+            if trains_mixed() and kind not in ("OptimWrapper", "AmpOptimWrapper"):
+                raise UserValueError(
+                    "on a GPU, where rows train in mixed precision, a row's optim_wrapper.type "
+                    f"must be OptimWrapper, but {method.config} has {kind}; change it."
+                )
+        got = _backbone(method, setting)
+        keys = sorted({*expected, *got})
+        names = [key for key in keys if expected.get(key) != got.get(key)]
+        if names:
+            raise UserValueError(
+                f"all methods must train one backbone, but {', '.join(names)} of that of "
+                f"{method.key} is {[got.get(name) for name in names]} in place of "
+                f"{[expected.get(name) for name in names]}; correct its config."
+            )
+
+
+def check_batch(setting: Setting, methods: list[Method], images: TrainingImages) -> None:
+    """Refuse a batch that a method's queue of keys or groups of BatchNorm cannot take.
+
+    Raises:
+        ValueError: Names the first method and what does not fit.
+    """
+    batch = setting.batch_size
+    for method in methods:
+        model = config_of(method, setting.size).model
+        groups = model.get("bn_groups", 1)
+        if batch % groups:
+            raise UserValueError(
+                f"--batch-size must be a multiple of the {groups} groups in which {method.key} "
+                f"normalises a batch, but got {batch}; choose one, or leave {method.key} out."
+            )
+        model_class = pretraining_class(config_of(method, setting.size))
+        least = model_class.batch_unit(model) if model_class else 1
+        if batch < least:
+            raise UserValueError(
+                f"--batch-size must be at least {least}, over which {method.key} normalises, but "
+                f"got {batch}; raise it, or leave {method.key} out."
+            )
+        is_symmetric = model.get("symmetric") or method.options.get("model.symmetric")
+        num_keys = batch * (2 if is_symmetric else 1)
+        length = _queue_length(model, images)
+        if length is not None and length <= num_keys:
+            raise UserValueError(
+                f"the queue of {method.key} must have more than the {num_keys} keys of a step, but "
+                f"it has {length}, at most half of the {images.num_images} images; lower "
+                f"--batch-size, or leave {method.key} out."
+            )
+
+
+def check_models(setting: Setting, methods: list[Method], images: TrainingImages) -> None:
+    """Check users' configs as their runs would, and build their models.
+
+    Raises:
+        ValueError: As ``check_config``, the model's constructor and its ``check_training``.
+    """
+    for method in methods:
+        if method.is_users:
+            cfg = copy.deepcopy(config_of(method, setting.size))
+            cfg.merge_from_dict(
+                common_options(setting, method, images=images, epochs=1, seed=0, lr_factor=1)
+            )
+            check_config(cfg, ("train",))
+            with DefaultScope.overwrite_default_scope("mmssprl"):
+                model: PretrainingModel = MODELS.build(cfg.model)
+            model.check_training(images.num_images, setting.batch_size)
+
+
+def _queue_length(model: Mapping[str, Any], images: TrainingImages) -> int | None:
+    # In a queue longer than half of the data an image would often be its own negative.
+    length = model.get("queue_length")
+    return None if length is None else min(length, images.num_images // 2)
+
+
+def _backbone(method: Method, setting: Setting) -> Mapping[str, Any]:
+    return config_of(method, setting.size).model.backbone.to_dict()

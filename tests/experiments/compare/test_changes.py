@@ -1,0 +1,116 @@
+"""What later calls make of a work dir whose configs, images or files have changed."""
+
+import json
+
+import pytest
+from probe_folders import write_coco
+from tiny_compare import pretend, request, rows
+
+from mmssprl.experiments.compare import setting
+from mmssprl.experiments.compare.start import Comparison
+
+
+class Calls:
+    def __init__(self, root, patch):
+        self.data, self.work_dir = write_coco(root), root / "work"
+        self.folders = pretend(patch, lambda run: 0.2)
+
+    def __call__(self, *words, **changes):
+        """Do a call, and return the folders in which it has worked."""
+        del self.folders[:]
+        lines = []
+        values = {"num_seeds": 1, "epochs": 6, "budgets": ("epochs",), "words": words, **changes}
+        Comparison(request(self.work_dir, self.data, **values), lines.append).run()
+        return list(self.folders)
+
+    def methods(self):
+        return [row["method"] for row in rows(self.work_dir / "results.csv")]
+
+
+@pytest.fixture
+def calls(tmp_path, monkeypatch):
+    return Calls(tmp_path, monkeypatch)
+
+
+def rename_an_image(data):
+    annotations = data / "annotations" / "instances_train2014.json"
+    content = json.loads(annotations.read_text())
+    content["images"][0]["file_name"] = "renamed.jpg"
+    annotations.write_text(json.dumps(content))
+    (data / "train2014" / "0.jpg").rename(data / "train2014" / "renamed.jpg")
+
+
+def test_runs_on_other_images_leave_the_tables_and_begin_anew(calls):
+    calls("swav", "swav-small")
+    assert calls.methods() == ["swav", "swav-small", "ssprl"]
+    trained = calls.work_dir / "runs" / "swav-6ep-lr1-seed0" / "trained.json"
+    trained.write_text("{}")
+    rename_an_image(calls.data)
+    assert calls("swav") == [f"runs/{key}-6ep-lr1-seed0" for key in ("swav", "ssprl")]
+    assert not trained.exists()  # it is of the former images
+    assert calls.methods() == ["swav", "ssprl"]
+
+
+def test_a_config_that_has_changed_is_measured_and_trained_again(calls, monkeypatch):
+    calls("swav")
+    former = setting.recipe_digest
+    for module in ("paces", "plan"):
+        monkeypatch.setattr(
+            f"mmssprl.experiments.compare.{module}.recipe_digest",
+            lambda *args: f"new {former(*args)}",
+        )
+    runs = [f"runs/{key}-6ep-lr1-seed0" for key in ("swav", "ssprl")]
+    assert calls("swav") == ["paces/1", *runs]
+    assert calls("swav") == []
+
+
+def test_a_damaged_result_is_named(calls):
+    calls("swav")
+    damaged = calls.work_dir / "runs" / "swav-6ep-lr1-seed0" / "result.json"
+    damaged.write_text(damaged.read_text()[:20])
+    with pytest.raises(RuntimeError, match=f"{damaged} is damaged .* delete it"):
+        calls("swav")
+    damaged.unlink()
+    assert calls("swav") == ["runs/swav-6ep-lr1-seed0"]
+
+
+@pytest.mark.parametrize("tune", [False, True])
+def test_a_dry_run_tells_no_time_before_the_paces(tune, calls):
+    lines = []
+    values = {"tune": tune, "budgets": ("epochs",), "words": ["swav"]}
+    for data in (calls.data, None):  # None: scenes that are still to be generated
+        asked = request(calls.work_dir, data, dry_run=True, **values)
+        Comparison(asked, lines.append).describe()
+    unknown = "time of the runs: unknown until the paces are measured, as the command does"
+    assert lines == [unknown] * 2
+    assert not calls.work_dir.exists()
+
+
+def test_rows_of_other_code_are_left_out_told_and_done_again(calls, monkeypatch):
+    calls("swav")
+    for module in ("paces", "plan", "results"):
+        monkeypatch.setattr(f"mmssprl.experiments.compare.{module}.code_digest", lambda: "new")
+    asked = request(
+        calls.work_dir, calls.data, num_seeds=1, epochs=6, budgets=("epochs",), words=["swav"]
+    )
+    report = Comparison(asked, lambda line: None).report()
+    assert report.tables == {"epochs": {}}
+    assert "Left out: 2 complete runs of other code" in report.text()
+    runs = [f"runs/{key}-6ep-lr1-seed0" for key in ("swav", "ssprl")]
+    assert calls("swav") == ["paces/1", *runs]
+    assert "of other code" not in (calls.work_dir / "table.md").read_text()
+
+
+def test_the_digest_of_the_code_is_of_what_trains(tmp_path, monkeypatch):
+    for name in ("models/a.py", "functional/b.py", "datasets/transforms/c.py", "datasets/d.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1")
+    monkeypatch.setattr(setting, "__file__", str(tmp_path / "compare" / "setting.py"))
+    digest = setting.code_digest.__wrapped__
+    first = digest()
+    (tmp_path / "datasets/d.py").write_text("2")
+    assert digest() == first
+    for name in ("models/a.py", "functional/b.py", "datasets/transforms/c.py"):
+        (tmp_path / name).write_text("2")
+        assert digest() != first
+        (tmp_path / name).write_text("1")

@@ -1,0 +1,201 @@
+"""A whole comparison on 24 + 12 images, and what later calls in its work dir do."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from mmengine.config import Config
+from probe_folders import write_coco
+from tiny_compare import request, rows, stay_in_process
+
+from mmssprl.experiments.compare.meter import Meter
+from mmssprl.experiments.compare.methods import BY_KEY
+from mmssprl.experiments.compare.report import Report
+from mmssprl.experiments.compare.start import Comparison, is_kept
+from mmssprl.weights import load_backbone
+
+
+class Calls:
+    """Calls of the command in one work dir.
+
+    Args:
+        root: Folder of data and work dir.
+        patch: Keeps everything in this process.
+    """
+
+    def __init__(self, root, patch):
+        self.data, self.work_dir = write_coco(root), root / "work"
+        self.folders = stay_in_process(patch)
+        self.starts = {}
+        """By seed and method's config: first weights of the backbone, order of the images."""
+
+        def record(meter, runner, *args, **kwargs):
+            if runner.iter == 0:
+                state = runner.model.backbone.state_dict()
+                weights = {name: value.clone() for name, value in state.items()}
+                order = list(runner.train_dataloader.sampler)
+                self.starts[meter.seed, meter.config.stem] = weights, order
+
+        patch.setattr(Meter, "before_train_iter", record, raising=False)
+
+    def __call__(self, **changes):
+        """Run the command, and return its lines and the folders in which it has worked."""
+        del self.folders[:]
+        lines = []
+        comparison = Comparison(request(self.work_dir, self.data, **changes), lines.append)
+        assert comparison.run() == 0
+        return lines, list(self.folders)
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        yield Calls(tmp_path_factory.mktemp("compare"), patch)
+
+
+@pytest.fixture(scope="module")
+def first(calls):
+    return calls(num_seeds=1, budgets=("epochs",))
+
+
+def test_the_first_call_measures_paces_and_runs_everything(calls, first):
+    lines, folders = first
+    runs = [f"{name}-lr1-seed0" for name in ("random-0ep", "swav-1ep", "ssprl-1ep")]
+    assert folders == ["0", *runs]
+    assert lines[0].startswith("pace of 2 methods, 1 turns of 1 steps or 12 s each; ")
+    turns = json.loads((calls.work_dir / "paces/0/result.json").read_text())["values"]["turns"]
+    assert {key: [len(turn) for turn in own] for key, own in turns.items()} == {
+        "ssprl": [1],
+        "swav": [1],
+    }
+    assert lines[2].startswith("runs: 3, 0 of them complete; the others take about ")
+    assert lines[4].startswith("[2/3] SwAV, no small views, 1 epoch, seed 0: mAP ")
+    assert "### Equal epochs" in lines[-2]
+    for line in lines[-2].splitlines():
+        if line.startswith("| "):
+            assert line in (calls.work_dir / "table.md").read_text()
+
+
+def test_what_was_measured_is_in_the_results(calls, first):
+    found = {row["method"]: row for row in rows(calls.work_dir / "results.csv")}
+    assert list(found) == ["random", "swav", "ssprl"]
+    for key in ("swav", "ssprl"):
+        row = found[key]
+        # Three steps of 8 images are an epoch of 24.
+        assert (row["epochs"], row["steps"], row["images"]) == ("1", "3", "24")
+        assert float(row["seconds"]) > 0
+        assert int(row["peak_mib"]) > 100
+        assert float(row["loss"]) > 0
+        assert row["commit"]
+    assert (found["random"]["epochs"], found["random"]["images"]) == ("0", "0")
+    # 36 x the operations of one image of an epoch: SS-PRL cuts 28 crops, SwAV 2 of them.
+    assert 3 < int(found["ssprl"]["flops"]) / int(found["swav"]["flops"]) < 8
+    for row in found.values():
+        assert 0 < float(row["mAP"]) <= 1
+        assert float(row["chance_mAP"]) == 0.5  # each class is in half of the images
+
+
+def test_equal_seeds_start_with_equal_backbones_and_see_the_images_in_one_order(calls, first):
+    (swav, swav_order), (ssprl, ssprl_order) = (
+        calls.starts[0, BY_KEY[key].config_file("scenes").stem] for key in ("swav", "ssprl")
+    )
+    drawn = load_backbone("random", Config.fromfile(BY_KEY["ssprl"].config_file("scenes")), seed=0)
+    assert swav.keys() == ssprl.keys() == drawn.state_dict().keys()
+    for name, value in drawn.state_dict().items():
+        assert torch.equal(swav[name].cpu(), value)
+        assert torch.equal(ssprl[name].cpu(), value)
+    assert swav_order == ssprl_order
+    assert swav_order != sorted(swav_order)
+
+
+def test_the_same_call_does_nothing_again_and_more_may_be_asked_for(calls, first, monkeypatch):
+    reports, write = [], Report.write
+
+    def counted_write(report, folder):
+        reports.append(folder)
+        return write(report, folder)
+
+    monkeypatch.setattr(Report, "write", counted_write)
+    _, folders = calls(num_seeds=1, budgets=("epochs",))
+    assert folders == []
+    assert len(reports) == 2  # while three complete runs are told of, and at the end
+    paces = calls.work_dir / "paces/0/result.json"
+    content = json.loads(paces.read_text())
+    content["values"]["seconds"] = {"ssprl": 0.3, "swav": 0.15}
+    paces.write_text(json.dumps(content))
+    lines, folders = calls(num_seeds=1)
+    assert folders == ["swav-2ep-lr1-seed0"]
+    assert "### Equal time" in lines[-2]
+    table = rows(calls.work_dir / "results.csv")
+    assert [(row["budget"], row["method"], row["epochs"]) for row in table[3:]] == [
+        *(("time", "random", "0"), ("time", "swav", "2"), ("time", "ssprl", "1"))
+    ]
+
+
+def test_a_stopped_run_goes_on_from_its_checkpoint(calls, first, monkeypatch):
+    comparison = Comparison(request(calls.work_dir, calls.data, num_seeds=2, epochs=1))
+    [run] = [r for r in comparison.final_runs() if r.folder.name == "swav-1ep-lr1-seed1"]
+    run = replace(run, options={**run.options, "train_cfg.max_epochs": 3}, epochs=3)
+    seen = []
+    fourth = []
+    """Weights before the fourth step, with which the run goes on."""
+
+    def keep(meter, runner, *args, **kwargs):
+        if runner.iter == 3:
+            state = runner.model.backbone.state_dict()
+            fourth.append({name: value.clone() for name, value in state.items()})
+
+    def stop_once(meter, runner, *args, **kwargs):
+        seen.append(runner.iter)
+        if len(seen) == 5:  # in the second epoch of three steps
+            raise OSError("stopped")
+
+    monkeypatch.setattr(Meter, "before_train_iter", keep)
+    monkeypatch.setattr(Meter, "after_train_iter", stop_once)
+    # A step takes a second.
+    monkeypatch.setattr("mmssprl.experiments.compare.meter.clock", lambda: lambda: float(len(seen)))
+    with pytest.raises(OSError, match="stopped"):
+        run.work([], 1)
+    assert not run.is_complete
+    values = run.work([], 1)
+    assert seen == [0, 1, 2, 3, 4, 3, 4, 5, 6, 7, 8]
+    assert (values["steps"], values["epochs"]) == (9, 3)
+    # Those of the steps whose results were lost do not count.
+    assert values["seconds"] == 9
+    before, after = fourth
+    assert all(torch.equal(value, after[name]) for name, value in before.items())
+    # Another rate begins anew. One that is far too high counts as having told nothing.
+    other = replace(run, options={**run.options, "optim_wrapper.optimizer.lr": 1e30})
+    nothing = other.work([], 1)
+    assert (nothing["mAP"], nothing["collapsed"]) == (0.5, True)
+    del seen[11:]
+    other = replace(run, options={**run.options, "optim_wrapper.optimizer.lr": 0.1})
+    other.work([], 1)
+    assert seen[11:] == list(range(9))
+    # Copied without the weights, and stopped again: what the first training has left is old.
+    for path in other.folder.glob("*.pth"):
+        path.unlink()
+    del seen[:]
+    with pytest.raises(OSError, match="stopped"):
+        other.work([], 1)
+    other.work([], 1)
+    assert seen == [0, 1, 2, 3, 4, 3, 4, 5, 6, 7, 8]
+
+
+def test_a_run_with_other_settings_is_told_and_done_again(calls, first):
+    lines = []
+    comparison = Comparison(
+        request(calls.work_dir, calls.data, num_seeds=1, budgets=("epochs",)), lines.append
+    )
+    runs = comparison.final_runs()
+    assert all(is_kept(run) for run in runs)
+    kept = json.loads(runs[1].result_file.read_text())
+    runs[1].result_file.write_text(
+        json.dumps({**kept, "settings": {**kept["settings"], "recipe": "x"}})
+    )
+    comparison.describe()
+    assert lines[0].startswith("runs: 3, 2 of them complete")
+    assert lines[1] == "made with other settings, and done again: 1 of them"
+    assert [line.rsplit(": ")[1] for line in lines[2:]] == ["complete", "0.5 min", "complete"]
+    runs[1].result_file.write_text(json.dumps(kept))

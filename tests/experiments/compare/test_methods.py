@@ -1,0 +1,49 @@
+import re
+from inspect import signature
+
+import pytest
+from mmengine.config import Config
+
+from mmssprl.experiments.compare.methods import BY_KEY, GROUPS, METHODS, choose_methods, method_of
+from mmssprl.registry import MODELS
+
+
+def test_keys_and_titles_are_all_different_and_groups_name_them():
+    assert len(BY_KEY) == len(METHODS) == len({method.title for method in METHODS})
+    for names in GROUPS.values():
+        assert set(names) <= set(BY_KEY)
+    assert not set(GROUPS) & set(BY_KEY)
+    assert [m.key for m in METHODS if not m.competes] == ["random", "supervised"]
+
+
+@pytest.mark.parametrize("size", ["scenes", "photos", "photos-gpu"])
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.key)
+def test_a_config_of_each_size_is_shipped_with_what_the_comparison_replaces(method, size):
+    cfg = Config.fromfile(method.config_file(size))
+    assert cfg.train_dataloader.batch_size
+    for name in [*method.options, *(method.momentum or [])[:1]]:
+        bases = MODELS.get(cfg.model.type).__mro__
+        assert any(name.removeprefix("model.") in signature(base).parameters for base in bases)
+
+
+def test_words_are_methods_and_groups_in_the_order_of_the_tables():
+    assert [m.key for m in choose_methods(["ssprl", "swav", "random", "ssprl"])] == [
+        *("random", "swav", "ssprl")
+    ]
+    found = [method.key for method in choose_methods(["ablations", "swav-small"])]
+    assert found == sorted(found, key=list(BY_KEY).index)
+    assert {"random", "swav", "swav-small", "ssprl"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("word", "remedy"),
+    [
+        ("swav-smal", "did you mean swav-small?"),
+        ("MoCoV2", "did you mean mocov2?"),
+        ("ablation", "did you mean ablations?"),
+        ("xyz", "the names are random, supervised, "),
+    ],
+)
+def test_an_unknown_method_is_told_with_the_nearest_name(word, remedy):
+    with pytest.raises(ValueError, match=re.escape(f"but got {word}; {remedy}")):
+        method_of(word)

@@ -1,0 +1,265 @@
+"""Which runs are planned: their lengths, seeds and rates, finally and while tuning."""
+
+import re
+
+import pytest
+from probe_folders import write_coco
+from tiny_compare import STEP_SECONDS, pretend, request, rows
+
+from mmssprl.config.shipped import shipped
+from mmssprl.experiments.compare.methods import BY_KEY
+from mmssprl.experiments.compare.setting import common_options, config_of, schedule
+from mmssprl.experiments.compare.start import Comparison
+
+
+@pytest.fixture
+def compare(tmp_path):
+    data = write_coco(tmp_path)
+
+    def compare(**changes):
+        values = {"num_seeds": 1, "epochs": 6, **changes}
+        return Comparison(request(tmp_path / "work", data, **values), lambda line: None)
+
+    compare.work_dir = tmp_path / "work"
+    return compare
+
+
+def test_equal_time_follows_from_the_paces_and_seeds_come_one_after_the_other(compare, monkeypatch):
+    folders = pretend(monkeypatch, lambda run: 0.2)
+    compare(num_seeds=2, words=["random", "swav", "swav-small"]).run()
+    # 6 epochs of 0.4 s a step in 0.1 and 0.2 s; SS-PRL's run is of both tables.
+    names = ["random-0ep", "swav-6ep", "swav-small-6ep", "ssprl-6ep"]
+    names += ["swav-24ep", "swav-small-12ep"]
+    expected = [f"runs/{name}-lr1-seed{seed}" for seed in (0, 1) for name in names]
+    assert folders == ["paces/0", *expected]
+    # A method that comes later is measured beside SS-PRL, and what is known is not.
+    monkeypatch.setattr("mmssprl.experiments.compare.paces.ROUNDS", 5)
+    comparison = compare(words=["supervised"], budgets=("epochs",))
+    comparison.run()
+    assert folders[13:] == ["paces/1", "runs/supervised-6ep-lr1-seed0"]
+    assert set(comparison.planner.paces) == {"ssprl", "swav", "swav-small", "supervised"}
+
+
+def test_a_budget_below_one_epoch_is_refused_before_any_training(compare, monkeypatch):
+    folders = pretend(monkeypatch, lambda run: 0.2)
+    # 3 x 0.4 / 3.0 is 0.4 of an epoch.
+    with pytest.raises(ValueError, match=re.escape("3 epochs of SS-PRL are 0.40 of supervised")):
+        compare(words=["supervised"], epochs=3).run()
+    assert folders == ["paces/0"]
+    with pytest.raises(ValueError, match="at least one epoch, but --epochs is 0"):
+        compare(epochs=0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_seeds": 0}, "--seeds must be from 1 to 1000, .* but got 0"),
+        ({"num_seeds": 1001}, "--seeds must be from 1 to 1000, .* but got 1001"),
+        ({"words": ["swaw"]}, "got swaw; did you mean swav?"),
+        ({"reference": "ssprk"}, "got ssprk; did you mean ssprl?"),
+        ({"batch_size": 25}, "needs 25 images, but .* has 24 to train on"),
+        ({"batch_size": 20, "tune": True}, "needs 20 images, but .* has 19 to train on"),
+        ({"words": ["mocov2"], "batch_size": 10}, "multiple of the 4 groups .* mocov2 .* got 10"),
+        ({"words": ["densecl"], "batch_size": 12}, "densecl .* 12 keys .* has 12, .* 24 images"),
+        ({"words": ["mocov2-symmetric"], "batch_size": 8}, "the 16 keys of a step, .* has 12"),
+        ({"words": ["byol"], "batch_size": 1}, "at least 2, over which .* but got 1; raise it"),
+        ({"reference": "ablations"}, "--reference must be one method, but ablations are 6; name"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_any_training(changes, message, compare):
+    with pytest.raises(ValueError, match=message):
+        compare(**changes)
+
+
+def test_both_directions_of_a_user_s_config_count_as_keys(compare, tmp_path):
+    path = tmp_path / "both.py"
+    base = shipped("configs/baselines/mocov2_resnet18_scenes.py")
+    path.write_text(f'_base_ = "{base}"\nmodel = dict(symmetric=True)\n')
+    with pytest.raises(ValueError, match="both must have more than the 16 keys of a step"):
+        compare(words=[str(path)], batch_size=8)
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A config of the user's: SS-PRL's of this size with other prototypes."""
+    path = tmp_path / "own.py"
+    base = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
+    path.write_text(f'_base_ = "{base}"\nmodel = dict(head=dict(num_prototypes=7))\n')
+    return path
+
+
+def test_a_config_of_the_user_s_is_a_row_and_is_done_again_when_it_changes(
+    compare, monkeypatch, own
+):
+    monkeypatch.setitem(STEP_SECONDS, "own", 0.2)
+    folders = pretend(monkeypatch, lambda run: 0.3 if run["method"] == "own" else 0.2)
+    words = [str(own), "random", str(own)]
+    compare(words=words).run()
+    runs = [f"runs/{name}-lr1-seed0" for name in ("random-0ep", "ssprl-6ep", "own-6ep")]
+    assert folders == ["paces/0", *runs, "runs/own-12ep-lr1-seed0"]
+    table = rows(compare.work_dir / "results.csv")
+    assert [row["method"] for row in table] == ["random", "ssprl", "own"] * 2
+    assert [row["lr"] for row in table[:3]] == ["", "0.004", "0.004"]
+    against = compare(words=words, reference=str(own)).report().text()
+    assert "against own" in against
+    own.write_text(own.read_text().replace("7", "8"))
+    del folders[:]
+    config_of.cache_clear()
+    compare(words=words).run()
+    assert folders == ["paces/1", "runs/own-6ep-lr1-seed0", "runs/own-12ep-lr1-seed0"]
+    # Another call that does not name it leaves it out of its tables.
+    compare().run()
+    assert "own" not in (compare.work_dir / "table.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("ssprl.py", "", "a name of its own, but .*ssprl.py would be a second ssprl"),
+        ("other/own.py", "", "other/own.py would be a second own"),
+        (
+            "x.py",
+            "model = dict(type='ImageClassifier')",
+            "a pre-training model and .*, but .*x.py has not",
+        ),
+        ("x.py", "_base_ = 'own.py'\nmodel = dict(backbone=dict(depth=34))", r"of x is \[34\] in"),
+        ("x.py", "_base_ = 'own.py'\nmodel = dict(num_chunks=3)", "num_chunks"),
+        ("x.py", "_base_ = 'own.py'\nmodel = dict(head=dict(epsilon=-1.0))", "epsilon"),
+    ],
+)
+def test_a_config_that_is_no_row_is_refused(name, text, message, compare, own):
+    path = own.parent / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        compare(words=[str(own), str(path)])
+    with pytest.raises(FileNotFoundError, match="there is none at .*y.py"):
+        compare(words=[str(own.parent / "y.py")])
+
+
+def test_held_out_runs_see_no_test_image_and_are_those_of_the_tuning(compare, monkeypatch):
+    folders = pretend(monkeypatch, lambda run: 0.9 if run["split"] == "test" else 0.1)
+    changes = {"budgets": ("time",), "held_out": True, "tune": True, "epochs": 2, "num_seeds": 3}
+    comparison = compare(**changes)
+    comparison.run()
+    # The seeds are those of the tuning, in which all methods but the random one have run.
+    final = [f"tuning/random-0ep-lr1-seed{seed}" for seed in (1000, 1001, 1002)]
+    assert folders[0] == "paces/0"
+    assert folders[19:] == final
+    assert {row["mAP"] for row in rows(compare.work_dir / "results.csv")} == {"0.1"}
+    assert len(rows(compare.work_dir / "tuning.csv")) == 18
+    assert "the test images were not looked at" in (compare.work_dir / "table.md").read_text()
+    for run in comparison.final_runs():
+        assert (run.split, run.images_digest) == ("held-out", comparison.images["held-out"].digest)
+    with pytest.raises(ValueError, match="same held_out, .* begun with True and got None"):
+        compare(**changes | {"held_out": False})
+
+
+def test_rates_are_tuned_at_the_length_of_each_table_and_the_final_runs_take_them(
+    compare, monkeypatch
+):
+    def score(run):
+        if run["split"] == "test":
+            return 0.5
+        best = 9.0 if run["epochs"] == 24 else {"swav": 3.0, "ssprl": 1.0}[run["method"]]
+        far = abs(run["lr_factor"] - best)
+        return 0.3 - 0.01 * far + 0.001 * (run["seed"] == 1000)
+
+    folders = pretend(monkeypatch, score)
+    comparison = compare(tune=True)
+    comparison.run()
+    # 9 is tried where 3 is better than 1: SwAV's two lengths, but not SS-PRL's one.
+    lengths = ("swav-6ep", "swav-24ep", "ssprl-6ep")
+    tuning = [
+        f"tuning/{length}-lr{factor}-seed{seed}"
+        for length in lengths
+        for seed in (1000, 1001, 1002)
+        for factor in ("0.333", "1", "3")
+    ]
+    tuning += [
+        f"tuning/{name}-lr9-seed{seed}" for name in lengths[:2] for seed in (1000, 1001, 1002)
+    ]
+    taken = {key: choice.taken for key, choice in comparison.choices.items()}
+    assert taken == {("swav", 6): 3.0, ("swav", 24): 9.0, ("ssprl", 6): 1.0}
+    names = ("random-0ep-lr1", "swav-6ep-lr3", "ssprl-6ep-lr1", "swav-24ep-lr9")
+    assert folders == ["paces/0", *tuning, *(f"runs/{name}-seed0" for name in names)]
+    # Every value is published, those that were not chosen, too.
+    table = rows(compare.work_dir / "tuning.csv")
+    assert len(table) == 33
+    assert {(r["method"], float(r["lr_factor"])) for r in table if r["chosen"] == "True"} == {
+        *(("swav", 3.0), ("swav", 9.0), ("ssprl", 1.0))
+    }
+    assert {float(r["lr"]) for r in table} == {0.004 / 3, 0.004, 0.012, 0.004 * 9}
+    assert "lr x 0.333" in (compare.work_dir / "table.md").read_text()
+    # Tuned and untuned runs are not mixed.
+    with pytest.raises(ValueError, match="the same tune"):
+        compare()
+
+
+def test_equal_flops_are_a_table_of_their_own_and_share_runs(compare, monkeypatch):
+    folders = pretend(monkeypatch, lambda run: 0.2)
+    compare(words=["swav", "swav-small"], budgets=("time", "flops")).run()
+    # 6 epochs of 3 GFLOP and 0.4 s a step, in 1 GFLOP and 0.1 or 0.2 s.
+    names = ("swav-24ep", "swav-small-12ep", "ssprl-6ep", "swav-18ep", "swav-small-18ep")
+    assert folders == ["paces/0", *(f"runs/{name}-lr1-seed0" for name in names)]
+    table = rows(compare.work_dir / "results.csv")
+    assert [row["epochs"] for row in table if row["budget"] == "flops"] == ["18", "18", "6"]
+    assert "### Equal FLOPs" in (compare.work_dir / "table.md").read_text()
+
+
+def test_the_schedule_is_one_epoch_of_warm_up_and_a_cosine_to_the_end():
+    linear, cosine = schedule(10)
+    assert (linear["begin"], linear["end"]) == (0, 1)
+    assert (cosine["begin"], cosine["T_max"], cosine["end"]) == (1, 9, 10)
+    [cosine] = schedule(1)
+    assert (cosine["begin"], cosine["T_max"], cosine["end"]) == (0, 1, 1)
+
+
+def test_all_methods_get_the_same_options(compare):
+    comparison = compare()
+
+    def options(key):
+        return common_options(
+            comparison.setting,
+            BY_KEY[key],
+            images=comparison.images["test"],
+            epochs=5,
+            seed=3,
+            lr_factor=3.0,
+        )
+
+    expected = options("ssprl")
+    assert expected["randomness.seed"] == 3
+    assert expected["train_cfg.max_epochs"] == 5
+    assert expected["train_dataloader.batch_size"] == 8
+    assert expected["optim_wrapper.optimizer.lr"] == pytest.approx(0.012)
+    assert expected["param_scheduler"] == schedule(5)
+    assert options("swav") == options("swav-small") == expected
+    # 5 epochs of the images in batches of 8; the average is over 7 % of the steps.
+    num_images = comparison.images["test"].num_images
+    steps = 5 * (num_images // 8)
+    rate = expected["optim_wrapper.optimizer.lr"] / 2
+    moco = expected | {
+        "optim_wrapper.optimizer.lr": pytest.approx(rate),
+        "model.momentum": pytest.approx(max(0, 1 - 1 / (0.07 * steps)), abs=1e-4),
+        "model.queue_length": num_images // 2,
+    }
+    assert options("mocov2") == moco
+    assert options("mocov2-symmetric") == moco | {"model.symmetric": True}
+    byol = options("byol")
+    assert byol["model.base_momentum"] == moco["model.momentum"]
+    supervised = options("supervised")
+    data = supervised.pop("train_dataloader.dataset")
+    assert data["type"] == "CocoMultiLabel"
+    assert supervised.pop("model.head.num_classes") == 2
+    same = {k: v for k, v in expected.items() if not k.startswith("train_dataloader.dataset.")}
+    assert supervised == same
+
+
+def test_another_backbone_is_refused(compare, monkeypatch):
+    from mmssprl.experiments.compare import setting
+
+    backbones = {"ssprl": {"depth": 18}, "swav": {"depth": 50}, "random": {"depth": 18}}
+    monkeypatch.setattr(setting, "_backbone", lambda method, _: backbones[method.key])
+    with pytest.raises(ValueError, match=r"depth of that of swav is \[50\] in place of \[18\]"):
+        compare()

@@ -1,0 +1,191 @@
+"""Tables, CSV files and picture of made-up results."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from matplotlib.collections import PathCollection
+
+from mmssprl.experiments.compare.figure import draw_comparison
+from mmssprl.experiments.compare.methods import BY_KEY
+from mmssprl.experiments.compare.paces import Pace
+from mmssprl.experiments.compare.plan import Planner
+from mmssprl.experiments.compare.report import Report
+from mmssprl.experiments.compare.results import Result
+from mmssprl.experiments.compare.setting import Setting
+from mmssprl.experiments.compare.tuning import Choice
+
+SCORES = {
+    "random": (0.16, 0.17, 0.165),
+    "swav": (0.25, 0.262, 0.271),
+    "swav-small": (0.21, 0.20, 0.225),
+    "ssprl": (0.20, 0.21, 0.22),
+}
+
+
+def result(key, seed, score, **changes):
+    epochs = 0 if key == "random" else 6
+    values = {
+        "method": key,
+        "seed": seed,
+        "epochs": epochs,
+        "lr_factor": 1.0,
+        "mAP": score,
+        "chance_mAP": 0.12,
+        "steps": 18 * epochs,
+        "images": 1152 * epochs,
+        "seconds": 60.4 + seed,
+        "peak_mib": 900 + seed,
+        "collapsed": key == "swav-small" and seed == 1,
+        "commit": "abc" if seed else "def",
+    }
+    return Result(**{**values, **changes})
+
+
+def runs(scores=SCORES):
+    return {
+        key: [result(key, seed, score) for seed, score in enumerate(values)]
+        for key, values in scores.items()
+    }
+
+
+@pytest.fixture
+def report():
+    paces = {
+        key: Pace(0.3, 0.3, 10**10, 10**10, "CPU", "a machine") for key in SCORES if key != "random"
+    }
+    planner = Planner(Path("work"), Setting("scenes", Path("data"), 6), paces, {})
+    tuning = [
+        result(key, seed, 0.1 * factor, lr_factor=factor, collapsed=factor == 3.0)
+        for key in ("swav", "ssprl")
+        for factor in (1 / 3, 1.0, 3.0)
+        for seed in (1000, 1001, 1002)
+    ]
+    choices = {("swav", 6): Choice(3.0, 1.0, 0.0123, 0.0234), ("ssprl", 6): Choice(*[1 / 3] * 4)}
+    tables = {"epochs": runs(), "time": {}}
+    return Report(planner, tables, "ssprl", tuning, choices, ["the foot"])
+
+
+def report_of(report, table):
+    return Report(report.planner, {"epochs": table}, "ssprl", [], {}, []).text()
+
+
+def cells(text, title):
+    lines = [line for line in text.splitlines() if line.startswith(f"| {title}")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_table_by_hand(report):
+    text = report.text()
+    assert "### Equal time" not in text  # nothing has run for it
+    [random] = cells(text, "random weights")
+    # 16.5 +- t(0.975, 2) 0.5 / sqrt(3); against 21 with s = 1: 2.94 degrees of freedom.
+    assert random[1:] == ["0", "0", "", "", "", "3", "16.5 ± 1.2", "-4.5 ± 2.1", "", ""]
+    swav, _ = cells(text, "SwAV, no small views")
+    # 10^10 x 108 steps.
+    assert swav[1:7] == ["6", "6,912", "1.1", "61", "902", "3"]
+    assert swav[7:] == ["26.1 ± 2.6", "+5.1 ± 2.3", "0.007", "better"]
+    [small] = cells(text, "SwAV, six small views")
+    assert small[7:] == ["21.2 ± 3.1 (1 collapsed)", "+0.2 ± 2.6", "0.867", ""]
+    ssprl, _ = cells(text, "SS-PRL (paper)")
+    assert ssprl[7:] == ["21.0 ± 2.5", "", "", ""]
+    assert "A constant score has 12.0 % mAP." in text
+    assert text.endswith("the foot")
+
+
+def test_a_run_without_an_end_does_not_shorten_the_mean_time(report):
+    own = runs()["swav"]
+    lost = result("swav", 3, 0.12, steps=0, images=0, seconds=0.0, peak_mib=None, collapsed=True)
+    [swav] = cells(report_of(report, {"swav": [*own, lost]}), "SwAV, no small views")
+    assert swav[2:7] == ["6,912", "1.1", "61", "902", "4"]
+    [swav] = cells(report_of(report, {"swav": [lost]}), "SwAV, no small views")
+    assert swav[4:8] == ["", "0", "1", "12.0 (1 collapsed)"]
+
+
+def test_every_rate_is_published_and_the_chosen_one_marked(report):
+    _, swav = cells(report.text(), "SwAV, no small views")
+    assert swav[1:] == [
+        *("6", "3.3 / 3.3 / 3.3", "**10.0 / 10.0 / 10.0**"),
+        " / ".join(["30.0 (collapsed)"] * 3),
+        *("3", "1.2", "2.3"),
+    ]
+    _, ssprl = cells(report.text(), "SS-PRL (paper)")
+    assert ssprl[2] == "**3.3 / 3.3 / 3.3**"
+
+
+def test_files_hold_every_run_and_comparison(report, tmp_path):
+    assert report.write(tmp_path) == [
+        *("table.md", "results.csv", "comparisons.csv", "tuning.csv", "compare.png")
+    ]
+    assert (tmp_path / "compare.png").stat().st_size > 10_000
+
+    def read(name):
+        return list(csv.DictReader(io.StringIO((tmp_path / name).read_text())))
+
+    results = read("results.csv")
+    assert [(row["method"], row["seed"]) for row in results[:4]] == [
+        *(("random", "0"), ("random", "1"), ("random", "2"), ("swav", "0"))
+    ]
+    assert len(results) == 12
+    assert (results[3]["flops"], results[3]["lr"]) == (str(108 * 10**10), "0.004")
+    assert results[0]["lr"] == ""
+    assert len(read("tuning.csv")) == 18
+    compared = {row["method"]: row for row in read("comparisons.csv")}
+    assert set(compared) == {"random", "swav", "swav-small"}
+    swav = compared["swav"]
+    assert float(swav["difference"]) == pytest.approx(5.1)
+    assert float(swav["low"]) > 0
+    assert float(swav["p_holm"]) == pytest.approx(2 * float(swav["p"]))
+    assert compared["random"]["p_holm"] == ""
+
+
+def test_ablations_stand_beside_the_paper_s_table_4(report):
+    assert "Table 4" not in report.text()
+    report.tables["epochs"]["cross-only"] = [result("cross-only", 0, 0.2)]
+    text = report.text()
+    _, table = text.split("### Table 4 of the paper, not comparable\n\n")
+    lines = [line.split("|")[1:3] for line in table.splitlines()[2:7]]
+    assert [(name.strip(), mAP.strip()) for name, mAP in lines] == [
+        ("scale 0 alone", "79.2"),
+        ("SS-PRL, shared prototypes", "79.4"),
+        ("SS-PRL, pyramid terms only", "79.5"),
+        ("SS-PRL, cross terms only", "79.8"),
+        ("all terms", "80.5"),
+    ]
+    assert "The paper's rows were most likely trained in the released code's form" in table
+
+
+def test_the_runs_of_all_tables_and_of_the_tuning_are_counted_once(report):
+    report.tables["time"] = report.tables["epochs"]
+    # 3 of each of three methods with 60.4 + seed seconds, and 18 of the tuning with 1,060.4 + seed
+    assert "27 pre-trainings, 5.5 h in all, made by the code of commit: abc, def." in report.text()
+
+
+def test_one_seed_has_neither_interval_nor_verdict(report):
+    one = {key: values[:1] for key, values in runs().items()}
+    [swav] = cells(report_of(report, one), "SwAV, no small views")
+    assert swav[6:] == ["1", "25.0", "+5.0", "", ""]
+
+
+def test_the_picture_has_a_dot_per_run_and_lines_for_random_weights_and_chance():
+    tables = {"epochs": runs(), "time": runs({key: SCORES[key] for key in ("swav", "ssprl")})}
+    titles = {key: method.title for key, method in BY_KEY.items()}
+    figure = draw_comparison(tables, "ssprl", titles)
+    first, second = figure.axes
+    names = [tick.get_text() for tick in first.get_yticklabels()]
+    assert names == ["SwAV, no small views", "SwAV, six small views", "SS-PRL (paper)"]
+
+    def dots(axes):
+        return [dot for dot in axes.collections if isinstance(dot, PathCollection)]
+
+    places = [round(float(dot.get_offsets()[0][0]), 1) for dot in dots(first)]
+    assert places == [25, 26.2, 27.1, 21, 20, 22.5, 20, 21, 22]
+    assert len(dots(second)) == 6
+    lines = {line.get_label(): line.get_xdata()[0] for line in first.lines}
+    assert lines["random weights"] == pytest.approx(16.5)
+    assert lines["chance"] == pytest.approx(12)
+    hollow = [dot for dot in dots(first) if not len(dot.get_facecolor())]
+    assert len(hollow) == 1
+    legends = [[text.get_text() for text in axes.get_legend().texts] for axes in figure.axes]
+    assert [("collapsed" in texts) for texts in legends] == [True, False]

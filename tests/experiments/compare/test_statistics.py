@@ -1,0 +1,88 @@
+import math
+
+import pytest
+from scipy import stats
+
+from mmssprl.experiments.compare.statistics import compare_all, holm
+from mmssprl.experiments.statistics import estimate, welch
+
+A = [30.1, 28.4, 31.7, 29.9, 30.8]
+B = [28.0, 27.9, 29.1]
+
+
+def test_the_interval_is_students():
+    found = estimate(A)
+    low, high = stats.t.interval(0.95, 4, found.mean, stats.sem(A))
+    assert found.interval == pytest.approx((low, high))
+    # The factors that the protocol names: 1.24 s at n = 5, 0.72 s at n = 10.
+    for n, factor in ((5, 1.24), (10, 0.72)):
+        values = [float(i % 2) for i in range(n)]
+        deviation = math.sqrt(sum((v - sum(values) / n) ** 2 for v in values) / (n - 1))
+        assert estimate(values).half_width == pytest.approx(factor * deviation, rel=0.01)
+
+
+def test_one_seed_has_no_interval():
+    found = estimate([30.1])
+    assert (found.mean, found.half_width, found.interval, found.n) == (30.1, None, None, 1)
+
+
+def test_differences_are_welchs_for_unequal_numbers_of_seeds():
+    difference, p = welch(A, B)
+    expected = stats.ttest_ind(A, B, equal_var=False)
+    assert p == pytest.approx(expected.pvalue)
+    interval = expected.confidence_interval(0.95)
+    assert difference.interval == pytest.approx((interval.low, interval.high))
+    assert (difference.mean, difference.n) == (pytest.approx(sum(A) / 5 - sum(B) / 3), 3)
+    difference, p = welch(A, [28.0])
+    assert (difference.mean, difference.half_width, p) == (pytest.approx(2.18), None, None)
+
+
+def test_differences_without_any_spread_are_certain():
+    assert welch([2.0, 2.0], [1.0, 1.0, 1.0])[1] == 0
+    assert welch([2.0, 2.0], [2.0, 2.0])[1] == 1
+
+
+def test_holm_by_hand():
+    # Ascending: 0.01 x 4, 0.02 x 3, 0.03 x 2 = 0.06, 0.2 x 1; 0.02 x 3 = 0.06 already.
+    assert holm([0.03, 0.01, 0.2, 0.02]) == pytest.approx([0.06, 0.04, 0.2, 0.06])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    # What comes after one that is kept is kept, too, though 0.026 x 2 alone would be larger.
+    assert holm([0.03, 0.026, 0.001]) == pytest.approx([0.052, 0.052, 0.003])
+    assert holm([]) == []
+
+
+def test_better_needs_an_interval_without_zero_at_its_step_of_holm():
+    scores = {
+        "ssprl": [20.0, 21.0, 22.0, 20.5],
+        "good": [25.0, 26.1, 26.9],
+        "bad": [15.0, 16.1, 16.9, 15.6],
+        "close": [21.0, 21.4, 22.1, 21.5],
+        "bound": [30.0, 31.0, 32.1, 30.4],
+        "one": [30.0],
+    }
+    found = compare_all(scores, "ssprl", ["ssprl", "good", "bad", "close", "one"])
+    assert set(found) == {"good", "bad", "close", "bound", "one"}
+    verdicts = {name: comparison.verdict for name, comparison in found.items()}
+    assert verdicts == {"good": "better", "bad": "worse", "close": "", "bound": "", "one": ""}
+    # Of no competitor nothing is said, however large the difference.
+    assert found["bound"].p < 0.001
+    assert found["bound"].adjusted_p is None
+    assert found["close"].adjusted_p == found["close"].p  # the largest of three, times one
+    # Verdict and interval agree at every step: the smallest p has the widest interval.
+    ordered = sorted(("good", "bad", "close"), key=lambda name: found[name].p)
+    for step, name in enumerate(ordered):
+        test = stats.ttest_ind(scores[name], scores["ssprl"], equal_var=False)
+        low, high = test.confidence_interval(1 - 0.05 / (3 - step))
+        assert (low > 0 or high < 0) == bool(found[name].verdict)
+
+
+def test_a_method_that_is_sure_alone_may_not_be_among_others():
+    scores = {
+        "ssprl": [20.0] * 4,
+        "first": [21.0, 22.0, 23.0, 21.0],
+        "second": [19.0, 17.0, 17.0, 19.0],
+    }
+    alone = [compare_all(scores, "ssprl", [name])[name] for name in ("first", "second")]
+    assert [comparison.verdict for comparison in alone] == ["better", "worse"]
+    both = compare_all(scores, "ssprl", ["first", "second"])
+    assert all(c.p < 0.05 < c.adjusted_p and c.verdict == "" for c in both.values())
