@@ -64,12 +64,12 @@ lock: $(VENV)/.full  ## write the versions that are installed, with hashes of th
 
 speed: $(VENV)/.pretrain  ## measure time and memory against the gates, under 15 minutes; results go to $(SPEED_DIR)
 	@echo "== speed"
-	$(PY) -m tools.speed.cpu --out $(SPEED_DIR) $(if $(IMAGES),--images "$(IMAGES)")
+	$(PY) -m tools.dev.speed.cpu --out $(SPEED_DIR) $(if $(IMAGES),--images "$(IMAGES)")
 
 faults: $(VENV)/.pretrain  ## inject faults into trainings, under 30 minutes; the table goes to $(FAULTS_DIR)
 	@echo "== faults"
-	$(PY) -m tools.faults.run --out $(FAULTS_DIR)
-	$(PY) -m tools.faults.slurm --out $(FAULTS_DIR)
+	$(PY) -m tools.dev.faults.run --out $(FAULTS_DIR)
+	$(PY) -m tools.dev.faults.slurm --out $(FAULTS_DIR)
 
 lint: $(VENV)/.full  ## ruff and mypy
 	@echo "== ruff"

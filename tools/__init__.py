@@ -1,1 +1,1 @@
-"""The scripts of a checkout; tools/speed measures time and memory."""
+"""The scripts of a checkout; tools/dev/speed measures time and memory."""

@@ -1,7 +1,7 @@
 """Troubles of a training, told from what its log has so far, each with its cure.
 
 A trouble is named only once its sign has stayed for a while, because a healthy training may show
-it for some lines, at the start above all. Measured on runs of ``tools/monitoring``.
+it for some lines, at the start above all. Measured on runs of ``tools/dev/monitoring``.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -14,7 +14,7 @@ from ..features.probe_record import Probe, for_comparison, name_of, of_the_run
 from ..monitoring import Band, Record, band_of
 
 EXAMPLES_FILE = Path(__file__).with_name("examples.csv")
-"""Made by ``python -m tools.monitoring.bands`` from runs of ``tools/monitoring/cases.py``."""
+"""Made by ``python -m tools.dev.monitoring.bands``."""
 
 _PANELS = {
     "embedding spread": ("embedding_spread",),

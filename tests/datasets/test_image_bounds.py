@@ -20,7 +20,7 @@ from mmssprl.datasets import image_bounds, image_opening
 from mmssprl.datasets.image_bounds import MAX_PIXELS
 from mmssprl.datasets.image_reading import ImageReadError, check_header, decode_image, read_image
 from mmssprl.registry import TRANSFORMS, registered
-from tools.faults import bounds
+from tools.dev.faults import bounds
 
 
 def refused(data, match):

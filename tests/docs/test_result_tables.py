@@ -10,7 +10,7 @@ import pytest
 from mmssprl.experiments.compare.methods import METHODS
 from mmssprl.experiments.compare.statistics import holm
 from mmssprl.experiments.statistics import welch
-from tools import comparisons
+from tools.dev import comparisons
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,7 +8,7 @@ from mmengine.logging import HistoryBuffer
 
 from mmssprl.engine.hooks import BoundedHistoriesHook, bounded_histories_hook
 from mmssprl.engine.launch import run
-from tools.faults.memory import CONFIG
+from tools.dev.faults.memory import CONFIG
 
 EPOCHS, STEPS = 2, 100
 

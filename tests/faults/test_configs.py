@@ -7,8 +7,8 @@ import pytest
 from no_gpu import call_without_gpu
 
 from mmssprl.errors import UserValueError
-from tools.faults import configs
-from tools.faults.small_configs import small_configs, write_data
+from tools.dev.faults import configs
+from tools.dev.faults.small_configs import small_configs, write_data
 
 pytestmark = pytest.mark.fault
 PATTERN = "baselines/[bms]*_scenes.py"

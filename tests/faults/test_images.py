@@ -8,7 +8,7 @@ import pytest
 from forged_images import encode, forge_sides, jpeg
 
 from mmssprl.datasets.image_reading import ImageReadError
-from tools.faults import images
+from tools.dev.faults import images
 
 pytestmark = pytest.mark.fault
 

@@ -12,7 +12,7 @@ from mmssprl.errors import UserError
 from mmssprl.pretraining.work_dir import default_work_dir, pretrained_images
 from mmssprl.report import write_report
 from mmssprl.visualization import draw_losses, draw_prototypes
-from tools.faults import planted
+from tools.dev.faults import planted
 
 pytestmark = pytest.mark.fault
 TRAP = planted.PROGRAMS["a statement"]

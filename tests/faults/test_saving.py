@@ -25,8 +25,8 @@ from mmssprl.saving.file_backend import WholeFileBackend
 from mmssprl.saving.loops import ResumableEpochLoop
 from mmssprl.saving.safe_checkpoint_hook import SafeCheckpointHook
 from mmssprl.system.outputs import whole_file
-from tools.faults.children import Child, killed_at
-from tools.faults.kills import is_whole
+from tools.dev.faults.children import Child, killed_at
+from tools.dev.faults.kills import is_whole
 
 pytestmark = pytest.mark.fault
 KEEP_1 = {

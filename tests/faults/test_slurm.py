@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mmssprl.system.slurm import REQUEUE, comes_back, requeue, use_step_environment
-from tools.faults import slurm, slurm_cluster
+from tools.dev.faults import slurm, slurm_cluster
 
 pytestmark = pytest.mark.fault
 

@@ -12,14 +12,14 @@ from mmssprl.monitoring.diagnosis import diagnose_records
 from mmssprl.monitoring.troubles import AT_CHANCE, LEAST_STEPS
 
 LOGS_FILE = Path(__file__).with_name("logs.json")
-"""Made by ``python -m tools.monitoring.bands``."""
+"""Made by ``python -m tools.dev.monitoring.bands``."""
 LOGS = {log["name"]: log for log in json.loads(LOGS_FILE.read_text())}
 HELD_OUT = json.loads(Path(__file__).with_name("held_out.json").read_text())
-"""Of runs that no band and no threshold was made from: ``python -m tools.monitoring.held_out``."""
+"""Of runs that no band and no threshold was made from; by ``tools/dev/monitoring/held_out.py``."""
 
 SHORT_EPOCHS_FILE = Path(__file__).with_name("short_epochs.json")
 """Of configs/ssprl/ssprl_resnet18_scenes.py on 256 scenes of 96 px, in batches of 16 for 16 epochs,
-with lr 5e-4 and a line every 4 steps; made by ``tools.monitoring.bands.write_logs``."""
+with lr 5e-4 and a line every 4 steps; made by ``tools.dev.monitoring.bands.write_logs``."""
 
 
 def records_of(name):

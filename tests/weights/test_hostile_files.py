@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from mmssprl.weights import read_checkpoint
-from tools.faults import hostile_files, weights
+from tools.dev.faults import hostile_files, weights
 
 COMMANDS = [name for name, read in weights.READERS.items() if "_command" in read.__qualname__]
 DOORS = ["load_backbone", "train --resume", "newest checkpoint", "load_from", "embeddings"]

@@ -1,0 +1,105 @@
+"""The command that measures a CPU, with parts that return at once."""
+
+import csv
+import re
+import sys
+import types
+
+import pytest
+from image_folders import folder
+
+from tools.dev.speed import cpu
+from tools.dev.speed.common.gates import measured
+
+ROWS = {"data": measured("C2", 12), "large": measured("C10", 5), "step": measured("operators", 7)}
+
+
+@pytest.fixture
+def parts(monkeypatch):
+    """Parts that return at once; the calls that they got."""
+    calls = []
+    for name, row in ROWS.items():
+        module = types.ModuleType(f"fake_{name}")
+
+        def rows(images, quick, log, name=name, row=row):
+            calls.append((name, len(list(images.iterdir())), quick))
+            log("working")
+            return [row]
+
+        module.rows = rows
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        monkeypatch.setitem(cpu._PARTS, name, module.__name__)
+    return calls
+
+
+@pytest.fixture
+def images(tmp_path):
+    return folder(tmp_path / "photos" / "best", 2)
+
+
+def ids(path):
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("# ")]
+    return [line["id"] for line in csv.DictReader(lines)]
+
+
+def test_run_writes_all_parts(tmp_path, parts, images, capsys):
+    options = ["--out", str(tmp_path / "out"), "--images", str(images)]
+    assert cpu.main(options) == 0
+    assert parts == [("data", 2, False), ("large", 2, False), ("step", 2, False)]
+    text = (tmp_path / "out" / "cpu.md").read_text()
+    assert "2 files of photos/best, 0 kB on average" in text
+    assert str(tmp_path) not in text
+    assert "Quick" not in text
+    assert ids(tmp_path / "out" / "cpu.csv") == ["C2", "C10", "operators"]
+    out = capsys.readouterr().out
+    assert "!!! 1 of 2 gates MISSED: C10 !!!" in out
+    assert "[ 0.0 of about 12 min] data: working" in out
+    assert "[ 0.0 of about 12 min] step: working" in out
+    assert cpu.main([*options, "--strict"]) == 1
+
+
+def test_a_part_that_fails_costs_its_own_rows_only(tmp_path, parts, images, monkeypatch, capsys):
+    def full(images, quick, log):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(sys.modules["fake_large"], "rows", full)
+    assert cpu.main(["--out", str(tmp_path / "out"), "--images", str(images)]) == 1
+    text = (tmp_path / "out" / "cpu.md").read_text()
+    assert "**The part large failed: OSError: no space left**" in text
+    assert ids(tmp_path / "out" / "cpu.csv") == ["C2", "operators"]
+    assert "no space left" in capsys.readouterr().err
+
+
+def test_part_of_a_run_has_a_name_of_its_own(tmp_path, parts, images):
+    options = ["--out", str(tmp_path / "out"), "--images", str(images), "--quick", "--strict"]
+    assert cpu.main([*options, "--only", "step,data"]) == 0
+    assert parts == [("data", 2, True), ("step", 2, True)]
+    names = sorted(file.name for file in (tmp_path / "out").iterdir())
+    assert names == ["cpu-data-step-quick.csv", "cpu-data-step-quick.md"]
+    assert "Quick run" in (tmp_path / "out" / names[1]).read_text()
+
+
+def test_images_are_generated_unless_a_folder_is_given(tmp_path, parts, monkeypatch):
+    monkeypatch.setattr(cpu, "_NUM_SAMPLES", 3)
+    assert cpu.main(["--out", str(tmp_path), "--only", "data"]) == 0
+    assert parts == [("data", 3, False)]
+    assert "3 generated JPEGs, no photographs" in (tmp_path / "cpu-data.md").read_text()
+
+
+def test_the_parts_are_there():
+    for name in cpu._PARTS.values():
+        assert callable(cpu.importlib.import_module(name, cpu.__package__).rows)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--only", "data,dat"], r"must be some of data,large,step, but got \['dat'\]"),
+        (["--images", "not_there"], "--images must be a folder of images, but got not_there"),
+    ],
+)
+def test_wrong_options(options, message, capsys):
+    with pytest.raises(SystemExit) as error:
+        cpu.main(options)
+    assert error.value.code == 2
+    assert re.search(message, capsys.readouterr().err)

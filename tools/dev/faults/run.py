@@ -1,0 +1,102 @@
+"""Inject faults into trainings, and write a table of what they survive.
+
+Each case is a function that takes ``log`` and returns an ``Outcome``; add one to ``CASES``. The
+exit code is 1 if anything did not survive.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+if __name__ == "__main__":  # before torch looks for a GPU, which forked children cannot use
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+
+import torch
+
+from mmssprl.console.arguments import Parser
+from mmssprl.console.tables import csv_table, markdown_table
+from mmssprl.engine import launch  # noqa: F401  (once, before the children are forked)
+from mmssprl.system.outputs import write_whole
+
+from . import (
+    bounds,
+    configs,
+    damages,
+    images,
+    kills,
+    memory,
+    orphans,
+    planted,
+    states,
+    stops,
+    two_embeds,
+    weights,
+)
+from .outcome import Outcome, describe_run
+
+EXAMPLES = """examples, from the root of the repository:
+  make faults
+  python -m tools.dev.faults.run --only pointers files --out work_dirs/faults
+"""
+CASES: dict[str, Callable[[Callable[[str], object]], Outcome]] = {
+    "saves": partial(kills.aimed_at_saves, kills=200),
+    "random": partial(kills.at_random, kills=100),
+    "stops": partial(stops.at_random, stops=100),
+    "embeds": two_embeds.two_at_once,
+    "orphans": orphans.killed_compare,
+    "pointers": damages.pointers,
+    "files": damages.files,
+    "flips": damages.flipped_bytes,
+    "images": images.images,
+    "bounds": bounds.bounds,
+    "weights": weights.weights,
+    "configs": configs.configs,
+    "planted": planted.planted,
+    "nan": states.not_finite,
+    "disk": states.full_disk,
+    "memory": memory.memory,
+    "memory-workers": partial(memory.memory, num_workers=2),
+}
+"""Name on the command line -> what injects the fault."""
+_HEADS = ("fault", "tries", "survived", "lost steps", "remark")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the cases that are asked for; see the module's text."""
+    parser = Parser(description=__doc__, epilog=EXAMPLES)
+    parser.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--out", default="work_dirs/faults", help="folder of table and CSV")
+    args = parser.parse_args(arguments)
+    torch.set_num_threads(1)  # the children are forked: no thread may run before
+    start = time.monotonic()
+    outcomes = []
+    for name in args.only:
+
+        def log(line: str, name: str = name) -> None:
+            print(f"[{(time.monotonic() - start) / 60:4.1f} min] {name}: {line}", flush=True)
+
+        outcomes.append(CASES[name](log))
+    minutes = (time.monotonic() - start) / 60
+    files = write(outcomes, Path(args.out), minutes)
+    print(files[0].read_text())
+    print(f"written: {', '.join(map(str, files))}")
+    return int(any(each.survived < each.tries for each in outcomes))
+
+
+def write(outcomes: Sequence[Outcome], folder: Path, minutes: float) -> list[Path]:
+    """Write the table as Markdown and CSV."""
+    rows = [[str(value) for value in each] for each in outcomes]
+    about = describe_run("python -m tools.dev.faults.run", minutes)
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / "faults.md", folder / "faults.csv"]
+    table = markdown_table(_HEADS, rows)
+    write_whole(files[0], f"{about}\n\n{table}\n")
+    write_whole(files[1], csv_table(_HEADS, rows))
+    return files
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""How fast mmssprl is: ``python -m tools.dev.speed.cpu`` and ``.gpu``."""

@@ -1,0 +1,117 @@
+"""Measure the gates of a GPU in less than 8 minutes, on synthetic batches and generated JPEGs.
+
+Where there is no CUDA device it says so in one line and ends with exit code 2.
+"""
+
+import math
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from mmssprl.console.arguments import Parser
+from mmssprl.engine.launch import prepare_train_config
+from mmssprl.system.environment import usable_cores
+
+from .common.machine import machine
+from .common.models import CONFIGS, SHIPPED
+from .common.pictures import draw_gpu
+from .common.report import summary, table, write
+from .on_gpu.meter import Meter, describe_gpu
+from .on_gpu.parts import Session, all_parts, run_parts
+from .on_gpu.workload import Workload
+
+EXAMPLES = """examples, from the root of the repository:
+  python -m tools.dev.speed.gpu
+  python -m tools.dev.speed.gpu --out work_dirs/gpu --batch 32 --quick
+"""
+RESULTS = Path(__file__).with_name("results")
+TOTAL_S = 440
+"""For all parts; imports, the counts of FLOPs and the report come on top."""
+
+_MAX_WORKERS = 16
+_IMAGE_BYTES = 1.2e6  # of the crops of an image
+_PREFETCHED = 2  # batches per worker, torch's default
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, print and write the report; return the exit code."""
+    parser = Parser(prog="python -m tools.dev.speed.gpu", description=__doc__, epilog=EXAMPLES)
+    parser.add_argument(
+        "--out", type=Path, default=RESULTS, help="folder of the report (default: %(default)s)"
+    )
+    parser.add_argument("--batch", type=int, default=64, help="images per step (default: 64)")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, nothing compiled")
+    args = parser.parse_args(argv)
+    if args.batch < 1:
+        parser.error(f"--batch must be at least 1, but got {args.batch}.")
+    if not torch.cuda.is_available():
+        print("gpu.py: error: no CUDA device: it measures GPUs only.", file=sys.stderr)
+        return 2
+    start = time.monotonic()
+
+    def log(line: str) -> None:
+        print(f"[{time.monotonic() - start:5.0f} s] {line}", flush=True)
+
+    torch.backends.cudnn.benchmark = True  # as env_cfg of the shipped configs
+    here = {**describe_gpu(), **machine()}
+    with tempfile.TemporaryDirectory() as folder:
+        workload = shipped_workload(args.batch, args.quick, Path(folder))
+        session = Session(Meter(), workload, log)
+        log(f"{here['gpu']}: {workload.equivalent(28):.2f} and {workload.equivalent(34):.2f} crops")
+        rows = run_parts(session, all_parts(args.quick), TOTAL_S)
+    files = write(
+        rows,
+        args.out,
+        "gpu-quick" if args.quick else "gpu",
+        title="mmssprl on a GPU",
+        machine=here,
+        notes=[
+            "bfloat16 autocast, channels last, LARC; synthetic batches lie on the GPU. G1, G2, G6 "
+            "and G10 are steps without queues; in those of G7 and G9 queues are full."
+        ],
+        figure=draw_gpu(rows, caption=f"{here['gpu']}; synthetic batches of noise, bfloat16"),
+    )
+    print(f"\n{table(rows)}\n\n{summary(rows)}")
+    print(f"written: {', '.join(str(path) for path in files)}")
+    return 0
+
+
+def _shared_memory() -> int:
+    """Images whose crops fit into half of what workers hand batches over in."""
+    folder = Path("/dev/shm")
+    free = shutil.disk_usage(folder).free if folder.is_dir() else math.inf
+    return int(min(free / 2 / _IMAGE_BYTES, 2**31))
+
+
+def shipped_workload(batch: int, quick: bool, folder: Path) -> Workload:
+    """Return what is measured on the shipped configs."""
+    workers = max(1, min(_MAX_WORKERS, usable_cores(), _shared_memory() // (_PREFETCHED * batch)))
+    return Workload(
+        batch=batch,
+        rounds=3 if quick else 7,
+        repeats=2 if quick else 5,
+        warmup=3 if quick else 5,
+        guarded=10,
+        drained=_PREFETCHED * workers,
+        timed=20 if quick else 50,
+        synthetic=10,
+        workers=workers,
+        num_files=32 if quick else 128,
+        config=lambda crops, compiled: prepare_train_config(
+            CONFIGS / SHIPPED[crops],
+            work_dir=folder,
+            amp=True,
+            compile=compiled,
+            cfg_options={"train_dataloader.dataset.data_root": str(folder)},  # must be there
+        ),
+        gate_2="H200" in torch.cuda.get_device_name(),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,1 +1,0 @@
-"""How fast mmssprl is: ``python -m tools.speed.cpu`` and ``.gpu``."""
