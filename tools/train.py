@@ -18,13 +18,13 @@ import mmssprl  # noqa: E402, F401
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     from mmssprl.cli import train
-    from mmssprl.tool import parser_of
+    from mmssprl.cli.tool import parser_of
 
     return parser_of(train)
 
 
 if __name__ == "__main__":
+    from mmssprl.cli.tool import run_command
     from mmssprl.cli.train import train
-    from mmssprl.tool import run_command
 
     run_command("train.py", make_parser, train)

@@ -11,7 +11,7 @@ import argparse
 from typing import Any
 
 from ..console.quiet import quiet_console
-from ..tool import add_run_options, run_options
+from .tool import add_run_options, run_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

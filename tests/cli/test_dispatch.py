@@ -50,6 +50,7 @@ def test_all_commands_are_offered(capsys):
     assert set(COMMANDS) == {path.stem for path in Path(cli.__file__).parent.glob("*.py")} - {
         "__init__",
         "_options",
+        "tool",
     }
     assert all(f"\n    {name} " in text for name in COMMANDS)
 

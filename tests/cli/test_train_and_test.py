@@ -6,7 +6,7 @@ import pytest
 from called_tools import TOOLS
 
 from mmssprl.cli import main, test, train
-from mmssprl.tool import run_options
+from mmssprl.cli.tool import run_options
 
 
 @pytest.mark.parametrize(

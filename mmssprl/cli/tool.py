@@ -9,14 +9,14 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
-from .cli import text_of
-from .console.arguments import Parser
-from .console.quiet import quiet_console
-from .errors import UserValueError, message_for_user
-from .system.processes import explain_loss, is_reported, report
-from .system.slurm import comes_back, requeue
-from .system.stopping import Interrupted, Signal, is_first_process, signals, stop_with_launcher
-from .system.streams import guarded_streams
+from ..console.arguments import Parser
+from ..console.quiet import quiet_console
+from ..errors import UserValueError, message_for_user
+from ..system.processes import explain_loss, is_reported, report
+from ..system.slurm import comes_back, requeue
+from ..system.stopping import Interrupted, Signal, is_first_process, signals, stop_with_launcher
+from ..system.streams import guarded_streams
+from . import text_of
 
 _FIRST_S = 5.0
 """How long the others wait with an error: what all of them find, the first process tells."""

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from mmssprl import tool
+from mmssprl.cli import tool
+from mmssprl.cli.tool import add_run_options, run_command
 from mmssprl.errors import UserValueError
 from mmssprl.system.stopping import Interrupted, Signal
-from mmssprl.tool import add_run_options, run_command
 
 
 def make_parser():
