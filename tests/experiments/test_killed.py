@@ -16,7 +16,7 @@ ROOT = str(Path(__file__).resolve().parents[2])
 COMMAND = """
 import sys
 from pathlib import Path
-from mmssprl.runs.commands import CommandRun
+from mmssprl.experiments.commands import CommandRun
 
 child = "import mmssprl, os, time; print(os.getpid(), 'begins', flush=True); {}"
 command = (sys.executable, "-c", child.format(sys.argv[1]))
@@ -25,7 +25,7 @@ CommandRun(name="a", kind="a", folder=Path("run"), commands=(command,)).work([],
 WORKERS = """
 import sys
 from pathlib import Path
-from mmssprl.runs.workers import Workers
+from mmssprl.experiments.workers import Workers
 
 if __name__ == "__main__":
     Path("run").mkdir()

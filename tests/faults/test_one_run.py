@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 HOLDER = """
 import os, sys, time
-from mmssprl.one_run import hold_output, hold_work_dir
+from mmssprl.system.one_run import hold_output, hold_work_dir
 with hold_work_dir("run"), hold_output("out.npz"):
     if os.fork() == 0:  # as a loader process does
         time.sleep(60)

@@ -45,12 +45,12 @@ def protocol(name, size="scenes"):
 
 
 def write_paper_data(root):
-    """The names of the paper's data, with nothing in them."""
+    """The names of the paper's data; what is in them names no image."""
     for name in PAPER_FOLDERS:
         (root / name).mkdir(parents=True)
     for name in PAPER_FILES:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).touch()
+        (root / name).write_text('{"images": [], "annotations": [], "categories": []}')
     return root
 
 

@@ -12,7 +12,7 @@ from mmssprl.system.one_process import call_in_process
 
 SCRIPT = """
 import os, pathlib, sys, time
-from mmssprl.one_process import call_in_process
+from mmssprl.system.one_process import call_in_process
 if __name__ == "__mp_main__":  # the new process starts, as slowly as one that imports torch
     pathlib.Path(sys.argv[1]).write_text(f"{os.getpid()}.")
     time.sleep(60)

@@ -44,7 +44,7 @@ def test_the_shells_of_a_closed_terminal_do_not_end_the_save(monkeypatch):
 
 USES_UP_ITS_CPU_TIME = """
 import resource, time
-from mmssprl.stopping import signals
+from mmssprl.system.stopping import signals
 resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1, resource.RLIM_INFINITY))
 with signals.watched():
     signals.note()

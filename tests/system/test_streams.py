@@ -9,7 +9,7 @@ import pytest
 from mmssprl.system.streams import guarded_streams
 
 PRINTS = """
-from mmssprl.streams import guarded_streams
+from mmssprl.system.streams import guarded_streams
 with guarded_streams() as stdout:
     stdout.is_needed = {needed}
     print("a" * 10_000)

@@ -23,7 +23,7 @@ SLOW = """
 import sys, time
 from pathlib import Path
 from mmssprl.cli import main
-from mmssprl.evaluation import FrozenBackbone
+from mmssprl.features import FrozenBackbone
 
 normalise = FrozenBackbone.normalise
 
