@@ -105,7 +105,7 @@ def test_the_digest_of_the_code_is_of_what_trains(tmp_path, monkeypatch):
     for name in ("models/a.py", "functional/b.py", "datasets/transforms/c.py", "datasets/d.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("1")
-    monkeypatch.setattr(setting, "__file__", str(tmp_path / "experiments" / "compare" / "setting.py"))
+    monkeypatch.setattr(setting, "__file__", str(tmp_path / "experiments/compare/setting.py"))
     digest = setting.code_digest.__wrapped__
     first = digest()
     (tmp_path / "datasets/d.py").write_text("2")
