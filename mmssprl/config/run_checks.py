@@ -34,12 +34,8 @@ from .top_level_checks import check_plain_values, check_together
 _DENSE_PACKAGES = {"mmdet": "mmdet", "mmseg": "mmsegmentation"}
 """What a registry scope of detection or segmentation is called in errors."""
 _HEADS = (
-    "head",
-    "bbox_head",
-    "roi_head.bbox_head",
-    "roi_head.mask_head",
-    "decode_head",
-    "auxiliary_head",
+    *("head", "bbox_head", "roi_head.bbox_head", "roi_head.mask_head"),
+    *("decode_head", "auxiliary_head"),
 )
 # What mmengine's CheckpointHook and PretrainCheckpointHook write; exports have other names.
 _RUN_FILES = re.compile(r"((epoch|iter|step)_\d+|best_.+|.+_backbone)\.pth|last_checkpoint")
@@ -225,6 +221,8 @@ def _check_paths(cfg: Config, dataset: Mapping, name: str, scope: str) -> None:
     if issubclass(kind, UnlabeledImages):
         return  # finds and checks its own files
     root = dataset.get("data_root") or ""
+    if not isinstance(root, str):
+        refuse(cfg, name, f"data_root must be a folder's path, but got {root!r}; correct it.")
     if "://" in root:
         return  # mmengine's file clients find it
 

@@ -9,7 +9,8 @@ from mmengine.runner import Runner
 from mmengine.runner.checkpoint import CheckpointLoader
 from torch import Tensor, nn
 
-from ..errors import UserValueError
+from ..config.reading import add_place
+from ..errors import UserError, UserValueError
 from ..models.unwrap import unwrap
 from ..weights import read_checkpoint, read_training_checkpoint
 from ..weights.checkpoint_file import list_faults
@@ -56,7 +57,12 @@ def check_readable(cfg: Config, task: Literal["train", "test"]) -> None:
     """
     path = first_checkpoint(cfg)
     if path is not None and "://" not in path:
-        _read(path, cfg)
+        try:
+            _read(path, cfg)
+        except UserError as error:
+            if task == "train" and not cfg.get("resume"):  # else the command names the file
+                add_place(error, cfg, "load_from")
+            raise
     for checkpoint in _pretrained(cfg.get("model")) if task == "train" else ():
         if "://" not in checkpoint:
             _require_tensors(read_checkpoint(Path(checkpoint).expanduser(), mmap=True), checkpoint)

@@ -80,6 +80,17 @@ class TestConfig:
         cfg.train_dataloader.dataset.data_root = "s3://bucket/coco"
         check_config(cfg, ("train",))
 
+    def test_a_root_that_is_no_path(self, config):
+        cfg = Config.fromfile(config)
+        cfg.train_dataloader.dataset.data_root = [1, 2]
+        with pytest.raises(ValueError, match=r"train_dataloader: data_root must .* got \[1, 2\]"):
+            check_config(cfg, ("train",))
+
+    def test_weights_that_are_not_there(self, config):
+        options = {"load_from": "abc"}
+        with pytest.raises(FileNotFoundError, match=r"\.py: load_from: .* no abc; "):
+            prepare_train_config(config, cfg_options=options)
+
     @pytest.mark.parametrize("key", ["model", "optim_wrapper", "train_dataloader"])
     def test_a_number_in_place_of_a_dict(self, config, key):
         cfg = Config.fromfile(config)
