@@ -16,8 +16,8 @@ from mmssprl.features.formats import read_embeddings
 from .children import Child
 from .outcome import Outcome
 
-_IMAGES = 150
-_LONGEST_S = 0.5
+_IMAGES = 400
+_LONGEST_S = 0.25
 """Between the starts of the two: what one takes, and less."""
 _TOLD = ("one process at a time must write", "the output must not exist yet")
 CONFIG = """
