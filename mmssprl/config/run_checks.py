@@ -3,10 +3,8 @@
 import importlib
 import importlib.util
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
@@ -20,10 +18,9 @@ from .._mmcv_operators import uses_torchvision_operators
 from ..datasets import UnlabeledImages, VocMultiLabel
 from ..datasets.coco_file import LISTS, read_coco
 from ..datasets.image_reading import require_files
-from ..errors import UserFileExistsError, UserFileNotFoundError, UserRuntimeError, UserValueError
+from ..errors import UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..models.unwrap import unwrap
 from ..registry import DATASETS, class_of
-from ..saving.checkpoint_checks import folders_of_run
 from ..system.shared_memory import check_room
 from .config_checks import check_fields
 from .pretrain_checks import bytes_of_views, check_division, check_pretraining
@@ -37,8 +34,6 @@ _HEADS = (
     *("head", "bbox_head", "roi_head.bbox_head", "roi_head.mask_head"),
     *("decode_head", "auxiliary_head"),
 )
-# What mmengine's CheckpointHook and PretrainCheckpointHook write; exports have other names.
-_RUN_FILES = re.compile(r"((epoch|iter|step)_\d+|best_.+|.+_backbone)\.pth|last_checkpoint")
 
 
 def check_config(cfg: Config, splits: Sequence[str]) -> None:
@@ -131,46 +126,6 @@ def check_data(runner: Runner, task: str) -> None:
             check_room(loader, bytes_of_views(dataset))
             _check_classes(model, dataset, split)
             _check_listed_files(dataset)
-
-
-def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
-    """Refuse to write over another run, or to delete what the new one starts from.
-
-    Rank 0 cannot have saved anything when a slower rank comes here: every rank does so before it
-    meets the others in the runner's constructor.
-
-    Args:
-        cfg: Config of a new training, with ``work_dir``.
-        overwrite: Whether the checkpoints of another run are going to be deleted.
-
-    Raises:
-        FileExistsError: The folder holds another run, and ``overwrite`` is not given.
-        ValueError: ``overwrite`` would delete the weights that the training starts from.
-    """
-    work_dir = Path(cfg.work_dir)
-    pointer = work_dir / "last_checkpoint"
-    found = [path for folder in folders_of_run(cfg) for path in sorted(folder.glob("*.pth"))]
-    if pointer.exists() and not found:
-        found = [pointer]
-    if found and not overwrite:
-        raise UserFileExistsError(
-            f"work_dir must not hold another run, but {found[-1].parent} has {found[-1].name}; go "
-            "on with it by --resume, delete its checkpoints by --overwrite, or give another "
-            "--work-dir."
-        )
-    doomed = {path.resolve() for path in files_of_run(cfg)}
-    for key in ("weights", "load_from"):
-        if cfg.get(key) and Path(cfg[key]).resolve() in doomed:
-            raise UserValueError(
-                f"--overwrite deletes the checkpoints in {work_dir}, but {key}={cfg[key]!r} is one "
-                "of them; copy it elsewhere, or give another --work-dir."
-            )
-
-
-def files_of_run(cfg: Config) -> list[Path]:
-    """Return the checkpoints that a training of this config has written, and their pointer."""
-    paths = (path for folder in folders_of_run(cfg) for path in folder.glob("*"))
-    return [path for path in paths if _RUN_FILES.fullmatch(path.name)]
 
 
 def _check_operators() -> None:

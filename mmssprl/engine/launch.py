@@ -21,8 +21,6 @@ from ..config.reading import read_config_file
 from ..config.run_checks import (
     check_config,
     check_data,
-    check_work_dir,
-    files_of_run,
     log_operators,
 )
 from ..config.schedule_checks import warn_of_schedule
@@ -32,6 +30,7 @@ from ..saving.loops import end_workers, use_resumable_loop
 from ..saving.newest_checkpoint import require_newest
 from ..saving.run_record import record_run
 from ..saving.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
+from ..saving.work_dir import check_work_dir, files_of_run
 from ..system.disk_space import explain_full_disk
 from ..system.environment import torch_threads
 from ..system.one_run import hold_work_dir

@@ -17,15 +17,9 @@ from mmssprl.config import run_checks as checks
 from mmssprl.config.run_checks import (
     check_config,
     check_data,
-    check_work_dir,
-    files_of_run,
     missing_package,
 )
-from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
-
-RUN_FILES = ("epoch_1.pth", "epoch_3.pth", "iter_9.pth", "step_9.pth", "best_mAP_epoch_1.pth")
-RUN_FILES += ("last_checkpoint",)
-OTHER_FILES = ("mine.pth", "epoch_3_mmdet.pth", "notes.txt")
+from mmssprl.engine.launch import prepare_test_config, prepare_train_config
 
 
 @pytest.fixture
@@ -243,63 +237,3 @@ class TestDetectionAndSegmentation:
         gone.unlink()
         with pytest.raises(FileNotFoundError, match=rf"1 of 2 do not, .*{gone.name}"):
             check_data(runner(config, **options), "test")
-
-
-class TestWorkDir:
-    @pytest.fixture
-    def used(self, tmp_path, config):
-        """A folder with everything that a run and its user may leave there."""
-        folder = tmp_path / "run"
-        folder.mkdir()
-        for name in (*RUN_FILES, *OTHER_FILES):
-            (folder / name).write_text("old")
-        return folder
-
-    def test_another_run_is_refused(self, config, used):
-        with pytest.raises(FileExistsError, match=r"has step_9.pth; go on with it by --resume"):
-            prepare_train_config(config)
-
-    def test_overwrite_deletes_the_checkpoints_of_the_run_and_nothing_else(self, config, used):
-        cfg = prepare_train_config(config, overwrite=True)
-        assert {path.name for path in files_of_run(cfg)} == set(RUN_FILES)
-        assert {path.name for path in used.iterdir()} == {*RUN_FILES, *OTHER_FILES}
-        run(cfg, "train", overwrite=True)
-        assert all((used / name).read_text() == "old" for name in OTHER_FILES)
-        assert not (used / "epoch_3.pth").exists()
-        assert (used / "epoch_1.pth").stat().st_size > len("old")
-
-    def test_checkpoints_in_a_folder_of_their_own_are_refused_and_deleted_too(
-        self, config, tmp_path
-    ):
-        (tmp_path / "disk" / "run").mkdir(parents=True)
-        old = tmp_path / "disk" / "run" / "epoch_7.pth"
-        old.write_text("old")
-        checkpoint = {"type": "CheckpointHook", "out_dir": str(tmp_path / "disk")}
-        options = {"default_hooks.checkpoint": checkpoint}
-        with pytest.raises(FileExistsError, match=r"but \S+disk/run has epoch_7.pth; go on"):
-            prepare_train_config(config, cfg_options=options)
-        run(
-            prepare_train_config(config, overwrite=True, cfg_options=options),
-            "train",
-            overwrite=True,
-        )
-        assert not old.exists()
-        assert (old.parent / "epoch_1.pth").exists()
-
-    def test_nothing_is_deleted_before_everything_else_is_right(self, config, used):
-        options = {"model.head.num_classes": 5}
-        cfg = prepare_train_config(config, overwrite=True, cfg_options=options)
-        with pytest.raises(ValueError, match="got 5 and 2"):
-            run(cfg, "train", overwrite=True)
-        assert {*RUN_FILES, *OTHER_FILES} <= {path.name for path in used.iterdir()}
-
-    @pytest.mark.parametrize("key", ["weights", "load_from"])
-    def test_what_the_training_starts_from_is_not_deleted(self, config, used, key):
-        cfg = Config.fromfile(config)
-        cfg[key] = "run/epoch_3.pth"
-        with pytest.raises(ValueError, match=rf"but {key}='run/epoch_3.pth' is one of them; copy"):
-            check_work_dir(cfg, overwrite=True)
-
-    def test_resume_and_overwrite_contradict_each_other(self, config):
-        with pytest.raises(ValueError, match="--overwrite deletes"):
-            prepare_train_config(config, resume="auto", overwrite=True)
