@@ -23,10 +23,8 @@ from .system.stopping import PARENT, end_with_parent
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from .features import image_transform
+    from .features import embed, image_transform, read_embeddings
     from .features import load_frozen_backbone as load_backbone
-    from .features.folder import embed
-    from .features.formats import read_embeddings
     from .pretraining.start import pretrain
 
 __all__ = ["embed", "image_transform", "load_backbone", "pretrain", "read_embeddings"]

@@ -11,6 +11,7 @@ import mmap
 import os
 import struct
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -75,7 +76,7 @@ def stored_parts(file: IO[bytes]) -> dict[str, tuple[int, int]]:
     return parts
 
 
-class _File:
+class _File(ABC):
     """An open file, and how much of the memory that it may take is left."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -94,9 +95,9 @@ class _File:
         """Read a pickle."""
         return load_pickle(file, tolerant=tolerant, functions=self.functions, storage=self._storage)
 
+    @abstractmethod
     def bytes_of(self, key: str, num_bytes: int) -> Tensor:
         """Return the bytes of a storage, uint8 (num_bytes,)."""
-        raise NotImplementedError
 
     def _take(self, num_bytes: int) -> None:
         self.num_left -= num_bytes

@@ -4,9 +4,6 @@ None holds state of the model. What a hook keeps between steps, such as losses t
 yet, is gone with the process and is never needed to resume.
 """
 
-from ...saving.pretrain_checkpoint_hook import PretrainCheckpointHook
-from ...saving.safe_checkpoint_hook import SafeCheckpointHook
-from ...saving.save_and_stop_hook import SaveAndStopHook
 from .bounded_histories_hook import BoundedHistoriesHook
 from .clip_gradients_hook import ClipGradientsHook
 from .initial_weights_hook import InitialWeightsHook
@@ -19,9 +16,6 @@ __all__ = [
     "ClipGradientsHook",
     "InitialWeightsHook",
     "MonitorHook",
-    "PretrainCheckpointHook",
     "PretrainHook",
     "PretrainRuntimeInfoHook",
-    "SafeCheckpointHook",
-    "SaveAndStopHook",
 ]
