@@ -20,6 +20,10 @@ TEST_JOBS ?= 2
 # No cache: it can hold a build of mmcv that was compiled for another torch. An isolated build sees
 # no torch, and compiles nothing; a wheel that PIP_FIND_LINKS offers is taken instead.
 INSTALL_MMCV := $(PIP) install --no-cache-dir --no-deps onedl-mmcv -c requirements/pretrain.txt
+# mmdetection's imaug asks for a second build of OpenCV, whose files lie over the first one's.
+ONE_OPENCV := if $(PIP) uninstall -y opencv-python-headless | grep -q Successfully; then \
+	$(PIP) install --no-deps --force-reinstall "opencv-python==$$($(PY) -c \
+	'from importlib.metadata import version; print(version("opencv-python"))')"; fi
 unexport PIP_NO_BUILD_ISOLATION
 
 .DEFAULT_GOAL := help
@@ -52,7 +56,6 @@ docs: $(VENV)/.docs  ## build the pages into build/docs, warnings as errors
 	@echo "== docs: build/docs/index.html"
 	$(PY) -m sphinx -W --keep-going -q -b html docs build/docs
 
-# mmdetection's imaug asks for a second build of OpenCV, whose files would lie over the first one's.
 lock: $(VENV)/.full  ## write the versions that are installed, with hashes of their files, into $(LOCKED)
 	@echo "== lock: $(LOCKED)"
 	$(PY) -m venv build/lock
@@ -99,6 +102,7 @@ $(VENV)/.full: $(VENV)/.python requirements.txt $(filter-out $(LOCKED),$(wildcar
 	@echo "== packages for pre-training, transfer and tests"
 	$(INSTALL_MMCV)
 	$(PIP) install -r $(FULL)
+	@$(ONE_OPENCV)
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@ $(VENV)/.pretrain
 

@@ -272,6 +272,7 @@ def test_make_lists_its_targets_and_tests_come_last(tmp_path):
     # mmcv before what depends on it, or pip would take the build that its cache holds.
     assert " --no-cache-dir --no-deps onedl-mmcv -c " in installs[0]
     assert installs[1].endswith(" -r requirements.txt")
+    assert any("uninstall -y opencv-python-headless" in line for line in lines)
     official = make("-n", "--no-print-directory", "test-openmmlab", f"OPENMMLAB_VENV={venv}")
     assert official[-1] == lines[-1]
     installs = [line for line in official if " install " in line]
