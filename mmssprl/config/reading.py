@@ -47,7 +47,14 @@ def refuse(cfg: Config, key: str, reason: str, kind: type[UserError] = UserValue
         reason: What must hold, what was got, and the remedy.
         kind: Of the error.
     """
-    raise kind(_placed(cfg, key, reason))
+    raise refusal(cfg, key, reason, kind)
+
+
+def refusal(
+    cfg: Config, key: str, reason: str, kind: type[UserError] = UserValueError
+) -> UserError:
+    """Return the error that ``refuse`` raises."""
+    return kind(_placed(cfg, key, reason))
 
 
 def add_place(error: UserError, cfg: Config, key: str) -> None:
