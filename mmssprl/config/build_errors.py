@@ -21,7 +21,7 @@ from mmengine.logging import MMLogger
 from ..errors import UserError, UserOSError, UserValueError
 from ..system.processes import is_lost
 from ..system.shared_memory import explain_lack
-from .overrides import walk_used
+from .keys import walk_used
 from .reading import add_place, one_line, refusal
 
 
