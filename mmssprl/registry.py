@@ -5,8 +5,9 @@ One child for every registry that a runner searches, so that a config with
 Configs of other scopes, such as mmdet's, name mmssprl's types as ``mmssprl.X``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 from mmengine.registry import FUNCTIONS as ROOT_FUNCTIONS
@@ -19,6 +20,21 @@ from .console.quiet import import_quietly
 import_quietly("mmpretrain.datasets")
 
 
+def _noting(build: Callable) -> Callable:
+    """Let an error tell in ``built_from`` the dict of the innermost part that it comes from."""
+
+    @wraps(build)
+    def noting(cfg: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return build(cfg, *args, **kwargs)
+        except Exception as error:
+            if not hasattr(error, "built_from"):
+                error.built_from = cfg  # type: ignore[attr-defined]
+            raise
+
+    return noting
+
+
 def _child(parent: Registry, *locations: str) -> Registry:
     # mmengine imports a registry's own locations only: with the parent's among them, a bare name
     # such as LARS is found however the process began.
@@ -26,7 +42,10 @@ def _child(parent: Registry, *locations: str) -> Registry:
     child = Registry(parent.name, parent=parent, scope="mmssprl", locations=everywhere)
     # From mmdet's or mmseg's scope mmengine looks for `mmssprl.X` among the root's own children
     # only, not among their children.
-    parent._get_root_registry()._add_child(child)
+    parent.root._add_child(child)
+    # A runner builds by the root's. A loop builds its loader too, whose mistakes are not its own.
+    for place in (parent.root, parent, child) if parent is not parents.LOOPS else ():
+        place.build_func = _noting(place.build_func)
     return child
 
 

@@ -52,7 +52,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--traceback", action="store_true", help="show where an error comes from, goes first"
     )
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    subparsers = parser.add_subparsers(
+        title="commands", dest="command", metavar="COMMAND", required=True
+    )
     for name in COMMANDS:
         command = importlib.import_module(f".{name}", __package__)
         command_parser = add_command(subparsers, name, text_of(command))
@@ -99,19 +101,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str], stdout: Stream) -> int:
     stdout.is_needed = True
     args = build_parser().parse_args(arguments)
-    command = next(name for name in arguments if name in COMMANDS)
-    stdout.is_needed = command not in _OF_HOURS
+    stdout.is_needed = args.command not in _OF_HOURS
     try:
-        with signals.watched() if command in _TRAINING else nullcontext():
+        with signals.watched() if args.command in _TRAINING else nullcontext():
             return args.run(args)
     except (Exception, KeyboardInterrupt) as error:
         if args.traceback:
             raise
         if isinstance(error, KeyboardInterrupt):
-            print(f"mmssprl {command}: {str(error) or 'stopped.'}", file=sys.stderr)
+            print(f"mmssprl {args.command}: {str(error) or 'stopped.'}", file=sys.stderr)
             return getattr(error, "code", 130)
         message = message_for_user(error)
         if message is None:
             raise
-        print(f"mmssprl {command}: error: {message}", file=sys.stderr)
+        print(f"mmssprl {args.command}: error: {message}", file=sys.stderr)
         return 2

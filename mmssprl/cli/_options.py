@@ -1,11 +1,7 @@
 """Options that several commands read alike."""
 
 import argparse
-from collections.abc import Sequence
 from typing import Any
-
-from ..console.arguments import Parser
-from ..errors import UserValueError
 
 _OF_MODEL = ("config", "image_px", "batch_size", "num_workers", "device", "seed")
 
@@ -33,21 +29,23 @@ def model_options(args: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(args, name) for name in _OF_MODEL}
 
 
-def parse_options(words: Sequence[str] | None, *, flag: str) -> dict[str, Any]:
-    """Read KEY=VALUE as mmengine's tools do.
+class ValuesAction(argparse.Action):
+    """Reads KEY=VALUE as mmengine's tools do, imported where the option is given.
 
-    Args:
-        words: As given.
-        flag: What they were given by.
-
-    Raises:
-        ValueError: A word without "=".
+    So ``--help`` answers at once. Given again, it adds to the values.
     """
-    from mmengine.config import DictAction
 
-    for word in words or ():
-        if "=" not in word:
-            raise UserValueError(f"{flag} takes KEY=VALUE, but got {word!r}.")
-    parser = Parser()
-    parser.add_argument("--options", nargs="+", action=DictAction)
-    return parser.parse_args(["--options", *words] if words else []).options or {}
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        from mmengine.config import DictAction
+
+        for word in values:
+            if "=" not in word:
+                raise argparse.ArgumentError(self, f"it takes KEY=VALUE, but got {word!r}")
+        action = DictAction(self.option_strings, self.dest, nargs=self.nargs)
+        action(parser, namespace, values, option_string)

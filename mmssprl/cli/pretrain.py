@@ -24,7 +24,7 @@ import argparse
 
 from ..console.quiet import quiet_console, say
 from ..console.wording import command_line
-from ._options import parse_options
+from ._options import ValuesAction
 
 _RECIPE_OPTIONS = {
     *("method", "variant", "backbone", "epochs", "budget", "batch_size", "accumulate", "image_px"),
@@ -117,7 +117,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--set",
         dest="cfg_options",
         nargs="+",
-        action="extend",
+        action=ValuesAction,
         metavar="KEY=VALUE",
         help="replace values of the config that the recipe becomes; a key that no run reads is "
         "refused",
@@ -144,8 +144,6 @@ def run(args: argparse.Namespace) -> int:
     with quiet_console(verbose=args.verbose):
         from ..pretraining.start import pretrain
 
-        if args.cfg_options:
-            args.cfg_options = parse_options(args.cfg_options, flag="--set")
         weights = pretrain(
             args.dir,
             args.work_dir,

@@ -20,7 +20,7 @@ from ..console.wording import wrapped
 from ..errors import UserValueError
 from ..system.outputs import prepare_output, write_whole
 from ..system.stopping import is_first_process
-from ._options import parse_options
+from ._options import ValuesAction
 
 _SUFFIXES = (".json", ".csv")
 
@@ -39,7 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--amp", action="store_true", help="mixed precision, as in training")
     add("--compile", action="store_true", help="compile backbone and augmentation, as in training")
-    add("--cfg-options", nargs="+", metavar="KEY=VALUE", help="replace values of the config")
+    add(
+        "--cfg-options",
+        nargs="+",
+        action=ValuesAction,
+        metavar="KEY=VALUE",
+        help="replace values of the config",
+    )
     add("--out", metavar="FILE", help="write the numbers, .json or .csv")
     add("--force", action="store_true", help="replace an existing file")
     add(
@@ -71,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         batch_size=args.batch_size,
         amp=args.amp,
         compile=args.compile,
-        cfg_options=parse_options(args.cfg_options, flag="--cfg-options"),
+        cfg_options=args.cfg_options,
         launcher=args.launcher,
         log=(lambda line: print(line, flush=True)) if is_main else (lambda line: None),
     )

@@ -17,6 +17,7 @@ from ..system.slurm import comes_back, requeue
 from ..system.stopping import Interrupted, Signal, is_first_process, signals, stop_with_launcher
 from ..system.streams import guarded_streams
 from . import text_of
+from ._options import ValuesAction
 
 _FIRST_S = 5.0
 """How long the others wait with an error: what all of them find, the first process tells."""
@@ -27,7 +28,7 @@ def add_run_options(parser: argparse.ArgumentParser, *, option: str, remark: str
     parser.add_argument(
         "--cfg-options",
         nargs="+",
-        action=_DictAction,
+        action=ValuesAction,
         metavar="KEY=VALUE",
         help=f"replace values of the config, for example {option}{remark}",
     )
@@ -45,26 +46,10 @@ def add_run_options(parser: argparse.ArgumentParser, *, option: str, remark: str
     parser.add_argument("--local_rank", "--local-rank", type=int, default=0, help="set by launcher")
 
 
-class _DictAction(argparse.Action):
-    """mmengine's, imported where the option is given, so that ``--help`` answers at once."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        from mmengine.config import DictAction
-
-        action = DictAction(self.option_strings, self.dest, nargs=self.nargs)
-        action(parser, namespace, values, option_string)
-
-
 def run_options(args: argparse.Namespace) -> dict[str, Any]:
     """Return the options of a run by name, and tell its processes which of them this one is."""
     options = {**vars(args)}
-    for name in ("verbose", "traceback", "run"):
+    for name in ("verbose", "traceback", "run", "command"):
         options.pop(name, None)
     # For launchers that only pass the flag.
     os.environ.setdefault("LOCAL_RANK", str(options.pop("local_rank")))

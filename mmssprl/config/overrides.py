@@ -4,37 +4,24 @@ A config file is Python that has run once it is read. Names such as ``max_epochs
 write it lie beside the keys of a run, and nobody looks at them again.
 """
 
-import inspect
-import re
-from collections.abc import Iterator, Mapping
+import copy
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from mmengine.config import Config
-from mmengine.registry import Registry
-from mmengine.runner import Runner
 
-from .. import registry as registries
 from ..errors import UserValueError
-from ..registry import RUNNERS, class_of
-from .class_fields import SIMILAR, fields_of, nearest
-from .config_checks import READ_BY_NAME
-from .reading import refuse
+from .class_fields import SIMILAR, nearest
+from .keys import ELSEWHERE, used_keys, walk_used
+from .reading import one_line, refuse
+from .rules import reader_of
 
-_READ_BY_RUNNER = (
-    *("model_wrapper_cfg", "find_unused_parameters", "sync_bn", "compile", "runner_type"),
-    *("activation_checkpointing", "efficient_conv_bn_eval"),
-)
-"""What mmengine's runner takes out of the config beside the arguments of its constructor."""
-_ELSEWHERE = {
-    "launcher": "the command line sets it; give --launcher",
-    "custom_imports": "it is read with the file; write it there",
-}
 _CLOSED = ("model.train_cfg", "model.test_cfg")
 """The models of mmdet and mmseg read these the same way, but each model looks for other fields.
 What the config has is then all that is known."""
-_HOOKS = ("default_hooks", "custom_hooks")
+_OF_FILTER = {"filter_empty_gt", "min_size"}
+"""What data sets of mmdet look for in their ``filter_cfg``."""
 _MAX_NAMED = 6
-_OF_LOOP = re.compile(r"(train|val|test)_(dataloader|cfg|evaluator)")
 
 
 def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg-options") -> None:
@@ -46,14 +33,18 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
         flag: What the user gave them by, for the message.
 
     Raises:
-        ValueError: A key that no run reads (the message names those that hold its value), a field
-            that is misspelt, or a path through a value that has no fields.
+        ValueError: A key that no run reads (the message names those that do), a field that nobody
+            reads where ``check_parts`` cannot know, or a path through a value without fields.
     """
     for key in options:
         name, _, rest = key.partition(".")
         if name not in used_keys(cfg):
             _refuse_unused(cfg, name, rest, flag)
-        _check_path(cfg, key, options, flag)
+        _check_new(cfg, key, flag)
+        try:
+            copy.deepcopy(cfg).merge_from_dict({key: options[key]})
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise UserValueError(f"{flag} {key}: {one_line(error)}; correct the key.") from error
     cfg.merge_from_dict(dict(options))
 
 
@@ -65,7 +56,7 @@ def check_spelling(cfg: Config) -> None:
     Raises:
         ValueError: Names the key that was meant.
     """
-    used = used_keys(cfg) | _ELSEWHERE.keys() | {"data_preprocessor"}
+    used = used_keys(cfg) | ELSEWHERE.keys() | {"data_preprocessor"}
     for name in cfg.keys() - used:
         meant = nearest(name, used, SIMILAR)
         # A name such as val_evaluator_2 is a helper for its key.
@@ -78,33 +69,20 @@ def check_spelling(cfg: Config) -> None:
             )
 
 
-def find_fields(cfg: Config, name: str) -> list[str]:
+def _find_fields(cfg: Config, name: str) -> list[str]:
     """Return the dotted keys of a run that end in ``name``."""
     return [path for path, _ in walk_used(cfg) if path.rpartition(".")[2] == name]
 
 
-def used_keys(cfg: Config) -> set[str]:
-    """Return the names that a run reads at the top of a config."""
-    kinds = [Runner]
-    if cfg.get("runner_type"):
-        kinds.append(class_of(cfg.runner_type, RUNNERS) or Runner)
-    keys = {key for kind in kinds for key in inspect.signature(kind.__init__).parameters}
-    keys |= {*_READ_BY_RUNNER, "weights", "save_every", "num_threads"}
-    keys -= {"self", "cfg", *_ELSEWHERE}
-    model = cfg.get("model")
-    if isinstance(model, Mapping) and model.get("data_preprocessor"):
-        keys.discard("data_preprocessor")  # the model's own wins
-    return keys
-
-
 def _refuse_unused(cfg: Config, name: str, rest: str, flag: str) -> NoReturn:
-    if name in _ELSEWHERE:
-        raise UserValueError(f"{flag} {name} changes nothing: {_ELSEWHERE[name]}.")
-    places = _find_value(cfg, name) or find_fields(cfg, name)
+    if name in ELSEWHERE:
+        raise UserValueError(f"{flag} {name} changes nothing: {ELSEWHERE[name]}.")
+    # A helper such as base_lr is the value of lr.
+    places = _find_fields(cfg, name) or _find_fields(cfg, name.rpartition("_")[2])
     if not places:
         leaves = {path.rpartition(".")[2] for path, _ in walk_used(cfg)}
         meant = nearest(name, leaves | used_keys(cfg), SIMILAR)
-        places = (find_fields(cfg, meant) or [meant]) if meant else []
+        places = (_find_fields(cfg, meant) or [meant]) if meant else []
     keys = [f"{place}.{rest}" if rest else place for place in places[:_MAX_NAMED]]
     keys += ["..."] if len(places) > _MAX_NAMED else []
     remedy = f"set {', '.join(keys)} instead" if keys else "see the config for the key that does"
@@ -114,97 +92,28 @@ def _refuse_unused(cfg: Config, name: str, rest: str, flag: str) -> NoReturn:
     )
 
 
-def _find_value(cfg: Config, name: str) -> list[str]:
-    """Return the dotted keys that hold the value of a helper, those of a similar name if any."""
-    value = cfg.get(name)
-    if value is None or isinstance(value, bool) or value in ("", [], {}):
-        return []
-    equal = [path for path, found in walk_used(cfg) if _holds(found, value)]
-    words = set(name.split("_"))
-    similar = [
-        path for path in equal if words & set(path.rstrip(".0123456789").split(".")[-1].split("_"))
-    ]
-    return similar or equal
-
-
-def _holds(found: Any, value: Any) -> bool:
-    if isinstance(found, str) and isinstance(value, str):
-        return found == value or found.startswith(f"{value}/")
-    if isinstance(found, tuple) and found and not isinstance(value, tuple):
-        return all(type(item) is type(value) and item == value for item in found)
-    return type(found) is type(value) and found == value
-
-
-def walk_used(cfg: Config) -> Iterator[tuple[str, Any]]:
-    """Yield every dotted key of what a run reads, with its value."""
-
-    def walk(node: Any, path: str) -> Iterator[tuple[str, Any]]:
-        yield path, node
-        items = node.items() if isinstance(node, Mapping) else ()
-        for key, child in enumerate(node) if isinstance(node, list) else items:
-            yield from walk(child, f"{path}.{key}")
-
-    for name in sorted(used_keys(cfg) & cfg.keys()):
-        yield from walk(cfg[name], name)
-
-
-def _check_path(cfg: Config, key: str, options: Mapping[str, Any], flag: str) -> None:
-    """Follow a dotted key as far as the config has it, and look at the first new field."""
+def _check_new(cfg: Config, key: str, flag: str) -> None:
+    """Look at the first field of a dotted key that a dict of an unknown reader does not have."""
     node: Any = cfg
-    parts = key.split(".")
-    if cfg.get(parts[0]) is None and _OF_LOOP.fullmatch(parts[0]):
-        raise UserValueError(
-            f"{flag} {key}: the config has no {parts[0]}, and a part of one makes none; "
-            "give a config with it."
-        )
-    for i, part in enumerate(parts):
-        where = ".".join(parts[:i])
-        if isinstance(node, Mapping) or node is cfg:
-            if part not in node:
-                if where:
-                    _check_new(cfg, node, where, part, options, flag)
-                return
+    passed: list[str] = []
+    for part in key.split("."):
+        if isinstance(node, list):
+            node = node[int(part)] if part.isdigit() and int(part) < len(node) else None
+        elif isinstance(node, Mapping | Config) and part in node:
             node = node[part]
-        elif isinstance(node, list) and part.isdigit() and int(part) < len(node):
-            node = node[int(part)]
         else:
-            what = f"a list of {len(node)}" if isinstance(node, list) else repr(node)
-            raise UserValueError(
-                f"{flag} {key}: {where} is {what} and has no {part!r}; set {where} whole, "
-                "or correct the key."
-            )
-
-
-def _check_new(
-    cfg: Config, parent: Mapping, where: str, part: str, options: Mapping[str, Any], flag: str
-) -> None:
-    parameters = _parameters(parent.get("type"), cfg)
-    if part == "type" or part.startswith("_") or part in parameters:
+            break
+        passed.append(part)
+    else:
         return
-    known = READ_BY_NAME.get(where.rpartition(".")[2], ())
-    top, _, inside = where.partition(".")
-    is_hook = top in _HOOKS and bool(inside) and "type" in parent
-    is_closed = where.startswith(_CLOSED) and "type" not in parent
-    names_no_type = (
-        where == "default_hooks"
-        and "type" not in (options.get(f"{where}.{part}") or {})
-        and f"{where}.{part}.type" not in options
-    )
-    if part in known or (is_hook and part == "priority"):
+    where = ".".join(passed)
+    if not isinstance(node, Mapping) or "type" in node or reader_of(where, node):
         return
-    fields = {*parent, *parameters, *known} - {"type"}
-    meant = nearest(part, fields, SIMILAR)
-    if meant or known or is_hook or is_closed or names_no_type:
-        choice = f"it has {', '.join(sorted(fields)) or 'no fields'}."
+    names = {*node, *(_OF_FILTER if where.endswith("filter_cfg") else ())}
+    meant = nearest(part, names, SIMILAR)
+    if meant or where.startswith(_CLOSED) or where.endswith("filter_cfg"):
+        choice = f"it has {', '.join(sorted(names)) or 'no fields'}."
         remedy = f"did you mean {where}.{meant}?" if meant else choice
         raise UserValueError(
             f"{flag} {where}.{part} changes nothing, for {where} has no such field; {remedy}"
         )
-
-
-def _parameters(kind: Any, cfg: Config) -> frozenset[str]:
-    """Return the names of the fields of a registered type, none if it is unknown."""
-    scope = cfg.get("default_scope") or "mmssprl"
-    places = [place for place in vars(registries).values() if isinstance(place, Registry)]
-    found = (fields_of(kind, place, scope) for place in places if kind is not None)
-    return next((fields.names for fields in found if fields), frozenset())

@@ -1,10 +1,11 @@
 """Config files as users write them, and what Python or mmengine says about one, in one line."""
 
-import re
+import ast
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from mmengine.config import Config
 
@@ -13,10 +14,6 @@ from .shipped import config_file
 
 _MAX_LENGTH = 300
 """Of what Python or mmengine says, which may repeat whole dicts of the config."""
-_LAZY = re.compile(r"(Failed to import .+) in (.+), line (\d+)(?: for (.+))?", re.DOTALL)
-"""What mmengine says of an import in a config: what, file, line, and why."""
-_READERS = ("_is_lazy_import", "_file2dict", "_parse_lazy_import")
-"""mmengine's functions that read one file each, whose path is their argument ``filename``."""
 
 
 def read_config_file(config: str | Path) -> Config:
@@ -47,7 +44,14 @@ def refuse(cfg: Config, key: str, reason: str, kind: type[UserError] = UserValue
         reason: What must hold, what was got, and the remedy.
         kind: Of the error.
     """
-    raise kind(_placed(cfg, key, reason))
+    raise refusal(cfg, key, reason, kind)
+
+
+def refusal(
+    cfg: Config, key: str, reason: str, kind: type[UserError] = UserValueError
+) -> UserError:
+    """Return the error that ``refuse`` raises."""
+    return kind(_placed(cfg, key, reason))
 
 
 def add_place(error: UserError, cfg: Config, key: str) -> None:
@@ -69,67 +73,48 @@ def one_line(error: BaseException) -> str:
     text = error.args[0] if isinstance(error, KeyError) and error.args else text_of(error)
     text = shorten(str(text), _MAX_LENGTH, placeholder=" ...").rstrip(".")
     if isinstance(error, AssertionError) and not text:
-        text = f"it must hold that {_failed_line(error).removeprefix('assert ')}"
+        line = traceback.extract_tb(error.__traceback__)[-1].line or ""
+        text = f"it must hold that {line.removeprefix('assert ')}"
     plain = type(error) in (ValueError, TypeError, RuntimeError, AssertionError) and text
     return text if plain else f"{type(error).__name__}: {text}".removesuffix(": ")
 
 
-def _failed_line(error: BaseException) -> str:
-    return traceback.extract_tb(error.__traceback__)[-1].line or ""
-
-
-def place_of(error: BaseException) -> str:
-    """Return file and line where an error was raised, as Python writes them."""
-    frame, line = list(traceback.walk_tb(error.__traceback__))[-1]
-    return f"{frame.f_code.co_filename}:{line}"
-
-
-def _explain(error: Exception, path: Path) -> UserValueError | UserFileNotFoundError:
-    frames = list(traceback.walk_tb(error.__traceback__))
-    functions = {frame.f_code.co_name for frame, _ in frames}
-    read = [
-        Path(frame.f_locals["filename"])
-        for frame, _ in frames
-        if frame.f_code.co_name in _READERS and "filename" in frame.f_locals
-    ]
-    files = [file.absolute() for file in read or [path]]
-    last = _shown(files[-1], path)
-    missing = next((file for file in files if not file.exists()), None)
-    lines = [line for frame, line in frames if Path(frame.f_code.co_filename) in files]
-    if isinstance(error, SyntaxError) and error.filename in (None, "<unknown>", *map(str, files)):
-        return UserValueError(f"{last}: line {error.lineno}: {error.msg}; correct the syntax.")
-    if found := _LAZY.match(str(error)):
-        what, file, line, why = found.groups()
-        reason = f"{what[0].lower()}{what[1:]}{f' ({why})' if why else ''}"
-        return UserValueError(
-            f"{_shown(Path(file), path)}: line {line}: {reason}; correct it, or add the folder of "
-            "the module to PYTHONPATH."
-        )
-    if isinstance(error, FileNotFoundError) and missing:
-        parent = _shown(next(file for file in reversed(files) if file.exists()), path)
-        return UserFileNotFoundError(
-            f"{parent}: _base_: it must name config files, but there is no {missing}; correct it."
-        )
-    if lines:
-        return UserValueError(f"{last}: line {lines[-1]}: {one_line(error)}; correct it.")
-    if "custom modules" in str(error) or "import_modules_from_strings" in {*functions}:
-        cause: Any = error.__cause__ or error
-        return UserValueError(
-            f"{path}: custom_imports: {one_line(cause)} ({place_of(cause)}); correct it, or add "
-            "the folder of the module to PYTHONPATH."
-        )
+def _explain(error: Exception, path: Path) -> UserError:
+    """Return the one line for a file that cannot be read, in the words of Python or mmengine."""
     if isinstance(error, RecursionError):
         return UserValueError(f"{path}: _base_: it leads back to the file itself; correct it.")
-    if "inheritance chain" in str(error):
-        return UserValueError(
-            f"{last}: a config that imports packages inherits by `with read_base():` and not by "
-            "_base_; list modules in custom_imports instead of importing them."
-        )
-    is_base = last.suffix == ".py" and {"_get_base_files", "_get_cfg_path"} & functions
-    key = "_base_: " if is_base else ""
-    return UserValueError(f"{last}: {key}{one_line(error)}; correct it.")
+    kind = UserFileNotFoundError if isinstance(error, FileNotFoundError) else UserValueError
+    remedy = "correct it"
+    if isinstance(error, ImportError):
+        remedy += ", or add the folder of the module to PYTHONPATH"
+        # What is imported by custom_imports is told with all of Python's path.
+        error = error.__cause__ if isinstance(error.__cause__, ImportError) else error
+    file, line = _place(error, path)
+    where = f"line {line}: " if line else ""
+    text = one_line(error)
+    if isinstance(error, SyntaxError):
+        of_base = f"line {error.lineno} of a file of its _base_: "
+        text = f"{'' if line else of_base}{error.msg}"
+    return kind(f"{file}: {where}{text}; {remedy}.")
 
 
-def _shown(file: Path, path: Path) -> Path:
-    """Return a file as the user wrote it, if it is the one that was named."""
-    return path if file == path.absolute() else file
+def _place(error: Exception, path: Path) -> tuple[Path, int | None]:
+    """Return the file that an error is in, and the line if it is one of that file's own code."""
+    places = [(e.filename, e.lineno, e.name) for e in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError):
+        with suppress(OSError, UnicodeDecodeError):
+            if not _parses(path):  # else it is in a base, of which the error tells no name
+                return path, error.lineno
+        places.append((error.filename or "", error.lineno, "<module>"))
+    for name, line, function in reversed(places):
+        if function == "<module>" and Path(name).is_file():
+            return path if Path(name).absolute() == path.absolute() else Path(name), line
+    return path, None
+
+
+def _parses(path: Path) -> bool:
+    try:
+        ast.parse(path.read_text("utf-8"))
+    except SyntaxError:
+        return False
+    return True

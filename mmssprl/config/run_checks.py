@@ -22,11 +22,9 @@ from ..errors import UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..models.unwrap import unwrap
 from ..registry import DATASETS, class_of
 from ..system.shared_memory import check_room
-from .config_checks import check_fields
 from .pretrain_checks import bytes_of_views, check_division, check_pretraining
-from .range_checks import check_ranges
 from .reading import refuse
-from .top_level_checks import check_plain_values, check_together
+from .walk import check_parts, check_scope, check_together
 
 _DENSE_PACKAGES = {"mmdet": "mmdet", "mmseg": "mmsegmentation"}
 """What a registry scope of detection or segmentation is called in errors."""
@@ -47,8 +45,8 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
         RuntimeError: A package that the config's models come from, or a compiler that they are to
             be compiled with, is not installed, or mmcv's compiled operators do not load.
         FileNotFoundError: An annotation file or an image folder does not exist.
-        ValueError: Mixed precision without an accelerator, or as ``check_plain_values``,
-            ``check_together``, ``check_fields``, ``check_ranges`` and ``check_pretraining``.
+        ValueError: Mixed precision without an accelerator, or as ``check_scope``,
+            ``check_together``, ``check_parts`` and ``check_pretraining``.
     """
     scope = cfg.get("default_scope") or "mmssprl"
     missing = missing_package(str(scope))
@@ -57,13 +55,13 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
             f"{cfg.filename} needs {missing}, but it is not installed; "
             "pip install -r requirements/transfer.txt."
         )
-    check_plain_values(cfg)
+    check_scope(cfg)
     if scope in _DENSE_PACKAGES:
         _check_operators()
     check_together(cfg, splits[0])
     if "train" in splits:
         check_division(cfg)  # knows why some methods have no field num_chunks
-    check_fields(cfg, splits)
+    check_parts(cfg, splits)
     wrapper = cfg.get("optim_wrapper")
     kind = wrapper.get("type") if isinstance(wrapper, Mapping) else None
     if "train" in splits and kind == "AmpOptimWrapper" and get_device() == "cpu":
@@ -74,7 +72,6 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
             "found; set it to 'OptimWrapper'.",
         )
     if "train" in splits:
-        check_ranges(cfg)
         check_pretraining(cfg)
     for split in splits:
         loader = cfg.get(f"{split}_dataloader")

@@ -108,6 +108,8 @@ def test_a_wrong_command_line_exits_with_2_and_one_line(argv, capsys):
         ("visualize view", "visualize: PICTURE: there is no 'view'; did you mean views? ("),
         ("pretrain d --lr abc", "pretrain: --lr: it must be a number, but got 'abc' ("),
         ("pretrain d --epochs 1.5", "pretrain: --epochs: it must be an integer, but got '1.5' ("),
+        ("pretrain d --set epochs", "pretrain: --set: it takes KEY=VALUE, but got 'epochs' ("),
+        ("train c.py --cfg-options a", "train: --cfg-options: it takes KEY=VALUE, but got 'a' ("),
         ("pretrain d e", "pretrain: e: nothing takes this; leave it out ("),
     ],
 )

@@ -32,9 +32,8 @@ class Pops(Parent):
         super().__init__(**kwargs)
 
 
-class SkipsParent(Hands):
-    def __init__(self, own, **kwargs):
-        super(Hands, self).__init__(**kwargs)
+class NoConstructor(nn.Module):
+    pass
 
 
 class Module(nn.Module):
@@ -45,17 +44,17 @@ class Module(nn.Module):
 OF_HANDS = {"more", "width", "depth"}
 CASES = [
     (Parent, {"width", "depth"}, False),
-    (Hands, OF_HANDS, False),
-    (HandsByName, OF_HANDS | {"extra"}, False),
-    (Silent, OF_HANDS, False),
-    (Pops, set(), True),
-    (SkipsParent, {"own"}, True),
-    (Module, {"own"}, False),
+    (Hands, OF_HANDS, True),
+    (HandsByName, OF_HANDS | {"extra"}, True),
+    (Silent, OF_HANDS, True),
+    (Pops, {"width", "depth"}, True),
+    (Module, {"own"}, True),
+    (NoConstructor, set(), False),
 ]
 
 
 @pytest.mark.parametrize(("kind", "names", "is_open"), CASES)
-def test_fields_follow_what_is_handed_to_the_parent(kind, names, is_open):
+def test_fields_of_parents_are_known_and_what_is_handed_on_is_open(kind, names, is_open):
     assert fields_of(kind, MODELS, "mmssprl") == Fields(frozenset(names), is_open)
 
 

@@ -19,7 +19,7 @@ SEGMENTATION = shipped("configs/benchmarks/segmentation/fcn_resnet18-d8_scenes.p
 VIEWS = "train_dataloader.dataset.pipeline.0.layout"
 
 HELPERS = [
-    (SSPRL, "max_epochs", ["param_scheduler.0.T_max", "train_cfg.max_epochs"]),
+    (SSPRL, "max_epochs", ["train_cfg.max_epochs"]),
     (SSPRL, "batch_size", ["train_dataloader.batch_size"]),
     (SSPRL, "base_lr", ["optim_wrapper.optimizer.lr"]),
     (SSPRL, "data_root", ["train_dataloader.dataset.data_root"]),
@@ -36,28 +36,29 @@ MISSPELT = [
     ("launcher", r"changes nothing: .* give --launcher\.$"),
     ("custom_imports", r"changes nothing: it is read with the file; write it there\.$"),
     ("data_preprocessor.hue", r"no run reads 'data_preprocessor'.*; set model.data_preprocessor"),
-    ("train_cfg.max_epoch", r"did you mean train_cfg.max_epochs\?$"),
-    ("train_dataloader.dataset.pipelin", r"did you mean train_dataloader.dataset.pipeline\?$"),
-    ("model.head.num_prototype", r"did you mean model.head.num_prototypes\?$"),
-    ("model.head.queue_lenght", r"did you mean model.head.queue_length\?$"),
-    ("default_hooks.checkpoint.intervall", r"did you mean default_hooks.checkpoint.interval\?$"),
+    ("model.layout.image_pxx", r"did you mean model.layout.image_px\?$"),
+    ("param_scheduler.T_max", r"--cfg-options param_scheduler.T_max: .*; correct the key"),
+    ("param_scheduler.1.T_max", r"--cfg-options param_scheduler.1.T_max: .* exceeds the length"),
+    ("load_from.x", r"--cfg-options load_from.x: .* cannot inherit .*; correct the key"),
+    ("model.data_preprocessor.blur_sigma.0", r"blur_sigma.0: .* <class 'tuple'>"),
+]
+TOLD_BY_THE_WALK = [
+    ("train_cfg.max_epoch", r"did you mean 'max_epochs'\?$"),
+    ("train_dataloader.dataset.pipelin", r"did you mean 'pipeline'\?$"),
+    ("model.head.queue_lenght", r"did you mean 'queue_length'\?$"),
+    ("default_hooks.checkpoint.intervall", r"did you mean 'interval'\?$"),
     ("default_hooks.checkpoint.other", r"no such field; it has backend_args, by_epoch, .*interval"),
-    ("default_hooks.checkpont.interval", r"did you mean default_hooks.checkpoint\?$"),
-    ("default_hooks.mine.interval", r"default_hooks has no such field; it has checkpoint, logger"),
+    ("default_hooks.mine.interval", r"default_hooks.mine: it must have a type"),
     ("env_cfg.deterministic", r"it has cudnn_benchmark, dist_cfg, mp_cfg, resource_limit\.$"),
-    ("param_scheduler.T_max", r"param_scheduler is a list of 1 and has no 'T_max'; set param_sch"),
-    ("param_scheduler.1.T_max", r"param_scheduler is a list of 1 and has no '1'"),
-    ("load_from.x", r"load_from is None and has no 'x'"),
-    ("model.data_preprocessor.blur_sigma.0", r"blur_sigma is \(0.1, 1.0\) and has no '0'"),
+    ("env_cfg.mp_cfg.foo", r"mp_cfg has no such field; it has mp_start_method, opencv"),
+    ("custom_hooks.0.foo", r"custom_hooks.0.foo: .* has no such field; it has priority\.$"),
+    ("val_dataloader.batch_size", r"val_cfg: it is needed beside val_dataloader and val_eva"),
 ]
 UNREAD = [
     (DETECTION, "model.test_cfg.rcnn.max_det", r"rcnn has no such field; it has .*max_per_img"),
     (DETECTION, "model.test_cfg.foo", r"model.test_cfg has no such field; it has rcnn, rpn\.$"),
     (SEGMENTATION, "model.test_cfg.foo", r"model.test_cfg has no such field; it has mode\.$"),
     (DETECTION, "train_dataloader.dataset.filter_cfg.foo", r"has filter_empty_gt, min_size\.$"),
-    (DETECTION, "env_cfg.mp_cfg.foo", r"mp_cfg has no such field; it has mp_start_method, opencv"),
-    (SSPRL, "val_dataloader.batch_size", r"the config has no val_dataloader, and a part of one"),
-    (SSPRL, "custom_hooks.0.foo", r"custom_hooks.0 has no such field; it has priority\.$"),
 ]
 USED = [
     "work_dir",
@@ -108,6 +109,11 @@ class TestOptions:
         with pytest.raises(UserError, match=message):
             merge_options(Config.fromfile(SSPRL), {key: 1})
 
+    @pytest.mark.parametrize(("key", "message"), TOLD_BY_THE_WALK)
+    def test_what_a_class_does_not_take_is_refused_before_the_run(self, key, message):
+        with pytest.raises(UserError, match=message):
+            prepare_train_config(SSPRL, cfg_options={key: 1})
+
     @pytest.mark.parametrize(("config", "key", "message"), UNREAD)
     def test_what_other_packages_pass_over_is_refused(self, config, key, message, capfd):
         cfg = Config.fromfile(config)
@@ -136,7 +142,7 @@ class TestOptions:
     )
     def test_every_command_refuses_them(self, tmp_path, monkeypatch, prepare):
         monkeypatch.chdir(tmp_path)
-        with pytest.raises(UserError, match="set train_dataloader.batch_size"):
+        with pytest.raises(UserError, match="set .*train_dataloader.batch_size"):
             prepare({"batch_size": 8})
         assert list(tmp_path.iterdir()) == []
 

@@ -17,7 +17,7 @@ NOT_SURVIVED = {
     "hangs": "hangs",
     "kills": "ends the process by -9",
     "returns": "ends without a step",
-    "has no key": "not of the form",
+    "has no remedy": "not of the form",
     "has two lines": "not of the form",
     "is right": configs.REFUSED,
 }
@@ -66,7 +66,7 @@ def test_a_file_that_is_no_config(right, tmp_path, text):
 def test_the_fuzz_sees_what_does_not_survive(tmp_path, monkeypatch, what):
     path = tmp_path / "own.py"
     texts = {
-        "has no key": f"{path}: 'a' is no number; correct it.",
+        "has no remedy": f"{path}: model.a: 'a' is no number",
         "has two lines": f"{path}: model.a: it must be\n so; correct it.",
         "is right": f"{path}: model.a: it must be so; correct it.",
     }

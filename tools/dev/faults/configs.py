@@ -69,7 +69,7 @@ class _StopHook(Hook):
 def configs(log: Callable[[str], object], tries: int = 500, pattern: str = "**/*.py") -> Outcome:
     """Start so many trainings with a mistake; each must be refused in one line, or do a step.
 
-    A traceback, a process that hangs or ends, a message that does not name file, key and remedy,
+    A traceback, a process that hangs or ends, a message that does not name file and remedy,
     and a step in spite of a mistake that is certainly one are not survived.
 
     Args:
@@ -97,7 +97,7 @@ def configs(log: Callable[[str], object], tries: int = 500, pattern: str = "**/*
     survived = sum(found[kind] for kind in _FINE)
     kinds = len({kind_of(name) for name in names})
     remark = (
-        f"{found[REFUSED]} refused in one line with file, key and remedy, {found[TRAINS]} "
+        f"{found[REFUSED]} refused in one line with file and remedy, {found[TRAINS]} "
         f"harmless; {len(names)} shipped configs of {kinds} kinds, up to the first step's end"
     )
     fault = "config with a name, a type, a value, a path or the file itself spoiled"
@@ -168,7 +168,7 @@ def _train(config: Path, work_dir: Path, answers: Connection) -> None:
         result = (TRAINS, "")
     except Exception as error:
         text = message_for_user(error)
-        form = re.escape(str(config)) + r": (line \d+|[a-z_]\w*(\.\w+)*): [^\n]+; [^\n]+"
+        form = re.escape(str(config)) + r": [^\n]+; [^\n]+"
         if text is None:
             result = ("traceback", repr(error))
         else:

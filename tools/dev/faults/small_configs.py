@@ -10,7 +10,7 @@ from mmengine.config import Config
 from PIL import Image
 
 from mmssprl import registry
-from mmssprl.config.overrides import walk_used
+from mmssprl.config.keys import walk_used
 from mmssprl.config.reading import read_config_file
 from mmssprl.config.run_checks import missing_package
 from mmssprl.datasets.scenes import SCENE_CATEGORIES, generate_scenes

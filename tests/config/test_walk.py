@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 from mmengine.config import Config
 
-from mmssprl.config.config_checks import check_fields
 from mmssprl.config.overrides import check_spelling
-from mmssprl.config.range_checks import check_ranges
 from mmssprl.config.reading import read_config_file
 from mmssprl.config.run_checks import check_config
 from mmssprl.config.shipped import shipped
+from mmssprl.config.walk import check_parts
 from mmssprl.engine.launch import prepare_train_config
 from mmssprl.errors import UserError
 
@@ -102,7 +101,7 @@ def test_a_mistake_is_told_with_its_key_and_the_nearest_name(key, value, message
     cfg = Config.fromfile(SSPRL)
     put(cfg, key, value)
     with pytest.raises(UserError, match=rf"^{cfg.filename}: {key}[\w.]*: .*{message}"):
-        check_fields(cfg, SPLITS)
+        check_parts(cfg, SPLITS)
 
 
 @pytest.mark.parametrize(("key", "value", "message"), TOP_LEVEL)
@@ -118,9 +117,9 @@ def test_a_default_hook_is_not_doubled_by_a_misspelt_name():
     cfg = Config.fromfile(SSPRL)
     cfg.default_hooks.timeer = cfg.default_hooks.pop("timer")
     with pytest.raises(UserError, match=r"hooks.timeer: it would run beside the .* 'timer'; name"):
-        check_fields(cfg, SPLITS)
+        check_parts(cfg, SPLITS)
     cfg.default_hooks.timer = {"type": "IterTimerHook"}
-    check_fields(cfg, SPLITS)
+    check_parts(cfg, SPLITS)
 
 
 def test_nothing_is_written(tmp_path, monkeypatch):
@@ -138,17 +137,17 @@ def test_what_is_uncertain_is_left_to_the_builders():
     cfg.test_dataloader = {"any": 1}
     cfg.env_cfg.dist_cfg.update(port=29501, init_method="env://")  # of slurm, and of torch
     cfg.custom_hooks = tuple(cfg.custom_hooks)
-    check_fields(cfg, ("train", "val"))
+    check_parts(cfg, ("train", "val"))
 
 
 @pytest.mark.full
 def test_a_field_that_a_parent_of_mmdet_may_take_is_left_to_it():
     cfg = Config.fromfile(DETECTION)
     cfg.model.rpn_head.loss_cls.bg_cls_weight = 0.1
-    check_fields(cfg, SPLITS)
+    check_parts(cfg, SPLITS)
     cfg.model.rpn_head.loss_cls.loss_weigth = 0.1
     with pytest.raises(UserError, match="rpn_head.loss_cls.loss_weigth: .* mean 'loss_weight'"):
-        check_fields(cfg, SPLITS)
+        check_parts(cfg, SPLITS)
 
 
 @pytest.mark.full
@@ -186,5 +185,4 @@ def test_configs_of_other_packages_pass(package):
 
 def check_all(cfg):
     check_spelling(cfg)
-    check_fields(cfg, SPLITS)
-    check_ranges(cfg)
+    check_parts(cfg, SPLITS)

@@ -1,0 +1,48 @@
+"""The keys of a config that a run reads."""
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.runner import Runner
+
+from ..registry import RUNNERS, class_of
+
+_READ_BY_RUNNER = (
+    *("model_wrapper_cfg", "find_unused_parameters", "sync_bn", "compile", "runner_type"),
+    *("activation_checkpointing", "efficient_conv_bn_eval"),
+)
+"""What mmengine's runner takes out of the config beside the arguments of its constructor."""
+ELSEWHERE = {
+    "launcher": "the command line sets it; give --launcher",
+    "custom_imports": "it is read with the file; write it there",
+}
+"""Keys that only look as if a run read them, and what to do instead."""
+
+
+def used_keys(cfg: Config) -> set[str]:
+    """Return the names that a run reads at the top of a config."""
+    kinds = [Runner]
+    if cfg.get("runner_type"):
+        kinds.append(class_of(cfg.runner_type, RUNNERS) or Runner)
+    keys = {key for kind in kinds for key in inspect.signature(kind.__init__).parameters}
+    keys |= {*_READ_BY_RUNNER, "weights", "save_every", "num_threads"}
+    keys -= {"self", "cfg", *ELSEWHERE}
+    model = cfg.get("model")
+    if isinstance(model, Mapping) and model.get("data_preprocessor"):
+        keys.discard("data_preprocessor")  # the model's own wins
+    return keys
+
+
+def walk_used(cfg: Config) -> Iterator[tuple[str, Any]]:
+    """Yield every dotted key of what a run reads, with its value."""
+
+    def walk(node: Any, path: str) -> Iterator[tuple[str, Any]]:
+        yield path, node
+        items = node.items() if isinstance(node, Mapping) else ()
+        for key, child in enumerate(node) if isinstance(node, list) else items:
+            yield from walk(child, f"{path}.{key}")
+
+    for name in sorted(used_keys(cfg) & cfg.keys()):
+        yield from walk(cfg[name], name)
