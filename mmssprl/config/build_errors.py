@@ -22,7 +22,6 @@ from mmengine.logging import MMLogger
 
 from ..errors import UserError, UserOSError, UserTypeError, UserValueError
 from ..system.processes import is_lost
-from ..system.shared_memory import explain_lack
 from .overrides import walk_used
 from .reading import add_place, one_line, refuse
 
@@ -110,7 +109,6 @@ def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -
         is_done = first_step is not None and first_step.is_done
         if is_done or (get_world_size() > 1 and is_lost(error)):
             raise
-        explain_lack(error)
         _explain(cfg, error)
         raise
 
