@@ -32,18 +32,8 @@ _NOTICES = (
 )
 """How messages of mmengine and mmdet begin that are for the log file alone."""
 
-_CHATTER = (
-    "Could not import OneDL",
-    *("loading annotations into memory...", "Done (t=", "creating index...", "index created!"),
-    *("Loading and preparing results...", "DONE (t=", "Converting ndarray to lists..."),
-    *("Running per image evaluation...", "Evaluate annotation type *"),
-    *(
-        "Accumulating evaluation results...",
-        " Average Precision  (AP) @",
-        " Average Recall     (AR) @",
-    ),
-)
-"""How lines begin that mmdet and pycocotools print; mmengine logs the scores among them."""
+_CHATTERING = {"mmcv", "mmpretrain", "mmdet", "mmseg", "pycocotools"}
+"""What these print is about their own doing; mmengine logs the scores among it."""
 
 _PACKAGES = {"mmengine", "mmcv", "mmpretrain", "mmdet", "mmseg"}
 """Their warnings are about their own defaults, which the shipped configs set on purpose."""
@@ -67,8 +57,7 @@ def quiet_console(*, verbose: bool = False) -> Iterator[None]:
     one of them.
 
     Args:
-        verbose: Leave the console as the packages fill it; ``show_on_console`` and
-            ``import_quietly`` follow it too.
+        verbose: Leave the console as the packages fill it; ``import_quietly`` follows it too.
     """
     global _verbose, _logger
     before, _verbose = _verbose, verbose
@@ -98,21 +87,16 @@ def say(text: str) -> None:
 
 
 class _WithoutChatter:
-    """Standard output without the lines of ``_CHATTER``, each of which is one call of print."""
+    """Standard output without what the packages of ``_CHATTERING`` print."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._is_chatter = False
 
     def write(self, text: str) -> int:
-        ends_chatter = self._is_chatter and text == "\n"
-        self._is_chatter = text.startswith(_CHATTER)
-        if not (self._is_chatter or ends_chatter):
+        writer = sys._getframe(1).f_globals.get("__name__", "")
+        if writer.partition(".")[0] not in _CHATTERING:
             self._stream.write(text)
         return len(text)
-
-    def flush(self) -> None:
-        self._stream.flush()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

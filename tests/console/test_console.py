@@ -93,7 +93,6 @@ def test_what_packages_print_about_their_doing_is_left_out(capsys):
     from pycocotools.coco import COCO
 
     def talk():
-        print("Could not import OneDL. Skipping OneDL datasets.")
         print("| person | 0.1 |")
         COCO().createIndex()
         print("epoch 1", end="", flush=True)
