@@ -99,7 +99,7 @@ def prepare_train_config(
         if overwrite:
             raise UserValueError("--resume goes on with a run, --overwrite deletes it; give one.")
         cfg.resume = True
-        cfg.load_from = None if resume == "auto" else _checkpoint_to_resume(resume)
+        cfg.load_from = None if resume == "auto" else _existing_checkpoint(resume, "--resume")
     with explain_build_errors(cfg):
         check_config(cfg, ("train", "val"))
     if cfg.get("resume") and not cfg.get("load_from"):
@@ -151,7 +151,7 @@ def prepare_test_config(
     with explain_build_errors(cfg):
         check_config(cfg, ("test",))
     cfg.resume = False
-    cfg.load_from = _existing_checkpoint(checkpoint)
+    cfg.load_from = checkpoint if "://" in checkpoint else _existing_checkpoint(checkpoint)
     check_readable(cfg, "test")
     take_backbone(cfg, cfg.load_from)
     return cfg
@@ -285,20 +285,12 @@ def _use_amp(cfg: Config) -> None:
         wrapper.setdefault("loss_scale", {"enabled": False})
 
 
-def _checkpoint_to_resume(checkpoint: str) -> str:
-    """Return the file to go on with: a run's state is read from no URL."""
-    if "://" in checkpoint or not Path(checkpoint).exists():
-        raise UserFileNotFoundError(
-            f"--resume must name a checkpoint of a run or the run's folder, but {checkpoint} is "
-            "neither; leave the name out to go on with the newest one of the work dir."
-        )
-    return _existing_checkpoint(checkpoint)
-
-
-def _existing_checkpoint(checkpoint: str) -> str:
-    """Return the checkpoint if it is a URL or a file, or the newest one of a run's folder."""
+def _existing_checkpoint(checkpoint: str, name: str = "CHECKPOINT") -> str:
+    """Return a file, or the newest checkpoint of a run's folder."""
     if Path(checkpoint).is_dir():
         return str(require_newest(checkpoint))
-    if "://" not in checkpoint and not Path(checkpoint).is_file():
-        raise UserFileNotFoundError(f"checkpoint must be a file or a URL, but got {checkpoint}.")
+    if not Path(checkpoint).is_file():
+        raise UserFileNotFoundError(
+            f"{name} must name a file or the folder of a run, but got {checkpoint}; correct it."
+        )
     return checkpoint

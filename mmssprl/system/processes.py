@@ -26,6 +26,7 @@ import psutil
 from ..errors import UserRuntimeError, message_for_user
 from .environment import usable_cores
 from .go_on import COMMAND, command_of_process
+from .outputs import write_whole
 from .stopping import SAVED, signals
 
 _FOLDER = "MMSSPRL_ERRORS"
@@ -67,9 +68,7 @@ def report(error: Exception) -> None:
         "is_lost": is_lost(error),
     }
     path = Path(os.environ[_FOLDER]) / f"{os.environ.get('RANK', 0)}.json"
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(text))
-    part.replace(path)
+    write_whole(path, json.dumps(text))
 
 
 def is_lost(error: Exception) -> bool:

@@ -106,8 +106,8 @@ def test_a_wrong_command_line_exits_with_2_and_one_line(argv, capsys):
         ("pretrain d --variant papr", "pretrain: --variant: there is no 'papr'; did you mean pap"),
         ("export w --to x", "export: --to: there is no 'x'; choose one of backbone, torchvision,"),
         ("visualize view", "visualize: PICTURE: there is no 'view'; did you mean views? ("),
-        ("pretrain d --lr abc", "pretrain: --lr: it must be a number, but got 'abc' ("),
-        ("pretrain d --epochs 1.5", "pretrain: --epochs: it must be an integer, but got '1.5' ("),
+        ("pretrain d --lr abc", "pretrain: --lr: invalid float value: 'abc' ("),
+        ("pretrain d --epochs 1.5", "pretrain: --epochs: invalid int value: '1.5' ("),
         ("pretrain d e", "pretrain: e: nothing takes this; leave it out ("),
     ],
 )

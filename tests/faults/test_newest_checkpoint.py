@@ -179,7 +179,9 @@ def test_a_resumed_run_asks_once_and_takes_it(folder, tmp_path, monkeypatch):
 def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_anew(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_config(tmp_path)
-    run(prepare_train_config("toy.py", work_dir="run", resume="auto"), "train")
+    cfg = prepare_train_config("toy.py", work_dir="run", resume="auto")
+    cfg.experiment_name = "anew"  # two runs of one second would share mmengine's name
+    run(cfg, "train")
     (log,) = (tmp_path / "run").glob("*/*.log")
     assert log.read_text().count("run has no checkpoint yet: it begins anew.") == 1
     assert (tmp_path / "run/epoch_1.pth").is_file()
