@@ -21,8 +21,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
-import psutil
-
 from ..errors import UserRuntimeError, message_for_user
 from .environment import usable_cores
 from .go_on import COMMAND, command_of_process
@@ -161,7 +159,12 @@ def _raise_first(
         i = failed if failed in silent else silent[0]
         raise UserRuntimeError(_silent_end(first_rank + i, processes[i].returncode))
     if hung:
-        raise UserRuntimeError(_no_answer(first_rank + hung[0], processes[hung[0]].pid))
+        rank, pid = first_rank + hung[0], processes[hung[0]].pid
+        raise UserRuntimeError(
+            "every process must answer within env_cfg.dist_cfg.timeout seconds, but process "
+            f"{rank} (pid {pid}) did not, and the others waited for it; raise the timeout if it "
+            "was only slow, and look at its machine if not. The run goes on by --resume."
+        )
     raise RuntimeError(reports[failed]["message"])
 
 
@@ -173,18 +176,6 @@ def _silent_end(rank: int, status: int) -> str:
             "train_dataloader.batch_size."
         )
     return f"process {rank} ended with exit code {status}; see what it has said above."
-
-
-def _no_answer(rank: int, pid: int) -> str:
-    try:
-        state = psutil.Process(pid).status()
-    except psutil.Error:
-        state = "gone"
-    return (
-        f"every process must answer within env_cfg.dist_cfg.timeout seconds, but process {rank} "
-        f"(pid {pid}, {state}) did not, and the others waited for it; raise the timeout if it was "
-        "only slow, and look at its machine if not. The run goes on by --resume."
-    )
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
