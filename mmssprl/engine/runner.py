@@ -70,7 +70,7 @@ def end_workers(runner: Runner) -> None:
     wait 5 s for each of them; so would, on a GPU, the end of this process.
     """
     for loop in (runner._train_loop, runner._val_loop, runner._test_loop):
-        loader = getattr(loop, "dataloader", None)
+        loader: Any = getattr(loop, "dataloader", None)
         loader = getattr(loader, "loader", loader)  # of a Prefetcher
         iterator = getattr(loader, "_iterator", None)
         if iterator is not None:

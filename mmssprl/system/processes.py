@@ -22,7 +22,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
 from ..errors import UserRuntimeError, message_for_user
-from .environment import usable_cores
 from .go_on import COMMAND, command_of_process
 from .outputs import write_whole
 from .stopping import SAVED, signals
@@ -183,7 +182,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--standalone", action="store_true")
     parser.add_argument("--nnodes", type=int, default=1)
     parser.add_argument("--node_rank", type=int, default=0)
-    parser.add_argument("--nproc_per_node", type=_number_of_processes, default=1)
+    parser.add_argument("--nproc_per_node", type=int, default=1)
     parser.add_argument("--master_addr", default="127.0.0.1")
     parser.add_argument("--master_port", type=int)
     parser.add_argument("script")
@@ -194,17 +193,6 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
             free.bind(("127.0.0.1", 0))
             args.master_port = free.getsockname()[1]
     return args
-
-
-def _number_of_processes(text: str) -> int:
-    """Read a number, or one of torchrun's words for all that this machine has."""
-    if text.isdecimal():
-        return int(text)
-    import torch
-
-    gpus = torch.cuda.device_count()
-    counts = {"gpu": gpus, "cpu": usable_cores(), "auto": gpus or usable_cores()}
-    return counts[text]
 
 
 def _environment(args: argparse.Namespace, local_rank: int) -> dict[str, str]:
