@@ -32,7 +32,7 @@ free_port() {
 run_torch() {  # PROCESSES SCRIPT ARGS...
     local processes="$1" script="$2" port="${PORT:-}"
     shift 2
-    if ! [[ "$processes" =~ ^([1-9][0-9]*|auto|gpu|cpu)$ ]]; then
+    if ! [[ "$processes" =~ ^[1-9][0-9]*$ ]]; then
         echo "$(basename "$0"): error: PROCESSES must be at least 1, but got '$processes'." >&2
         exit 2
     fi

@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--verbose",
         action="store_true",
-        help="show what otherwise only the log file gets: environment, config, hooks, all warnings",
+        help="show all that packages print, log and warn of: environment, config, hooks",
     )
 
 

@@ -35,7 +35,7 @@ def add_run_options(parser: argparse.ArgumentParser, *, option: str, remark: str
     parser.add_argument(
         "--verbose",
         action="store_true",
-        help="show what otherwise only the log file gets: environment, config, hooks, all warnings",
+        help="show all that packages print, log and warn of: environment, config, hooks",
     )
     parser.add_argument(
         "--launcher",

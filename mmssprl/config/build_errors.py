@@ -20,7 +20,6 @@ from mmengine.logging import MMLogger
 
 from ..errors import UserError, UserOSError, UserValueError
 from ..system.processes import is_lost
-from ..system.shared_memory import explain_lack
 from .keys import walk_used
 from .reading import add_place, one_line, refusal
 
@@ -66,7 +65,6 @@ def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -
         is_done = first_step is not None and first_step.is_done
         if is_done or (get_world_size() > 1 and is_lost(error)):
             raise
-        explain_lack(error)
         cause = error.__cause__ or error.__context__
         if isinstance(cause, UserError) and str(cause) in str(error):
             error = cause  # without what mmengine adds: the hook

@@ -18,8 +18,6 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         keep_lines = argparse.RawDescriptionHelpFormatter
         super().__init__(**options, allow_abbrev=False, formatter_class=keep_lines)
-        self.register("type", int, _integer)
-        self.register("type", float, _number)
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -70,17 +68,3 @@ def is_number(word: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _integer(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"it must be an integer, but got {text!r}") from None
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"it must be a number, but got {text!r}") from None

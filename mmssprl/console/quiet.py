@@ -1,7 +1,7 @@
 """What reaches the console: progress, results, and warnings that somebody can act on.
 
-OpenMMLab's packages also print their environment, the whole config, the order of the hooks and
-warnings about their own internals. All of that goes to the log file of the run alone.
+OpenMMLab's packages also log their environment, the whole config and the order of the hooks, which
+goes to the log file of the run alone, and print and warn of their own doing, which is left out.
 """
 
 import importlib
@@ -32,64 +32,44 @@ _NOTICES = (
 )
 """How messages of mmengine and mmdet begin that are for the log file alone."""
 
-_CHATTER = (
-    "Could not import OneDL",
-    *("loading annotations into memory...", "Done (t=", "creating index...", "index created!"),
-    *("Loading and preparing results...", "DONE (t=", "Converting ndarray to lists..."),
-    *("Running per image evaluation...", "Evaluate annotation type *"),
-    *(
-        "Accumulating evaluation results...",
-        " Average Precision  (AP) @",
-        " Average Recall     (AR) @",
-    ),
-)
-"""How lines begin that mmdet and pycocotools print; mmengine logs the scores among them."""
+_CHATTERING = {"mmcv", "mmpretrain", "mmdet", "mmseg", "pycocotools"}
+"""What these print is about their own doing; mmengine logs the scores among it."""
 
 _PACKAGES = {"mmengine", "mmcv", "mmpretrain", "mmdet", "mmseg"}
 """Their warnings are about their own defaults, which the shipped configs set on purpose."""
 
 _DEPRECATIONS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
 
-_KEPT = {"extra": {"is_notice": True}}
-
 _verbose = False
-_logger: logging.Logger | None = None
-_waiting: list[str] = []
-"""Notices from before there was a log file."""
 
 
 @contextmanager
 def quiet_console(*, verbose: bool = False) -> Iterator[None]:
     """Keep what nobody can act on from the console.
 
-    These are deprecations and whatever an OpenMMLab package warns of, which go to the log of the
-    run, and lines that packages print about their own doing. Enter it before the first import of
-    one of them.
+    These are deprecations, whatever an OpenMMLab package warns of, and what packages print about
+    their own doing. Enter it before the first import of one of them.
 
     Args:
-        verbose: Leave the console as the packages fill it; ``show_on_console`` and
-            ``import_quietly`` follow it too.
+        verbose: Leave the console as the packages fill it; ``import_quietly`` follows it too.
     """
-    global _verbose, _logger
+    global _verbose
     before, _verbose = _verbose, verbose
     with warnings.catch_warnings():
         show = warnings.showwarning
 
-        def show_or_note(message: Any, category: Any, filename: str, line: int, *more: Any) -> None:
+        def show_some(message: Any, category: Any, filename: str, line: int, *more: Any) -> None:
             is_ours = not _PACKAGES.intersection(Path(filename).parts)
             if is_ours and not issubclass(category, _DEPRECATIONS):
                 show(message, category, filename, line, *more)
-            else:
-                _note(warnings.formatwarning(message, category, filename, line).rstrip())
 
         if not verbose:
-            warnings.showwarning = show_or_note  # type: ignore[assignment]
+            warnings.showwarning = show_some  # type: ignore[assignment]
         try:
             with nullcontext() if verbose else redirect_stdout(_WithoutChatter(sys.stdout)):  # type: ignore[type-var]
                 yield
         finally:
-            _verbose, _logger = before, None
-            _waiting.clear()
+            _verbose = before
 
 
 def say(text: str) -> None:
@@ -98,32 +78,26 @@ def say(text: str) -> None:
 
 
 class _WithoutChatter:
-    """Standard output without the lines of ``_CHATTER``, each of which is one call of print."""
+    """Standard output without what the packages of ``_CHATTERING`` print."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._is_chatter = False
 
     def write(self, text: str) -> int:
-        ends_chatter = self._is_chatter and text == "\n"
-        self._is_chatter = text.startswith(_CHATTER)
-        if not (self._is_chatter or ends_chatter):
+        writer = sys._getframe(1).f_globals.get("__name__", "")
+        if writer.partition(".")[0] not in _CHATTERING:
             self._stream.write(text)
         return len(text)
-
-    def flush(self) -> None:
-        self._stream.flush()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
 
 def keep_off_console(logger: logging.Logger) -> None:
-    """Let a logger's notices reach its files alone, and give it those that waited for one.
+    """Let a logger's notices reach its files alone.
 
     A name in a message that is no UTF-8 is written with backslashes.
     """
-    global _logger
     for handler in logger.handlers:
         stream = getattr(handler, "stream", None)
         if isinstance(stream, io.TextIOWrapper):
@@ -135,9 +109,6 @@ def keep_off_console(logger: logging.Logger) -> None:
             handler.addFilter(_is_for_console)
             if not isinstance(handler.formatter, _ShortForms):
                 handler.setFormatter(_ShortForms(handler.formatter))
-    _logger = logger
-    while _waiting:
-        logger.info(_waiting.pop(0), **_KEPT)  # type: ignore[arg-type]
 
 
 def import_quietly(name: str) -> None:
@@ -145,22 +116,14 @@ def import_quietly(name: str) -> None:
     if _verbose:
         importlib.import_module(name)
         return
-    printed, disabled = io.StringIO(), logging.root.manager.disable
+    disabled = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        with redirect_stdout(printed), warnings.catch_warnings(record=True) as warned:
+        with redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             importlib.import_module(name)
     finally:
         logging.disable(disabled)
-    for line in [*printed.getvalue().splitlines(), *(str(each.message) for each in warned)]:
-        _note(line)
-
-
-def _note(text: str) -> None:
-    if _logger is None:
-        _waiting.append(text)
-    else:
-        _logger.info(text, **_KEPT)  # type: ignore[arg-type]
 
 
 class _ShortForms(logging.Formatter):
@@ -175,4 +138,4 @@ class _ShortForms(logging.Formatter):
 
 
 def _is_for_console(record: logging.LogRecord) -> Any:
-    return not (hasattr(record, "is_notice") or str(record.msg).startswith(_NOTICES))
+    return not str(record.msg).startswith(_NOTICES)

@@ -25,12 +25,12 @@ from ..config.run_checks import (
 )
 from ..config.schedule_checks import warn_of_schedule
 from ..errors import UserFileNotFoundError, UserValueError
-from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable, first_checkpoint
-from ..saving.loops import end_workers, use_resumable_loop
-from ..saving.newest_checkpoint import require_newest
+from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable
+from ..saving.loops import use_resumable_loop
+from ..saving.newest_checkpoint import newest_intact, require_newest
 from ..saving.run_record import record_run
 from ..saving.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
-from ..saving.work_dir import check_work_dir, files_of_run
+from ..saving.work_dir import check_work_dir, files_of_run, folders_of_run
 from ..system.disk_space import explain_full_disk
 from ..system.environment import torch_threads
 from ..system.one_run import hold_work_dir
@@ -42,7 +42,7 @@ from .adapted_backbone import take_backbone
 from .cpu_distributed import use_cpu_processes
 from .hooks.bounded_histories_hook import BoundedHistoriesHook
 from .initial_weights import apply_weights
-from .runner import ConsoleRunner
+from .runner import ConsoleRunner, end_workers
 from .trackers import use_trackers
 
 Launcher = Literal["none", "pytorch", "slurm", "mpi"]
@@ -79,10 +79,11 @@ def prepare_train_config(
         launcher: What started the processes; "none" is one process.
 
     Returns:
-        The config for ``run``.
+        The config for ``run``; its ``load_from`` is the checkpoint that a resumed run goes on from.
 
     Raises:
-        FileNotFoundError: No such config, checkpoint, weights or data.
+        FileNotFoundError: No such config, checkpoint, weights or data, or a run to go on with, none
+            of whose checkpoints is whole.
         FileExistsError: A new run into a folder that holds another run's checkpoints.
         RuntimeError: A package that the config needs is not installed.
         ValueError: ``amp`` without an accelerator or with an optimizer wrapper it cannot replace,
@@ -98,13 +99,15 @@ def prepare_train_config(
         if overwrite:
             raise UserValueError("--resume goes on with a run, --overwrite deletes it; give one.")
         cfg.resume = True
-        cfg.load_from = None if resume == "auto" else _checkpoint_to_resume(resume)
+        cfg.load_from = None if resume == "auto" else _existing_checkpoint(resume, "--resume")
     with explain_build_errors(cfg):
         check_config(cfg, ("train", "val"))
-    first = first_checkpoint(cfg)
-    if cfg.get("resume") and first:
+    if cfg.get("resume") and not cfg.get("load_from"):
+        newest = newest_intact(*folders_of_run(cfg))
+        cfg.load_from = None if newest is None else str(newest)
+    if cfg.get("resume") and cfg.load_from:
         check_readable(cfg, "train")
-        take_backbone(cfg, first)
+        take_backbone(cfg, cfg.load_from)
         return cfg  # goes on with weights of its own
     apply_weights(cfg, weights)
     check_readable(cfg, "train")
@@ -148,7 +151,7 @@ def prepare_test_config(
     with explain_build_errors(cfg):
         check_config(cfg, ("test",))
     cfg.resume = False
-    cfg.load_from = _existing_checkpoint(checkpoint)
+    cfg.load_from = checkpoint if "://" in checkpoint else _existing_checkpoint(checkpoint)
     check_readable(cfg, "test")
     take_backbone(cfg, cfg.load_from)
     return cfg
@@ -208,12 +211,15 @@ def run(
                     for path in files_of_run(cfg):
                         path.unlink()
                 if keep_record and is_main_process():
-                    checkpoint = first_checkpoint(cfg) if cfg.get("resume") else None
-                    record_run(cfg, runner.train_dataloader.dataset, checkpoint)
+                    record_run(cfg, runner.train_dataloader.dataset)
+                if cfg.get("resume") and not cfg.get("load_from"):
+                    runner.logger.info(f"{cfg.work_dir} has no checkpoint yet: it begins anew.")
                 try:
                     runner.train()
                 except StoppedError as error:
                     stopped = error.with_traceback(None)  # which would hold the runner
+                finally:
+                    end_workers(runner)
             else:
                 metrics = runner.test()
                 if out is not None and is_main_process():
@@ -222,7 +228,6 @@ def run(
         if torch.distributed.is_initialized():
             # Together: a rank that leaves while another still saves can abort in gloo's threads.
             torch.distributed.barrier()
-        end_workers(runner, ("train", "val") if task == "train" else ("test",))
         # The group ends its threads when nothing holds it any more, and the model's wrapper does.
         # A thread that lets go of a tensor while Python shuts down would abort the process.
         del runner
@@ -280,20 +285,12 @@ def _use_amp(cfg: Config) -> None:
         wrapper.setdefault("loss_scale", {"enabled": False})
 
 
-def _checkpoint_to_resume(checkpoint: str) -> str:
-    """Return the file to go on with: a run's state is read from no URL."""
-    if "://" in checkpoint or not Path(checkpoint).exists():
-        raise UserFileNotFoundError(
-            f"--resume must name a checkpoint of a run or the run's folder, but {checkpoint} is "
-            "neither; leave the name out to go on with the newest one of the work dir."
-        )
-    return _existing_checkpoint(checkpoint)
-
-
-def _existing_checkpoint(checkpoint: str) -> str:
-    """Return the checkpoint if it is a URL or a file, or the newest one of a run's folder."""
+def _existing_checkpoint(checkpoint: str, name: str = "CHECKPOINT") -> str:
+    """Return a file, or the newest checkpoint of a run's folder."""
     if Path(checkpoint).is_dir():
         return str(require_newest(checkpoint))
-    if "://" not in checkpoint and not Path(checkpoint).is_file():
-        raise UserFileNotFoundError(f"checkpoint must be a file or a URL, but got {checkpoint}.")
+    if not Path(checkpoint).is_file():
+        raise UserFileNotFoundError(
+            f"{name} must name a file or the folder of a run, but got {checkpoint}; correct it."
+        )
     return checkpoint

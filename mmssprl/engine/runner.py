@@ -1,5 +1,6 @@
 """mmengine's runner with a console for people, and checkpoints that are safe."""
 
+import copy
 import logging
 import os
 import sys
@@ -12,11 +13,9 @@ from mmengine.dist import master_only
 from mmengine.hooks import CheckpointHook
 from mmengine.logging import MMLogger
 from mmengine.runner import Runner
-from torch import nn
 
 from ..console.quiet import keep_off_console
 from ..registry import HOOKS, class_of
-from ..saving.checkpoint_checks import first_checkpoint
 from ..saving.safe_checkpoint_hook import SafeCheckpointHook
 from ..system.disk_space import FULL
 from ..system.outputs import write_whole
@@ -28,8 +27,6 @@ class ConsoleRunner(Runner):
     Where a config has mmengine's CheckpointHook, or none, it gets ``SafeCheckpointHook``, so that
     transfer trainings have it too.
     """
-
-    _load_from: str | None
 
     def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
         """Build the logger of the run, which keeps notices off the console."""
@@ -49,14 +46,6 @@ class ConsoleRunner(Runner):
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         super().set_randomness(*args, deterministic=deterministic, **kwargs)
 
-    def train(self) -> nn.Module:
-        """Train, and end the processes that read the images, however the training ends."""
-        try:
-            return super().train()
-        finally:
-            for loop in (self._train_loop, self._val_loop):
-                _end_workers(getattr(loop, "dataloader", None))
-
     def register_default_hooks(self, hooks: Mapping[str, Any] | None = None) -> None:
         """Register them, with checkpoints that are safe."""
         spec = (hooks or {}).get("checkpoint", {"type": CheckpointHook, "interval": 1})
@@ -68,31 +57,27 @@ class ConsoleRunner(Runner):
     def dump_config(self) -> None:
         """Write the config into the work dir, whole: a run that goes on may read it there."""
         name = Path(self.cfg.filename).name if self.cfg.filename else f"{self.timestamp}.py"
-        write_whole(Path(self.work_dir) / name, self.cfg.dump())
-
-    def load_or_resume(self) -> None:
-        """Load what the config names; resume the newest checkpoint that is whole."""
-        if self._resume and self._load_from is None:
-            self._load_from = first_checkpoint(self.cfg)
-            if self._load_from is None:
-                self.logger.info(f"{self.work_dir} has no checkpoint yet: the run begins anew.")
-                self._has_loaded = True
-        super().load_or_resume()
+        cfg = copy.deepcopy(self.cfg)
+        if cfg.get("resume"):
+            cfg.load_from = None  # the newest of today
+        write_whole(Path(self.work_dir) / name, cfg.dump())
 
 
-def _end_workers(loader: Any) -> None:
-    """End a loader's persistent workers now.
+def end_workers(runner: Runner) -> None:
+    """End the persistent workers of a runner's loaders now.
 
     The garbage collector would close the queues first through which they are told to end, and then
     wait 5 s for each of them; so would, on a GPU, the end of this process.
     """
-    loader = getattr(loader, "loader", loader)  # of a Prefetcher
-    iterator = getattr(loader, "_iterator", None)
-    if iterator is not None:
-        iterator._shutdown_workers()
-        for worker in getattr(iterator, "_workers", ()):
-            worker.kill()  # one that hangs hears no SIGTERM, and would be waited for without end
-        loader._iterator = None
+    for loop in (runner._train_loop, runner._val_loop, runner._test_loop):
+        loader: Any = getattr(loop, "dataloader", None)
+        loader = getattr(loader, "loader", loader)  # of a Prefetcher
+        iterator = getattr(loader, "_iterator", None)
+        if iterator is not None:
+            iterator._shutdown_workers()
+            for worker in getattr(iterator, "_workers", ()):
+                worker.kill()  # one that hangs hears no SIGTERM: it would be waited for without end
+            loader._iterator = None
 
 
 def _end_if_full(handler: logging.Handler, record: logging.LogRecord) -> None:

@@ -87,7 +87,7 @@ def finetune(
         config,
         folder,
         num_gpus=torch.cuda.device_count(),
-        resume=resume,
+        resume="auto" if resume else None,
         verbose=verbose,
         go_on=[*words, "--work-dir", str(folder)],
     )

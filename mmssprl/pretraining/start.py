@@ -21,8 +21,9 @@ from ..errors import (
     called,
     message_for_user,
 )
-from ..saving.finished import finished_line, finished_weights
+from ..saving.newest_checkpoint import newest_intact
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE
+from ..saving.work_dir import finished_line, finished_weights
 from ..system.outputs import write_whole
 from ..system.processes import run_processes
 from ..timing import forecast
@@ -87,7 +88,9 @@ def pretrain(
             raise UserValueError(
                 f"--resume takes the recipe from {config}; leave {flags} out, or start a new run."
             )
-        cfg.merge_from_dict({"resume": True, "load_from": None, "work_dir": str(folder)})
+        newest = newest_intact(folder)
+        checkpoint = None if newest is None else str(newest)
+        cfg.merge_from_dict({"resume": True, "load_from": checkpoint, "work_dir": str(folder)})
         weights = finished_weights(cfg)
         if weights is not None:
             log(finished_line(cfg, weights))
@@ -109,11 +112,12 @@ def pretrain(
         write_whole(folder / RECIPE_FILE, json.dumps(plan.told(), indent=2) + "\n")
         log(f"config: {config}")
         num_gpus = plan.recipe.num_devices if plan.recipe.on_gpu else 0
+        checkpoint = None
     train(
         config,
         folder,
         num_gpus=num_gpus,
-        resume=resume,
+        resume=(checkpoint or "auto") if resume else None,
         verbose=verbose,
         trackers=trackers,
         go_on=["python", "-m", "mmssprl", "pretrain", images, "--work-dir", str(folder)],
@@ -163,7 +167,7 @@ def train(
     work_dir: Path,
     *,
     num_gpus: int,
-    resume: bool,
+    resume: str | None,
     verbose: bool,
     go_on: Sequence[str],
     trackers: Sequence[str] = (),
@@ -171,7 +175,8 @@ def train(
     """Train on several GPUs, one process for each, or here on one or on a CPU.
 
     Args:
-        config, work_dir, num_gpus, resume, verbose, trackers: Of the run.
+        config, work_dir, num_gpus, verbose, trackers: Of the run.
+        resume: As for ``prepare_train_config``.
         go_on: Command of the run; the options that go on with it are added.
 
     Raises:
@@ -184,13 +189,13 @@ def train(
         command = ["--standalone", f"--nproc_per_node={num_gpus}"]
         command += [str(shipped("tools/train.py")), str(config)]
         command += ["--work-dir", str(work_dir), "--launcher", "pytorch", "--amp"]
-        command += ["--resume"] * resume + options
+        command += [*(["--resume", resume] if resume else []), *options]
         run_processes(command, go_on)
         return
     cfg = prepare_train_config(
         read_found(config) if resume else config,
         work_dir=work_dir,
-        resume="auto" if resume else None,
+        resume=resume,
         amp=num_gpus > 0,
         tensorboard="tensorboard" in trackers,
         wandb="wandb" in trackers,

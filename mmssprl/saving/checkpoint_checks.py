@@ -14,31 +14,10 @@ from ..errors import UserError, UserValueError
 from ..models.unwrap import unwrap
 from ..weights import read_checkpoint, read_training_checkpoint
 from ..weights.checkpoint_file import list_faults
-from .newest_checkpoint import newest_intact
 
 _STATISTICS = ("running_mean", "running_var")
 _RESIZED = ("pos_embed", "relative_position_bias_table")
 """Parameters that mmpretrain's transformers fit to another size of image when they load them."""
-
-
-def first_checkpoint(cfg: Config) -> str | None:
-    """Return the file or URL that a run of this config loads first, None if there is none.
-
-    Raises:
-        FileNotFoundError: A run to go on with, none of whose checkpoints is whole.
-    """
-    if cfg.get("load_from") or not cfg.get("resume"):
-        return cfg.get("load_from") or None
-    found = newest_intact(*folders_of_run(cfg))
-    return None if found is None else str(found)
-
-
-def folders_of_run(cfg: Config) -> list[Path]:
-    """Return where a training of this config leaves pointer and checkpoints, the work dir first."""
-    out_dir = ((cfg.get("default_hooks") or {}).get("checkpoint") or {}).get("out_dir")
-    work_dir = Path(cfg.work_dir)
-    # mmengine puts a folder with the work dir's name into it.
-    return [work_dir, Path(out_dir) / work_dir.name] if out_dir else [work_dir]
 
 
 def check_readable(cfg: Config, task: Literal["train", "test"]) -> None:
@@ -47,16 +26,16 @@ def check_readable(cfg: Config, task: Literal["train", "test"]) -> None:
     What comes from a URL is downloaded and checked later, by ``check_fit_of_checkpoint``.
 
     Args:
-        cfg: Its ``load_from`` or the checkpoint to resume is looked at, and for a training, which
-            initialises its model in any case, the ``init_cfg`` of the model's parts.
+        cfg: Its ``load_from`` is looked at, and for a training, which initialises its model in any
+            case, the ``init_cfg`` of the model's parts.
         task: What is going to run.
 
     Raises:
         FileNotFoundError: A file that does not exist.
         ValueError: A file that is no checkpoint, or none that can be resumed.
     """
-    path = first_checkpoint(cfg)
-    if path is not None and "://" not in path:
+    path = cfg.get("load_from")
+    if path and "://" not in path:
         try:
             _read(path, cfg)
         except UserError as error:
@@ -79,8 +58,8 @@ def check_fit_of_checkpoint(runner: Runner, task: Literal["train", "test"]) -> N
         OSError: A checkpoint that cannot be downloaded.
         ValueError: As ``check_readable``, or weights of another model.
     """
-    path = first_checkpoint(runner.cfg)
-    if path is None:
+    path = runner.cfg.get("load_from")
+    if not path:
         return
     state = {k.removeprefix("module."): v for k, v in _read(path, runner.cfg).items()}
     model = unwrap(runner.model)

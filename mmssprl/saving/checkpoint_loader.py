@@ -6,7 +6,6 @@ places that read tensors and plain values only. They hold for the whole process,
 ``load_from``, ``resume`` and ``init_cfg=dict(type="Pretrained")`` of models of other packages.
 """
 
-import os
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,13 +17,11 @@ from mmengine.runner.checkpoint import (
     CheckpointLoader,
     get_deprecated_model_names,
     get_external_models,
-    get_mmcls_models,
     get_torchvision_models,
 )
 
 from ..errors import UserOSError, UserValueError
 from ..weights import read_checkpoint
-from ..weights.checkpoint_file import backbone_part
 
 
 # mmengine logs the functions' names without "load_from_".
@@ -63,11 +60,10 @@ def load_from_http(filename: str, map_location: Any = None) -> Any:
 
 
 @CheckpointLoader.register_scheme(
-    prefixes=["torchvision://", "modelzoo://", "open-mmlab://", "openmmlab://", "mmcls://"],
-    force=True,
+    prefixes=["torchvision://", "modelzoo://", "open-mmlab://", "openmmlab://"], force=True
 )
 def load_from_publisher(filename: str, map_location: Any = None) -> Any:
-    """Load what torchvision or OpenMMLab publishes under a name; of mmcls's, the backbone.
+    """Load what torchvision or OpenMMLab publishes under a name.
 
     Raises:
         OSError, ValueError: As ``load_from_http``, or an unknown name.
@@ -75,8 +71,6 @@ def load_from_publisher(filename: str, map_location: Any = None) -> Any:
     scheme, _, name = filename.partition("://")
     if scheme in ("torchvision", "modelzoo"):
         places = get_torchvision_models()
-    elif scheme == "mmcls":
-        places = get_mmcls_models()
     else:
         places = get_external_models()
         name = get_deprecated_model_names().get(name, name)
@@ -85,21 +79,14 @@ def load_from_publisher(filename: str, map_location: Any = None) -> Any:
             f"{filename} must name a published checkpoint, but {scheme} has none called {name!r}; "
             "give a file or an http(s) URL."
         )
-    if not places[name].startswith(("http://", "https://")):
-        home = Path(os.getenv("XDG_CACHE_HOME", "~/.cache")) / "mmengine"
-        folder = Path(os.getenv("MMENGINE_HOME", home))
-        return load_from_local(str(folder / places[name]), map_location)
-    content = load_from_http(places[name], map_location)
-    if scheme != "mmcls":
-        return content
-    return {"state_dict": backbone_part(content.get("state_dict", content))}
+    return load_from_http(places[name], map_location)
 
 
 @CheckpointLoader.register_scheme(
-    prefixes=["pavi://", r"(\S+\:)?s3://", r"(\S+\:)?petrel://"], force=True
+    prefixes=["mmcls://", "pavi://", r"(\S+\:)?s3://", r"(\S+\:)?petrel://"], force=True
 )
 def load_from_storage(filename: str, map_location: Any = None) -> NoReturn:
-    """Refuse the storage services whose clients mmengine hands to pickle.
+    """Refuse the storage services whose clients mmengine hands to pickle, and mmcls's old names.
 
     Raises:
         ValueError: Always.

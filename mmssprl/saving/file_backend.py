@@ -13,7 +13,7 @@ from mmengine.fileio import LocalBackend, register_backend
 
 from ..datasets.image_reading import check_header
 from ..errors import UserOSError
-from ..system.disk_space import FULL, format_bytes, how_to_go_on, limit_of
+from ..system.disk_space import explain_full_disk
 from ..system.outputs import whole_file
 
 
@@ -45,16 +45,8 @@ class WholeFileBackend(LocalBackend):
         """
         path = Path(filepath)
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with whole_file(path, "wb") as file:
-                file.write(obj)
-        except OSError as error:
-            if error.errno not in FULL:
-                raise
-            raise UserOSError(
-                f"{path} must fit its {limit_of(error)}: it needs {format_bytes(len(obj))}, and "
-                f"{how_to_go_on(path.parent)}"
-            ) from error
+        with explain_full_disk(path, len(obj)), whole_file(path, "wb") as file:
+            file.write(obj)
 
     def put_text(self, obj: str, filepath: str | Path, encoding: str = "utf-8") -> None:
         """Write text; errors are those of ``put``."""

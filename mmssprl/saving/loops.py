@@ -1,7 +1,7 @@
 """Training loops that go on after any step as if they had never been stopped."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from mmengine.config import Config
@@ -171,12 +171,3 @@ def use_resumable_loop(cfg: Config) -> None:
     if kind is not None:
         loop.pop("by_epoch", None)
         loop["type"] = f"mmssprl.{kind.__name__}"
-
-
-def end_workers(runner: Runner, splits: Sequence[str]) -> None:
-    """End the processes that loaders keep; those that garbage collection ends take 5 s each."""
-    for split in splits:
-        loader: Any = getattr(getattr(runner, f"{split}_loop"), "dataloader", None)
-        loader = getattr(loader, "loader", loader)  # of a Prefetcher
-        if getattr(loader, "_iterator", None) is not None:
-            loader._iterator = None

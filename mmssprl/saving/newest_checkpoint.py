@@ -6,7 +6,6 @@ import os
 import re
 import zipfile
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 
 from mmengine.logging import print_log
@@ -46,7 +45,8 @@ def newest_intact(work_dir: str | Path, out_dir: str | Path | None = None) -> Pa
         if not fault:
             return path
         faults.append(f"{path}: {fault}")
-        _tell(path, fault)
+        text = f"{path} is passed over as a checkpoint: {fault}."
+        print_log(text, logger="current", level=logging.WARNING)
     if not faults:
         return None
     raise UserFileNotFoundError(
@@ -101,16 +101,9 @@ def _num_steps(path: Path) -> float | None:
 
 
 def _fault(path: Path) -> str:
-    """Say what is wrong with a file, '' if nothing."""
+    """Check all bytes of a file, and say what is wrong with it, '' if nothing."""
     if not os.path.isfile(path):  # pathlib raises if the name is too long
         return "there is no such file"
-    status = path.stat()
-    return _check(path, status.st_size, status.st_mtime_ns)
-
-
-@lru_cache(maxsize=64)
-def _check(path: Path, size: int, changed_ns: int) -> str:
-    """Check all bytes, once in a process; size and time tell a file from a later one."""
     try:
         if is_archive(path):
             with path.open("rb") as file:
@@ -125,10 +118,3 @@ def _check(path: Path, size: int, changed_ns: int) -> str:
     except Exception as error:  # damaged files raise almost any class
         return f"it cannot be read ({reason_of(error.__cause__ or error)})"
     return f"it lacks {', '.join(sorted(missing))}" if missing else ""
-
-
-@lru_cache(maxsize=64)
-def _tell(path: Path, fault: str) -> None:
-    """Log a fault, once in a process."""
-    text = f"{path} is passed over as a checkpoint: {fault}."
-    print_log(text, logger="current", level=logging.WARNING)

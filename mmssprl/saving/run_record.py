@@ -28,7 +28,7 @@ _MOST = 8
 """So many changes are named."""
 
 
-def record_run(cfg: Config, dataset: Any, resumed_from: str | None) -> None:
+def record_run(cfg: Config, dataset: Any) -> None:
     """Write ``run.json`` into the work dir, or go on with it where a run is resumed.
 
     It holds the resolved config and, for each start of the run: the time, the command, the
@@ -39,8 +39,8 @@ def record_run(cfg: Config, dataset: Any, resumed_from: str | None) -> None:
     Args:
         cfg: Of the run, after the command line was applied.
         dataset: To train on; its fingerprint is kept if it has one.
-        resumed_from: The checkpoint; None for a new run.
     """
+    resumed_from = cfg.get("load_from") if cfg.get("resume") else None
     path = Path(cfg.work_dir) / FILE
     config = json.loads(json.dumps(cfg.to_dict(), default=str))
     start = {

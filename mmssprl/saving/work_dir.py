@@ -1,4 +1,4 @@
-"""What other runs have left in a work dir: refused, or deleted when told."""
+"""What a work dir holds: a run to go on with, a complete one, or another's to refuse or delete."""
 
 import re
 from pathlib import Path
@@ -6,10 +6,19 @@ from pathlib import Path
 from mmengine.config import Config
 
 from ..errors import UserFileExistsError, UserValueError
-from .checkpoint_checks import folders_of_run
+from ..models import is_pretraining
+from ..weights import read_training_checkpoint
 
 # What mmengine's CheckpointHook and PretrainCheckpointHook write; exports have other names.
 _RUN_FILES = re.compile(r"((epoch|iter|step)_\d+|best_.+|.+_backbone)\.pth|last_checkpoint")
+
+
+def folders_of_run(cfg: Config) -> list[Path]:
+    """Return where a training of this config leaves pointer and checkpoints, the work dir first."""
+    out_dir = ((cfg.get("default_hooks") or {}).get("checkpoint") or {}).get("out_dir")
+    work_dir = Path(cfg.work_dir)
+    # mmengine puts a folder with the work dir's name into it.
+    return [work_dir, Path(out_dir) / work_dir.name] if out_dir else [work_dir]
 
 
 def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
@@ -50,3 +59,39 @@ def files_of_run(cfg: Config) -> list[Path]:
     """Return the checkpoints that a training of this config has written, and their pointer."""
     paths = (path for folder in folders_of_run(cfg) for path in folder.glob("*"))
     return [path for path in paths if _RUN_FILES.fullmatch(path.name)]
+
+
+def finished_weights(cfg: Config) -> Path | None:
+    """Return the weights of a run that is to be resumed and is complete, None if it is not.
+
+    Args:
+        cfg: Of a training, with ``work_dir``, ``resume`` and in ``load_from`` the checkpoint to go
+            on from. Its own length counts: a longer one than the checkpoint's is not complete.
+
+    Returns:
+        The backbone's weights of a pre-training, which counts only if they are there, or the last
+        checkpoint of another training.
+
+    Raises:
+        ValueError: A file that is no checkpoint.
+    """
+    checkpoint = cfg.get("load_from")
+    if not cfg.get("resume") or not checkpoint or "://" in checkpoint:
+        return None
+    meta = read_training_checkpoint(checkpoint, mmap=True)["meta"]
+    length = cfg.train_cfg
+    is_done = any(
+        unit in length and meta[counter] >= length[unit]
+        for unit, counter in (("max_epochs", "epoch"), ("max_iters", "iter"))
+    )
+    if not is_done:
+        return None
+    weights = Path(checkpoint)
+    if is_pretraining(cfg):
+        weights = Path(cfg.work_dir) / f"{Path(cfg.filename).stem}_backbone.pth"
+    return weights if weights.is_file() else None
+
+
+def finished_line(cfg: Config, weights: Path) -> str:
+    """Say that a run is complete, and where its weights are."""
+    return f"the run in {cfg.work_dir} is finished, nothing is left to do; its weights: {weights}"

@@ -58,8 +58,12 @@ def require_space(folder: Path, needed: int) -> None:
 
 
 @contextmanager
-def explain_full_disk(work_dir: Path) -> Iterator[None]:
-    """Say of what a run cannot write any more, such as its log, what is free and how to go on.
+def explain_full_disk(path: Path, needed: int | None = None) -> Iterator[None]:
+    """Say of what does not fit any more, such as a run's log, what is free and how to go on.
+
+    Args:
+        path: The folder of a run, or a file.
+        needed: The file's bytes.
 
     Raises:
         OSError: In one line, unless the error is one already.
@@ -69,23 +73,14 @@ def explain_full_disk(work_dir: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in FULL or isinstance(error, UserError):
             raise
+        limit = "quota" if error.errno == errno.EDQUOT else "disk"
+        lack = f"the {limit} of {path} must have room for the files of the run, but"
+        if needed is not None:
+            lack = f"{path} must fit its {limit}: it needs {format_bytes(needed)}, and"
         raise UserOSError(
-            f"the {limit_of(error)} of {work_dir} must have room for the files of the run, but "
-            f"{how_to_go_on(work_dir)}"
+            f"{lack} {format_bytes(free_bytes(path))} of the disk are free; what was written "
+            "before is still there: make room, and go on by --resume."
         ) from error
-
-
-def limit_of(error: OSError) -> str:
-    """Return which limit an error of ``FULL`` is about."""
-    return "quota" if error.errno == errno.EDQUOT else "disk"
-
-
-def how_to_go_on(folder: Path) -> str:
-    """Say what is free where something did not fit, and the remedy: the end of a message."""
-    return (
-        f"{format_bytes(free_bytes(folder))} of the disk are free; what was saved before is still "
-        "there: make room, and go on by --resume."
-    )
 
 
 def format_bytes(num_bytes: float) -> str:

@@ -14,14 +14,8 @@ from .._dependencies import FAMILIES, distribution, installed_version
 from ..version import __version__
 
 _PACKAGES = (
-    "torch",
-    "torchvision",
-    "numpy",
-    "numba",
-    "pillow",
-    "opencv-python",
-    "opencv-python-headless",
-    "timm",
+    *("torch", "torchvision", "numpy", "numba", "pillow", "timm"),
+    *("opencv-python", "opencv-python-headless"),
 )
 MOST_PROCESSES = 1024
 """That a loader may read with, and threads; more are a mistake, and would take hours to start."""

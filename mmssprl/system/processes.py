@@ -21,11 +21,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
-import psutil
-
 from ..errors import UserRuntimeError, message_for_user
-from .environment import usable_cores
 from .go_on import COMMAND, command_of_process
+from .outputs import write_whole
 from .stopping import SAVED, signals
 
 _FOLDER = "MMSSPRL_ERRORS"
@@ -67,9 +65,7 @@ def report(error: Exception) -> None:
         "is_lost": is_lost(error),
     }
     path = Path(os.environ[_FOLDER]) / f"{os.environ.get('RANK', 0)}.json"
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(text))
-    part.replace(path)
+    write_whole(path, json.dumps(text))
 
 
 def is_lost(error: Exception) -> bool:
@@ -162,7 +158,12 @@ def _raise_first(
         i = failed if failed in silent else silent[0]
         raise UserRuntimeError(_silent_end(first_rank + i, processes[i].returncode))
     if hung:
-        raise UserRuntimeError(_no_answer(first_rank + hung[0], processes[hung[0]].pid))
+        rank, pid = first_rank + hung[0], processes[hung[0]].pid
+        raise UserRuntimeError(
+            "every process must answer within env_cfg.dist_cfg.timeout seconds, but process "
+            f"{rank} (pid {pid}) did not, and the others waited for it; raise the timeout if it "
+            "was only slow, and look at its machine if not. The run goes on by --resume."
+        )
     raise RuntimeError(reports[failed]["message"])
 
 
@@ -176,24 +177,12 @@ def _silent_end(rank: int, status: int) -> str:
     return f"process {rank} ended with exit code {status}; see what it has said above."
 
 
-def _no_answer(rank: int, pid: int) -> str:
-    try:
-        state = psutil.Process(pid).status()
-    except psutil.Error:
-        state = "gone"
-    return (
-        f"every process must answer within env_cfg.dist_cfg.timeout seconds, but process {rank} "
-        f"(pid {pid}, {state}) did not, and the others waited for it; raise the timeout if it was "
-        "only slow, and look at its machine if not. The run goes on by --resume."
-    )
-
-
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="launch.py", allow_abbrev=False)
     parser.add_argument("--standalone", action="store_true")
     parser.add_argument("--nnodes", type=int, default=1)
     parser.add_argument("--node_rank", type=int, default=0)
-    parser.add_argument("--nproc_per_node", type=_number_of_processes, default=1)
+    parser.add_argument("--nproc_per_node", type=int, default=1)
     parser.add_argument("--master_addr", default="127.0.0.1")
     parser.add_argument("--master_port", type=int)
     parser.add_argument("script")
@@ -204,17 +193,6 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
             free.bind(("127.0.0.1", 0))
             args.master_port = free.getsockname()[1]
     return args
-
-
-def _number_of_processes(text: str) -> int:
-    """Read a number, or one of torchrun's words for all that this machine has."""
-    if text.isdecimal():
-        return int(text)
-    import torch
-
-    gpus = torch.cuda.device_count()
-    counts = {"gpu": gpus, "cpu": usable_cores(), "auto": gpus or usable_cores()}
-    return counts[text]
 
 
 def _environment(args: argparse.Namespace, local_rank: int) -> dict[str, str]:

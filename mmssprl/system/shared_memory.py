@@ -3,7 +3,6 @@
 import os
 import shutil
 from pathlib import Path
-from typing import NoReturn
 
 from torch.utils.data import DataLoader
 
@@ -28,25 +27,12 @@ def check_room(loader: DataLoader, image_bytes: int = 0) -> None:
         return
     images = loader.num_workers * (loader.prefetch_factor or 0) * (loader.batch_size or 1)
     needed = image_bytes * images * int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-    if shutil.disk_usage(FOLDER).free < max(needed, _LEAST):
-        _refuse(f", {needed / 1e6:,.1f} MB" if needed > _LEAST else "")
-
-
-def explain_lack(error: Exception) -> None:
-    """Tell of an error that torch raises where there is no room, also after a bus error.
-
-    Raises:
-        OSError: It is one.
-    """
-    if isinstance(error, RuntimeError) and "shared memory" in str(error) and FOLDER.is_dir():
-        _refuse("")
-
-
-def _refuse(needed: str) -> NoReturn:
     usage = shutil.disk_usage(FOLDER)
-    raise UserOSError(
-        f"shared memory must have room for what a data loader's workers hand over{needed}, but "
-        f"{FOLDER} has {usage.free / 1e6:,.1f} of {usage.total / 1e6:,.1f} MB free; give a "
-        "container more (docker run --shm-size=8g), or load without workers (num_workers=0 of the "
-        "data loader, --workers 0 of pretrain, --num-workers 0 of other commands)."
-    )
+    if usage.free < max(needed, _LEAST):
+        size = f", {needed / 1e6:,.1f} MB" if needed > _LEAST else ""
+        raise UserOSError(
+            f"shared memory must have room for what a data loader's workers hand over{size}, but "
+            f"{FOLDER} has {usage.free / 1e6:,.1f} of {usage.total / 1e6:,.1f} MB free; give a "
+            "container more (docker run --shm-size=8g), or load without workers (num_workers=0 of "
+            "the data loader, --workers 0 of pretrain, --num-workers 0 of other commands)."
+        )

@@ -108,7 +108,7 @@ def test_yes_starts_a_long_run(long_run, tmp_path, capsys):
     arguments, _, started = long_run
     assert main([*arguments, "--yes", "--verbose"]) == 0
     work_dir = tmp_path / "run"
-    options = {"num_gpus": 0, "resume": False, "verbose": True, "trackers": []}
+    options = {"num_gpus": 0, "resume": None, "verbose": True, "trackers": []}
     assert started == [(work_dir / "ssprl_resnet50.py", work_dir, options)]
     assert "forecast: 5 epochs, about 26 h" in capsys.readouterr().out
 

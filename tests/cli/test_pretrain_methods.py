@@ -36,7 +36,7 @@ def test_each_method_gets_a_config_that_its_model_takes(name, photos, tmp_path, 
     assert main([*arguments, "--backbone", "resnet18", "--batch-size", "8", "--epochs", "20"]) == 0
     assert capsys.readouterr().out.startswith(METHODS[name].title)
     config = tmp_path / f"{name}_resnet18.py"
-    options = {"num_gpus": 0, "resume": False, "verbose": False, "trackers": []}
+    options = {"num_gpus": 0, "resume": None, "verbose": False, "trackers": []}
     options["go_on"] = ["python", "-m", "mmssprl", *arguments[:4]]
     assert trainings == [(config, tmp_path, options)]
     cfg = Config.fromfile(config)
@@ -54,8 +54,8 @@ def test_a_run_of_a_method_is_found_again(photos, tmp_path, trainings):
     assert main([*arguments, "--method", "byol"]) == 0
     assert main([*arguments, "--resume"]) == 0
     assert [(config.name, options["resume"]) for config, _, options in trainings] == [
-        ("byol_resnet50.py", False),
-        ("byol_resnet50.py", True),
+        ("byol_resnet50.py", None),
+        ("byol_resnet50.py", "auto"),
     ]
 
 

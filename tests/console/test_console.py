@@ -9,7 +9,6 @@ import warnings
 import pytest
 from mmengine.logging import MMLogger
 
-from mmssprl.console import quiet as console
 from mmssprl.console.quiet import import_quietly, keep_off_console, quiet_console, say
 from mmssprl.errors import UserValueError, message_for_user
 
@@ -52,25 +51,17 @@ def warned():
         yield shown
 
 
-def test_warnings_of_packages_wait_for_the_log_file(log, warned):
-    logger, shown, file = log
+def test_warnings_of_packages_are_left_out(warned):
     with quiet_console():
         warn("early")
-        keep_off_console(logger)
         warn("late", FutureWarning, "/env/site-packages/torch/nn.py")
     assert warned == []
-    assert shown.getvalue() == ""
-    text = file.read_text()
-    assert text.index("UserWarning: early") < text.index("FutureWarning: late")
 
 
-def test_warnings_that_a_user_can_act_on_are_shown(log, warned):
-    logger, _, file = log
+def test_warnings_that_a_user_can_act_on_are_shown(warned):
     with quiet_console():
-        keep_off_console(logger)
         warn("the driver is too old", filename="/env/site-packages/torch/cuda.py")
     assert [str(warning.message) for warning in warned] == ["the driver is too old"]
-    assert "driver" not in file.read_text()
     warn("the block is over")
     assert len(warned) == 2
 
@@ -93,7 +84,6 @@ def test_what_packages_print_about_their_doing_is_left_out(capsys):
     from pycocotools.coco import COCO
 
     def talk():
-        print("Could not import OneDL. Skipping OneDL datasets.")
         print("| person | 0.1 |")
         COCO().createIndex()
         print("epoch 1", end="", flush=True)
@@ -108,8 +98,7 @@ def test_what_packages_print_about_their_doing_is_left_out(capsys):
     assert capsys.readouterr().out.count("index created!\n") == 1
 
 
-def test_what_an_import_says_reaches_the_file_alone(log, tmp_path, monkeypatch, capsys):
-    logger, shown, file = log
+def test_what_an_import_says_is_left_out(tmp_path, monkeypatch, capsys):
     (tmp_path / "another_printing_module.py").write_text(
         "import logging, warnings\n"
         "print('Could not import OneDL')\n"
@@ -119,14 +108,10 @@ def test_what_an_import_says_reaches_the_file_alone(log, tmp_path, monkeypatch, 
     monkeypatch.syspath_prepend(tmp_path)
     with warnings.catch_warnings(record=True) as warned, quiet_console():
         import_quietly("another_printing_module")
-        keep_off_console(logger)
     captured = capsys.readouterr()
-    assert captured.out == captured.err == shown.getvalue() == ""
+    assert captured.out == captured.err == ""
     assert not warned
     assert logging.root.manager.disable == logging.NOTSET
-    assert "Could not import OneDL" in file.read_text()
-    assert "Fail to import an operator" in file.read_text()
-    assert console._waiting == []
 
 
 def test_loading_a_backbone_says_nothing_of_missing_operators():

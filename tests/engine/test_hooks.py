@@ -119,7 +119,7 @@ def test_only_loops_with_epochs(images, tmp_path):
 def test_only_models_of_the_protocol(images, tmp_path):
     runner = make_runner(images, tmp_path)
     runner.model = runner.model.backbone
-    with pytest.raises(ValueError, match="PretrainingModel, but got ResNet; leave them"):
+    with pytest.raises(ValueError, match="PretrainingModel, but got ResNet; set it"):
         runner.call_hook("before_train")
 
 

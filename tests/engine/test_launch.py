@@ -77,7 +77,7 @@ def test_resume_takes_the_newest_or_a_given_checkpoint(config, tmp_path):
     cfg = prepare_train_config(config, resume="a.pth")
     assert (cfg.resume, cfg.load_from) == (True, "a.pth")
     for name in ("b.pth", "https://example.org/a.pth"):
-        with pytest.raises(FileNotFoundError, match=f"--resume must .* but {name} is neither"):
+        with pytest.raises(FileNotFoundError, match=f"--resume must name a file .* got {name}"):
             prepare_train_config(config, resume=name)
 
 
@@ -214,7 +214,7 @@ def test_a_config_without_a_test_is_refused(config, key):
 
 
 def test_test_needs_its_checkpoint_and_never_resumes(config):
-    with pytest.raises(FileNotFoundError, match=r"must be a file or a URL, but got toy\.pth"):
+    with pytest.raises(FileNotFoundError, match=r"must name a file .*, but got toy\.pth"):
         prepare_test_config(config, "toy.pth")
     save_checkpoint(config.with_suffix(".pth"))
     cfg = prepare_test_config(config, "toy.pth", cfg_options={"resume": True})

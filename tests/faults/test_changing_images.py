@@ -56,7 +56,7 @@ def test_names_of_any_bytes_in_a_read_only_folder(strange, tmp_path):
     logger = MMLogger.get_instance("strange", log_file=str(tmp_path / "run/run.log"))
     keep_off_console(logger)
     dataset = build(strange, max_bad_share=0.5)
-    record_run(Config({"work_dir": str(tmp_path / "run")}), dataset, None)
+    record_run(Config({"work_dir": str(tmp_path / "run")}), dataset)
     read_epochs(dataset, tmp_path / "run", 1)
     listed = {os.path.basename(path) for path, _ in _bytes_of(tmp_path / "run/bad_images.txt")}
     assert listed == {b"\xff\xfe.png", rb"line\nbreak.png", rb"tab\tand\rreturn.png"}

@@ -1,5 +1,6 @@
 """A run goes on from its newest whole checkpoint, whatever happened to pointer and files."""
 
+import json
 import logging
 import random
 import shutil
@@ -7,13 +8,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from mmengine.config import Config
 from toy_checkpoint import SCHEDULE
 from toy_run import write_config
 
+from mmssprl.engine import launch
 from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.errors import UserError
 from mmssprl.saving.newest_checkpoint import newest_intact, require_newest
-from mmssprl.weights import read_training_checkpoint, torch_file
+from mmssprl.weights import read_training_checkpoint
 
 pytestmark = pytest.mark.fault
 
@@ -154,22 +157,34 @@ def test_no_whole_one_is_an_error_and_never_a_fresh_start(folder, tmp_path, monk
         require_newest(folder)
 
 
-def test_a_resumed_run_takes_it(folder, tmp_path, monkeypatch):
-    """The config, the check of the fit and mmengine's runner all choose the same file."""
+def test_a_resumed_run_asks_once_and_takes_it(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config = write_config(tmp_path)
     config.write_text(config.read_text() + SCHEDULE)
     expected = torch.load("run/epoch_2.pth", weights_only=True)["state_dict"]
     hole(folder / "epoch_2.pth")
-    loaded = []
-    look = torch_file.stored_parts
-    monkeypatch.setattr(
-        torch_file, "stored_parts", lambda f: loaded.append(Path(f.name).name) or look(f)
-    )
+    asked = []
+    ask = launch.newest_intact
+    monkeypatch.setattr(launch, "newest_intact", lambda *f: asked.append(ask(*f)) or asked[-1])
     run(prepare_train_config("toy.py", work_dir="run", resume="auto"), "train")
-    assert loaded[-1] == "epoch_1.pth"
+    assert asked == [Path("run/epoch_1.pth")]
+    record = json.loads((folder / "run.json").read_text())
+    assert record["starts"][-1]["resumed_from"] == "run/epoch_1.pth"
+    dumped = Config.fromfile("run/toy.py")
+    assert (dumped.resume, dumped.load_from) == (True, None)  # it is to ask again
     state = torch.load("run/epoch_2.pth", weights_only=True)["state_dict"]
     assert all(torch.equal(state[name], expected[name]) for name in expected)
+
+
+def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_anew(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_config(tmp_path)
+    cfg = prepare_train_config("toy.py", work_dir="run", resume="auto")
+    cfg.experiment_name = "anew"  # two runs of one second would share mmengine's name
+    run(cfg, "train")
+    (log,) = (tmp_path / "run").glob("*/*.log")
+    assert log.read_text().count("run has no checkpoint yet: it begins anew.") == 1
+    assert (tmp_path / "run/epoch_1.pth").is_file()
 
 
 def test_checkpoints_in_a_folder_of_their_own(folder, tmp_path):

@@ -42,7 +42,7 @@ def test_resumed_runs_are_added(tmp_path, told, monkeypatch):
     images = build(folder(tmp_path / "images", 4))
     work_dir = tmp_path / "run"
     work_dir.mkdir()
-    record_run(config(work_dir), images, None)
+    record_run(config(work_dir), images)
     first = read(work_dir)
     assert first["config"] == {"work_dir": str(work_dir), "resume": False, "betas": [0.9, 0.99]}
     (start,) = first["starts"]
@@ -56,13 +56,13 @@ def test_resumed_runs_are_added(tmp_path, told, monkeypatch):
     assert start["environment"]["threads"] > 0
     assert start["commit"]
     assert "hush" not in json.dumps(first)
-    record_run(config(work_dir, resume=True), images, "epoch_2.pth")
+    record_run(config(work_dir, resume=True, load_from="epoch_2.pth"), images)
     second = read(work_dir)
     assert second["config"] == first["config"]
     assert second["starts"][0] == start
     assert second["starts"][1]["resumed_from"] == "epoch_2.pth"
     assert second["starts"][1]["config"]["resume"] is True  # what differs from the first config
-    record_run(config(work_dir), images, None)  # anew, in the same folder
+    record_run(config(work_dir), images)  # anew, in the same folder
     assert len(read(work_dir)["starts"]) == 1
     assert told == []
 
@@ -70,7 +70,7 @@ def test_resumed_runs_are_added(tmp_path, told, monkeypatch):
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
 def test_a_damaged_record_is_begun_anew(text, tmp_path, told):
     (tmp_path / "run.json").write_text(text)
-    record_run(config(tmp_path, resume=True), object(), None)
+    record_run(config(tmp_path, resume=True), object())
     (start,) = read(tmp_path)["starts"]
     assert start["images"] is None  # a data set of another kind
 
@@ -78,13 +78,13 @@ def test_a_damaged_record_is_begun_anew(text, tmp_path, told):
 def test_changed_images_are_told_in_one_line(tmp_path, told):
     root, work_dir = folder(tmp_path / "images", 4), tmp_path / "run"
     work_dir.mkdir()
-    record_run(config(work_dir), build(root), None)
-    record_run(config(work_dir, resume=True), build(root), None)
+    record_run(config(work_dir), build(root))
+    record_run(config(work_dir, resume=True), build(root))
     assert told == []
     save(root / "02.png", 9, (48, 48))
-    record_run(config(work_dir, resume=True), build(root), None)
+    record_run(config(work_dir, resume=True), build(root))
     save(root / "new.png")
-    record_run(config(work_dir, resume=True), build(root), None)
+    record_run(config(work_dir, resume=True), build(root))
     begun = "the images are not those that this run began with: "
     assert told == [
         f"{begun}some files have another name or size.",
@@ -124,21 +124,21 @@ class TestChanges:
             {"type": "MonitorHook"},
         ]
         first = {"model": {"layers": layers, "lr": 0.1}, "custom_hooks": hooks, "weights": "w.pth"}
-        record_run(config(tmp_path, **first), object(), None)
+        record_run(config(tmp_path, **first), object())
         layers = [{"type": "Conv", "size": 5}, {"type": "Norm"}]
         later = {"model": {"layers": layers}, "custom_hooks": hooks[1:], "resume": True}
-        record_run(config(tmp_path, **later), object(), None)
+        record_run(config(tmp_path, **later), object())
         assert told == [
             "the config is not that with which this run was stopped: "
             "model.layers.0.size 5 (was 3), model.lr none (was 0.1)."
         ]
-        record_run(config(tmp_path, **later), object(), str(tmp_path / "epoch_2.pth"))
+        record_run(config(tmp_path, **later, load_from="epoch_2.pth"), object())
         assert len(told) == 1  # as it was the last time
 
     def test_of_the_code_are_named(self, tmp_path, told, monkeypatch):
-        record_run(config(tmp_path), object(), None)
+        record_run(config(tmp_path), object())
         monkeypatch.setattr(run_record, "source_commit", lambda: "abc1234")
-        record_run(config(tmp_path, resume=True), object(), None)
+        record_run(config(tmp_path, resume=True), object())
         (line,) = told
         assert line.startswith("the code is not that with which this run was stopped: mmssprl's ")
         assert "commit abc1234 (was " in line
@@ -146,15 +146,15 @@ class TestChanges:
     def test_of_a_run_that_goes_on_elsewhere(self, tmp_path, told):
         for name in ("one", "other"):
             (tmp_path / name).mkdir()
-        record_run(config(tmp_path / "one", lr=1), object(), None)
+        record_run(config(tmp_path / "one", lr=1), object())
         last = str(tmp_path / "one/epoch_1.pth")
-        record_run(config(tmp_path / "other", lr=2, resume=True), object(), last)
+        record_run(config(tmp_path / "other", lr=2, resume=True, load_from=last), object())
         assert told == ["the config is not that with which this run was stopped: lr 2 (was 1)."]
 
     def test_many_are_counted(self, tmp_path, told):
-        record_run(config(tmp_path), object(), None)
+        record_run(config(tmp_path), object())
         many = {f"a{i}": i for i in range(10)}
-        record_run(config(tmp_path, resume=True, **many), object(), None)
+        record_run(config(tmp_path, resume=True, **many), object())
         assert told[0].endswith("a7 7 (was none) and 2 more.")
 
 

@@ -7,7 +7,6 @@ import pytest
 from stopped_runs import train, write_pretraining
 from torch.utils.data import DataLoader
 
-from mmssprl.config.build_errors import explain_build_errors
 from mmssprl.config.pretrain_checks import bytes_of_views
 from mmssprl.datasets import UnlabeledImages, stack_views
 from mmssprl.errors import UserOSError
@@ -76,9 +75,3 @@ def test_what_an_image_takes(tmp_path):
     crops = Crops.of_pyramid(16, ViewLayout.build(layout))
     image = data.load_image(0)
     assert sum(each.nbytes for each in crops.cut(image)) == crops.num_bytes
-
-
-def test_what_torch_says_is_explained(room):
-    room(2_000_000)
-    with pytest.raises(UserOSError, match="--shm-size"), explain_build_errors({}):
-        raise RuntimeError("unable to allocate shared memory(shm) for file </torch_1>: Success (0)")

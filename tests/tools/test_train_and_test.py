@@ -208,7 +208,7 @@ def test_train_refuses_a_used_work_dir_resumes_it_and_test_reads_it(tool, tmp_pa
         (["train.py", "no.py"], r"train\.py: error: config must be a config file"),
         (["train.py", "toy.py", "--amp"], r"train\.py: error: --amp needs an accelerator"),
         (["train.py", "toy.py", "--resume", "no.pth"], r"train\.py: error: --resume must name a"),
-        (["test.py", "toy.py", "no.pth"], r"test\.py: error: checkpoint must be a file or a URL"),
+        (["test.py", "toy.py", "no.pth"], r"test\.py: error: CHECKPOINT must name a file"),
     ],
 )
 def test_a_wrong_argument_ends_with_one_line(tool, monkeypatch, args, error):

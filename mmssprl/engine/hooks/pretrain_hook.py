@@ -32,24 +32,17 @@ class PretrainHook(Hook):
                 ``check_training``.
         """
         check_pretraining(runner.cfg)
-        if not isinstance(runner.train_loop, EpochBasedTrainLoop):
-            raise UserValueError(
-                "pre-training needs train_cfg=dict(type='EpochBasedTrainLoop', max_epochs=...), "
-                f"but got {type(runner.train_loop).__name__}: each epoch draws its own crops."
-            )
-        loader = runner.train_dataloader
-        if not isinstance(loader.dataset, UnlabeledImages):
-            raise UserValueError(
-                "pre-training needs train_dataloader.dataset.type='UnlabeledImages', but got "
-                f"{type(loader.dataset).__name__}; it reads folders, tar files, lists and COCO's "
-                "annotations."
-            )
-        model = unwrap(runner.model)
-        if not isinstance(model, PretrainingModel):
-            raise UserValueError(
-                "the hooks of pre-training need a model that is a mmssprl.models.PretrainingModel, "
-                f"but got {type(model).__name__}; leave them out, or let it extend that class."
-            )
+        loader, model = runner.train_dataloader, unwrap(runner.model)
+        for part, kind, needed in (
+            (runner.train_loop, EpochBasedTrainLoop, "train_cfg.type='EpochBasedTrainLoop'"),
+            (loader.dataset, UnlabeledImages, "train_dataloader.dataset.type='UnlabeledImages'"),
+            (model, PretrainingModel, "a model that is a mmssprl.models.PretrainingModel"),
+        ):
+            if not isinstance(part, kind):
+                raise UserValueError(
+                    f"pre-training needs {needed}, but got {type(part).__name__}; set it, or leave "
+                    "PretrainHook out."
+                )
         if loader.batch_size is not None:  # unknown with a batch sampler of its own
             left = 0 if loader.drop_last else len(loader.sampler) % loader.batch_size
             model.check_training(len(loader.dataset), loader.batch_size, left or None)
