@@ -99,9 +99,10 @@ def _families() -> list[Finding]:
 
 
 _OPENCV = "opencv-python"
-_OTHER_OPENCV = [
-    f"opencv-{build}" for build in ("python-headless", "contrib-python", "contrib-python-headless")
-]
+_OPENCV_BUILDS = (
+    *(_OPENCV, "opencv-python-headless"),
+    *("opencv-contrib-python", "opencv-contrib-python-headless"),
+)
 """Each brings the same ``cv2``: any will do, such as one without windows in a container."""
 
 
@@ -112,11 +113,11 @@ def _packages() -> list[Finding]:
     except importlib.metadata.PackageNotFoundError:
         remedy = "pip install --no-build-isolation -e . (in the checkout)"
         return [Finding("metadata of mmssprl", "not installed, only imported", remedy)]
+    owners = [name for name in _OPENCV_BUILDS if installed_version(name)]
     wanted = {re.split(r"[^\w.-]", line)[0]: line for line in lines if "extra ==" not in line}
-    others = [name for name in _OTHER_OPENCV if installed_version(name)]
-    if others and not installed_version(_OPENCV):
+    if owners:
         wanted.pop(_OPENCV, None)
-        wanted |= dict.fromkeys(others, "")
+        wanted |= dict.fromkeys(owners, "")
     versions = {name: installed_version(name) for name in wanted}
     missing = [
         f"'{line}'" if version else name
@@ -125,7 +126,16 @@ def _packages() -> list[Finding]:
     ]
     found = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
     remedy = f"pip install {' '.join(missing)}" if missing else ""
-    return [Finding("packages", found, remedy, is_needed=True)]
+    return [Finding("packages", found, remedy, is_needed=True), *_owner_of_cv2(owners)]
+
+
+def _owner_of_cv2(owners: list[str]) -> list[Finding]:
+    """A note where several builds of OpenCV lie over each other; mmdetection's imaug asks so."""
+    if len(owners) < 2:
+        return []
+    kept = owners[0]
+    remedy = f"pip uninstall -y {' '.join(owners)} && pip install {kept}=={installed_version(kept)}"
+    return [Finding("cv2", f"{' and '.join(owners)} overwrite each other's files", remedy)]
 
 
 def _extras() -> list[Finding]:
