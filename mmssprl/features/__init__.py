@@ -5,7 +5,6 @@ from .embeddings import Embeddings
 from .folder import embed, embed_to_file
 from .formats import FORMATS, check_format, read_embeddings
 from .frozen_backbone import FrozenBackbone, image_transform, load_frozen_backbone
-from .labelled_images import LabelledImages, extract_features
 from .linear_classifier import LinearProbe, fit_linear_probe
 from .linear_probe import linear_probe, linear_probes
 from .multi_label_metric import MultiLabelMAP
@@ -18,7 +17,6 @@ __all__ = [
     "FORMATS",
     "Embeddings",
     "FrozenBackbone",
-    "LabelledImages",
     "LabelledSplit",
     "LinearProbe",
     "MultiLabelMAP",
@@ -28,7 +26,6 @@ __all__ = [
     "check_format",
     "embed",
     "embed_to_file",
-    "extract_features",
     "find_neighbors",
     "find_probe_data",
     "fit_linear_probe",

@@ -14,13 +14,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..errors import UserValueError, called
+from .about import describe, find_changes
 from .crops import Crops
 from .embeddings import Embeddings
-from .folder import describe, embed
+from .folder import embed
 from .formats import read_embeddings
 from .frozen_backbone import load_frozen_backbone
 from .images import Images
-from .parts import find_changes
 
 _QUERIES_AT_A_TIME = 512
 

@@ -21,8 +21,8 @@ from ..registry import HOOKS
 from ..saving.pretrain_checkpoint_hook import backbone_file, save_backbone
 from ..weights import RANDOM, SUPERVISED, has_supervised
 from .average_precision import mean_average_precision
+from .extract import extract_split
 from .frozen_backbone import FrozenBackbone, as_frozen, frozen_backbone
-from .labelled_images import LabelledImages, extract_features
 from .linear_classifier import fit_linear_probe
 from .nearest_neighbors import knn_scores
 from .probe_data import LabelledSplit, find_probe_data
@@ -183,33 +183,23 @@ class ProbeHook(Hook):
     def _device(runner: Runner) -> torch.device:
         return next(unwrap(runner.model).parameters()).device
 
-    def _scores(self, runner: Runner, frozen: FrozenBackbone) -> tuple[float, float]:
-        (train_x, train_y), (test_x, test_y) = self._features(runner, frozen, self.splits)
-        num_bad = sum(len(split.paths) for split in self.splits) - len(train_x) - len(test_x)
-        if num_bad:
-            runner.logger.warning(f"{num_bad} images of the probe cannot be read and are left out.")
-        return self._score(runner, train_x, train_y, test_x, test_y)
-
     def _features(
         self, runner: Runner, frozen: FrozenBackbone, splits: Sequence[LabelledSplit]
     ) -> list[tuple[Tensor, Tensor]]:
         return [
-            extract_features(
+            extract_split(
                 frozen,
-                LabelledImages(split.paths, split.labels, frozen.image_px),
-                mean=frozen.mean,
-                std=frozen.std,
+                split,
                 num_workers=self.num_workers,
                 device=self._device(runner),
                 progress=False,
-                leave_out_unreadable=True,
+                log=runner.logger.warning,
             )
             for split in splits
         ]
 
-    def _score(
-        self, runner: Runner, train_x: Tensor, train_y: Tensor, test_x: Tensor, test_y: Tensor
-    ) -> tuple[float, float]:
+    def _scores(self, runner: Runner, frozen: FrozenBackbone) -> tuple[float, float]:
+        (train_x, train_y), (test_x, test_y) = self._features(runner, frozen, self.splits)
         device = self._device(runner)
         classifier = fit_linear_probe(train_x.to(device), train_y.to(device), num_folds=_NUM_FOLDS)
         linear = mean_average_precision(classifier(test_x.to(device)), test_y)[0]

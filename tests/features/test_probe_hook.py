@@ -119,10 +119,10 @@ def test_its_time_is_estimated_from_a_fit_on_few_images(data, tmp_path, monkeypa
     runner = make_runner(data / "train2014", tmp_path, max_epochs=1)
     asked, fitted = [], []
 
-    def extract(frozen, images, **options):
-        clock[0] += 2 * len(images)
-        asked.append(len(images))
-        return torch.rand(len(images), 4), torch.zeros_like(images.labels)  # none by chance
+    def extract(frozen, split, **options):
+        clock[0] += 2 * len(split.paths)
+        asked.append(len(split.paths))
+        return torch.rand(len(split.paths), 4), torch.zeros_like(split.labels)  # none by chance
 
     def fit(features, labels, num_folds):
         clock[0] += 100
@@ -132,7 +132,7 @@ def test_its_time_is_estimated_from_a_fit_on_few_images(data, tmp_path, monkeypa
 
     clock = [0.0]
     monkeypatch.setattr(probe_hook.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(probe_hook, "extract_features", extract)
+    monkeypatch.setattr(probe_hook, "extract_split", extract)
     monkeypatch.setattr(probe_hook, "fit_linear_probe", fit)
     monkeypatch.setattr(probe_hook, "_SAMPLE", 6)
     # Two seconds an image, and the fit.
@@ -274,7 +274,7 @@ def test_a_resumed_run_goes_on_without_its_old_probes_and_unreadable_images(data
         (tmp_path / "kept.jpg").rename(images / "0.jpg")
     assert [row["epoch"] for row in rows(tmp_path)] == ["2"]
     logged = "".join(log.read_text() for log in tmp_path.glob("*/*.log"))
-    assert logged.count("1 images of the probe cannot be read and are left out.") == 1
+    assert logged.count("1 images of train2014 cannot be read and are left out") == 1
     assert (tmp_path / "toy_ssprl_best_backbone.pth").exists()
 
 

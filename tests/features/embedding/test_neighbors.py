@@ -86,7 +86,7 @@ class TestFindNeighbors:
             find_neighbors("random", photos, photos, **options)
         (tmp_path / "a.txt").touch()
         options["embeddings"] = tmp_path / "a.txt"
-        with pytest.raises(ValueError, match=r"^--embeddings must .* .npz, .*; run `embed` again"):
+        with pytest.raises(ValueError, match=r"^--embeddings must .* .npz or .*; run"):
             find_neighbors("random", photos, photos, **options)
 
     def test_mistakes(self, config, photos):
