@@ -124,8 +124,7 @@ class ProbeHook(Hook):
         """Say which weights were the best."""
         if is_main_process() and any(probe.epoch for probe in self.probes):
             file = backbone_file(runner, "best").name
-            text = describe_best(self.probes, file, self._images)
-            runner.logger.info(LogLine(text, wrapped(text)))
+            self._tell(runner, describe_best(self.probes, file, self._images))
 
     def _probe_before(self, runner: Runner) -> None:
         start, *others = weights_before(runner.cfg)
@@ -149,7 +148,7 @@ class ProbeHook(Hook):
         if found in of_the_run(self.probes):
             for name, value in (("linear_mAP", linear), ("knn_mAP", knn)):
                 runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
-        runner.logger.info(LogLine(*describe(self.probes, self._images)))
+        self._tell(runner, describe(self.probes, self._images))
         if epoch and found is best_of(self.probes):
             save_backbone(unwrap(runner.model).backbone, backbone_file(runner, "best"))
 
@@ -170,6 +169,10 @@ class ProbeHook(Hook):
         start = time.perf_counter()
         fit_linear_probe(features.to(self._device(runner)), labels, num_folds=_NUM_FOLDS)
         return reading_s + time.perf_counter() - start
+
+    @staticmethod
+    def _tell(runner: Runner, text: str) -> None:
+        runner.logger.info(LogLine(text, wrapped(text)))
 
     @property
     def _images(self) -> str:

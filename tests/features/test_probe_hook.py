@@ -227,27 +227,24 @@ def test_damaged_supervised_weights_are_left_out(data, tmp_path, monkeypatch):
 
 def test_the_lines_in_closed_form():
     probes = [Probe(0, 0.221, 0.15, 3.2, "random"), Probe(0, 0.402, 0.351, 3.0, "supervised")]
-    assert describe(probes[:1])[1] == (
+    assert describe(probes[:1]) == (
         "Probe before the training: linear mAP 22.1 %, kNN 15.0 % (3 s)"
     )
-    assert describe(probes, "1 of 2 images")[1] == (
+    assert describe(probes, "1 of 2 images") == (
         "Probe of supervised weights: linear mAP 40.2 %, kNN 35.1 % (3 s, 1 of 2 images)"
     )
     probes += [Probe(8, 0.4, 0.1, 1, TRAINED), Probe(12, 0.313, 0.25, 3.0, TRAINED)]
     scores = "Probe after epoch 12: linear mAP 31.3 %, kNN 25.0 %; "
     assert describe(probes) == (
-        f"{scores}random weights 22.1 %, 15.0 %; supervised 40.2 %, 35.1 % (3 s)",
-        f"{scores}linear random 22.1 %, supervised 40.2 %",
+        f"{scores}random weights 22.1 %, 15.0 %; supervised 40.2 %, 35.1 % (3 s)"
     )
     assert describe_best(probes, "a.pth", "1 of 2 images") == (
         "best probe: after epoch 8, linear mAP 40.0 % with 1 of 2 images; random weights 22.1 %; "
         "supervised 40.2 %; its weights: a.pth"
     )
     probes[0] = probes[0]._replace(weights="start")
-    full, console = describe([probes[0]._replace(linear_mAP=1, knn_mAP=1), *probes])
+    full = describe([probes[0]._replace(linear_mAP=1, knn_mAP=1), *probes])
     assert "; before the training 100.0 %, 100.0 %; before the training 22.1 %, 15.0 %; s" in full
-    assert console.endswith("; linear before 100.0 %, before 22.1 %, supervised 40.2 %")
-    assert len(full) > 110 >= len(console)
 
 
 def test_a_resumed_run_keeps_its_probes_up_to_the_checkpoint(data, tmp_path):
