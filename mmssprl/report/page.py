@@ -11,7 +11,7 @@ from ..models import SSPRL, pretraining_class
 from ..saving.run_record import REPORT_FILE
 from ..system.outputs import prepare_output, write_whole
 from ..version import __version__
-from ..visualization.health import draw_examples, draw_health, scalar_name
+from ..visualization.health import draw_health, scalar_name
 from ..visualization.losses import draw_losses
 from . import pictures, summary
 from .commands import next_commands
@@ -81,7 +81,6 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "warnings": run.recipe.get("warnings", []),
         "losses": pictures.curves(draw_losses(run.work_dir, run.records)),
         "compared": [(scalar_name(n), *rest) for n, *rest in run.diagnosis.compared],
-        "examples": pictures.curves(draw_examples()),
         "health": pictures.curves(health) if health else "",
         "photographs": photographs,
         "has_prototypes": has_prototypes,

@@ -1,19 +1,13 @@
-"""Whether a run is healthy, by what its log measures; and runs that are, or are not, beside it."""
+"""Whether a run is healthy, by what its log measures."""
 
-import csv
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from ..console.style import PYRAMIDS
 from ..features.probe_record import Probe, for_comparison, name_of, of_the_run
 from ..monitoring import Record, band_of
 from .curves import Panel, Points, draw_panels
-
-EXAMPLES_FILE = Path(__file__).with_name("examples.csv")
-"""Made by ``python -m tools.dev.monitoring.bands``."""
 
 _PANELS = {
     "embedding spread": ("embedding_spread",),
@@ -26,7 +20,6 @@ _PANELS = {
 }
 """Scalars by the title of their panel; a name that ends in _s stands for all scales."""
 _LABELS = {"alignment": "of one image", "alignment_others": "of two images"}
-_EXAMPLE_LABELS = {"relative_pyramid_s0": "loss / ln K", "embedding_spread": "embedding spread"}
 _COLUMNS = 3
 
 
@@ -60,40 +53,13 @@ def draw_health(records: Sequence[Record], probes: Sequence[Probe] = ()) -> Figu
     return draw_panels(rows, "epochs")
 
 
-def draw_examples() -> Figure:
-    """Draw a healthy run, one that has collapsed and one that learns nothing, on the bands."""
-    panels = [
-        Panel(
-            title,
-            {label: _points(records, name, "progress") for name, label in _EXAMPLE_LABELS.items()},
-            PYRAMIDS,
-            band=band_of("relative_pyramid_s0"),
-            level=1.0,
-            bottom=0,
-            top=1.3,
-        )
-        for title, records in read_examples().items()
-    ]
-    return draw_panels([panels], "share of the training")
-
-
-def read_examples() -> Mapping[str, list[Record]]:
-    """Return the lines of the shipped runs by what they are."""
-    runs: dict[str, list[Record]] = {}
-    with EXAMPLES_FILE.open(newline="") as file:
-        for row in csv.DictReader(file):
-            title = row.pop("run")
-            runs.setdefault(title, []).append({name: float(text) for name, text in row.items()})
-    return runs
-
-
 def _is_wanted(name: str, wanted: Sequence[str]) -> bool:
     return name in wanted or any(w.endswith("_s") and name.startswith(w) for w in wanted)
 
 
-def _points(records: Sequence[Record], name: str, x: str = "epochs_done") -> Points:
+def _points(records: Sequence[Record], name: str) -> Points:
     found = [record for record in records if name in record]
-    return [record[x] for record in found], [record[name] for record in found]
+    return [record["epochs_done"] for record in found], [record[name] for record in found]
 
 
 def _probe_lines(probes: Sequence[Probe]) -> dict[str, Points]:
