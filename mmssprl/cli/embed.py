@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_weights(parser)
     add("dir", metavar="DIR", help="folder of images or of .tar files, or one .tar file")
-    add("out", metavar="OUT", help="file to write: .npz, .csv, .parquet (needs pyarrow) or .pt")
+    add("out", metavar="OUT", help="file to write: .npz, .csv or .parquet (needs pyarrow)")
     add(
         "--patches",
         action="store_true",

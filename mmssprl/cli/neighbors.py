@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--embeddings",
         metavar="FILE",
-        help="what `embed` wrote for DIR with these weights: .npz, .pt or .parquet",
+        help="what `embed` wrote for DIR with these weights: .npz or .parquet",
     )
     add_model_options(parser)
     add("--force", action="store_true", help="replace existing files")

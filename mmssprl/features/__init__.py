@@ -1,16 +1,14 @@
 """Frozen features, extracted once: probed by labels, kept in files, looked up by likeness."""
 
-from .average_precision import mean_average_precision
+from .average_precision import MultiLabelMAP, mean_average_precision
 from .embeddings import Embeddings
 from .folder import embed, embed_to_file
 from .formats import FORMATS, check_format, read_embeddings
 from .frozen_backbone import FrozenBackbone, image_transform, load_frozen_backbone
-from .labelled_images import LabelledImages, extract_features
 from .linear_classifier import LinearProbe, fit_linear_probe
 from .linear_probe import linear_probe, linear_probes
-from .multi_label_metric import MultiLabelMAP
-from .nearest_neighbors import knn_scores
-from .neighbors import Neighbor, find_neighbors, nearest
+from .nearest_neighbors import knn_scores, nearest
+from .neighbors import Neighbor, find_neighbors
 from .probe_data import LabelledSplit, ProbeData, find_probe_data
 from .probe_hook import ProbeHook
 
@@ -18,7 +16,6 @@ __all__ = [
     "FORMATS",
     "Embeddings",
     "FrozenBackbone",
-    "LabelledImages",
     "LabelledSplit",
     "LinearProbe",
     "MultiLabelMAP",
@@ -28,7 +25,6 @@ __all__ = [
     "check_format",
     "embed",
     "embed_to_file",
-    "extract_features",
     "find_neighbors",
     "find_probe_data",
     "fit_linear_probe",

@@ -1,11 +1,17 @@
-"""Mean average precision of multi-label scores."""
+"""Mean average precision of multi-label scores, as a function and as a metric of the runner."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import torch
+from mmengine.evaluator import BaseMetric
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 from torch import Tensor
 
 from ..errors import UserValueError
+from ..registry import METRICS
 
 
 def mean_average_precision(scores: Tensor, labels: Tensor) -> tuple[float, NDArray[np.float64]]:
@@ -43,3 +49,30 @@ def mean_average_precision(scores: Tensor, labels: Tensor) -> tuple[float, NDArr
             f"of {truth.shape[1]} classes; use more images."
         )
     return float(np.nanmean(areas)), areas
+
+
+@METRICS.register_module()
+class MultiLabelMAP(BaseMetric):
+    """``mean_average_precision`` of all images, as ``multi-label/mAP`` in percent.
+
+    Needs ``pred_score`` and ``gt_score`` (K,) of each data sample, the latter as given by
+    ``CocoMultiLabel`` and ``VocMultiLabel``; "difficult" labels (-1) are not counted.
+
+    Args:
+        kwargs: As mmengine's ``BaseMetric``.
+    """
+
+    default_prefix = "multi-label"
+
+    def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
+        """Keep scores and labels of one batch."""
+        self.results.extend((s["pred_score"].cpu(), s["gt_score"].cpu()) for s in data_samples)
+
+    def compute_metrics(self, results: list) -> dict[str, float]:
+        """Compute mAP over all ranks' images.
+
+        Raises:
+            ValueError: As ``mean_average_precision``.
+        """
+        scores, labels = (torch.stack(column) for column in zip(*results, strict=True))
+        return {"mAP": 100 * mean_average_precision(scores, labels)[0]}

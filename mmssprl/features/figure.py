@@ -6,8 +6,7 @@ from pathlib import Path
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from torch import Tensor
-from torchvision.transforms.v2 import functional as transforms
+from PIL import Image, ImageOps
 
 from ..console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
 from ..datasets import ImageReadError
@@ -46,21 +45,12 @@ def draw_neighbors(rows: Sequence[Sequence[Neighbor]], queries: Images, images: 
     return figure
 
 
-def _thumbnail(image: Tensor) -> Tensor:
-    """Scale an image (3, H, W) to a white square (3, px, px), so that all rows are as high."""
-    factor = _THUMBNAIL_PX / max(image.shape[1:])
-    height, width = (max(1, round(factor * side)) for side in image.shape[1:])
-    image = transforms.resize(image, [height, width], antialias=True)
-    left, top = (_THUMBNAIL_PX - width) // 2, (_THUMBNAIL_PX - height) // 2
-    right, bottom = _THUMBNAIL_PX - width - left, _THUMBNAIL_PX - height - top
-    return transforms.pad(image, [left, top, right, bottom], fill=255)
-
-
 def _show(axes: Axes, images: Images, path: str, title: str, color: str) -> None:
     name = str(Path(path).relative_to(images.root.resolve()))
     try:
-        image = images.load(images.names.index(name))
-        axes.imshow(_thumbnail(image).permute(1, 2, 0).numpy())  # (3, px, px) -> (px, px, 3)
+        pixels = images.load(images.names.index(name)).permute(1, 2, 0)  # (H, W, 3)
+        square = (_THUMBNAIL_PX, _THUMBNAIL_PX)  # so that all rows are as high
+        axes.imshow(ImageOps.pad(Image.fromarray(pixels.numpy()), square, color="white"))
     except ImageReadError:
         axes.text(0.5, 0.5, "unreadable", ha="center", transform=axes.transAxes)
     axes.set_title(title, color=color, loc="center", fontsize=8, pad=2)

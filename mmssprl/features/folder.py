@@ -1,28 +1,26 @@
 """Embed all images of a folder: in memory, or into a file that a stopped run goes on with."""
 
-import hashlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import torch
+import numpy as np
 
 from ..console.wording import on_one_line
 from ..datasets import UnlabeledImages
 from ..errors import UserValueError
 from ..system.one_run import hold_output
 from ..system.outputs import prepare_output, write_whole
-from ..version import __version__
+from .about import describe
 from .crops import Crops
 from .embeddings import Embeddings
-from .extract import extract
+from .extract import choose_device, extract, require_readable
 from .formats import check_format, write_embeddings
 from .frozen_backbone import FrozenBackbone, load_frozen_backbone
 from .images import Images
 from .labelled_images import check_loading
-from .linear_probe import choose_device
 from .parts import Parts
 
 KEPT_EVERY_SECONDS = 20.0
@@ -69,22 +67,13 @@ def embed(
     """
     check_loading(batch_size, num_workers)
     where = choose_device(device)
-    found = Images(images)
-    model = _load(weights, config, image_px, seed)
-    crops = choose_crops(model, patches=patches)
-    about = describe(model, weights, found, crops)
-    batches = extract(
-        model,
-        found,
-        crops,
-        batch_size=batch_size,
-        num_workers=num_workers,
-        device=where,
-        progress=progress,
+    work = _prepare(weights, images, config, patches, image_px, seed)
+    parts = work.embed(
+        batch_size=batch_size, num_workers=num_workers, device=where, progress=progress
     )
-    rows = Embeddings.join([batch for _, batch in batches])
-    _require_rows(len(rows), rows.unreadable)
-    rows.about.update(about)
+    rows = Embeddings.join([part for _, part in parts])
+    require_readable(len(rows), rows.unreadable)
+    rows.about.update(work.about)
     return rows
 
 
@@ -128,29 +117,19 @@ def embed_to_file(
     with hold_output(out, force=force):
         prepare_output(bad_list, force=force)
         where = choose_device(device)
-        found = Images(images)
-        model = _load(weights, config, image_px, seed)
-        crops = choose_crops(model, patches=patches)
-        about = describe(model, weights, found, crops)
-        parts = Parts(out, about, force=force)
-        start = parts.num_done
+        work = _prepare(weights, images, config, patches, image_px, seed)
+        parts = Parts(out, work.about, force=force)
+        num_images, start = len(work.images), parts.num_done
         if start:
-            log(f"going on: {start:,} of {len(found):,} images are done, see {parts.folder}")
-        rows = f"{len(crops.scales)} rows each" if patches else "a row each"
-        log(f"{len(found):,} images, {rows}, at {crops.image_px} px on {where}")
-        batches = extract(
-            model,
-            found,
-            crops,
-            start=start,
-            batch_size=batch_size,
-            num_workers=num_workers,
-            device=where,
-        )
-        _Keeper(parts, start, len(found), log).keep_all(batches)
-        num_rows, unreadable = parts.count(len(crops.scales))
-        _require_rows(num_rows, unreadable)
-        write_embeddings(out, about, (part for part in parts if len(part)))
+            log(f"going on: {start:,} of {num_images:,} images are done, see {parts.folder}")
+        rows_each = len(work.crops.scales)
+        rows = f"{rows_each} rows each" if patches else "a row each"
+        log(f"{num_images:,} images, {rows}, at {work.crops.image_px} px on {where}")
+        rest = work.embed(start, batch_size=batch_size, num_workers=num_workers, device=where)
+        _keep(parts, rest, start, num_images, log)
+        num_rows, unreadable = parts.count(rows_each)
+        require_readable(num_rows, unreadable)
+        write_embeddings(out, work.about, parts)
         bad_list.unlink(missing_ok=True)  # of the file that was replaced
         if unreadable:
             lines = [f"{on_one_line(name)}\t{on_one_line(why)}\n" for name, why in unreadable]
@@ -160,103 +139,80 @@ def embed_to_file(
         log(f"embeddings: {out} ({num_rows:,} rows, {out.stat().st_size / 1e6:.1f} MB)")
 
 
-class _Keeper:
-    """Writes batches into parts, every few seconds and when stopped, and tells the pace."""
+class _Work(NamedTuple):
+    """An embedding that is to be made."""
 
-    def __init__(
-        self, parts: Parts, start: int, num_images: int, log: Callable[[str], object]
-    ) -> None:
-        self.parts, self.kept, self.num_images, self.log = parts, start, num_images, log
-        self.first, self.begun = start, time.monotonic()
-        self.waiting: list[Embeddings] = []
+    model: FrozenBackbone
+    images: Images
+    crops: Crops
+    about: dict[str, Any]
 
-    def keep_all(self, batches: Any) -> None:
-        num_done, last = self.kept, time.monotonic()
-        try:
-            for num_done, batch in batches:
-                self.waiting.append(batch)
-                if time.monotonic() - last >= KEPT_EVERY_SECONDS:
-                    self._keep(num_done)
-                    last = time.monotonic()
-        finally:
-            self._keep(num_done)
-
-    def _keep(self, num_done: int) -> None:
-        if num_done == self.kept:
-            return
-        self.parts.add(self.kept, num_done, Embeddings.join(self.waiting))
-        self.waiting, self.kept = [], num_done
-        pace = (num_done - self.first) / (time.monotonic() - self.begun)
-        # A terminal has a bar.
-        if num_done < self.num_images and not sys.stderr.isatty():
-            left = (self.num_images - num_done) / pace
-            self.log(
-                f"{num_done:,} of {self.num_images:,} images, {pace:.0f} a second, "
-                f"about {left / 60:.1f} min left"
+    def embed(self, start: int = 0, **loading: Any) -> Iterator[tuple[int, Embeddings]]:
+        """Yield the rows of one batch after the other, each with the number of images so far."""
+        names, crops, num = self.images.names, self.crops, len(self.crops.scales)
+        indices = range(start, len(names))
+        for batch in extract(self.model, self.images.load, indices, crops, **loading):
+            rows = Embeddings(
+                [names[index] for index in batch.indices for _ in range(num)],
+                np.tile(crops.scales, len(batch.indices)),
+                np.tile(crops.cells, len(batch.indices)),
+                batch.boxes.reshape(-1, 4),
+                batch.features.flatten(0, 1).numpy(),  # (B R, C)
+                unreadable=[(names[index], why) for index, why in batch.unreadable],
             )
+            yield batch.stop, rows
 
 
-def choose_crops(model: FrozenBackbone, *, patches: bool) -> Crops:
-    """Return what is cut from each image for a model."""
-    if patches:
-        return Crops.of_pyramid(model.image_px, model.layout)
-    return Crops(model.image_px)
-
-
-def describe(model: FrozenBackbone, weights: Any, images: Images, crops: Crops) -> dict[str, Any]:
-    """Return what decides the embeddings, as plain values: two that are equal give the same."""
-    return {
-        "mmssprl": __version__,
-        "weights": str(weights) if isinstance(weights, str | Path) else "",
-        "weights_sha256": digest_of_weights(model),
-        "images": str(images.root.resolve()),
-        "num_images": len(images),
-        "images_sha256": _digest_of_images(images),
-        "image_px": crops.image_px,
-        "levels": [[level.grid, level.resize_px, level.patch_px] for level in crops.levels],
-        "mean": list(model.mean),
-        "std": list(model.std),
-    }
-
-
-def digest_of_weights(model: FrozenBackbone) -> str:
-    """Return the SHA-256 of a backbone's architecture and of all its tensors."""
-    digest = hashlib.sha256(repr(model.backbone).encode())
-    for name, value in sorted(model.backbone.state_dict().items()):
-        digest.update(name.encode())
-        # Bytes of any type of number, those that numpy lacks too.
-        digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
-    return digest.hexdigest()
-
-
-def _digest_of_images(images: Images) -> str:
-    digest = hashlib.sha256()
-    for name in images.names:
-        digest.update(name.encode("utf-8", "surrogateescape") + b"\0")
-    digest.update(repr(images.sizes()).encode())
-    return digest.hexdigest()
-
-
-def _load(
+def _prepare(
     weights: str | Path | FrozenBackbone,
+    images: str | Path | UnlabeledImages,
     config: str | Path | None,
+    patches: bool,
     image_px: int | None,
     seed: int,
-) -> FrozenBackbone:
+) -> _Work:
+    found = Images(images)
     if not isinstance(weights, FrozenBackbone):
-        return load_frozen_backbone(weights, config, image_px=image_px, seed=seed)
-    if config is not None or image_px is not None:
+        model = load_frozen_backbone(weights, config, image_px=image_px, seed=seed)
+    elif config is None and image_px is None:
+        model = weights
+    else:
         raise UserValueError(
             "config and image_px belong to the weights, but a loaded backbone was given; give them "
             "to load_backbone."
         )
-    return weights
+    crops = Crops(model.image_px)
+    if patches:
+        crops = Crops.of_pyramid(model.image_px, model.layout)
+    return _Work(model, found, crops, describe(model, weights, found, crops))
 
 
-def _require_rows(num_rows: int, unreadable: list[tuple[str, str]]) -> None:
-    if not num_rows:
-        name, reason = unreadable[0]
-        raise UserValueError(
-            f"at least one image must be readable, but none of {len(unreadable)} is (first {name}: "
-            f"{reason}); replace or remove them."
-        )
+def _keep(
+    parts: Parts,
+    batches: Iterator[tuple[int, Embeddings]],
+    start: int,
+    num_images: int,
+    log: Callable[[str], object],
+) -> None:
+    """Write batches into parts, every few seconds and when stopped, and tell the pace."""
+    kept = done = start
+    waiting: list[Embeddings] = []
+    begun = last = time.monotonic()
+    try:
+        for done, batch in batches:
+            waiting.append(batch)
+            now = time.monotonic()
+            if now - last < KEPT_EVERY_SECONDS or done == num_images:
+                continue
+            parts.add(kept, done, Embeddings.join(waiting))
+            kept, last, waiting = done, now, []
+            if not sys.stderr.isatty():  # which has a bar
+                pace = (done - start) / (now - begun)
+                left = (num_images - done) / pace / 60
+                log(
+                    f"{done:,} of {num_images:,} images, {pace:.0f} a second, "
+                    f"about {left:.1f} min left"
+                )
+    finally:
+        if waiting:
+            parts.add(kept, done, Embeddings.join(waiting))

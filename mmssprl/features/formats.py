@@ -1,29 +1,27 @@
-"""Files of embeddings: numpy's .npz, torch's .pt, .csv and .parquet."""
+"""Files of embeddings: numpy's .npz, .csv and .parquet."""
 
 import importlib.util
 import json
-import pickle
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import torch
 
 from ..console.tables import csv_cell, csv_line
 from ..errors import UserFileNotFoundError, UserValueError
 from ..system.outputs import whole_file
 from ..weights.safe_pickle import reason_of
-from ..weights.torch_file import load_torch, stored_parts
+from ..weights.torch_file import stored_parts
 from .embeddings import ARRAYS, Embeddings
 
-FORMATS = (".npz", ".csv", ".parquet", ".pt")
+FORMATS = (".npz", ".csv", ".parquet")
 _COLUMNS = ("name", "scale", "cell", "left", "top", "right", "bottom")
 
 _DAMAGED = (
     *(KeyError, TypeError, ValueError, RuntimeError, MemoryError),
-    *(EOFError, zipfile.BadZipFile, pickle.UnpicklingError),
+    *(EOFError, zipfile.BadZipFile),
 )
 """What the readers raise at files that are not ours."""
 
@@ -36,11 +34,12 @@ def check_format(path: str | Path) -> None:
     """
     suffix = Path(path).suffix
     if suffix not in FORMATS:
-        raise UserValueError(f"OUT must end in {', '.join(FORMATS)}, but got {path}; rename it.")
+        instead = "choose .npz, which numpy reads too" if suffix == ".pt" else "rename it"
+        raise UserValueError(f"OUT must end in {', '.join(FORMATS)}, but got {path}; {instead}.")
     if suffix == ".parquet" and importlib.util.find_spec("pyarrow") is None:
         raise UserValueError(
             f"pyarrow must be installed to read and write {path}, but it is not; run "
-            "`pip install pyarrow`, or choose .npz, .pt or .csv."
+            "`pip install pyarrow`, or choose .npz or .csv."
         )
 
 
@@ -54,13 +53,13 @@ def write_embeddings(
         about: What the rows were made with; not in a .csv.
         parts: The rows, in order; gone through once.
     """
-    write = {".npz": _npz, ".pt": _pt, ".csv": _csv, ".parquet": _parquet}[Path(path).suffix]
+    write = {".npz": _npz, ".csv": _csv, ".parquet": _parquet}[Path(path).suffix]
     with whole_file(path, "wb") as file:
-        write(file, about, parts)
+        write(file, about, iter(parts))
 
 
 def read_embeddings(path: str | Path) -> Embeddings:
-    """Read an .npz, .pt or .parquet that ``embed`` wrote.
+    """Read an .npz or .parquet that ``embed`` wrote.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -71,18 +70,15 @@ def read_embeddings(path: str | Path) -> Embeddings:
         raise UserFileNotFoundError(
             f"the embeddings must be a file that `embed` wrote, but there is no {path}."
         )
-    readers = {".npz": _read_npz, ".pt": _read_pt, ".parquet": _read_parquet}
+    readers = {".npz": read_npz, ".parquet": _read_parquet}
     if path.suffix not in readers:
         raise UserValueError(
-            f"the embeddings must be a file that `embed` wrote in {', '.join(readers)}, which tell "
-            f"of which weights they are, but got {path}; run `embed` again with such an OUT."
+            f"the embeddings must be a file that `embed` wrote in {' or '.join(readers)}, which "
+            f"tell of which weights they are, but got {path}; run `embed` again with such an OUT."
         )
     check_format(path)
     try:
-        content, about = readers[path.suffix](path)
-        arrays = {name: np.asarray(content[name]) for name in ARRAYS}
-        names = [str(name) for name in content["names"]]
-        return Embeddings(names, **arrays, about=about, unreadable=[])
+        return readers[path.suffix](path)
     except _DAMAGED as error:
         raise UserValueError(
             f"the embeddings must be a file that `embed` wrote, but {path} cannot be read as one "
@@ -90,39 +86,46 @@ def read_embeddings(path: str | Path) -> Embeddings:
         ) from error
 
 
-def _npz(file: IO[bytes], about: Mapping[str, Any], parts: Iterable[Embeddings]) -> None:
-    rows = Embeddings.join(list(parts))
-    names = np.array(rows.names, dtype=np.str_)
-    others = {name: getattr(rows, name) for name in ARRAYS}
-    np.savez(file, names=names, about=np.array(json.dumps(about)), **others)
+def read_npz(path: Path, about: dict[str, Any] | None = None) -> Embeddings:
+    """Read an .npz of rows.
 
-
-def _read_npz(path: Path) -> tuple[Mapping[str, Any], dict[str, Any]]:
+    Args:
+        path: Of the file.
+        about: What the rows were made with; None reads it from the file.
+    """
     with path.open("rb") as file:
         stored_parts(file)
     with np.load(path) as file:
-        return {name: file[name] for name in ("names", *ARRAYS)}, json.loads(str(file["about"]))
+        if about is None:
+            about = json.loads(str(file["about"]))
+        # Files of earlier versions hold no unreadable images.
+        unreadable = file["unreadable"].tolist() if "unreadable" in file else []
+        return Embeddings(
+            file["names"].tolist(),
+            **{name: file[name] for name in ARRAYS},
+            about=about,
+            unreadable=[(name, reason) for name, reason in unreadable],
+        )
 
 
-def _pt(file: IO[bytes], about: Mapping[str, Any], parts: Iterable[Embeddings]) -> None:
+def _npz(file: IO[bytes], about: Mapping[str, Any], parts: Iterator[Embeddings]) -> None:
     rows = Embeddings.join(list(parts))
-    tensors = {name: torch.from_numpy(getattr(rows, name)) for name in ARRAYS}
-    torch.save({"names": rows.names, **tensors, "about": dict(about)}, file)
+    np.savez(
+        file,
+        names=np.array(rows.names, dtype=np.str_),
+        unreadable=np.array(rows.unreadable, dtype=np.str_).reshape(-1, 2),
+        about=np.array(json.dumps(about)),
+        **{name: getattr(rows, name) for name in ARRAYS},
+    )
 
 
-def _read_pt(path: Path) -> tuple[Mapping[str, Any], dict[str, Any]]:
-    content = load_torch(path)
-    return content, content["about"]
-
-
-def _csv(file: IO[bytes], about: Mapping[str, Any], parts: Iterable[Embeddings]) -> None:
-    head_is_written = False
-
+def _csv(file: IO[bytes], about: Mapping[str, Any], parts: Iterator[Embeddings]) -> None:
     def write(*cells: Any) -> None:
         # As it is on the disk, for a name that is no UTF-8.
         file.write(csv_line(cells).encode("utf-8", "surrogateescape"))
 
-    for part in parts:
+    head_is_written = False
+    for part in filter(len, parts):
         if not head_is_written:
             write(*_COLUMNS, *(f"f{i}" for i in range(part.features.shape[1])))
             head_is_written = True
@@ -133,41 +136,42 @@ def _csv(file: IO[bytes], about: Mapping[str, Any], parts: Iterable[Embeddings])
             write(csv_cell(name), scale, cell, *map(str, box), *map(str, row))
 
 
-def _parquet(file: IO[bytes], about: Mapping[str, Any], parts: Iterable[Embeddings]) -> None:
+def _parquet(file: IO[bytes], about: Mapping[str, Any], parts: Iterator[Embeddings]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    writer = None
-    for part in parts:
-        size = part.features.shape[1]
-        flat = pa.array(part.features.ravel(), pa.float32())
-        # Parquet's text is UTF-8; a name that is none is written with backslashes.
-        names = [name.encode("utf-8", "surrogateescape") for name in part.names]
-        columns = {
-            "name": pa.array([name.decode("utf-8", "backslashreplace") for name in names]),
-            "scale": pa.array(part.scales),
-            "cell": pa.array(part.cells),
-            **{name: pa.array(part.boxes[:, i]) for i, name in enumerate(_COLUMNS[3:])},
-            "features": pa.FixedSizeListArray.from_arrays(flat, size),
-        }
-        table = pa.table(columns).replace_schema_metadata({"about": json.dumps(about)})
-        if writer is None:
-            writer = pq.ParquetWriter(file, table.schema)
-        writer.write_table(table)
-    if writer is not None:
-        writer.close()
+    tables = (_table(part, about, pa) for part in parts if len(part))
+    first = next(tables)
+    with pq.ParquetWriter(file, first.schema) as writer:
+        writer.write_table(first)
+        for table in tables:
+            writer.write_table(table)
 
 
-def _read_parquet(path: Path) -> tuple[Mapping[str, Any], dict[str, Any]]:
+def _table(part: Embeddings, about: Mapping[str, Any], pa: Any) -> Any:
+    # Parquet's text is UTF-8; a name that is none is written with backslashes.
+    names = [name.encode("utf-8", "surrogateescape") for name in part.names]
+    flat = pa.array(part.features.ravel(), pa.float32())
+    columns = {
+        "name": pa.array([name.decode("utf-8", "backslashreplace") for name in names]),
+        "scale": pa.array(part.scales),
+        "cell": pa.array(part.cells),
+        **{name: pa.array(part.boxes[:, i]) for i, name in enumerate(_COLUMNS[3:])},
+        "features": pa.FixedSizeListArray.from_arrays(flat, part.features.shape[1]),
+    }
+    return pa.table(columns).replace_schema_metadata({"about": json.dumps(about)})
+
+
+def _read_parquet(path: Path) -> Embeddings:
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
     features = table["features"].combine_chunks()
-    content = {
-        "names": table["name"].to_pylist(),
-        "scales": table["scale"].to_numpy(),
-        "cells": table["cell"].to_numpy(),
-        "boxes": np.stack([table[name].to_numpy() for name in _COLUMNS[3:]], axis=1),
-        "features": features.flatten().to_numpy().reshape(len(table), -1),
-    }
-    return content, json.loads(table.schema.metadata[b"about"])
+    return Embeddings(
+        table["name"].to_pylist(),
+        scales=table["scale"].to_numpy(),
+        cells=table["cell"].to_numpy(),
+        boxes=np.stack([table[name].to_numpy() for name in _COLUMNS[3:]], axis=1),
+        features=features.flatten().to_numpy().reshape(len(table), -1),
+        about=json.loads(table.schema.metadata[b"about"]),
+    )

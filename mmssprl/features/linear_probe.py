@@ -1,5 +1,6 @@
 """How much a frozen backbone's features tell a linear classifier: mAP on unseen images."""
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from math import isnan
@@ -8,15 +9,16 @@ from typing import Any
 
 import torch
 from mmengine.config import Config
+from mmengine.logging import print_log
 from torch import Tensor
 
-from ..errors import UserValueError
 from ..weights import RANDOM, SUPERVISED, find_config
 from .average_precision import mean_average_precision
-from .frozen_backbone import FrozenBackbone, frozen_backbone
-from .labelled_images import LabelledImages, check_loading, extract_features
+from .extract import choose_device, extract_split
+from .frozen_backbone import frozen_backbone
+from .labelled_images import check_loading
 from .linear_classifier import fit_linear_probe
-from .probe_data import LabelledSplit, ProbeData, find_probe_data
+from .probe_data import ProbeData, find_probe_data
 
 Split = tuple[Tensor, Tensor]
 """Features (N, C) and labels (N, K)."""
@@ -92,8 +94,20 @@ def linear_probes(
     for name, cfg, model in zip(names, configs, models, strict=True):
         begun = time.perf_counter()
         if len(names) > 1:
-            log(f"{name} ({len(results) + 1} of {len(names)}{_time_left(results, len(names))})")
-        train, test = _extract(model, found, where, batch_size, num_workers, progress, log)
+            log(f"{name} ({len(results) + 1} of {len(names)})")
+        log(f"features of {found.root} at {model.image_px} px on {where}")
+        train, test = (
+            extract_split(
+                model,
+                split,
+                batch_size=batch_size,
+                num_workers=num_workers,
+                device=where,
+                progress=progress,
+                log=log,
+            )
+            for split in (found.train, found.test)
+        )
         log(f"linear classifier on {train[0].shape[1]} features")
         results.append(
             {
@@ -132,25 +146,15 @@ def extract_splits(
     """
     where = choose_device("auto")
     model = frozen_backbone(weights, cfg, image_px=image_px, seed=seed)
-    train, test = _extract(model, data, where, 64, 0, progress, lambda line: None)
+    train, test = (
+        extract_split(model, split, device=where, progress=progress, log=_warn)
+        for split in (data.train, data.test)
+    )
     return train, test, where
 
 
-def choose_device(name: str) -> torch.device:
-    """Return a device by name; 'auto' is a GPU if there is one.
-
-    Raises:
-        ValueError: This machine has no such device.
-    """
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
-        raise UserValueError(
-            f"device must be one that this machine has, but got {name!r} "
-            f"({str(error).splitlines()[0]}); use 'auto' or 'cpu'."
-        ) from error
+def _warn(line: str) -> None:
+    print_log(line, logger="current", level=logging.WARNING)
 
 
 def _find_configs(weights: list[str], config: str | None) -> list[Config]:
@@ -180,38 +184,6 @@ def _describe(found: ProbeData) -> str:
         f"{layout} in {found.root}{how}: {len(found.train.paths)} {found.train.name} and "
         f"{len(found.test.paths)} {found.test.name} images, {len(found.classes)} classes"
     )
-
-
-def _time_left(results: list[dict[str, Any]], num_weights: int) -> str:
-    if not results:
-        return ""
-    mean = sum(result["seconds"] for result in results) / len(results)
-    return f", about {mean * (num_weights - len(results)):.0f} s left"
-
-
-def _extract(
-    model: FrozenBackbone,
-    data: ProbeData,
-    where: torch.device,
-    batch_size: int,
-    num_workers: int,
-    progress: bool,
-    log: Callable[[str], object],
-) -> tuple[Split, Split]:
-    def extract(split: LabelledSplit) -> Split:
-        log(f"features of {split.name} at {model.image_px} px on {where}")
-        return extract_features(
-            model,
-            LabelledImages(split.paths, split.labels, model.image_px),
-            mean=model.mean,
-            std=model.std,
-            batch_size=batch_size,
-            num_workers=num_workers,
-            device=where,
-            progress=progress,
-        )
-
-    return extract(data.train), extract(data.test)
 
 
 def _score(

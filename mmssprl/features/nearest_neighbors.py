@@ -1,5 +1,9 @@
-"""Labels from the nearest training images: no training at all."""
+"""The nearest features by their cosine, and labels from them: no training at all.
 
+Legend: Q queries, N images, C features, k neighbours of each query, K classes.
+"""
+
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -9,7 +13,38 @@ from ..errors import UserValueError
 NUM_NEIGHBORS = 20
 TEMPERATURE = 0.07
 """Both as in Wu et al., arXiv:1805.01978, who give 200 neighbours for 1.28 million images."""
-_ROWS_AT_ONCE = 1024
+_QUERIES_AT_A_TIME = 512
+
+
+def nearest(
+    queries: Tensor, features: Tensor, num: int, *, excluded: np.ndarray | None = None
+) -> tuple[Tensor, Tensor]:
+    """Find the features of the greatest cosine.
+
+    Args:
+        queries: (Q, C), of any norm.
+        features: (N, C), of any norm.
+        num: k, at most so many neighbours.
+        excluded: int64 (Q,), for each query the feature that does not count, or -1.
+
+    Returns:
+        Indices int64 (Q, k) and cosines (Q, k), the greatest first; k is at most N, or N - 1 with
+        ``excluded``. Rounding may bring a cosine above 1.
+    """
+    among = F.normalize(features.float(), dim=1)
+    sought = F.normalize(queries.float(), dim=1)
+    num = min(num, len(among) - (excluded is not None))
+    indices, cosines = [], []
+    for start in range(0, len(sought), _QUERIES_AT_A_TIME):
+        block = sought[start : start + _QUERIES_AT_A_TIME] @ among.T  # (block, N)
+        if excluded is not None:
+            own = torch.from_numpy(excluded[start : start + len(block)])
+            rows = torch.arange(len(block))[own >= 0]
+            block[rows, own[own >= 0]] = -torch.inf
+        found = block.topk(num, dim=1)
+        indices.append(found.indices)
+        cosines.append(found.values)
+    return torch.cat(indices), torch.cat(cosines)
 
 
 def knn_scores(
@@ -29,12 +64,12 @@ def knn_scores(
     Args:
         train_features: (N, C) float, any scale.
         train_labels: (N, K), 1 present, 0 absent, -1 unknown.
-        test_features: (M, C).
+        test_features: (Q, C).
         num_neighbors: At most N of them are taken, >= 1.
         temperature: T > 0.
 
     Returns:
-        (M, K) float32 in [0, 1], 0 where no neighbour's label is known.
+        (Q, K) float32 in [0, 1], 0 where no neighbour's label is known.
 
     Raises:
         ValueError: Numbers out of range, or shapes that do not fit each other.
@@ -47,17 +82,13 @@ def knn_scores(
     shapes = [tuple(x.shape) for x in (train_features, train_labels, test_features)]
     if len(shapes[0]) != 2 or shapes[1][:1] != shapes[0][:1] or shapes[2][1:] != shapes[0][1:]:
         raise UserValueError(
-            "features must be (N, C) and (M, C) and the labels (N, K), but got "
+            "features must be (N, C) and (Q, C) and the labels (N, K), but got "
             f"{shapes[0]}, {shapes[2]} and {shapes[1]}."
         )
-    train = F.normalize(train_features.float(), dim=1)
     known, present = (train_labels >= 0).float(), (train_labels == 1).float()
-    parts = []
-    for rows in F.normalize(test_features.float(), dim=1).split(_ROWS_AT_ONCE):
-        cosines, nearest = (rows @ train.T).topk(min(num_neighbors, len(train)))
-        # Less the greatest one, which cancels: exp(1 / 0.07) is 1.6 million.
-        weights = ((cosines - cosines[:, :1]) / temperature).exp()  # (m, k)
-        votes = torch.einsum("mn,mnk->mk", weights, present[nearest])
-        asked = torch.einsum("mn,mnk->mk", weights, known[nearest])
-        parts.append(torch.where(asked > 0, votes / asked.clamp(min=1e-12), 0.0))
-    return torch.cat(parts)
+    indices, cosines = nearest(test_features, train_features, num_neighbors)
+    # Less the greatest one, which cancels: exp(1 / 0.07) is 1.6 million.
+    weights = ((cosines - cosines[:, :1]) / temperature).exp()  # (Q, k)
+    votes = torch.einsum("qn,qnk->qk", weights, present[indices])
+    asked = torch.einsum("qn,qnk->qk", weights, known[indices])
+    return torch.where(asked > 0, votes / asked.clamp(min=1e-12), 0.0)

@@ -1,7 +1,4 @@
-"""The nearest photographs of some photographs, by the cosine of their features.
-
-Legend: Q queries, N images, C features, k neighbours of each query.
-"""
+"""The nearest photographs of some photographs, by the cosine of their features."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,19 +7,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.nn import functional as F
 
 from ..errors import UserValueError, called
+from .about import describe, find_changes
 from .crops import Crops
 from .embeddings import Embeddings
-from .folder import describe, embed
+from .folder import embed
 from .formats import read_embeddings
 from .frozen_backbone import load_frozen_backbone
 from .images import Images
-from .parts import find_changes
-
-_QUERIES_AT_A_TIME = 512
+from .nearest_neighbors import nearest
 
 
 @dataclass(frozen=True)
@@ -40,37 +34,6 @@ class Neighbor:
     rank: int
     path: str
     similarity: float
-
-
-def nearest(
-    queries: Tensor, features: Tensor, num: int, *, excluded: np.ndarray | None = None
-) -> tuple[Tensor, Tensor]:
-    """Find the features of the greatest cosine.
-
-    Args:
-        queries: (Q, C), of any norm.
-        features: (N, C), of any norm.
-        num: k, at most so many neighbours.
-        excluded: int64 (Q,), for each query the feature that does not count, or -1.
-
-    Returns:
-        Indices int64 (Q, k) and cosines (Q, k), the greatest first; k is at most N, or N - 1 with
-        ``excluded``.
-    """
-    among = F.normalize(features.float(), dim=1)
-    sought = F.normalize(queries.float(), dim=1)
-    num = min(num, len(among) - (excluded is not None))
-    indices, cosines = [], []
-    for start in range(0, len(sought), _QUERIES_AT_A_TIME):
-        block = sought[start : start + _QUERIES_AT_A_TIME] @ among.T  # (block, N)
-        if excluded is not None:
-            own = torch.from_numpy(excluded[start : start + len(block)])
-            rows = torch.arange(len(block))[own >= 0]
-            block[rows, own[own >= 0]] = -torch.inf
-        found = block.topk(num, dim=1)
-        indices.append(found.indices)
-        cosines.append(found.values.clamp(-1, 1))
-    return torch.cat(indices), torch.cat(cosines)
 
 
 def find_neighbors(
@@ -136,6 +99,7 @@ def find_neighbors(
         num,
         excluded=own if (own >= 0).any() else None,
     )
+    cosines = cosines.clamp(-1, 1)
     listed: set[tuple[str, str]] = set()
     rows = []
     for path, found, values in zip(query_paths, indices.tolist(), cosines.tolist(), strict=True):

@@ -9,24 +9,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..errors import UserFileExistsError, UserValueError
-from ..system.outputs import whole_file, write_whole
-from .embeddings import ARRAYS, Embeddings
+from ..system.outputs import write_whole
+from .about import find_changes
+from .embeddings import Embeddings
+from .formats import read_npz, write_embeddings
 
 _ABOUT = "about.json"
-_CHANGED = {
-    "weights_sha256": "the weights",
-    "images_sha256": "the list of images",
-    "image_px": "--image-px",
-    "levels": "--patches",
-    "mean": "the normalisation of the config",
-    "std": "the normalisation of the config",
-}
-"""What makes two embeddings different, and what a user calls it."""
-
-
-def find_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Say in what two embeddings differ, by their ``about``."""
-    return list(dict.fromkeys(what for key, what in _CHANGED.items() if before[key] != now[key]))
 
 
 class Parts:
@@ -34,7 +22,7 @@ class Parts:
 
     Args:
         out: The output that they are of.
-        about: What is being made, as plain values.
+        about: What is being made, see ``describe``.
         force: Drop parts that were made of something else.
 
     Raises:
@@ -80,13 +68,8 @@ class Parts:
 
     def add(self, start: int, stop: int, embeddings: Embeddings) -> None:
         """Keep the rows of the images from ``start`` to before ``stop``."""
-        with whole_file(self.folder / f"{start:012}-{stop:012}.npz", "wb") as file:
-            np.savez(
-                file,
-                names=np.array(embeddings.names, dtype=np.str_),
-                unreadable=np.array(embeddings.unreadable, dtype=np.str_).reshape(-1, 2),
-                **{name: getattr(embeddings, name) for name in ARRAYS},
-            )
+        path = self.folder / f"{start:012}-{stop:012}.npz"
+        write_embeddings(path, self.about, [embeddings])
 
     def count(self, rows_each: int) -> tuple[int, list[tuple[str, str]]]:
         """Return the number of rows, and the unreadable images, without reading any feature.
@@ -107,15 +90,8 @@ class Parts:
         return num_rows, unreadable
 
     def __iter__(self) -> Iterator[Embeddings]:
-        """Yield the parts in order, without their unreadable images."""
-        for path in self._files():
-            with np.load(path) as file:
-                yield Embeddings(
-                    file["names"].tolist(),
-                    **{name: file[name] for name in ARRAYS},
-                    about=self.about,
-                    unreadable=[],
-                )
+        """Yield the parts in order."""
+        return (read_npz(path, self.about) for path in self._files())
 
     def remove(self) -> None:
         """Delete the folder."""

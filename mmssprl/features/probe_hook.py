@@ -21,8 +21,8 @@ from ..registry import HOOKS
 from ..saving.pretrain_checkpoint_hook import backbone_file, save_backbone
 from ..weights import RANDOM, SUPERVISED, has_supervised
 from .average_precision import mean_average_precision
+from .extract import extract_split
 from .frozen_backbone import FrozenBackbone, as_frozen, frozen_backbone
-from .labelled_images import LabelledImages, extract_features
 from .linear_classifier import fit_linear_probe
 from .nearest_neighbors import knn_scores
 from .probe_data import LabelledSplit, find_probe_data
@@ -124,8 +124,7 @@ class ProbeHook(Hook):
         """Say which weights were the best."""
         if is_main_process() and any(probe.epoch for probe in self.probes):
             file = backbone_file(runner, "best").name
-            text = describe_best(self.probes, file, self._images)
-            runner.logger.info(LogLine(text, wrapped(text)))
+            self._tell(runner, describe_best(self.probes, file, self._images))
 
     def _probe_before(self, runner: Runner) -> None:
         start, *others = weights_before(runner.cfg)
@@ -149,7 +148,7 @@ class ProbeHook(Hook):
         if found in of_the_run(self.probes):
             for name, value in (("linear_mAP", linear), ("knn_mAP", knn)):
                 runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
-        runner.logger.info(LogLine(*describe(self.probes, self._images)))
+        self._tell(runner, describe(self.probes, self._images))
         if epoch and found is best_of(self.probes):
             save_backbone(unwrap(runner.model).backbone, backbone_file(runner, "best"))
 
@@ -171,6 +170,10 @@ class ProbeHook(Hook):
         fit_linear_probe(features.to(self._device(runner)), labels, num_folds=_NUM_FOLDS)
         return reading_s + time.perf_counter() - start
 
+    @staticmethod
+    def _tell(runner: Runner, text: str) -> None:
+        runner.logger.info(LogLine(text, wrapped(text)))
+
     @property
     def _images(self) -> str:
         num = sum(len(split.paths) for split in self.splits)
@@ -183,33 +186,23 @@ class ProbeHook(Hook):
     def _device(runner: Runner) -> torch.device:
         return next(unwrap(runner.model).parameters()).device
 
-    def _scores(self, runner: Runner, frozen: FrozenBackbone) -> tuple[float, float]:
-        (train_x, train_y), (test_x, test_y) = self._features(runner, frozen, self.splits)
-        num_bad = sum(len(split.paths) for split in self.splits) - len(train_x) - len(test_x)
-        if num_bad:
-            runner.logger.warning(f"{num_bad} images of the probe cannot be read and are left out.")
-        return self._score(runner, train_x, train_y, test_x, test_y)
-
     def _features(
         self, runner: Runner, frozen: FrozenBackbone, splits: Sequence[LabelledSplit]
     ) -> list[tuple[Tensor, Tensor]]:
         return [
-            extract_features(
+            extract_split(
                 frozen,
-                LabelledImages(split.paths, split.labels, frozen.image_px),
-                mean=frozen.mean,
-                std=frozen.std,
+                split,
                 num_workers=self.num_workers,
                 device=self._device(runner),
                 progress=False,
-                leave_out_unreadable=True,
+                log=runner.logger.warning,
             )
             for split in splits
         ]
 
-    def _score(
-        self, runner: Runner, train_x: Tensor, train_y: Tensor, test_x: Tensor, test_y: Tensor
-    ) -> tuple[float, float]:
+    def _scores(self, runner: Runner, frozen: FrozenBackbone) -> tuple[float, float]:
+        (train_x, train_y), (test_x, test_y) = self._features(runner, frozen, self.splits)
         device = self._device(runner)
         classifier = fit_linear_probe(train_x.to(device), train_y.to(device), num_folds=_NUM_FOLDS)
         linear = mean_average_precision(classifier(test_x.to(device)), test_y)[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..console.tables import csv_table
-from ..console.wording import CONSOLE_WIDTH, percent
+from ..console.wording import percent
 from ..system.outputs import write_whole
 from ..weights import RANDOM, SUPERVISED
 
@@ -14,7 +14,6 @@ START = "start"
 """Weights of a file that the training starts from."""
 TRAINED = "trained"
 _NAMES = {START: "before the training", RANDOM: "random weights", SUPERVISED: "supervised"}
-_SHORT = {START: "before", RANDOM: "random", SUPERVISED: "supervised"}
 
 
 class Probe(NamedTuple):
@@ -66,8 +65,8 @@ def best_of(probes: Sequence[Probe]) -> Probe:
     return max(trained or own, key=lambda probe: probe.linear_mAP)
 
 
-def describe(probes: Sequence[Probe], images: str = "") -> tuple[str, str]:
-    """Return the last probe beside those before the training, for the log and for the console.
+def describe(probes: Sequence[Probe], images: str = "") -> str:
+    """Return the last probe beside those before the training.
 
     Args:
         probes: At least one.
@@ -77,16 +76,11 @@ def describe(probes: Sequence[Probe], images: str = "") -> tuple[str, str]:
     scores = f"linear mAP {percent(last.linear_mAP)}, kNN {percent(last.knn_mAP)}"
     if last.epoch == 0:
         what = "before the training" if len(probes) == 1 else f"of {name_of(last)}"
-        line = f"Probe {what}: {scores} ({last.seconds:.0f} s{images and ', '}{images})"
-        return line, line
+        return f"Probe {what}: {scores} ({last.seconds:.0f} s{images and ', '}{images})"
     head = f"Probe after epoch {last.epoch}: {scores}"
     before = [probe for probe in probes if probe.epoch == 0]
     both = [f"{_NAMES[p.weights]} {percent(p.linear_mAP)}, {percent(p.knn_mAP)}" for p in before]
-    line = f"{'; '.join([head, *both])} ({last.seconds:.0f} s)"
-    if len(line) <= CONSOLE_WIDTH:
-        return line, line
-    linear = ", ".join(f"{_SHORT[p.weights]} {percent(p.linear_mAP)}" for p in before)
-    return line, f"{head}; linear {linear}"
+    return f"{'; '.join([head, *both])} ({last.seconds:.0f} s)"
 
 
 def describe_best(probes: Sequence[Probe], file: str, images: str = "") -> str:

@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import NamedTuple
 
 from ..console.wording import command_line
 from .run import PretrainingRun
@@ -11,15 +10,8 @@ _TARGETS = {"ResNet": "torchvision", "TimmBackbone": "timm"}
 """Who reads an export of a backbone, by its type; any other becomes a plain file."""
 
 
-class Command(NamedTuple):
-    """A command and what it is for."""
-
-    purpose: str
-    line: str
-
-
-def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[Command]:
-    """Return what a run can be followed by, the most useful first.
+def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tuple[str, str]]:
+    """Return what a run can be followed by, the most useful first: purpose and command of each.
 
     Args:
         run: The run.
@@ -29,46 +21,31 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[Com
     images, photograph = _from(run, images), _from(run, photograph)
     found = []
     if not run.is_finished:
-        resume = command_line("pretrain", _from(run, run.images_root), "--work-dir=.", "--resume")
+        words = ["pretrain", _from(run, run.images_root)]
         if not run.recipe:  # no run of `pretrain`
-            config = Path(run.cfg.filename).name
-            resume = command_line("train", config, "--work-dir=.", "--resume")
-        found.append(Command("Go on with the training.", resume))
-    if run.weights is None:
-        return found
-    weights = run.weights.name
-    target = _TARGETS.get(run.cfg.model.backbone.type, "safetensors")
-    return [
-        *found,
-        Command(
-            "Train on your own labels. DATA is a folder in COCO or VOC layout, or with a folder "
-            "per class; other tasks are detect and segment.",
-            command_line("finetune", weights, "DATA", "--task", "classify"),
-        ),
-        Command(
-            "Score the frozen features by labels, beside those of random weights.",
-            command_line("probe", weights, "random", _from(run, _probe_data(run) or "DATA")),
-        ),
-        Command(
-            "Keep the features of all images.",
-            command_line("embed", weights, images, "features.npz"),
-        ),
-        Command(
-            "Find the photographs that are nearest to one.",
-            command_line("neighbors", weights, photograph, images, "--out", "neighbors.png"),
-        ),
-        Command(
-            f"Write the backbone for {target}."
-            if target != "safetensors"
-            else "Write the backbone as a plain file without pickle.",
-            command_line("export", weights, "--to", target),
-        ),
-    ]
-
-
-def report_again() -> str:
-    """Return the command that makes a run's report."""
-    return command_line("report", ".")
+            words = ["train", Path(run.cfg.filename).name]
+        found.append(("Go on with the training.", [*words, "--work-dir=.", "--resume"]))
+    if run.weights is not None:
+        weights = run.weights.name
+        target = _TARGETS.get(run.cfg.model.backbone.type, "safetensors")
+        found += [
+            (
+                "Train on your own labels. DATA is a folder in COCO or VOC layout, or with a "
+                "folder per class; other tasks are detect and segment.",
+                ["finetune", weights, "DATA", "--task", "classify"],
+            ),
+            (
+                "Score the frozen features by labels, beside those of random weights.",
+                ["probe", weights, "random", _from(run, _probe_data(run) or "DATA")],
+            ),
+            ("Keep the features of all images.", ["embed", weights, images, "features.npz"]),
+            (
+                "Find the photographs that are nearest to one.",
+                ["neighbors", weights, photograph, images, "--out", "neighbors.png"],
+            ),
+            ("Write the backbone for other programs.", ["export", weights, "--to", target]),
+        ]
+    return [(purpose, command_line(*words)) for purpose, words in found]
 
 
 def _from(run: PretrainingRun, path: str) -> str:

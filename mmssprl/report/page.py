@@ -1,21 +1,20 @@
 """From the work dir of a pre-training to one self-contained page."""
 
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from ..console.wording import printable
+from ..console.wording import command_line, printable
 from ..models import SSPRL, pretraining_class
 from ..saving.run_record import REPORT_FILE
 from ..system.outputs import prepare_output, write_whole
 from ..version import __version__
-from ..visualization.health import draw_examples, draw_health, scalar_name
+from ..visualization.health import draw_health, scalar_name
 from ..visualization.losses import draw_losses
 from . import pictures, summary
-from .commands import next_commands, report_again
+from .commands import next_commands
 from .photographs import look_at_photographs
 from .run import PretrainingRun, read_run
 
@@ -61,11 +60,6 @@ def write_report(
     return path
 
 
-@cache
-def _examples() -> str:
-    return pictures.curves(draw_examples())
-
-
 def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
     """Return what the template shows."""
     root = run.images_root if images is None else str(Path(images).absolute())
@@ -87,7 +81,6 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "warnings": run.recipe.get("warnings", []),
         "losses": pictures.curves(draw_losses(run.work_dir, run.records)),
         "compared": [(scalar_name(n), *rest) for n, *rest in run.diagnosis.compared],
-        "examples": _examples(),
         "health": pictures.curves(health) if health else "",
         "photographs": photographs,
         "has_prototypes": has_prototypes,
@@ -96,5 +89,5 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "images_name": Path(root).name,
         "config_name": Path(run.cfg.filename).name,
         "commands": next_commands(run, root, photographs.first or "PHOTO.jpg"),
-        "again": report_again(),
+        "again": command_line("report", "."),
     }

@@ -15,7 +15,7 @@ from ..datasets.subset import choose_subset
 from ..errors import called, message_for_user
 from ..features.folder import embed
 from ..features.frozen_backbone import frozen_backbone
-from ..features.neighbors import nearest
+from ..features.nearest_neighbors import nearest
 from ..visualization.prototypes import draw_prototypes, run_images
 from ..visualization.views import draw_views_of
 from . import pictures

@@ -3,22 +3,18 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
 from ..config.found_config import found_config
 from ..console.log_line import relative_name
-from ..console.style import INK, LEARNING_RATE, MUTED, PYRAMIDS, RC, titled_figure
+from ..console.style import LEARNING_RATE, PYRAMIDS
 from ..errors import UserValueError
 from ..models import LossTerm, PretrainingModel, is_pretraining
 from ..monitoring import Record, band_of, read_log
 from ..registry import MODELS
-from .health import draw_band
-
-_PANEL_INCHES = (3.3, 2.5)
+from .curves import Panel, draw_panels
 
 
 def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -> Figure:
@@ -49,37 +45,18 @@ def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -
         )
     symbols = list(dict.fromkeys(term.symbol for term in terms.values()))
     num_columns = max(2, *(1 + term.scale for term in terms.values()))
-    num_rows = len(symbols) + (len(terms) == len(symbols) * num_columns)  # one for the rate
-    with matplotlib.rc_context(RC):
-        figure = titled_figure(
-            num_columns * _PANEL_INCHES[0],
-            num_rows * _PANEL_INCHES[1] + 0.5,
-            f"{Path(config.filename).stem}: loss terms divided by their weights",
-        )
-        grid = figure.subplots(num_rows, num_columns, sharex=True, squeeze=False)
-        free = dict.fromkeys(grid.flat)
-        for name, term in terms.items():
-            row = symbols.index(term.symbol)
-            axes = grid[row, term.scale]
-            free.pop(axes, None)
-            series = _unweighted(records, name, term)
-            band = band_of(relative_name(name))
-            if band is not None and term.chance is not None:
-                last = records[-1]
-                num_steps = last["step"] / last.get("progress", 1.0)
-                draw_band(axes, band, num_steps, term.chance)
-                axes.legend(loc="lower left", fontsize=8, frameon=False)
-            _draw_term(axes, series, term, PYRAMIDS[row % 2])
-        rate_axes = grid[-1, 0] if grid[-1, 0] in free else next(iter(free))
-        free.pop(rate_axes)
-        rate_axes.plot(*_series(records, "lr"), color=LEARNING_RATE, linewidth=1.6)
-        rate_axes.set_title("learning rate")
-        rate_axes.set_ylim(bottom=0)
-        for axes in free:
-            axes.set_visible(False)
-        for axes in grid[-1]:
-            axes.set_xlabel("step")
-    return figure
+    rows: list[list[Panel | None]] = [[None] * num_columns for _ in symbols]
+    for name, term in terms.items():
+        row = symbols.index(term.symbol)
+        rows[row][term.scale] = _panel(records, name, term, PYRAMIDS[row % 2])
+    rate = Panel("learning rate", {"": _series(records, "lr")}, [LEARNING_RATE], bottom=0)
+    free = next((row for row in rows if None in row), None)
+    if free is None:
+        rows.append([rate])
+    else:
+        free[free.index(None)] = rate
+    title = f"{Path(config.filename).stem}: loss terms divided by their weights"
+    return draw_panels(rows, "step", title=title)
 
 
 def _loss_terms(cfg: Config) -> dict[str, LossTerm]:
@@ -110,28 +87,17 @@ def _unweighted(
     return steps, [value / term.weight for value in values]
 
 
-def _draw_term(
-    axes: Axes, series: tuple[list[int], list[float]], term: LossTerm, colour: str
-) -> None:
-    steps, values = series
-    axes.plot(steps, values, color=colour, linewidth=1.6)
-    if term.chance is not None:
-        uniform, count = term.chance, term.num_classes
-        text = rf"$\ln {term.classes}$ = ln {count} = " if count else "chance "
-        axes.axhline(uniform, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-        axes.annotate(
-            f"{text}{uniform:.2f}",
-            (0.98, uniform),
-            xycoords=("axes fraction", "data"),
-            xytext=(0, 3),
-            textcoords="offset points",
-            ha="right",
-            va="bottom",
-            color=MUTED,
-            fontsize=8,
-            zorder=4,  # before the curve, which may run along its line
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
-        )
+def _panel(records: Sequence[Record], name: str, term: LossTerm, colour: str) -> Panel:
     place = "image" if term.scale == 0 else f"level {term.scale}"
-    axes.set_title(f"${term.symbol}$, {place}")
-    axes.margins(y=0.18)
+    panel = Panel(f"${term.symbol}$, {place}", {"": _unweighted(records, name, term)}, [colour])
+    if term.chance is None:
+        return panel
+    count, last = term.num_classes, records[-1]
+    text = rf"$\ln {term.classes}$ = ln {count} = " if count else "chance "
+    return panel._replace(
+        band=band_of(relative_name(name)),
+        length=last["step"] / last.get("progress", 1.0),
+        factor=term.chance,
+        level=term.chance,
+        level_text=f"{text}{term.chance:.2f}",
+    )

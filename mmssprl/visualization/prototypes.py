@@ -1,12 +1,11 @@
 """What prototypes stand for: the images and patches nearest to them, as in the paper's figure.
 
-Legend: N images, M patches of a level, K_s prototypes of scale s, px side of a crop.
+Legend: N images, B of a batch, C features, M_s crops and K_s prototypes of scale s, px side of a
+crop.
 """
 
-from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import matplotlib
 import numpy as np
@@ -16,15 +15,15 @@ from matplotlib.figure import Figure
 from mmengine.config import Config
 from numpy.typing import NDArray
 from torch import Tensor
-from torchvision.transforms.v2 import functional as transforms
 
-from ..console.progress import watch
 from ..console.style import INK, PYRAMIDS, RC, titled_figure
-from ..datasets import ImageReadError, UnlabeledImages
+from ..datasets import UnlabeledImages
 from ..datasets.subset import choose_subset
 from ..errors import UserValueError
-from ..models import SSPRL, crop_features, pretraining_class
-from ..pyramid import PyramidLevel
+from ..features.crops import Crops
+from ..features.extract import extract, require_readable
+from ..features.frozen_backbone import FrozenBackbone
+from ..models import SSPRL, pretraining_class
 from ..registry import DATASETS
 from ..saving.newest_checkpoint import require_newest
 from ..weights import config_beside
@@ -118,26 +117,42 @@ def find_prototypes(
         progress: As for ``draw_prototypes``.
     """
     layout, preprocessor = model.layout, model.data_preprocessor
-    mean, std = (torch.tensor(v).view(3, 1, 1) for v in (preprocessor.mean, preprocessor.std))
-    indices = choose_subset(range(len(dataset)), min(1.0, MAX_IMAGES / len(dataset)))
-    crops: list[list[Tensor]] = [[] for _ in range(layout.num_scales)]
+    sample = dataset.get_subset(
+        choose_subset(range(len(dataset)), min(1.0, MAX_IMAGES / len(dataset)))
+    )
+    crops = Crops(layout.image_px, layout.levels)
+    frozen = FrozenBackbone(
+        model.backbone,
+        image_px=layout.image_px,
+        mean=preprocessor.mean,
+        std=preprocessor.std,
+    )
+    batches = extract(
+        frozen,
+        sample.load_image,
+        range(len(sample)),
+        crops,
+        batch_size=_BATCH,
+        device=torch.device("cpu"),
+        progress=progress,
+    )
+    readable: list[int] = []
+    unreadable: list[tuple[str, str]] = []
     cosines: list[list[Tensor]] = [[] for _ in range(layout.num_scales)]
-    for start in watch(range(0, len(indices), _BATCH), "prototypes", shown=progress):
-        images = _read(dataset, indices[start : start + _BATCH])
-        if not images:
-            continue
-        for s in range(layout.num_scales):
-            cut = [_cut(image, s, layout) for image in images]  # each (M_s, 3, px, px)
-            batch = torch.stack(cut, dim=1)  # (M_s, B, 3, px, px)
-            features = crop_features(model.backbone, (batch - mean) / std)
+    for batch in batches:
+        readable += batch.indices
+        unreadable += [(sample.names[index], why) for index, why in batch.unreadable]
+        for s in range(layout.num_scales) if batch.indices else ():
+            features = batch.features[:, torch.from_numpy(crops.scales == s)]  # (B, M_s, C)
             z = model.neck.heads[s](features.flatten(0, 1)).float()
             scores = model.head.prototypes[s](torch.nn.functional.normalize(z, dim=-1))
-            crops[s] += cut
-            cosines[s].append(scores.unflatten(0, features.shape[:2]).transpose(0, 1))
-    if not crops[0]:
-        raise UserValueError(
-            f"prototypes need at least one readable image, but none of {len(indices)} is."
-        )
+            cosines[s].append(scores.unflatten(0, features.shape[:2]))
+    require_readable(len(readable), unreadable)
+
+    def show(row: int, scale: int, cell: int) -> NDArray[np.uint8]:
+        cut = crops.cut(sample.load_image(readable[row]))
+        return cut[scale][cell].permute(1, 2, 0).numpy()  # (px, px, 3)
+
     all_cosines = [torch.cat(parts) for parts in cosines]  # (N, M_s, K_s)
     choice = all_cosines[0][:, 0].argmax(dim=1)
     counts = choice.bincount(minlength=all_cosines[0].shape[2])
@@ -152,16 +167,26 @@ def find_prototypes(
             PrototypeRow(
                 k,
                 len(mine) / len(choice),
-                np.stack([_displayed(crops[0][i][0]) for i in nearest[:NUM_IMAGES]]),
-                [_level(all_cosines[s], crops[s], nearest) for s in range(1, layout.num_scales)],
+                np.stack([show(row, 0, 0) for row in nearest[:NUM_IMAGES]]),
+                [
+                    [(n, share, show(row, s, m)) for n, share, row, m in _level(own, nearest)]
+                    for s, own in enumerate(all_cosines[1:], 1)
+                ],
             )
         )
     return rows
 
 
-def _level(
-    cosines: Tensor, crops: Sequence[Tensor], images: Sequence[int]
-) -> list[tuple[int, float, NDArray[np.uint8]]]:
+def _level(cosines: Tensor, images: list[int]) -> list[tuple[int, float, int, int]]:
+    """Return the prototypes that patches of some images choose most often, each with its share.
+
+    Args:
+        cosines: Of all images, (N, M_s, K_s).
+        images: Those that count.
+
+    Returns:
+        Number and share of each, and image and cell of the patch nearest to it.
+    """
     own = cosines[images]  # (n, M_s, K_s)
     choice = own.argmax(dim=2)
     counts = choice.flatten().bincount(minlength=own.shape[2])
@@ -169,34 +194,9 @@ def _level(
     for k in counts.argsort(descending=True, stable=True)[:NUM_PATCHES].tolist():
         if not counts[k]:
             break
-        best = int(own[:, :, k].flatten().argmax())
-        image, patch = divmod(best, own.shape[1])
-        share = float(counts[k]) / choice.numel()
-        found.append((k, share, _displayed(crops[images[image]][patch])))
+        image, cell = divmod(int(own[:, :, k].flatten().argmax()), own.shape[1])
+        found.append((k, float(counts[k]) / choice.numel(), images[image], cell))
     return found
-
-
-def _cut(image: Tensor, scale: int, layout: Any) -> Tensor:
-    """Cut an image (3, H, W) as a scale sees it, without chance: (M_s, 3, px, px), uint8."""
-    if scale == 0:
-        image = transforms.resize(image, [layout.image_px], antialias=True)
-        return transforms.center_crop(image, [layout.image_px, layout.image_px])[None]
-    level: PyramidLevel = layout.levels[scale - 1]
-    cell = level.resize_px // level.grid
-    image = transforms.resize(image, [level.resize_px], antialias=True)
-    image = transforms.center_crop(image, [cell * level.grid, cell * level.grid])
-    # (3, grid, cell, grid, cell) -> (grid grid, 3, cell, cell)
-    cells = image.unflatten(2, (level.grid, cell)).unflatten(1, (level.grid, cell))
-    cells = cells.permute(1, 3, 0, 2, 4).flatten(0, 1)
-    return transforms.center_crop(cells, [level.patch_px, level.patch_px])
-
-
-def _read(dataset: UnlabeledImages, indices: Sequence[int]) -> list[Tensor]:
-    images = []
-    for index in indices:
-        with suppress(ImageReadError):
-            images.append(dataset.load_image(index))
-    return images
 
 
 def run_images(cfg: Config, images: str | Path | UnlabeledImages | None = None) -> UnlabeledImages:
@@ -230,10 +230,6 @@ def _load(cfg: Config, checkpoint: Path) -> SSPRL:
     model.load_state_dict({name: state[name] for name in needed}, strict=False)
     model.eval()
     return model
-
-
-def _displayed(crop: Tensor) -> NDArray[np.uint8]:
-    return crop.permute(1, 2, 0).numpy()
 
 
 def _caption(axes: Axes, text: str, colour: str) -> None:

@@ -3,6 +3,7 @@
 Legend: V views, P patches per view, px side of a crop, N_g crops in resolution group g.
 """
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +30,6 @@ from .crop_boxes import crop_boxes
 
 _CELL_INCHES = 2.3
 _GAP = 0.04
-_FADED = 0.2
 _NAMES = ("V", "V'")
 _SMALL = "#1b9e77"
 
@@ -50,8 +50,7 @@ def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figur
 
     One row per scale (and one for small views), from the config's own data pipeline and
     preprocessor. Patches are laid out as they lie in the image; the number is their index p, which
-    is random and the same in both views. A level that samples its cells shows its patches on the
-    faded image instead, so that the cells it left out are seen.
+    is random and the same in both views. Those of a level that samples its cells are laid out by p.
 
     Args:
         config: Pre-training config whose pipeline cuts with ``PyramidCrop``.
@@ -97,12 +96,9 @@ def draw_views_of(cfg: Config, pixels: Tensor, *, title: str = "", seed: int = 0
                 for view in range(2):
                     axes = figure.add_subplot(grid[row, first + view])
                     axes.set_title(f"{_NAMES[view]}, {what}", color=PYRAMIDS[view])
-                    if drawn.level and drawn.level.is_sampled:
-                        _draw_on_image(axes, pixels, crops[view], drawn.boxes[view])
-                        continue
-                    order = _in_place(drawn.boxes[view])
+                    order = _in_place(drawn)[view]
                     names = [str(p) for p in order] if len(order) > 1 else None
-                    _draw_mosaic(axes, crops[view][order], round(len(order) ** 0.5), names)
+                    _draw_mosaic(axes, crops[view][order], math.ceil(len(order) ** 0.5), names)
     return figure
 
 
@@ -198,25 +194,18 @@ def _draw_boxes(axes: Axes, pixels: Tensor, drawn: DrawnSlot) -> None:
     axes.set_xlabel(f"s = {slot.scale}, {detail}", color=MUTED, loc="left")
 
 
-def _in_place(boxes: NDArray[np.float64]) -> list[int]:
-    """Order patches (M, 4) as they lie in the image, row by row; M is a square."""
-    side = round(len(boxes) ** 0.5)
-    x, y = boxes[:, [0, 2]].mean(axis=1), boxes[:, [1, 3]].mean(axis=1)
-    rows = np.argsort(y).reshape(side, side)
-    return [int(p) for row in rows for p in row[np.argsort(x[row])]]
-
-
-def _draw_on_image(
-    axes: Axes, pixels: Tensor, tiles: NDArray[np.uint8], boxes: NDArray[np.float64]
-) -> None:
-    """Show tiles (M, px, px, 3) in their boxes (M, 4) on the image (3, H, W), which is faded."""
-    axes.imshow(pixels.permute(1, 2, 0).numpy(), alpha=_FADED)
-    limits = axes.axis()
-    for p, (tile, (left, top, right, bottom)) in enumerate(zip(tiles, boxes, strict=True)):
-        axes.imshow(tile, extent=(left, right, bottom, top))
-        _name_tile(axes, left + 0.06 * (right - left), top + 0.06 * (bottom - top), str(p))
-    axes.axis(limits)  # each tile has set them to its own box
-    _hide_frame(axes)
+def _in_place(drawn: DrawnSlot) -> list[list[int]]:
+    """Order each view's patches as they lie in the image, row by row, if all cells are cut."""
+    num = drawn.boxes.shape[1]
+    if drawn.level and drawn.level.is_sampled:
+        return [list(range(num))] * len(drawn.boxes)
+    side = round(num**0.5)
+    orders = []
+    for boxes in drawn.boxes:  # (P, 4)
+        x, y = boxes[:, [0, 2]].mean(axis=1), boxes[:, [1, 3]].mean(axis=1)
+        rows = np.argsort(y).reshape(side, side)
+        orders.append([int(p) for row in rows for p in row[np.argsort(x[row])]])
+    return orders
 
 
 def _draw_mosaic(

@@ -5,7 +5,9 @@ from mmengine.config import Config
 from PIL import Image
 
 import mmssprl
-from mmssprl.features import LabelledImages, extract_features, load_frozen_backbone
+from mmssprl.features import load_frozen_backbone
+from mmssprl.features.extract import extract_split
+from mmssprl.features.probe_data import LabelledSplit
 from mmssprl.weights import load_backbone
 
 
@@ -34,13 +36,8 @@ def test_it_maps_prepared_photographs_to_what_probe_scores(config, photo):
     assert (inputs.shape, inputs.dtype) == ((3, 32, 32), torch.float32)
     with torch.no_grad():
         found = model(inputs[None])
-    wanted, _ = extract_features(
-        load_backbone("random", Config.fromfile(config)),
-        LabelledImages([photo], torch.zeros(1, 1), 32),
-        mean=(100.0, 110.0, 120.0),
-        std=(50.0, 55.0, 60.0),
-        progress=False,
-    )
+    split = LabelledSplit("train", [str(photo)], torch.zeros(1, 1))
+    wanted, _ = extract_split(model, split, device=torch.device("cpu"), progress=False)
     torch.testing.assert_close(found, wanted)
 
 

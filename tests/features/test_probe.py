@@ -6,13 +6,13 @@ from mmengine.config import Config
 
 from mmssprl.cli import main
 from mmssprl.features import (
-    LabelledImages,
-    extract_features,
     find_probe_data,
     fit_linear_probe,
     linear_probe,
+    load_frozen_backbone,
     mean_average_precision,
 )
+from mmssprl.features.extract import extract_split
 from mmssprl.weights import load_backbone
 
 
@@ -35,15 +35,9 @@ class TestLinearProbe:
             file.write_text(texts[i])
         metrics = linear_probe("random", voc, config=config, image_px=40, seed=2, progress=False)
         data = find_probe_data(voc)
-        backbone = load_backbone("random", Config.fromfile(config), seed=2)
+        model = load_frozen_backbone("random", config, image_px=40, seed=2)
         (train, train_y), (test, test_y) = (
-            extract_features(
-                backbone,
-                LabelledImages(split.paths, split.labels, 40),
-                mean=(100.0, 110.0, 120.0),
-                std=(50.0, 55.0, 60.0),
-                progress=False,
-            )
+            extract_split(model, split, device=torch.device("cpu"), progress=False)
             for split in (data.train, data.test)
         )
         probe = fit_linear_probe(train, train_y, seed=2)

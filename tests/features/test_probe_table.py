@@ -89,7 +89,7 @@ def test_the_table_its_csv_and_the_time_that_is_left(weights, tmp_path, capsys):
     assert f"{weights} (1 of 2)" in printed
     next_one = f"next: python -m mmssprl finetune {weights} {flowers} --task classify\n"
     assert printed.endswith(next_one)
-    assert "random (2 of 2, about " in printed
+    assert "random (2 of 2)" in printed
     rows = [line.split("|") for line in printed.splitlines() if line.startswith("|")]
     heads = [cell.strip() for cell in rows[0][1:-1]]
     assert heads[-4:] == ["mAP %", "chance %", "accuracy %", "most frequent %"]

@@ -1,15 +1,10 @@
-"""Curves of health over the epochs, and the runs that they are compared with."""
-
-import json
-from pathlib import Path
+"""Curves of health over the epochs."""
 
 import pytest
 
 from mmssprl.features.probe_record import Probe
 from mmssprl.monitoring import band_of
-from mmssprl.visualization.health import draw_examples, draw_health, read_examples, scalar_name
-
-LOGS = Path(__file__).parents[1] / "monitoring" / "logs.json"
+from mmssprl.visualization.health import draw_health, scalar_name
 
 
 def test_panels_are_of_what_the_log_has():
@@ -45,17 +40,3 @@ def test_scalars_have_names_in_words():
     assert scalar_name("relative_cross_s2") == "cross loss / chance, level 2"
     assert scalar_name("prototypes_in_use_s0") == "prototypes in use, image"
     assert scalar_name("effective_rank") == "effective rank"
-
-
-def test_the_examples_are_recorded_runs_with_their_labels():
-    logs = {log["name"]: log for log in json.loads(LOGS.read_text())}
-    names = ("healthy_swav_scenes_256x16_seed0", "collapsed_decay_swav_scenes_256x8_seed0")
-    names += ("at_chance_low_lr_swav_scenes_256x8_seed0",)
-    examples = read_examples()
-    assert [logs[name]["label"] for name in names] == ["healthy", "collapsed", "at_chance"]
-    for name, records in zip(names, examples.values(), strict=True):
-        for key in ("progress", "relative_pyramid_s0", "embedding_spread"):
-            assert [record[key] for record in records] == logs[name]["scalars"][key]
-    figure = draw_examples()
-    assert [axes.get_title(loc="left") for axes in figure.axes] == list(examples)
-    assert list(examples) == ["good", "collapsed", "learns nothing"]

@@ -80,7 +80,7 @@ def test_unreadable_images_are_left_out_and_none_is_refused(folder, tmp_path):
     assert (green.number, green.share) == (1, 1.0)
     for i in (3, 4):
         (folder / f"{i}.png").write_bytes(b"")
-    with pytest.raises(ValueError, match="one readable image, but none of 5 is"):
+    with pytest.raises(ValueError, match="must be readable, but none of 5 is"):
         find_prototypes(model, UnlabeledImages(str(folder)), progress=False)
 
 

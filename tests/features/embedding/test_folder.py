@@ -3,28 +3,23 @@ import os
 import numpy as np
 import pytest
 import torch
-from mmengine.config import Config
 from torchvision.transforms.v2 import functional as transforms
 
 import mmssprl
 from mmssprl.datasets.image_reading import read_image
-from mmssprl.features import LabelledImages, extract_features
+from mmssprl.features.extract import extract_split
 from mmssprl.features.folder import embed, embed_to_file
 from mmssprl.features.neighbors import find_neighbors
-from mmssprl.weights import load_backbone
+from mmssprl.features.probe_data import LabelledSplit
 
 NAMES = [f"a/{i}.jpg" for i in range(4)] + [f"b c/{i}.jpg" for i in range(4, 10)]
 
 
 def test_whole_images_have_the_features_of_probe(config, photos):
     found = embed("random", photos, config=config, progress=False)
-    wanted, _ = extract_features(
-        load_backbone("random", Config.fromfile(config)),
-        LabelledImages([photos / name for name in NAMES], torch.zeros(10, 1), 32),
-        mean=(100.0, 110.0, 120.0),
-        std=(50.0, 55.0, 60.0),
-        progress=False,
-    )
+    split = LabelledSplit("train", [str(photos / name) for name in NAMES], torch.zeros(10, 1))
+    model = mmssprl.load_backbone("random", config)
+    wanted, _ = extract_split(model, split, device=torch.device("cpu"), progress=False)
     assert found.names == NAMES
     assert found.features.dtype == np.float32
     np.testing.assert_allclose(found.features, wanted.numpy(), rtol=1e-5, atol=1e-5)

@@ -3,7 +3,6 @@ import importlib.util
 
 import numpy as np
 import pytest
-import torch
 
 from mmssprl.features.embeddings import Embeddings
 from mmssprl.features.formats import read_embeddings
@@ -26,7 +25,7 @@ def rows():
     )
 
 
-@pytest.fixture(params=["npz", "pt", "parquet"])
+@pytest.fixture(params=["npz", "parquet"])
 def path(request, tmp_path):
     if request.param == "parquet":
         pytest.importorskip("pyarrow")
@@ -46,14 +45,11 @@ def test_what_is_written_is_read(rows, path):
     assert found.about == ABOUT
 
 
-def test_npz_and_pt_are_read_without_this_package(rows, tmp_path):
+def test_npz_is_read_without_this_package(rows, tmp_path):
     rows.save(tmp_path / "a.npz")
     with np.load(tmp_path / "a.npz") as file:  # no pickle
         assert file["features"].shape == (4, 3)
         assert file["names"][0] == "a, b.jpg"
-    rows.save(tmp_path / "a.pt")
-    content = torch.load(tmp_path / "a.pt", weights_only=True)
-    assert content["features"].shape == (4, 3)
 
 
 def test_csv_has_a_line_per_row_with_every_digit(rows, tmp_path):
@@ -80,7 +76,7 @@ def test_no_name_in_a_csv_is_a_formula(rows, tmp_path):
 
 def test_csv_does_not_tell_its_weights_and_is_not_read(rows, tmp_path):
     rows.save(tmp_path / "a.csv")
-    with pytest.raises(ValueError, match=r"wrote in .npz, .pt, .parquet, .* but got .*a.csv"):
+    with pytest.raises(ValueError, match=r"wrote in .npz or .parquet, .* but got .*a.csv"):
         read_embeddings(tmp_path / "a.csv")
 
 
@@ -92,8 +88,10 @@ def test_parquet_without_pyarrow_names_its_command(rows, tmp_path, monkeypatch):
 
 
 def test_other_files_are_refused(rows, tmp_path):
-    with pytest.raises(ValueError, match=r"OUT must end in .npz, .csv, .parquet, .pt, but got"):
+    with pytest.raises(ValueError, match=r"OUT must end in .npz, .csv, .parquet, but got .*xlsx"):
         rows.save(tmp_path / "a.xlsx")
+    with pytest.raises(ValueError, match=r"but got .*a.pt; choose .npz"):
+        rows.save(tmp_path / "a.pt")
     with pytest.raises(FileNotFoundError, match="there is no .*gone.npz"):
         read_embeddings(tmp_path / "gone.npz")
     (tmp_path / "a.npz").write_text("damaged")
@@ -102,11 +100,3 @@ def test_other_files_are_refused(rows, tmp_path):
     np.savez(tmp_path / "b.npz", features=rows.features)
     with pytest.raises(ValueError, match=r"b.npz cannot be .* \(KeyError\); run `embed` again"):
         read_embeddings(tmp_path / "b.npz")
-    for content in ([1, 2], Embeddings):  # of the second, weights_only refuses the class
-        torch.save(content, tmp_path / "b.pt")
-        with pytest.raises(ValueError, match=r"that `embed` wrote, but .*b.pt cannot"):
-            read_embeddings(tmp_path / "b.pt")
-    rows.save(tmp_path / "c.npz")
-    with pytest.raises(FileExistsError, match="must not exist yet"):
-        rows.save(tmp_path / "c.npz")
-    rows.save(tmp_path / "c.npz", force=True)

@@ -15,7 +15,8 @@ from mmssprl.cli import main
 from mmssprl.features.figure import MOST_ROWS, draw_neighbors
 from mmssprl.features.folder import embed_to_file
 from mmssprl.features.images import Images
-from mmssprl.features.neighbors import find_neighbors, nearest
+from mmssprl.features.nearest_neighbors import nearest
+from mmssprl.features.neighbors import find_neighbors
 
 
 class TestNearest:
@@ -36,7 +37,7 @@ class TestNearest:
     def test_blocks_of_queries_change_nothing(self, monkeypatch):
         features = torch.randn(20, 4, generator=torch.Generator().manual_seed(0))
         wanted = nearest(features, features, 5, excluded=np.arange(20))
-        monkeypatch.setattr("mmssprl.features.neighbors._QUERIES_AT_A_TIME", 3)
+        monkeypatch.setattr("mmssprl.features.nearest_neighbors._QUERIES_AT_A_TIME", 3)
         found = nearest(features, features, 5, excluded=np.arange(20))
         assert torch.equal(found[0], wanted[0])
 
@@ -86,7 +87,7 @@ class TestFindNeighbors:
             find_neighbors("random", photos, photos, **options)
         (tmp_path / "a.txt").touch()
         options["embeddings"] = tmp_path / "a.txt"
-        with pytest.raises(ValueError, match=r"^--embeddings must .* .npz, .*; run `embed` again"):
+        with pytest.raises(ValueError, match=r"^--embeddings must .* .npz or .*; run"):
             find_neighbors("random", photos, photos, **options)
 
     def test_mistakes(self, config, photos):

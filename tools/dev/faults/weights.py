@@ -82,13 +82,8 @@ def _resume_newest(path: Path) -> None:
 
 
 def _read_embeddings(path: Path) -> None:
-    for suffix in (".pt", ".npz"):
-        shutil.copy(path, f"embeddings{suffix}")
-        try:
-            read_embeddings(f"embeddings{suffix}")
-        except UserError as error:
-            last = error
-    raise last
+    shutil.copy(path, "embeddings.npz")
+    read_embeddings("embeddings.npz")
 
 
 def _use(content: object) -> None:

@@ -1,4 +1,4 @@
-"""Make the bands and examples that the package ships, and the logs that its tests diagnose.
+"""Make the bands that the package ships, and the logs that its tests diagnose.
 
     python -m tools.dev.monitoring.bands OUT
 
@@ -18,7 +18,6 @@ from mmssprl.console.tables import csv_table
 from mmssprl.monitoring.bands import BANDS_FILE, HEADS
 from mmssprl.monitoring.history import Record, read_scalars
 from mmssprl.system.outputs import write_whole
-from mmssprl.visualization.health import EXAMPLES_FILE
 
 from .cases import CASES, HEALTHY
 
@@ -30,12 +29,6 @@ _KEPT = (
     *(*_BANDED, "code_perplexity_s", "prediction_perplexity_s"),
 )
 _DIGITS = 3
-_EXAMPLES = {
-    "good": "healthy_swav_scenes_256x16_seed0",
-    "collapsed": "collapsed_decay_swav_scenes_256x8_seed0",
-    "learns nothing": "at_chance_low_lr_swav_scenes_256x8_seed0",
-}
-_OF_EXAMPLES = ("progress", "relative_pyramid_s0", "embedding_spread")
 _LOGGED_SEEDS = (0,)
 """Of the healthy runs: the tests need no more."""
 
@@ -81,16 +74,6 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.{_DIGITS}g}")
 
 
-def examples_of(logs: Sequence[dict[str, Any]]) -> list[list[object]]:
-    """Return the rows of the table of examples, one for each line of their logs."""
-    scalars = {log["name"]: log["scalars"] for log in logs}
-    return [
-        [title, *line]
-        for title, name in _EXAMPLES.items()
-        for line in zip(*(scalars[name][key] for key in _OF_EXAMPLES), strict=True)
-    ]
-
-
 def main() -> None:
     """Read the runs, and write the files."""
     parser = Parser(description=__doc__)
@@ -104,7 +87,6 @@ def main() -> None:
         for case, records in runs
         if case.label != HEALTHY or case.seed in _LOGGED_SEEDS
     ]
-    write_whole(EXAMPLES_FILE, csv_table(("run", *_OF_EXAMPLES), examples_of(logs)))
     write_logs(LOGS_FILE, logs)
     print(f"{BANDS_FILE}: {len(healthy)} healthy runs\n{LOGS_FILE}: {len(logs)} logs")
 

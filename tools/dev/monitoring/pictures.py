@@ -8,15 +8,13 @@ OUT is the folder of ``train``.
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mmssprl.console.arguments import Parser
-from mmssprl.console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
+from mmssprl.console.style import PYRAMIDS
 from mmssprl.monitoring import Record, band_of, read_scalars
 from mmssprl.system.outputs import write_figure
-from mmssprl.visualization.health import draw_band
+from mmssprl.visualization.curves import Panel, draw_panels
 
 _IMAGES = Path(__file__).parents[3] / "docs" / "images"
 _PICTURES = {
@@ -50,32 +48,22 @@ _TOPS = {"loss / ln K": 1.8, "effective rank": 40.0}
 
 def draw(runs: dict[str, Sequence[Record]]) -> Figure:
     """Draw a row of panels for each run, over the share of the training."""
-    with matplotlib.rc_context(RC):
-        figure = titled_figure(2.5 * len(_PANELS), 1.8 * len(runs) + 0.6, "")
-        grid = figure.subplots(len(runs), len(_PANELS), sharex=True, sharey="col", squeeze=False)
-        for row, (title, records) in zip(grid, runs.items(), strict=True):
-            for axes, (panel, names) in zip(row, _PANELS.items(), strict=True):
-                _draw_panel(axes, records, names)
-                axes.set_ylim(0, _TOPS.get(panel, 1.05))
-                if axes in grid[0]:
-                    axes.set_title(panel, fontsize=9)
-                    if len(names) > 1:
-                        axes.legend(loc="center right", fontsize=7, frameon=False)
-            row[0].set_ylabel(title, color=INK)
-            row[0].axhline(1, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
-        for axes in grid[-1]:
-            axes.set_xlabel("share of the training")
-    return figure
+    rows = [[_panel(title, panel, records) for panel in _PANELS] for title, records in runs.items()]
+    return draw_panels(rows, "share of the training")
 
 
-def _draw_panel(axes: Axes, records: Sequence[Record], names: Sequence[str]) -> None:
-    for name, colour in zip(names, PYRAMIDS, strict=False):
-        band = band_of(name)
-        if band is not None:
-            draw_band(axes, band)
-        progress = [record["progress"] for record in records]
-        values = [record[name] for record in records]
-        axes.plot(progress, values, color=colour, linewidth=1.6, label=_LABELS.get(name))
+def _panel(run: str, title: str, records: Sequence[Record]) -> Panel:
+    names, is_first = _PANELS[title], title == next(iter(_PANELS))
+    progress = [record["progress"] for record in records]
+    return Panel(
+        f"{run}: {title}" if is_first else title,
+        {_LABELS.get(name, ""): (progress, [r[name] for r in records]) for name in names},
+        PYRAMIDS,
+        band=band_of(names[0]),
+        level=1.0 if is_first else None,
+        bottom=0,
+        top=_TOPS.get(title, 1.05),
+    )
 
 
 def main() -> None:
