@@ -41,8 +41,8 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[Com
     return [
         *found,
         Command(
-            "Train on your own labels. DATA is a folder in COCO or VOC layout, or with a folder "
-            "per class; other tasks are detect and segment.",
+            "Train on your own labels. DATA has labels of COCO, VOC or YOLO, or a folder per "
+            "class; other tasks are detect and segment.",
             command_line("finetune", weights, "DATA", "--task", "classify"),
         ),
         Command(
