@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmssprl.datasets.coco_file import LISTS, read_coco
-from mmssprl.preparation.archives import Archive
-from mmssprl.preparation.finding import MISSING, OK, WRONG, Finding, judge_count
-from mmssprl.preparation.samples import check_files, check_sample
+from ..datasets.coco_file import LISTS, read_coco
+from .archives import Archive
+from .finding import MISSING, OK, WRONG, Finding, judge_count
+from .samples import check_files, check_sample
 
 TREE = """\
 DIR/

@@ -5,12 +5,11 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmssprl.datasets.image_index import IMAGE_SUFFIXES
-from mmssprl.preparation.archives import Archive
-from mmssprl.preparation.finding import MISSING, OK, WRONG, Finding, judge_count
-from mmssprl.preparation.samples import check_sample
-
 from ..console.progress import watch
+from ..datasets.image_index import IMAGE_SUFFIXES
+from .archives import Archive
+from .finding import MISSING, OK, WRONG, Finding, judge_count
+from .samples import check_sample
 
 TREE = """\
 DIR/
@@ -20,8 +19,8 @@ DIR/
 """
 NUM_CLASSES, NUM_TRAIN, NUM_VAL = 1_000, 1_281_167, 50_000
 
-_TRAIN = Archive("ILSVRC2012_img_train.tar", "138 GB", md5="1d675b47d978889d74fa0da5fadfb00e")
-_VAL = Archive("ILSVRC2012_img_val.tar", "6.3 GB", md5="29b22e2961454d5413ddabcf34fc5622")
+_TRAIN = Archive("ILSVRC2012_img_train.tar", "138 GB")
+_VAL = Archive("ILSVRC2012_img_val.tar", "6.3 GB")
 _ACCOUNT = "# needs an account at https://image-net.org (download, ILSVRC 2012)"
 
 

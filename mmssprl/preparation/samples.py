@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from mmssprl.datasets.image_opening import open_image
-from mmssprl.datasets.image_reading import ImageReadError, missing_files, read_image
-from mmssprl.preparation.finding import MISSING, OK, WRONG, Finding
-
 from ..console.progress import watch
+from ..datasets.image_opening import open_image
+from ..datasets.image_reading import ImageReadError, missing_files, read_image
+from .finding import MISSING, OK, WRONG, Finding
 
 SAMPLE_SIZE = 64
 """Images of a split that are decoded."""
