@@ -59,5 +59,4 @@ def _check_split(
     difficult = sum(len(item["gt_unknown"]) for item in items)
     detail = f"{len(names):,} files, {shown:,} labels, {difficult:,} more are difficult"
     images = [f"{name}.jpg" for name in names]
-    sample = check_sample(split, voc / "JPEGImages", images, replace)
-    return [Finding(title, OK, detail), sample]
+    return [Finding(title, OK, detail), *check_sample(split, voc / "JPEGImages", images, replace)]

@@ -1,15 +1,13 @@
 """PASCAL VOC 2012 segmentation with the additional labels of SBD: "train_aug", 10,582 images."""
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 
-from ..console.progress import watch
 from ..datasets.image_opening import open_image
 from ..datasets.labels.masks import read_indices, shown_indices
 from .archives import Archive
-from .finding import OK, WRONG, Finding
-from .samples import check_files, check_sample, spread
+from .finding import WRONG, Finding
+from .samples import check_images, find_fault
 from .voc import CLASSES, archive, check_list, find_year
 
 LIST_FILE = "ImageSets/Segmentation/train_aug.txt"
@@ -24,8 +22,7 @@ made of them and of SBD (benchmark_RELEASE, in DIR, VOCdevkit or VOCaug) by mmse
   {LIST_FILE}    10,582 names
   {LABEL_FOLDER}/*.png
 """
-SPLITS = {"train": 1_464, "val": 1_449}
-NUM_TRAIN_AUG = 10_582
+NUM_TRAIN, NUM_VAL, NUM_TRAIN_AUG = 1_464, 1_449, 10_582
 _VOC = archive("VOC2012", "VOCtrainval_11-May-2012.tar", "1.9 GB")
 _SBD = Archive(
     "https://www2.eecs.berkeley.edu/Research/Projects/CS/vision/grouping/semantic_contours/"
@@ -41,31 +38,30 @@ _CONVERTER = (
 def check(root: Path, *, any_size: bool = False) -> list[Finding]:
     """Look at VOC2012, and at what mmsegmentation makes of it and of SBD."""
     voc = find_year(root, "VOC2012")
-    fetch = _VOC.commands(voc, keep_in=voc.parent)
-    replace = _VOC.commands(voc, keep_in=voc.parent, replace=True)
+    fetch, replace = (_VOC.commands(voc, keep_in=voc.parent, replace=new) for new in (False, True))
+    make = _make(root, voc)
     findings = []
     listed: dict[str, list[str]] = {}
-    for split, expected in SPLITS.items():
+    for split, (expected, remedy) in {
+        "train": (NUM_TRAIN, fetch),
+        "val": (NUM_VAL, fetch),
+        "train_aug": (NUM_TRAIN_AUG, make),
+    }.items():
         file = f"ImageSets/Segmentation/{split}.txt"
-        found, listed[split] = check_list(voc, file, expected, fetch, any_size=any_size)
+        found, listed[split] = check_list(voc, file, expected, remedy, any_size=any_size)
+        common = sorted(set(listed[split]) & set(listed.get("val", ())))
+        if split == "train_aug" and common:
+            detail = f"{len(common):,} images are in val.txt too, first {common[0]}"
+            found = Finding(file, WRONG, detail, remedy)
         findings.append(found)
-    names = listed["train"] + listed["val"]
-    findings += _check_labels(voc, "SegmentationClass", names, fetch, replace)
-    make = _make(root, voc)
-    found, added = check_list(voc, LIST_FILE, NUM_TRAIN_AUG, make, any_size=any_size)
-    common = sorted(set(added) & set(listed["val"]))
-    if common:
-        detail = f"{len(common):,} images are in val.txt too, first {common[0]}"
-        found = Finding(LIST_FILE, WRONG, detail, make)
-    findings.append(found)
-    if added:
-        findings += _check_labels(voc, LABEL_FOLDER, added, make, make)
-    files = [f"{name}.jpg" for name in dict.fromkeys(names + added)]
-    found = check_files("JPEGImages/", voc / "JPEGImages", files, fetch)
-    findings.append(found)
-    if found.status == OK and files:
-        findings.append(check_sample("JPEGImages", voc / "JPEGImages", files, replace))
-    return findings
+    own = listed["train"] + listed["val"]
+    names = {"SegmentationClass": own, LABEL_FOLDER: listed["train_aug"]}
+    for folder, remedies in (("SegmentationClass", (fetch, replace)), (LABEL_FOLDER, (make, make))):
+        files = [f"{name}.png" for name in names[folder]]
+        if files or folder != LABEL_FOLDER:
+            findings += check_images(f"{folder}/", voc / folder, files, *remedies, _fault)
+    images = [f"{name}.jpg" for name in dict.fromkeys(own + listed["train_aug"])]
+    return [*findings, *check_images("JPEGImages/", voc / "JPEGImages", images, fetch, replace)]
 
 
 def _make(root: Path, voc: Path) -> str:
@@ -94,28 +90,7 @@ def _make(root: Path, voc: Path) -> str:
     return "\n".join([*([] if places else [_SBD.commands(root)]), *lines])
 
 
-def _check_labels(
-    voc: Path, folder: str, names: Sequence[str], fetch: str, replace: str
-) -> list[Finding]:
-    """Look whether label images are there and read a sample of them."""
-    files = [f"{name}.png" for name in names]
-    found = check_files(f"{folder}/", voc / folder, files, fetch)
-    if found.status != OK or not files:
-        return [found]
-    chosen = spread(sorted(names))
-    faults = []
-    for name in watch(chosen, f"{folder}: reading a sample"):
-        fault = _fault(voc / folder / f"{name}.png", voc / "JPEGImages" / f"{name}.jpg")
-        faults += [f"{name}.png {fault}"] if fault else []
-    title = f"{folder}: sample"
-    if faults:
-        detail = f"{len(faults)} of {len(chosen)} sampled label images are bad, first {faults[0]}"
-        return [found, Finding(title, WRONG, detail, replace)]
-    detail = f"{len(chosen)} of {len(files):,} have labels that exist, in their image's size"
-    return [found, Finding(title, OK, detail)]
-
-
-def _fault(path: Path, image: Path) -> str:
+def _fault(path: Path) -> str:
     """Return what is wrong with a label image, nothing if it is right or has no image yet."""
     try:
         labels = read_indices(path, "it")
@@ -124,12 +99,10 @@ def _fault(path: Path, image: Path) -> str:
     unknown = [label for label in shown_indices(labels) if label > len(CLASSES)]
     if unknown:
         return f"must have labels 0 to {len(CLASSES)} or 255, but has {unknown[:5]}"
-    if not image.is_file():
+    image = path.parents[1] / "JPEGImages" / f"{path.stem}.jpg"
+    if find_fault(image):  # the sample of images tells of it
         return ""
-    try:
-        with open_image(image) as file:
-            size = file.size
-    except Exception:  # PIL's plugins raise many classes; the sample of images tells of it
-        return ""
+    with open_image(image) as file:
+        size = file.size
     same = labels.shape == size[::-1]
     return "" if same else f"has {labels.shape} and its image {size[::-1]} pixels (height, width)"

@@ -36,7 +36,6 @@ def test_a_complete_folder_exits_with_0(tmp_path, capsys, monkeypatch):
     assert "MISSING" not in text
     assert text.endswith("\neverything is there\n")
     monkeypatch.setattr(coco, "SPLITS", {"train2014": 3, "val2014": 2})
-    monkeypatch.setattr(coco, "NUM_CATEGORIES", 2)
     assert main(["prepare", "coco", str(tmp_path)]) == 0
 
 

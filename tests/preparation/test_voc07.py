@@ -28,8 +28,7 @@ def test_archives_are_those_that_torchvision_fetches():
         for year in ("2007", "2007-test", "2012")
     }
     assert voc12aug._SBD.url == SBDataset.url
-    for split, archive in (("train", imagenet._TRAIN), ("val", imagenet._VAL)):
-        assert archive.url == ARCHIVE_META[split][0]
+    assert imagenet._TRAIN.url == ARCHIVE_META["train"][0]
 
 
 def test_the_classes_are_vocs():
@@ -54,7 +53,7 @@ def test_a_complete_folder(voc):
     found = by_name(found)
     assert found["ImageSets/Main/trainval.txt"].detail == "3 images"
     assert found[LABELS].detail == "3 files, 3 labels, 3 more are difficult"
-    assert found["trainval: sample"].detail == "3 of 3 images decode"
+    assert found["trainval: sample"].detail == "3 of 3 files are right"
 
 
 def test_the_official_numbers_are_wanted_unless_any_size(voc, monkeypatch):
@@ -99,7 +98,7 @@ def spoil(voc, what):
         ("broken xml", LABELS, "WRONG", "02.xml: must be XML, but no element found"),
         ("another class", LABELS, "WRONG", "but got 'cup'"),
         ("no image", LABELS, "MISSING", "1 of 3 do not, for example"),
-        ("broken image", "trainval: sample", "WRONG", "1 of 3 sampled images are bad, first 02."),
+        ("broken image", "trainval: sample", "WRONG", "1 of 3 sampled files are bad, first 02."),
     ],
 )
 def test_each_fault_is_named_and_the_printed_commands_mend_it(

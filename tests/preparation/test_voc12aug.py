@@ -66,9 +66,7 @@ def test_of_vocs_own_labels_and_sbds_the_printed_commands_make_train_aug(made):
     assert statuses(found) == {"OK"}
     found = by_name(found)
     assert found[LIST_FILE].detail == "4 images"
-    assert found["SegmentationClassAug: sample"].detail == (
-        "4 of 4 have labels that exist, in their image's size"
-    )
+    assert found["SegmentationClassAug: sample"].detail == "4 of 4 files are right"
     assert found["JPEGImages/"].detail == "all 5 files are there"
 
 
@@ -103,8 +101,8 @@ def test_the_official_numbers_are_wanted_unless_any_size(made, monkeypatch):
         "not the official set: 1 of 1,449 images"
     )
     assert found[LIST_FILE].detail == "not the official set: 4 of 10,582 images"
-    monkeypatch.setattr(voc12aug, "SPLITS", {"train": 2, "val": 1})
-    monkeypatch.setattr(voc12aug, "NUM_TRAIN_AUG", 4)
+    for name, number in (("NUM_TRAIN", 2), ("NUM_VAL", 1), ("NUM_TRAIN_AUG", 4)):
+        monkeypatch.setattr(voc12aug, name, number)
     assert statuses(check(made)) == {"OK"}
 
 
@@ -112,14 +110,14 @@ def test_the_official_numbers_are_wanted_unless_any_size(made, monkeypatch):
     ("spoil", "name", "status", "detail"),
     [
         ("colours", "SegmentationClass: sample", "WRONG", "mode is RGB"),
-        ("size", "SegmentationClass: sample", "WRONG", "v.png has (3, 2) and its image (2, 3)"),
+        ("size", "SegmentationClass: sample", "WRONG", "v.png: has (3, 2) and its image (2, 3)"),
         ("labels", "SegmentationClassAug: sample", "WRONG", "0 to 20 or 255, but has [99]"),
         ("no label", "SegmentationClass/", "MISSING", "1 of 3 files are not there, first v"),
         ("no new label", "SegmentationClassAug/", "MISSING", "1 of 4 files are not there, first c"),
         ("twice", LIST_FILE, "WRONG", "some images are named twice"),
         ("val", LIST_FILE, "WRONG", "1 images are in val.txt too, first v"),
         ("no image", "JPEGImages/", "MISSING", "1 of 5 files are not there, first d.jpg"),
-        ("damaged image", "JPEGImages: sample", "WRONG", "1 of 5 sampled images are bad"),
+        ("damaged image", "JPEGImages: sample", "WRONG", "1 of 5 sampled files are bad"),
     ],
 )
 def test_each_fault_is_named(made, spoil, name, status, detail):
