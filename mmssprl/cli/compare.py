@@ -34,7 +34,7 @@ _BUDGETS: tuple["Budget", ...] = ("epochs", "time", "flops")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add = parser.add_argument
-    add("--data", metavar="DIR", help="labelled folder in COCO or VOC layout (default: scenes)")
+    add("--data", metavar="DIR", help="labelled folder, as of finetune (default: scenes)")
     add(
         "--methods",
         nargs="+",

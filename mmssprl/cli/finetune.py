@@ -1,7 +1,7 @@
 """Train a task on your own labels: classify, detect or segment.
 
-Find the classes and splits of a labelled folder (a COCO .json, PASCAL VOC .xml files,
-label images, or a folder per class), put the weights of a pre-training under
+Find the classes and splits of a labelled folder (COCO .json, PASCAL VOC .xml or YOLO .txt
+files, label images, or a folder per class), put the weights of a pre-training under
 mmpretrain's, mmdet's or mmseg's model, and train it with numbers that suit the number of
 images and devices. Ends with scores per class and predictions drawn beside the labels.
 

@@ -1,9 +1,9 @@
 """Check the folder of a data set, say what is missing and how to get it.
 
 Check lists, annotations and images of a data set and print a table: OK, MISSING or
-WRONG for each piece. For what is missing print the shell commands that fetch it;
-nothing is downloaded. Once all the rest is there, voc12aug converts SBD's labels to
-label images. The exit code is 0 if everything is there and right, 1 if not.
+WRONG for each piece. For what is missing print the shell commands that fetch or make
+it; nothing is downloaded or changed. The exit code is 0 if everything is there and
+right, 1 if not.
 
 examples:
   python -m mmssprl prepare coco data/coco
@@ -15,8 +15,6 @@ examples:
 
 import argparse
 from pathlib import Path
-
-from ..console.quiet import say
 
 _DATA_SETS = ("coco", "voc07", "voc12aug", "imagenet")
 
@@ -31,17 +29,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="other numbers of images than the official ones are right too, as of own data",
     )
-    add("--check-only", action="store_true", help="convert nothing (matters to voc12aug only)")
+    # Of former versions, which converted SBD.
+    add("--check-only", action="store_true", help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check, convert if that is possible and wanted, and print what was found."""
-    from ..preparation import DATA_SETS, OK, format_remedies, format_table, prepare
+    """Check, and print what was found and what comes next."""
+    from ..preparation import DATA_SETS, OK, check_data, format_remedies, format_table
 
     root = Path(args.folder)
-    findings = prepare(
-        args.data_set, root, any_size=args.any_size, check_only=args.check_only, log=say
-    )
+    findings = check_data(args.data_set, root, any_size=args.any_size)
     print(f"{args.data_set} in {root}\n\n{format_table(findings)}")
     bad = [item for item in findings if item.status != OK]
     if not bad:

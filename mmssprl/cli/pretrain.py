@@ -103,8 +103,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--probe",
         metavar="DATA",
-        help="score the frozen features of these labelled images (COCO, VOC or a folder per "
-        "class) before, during and after the training (default: DIR if its folders name classes)",
+        help="score the frozen features of these labelled images (as of finetune) before, "
+        "during and after the training (default: DIR if its folders name classes)",
     )
     add(
         "--no-probe",

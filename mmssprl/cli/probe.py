@@ -3,10 +3,9 @@
 Extract frozen features once (eval mode, average pool, centre crop), fit a
 regularised linear classifier on the training images and print its mAP on the test
 images. Quick and comparable between backbones; not the paper's SGD protocol. DATA is
-a folder in COCO layout (train2014, val2014), in VOC layout (VOC2007 trainval, test),
-or with a folder per class: train/CLASS and val/CLASS (or valid, validation, test), or
-CLASS alone, of which a fifth is drawn for testing (with the same --seed, the images
-that finetune validates with).
+whatever `finetune --task classify` takes: COCO .json, PASCAL VOC .xml or YOLO .txt
+files, label images, or a folder per class. What finetune validates with (of the same
+--seed, where the data have no splits) is tested on.
 
 examples:
   python -m mmssprl probe work_dirs/demo/ssprl_resnet18_scenes_backbone.pth data/scenes/coco

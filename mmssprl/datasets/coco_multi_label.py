@@ -5,6 +5,7 @@ from typing import Any
 
 from mmssprl.datasets.coco_file import LISTS, read_coco
 from mmssprl.datasets.image_reading import require_files
+from mmssprl.datasets.labels.coco import class_names, objects_by_image
 from mmssprl.datasets.multi_label_target import MultiLabelTargetDataset
 from mmssprl.datasets.subset import choose_subset
 from mmssprl.registry import DATASETS
@@ -43,12 +44,8 @@ class CocoMultiLabel(MultiLabelTargetDataset):
     def load_data_list(self) -> list[dict]:
         """Read the annotation file."""
         content = read_coco(self.ann_file, *LISTS)
-        categories = sorted(content["categories"], key=lambda category: category["id"])
-        self._metainfo["classes"] = tuple(category["name"] for category in categories)
-        index_of = {category["id"]: index for index, category in enumerate(categories)}
-        labels: dict[int | str, set[int]] = {image["id"]: set() for image in content["images"]}
-        for annotation in content["annotations"]:
-            labels[annotation["image_id"]].add(index_of[annotation["category_id"]])
+        self._metainfo["classes"] = tuple(class_names(content))
+        objects = objects_by_image(content)
         images = content["images"]
         if self.fraction != 1:
             chosen = set(
@@ -59,7 +56,7 @@ class CocoMultiLabel(MultiLabelTargetDataset):
         data_list = [
             {
                 "img_path": os.path.join(folder, image["file_name"]),
-                "gt_label": sorted(labels[image["id"]]),
+                "gt_label": sorted({thing.label for thing in objects[image["id"]]}),
             }
             for image in images
         ]

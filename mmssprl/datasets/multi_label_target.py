@@ -7,6 +7,8 @@ import numpy as np
 from mmpretrain.datasets import MultiLabelDataset
 from numpy.typing import NDArray
 
+from ..registry import DATASETS
+
 PRESENT, ABSENT, UNKNOWN = 1, 0, -1
 
 
@@ -18,11 +20,12 @@ def target(num_classes: int, present: Sequence[int], unknown: Sequence[int] = ()
     return scores
 
 
+@DATASETS.register_module()
 class MultiLabelTargetDataset(MultiLabelDataset):
     """A data set whose items also have ``gt_score``, the ``target`` of the image.
 
-    Subclasses' items have ``gt_label``, the classes present, and may have ``gt_unknown``, those
-    that neither loss nor metric counts.
+    Items, of ``ann_file`` in mmengine's format or of a subclass, have ``gt_label``, the classes
+    present, and may have ``gt_unknown``, those that neither loss nor metric counts.
     """
 
     def get_data_info(self, idx: int) -> dict[str, Any]:

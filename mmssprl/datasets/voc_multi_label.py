@@ -1,12 +1,12 @@
 """PASCAL VOC's objects as labels of whole images."""
 
 import os
-import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
 from mmssprl.datasets.image_reading import require_files
-from mmssprl.datasets.multi_label_target import PRESENT, UNKNOWN, MultiLabelTargetDataset
+from mmssprl.datasets.labels import voc
+from mmssprl.datasets.multi_label_target import MultiLabelTargetDataset
 from mmssprl.registry import DATASETS
 
 from ..errors import UserFileNotFoundError, UserValueError
@@ -54,7 +54,8 @@ class VocMultiLabel(MultiLabelTargetDataset):
         main = Path(self.ann_file).parent
         names = read_image_set(main / f"{self.split}.txt")
         if not self._metainfo.get("classes"):
-            self._metainfo["classes"] = tuple(listed_classes(main))
+            stems = (path.stem for path in main.glob("*.txt"))
+            self._metainfo["classes"] = tuple(voc.listed_classes(stems))
         index_of = {name: index for index, name in enumerate(self._metainfo["classes"])}
         if not index_of:
             raise UserValueError(
@@ -64,21 +65,19 @@ class VocMultiLabel(MultiLabelTargetDataset):
         data_list: list[dict[str, Any]] = []
         for name in names:
             path = main.parents[1] / "Annotations" / f"{name}.xml"
-            found = read_objects(path)
-            strange = sorted(set(found) - set(index_of))
+            objects = voc.read_objects(voc.parse(path, str(path)), str(path))
+            shown, unknown = {title for title, _ in objects}, voc.only_difficult(objects)
+            strange = sorted(shown - set(index_of))
             if strange:
                 raise UserValueError(
                     f"{path}: objects must be of the {len(index_of)} classes of the data set, but "
                     f"got {strange[0]!r}; give classes=[...] with all names, or correct the file."
                 )
-            indices: dict[int, list[int]] = {PRESENT: [], UNKNOWN: []}
-            for c, state in found.items():
-                indices[state].append(index_of[c])
             data_list.append(
                 {
                     "img_path": os.path.join(self.data_prefix["img_path"], f"{name}.jpg"),
-                    "gt_label": sorted(indices[PRESENT]),
-                    "gt_unknown": sorted(indices[UNKNOWN]),
+                    "gt_label": sorted(index_of[title] for title in shown - unknown),
+                    "gt_unknown": sorted(index_of[title] for title in unknown),
                 }
             )
         require_files([item["img_path"] for item in data_list], self.ann_file)
@@ -97,36 +96,3 @@ def read_image_set(path: Path) -> list[str]:
             "annotations of VOC2007 are a download of their own."
         )
     return [line.split()[0] for line in path.read_text().splitlines() if line.strip()]
-
-
-def listed_classes(main: Path) -> list[str]:
-    """Return the classes that the per-class lists of ImageSets/Main name, sorted.
-
-    Such a list is called <class>_<image set>.txt, beside <image set>.txt.
-    """
-    lists = {path.stem for path in main.glob("*.txt")}
-    suffixes = tuple(f"_{name}" for name in lists)
-    return sorted({name[: name.rindex("_")] for name in lists if name.endswith(suffixes)})
-
-
-def read_objects(path: Path) -> dict[str, int]:
-    """Map each class with an object in the image to PRESENT, or UNKNOWN if all are difficult.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is no XML.
-    """
-    if not path.is_file():
-        raise UserFileNotFoundError(
-            f"every listed image must have annotations, but there is no {path}."
-        )
-    try:
-        tree = ET.parse(path)
-    except ET.ParseError as error:
-        raise UserValueError(f"annotations must be XML, but {path} is not ({error}).") from error
-    labels: dict[str, int] = {}
-    for item in tree.iter("object"):
-        name = item.findtext("name", "").strip()
-        is_difficult = item.findtext("difficult", "0").strip() == "1"
-        labels[name] = max(labels.get(name, UNKNOWN), UNKNOWN if is_difficult else PRESENT)
-    return labels

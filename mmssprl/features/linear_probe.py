@@ -50,7 +50,7 @@ def linear_probes(
     Args:
         weights: Backbone weights, training checkpoints, ``'random'`` or ``'supervised'``, see
             ``load_backbone``. All are loaded before the first is measured.
-        data: Folder in COCO or VOC layout or with a folder per class, see ``find_probe_data``.
+        data: Labelled folder, see ``find_probe_data``.
         config: Config with ``model.backbone``, for all weights; None takes the one beside each. The
             words take that of the first file then.
         image_px: Side of the centre crop; the shorter side is resized to 256/224 of it. None takes
@@ -60,7 +60,7 @@ def linear_probes(
         num_workers: Processes that read images.
         device: 'auto' (a GPU if there is one), 'cpu', 'cuda', 'cuda:1', ...
         seed: Seed of random weights, of the folds that choose the penalty, and of the draw of test
-            images where folders of classes name no split.
+            images where the folder has no splits.
         progress: Whether to draw progress bars.
         log: Receives a line about each step.
 
@@ -80,8 +80,8 @@ def linear_probes(
     names = [str(each) for each in weights]
     configs = _find_configs(names, None if config is None else str(config))
     where = choose_device(device)
-    found = find_probe_data(data, class_folders=True, seed=seed)
-    log(_describe(found))
+    found = find_probe_data(data, seed=seed)
+    log(found.labelled.describe())
     models = [
         frozen_backbone(name, cfg, image_px=image_px, seed=seed)
         for name, cfg in zip(names, configs, strict=True)
@@ -95,7 +95,7 @@ def linear_probes(
         begun = time.perf_counter()
         if len(names) > 1:
             log(f"{name} ({len(results) + 1} of {len(names)})")
-        log(f"features of {found.root} at {model.image_px} px on {where}")
+        log(f"features of {found.labelled.root} at {model.image_px} px on {where}")
         train, test = (
             extract_split(
                 model,
@@ -114,8 +114,8 @@ def linear_probes(
                 **_score(train, test, found, where, seed),
                 "weights": name,
                 "config": str(cfg.filename),
-                "data": str(found.root),
-                "layout": found.layout,
+                "data": str(found.labelled.root),
+                "layout": found.labelled.layout,
                 "num_train": len(train[0]),
                 "num_test": len(test[0]),
                 "num_classes": len(found.classes),
@@ -177,15 +177,6 @@ def _find_configs(weights: list[str], config: str | None) -> list[Config]:
     return [files.get(name) or of_word(name) for name in weights]
 
 
-def _describe(found: ProbeData) -> str:
-    layout = "a folder per class" if found.layout == "folders" else f"{found.layout} layout"
-    how = f" ({found.how})" if found.how else ""
-    return (
-        f"{layout} in {found.root}{how}: {len(found.train.paths)} {found.train.name} and "
-        f"{len(found.test.paths)} {found.test.name} images, {len(found.classes)} classes"
-    )
-
-
 def _score(
     train: Split, test: Split, found: ProbeData, where: torch.device, seed: int
 ) -> dict[str, Any]:
@@ -195,7 +186,7 @@ def _score(
     score, areas = mean_average_precision(logits, truth)
     chance, _ = mean_average_precision(torch.zeros_like(truth, dtype=torch.float32), truth)
     accuracy = chance_accuracy = None
-    if found.layout == "folders":
+    if found.labelled.is_single_label:
         classes = truth.argmax(dim=1)
         accuracy = (logits.argmax(dim=1).cpu() == classes).float().mean().item()
         most_frequent = train[1].sum(dim=0).argmax()

@@ -90,7 +90,7 @@ class ProbeHook(Hook):
         for name, value in (("interval", interval), ("max_images", max_images)):
             if value is not None and value < 1:
                 raise UserValueError(f"ProbeHook: {name} must be at least 1, but got {value}.")
-        found = find_probe_data(data, class_folders=True)
+        found = find_probe_data(data)
         labelled = (found.train, found.test)
         self.num_labelled = sum(len(split.paths) for split in labelled)
         self.splits = [part_of(split, max_images or MOST_IMAGES) for split in labelled]

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..datasets.labels import LabelledData, LabelledImage, Object
+from ..datasets.labels import LabelledData, LabelledImage
+from ..datasets.labels.coco import class_names, objects_by_image
+from ..datasets.labels.labelled_images import image_of_objects
 from ..system.outputs import write_whole
 
 SPLITS = ("train", "val")
@@ -43,7 +45,7 @@ def read_labels(folder: Path, root: Path, layout: str) -> LabelledData:
     for split in SPLITS:
         content = json.loads((folder / f"{split}.json").read_text())
         if "categories" in content:
-            classes = [category["name"] for category in content["categories"]]
+            classes = class_names(content)
             read[split] = _from_coco(content, root)
         else:
             classes = content["metainfo"]["classes"]
@@ -79,18 +81,11 @@ def _coco(data: LabelledData, images: Sequence[LabelledImage]) -> dict[str, Any]
 
 
 def _from_coco(content: dict[str, Any], root: Path) -> list[LabelledImage]:
-    objects: dict[int, list[Object]] = {image["id"]: [] for image in content["images"]}
-    for entry in content["annotations"]:
-        box = tuple(entry["bbox"]) if "bbox" in entry else None
-        thing = Object(
-            entry["category_id"] - 1, box, entry.get("segmentation"), bool(entry["iscrowd"])
-        )
-        objects[entry["image_id"]].append(thing)
+    objects = objects_by_image(content)
     return [
-        LabelledImage(
+        image_of_objects(
             str(root / image["file_name"]),
-            tuple(objects[image["id"]]),
-            labels=frozenset(thing.label for thing in objects[image["id"]]),
+            objects[image["id"]],
             size=(image["width"], image["height"]),
         )
         for image in content["images"]

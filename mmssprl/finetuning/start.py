@@ -109,7 +109,7 @@ def _prepare(
     """Return the labels and the config of a new run; None if a person finds it too long."""
     check_options(weights, task, **options)
     data = find_labels(root, task, val_share=val_share, seed=seed)
-    log(_describe(data, root))
+    log(_describe(data))
     cfg, recipe = make_config(weights, data, task, seed=seed, **options)
     log(f"{task}, {_backbone(cfg)}, weights of {weights}\n{recipe.describe()}")
     log("timing some steps ...")
@@ -149,13 +149,8 @@ def _labelled_images(task: str, work_dir: Path) -> list[str]:
     return read_roots(list(work_dir.glob(f"{task}.py")), lambda cfg: cfg.finetuning.data_root)
 
 
-def _describe(data: LabelledData, root: str) -> str:
-    names = ", ".join(data.classes[:8]) + (", ..." if len(data.classes) > 8 else "")
-    lines = [
-        f"{root}: {data.layout}, {len(data.classes)} classes ({names})",
-        f"  {len(data.train)} images to train on, {len(data.val)} to validate with: {data.split}",
-    ]
-    return "\n".join([*lines, *(f"warning: {text}" for text in data.warnings)])
+def _describe(data: LabelledData) -> str:
+    return "\n".join([data.describe(), *(f"warning: {text}" for text in data.warnings)])
 
 
 def _backbone(cfg: Config) -> str:

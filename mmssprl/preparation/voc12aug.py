@@ -1,144 +1,108 @@
 """PASCAL VOC 2012 segmentation with the additional labels of SBD: "train_aug", 10,582 images."""
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 
-from mmssprl.preparation.archives import Archive
-from mmssprl.preparation.finding import MISSING, OK, WRONG, Finding
-from mmssprl.preparation.label_images import check_size, read_png_labels
-from mmssprl.preparation.samples import check_files, check_sample, spread
-from mmssprl.preparation.sbd import (
-    LABEL_FOLDER,
-    LIST_FILE,
-    NUM_TRAIN_AUG,
-    SBD_SPLITS,
-    convert,
-    find_sbd,
-)
-from mmssprl.preparation.voc_files import HOST, check_list, find_devkit, read_names
+from ..datasets.image_opening import open_image
+from ..datasets.labels.masks import read_indices, shown_indices
+from .archives import Archive
+from .finding import WRONG, Finding
+from .samples import check_images, find_fault
+from .voc import CLASSES, archive, check_list, find_year
 
-from ..console.progress import watch
-from ..console.wording import command_line
-
-__all__ = ["TREE", "check", "convert", "ready"]
-
-TREE = """\
+LIST_FILE = "ImageSets/Segmentation/train_aug.txt"
+LABEL_FOLDER = "SegmentationClassAug"
+TREE = f"""\
 DIR/VOCdevkit/VOC2012/                    or DIR is VOCdevkit or VOC2012 itself
   ImageSets/Segmentation/train.txt        1,464 names
   ImageSets/Segmentation/val.txt          1,449 names
   SegmentationClass/*.png
   JPEGImages/*.jpg
-DIR/benchmark_RELEASE/dataset/            SBD, in DIR, DIR/VOCdevkit or DIR/VOCdevkit/VOCaug
-  train.txt                               8,498 names
-  val.txt                                 2,857 names
-  cls/*.mat
-made by this command:
-DIR/VOCdevkit/VOC2012/
-  ImageSets/Segmentation/train_aug.txt    10,582 names
-  SegmentationClassAug/*.png
+made of them and of SBD (benchmark_RELEASE, in DIR, VOCdevkit or VOCaug) by mmsegmentation:
+  {LIST_FILE}    10,582 names
+  {LABEL_FOLDER}/*.png
 """
-SPLITS = {"train": 1_464, "val": 1_449}
-_VOC = Archive(
-    f"{HOST}/voc2012/VOCtrainval_11-May-2012.tar",
-    "1.9 GB",
-    md5="6cd6e144f989b92b3379bac3b3de84fd",
-    member="VOCdevkit/VOC2012",
-)
+NUM_TRAIN, NUM_VAL, NUM_TRAIN_AUG = 1_464, 1_449, 10_582
+_VOC = archive("VOC2012", "VOCtrainval_11-May-2012.tar", "1.9 GB")
 _SBD = Archive(
     "https://www2.eecs.berkeley.edu/Research/Projects/CS/vision/grouping/semantic_contours/"
     "benchmark.tgz",
     "1.4 GB",
-    md5="82b4d87ceb2ed10f6038a1cba92111cb",
+)
+_CONVERTER = (
+    """"$(dirname "$(python -c 'from importlib.util import find_spec as f; """
+    """print(f("mmseg").origin)')")"/.mim/tools/dataset_converters/voc_aug.py"""
 )
 
 
 def check(root: Path, *, any_size: bool = False) -> list[Finding]:
-    """Look at VOC2012, at SBD, and at what ``convert`` makes of them."""
-    voc = find_devkit(root, "VOC2012")
-    fetch = _VOC.commands(voc, keep_in=voc.parent)
-    replace = _VOC.commands(voc, keep_in=voc.parent, replace=True)
+    """Look at VOC2012, and at what mmsegmentation makes of it and of SBD."""
+    voc = find_year(root, "VOC2012")
+    fetch, replace = (_VOC.commands(voc, keep_in=voc.parent, replace=new) for new in (False, True))
+    make = _make(root, voc)
     findings = []
     listed: dict[str, list[str]] = {}
-    for split, expected in SPLITS.items():
+    for split, (expected, remedy) in {
+        "train": (NUM_TRAIN, fetch),
+        "val": (NUM_VAL, fetch),
+        "train_aug": (NUM_TRAIN_AUG, make),
+    }.items():
         file = f"ImageSets/Segmentation/{split}.txt"
-        found, listed[split] = check_list(voc, file, expected, fetch, any_size=any_size)
+        found, listed[split] = check_list(voc, file, expected, remedy, any_size=any_size)
+        common = sorted(set(listed[split]) & set(listed.get("val", ())))
+        if split == "train_aug" and common:
+            detail = f"{len(common):,} images are in val.txt too, first {common[0]}"
+            found = Finding(file, WRONG, detail, remedy)
         findings.append(found)
-    images = listed["train"] + listed["val"]
-    findings += _check_labels(voc, "SegmentationClass", images, fetch, replace)
-    made = _check_made(root, voc, listed["val"], any_size)
-    images += read_names(voc / LIST_FILE)
-    if any(item.status != OK for item in made):  # SBD is not needed any more after that
-        found_sbd, labelled = _check_sbd(root, voc, any_size)
-        findings += found_sbd
-        images += labelled
-    files = [f"{name}.jpg" for name in dict.fromkeys(images)]
-    found = check_files("JPEGImages/", voc / "JPEGImages", files, fetch)
-    findings.append(found)
-    if found.status == OK and files:
-        findings.append(check_sample("JPEGImages", voc / "JPEGImages", files, replace))
-    return findings + made
+    own = listed["train"] + listed["val"]
+    names = {"SegmentationClass": own, LABEL_FOLDER: listed["train_aug"]}
+    for folder, remedies in (("SegmentationClass", (fetch, replace)), (LABEL_FOLDER, (make, make))):
+        files = [f"{name}.png" for name in names[folder]]
+        if files or folder != LABEL_FOLDER:
+            findings += check_images(f"{folder}/", voc / folder, files, *remedies, _fault)
+    images = [f"{name}.jpg" for name in dict.fromkeys(own + listed["train_aug"])]
+    return [*findings, *check_images("JPEGImages/", voc / "JPEGImages", images, fetch, replace)]
 
 
-def ready(findings: Sequence[Finding]) -> bool:
-    """Whether ``convert`` has all that it needs and something to do."""
-    made = [item for item in findings if item.name.startswith((LIST_FILE, LABEL_FOLDER))]
-    needed = [item.status == OK for item in findings if item not in made]
-    status = {item.status for item in made}
-    return all(needed) and MISSING in status and WRONG not in status
+def _make(root: Path, voc: Path) -> str:
+    """Return the commands that fetch SBD, if it is not there, and make train_aug.
+
+    mmsegmentation takes SBD's labels where VOC has better ones of its own, and lists the images in
+    an order that differs from run to run: two more lines put both right.
+    """
+    devkit = voc.absolute().parent  # "." has no parent
+    places = [
+        place
+        for base in (root, devkit.parent, devkit, devkit / "VOCaug")
+        for place in (base / "benchmark_RELEASE", base)
+        if (place / "dataset" / "cls").is_dir()
+    ]
+    sbd = shlex.quote(str(places[0] if places else root / "benchmark_RELEASE"))
+    folder = shlex.quote(str(voc))
+    lists = f"{folder}/ImageSets/Segmentation"
+    lines = [
+        "# with VOC2012 complete; this writes SegmentationClassAug/ and its lists anew",
+        f"python {_CONVERTER} {shlex.quote(str(devkit))} {sbd}",
+        f"while read -r name; do cp {folder}/SegmentationClass/$name.png {folder}/{LABEL_FOLDER}/; "
+        f"done < {lists}/train.txt",
+        f"LC_ALL=C sort {lists}/trainaug.txt > {folder}/{LIST_FILE}",
+    ]
+    return "\n".join([*([] if places else [_SBD.commands(root)]), *lines])
 
 
-def _check_sbd(root: Path, voc: Path, any_size: bool) -> tuple[list[Finding], list[str]]:
-    """Return the findings, and the names of the images that SBD labels."""
-    fetch = _SBD.commands(root)
-    sbd = find_sbd(root, voc)
-    if sbd is None:
-        detail = "no benchmark_RELEASE/dataset with cls/ and the lists"
-        return [Finding("SBD", MISSING, detail, fetch)], []
-    findings, names = [], []
-    for split, expected in SBD_SPLITS.items():
-        found, listed = check_list(sbd, f"{split}.txt", expected, fetch, any_size=any_size)
-        findings.append(Finding(f"SBD {found.name}", found.status, found.detail, found.remedy))
-        names += listed
-    findings.append(check_files("SBD cls/", sbd / "cls", [f"{name}.mat" for name in names], fetch))
-    return findings, names
-
-
-def _check_made(root: Path, voc: Path, val: Sequence[str], any_size: bool) -> list[Finding]:
-    """Look at what ``convert`` makes."""
-    option = " --any-size" if any_size else ""
-    make = command_line("prepare", "voc12aug", root) + option
-    if not (voc / LIST_FILE).is_file():
-        return [
-            Finding(LIST_FILE, MISSING, "not made yet, it is written last", make),
-            Finding(f"{LABEL_FOLDER}/", MISSING, "not finished without the list", make),
-        ]
-    again = f"# move it away first: {shlex.quote(str(voc / LIST_FILE))}\n{make}"
-    found, names = check_list(voc, LIST_FILE, NUM_TRAIN_AUG, again, any_size=any_size)
-    common = sorted(set(names) & set(val))
-    if common:
-        detail = f"{len(common):,} images are in val.txt too, first {common[0]}"
-        found = Finding(LIST_FILE, WRONG, detail, again)
-    redo = f"# move damaged files away first, from {shlex.quote(str(voc / LABEL_FOLDER))}\n{make}"
-    return [found, *_check_labels(voc, LABEL_FOLDER, names, make, redo)]
-
-
-def _check_labels(
-    voc: Path, folder: str, names: Sequence[str], fetch: str, replace: str
-) -> list[Finding]:
-    """Look whether label images are there and read a sample of them."""
-    files = [f"{name}.png" for name in names]
-    found = check_files(f"{folder}/", voc / folder, files, fetch)
-    if found.status != OK or not files:
-        return [found]
-    chosen = spread(sorted(names))
-    for name in watch(chosen, f"{folder}: reading a sample"):
-        path, image = voc / folder / f"{name}.png", voc / "JPEGImages" / f"{name}.jpg"
-        try:
-            labels = read_png_labels(path)
-            if image.is_file():
-                check_size(labels, path, image)
-        except ValueError as error:
-            return [found, Finding(f"{folder}: sample", WRONG, str(error), replace)]
-    detail = f"{len(chosen)} of {len(files):,} have labels that exist, in their image's size"
-    return [found, Finding(f"{folder}: sample", OK, detail)]
+def _fault(path: Path) -> str:
+    """Return what is wrong with a label image, nothing if it is right or has no image yet."""
+    try:
+        labels = read_indices(path, "it")
+    except ValueError as error:
+        return str(error)
+    unknown = [label for label in shown_indices(labels) if label > len(CLASSES)]
+    if unknown:
+        return f"must have labels 0 to {len(CLASSES)} or 255, but has {unknown[:5]}"
+    image = path.parents[1] / "JPEGImages" / f"{path.stem}.jpg"
+    if find_fault(image):  # the sample of images tells of it
+        return ""
+    with open_image(image) as file:
+        size = file.size
+    same = labels.shape == size[::-1]
+    return "" if same else f"has {labels.shape} and its image {size[::-1]} pixels (height, width)"

@@ -8,6 +8,8 @@ from typing import Any, Literal
 import torch
 from mmengine.config import Config
 
+from ..datasets.labels import folders
+from ..datasets.labels.files import Files
 from ..errors import UserError
 from ..features.probe_data import ProbeData, find_probe_data
 from ..features.probe_hook import MOST_IMAGES
@@ -37,7 +39,7 @@ def add_probe(cfg: Config, source: str, asked: str | Literal[False] | None) -> R
     if asked is False:
         return None
     if isinstance(asked, str):
-        found, why = find_probe_data(asked, class_folders=True), "as asked"
+        found, why = find_probe_data(asked), "as asked"
     else:
         by_itself = _folders_of(Path(source))
         if by_itself is None:
@@ -50,7 +52,8 @@ def add_probe(cfg: Config, source: str, asked: str | Literal[False] | None) -> R
     num_images = sum(len(split.paths) for split in splits)
     num_probed = sum(min(len(split.paths), MOST_IMAGES) for split in splits)
     probed = f"{num_probed:,} of " if num_probed < num_images else ""
-    return Row(f"{probed}{num_images:,} images of {len(found.classes)} classes", why)
+    boxes = f", {found.labelled.num_boxes:,} boxes" if found.labelled.num_boxes else ""
+    return Row(f"{probed}{num_images:,} images of {len(found.classes)} classes{boxes}", why)
 
 
 def wait_for_probes(cfg: Config, seconds: float) -> None:
@@ -67,10 +70,12 @@ def _folders_of(source: Path) -> ProbeData | None:
     if not source.is_dir():
         return None
     try:
-        found = find_probe_data(source, class_folders=True)
+        if not folders.find(Files(source)):  # other labels are taken where they are asked for
+            return None
+        found = find_probe_data(source)
     except (UserError, OSError):  # no labels, or not of each image
         return None
     labels = torch.cat([found.train.labels, found.test.labels])
     sizes = Counter(labels.argmax(dim=1).tolist())
     is_sure = len(found.classes) <= MOST_CLASSES and min(sizes.values()) >= LEAST_IMAGES
-    return found if found.layout == "folders" and is_sure else None
+    return found if found.labelled.is_single_label and is_sure else None

@@ -30,7 +30,7 @@ def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tup
         target = _TARGETS.get(run.cfg.model.backbone.type, "safetensors")
         found += [
             (
-                "Train on your own labels. DATA is a folder in COCO or VOC layout, or with a "
+                "Train on your own labels. DATA has labels of COCO, VOC or YOLO, or a "
                 "folder per class; other tasks are detect and segment.",
                 ["finetune", weights, "DATA", "--task", "classify"],
             ),

@@ -119,7 +119,7 @@ def test_where_all_images_are_heic_the_package_that_reads_them_is_named(tmp_path
         lambda: build(root),
         lambda: build(tar),
         lambda: find_labels(root, "classify"),
-        lambda: find_probe_data(root, class_folders=True),
+        lambda: find_probe_data(root),
         lambda: predict(tmp_path, root, tmp_path / "out"),
     ):
         with pytest.raises((ValueError, FileNotFoundError), match="pip install pillow-heif"):

@@ -4,16 +4,12 @@ import pytest
 from probe_folders import write_class_folders, write_image
 
 from mmssprl.datasets.labels import find_labels
-from mmssprl.features import find_probe_data
+from mmssprl.features import find_probe_data as find
 
 
 @pytest.fixture
 def flowers(tmp_path):
     return write_class_folders(tmp_path / "flowers")
-
-
-def find(root, **options):
-    return find_probe_data(root, class_folders=True, **options)
 
 
 def names(split, root):
@@ -23,8 +19,8 @@ def names(split, root):
 class TestOneFolderPerClass:
     def test_a_fifth_of_each_class_is_tested_on_and_nothing_is_lost(self, flowers):
         data = find(flowers)
-        assert (data.layout, data.classes) == ("folders", ["green", "red"])
-        assert data.how == "20% of each class of 20 images held out, seed 0"
+        assert (data.labelled.layout, data.classes) == ("a folder per class", ["green", "red"])
+        assert data.labelled.split == "20% of each class of 20 images held out, seed 0"
         train, test = names(data.train, flowers), names(data.test, flowers)
         assert not set(train) & set(test)
         wanted = [f"{name}/{i}.jpg" for name in ("green", "red") for i in (0, 2, 4, 6, 8)]
@@ -55,7 +51,7 @@ class TestOneFolderPerClass:
             find(flowers)
         (flowers / "loose.jpg").unlink()
         shutil.rmtree(flowers / "red")
-        with pytest.raises(FileNotFoundError, match=r"a folder per class\), but .* does not"):
+        with pytest.raises(FileNotFoundError, match="per class; but .* holds none"):
             find(flowers)
 
     def test_the_probe_tests_on_the_images_that_finetune_validates_with(self, flowers):
@@ -73,7 +69,7 @@ class TestFoldersTrainAndVal:
 
     def test_are_taken_as_they_are(self, split):
         data = find(split)
-        assert data.how == "the data's own train and val"
+        assert data.labelled.split == "the data's own train and val"
         assert names(data.test, split) == [
             f"val/{name}/{image}" for name in data.classes for image in ("0.jpg", "more/1.jpg")
         ]
@@ -86,13 +82,18 @@ class TestFoldersTrainAndVal:
         (split / "train").rename(split / train)
         (split / "val").rename(split / val)
         data = find(split)
-        assert data.how == f"the data's own train and {'test' if val == 'test' else 'val'}"
+        assert (
+            data.labelled.split == f"the data's own train and {'test' if val == 'test' else 'val'}"
+        )
         assert data.classes == ["green", "red"]
         assert (len(data.train.paths), len(data.test.paths)) == (8, 4)
 
     def test_of_several_the_first_is_tested_on(self, split):
         write_class_folders(split / "test", count=3)
-        assert find(split).how == "the data's own train and val; 6 other images are not used"
+        assert (
+            find(split).labelled.split
+            == "the data's own train and val; 6 other images are not used"
+        )
 
     def test_of_one_name_count_together(self, split):
         write_class_folders(split / "training", count=3)
@@ -105,15 +106,7 @@ class TestFoldersTrainAndVal:
 
     def test_one_alone_is_divided_if_it_is_for_training(self, split):
         shutil.rmtree(split / "val")
-        assert find(split).how == "20% of each class of 8 images held out, seed 0"
+        assert find(split).labelled.split == "20% of each class of 8 images held out, seed 0"
         (split / "train").rename(split / "val")
         with pytest.raises(ValueError, match="all are of the split val"):
             find(split)
-
-
-def test_folders_of_classes_are_taken_only_where_asked(flowers, coco):
-    with pytest.raises(FileNotFoundError, match=r"\(VOC\), but .*flowers does not\.$"):
-        find_probe_data(flowers)
-    assert find(coco).layout == "COCO"
-    with pytest.raises(FileNotFoundError, match=r"a folder per class\), but .* does not; pass"):
-        find(coco.parent)

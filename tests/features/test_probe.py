@@ -45,7 +45,7 @@ class TestLinearProbe:
         assert metrics["mAP"] == expected < 1
         assert metrics["strength"] == probe.strength
         assert metrics["per_class"] == {"green": areas[0], "red": areas[1], "zebra": None}
-        assert metrics["layout"] == "VOC"
+        assert metrics["layout"] == "PASCAL VOC"
 
     def test_device_must_exist(self, coco, config):
         with pytest.raises(ValueError, match=r"got 'cuda:99' .*; use 'auto' or 'cpu'"):
@@ -61,7 +61,7 @@ class TestCommand:
         argv += ["--num-workers", "0", "--device", "cpu", "--per-class"]
         assert main(argv) == 0
         printed = capsys.readouterr().out
-        assert "COCO layout in" in printed
+        assert ": COCO, 36 images (24 to train on and 12 to validate with: " in printed
         row = next(line for line in printed.splitlines() if "| tiny_backbone.pth |" in line)
         cells = [cell.strip() for cell in row.split("|")]
         assert cells[3:-1] == ["24 + 12", "2", "32", "100.00", "50.00"]

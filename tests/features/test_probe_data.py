@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import pytest
 
@@ -8,8 +9,8 @@ from mmssprl.features import find_probe_data
 class TestFindProbeData:
     def test_coco_labels(self, coco):
         data = find_probe_data(coco)
-        assert (data.layout, data.classes) == ("COCO", ["green", "red"])
-        assert (data.train.name, data.test.name) == ("train2014", "val2014")
+        assert (data.labelled.layout, data.classes) == ("COCO", ["green", "red"])
+        assert (data.train.name, data.test.name) == ("train", "val")
         assert data.test.labels.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]] * 3
         assert data.train.paths[1] == str(coco / "train2014" / "1.jpg")
 
@@ -22,7 +23,7 @@ class TestFindProbeData:
         elif up == 1:
             root = voc.parent
         data = find_probe_data(root)
-        assert (data.layout, data.classes) == ("VOC", ["green", "red", "zebra"])
+        assert (data.labelled.layout, data.classes) == ("PASCAL VOC", ["green", "red", "zebra"])
         assert data.test.labels.tolist() == [[0, -1, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0]] * 3
         assert len(data.train.paths) == 24
         assert data.test.paths[0].endswith("JPEGImages/000024.jpg")
@@ -30,41 +31,49 @@ class TestFindProbeData:
     def test_folders_that_hold_something_else(self, tmp_path, coco, voc):
         with pytest.raises(FileNotFoundError, match="DATA must be an existing folder"):
             find_probe_data(tmp_path / "gone")
-        with pytest.raises(FileNotFoundError, match=r"does not; pass .*/coco"):
+        with pytest.raises(ValueError, match="has COCO and PASCAL VOC; give the folder of one"):
             find_probe_data(tmp_path)
         (tmp_path / "empty").mkdir()
-        with pytest.raises(FileNotFoundError, match=r"\(COCO\) or .* \(VOC\), but .* does not\.$"):
+        with pytest.raises(FileNotFoundError, match="must hold labels .* holds none among 0 files"):
             find_probe_data(tmp_path / "empty")
-        voc.rename(coco / "VOC2007")
-        with pytest.raises(ValueError, match="a folder in one layout"):
-            find_probe_data(coco)
 
-    def test_incomplete_coco(self, coco):
+    def test_splits_with_other_categories(self, coco):
         path = coco / "annotations" / "instances_val2014.json"
         content = json.loads(path.read_text())
         content["categories"][0]["name"] = "crimson"
         path.write_text(json.dumps(content))
-        with pytest.raises(ValueError, match=r"differing in \['crimson', 'red'\]"):
+        with pytest.raises(ValueError, match=r"differ in .*'crimson'"):
             find_probe_data(coco)
-        path.unlink()
-        with pytest.raises(FileNotFoundError, match="must have both train2014 and val2014"):
-            find_probe_data(coco)
+
+    def test_other_files_beside_cocos_own_are_not_read(self, coco):
+        (coco / "annotations" / "captions_val2014.json").write_text("no JSON")
+        (coco / "annotations" / "instances_val2017.json").write_text("no JSON")
+        assert len(find_probe_data(coco).test.paths) == 12
+
+    def test_of_several_years_of_voc_the_benchmarks_is_taken(self, voc):
+        other = voc.parent / "VOC2012"
+        shutil.copytree(voc, other)
+        data = find_probe_data(voc.parent)
+        assert len(data.train.paths) == 24
+        assert all("VOC2007" in path for path in data.train.paths)
+        voc.rename(voc.parent / "VOC2010")
+        with pytest.raises(ValueError, match="one year of PASCAL VOC, but has VOC2010/, VOC2012/"):
+            find_probe_data(voc.parent)
 
     def test_incomplete_voc(self, voc):
         xml = voc / "Annotations" / "000003.xml"
         text = xml.read_text()
         xml.write_text(text[:-5])
-        with pytest.raises(ValueError, match=r"must be XML, but .*000003.xml is not"):
+        with pytest.raises(ValueError, match=r"000003.xml: must be XML"):
             find_probe_data(voc)
         xml.unlink()
-        with pytest.raises(FileNotFoundError, match=r"annotations, but there is no .*000003.xml"):
+        with pytest.raises(FileNotFoundError, match=r"have annotations, but 1 .*'000003'"):
             find_probe_data(voc)
         xml.write_text(text)
-        image = voc / "JPEGImages" / "000002.jpg"
-        image.rename(voc / "elsewhere.jpg")
-        with pytest.raises(FileNotFoundError, match=r"1 of 24 do not, for example .*000002.jpg"):
+        (voc / "JPEGImages" / "000002.jpg").unlink()
+        with pytest.raises(FileNotFoundError, match=r"1 of 36 have none, .*000002.xml"):
             find_probe_data(voc)
-        (voc / "elsewhere.jpg").rename(image)
-        (voc / "ImageSets/Main/test.txt").unlink()
-        with pytest.raises(FileNotFoundError, match="must have both trainval and test"):
-            find_probe_data(voc.parent)
+        for name in ("trainval", "test"):  # an image that no list names is not asked for
+            path = voc / "ImageSets/Main" / f"{name}.txt"
+            path.write_text(path.read_text().replace("000002\n", ""))
+        assert len(find_probe_data(voc).train.paths) == 23

@@ -84,7 +84,7 @@ def test_the_table_its_csv_and_the_time_that_is_left(weights, tmp_path, capsys):
     command = ["probe", str(weights), "random", str(flowers), "--csv", str(out), "--per-class"]
     assert main([*command, "--num-workers", "0"]) == 0
     printed = capsys.readouterr().out
-    assert "a folder per class in" in printed
+    assert ": a folder per class, 20 images" in printed
     assert "20% of each class of 20 images held out, seed 0" in printed
     assert f"{weights} (1 of 2)" in printed
     next_one = f"next: python -m mmssprl finetune {weights} {flowers} --task classify\n"

@@ -34,8 +34,8 @@ def run(tmp_path_factory):
 
 def test_what_is_found_and_chosen_is_said_before_the_training(run):
     _, text, _ = run
-    assert "a folder per class, 2 classes (disc, square)" in text
-    assert "24 images to train on, 6 to validate with: 20% of each class of 30 images held" in text
+    assert "a folder per class, 30 images (24 to train on and 6 to validate with: 20% of" in text
+    assert "2 classes (disc, square)" in text
     assert "warning: val has 6 images: its scores are mostly chance." in text
     assert "classify, ResNet depth 18, weights of" in text
     assert "AdamW, lr 0.01, cosine" in text

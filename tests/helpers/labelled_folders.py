@@ -97,6 +97,29 @@ def write_voc(root, num_images=24, num_val=8):
     return root
 
 
+def write_yolo(root, num_train=16, num_val=8, *, polygons=False):
+    """images/<split> and labels/<split>, with a data.yaml; shapes are boxes, or their corners."""
+    for index in range(num_train + num_val):
+        split = "train" if index < num_train else "val"
+        write_image(root / "images" / split / f"{index}.jpg", index)
+        lines = []
+        for shape in shapes_of(index):
+            x, y, width, height = box_of(index, shape)
+            corners = [x, y, x + width, y, x + width, y + height, x, y + height]
+            box = [x + width / 2, y + height / 2, width, height]
+            numbers = corners if polygons else box
+            shares = [n / (HEIGHT if i % 2 else WIDTH) for i, n in enumerate(numbers)]
+            lines.append(" ".join(map(str, [shape, *shares])) + "\n")
+        path = root / "labels" / split / f"{index}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(lines))
+    (root / "data.yaml").write_text(
+        "path: ../datasets/shapes\ntrain: images/train\nval: images/val\n"
+        "names: {0: disc, 1: square}\n"
+    )
+    return root
+
+
 def write_masks(root, num_train=16, num_val=8, *, classes=("background", *CLASSES)):
     """images/<split> and masks/<split>: 0 background, 1 disc, 2 square, the top row ignored."""
     for index in range(num_train + num_val):

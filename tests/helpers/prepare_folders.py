@@ -6,9 +6,8 @@ import subprocess
 
 import numpy as np
 from PIL import Image
-from scipy.io import savemat
 
-from mmssprl.preparation.voc_files import CLASSES
+from mmssprl.preparation.voc import CLASSES
 
 
 def by_name(findings):
@@ -38,7 +37,7 @@ def shell(command):
 
 
 def run_remedy(remedy, archives):
-    """Run printed commands, except for those that fetch and verify: put ``archives`` there."""
+    """Run printed commands, except for those that fetch: put ``archives`` there."""
     lines = remedy.splitlines()
     for line in lines:
         words = shlex.split(line.lstrip("# "))
@@ -47,7 +46,7 @@ def run_remedy(remedy, archives):
             name = target.rsplit("/", 1)[-1]
             shell(f"mkdir -p {shlex.quote(target.rsplit('/', 1)[0])}")
             shell(f"cp {shlex.quote(str(archives / name))} {shlex.quote(target)}")
-    shell("\n".join(line for line in lines if not line.startswith(("curl", "printf", "#"))))
+    shell("\n".join(line for line in lines if not line.startswith(("curl", "#"))))
 
 
 def coco_images(count, first_id=1):
@@ -105,15 +104,6 @@ def write_png(path, labels, mode="P"):
     image.save(path)
 
 
-def write_mat(path, labels, field="Segmentation"):
-    """As in SBD: a 1 x 1 struct whose fields are matrices, one of them a cell array."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    cells = np.empty((2, 1), dtype=object)
-    cells[0, 0], cells[1, 0] = np.zeros((2, 2)), np.eye(2)
-    content = {"Boundaries": cells, field: labels, "CategoriesPresent": np.array([[1], [9]])}
-    savemat(path, {"GTcls": content})
-
-
 # Hand-typed labels, each with another corner, so that a mix-up shows.
 OWN = {
     "a": [[0, 1, 255], [0, 0, 20]],  # in VOC's train only
@@ -138,14 +128,6 @@ def write_voc12(voc):
     for seed, name in enumerate("abcdv"):
         write_jpeg(voc / "JPEGImages" / f"{name}.jpg", 2, 3, seed=seed)
     return voc
-
-
-def write_sbd(dataset):
-    for name, labels in ADDED.items():
-        write_mat(dataset / "cls" / f"{name}.mat", np.array(labels, np.uint8))
-    (dataset / "train.txt").write_text("v\nd\n")
-    (dataset / "val.txt").write_text("c\nb\n")
-    return dataset
 
 
 def write_imagenet(root, classes=("n01440764", "n02102040"), per_class=2):

@@ -3,7 +3,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from PIL import Image
 from prepare_folders import (
     by_name,
     coco_images,
@@ -12,7 +11,6 @@ from prepare_folders import (
     statuses,
     write_coco,
     write_coco_json,
-    write_jpeg,
 )
 
 from mmssprl.preparation import coco
@@ -49,9 +47,7 @@ def test_a_complete_folder(root):
     found = by_name(found)
     assert found[TRAIN_JSON].detail == "3 images, 3 annotations, 2 categories"
     assert found["val2014/"].detail == "all 2 files are there"
-    assert found["train2014: sample"].detail == (
-        "3 of 3 images decode and have the size in the annotations"
-    )
+    assert found["train2014: sample"].detail == "3 of 3 files are right"
 
 
 def test_the_official_numbers_are_wanted_unless_any_size(root, monkeypatch):
@@ -64,9 +60,6 @@ def test_the_official_numbers_are_wanted_unless_any_size(root, monkeypatch):
     assert "--any-size" in found[TRAIN_JSON].remedy
     assert "unzip -q -o" not in found[TRAIN_JSON].remedy  # it may be the user's own file
     monkeypatch.setattr(coco, "SPLITS", {"train2014": 3, "val2014": 2})
-    found = check(root)
-    assert by_name(found)[TRAIN_JSON].detail == "not the official set: 2 of 80 categories"
-    monkeypatch.setattr(coco, "NUM_CATEGORIES", 2)
     assert statuses(check(root)) == {"OK"}
 
 
@@ -82,8 +75,6 @@ def test_an_empty_set_is_wrong_at_any_size(root):
         ("[]", "must hold the list(s) images"),
         (json.dumps({"images": [{"file_name": "a.jpg"}], "annotations": [], "categories": []}),
          "each entry of images must have id and file_name, but entry 0 is {'file_name': 'a.jpg'}"),
-        (json.dumps({"images": [{"id": 1, "file_name": "a"}], "annotations": [], "categories": []}),
-         "each image must have width"),
     ],
 )  # fmt: skip
 def test_annotations_that_cannot_be_used(root, text, detail):
@@ -92,7 +83,7 @@ def test_annotations_that_cannot_be_used(root, text, detail):
     assert found[TRAIN_JSON].status == "WRONG"
     assert found[TRAIN_JSON].detail.startswith(detail)
     assert "unzip -q -o " in found[TRAIN_JSON].remedy
-    assert found["train2014/"].detail == "there, but without annotations not compared"
+    assert found["train2014/"].status == "OK"
     assert "train2014: sample" not in found
 
 
@@ -125,22 +116,8 @@ def test_a_damaged_image(root):
     cut_off(root / "train2014" / "002.jpg")
     found = by_name(check(root, any_size=True))["train2014: sample"]
     assert found.status == "WRONG"
-    assert found.detail.startswith("1 of 3 sampled images are bad, first 002.jpg: it cannot be")
+    assert found.detail.startswith("1 of 3 sampled files are bad, first 002.jpg: it cannot be")
     assert "unzip -q -o " in found.remedy
-
-
-def test_an_image_of_another_size(root):
-    write_jpeg(root / "val2014" / "001.jpg", 30, 21)
-    assert by_name(check(root, any_size=True))["val2014: sample"].detail == (
-        "1 of 2 sampled images are bad, first 001.jpg: it has 21 x 30 px, not 30 x 21"
-    )
-
-
-def test_a_turn_in_the_exif_data_is_no_other_size(root):
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    write_jpeg(root / "val2014" / "001.jpg", 21, 30, exif=exif)
-    assert statuses(check(root, any_size=True)) == {"OK"}
 
 
 @pytest.mark.skipif(shutil.which("unzip") is None, reason="unzip is not installed")

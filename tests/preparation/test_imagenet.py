@@ -8,7 +8,6 @@ from prepare_folders import (
     shell,
     statuses,
     write_imagenet,
-    write_jpeg,
 )
 
 from mmssprl.datasets import UnlabeledImages
@@ -38,48 +37,31 @@ def test_a_complete_train_folder(root):
     found = check(root, any_size=True)
     assert statuses(found) == {"OK"}
     found = by_name(found)
-    assert found["train/: classes"].detail == "2 folders"
+    assert found["train/: folders"].detail == "2 folders"
     assert found["train/: images"].detail == "4 images"
-    assert found["val/"].detail == "not there; pre-training reads train/ only"
-    assert found["train: sample"].detail == "4 of 4 images decode"
+    assert found["train: sample"].detail == "4 of 4 files are right"
 
 
 def test_the_official_numbers_are_wanted_unless_any_size(root, monkeypatch):
     found = by_name(check(root))
-    assert found["train/: classes"].detail == "not the official set: 2 of 1,000 folders"
+    assert found["train/: folders"].detail == "not the official set: 2 of 1,000 folders"
     assert found["train/: images"].detail == "not the official set: 4 of 1,281,167 images"
     monkeypatch.setattr(imagenet, "NUM_CLASSES", 2)
     monkeypatch.setattr(imagenet, "NUM_TRAIN", 4)
     assert statuses(check(root)) == {"OK"}
 
 
-@pytest.mark.parametrize("layout", ["flat", "class folders"])
-def test_val_in_both_layouts(root, layout, monkeypatch):
-    for i in range(3):
-        folder = "" if layout == "flat" else "n0" if i else "n1"
-        write_jpeg(root / "val" / folder / f"{i}.JPEG", 20, 30)
-    where = "images, flat" if layout == "flat" else "images in 2 class folders"
-    found = by_name(check(root, any_size=True))
-    assert found["val/"].detail == f"3 {where}"
-    assert found["val: sample"].detail == "3 of 3 images decode"
-    assert by_name(check(root))["val/"].detail == f"not the official set: 3 of 50,000 {where}"
-    monkeypatch.setattr(imagenet, "NUM_VAL", 3)
-    assert by_name(check(root))["val/"].status == "OK"
-
-
-def test_an_empty_class_and_an_empty_val(root):
+def test_an_empty_class(root):
     (root / "train" / "n03000000").mkdir()
-    (root / "val").mkdir()
     found = by_name(check(root, any_size=True))
     assert found["train/: empty folders"].status == "WRONG"
     assert found["train/: empty folders"].detail == "1 folders without an image, first n03000000"
-    assert found["val/"].status == "WRONG"
 
 
 def test_without_images(tmp_path):
     (tmp_path / "train").mkdir()
     found = check(tmp_path, any_size=True)
-    assert [item.status for item in found] == ["WRONG", "WRONG", "OK"]
+    assert [item.status for item in found] == ["WRONG", "WRONG"]
 
 
 def test_archives_that_are_not_unpacked(root, archives):

@@ -1,13 +1,15 @@
 """What is wrong with labels, found before the training: errors that stop it, and warnings."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from ...console.progress import watch
 from ...console.wording import counted
 from ...errors import UserValueError
 from ..image_opening import open_image
-from .labelled_images import LabelledData, LabelledImage
+from .labelled_images import LabelledData, LabelledImage, Object
 
 LEAST_TRAIN = 2
 """Images of a training: the statistics of one say nothing."""
@@ -19,26 +21,35 @@ _TURNED = (5, 6, 7, 8)
 """EXIF orientations that swap width and height."""
 
 
-def check_labels(data: LabelledData, task: str) -> LabelledData:
+def check_labels(data: LabelledData, task: str, *, measured: bool = True) -> LabelledData:
     """Check the labels of a task, and fill in the sizes of the images.
+
+    Args:
+        data: As read.
+        task: As in ``find_labels``.
+        measured: Whether the images are opened, for their sizes. Then boxes and polygons are in
+            pixels; for 'detect' objects without area inside their image are left out.
 
     Returns:
         The data with sizes and all warnings.
 
     Raises:
-        ValueError: No labels, an image that cannot be read, the same image in both splits, or too
-            few images.
+        ValueError: No labels, two classes of one name, an image that cannot be read, the same image
+            in both splits, or too few images.
     """
-    splits = {"train": data.train, "val": data.val}
-    for name, images in splits.items():
+    doubled = [name for name, count in Counter(data.classes).items() if count > 1]
+    if doubled:
+        raise UserValueError(
+            "each class must have a name of its own, but several are called "
+            f"{doubled[0]!r}; rename them, or join them."
+        )
+    for name, images in (("train", data.train), ("val", data.val)):
         if not any(image.labels for image in images):
             raise UserValueError(
                 f"each split must have labels, but none of the {len(images)} images of {name} has "
                 "one; label some, or let the splits be drawn from all images."
             )
-    if task == "detect" and any(
-        thing.box is None for images in splits.values() for i in images for thing in i.objects
-    ):
+    if task == "detect" and any(thing.box is None for thing in data.objects):
         raise UserValueError(
             "each object must have a box (bbox) to be detected, but some have none; add them, or "
             "use --task classify."
@@ -52,13 +63,15 @@ def check_labels(data: LabelledData, task: str) -> LabelledData:
     if both:
         raise UserValueError(
             f"no image may be in train and in val, but {len(both)} are, for example "
-            f"{sorted(both)[0]}; take them out of one."
+            f"{min(both)}; take them out of one."
         )
-    total = len(data.train) + len(data.val)
-    everything = watch([*data.train, *data.val], "reading sizes", total=total)
-    sized = [_with_size(image) for image in everything]
-    train, val = sized[: len(data.train)], sized[len(data.train) :]
-    return replace(data, train=train, val=val, warnings=[*data.warnings, *_warnings(data, task)])
+    if measured:
+        everything = [*data.train, *data.val]
+        sized = [_with_size(image) for image in watch(everything, "reading sizes")]
+        if task == "detect":
+            sized = _without_odd_boxes(sized, data.warnings)
+        data = replace(data, train=sized[: len(data.train)], val=sized[len(data.train) :])
+    return replace(data, warnings=[*data.warnings, *_warnings(data, task)])
 
 
 def _warnings(data: LabelledData, task: str) -> list[str]:
@@ -80,7 +93,7 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
         found.append(
             f"{bare} of {len(data.train)} images of train have no annotation: they {meant}."
         )
-    objects = [thing for image in (*data.train, *data.val) for thing in image.objects]
+    objects = data.objects
     if task == "detect" and any(t.segmentation for t in objects) and not data.has_masks:
         lacking = sum(not (thing.segmentation or thing.is_crowd) for thing in objects)
         found.append(f"{lacking} of {len(objects)} objects have no mask: only boxes are trained.")
@@ -112,4 +125,36 @@ def _with_size(image: LabelledImage) -> LabelledImage:
                     f"{image.mask}: a label image must have its image's size, but they are "
                     f"{file.size} and {size} (width, height); write it again at full size."
                 )
+    if image.in_shares:
+        own = tuple(_in_pixels(thing, *size) for thing in image.objects)
+        image = replace(image, objects=own, in_shares=False)
     return replace(image, size=size)
+
+
+def _in_pixels(thing: Object, width: int, height: int) -> Object:
+    def scaled(values: Sequence[float]) -> Any:
+        return [value * (height if i % 2 else width) for i, value in enumerate(values)]
+
+    polygons = [scaled(polygon) for polygon in thing.segmentation or ()]
+    return replace(thing, box=tuple(scaled(thing.box or ())), segmentation=polygons or None)
+
+
+def _without_odd_boxes(images: list[LabelledImage], warnings: list[str]) -> list[LabelledImage]:
+    """Return the images with those objects whose boxes have an area inside them."""
+    kept = [
+        replace(image, objects=own, labels=frozenset(thing.label for thing in own))
+        for image in images
+        for own in [tuple(thing for thing in image.objects if _has_area(thing, *image.size))]
+    ]
+    num_odd = sum(len(image.objects) for image in images)
+    num_odd -= sum(len(image.objects) for image in kept)
+    if num_odd:
+        warnings.append(f"{num_odd} boxes have no area inside their image; left out.")
+    return kept
+
+
+def _has_area(thing: Object, image_width: int, image_height: int) -> bool:
+    x, y, width, height = thing.box or (0, 0, 0, 0)
+    inside_x = min(x + width, image_width) - max(x, 0)
+    inside_y = min(y + height, image_height) - max(y, 0)
+    return min(width, height) >= 1 and inside_x > 0 and inside_y > 0

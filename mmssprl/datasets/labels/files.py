@@ -14,6 +14,8 @@ MASK_FOLDERS = frozenset(
     + ("segmentationclassaug", "segmentationobject")
 )
 """Folders whose images are label images, in lower case."""
+_MOST_CLASSES = 100_000
+_CLASS_FILES = ("classes.txt", "class_names.txt", "labelmap.txt", "labels.txt", "obj.names")
 
 
 class Files:
@@ -70,6 +72,28 @@ class Files:
                 "in UTF-8."
             ) from error
 
+    def listed_classes(self) -> tuple[list[str], str] | None:
+        """Return the classes that the lines of classes.txt name, and the file's name."""
+        for name in self.ending(*_CLASS_FILES):
+            if Path(name).name.lower() in _CLASS_FILES:
+                # labelmap.txt of CVAT has name:colour:parts:actions and comments.
+                lines = [line for line in self.read_lines(name) if not line.startswith("#")]
+                titles = [line.split(":")[0].strip() for line in lines]
+                return [title for title in titles if title], name
+        return None
+
+    def numbered_classes(self, largest: int, warnings: list[str]) -> list[str]:
+        """Return names for the classes up to an index where no file names them."""
+        if largest > _MOST_CLASSES:
+            raise UserValueError(
+                f"an index of a class must be at most {_MOST_CLASSES:,}, but {largest:,} is there; "
+                "correct the labels, or list all classes in DATA/classes.txt."
+            )
+        warnings.append(
+            "the classes have no names: list them in DATA/classes.txt, one a line from index 0 on."
+        )
+        return [f"class {k}" for k in range(largest + 1)]
+
     @cached_property
     def photographs(self) -> list[str]:
         """The names of the image files that lie in no folder of label images."""
@@ -87,7 +111,8 @@ class Files:
         """Return the one image that an annotation file means, None if there is none.
 
         Args:
-            named: What the file calls it: a file name, with or without folders before it.
+            named: What the file calls it: a file name, with or without folders before it; an
+                absolute path may lead out of the root.
             near: Name of the annotation file; of several images that fit, the one counts whose
                 folder shares most words with it (train2014/ with instances_train2014.json).
             or_stem: Whether ``named`` may lack the suffix.
@@ -101,6 +126,8 @@ class Files:
         found = list(self._by_last_part.get(parts[-1], ()))
         if or_stem and not found:
             found = list(self._by_last_part.get(Path(parts[-1]).stem, ()))
+        if not found and os.path.isabs(named) and os.path.isfile(named):
+            return named
         found = sorted(set(found))
         if len(found) > 1:
             found = _best(found, lambda name: _num_common_last(Path(name).parts[:-1], parts[:-1]))

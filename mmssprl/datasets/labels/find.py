@@ -1,25 +1,24 @@
 """Which layout a folder has, and what it holds."""
 
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 from ...errors import UserFileNotFoundError, UserValueError
 from ..image_index import heic_remedy, kind_of
-from . import coco, folders, masks, voc
+from . import coco, folders, masks, voc, yolo
 from .checks import check_labels
 from .files import Files
-from .labelled_images import LabelledData
+from .foreign import find_foreign
+from .labelled_images import LabelledData, LabelledImage, Object
 from .splits import choose_splits
 
 DEFAULT_VAL_SHARE = 0.2
-_LAYOUTS: dict[str, tuple[ModuleType, ...]] = {
-    "classify": (coco, voc),
-    "detect": (coco, voc),
-    "segment": (masks,),
-}
+_OF_OBJECTS = (coco, voc, yolo)
 _EXPECTED = {
-    "classify": "a COCO .json, PASCAL VOC .xml files, or a folder of images per class",
-    "detect": "a COCO .json or PASCAL VOC .xml files with boxes",
+    "classify": "a COCO .json, PASCAL VOC .xml files, YOLO .txt files, label images, or a folder "
+    "of images per class",
+    "detect": "a COCO .json, PASCAL VOC .xml files or YOLO .txt files with boxes",
     "segment": "label images (PNGs of class indices) in a folder named masks, labels, annotations "
     "or SegmentationClass",
 }
@@ -31,6 +30,7 @@ def find_labels(
     *,
     val_share: float = DEFAULT_VAL_SHARE,
     seed: int = 0,
+    measured: bool = True,
 ) -> LabelledData:
     """Find the labels of a task below a folder, read all of them, and check them.
 
@@ -39,6 +39,7 @@ def find_labels(
         task: 'classify', 'detect' or 'segment'.
         val_share: Share of the images to hold out where the data have no splits, in (0, 1).
         seed: Of that choice.
+        measured: Whether each image is opened, for its size; without it 'classify' alone.
 
     Raises:
         FileNotFoundError: No such folder, no labels of the task, or labels without their image.
@@ -50,22 +51,45 @@ def find_labels(
     if not 0 <= seed < 2**32:
         raise UserValueError(f"--seed must be from 0 to {2**32 - 1}, but got {seed}.")
     files = Files(root)
-    found = [layout for layout in _LAYOUTS[task] if layout.is_there(files)]
-    if not found and task == "classify" and folders.is_there(files):
-        found = [folders]
+    layout, found = _find(files, task)
+    warnings: list[str] = []
+    classes, splits = layout.read(files, found, warnings)
+    if layout is masks and task == "classify":
+        splits = {split: list(map(_of_shown, images)) for split, images in splits.items()}
+    train, val, how = choose_splits(splits, share=val_share, seed=seed)
+    data = LabelledData(files.root, layout.TITLE, classes, train, val, how, warnings)
+    return check_labels(data, task, measured=measured)
+
+
+def _find(files: Files, task: str) -> tuple[Any, Any]:
+    """Return the module of the one layout with labels of a task, and what it has found.
+
+    Each module of a layout has a ``TITLE``, ``find(files)``, which returns nothing if the folder
+    has another layout, and ``read(files, found, warnings)``, the classes and images of what that
+    returned.
+    """
+    layouts: tuple[Any, ...] = (masks,) if task == "segment" else _OF_OBJECTS
+    found = [(layout, content) for layout in layouts if (content := layout.find(files))]
+    if not found and task == "classify":
+        shown = masks.find(files)
+        is_shown = masks.are_of_images(files, shown)
+        other: tuple[Any, Any] = (masks, shown) if is_shown else (folders, folders.find(files))
+        found = [other] if other[1] else []
     if not found:
-        heic = heic_remedy(map(kind_of, files.names))
+        remedy = find_foreign(files) or heic_remedy(map(kind_of, files.names))
         raise UserFileNotFoundError(
-            f"DATA must hold labels for {task}: {_EXPECTED[task]}; but {root} holds none among "
-            f"{len(files.names)} files ({len(files.images)} images){heic and f'; {heic}'}."
+            f"DATA must hold labels for {task}: {_EXPECTED[task]}; but {files.root} holds none "
+            f"among {len(files.names)} files ({len(files.images)} images)"
+            f"{remedy and f'; {remedy}'}."
         )
     if len(found) > 1:
         raise UserValueError(
-            f"DATA must have one layout, but {root} has {found[0].TITLE} and {found[1].TITLE}; "
-            "give the folder of one, or move the other out of it."
+            f"DATA must have one layout, but {files.root} has {found[0][0].TITLE} and "
+            f"{found[1][0].TITLE}; give the folder of one, or move the other out of it."
         )
-    warnings: list[str] = []
-    classes, splits = found[0].read(files, warnings)
-    train, val, how = choose_splits(splits, share=val_share, seed=seed)
-    data = LabelledData(files.root, found[0].TITLE, classes, train, val, how, warnings)
-    return check_labels(data, task)
+    return found[0]
+
+
+def _of_shown(image: LabelledImage) -> LabelledImage:
+    """Return an image that is labelled with the classes that its label image shows."""
+    return replace(image, mask=None, objects=tuple(map(Object, sorted(image.labels))))

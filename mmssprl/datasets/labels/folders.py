@@ -40,26 +40,26 @@ def read_class_folders(files: Files, below: str = "") -> dict[str, list[str]]:
     return dict(sorted(classes.items()))
 
 
-def is_there(files: Files) -> bool:
-    """Whether there are two classes of folders with images."""
-    below = _split_folders(files) or {"": None}
-    return len({title for folder in below for title in read_class_folders(files, folder)}) > 1
-
-
-def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:
-    """Read the classes, in alphabetical order, and the images of all splits.
+def find(files: Files) -> dict[str, str | None]:
+    """Return the folders of whose folders each is a class, and their splits; {} for one class.
 
     Raises:
-        ValueError: Images beside the folders.
+        ValueError: Images beside the folders, or other folders beside those of splits.
     """
-    found = [
-        (split, read_class_folders(files, folder))
-        for folder, split in (_split_folders(files) or {"": None}).items()
-    ]
-    classes = sorted({title for _, titles in found for title in titles})
+    found = _split_folders(files) or {"": None}
+    titles = {title for folder in found for title in read_class_folders(files, folder)}
+    return found if len(titles) > 1 else {}
+
+
+def read(
+    files: Files, found: dict[str, str | None], warnings: list[str]
+) -> tuple[list[str], Splits]:
+    """Read the classes, in alphabetical order, and the images of all splits."""
+    by_class = [(split, read_class_folders(files, folder)) for folder, split in found.items()]
+    classes = sorted({title for _, titles in by_class for title in titles})
     index_of = {title: index for index, title in enumerate(classes)}
     splits: dict[str | None, list[LabelledImage]] = defaultdict(list)
-    for split, titles in found:
+    for split, titles in by_class:
         for title, names in titles.items():
             label = index_of[title]
             splits[split] += [

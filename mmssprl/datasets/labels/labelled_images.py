@@ -5,6 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...console.wording import counted
+
+_MOST_NAMED = 8
+
 
 @dataclass(frozen=True)
 class Object:
@@ -29,11 +33,13 @@ class LabelledImage:
 
     Args:
         path: The image file.
-        objects: Of COCO and VOC.
+        objects: Of COCO, VOC and YOLO.
         label: Index of the one class that a folder names.
         mask: PNG of class indices, of the image's size.
         labels: Indices of all classes in the image.
-        size: Width and height in pixels, as the image is shown.
+        unknown: Those of ``labels`` of which the image has "difficult" objects only.
+        size: Width and height in pixels, as the image is shown; 0, 0 before it is opened.
+        in_shares: Whether boxes and polygons are shares of width and height, not pixels.
     """
 
     path: str
@@ -41,7 +47,15 @@ class LabelledImage:
     label: int | None = None
     mask: str | None = None
     labels: frozenset[int] = frozenset()
+    unknown: frozenset[int] = frozenset()
     size: tuple[int, int] = (0, 0)
+    in_shares: bool = False
+
+
+def image_of_objects(path: str, objects: Iterable[Object], **fields: Any) -> LabelledImage:
+    """Return an image with the classes of its objects; ``fields`` are the other ones."""
+    own = tuple(objects)
+    return LabelledImage(path, own, labels=frozenset(thing.label for thing in own), **fields)
 
 
 @dataclass(frozen=True)
@@ -71,10 +85,19 @@ class LabelledData:
         return self.train[0].label is not None
 
     @property
+    def objects(self) -> list[Object]:
+        """Of all images."""
+        return [thing for image in (*self.train, *self.val) for thing in image.objects]
+
+    @property
     def has_masks(self) -> bool:
         """Whether each object has a mask; crowds may do without."""
-        objects = [thing for image in (*self.train, *self.val) for thing in image.objects]
-        return all(thing.segmentation or thing.is_crowd for thing in objects)
+        return all(thing.segmentation or thing.is_crowd for thing in self.objects)
+
+    @property
+    def num_boxes(self) -> int:
+        """Of all objects."""
+        return sum(thing.box is not None for thing in self.objects)
 
     def count(self, images: Iterable[LabelledImage]) -> list[int]:
         """Return the number of images that show each class."""
@@ -83,3 +106,16 @@ class LabelledData:
             for label in image.labels:
                 counts[label] += 1
         return counts
+
+    def describe(self) -> str:
+        """Return in one line what was found: layout, images, boxes, classes."""
+        boxes = [f"{self.num_boxes:,} boxes"] if self.num_boxes else []
+        more = ", ..." if len(self.classes) > _MOST_NAMED else ""
+        parts = [
+            self.layout,
+            f"{counted(len(self.train) + len(self.val), 'image')} ({len(self.train):,} to train on "
+            f"and {len(self.val):,} to validate with: {self.split})",
+            *boxes,
+            f"{len(self.classes):,} classes ({', '.join(self.classes[:_MOST_NAMED])}{more})",
+        ]
+        return f"{self.root}: {', '.join(parts)}"

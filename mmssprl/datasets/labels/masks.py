@@ -4,14 +4,15 @@ import re
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...console.progress import watch
 from ...errors import UserFileNotFoundError, UserValueError
 from ..image_opening import open_image
+from . import voc
 from .files import MASK_FOLDERS, Files, is_label_image
 from .labelled_images import LabelledImage
-from .splits import Splits, split_of
-from .voc import class_names, listed_splits
+from .splits import Splits, by_folder
 
 TITLE = "label images"
 IGNORED = 255
@@ -19,7 +20,6 @@ IGNORED = 255
 LEAST_CLASSES = 2
 _IMAGE_FOLDERS = frozenset(("images", "image", "imgs", "jpegimages", "img_dir"))
 _VOC_PREFERRED = ("segmentationclassaug", "segmentationclass")
-_CLASS_FILES = ("classes.txt", "class_names.txt", "labelmap.txt", "labels.txt")
 _SUFFIX = re.compile(r"[_-](mask|label|labels|labelids|gt)$", re.IGNORECASE)
 _INDEX_MODES = ("P", "L", "1")
 VOC_CLASSES = (
@@ -29,12 +29,26 @@ VOC_CLASSES = (
 )
 
 
-def is_there(files: Files) -> bool:
-    """Whether there are PNGs in a folder that is named like one of masks, and images outside."""
-    return bool(_masks(files)) and bool(files.photographs)
+def find(files: Files) -> list[str]:
+    """Return the PNGs in folders that are named like ones of masks, if images lie outside.
+
+    Where both are there, SegmentationClassAug is taken, not SegmentationClass.
+    """
+    names = [name for name in files.ending(".png") if is_label_image(name)]
+    for preferred in _VOC_PREFERRED:
+        own = [n for n in names if preferred in {part.lower() for part in Path(n).parts}]
+        if own:
+            names = own
+            break
+    return names if files.photographs else []
 
 
-def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:
+def are_of_images(files: Files, found: list[str]) -> bool:
+    """Whether one of the label images has an image; folders of classes have like names."""
+    return not set(map(_key, files.photographs)).isdisjoint(map(_key, found))
+
+
+def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str], Splits]:
     """Read the classes, and the images of all splits with the classes that each shows.
 
     The classes are the lines of classes.txt (index 0 first), VOC's in its folders if no XML
@@ -46,8 +60,7 @@ def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:
         ValueError: A label image of colours, of another size than its image, or with an index
             beyond the classes.
     """
-    images = _by_key(files.photographs)
-    masks = _by_key(_masks(files))
+    images, masks = _by_key(files.photographs), _by_key(found)
     lost = [name for key, name in masks.items() if key not in images]
     if lost:
         raise UserFileNotFoundError(
@@ -59,7 +72,7 @@ def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:
     if bare:
         warnings.append(f"{bare} of {len(images)} images have no label image: they are left out.")
     shown = {
-        key: _values(files, masks[key])
+        key: shown_indices(read_indices(files.root / masks[key], masks[key]))
         for key in watch(sorted(masks), "reading label images", total=len(masks))
     }
     used = set().union(*shown.values())
@@ -78,57 +91,25 @@ def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:
                 f"{source} or {IGNORED}, but {masks[key]} has {beyond[0]}; correct it, or list all "
                 "classes in classes.txt, one a line from index 0 on."
             )
-    found = {
-        key: LabelledImage(
-            files.path(images[key]), mask=files.path(masks[key]), labels=frozenset(shown[key])
+    labelled = {
+        name: LabelledImage(
+            files.path(images[key]), mask=files.path(name), labels=frozenset(shown[key])
         )
-        for key in masks
+        for key, name in masks.items()
     }
-    return classes, _split(files, found, masks)
+    by_stem = {Path(name).stem: image for name, image in labelled.items()}
+    listed = voc.listed_splits(files, "Segmentation", by_stem, "a label image")
+    return classes, listed or by_folder(labelled)
 
 
-def _split(files: Files, found: dict[str, LabelledImage], masks: dict[str, str]) -> Splits:
-    by_stem = {Path(name).stem: found[key] for key, name in masks.items()}
-    listed = listed_splits(files, "Segmentation", by_stem, "a label image")
-    if listed:
-        return listed
-    splits: dict[str | None, list[LabelledImage]] = {}
-    for key, image in found.items():
-        folder = Path(masks[key]).parent.as_posix()
-        splits.setdefault(split_of(folder), []).append(image)
-    return splits
+def read_indices(path: str | Path, name: str) -> NDArray[np.uint8]:
+    """Read a label image, which errors call ``name``: the indices (H, W), not their colours.
 
-
-def _masks(files: Files) -> list[str]:
-    names = [name for name in files.ending(".png") if is_label_image(name)]
-    for preferred in _VOC_PREFERRED:
-        own = [n for n in names if preferred in {part.lower() for part in Path(n).parts}]
-        if own:
-            return own
-    return names
-
-
-def _by_key(names: list[str]) -> dict[str, str]:
-    """Return names by what an image and its label image have in common."""
-    special = MASK_FOLDERS | _IMAGE_FOLDERS
-    found: dict[str, str] = {}
-    for name in names:
-        path = Path(name)
-        folders = [part for part in path.parts[:-1] if part.lower() not in special]
-        key = "/".join([*folders, _SUFFIX.sub("", path.stem)])
-        if key in found:
-            raise UserValueError(
-                f"an image must have one file and one label image, but {found[key]} and {name} "
-                "have one name; remove one."
-            )
-        found[key] = name
-    return found
-
-
-def _values(files: Files, name: str) -> list[int]:
-    """Return the class indices in a label image, without 255."""
+    Raises:
+        ValueError: It cannot be read, or holds no indices of 8 bits.
+    """
     try:
-        with open_image(files.root / name) as image:
+        with open_image(path) as image:
             mode, pixels = image.mode, np.asarray(image)
     except Exception as error:  # PIL's plugins raise many classes
         raise UserValueError(
@@ -139,22 +120,42 @@ def _values(files: Files, name: str) -> list[int]:
             f"{name}: must be a PNG of class indices (8 bits, gray or with a palette), but its "
             f"mode is {mode}, of colours or larger numbers; convert it."
         )
+    return pixels.astype(np.uint8)
+
+
+def shown_indices(pixels: NDArray[np.uint8]) -> list[int]:
+    """Return the indices in a label image (H, W), without 255."""
     return [value for value in np.unique(pixels).tolist() if value != IGNORED]
+
+
+def _key(name: str) -> str:
+    """Return what the names of an image and of its label image have in common."""
+    special = MASK_FOLDERS | _IMAGE_FOLDERS
+    path = Path(name)
+    folders = [part for part in path.parts[:-1] if part.lower() not in special]
+    return "/".join([*folders, _SUFFIX.sub("", path.stem)])
+
+
+def _by_key(names: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in names:
+        first = found.setdefault(_key(name), name)
+        if first != name:
+            raise UserValueError(
+                f"an image must have one file and one label image, but {first} and {name} have "
+                "one name; remove one."
+            )
+    return found
 
 
 def _classes(files: Files, largest: int, warnings: list[str]) -> tuple[list[str], str]:
     """Return the names of the classes, and where they come from."""
-    for name in files.ending(".txt"):
-        if Path(name).name.lower() in _CLASS_FILES:
-            # labelmap.txt of CVAT has name:colour:parts:actions and comments.
-            lines = files.read_lines(name)
-            names = [line.split(":")[0].strip() for line in lines if not line.startswith("#")]
-            return [title for title in names if title], name
-    in_voc = any("SegmentationClass" in Path(name).parts for name in files.names)
-    if in_voc and largest < len(VOC_CLASSES) and class_names(files) <= set(VOC_CLASSES):
-        return list(VOC_CLASSES), "PASCAL VOC"
-    warnings.append(
-        "the classes of the label images have no names: list them in DATA/classes.txt, one a line "
-        "from index 0 on."
-    )
-    return [f"class {k}" for k in range(largest + 1)], "the label images"
+    listed = files.listed_classes()
+    if listed:
+        return listed
+    if any("SegmentationClass" in Path(name).parts for name in files.names):
+        items = (item for root in voc.find(files).values() for item in root.iter("object"))
+        titles = {(item.findtext("name") or "").strip() for item in items}
+        if largest < len(VOC_CLASSES) and titles <= set(VOC_CLASSES):
+            return list(VOC_CLASSES), "PASCAL VOC"
+    return files.numbered_classes(largest, warnings), "the label images"

@@ -38,6 +38,14 @@ def split_of(name: str) -> str | None:
     return None
 
 
+def by_folder(images: Mapping[str, LabelledImage]) -> Splits:
+    """Return images, given by name, by the split that their folder names."""
+    splits: dict[str | None, list[LabelledImage]] = defaultdict(list)
+    for name, image in images.items():
+        splits[split_of(Path(name).parent.as_posix())].append(image)
+    return splits
+
+
 def choose_splits(
     splits: Splits, *, share: float, seed: int
 ) -> tuple[list[LabelledImage], list[LabelledImage], str]:

@@ -1,41 +1,57 @@
 """PASCAL VOC's XML files, wherever they and their images lie below a folder."""
 
+import math
 import xml.etree.ElementTree as ET
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 from ...console.progress import watch
 from ...errors import UserFileNotFoundError, UserValueError
 from .files import Files
-from .labelled_images import LabelledImage, Object
-from .splits import TRAIN, VAL, Splits, split_of
+from .labelled_images import LabelledImage, Object, image_of_objects
+from .splits import TRAIN, VAL, Splits, by_folder
 
 TITLE = "PASCAL VOC"
+Named = list[tuple[str, Object]]
+"""The objects of an image, each with the name of its class; their labels are not yet known."""
 _PAIRS = (("trainval", "test"), ("train", "val"), ("train", "test"))
 """Lists of ImageSets/Main that are taken for train and val, the first two that are there."""
+_BENCHMARK = "VOC2007"
+"""Of several years in one folder, the one that is taken."""
 _MOST_NAMED = 3
 
 
-def is_there(files: Files) -> bool:
-    """Whether an XML file with annotations lies below the folder."""
-    return bool(_annotations(files))
+def find(files: Files) -> dict[str, ET.Element]:
+    """Return the root of each XML file with annotations, by name.
+
+    Raises:
+        ValueError: A file that is no XML, or several years and no VOC2007 among them.
+    """
+    below = _year(files)
+    names = [name for name in files.ending(".xml") if name.startswith(below)]
+    parsed = {name: parse(files.root / name, name) for name in watch(names, "reading annotations")}
+    return {name: root for name, root in parsed.items() if root.tag == "annotation"}
 
 
-def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:
+def read(
+    files: Files, found: dict[str, ET.Element], warnings: list[str]
+) -> tuple[list[str], Splits]:
     """Read the classes, in alphabetical order, and the images of all splits.
 
-    The splits are those of ImageSets/Main, or those that folders name. A "difficult" object counts
-    as present, and in no score of detection.
+    The classes are those of the objects and of the per-class lists of ImageSets/Main. The splits
+    are those of ImageSets/Main, whose images alone are read, or those that folders name. A
+    "difficult" object counts as present, and in no score of detection.
 
     Raises:
         FileNotFoundError: Annotations without an image, or an image set that lists others.
-        ValueError: A file that is no XML, or an object without a name or a box.
+        ValueError: An object without a name, or a box that is none.
     """
-    found: dict[str, tuple[str, list[tuple[str, Object]]]] = {}
+    named: dict[str, tuple[str, Named]] = {}
     missing = []
-    num_odd = 0
-    for name, root in _annotations(files).items():
+    listed = {name for names in _listed_names(files, "Main").values() for name in names}
+    used = {name: found[name] for name in found if not listed or Path(name).stem in listed}
+    for name, root in used.items():
         told = (root.findtext("filename") or "").strip()
         # LabelImg keeps what an image was once called; then the file's own name counts.
         if Path(told).stem != Path(name).stem:
@@ -43,37 +59,70 @@ def read(files: Files, warnings: list[str]) -> tuple[list[str], Splits]:
         image = files.find_image(told, name, or_stem=True)
         if image is None:
             missing.append(name)
-            continue
-        objects = []
-        for item in root.iter("object"):
-            read_one = _read_object(item, name)
-            if read_one is None:
-                num_odd += 1
-            else:
-                objects.append(read_one)
-        found[name] = (image, objects)
+        else:
+            named[name] = (image, read_objects(root, name))
     if missing:
         raise UserFileNotFoundError(
             f"each annotation file must have its image below DATA, but {len(missing)} of "
-            f"{len(missing) + len(found)} have none, for example {missing[:_MOST_NAMED]}; copy the "
-            "images there, or remove the files."
+            f"{len(used)} have none, for example {missing[:_MOST_NAMED]}; copy the images there, "
+            "or remove the files."
         )
-    if num_odd:
-        warnings.append(f"{num_odd} boxes have no area; left out.")
-    classes = sorted({name for _, objects in found.values() for name, _ in objects})
+    titles = {title for _, objects in named.values() for title, _ in objects}
+    classes = sorted(titles | set(listed_classes(_lists(files, "Main"))))
     index_of = {name: index for index, name in enumerate(classes)}
     images = {}
-    for name, (image, named) in found.items():
-        own = tuple(replace(thing, label=index_of[title]) for title, thing in named)
-        labels = frozenset(thing.label for thing in own)
-        images[name] = LabelledImage(files.path(image), own, labels=labels)
-    return classes, _split(files, images)
+    for name, (path, objects) in named.items():
+        own = [replace(thing, label=index_of[title]) for title, thing in objects]
+        unknown = frozenset(index_of[title] for title in only_difficult(objects))
+        images[name] = image_of_objects(files.path(path), own, unknown=unknown)
+    by_stem = {Path(name).stem: image for name, image in images.items()}
+    splits = listed_splits(files, "Main", by_stem, "annotations")
+    return classes, splits or by_folder(images)
 
 
-def class_names(files: Files) -> set[str]:
-    """Return the names of all objects in the XML files."""
-    items = (item for root in _annotations(files).values() for item in root.iter("object"))
-    return {(item.findtext("name") or "").strip() for item in items}
+def parse(path: Path, name: str) -> ET.Element:
+    """Return the root of an XML file, which errors call ``name``.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is no XML.
+    """
+    try:
+        return ET.parse(path).getroot()
+    except FileNotFoundError as error:
+        raise UserFileNotFoundError(
+            f"every listed image must have annotations, but there is no {name}."
+        ) from error
+    except ET.ParseError as error:
+        raise UserValueError(
+            f"{name}: must be XML, but {error}; repair it, or move it out of DATA."
+        ) from error
+
+
+def read_objects(root: ET.Element, name: str) -> Named:
+    """Return the objects of an annotation file, which errors call ``name``.
+
+    Raises:
+        ValueError: An object without a name, or a box that is not four numbers.
+    """
+    return [_read_object(item, name) for item in root.iter("object")]
+
+
+def only_difficult(objects: Named) -> set[str]:
+    """Return the classes of which an image has "difficult" objects only."""
+    difficult = {title for title, thing in objects if thing.is_crowd}
+    return difficult - {title for title, thing in objects if not thing.is_crowd}
+
+
+def listed_classes(lists: Iterable[str]) -> list[str]:
+    """Return the classes that per-class lists name, sorted.
+
+    Args:
+        lists: Stems of the files in ImageSets/Main; such a list is called <class>_<image set>.
+    """
+    stems = set(lists)
+    suffixes = tuple(f"_{name}" for name in stems)
+    return sorted({name[: name.rindex("_")] for name in stems if name.endswith(suffixes)})
 
 
 def listed_splits(
@@ -91,8 +140,8 @@ def listed_splits(
         FileNotFoundError: A listed name without an image.
         ValueError: A list without a name.
     """
-    listed = _image_sets(files, folder)
-    for split, names in listed.items():
+    splits: dict[str | None, list[LabelledImage]] = {}
+    for split, names in _listed_names(files, folder).items():
         lost = [name for name in names if name not in by_stem]
         if lost:
             raise UserFileNotFoundError(
@@ -100,80 +149,66 @@ def listed_splits(
                 f"{len(names)} of {split} have none, for example {lost[:_MOST_NAMED]}; add them, "
                 "or remove the names."
             )
-    return {split: [by_stem[name] for name in names] for split, names in listed.items()}
-
-
-def _image_sets(files: Files, folder: str) -> dict[str, list[str]]:
-    """Return the names of train and val that the files of ImageSets/<folder> list, or nothing.
-
-    Raises:
-        ValueError: A list without a name.
-    """
-    lists = {
-        Path(name).stem: name
-        for name in files.ending(".txt")
-        if Path(name).parts[-3:-1] == ("ImageSets", folder)
-    }
-    for pair in _PAIRS:
-        if all(name in lists for name in pair):
-            listed = {}
-            for split, name in zip((TRAIN, VAL), pair, strict=True):
-                lines = files.read_lines(lists[name])
-                listed[split] = [line.split()[0] for line in lines if line.strip()]
-                if not listed[split]:
-                    raise UserValueError(
-                        f"each split must have at least one image, but {lists[name]} lists none; "
-                        "list some, or remove ImageSets to have the splits drawn."
-                    )
-            return listed
-    return {}
-
-
-def _split(files: Files, images: dict[str, LabelledImage]) -> Splits:
-    by_stem = {Path(name).stem: image for name, image in images.items()}
-    listed = listed_splits(files, "Main", by_stem, "annotations")
-    if listed:
-        return listed
-    splits: dict[str | None, list[LabelledImage]] = {}
-    for name, image in images.items():
-        folder = Path(name).parent.as_posix()
-        splits.setdefault(split_of(folder), []).append(image)
+        splits[split] = [by_stem[name] for name in names]
     return splits
 
 
-@lru_cache(maxsize=1)
-def _annotations(files: Files) -> dict[str, ET.Element]:
-    names = files.ending(".xml")
-    found = {name: _parse(files, name) for name in watch(names, "reading annotations")}
-    return {name: root for name, root in found.items() if root.tag == "annotation"}
+def _listed_names(files: Files, folder: str) -> dict[str, list[str]]:
+    """Return the names of train and val that the files of ImageSets/<folder> list, or nothing."""
+    lists = _lists(files, folder)
+    pair = next((pair for pair in _PAIRS if set(pair) <= set(lists)), ())
+    listed = {}
+    for split, stem in zip((TRAIN, VAL), pair, strict=False):
+        lines = files.read_lines(lists[stem])
+        listed[split] = [line.split()[0] for line in lines if line.strip()]
+        if not listed[split]:
+            raise UserValueError(
+                f"each split must have at least one image, but {lists[stem]} lists none; list "
+                "some, or remove ImageSets to have the splits drawn."
+            )
+    return listed
 
 
-def _parse(files: Files, name: str) -> ET.Element:
-    try:
-        return ET.parse(files.root / name).getroot()
-    except ET.ParseError as error:
+def _lists(files: Files, folder: str) -> dict[str, str]:
+    """Return the files of ImageSets/<folder> by their stems."""
+    texts = [name for name in files.ending(".txt") if name.startswith(_year(files))]
+    return {
+        Path(name).stem: name for name in texts if Path(name).parts[-3:-1] == ("ImageSets", folder)
+    }
+
+
+def _year(files: Files) -> str:
+    """Return the folder of the one year to read, ending in "/"; "" if there is no choice."""
+    texts = files.ending(".txt")
+    years = sorted({name.rpartition("ImageSets/")[0] for name in texts if "ImageSets/" in name})
+    if len(years) < 2:
+        return ""
+    taken = [year for year in years if Path(year).name == _BENCHMARK]
+    if len(taken) != 1:
         raise UserValueError(
-            f"{name}: must be XML, but {error}; repair it, or move it out of DATA."
-        ) from error
+            f"DATA must hold one year of PASCAL VOC, but has {', '.join(years)}; give the folder "
+            "of one."
+        )
+    return taken[0]
 
 
-def _read_object(item: ET.Element, name: str) -> tuple[str, Object] | None:
-    """Return the class and the object, None if its box has no area."""
+def _read_object(item: ET.Element, name: str) -> tuple[str, Object]:
     title = (item.findtext("name") or "").strip()
+    if not title:
+        raise UserValueError(f"{name}: each object must have a name, but one has none; repair it.")
+    is_difficult = (item.findtext("difficult") or "0").strip() == "1"
+    if item.find("bndbox") is None:
+        return title, Object(0, is_crowd=is_difficult)
     corners = [item.findtext(f"bndbox/{key}") for key in ("xmin", "ymin", "xmax", "ymax")]
     try:
         left, top, right, bottom = (float(corner or "") for corner in corners)
+        if not math.isfinite(left + top + right + bottom):
+            raise ValueError("a number without end")
     except ValueError as error:
         raise UserValueError(
-            f"{name}: each object must have a bndbox of four numbers, but {title or 'one'} has "
-            f"{corners}; repair the file."
+            f"{name}: each bndbox must be four numbers, but that of {title} has {corners}; repair "
+            "the file."
         ) from error
-    if not title:
-        raise UserValueError(f"{name}: each object must have a name, but one has none; repair it.")
-    if right <= left or bottom <= top:
-        return None
     # VOC counts pixels from 1, and both corners are inside.
     left, top = max(0.0, left - 1), max(0.0, top - 1)
-    box = (left, top, right - left, bottom - top)
-    is_crowd = (item.findtext("difficult") or "0").strip() == "1"
-    return title, Object(0, box, is_crowd=is_crowd)
+    return title, Object(0, (left, top, right - left, bottom - top), is_crowd=is_difficult)

@@ -102,7 +102,7 @@ class Comparison:
         self.split: Split = "held-out" if request.held_out else "test"
         data = None if request.data is None else request.data.resolve()
         if data is not None:
-            read_images(data, "test")
+            log(read_images(data, "test").labelled.describe())
         common = {
             "data": data and str(data),
             "size": request.size,

@@ -82,6 +82,7 @@ def test_a_dry_run_tells_no_time_before_the_paces(tune, calls):
         asked = request(calls.work_dir, data, dry_run=True, **values)
         Comparison(asked, lines.append).describe()
     unknown = "time of the runs: unknown until the paces are measured, as the command does"
+    assert "COCO, 36 images (24 to train on and 12 to validate with" in lines.pop(0)
     assert lines == [unknown] * 2
     assert not calls.work_dir.exists()
 

@@ -63,14 +63,14 @@ def test_the_first_call_measures_paces_and_runs_everything(calls, first):
     lines, folders = first
     runs = [f"{name}-lr1-seed0" for name in ("random-0ep", "swav-1ep", "ssprl-1ep")]
     assert folders == ["0", *runs]
-    assert lines[0].startswith("pace of 2 methods, 1 turns of 1 steps or 12 s each; ")
+    assert lines[1].startswith("pace of 2 methods, 1 turns of 1 steps or 12 s each; ")
     turns = json.loads((calls.work_dir / "paces/0/result.json").read_text())["values"]["turns"]
     assert {key: [len(turn) for turn in own] for key, own in turns.items()} == {
         "ssprl": [1],
         "swav": [1],
     }
-    assert lines[2].startswith("runs: 3, 0 of them complete; the others take about ")
-    assert lines[4].startswith("[2/3] SwAV, no small views, 1 epoch, seed 0: mAP ")
+    assert lines[3].startswith("runs: 3, 0 of them complete; the others take about ")
+    assert lines[5].startswith("[2/3] SwAV, no small views, 1 epoch, seed 0: mAP ")
     assert "### Equal epochs" in lines[-2]
     for line in lines[-2].splitlines():
         if line.startswith("| "):
@@ -195,7 +195,7 @@ def test_a_run_with_other_settings_is_told_and_done_again(calls, first):
         json.dumps({**kept, "settings": {**kept["settings"], "recipe": "x"}})
     )
     comparison.describe()
-    assert lines[0].startswith("runs: 3, 2 of them complete")
-    assert lines[1] == "made with other settings, and done again: 1 of them"
-    assert [line.rsplit(": ")[1] for line in lines[2:]] == ["complete", "0.5 min", "complete"]
+    assert lines[1].startswith("runs: 3, 2 of them complete")
+    assert lines[2] == "made with other settings, and done again: 1 of them"
+    assert [line.rsplit(": ")[1] for line in lines[3:]] == ["complete", "0.5 min", "complete"]
     runs[1].result_file.write_text(json.dumps(kept))

@@ -39,5 +39,5 @@ def test_an_image_in_both_splits_is_refused(tmp_path):
     root = write_voc(tmp_path)
     test = root / "ImageSets/Main/test.txt"
     test.write_text(test.read_text() + "000003\n")
-    with pytest.raises(ValueError, match=r"may be trained on, but 1 of .*000003\.jpg\)"):
+    with pytest.raises(ValueError, match=r"in train and in val, but 1 are, .*000003\.jpg"):
         read_images(root, "test")

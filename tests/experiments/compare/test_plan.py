@@ -250,7 +250,7 @@ def test_all_methods_get_the_same_options(compare):
     assert byol["model.base_momentum"] == moco["model.momentum"]
     supervised = options("supervised")
     data = supervised.pop("train_dataloader.dataset")
-    assert data["type"] == "CocoMultiLabel"
+    assert data["type"] == "MultiLabelTargetDataset"
     assert supervised.pop("model.head.num_classes") == 2
     same = {k: v for k, v in expected.items() if not k.startswith("train_dataloader.dataset.")}
     assert supervised == same

@@ -1,21 +1,23 @@
-"""What the checks of VOC2007 and VOC2012 share: where the devkit is, its lists."""
+"""What the checks of VOC2007 and VOC2012 share: where the year's folder is, its lists."""
 
 from pathlib import Path
 
-from mmssprl.preparation.finding import MISSING, WRONG, Finding, judge_count
+from ..datasets.labels.masks import VOC_CLASSES
+from .archives import Archive
+from .finding import MISSING, WRONG, Finding, judge_count
 
-CLASSES = (
-    *("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow"),
-    *("diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa"),
-    *("train", "tvmonitor"),
-)
+CLASSES = VOC_CLASSES[1:]
 """The 20 classes; in label images class i is i + 1, 0 is background and 255 is ignored."""
 
-HOST = "http://host.robots.ox.ac.uk/pascal/VOC"
+
+def archive(year: str, name: str, size: str) -> Archive:
+    """Return an official archive of a year, such as "VOC2007"."""
+    url = f"http://host.robots.ox.ac.uk/pascal/VOC/{year.lower()}/{name}"
+    return Archive(url, size, member=f"VOCdevkit/{year}")
 
 
-def find_devkit(root: Path, name: str) -> Path:
-    """Return the folder of one year's devkit, or where it is to be made.
+def find_year(root: Path, name: str) -> Path:
+    """Return the folder of one year, or where it is to be made.
 
     ``root`` holds ``VOCdevkit/NAME`` or ``NAME``, or is it; the name is "VOC2007" or "VOC2012".
     """
@@ -28,24 +30,17 @@ def find_devkit(root: Path, name: str) -> Path:
     return root / name if given == "VOCdevkit" else root / "VOCdevkit" / name
 
 
-def read_names(path: Path) -> list[str]:
-    """Return the names that a list gives, the first word of each line; none without a file."""
-    if not path.is_file():
-        return []
-    text = path.read_text(encoding="utf-8", errors="replace")
-    return [line.split()[0] for line in text.splitlines() if line.strip()]
-
-
 def check_list(
     root: Path, file: str, expected: int, remedy: str, *, any_size: bool
 ) -> tuple[Finding, list[str]]:
     """Read the list ``root / file`` and count its images; return the names too, each once."""
     if not (root / file).is_file():
         return Finding(file, MISSING, f"no {root / file}", remedy), []
-    names = read_names(root / file)
+    text = (root / file).read_text(encoding="utf-8", errors="replace")
+    names = [line.split()[0] for line in text.splitlines() if line.strip()]
     if len(set(names)) < len(names):
-        hint = "# move it away first\n"
         detail = "some images are named twice"
-        return Finding(file, WRONG, detail, hint + remedy), list(dict.fromkeys(names))
+        once = list(dict.fromkeys(names))
+        return Finding(file, WRONG, detail, f"# move it away first\n{remedy}"), once
     found = judge_count(file, len(names), expected, "images", any_size=any_size, remedy=remedy)
     return found, names

@@ -185,7 +185,7 @@ class TestErrors:
         assert find_labels(tmp_path / "a", "classify").train[0].labels == {1}
         path = write_voc(tmp_path / "b") / "Annotations/img_001.xml"
         path.write_text(path.read_text().replace("<xmin>", "<left>").replace("</xmin>", "</left>"))
-        refused(tmp_path / "b", "detect", r"img_001.xml: .* four numbers, but square has \[None")
+        refused(tmp_path / "b", "detect", r"img_001.xml: .* that of square has \[None")
 
     def test_two_images_of_one_name(self, tmp_path):
         for folder in ("a", "b"):
@@ -243,11 +243,14 @@ class TestWarnings:
         path = write_coco(tmp_path / "a", num_val=10) / "train" / "_annotations.coco.json"
         edit_json(path, lambda content: content["annotations"][3].update(bbox=[60, 5, 9, 9]))
         data = find_labels(tmp_path / "a", "detect")
-        assert "train/_annotations.coco.json: 1 boxes have no area inside" in data.warnings[0]
+        assert data.warnings == ["1 boxes have no area inside their image; left out."]
+        classified = find_labels(tmp_path / "a", "classify")  # the image is said to show it
+        assert classified.train[2].labels == {0, 1}
+        assert classified.warnings == []
         write_voc(tmp_path / "b", num_images=26, num_val=10)
         path = tmp_path / "b/Annotations/img_002.xml"
         path.write_text(path.read_text().replace("<xmax>20", "<xmax>0"))
-        assert find_labels(tmp_path / "b", "detect").warnings == ["1 boxes have no area; left out."]
+        assert find_labels(tmp_path / "b", "detect").warnings == data.warnings
 
     def test_unknown_sizes_are_no_mistake(self, tmp_path):
         path = write_coco(tmp_path, num_val=10) / "train" / "_annotations.coco.json"
@@ -270,3 +273,16 @@ def test_a_file_of_another_kind_is_passed_over(tmp_path):
     assert find_labels(tmp_path, "detect").layout == "COCO"
     write_xml(tmp_path / "train/pictures/cam 0/Shot-04.v1.xml", 4)
     refused(tmp_path, "detect", "one layout")
+
+
+def test_an_absolute_path_may_lead_out_of_the_folder(tmp_path):
+    names = [str(tmp_path / "elsewhere" / f"{i}.png") for i in range(6)]
+    for i in range(6):
+        write_image(tmp_path / "elsewhere" / f"{i}.png", i)
+    root = tmp_path / "data"
+    root.mkdir()
+    (root / "all.json").write_text(json.dumps(coco_content(names)))
+    data = find_labels(root, "detect")
+    assert sorted(image.path for image in [*data.train, *data.val]) == names
+    os.unlink(names[2])
+    refused(root, "detect", "1 of 6 are not, for example .*2.png")

@@ -1,0 +1,205 @@
+"""YOLO's text files: one an image, one line an object, in labels/ or beside the images."""
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ...console.progress import watch
+from ...errors import UserFileNotFoundError, UserValueError
+from .files import Files
+from .labelled_images import LabelledImage, Object, image_of_objects
+from .splits import TEST, Splits, by_folder, split_of
+
+TITLE = "YOLO"
+_BOX, _LEAST_POLYGON = 4, 6
+"""Numbers behind the class: of a box its centre and sides, of a polygon x and y of each corner."""
+_BEYOND = 0.01
+"""Share of a side that rounding may lead out of the image."""
+_LOOKED_AT = 100
+"""Text files in which a first object is looked for: other texts lie beside images, too."""
+_LISTS = ("train", "val", "valid", "test")
+"""Keys of data.yaml that name images."""
+_MOST_NAMED = 3
+Line = tuple[int, list[float]]
+"""Class and numbers of an object."""
+
+
+def find(files: Files) -> dict[str, str]:
+    """Return the text file of each image that has one, if they begin as YOLO's do.
+
+    That of images/a.jpg is labels/a.txt, with any folders before and behind, or images/a.txt.
+    """
+    texts = set(files.ending(".txt"))
+    found = {}
+    for image in files.photographs:
+        stem = image.rpartition(".")[0]
+        before, folder, behind = f"/{stem}".rpartition("/images/")
+        for text in (f"{before}/labels/{behind}.txt"[1:] if folder else "", f"{stem}.txt"):
+            if text in texts:
+                found[image] = text
+                break
+    first = (line for text in islice(found.values(), _LOOKED_AT) for line in _first(files, text))
+    return found if any(_numbers(line) for line in first) else {}
+
+
+def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list[str], Splits]:
+    """Read the classes and the images of all splits.
+
+    The classes are the names of data.yaml, or the lines of classes.txt. The splits are those of
+    data.yaml, or those that folders name. An image without a text file shows no object.
+
+    Raises:
+        FileNotFoundError: Text files in labels/ without their image.
+        ValueError: A line or a class that is none, or a data.yaml that cannot be used.
+    """
+    used = set(found.values())
+    texts = files.ending(".txt")
+    lost = [name for name in texts if "labels" in Path(name).parts[:-1] and name not in used]
+    if lost:
+        raise UserFileNotFoundError(
+            f"each file of labels/ must have its image in images/, with the same name but for the "
+            f"suffix, but {len(lost)} have none, for example {lost[:_MOST_NAMED]}; copy the images "
+            "there, or remove the files."
+        )
+    lines = {
+        image: _read_lines(files, text)
+        for image, text in watch(list(found.items()), "reading annotations")
+    }
+    settings, source = _settings(files)
+    largest = max((label for own in lines.values() for label, _ in own), default=0)
+    classes = settings.get("names")
+    if classes is None:
+        classes, source = files.listed_classes() or (files.numbered_classes(largest, warnings), "")
+    for image, own in lines.items():
+        beyond = [label for label, _ in own if label >= len(classes)]
+        if beyond:
+            raise UserValueError(
+                f"{found[image]}: each class must be an index of the {len(classes)} classes of "
+                f"{source}, but {beyond[0]} is none; correct it, or list all classes there."
+            )
+    images = {
+        name: image_of_objects(files.path(name), map(_object, lines.get(name, ())), in_shares=True)
+        for name in files.photographs
+    }
+    return classes, _listed(files, settings, source, images) or by_folder(images)
+
+
+def _first(files: Files, text: str) -> list[str]:
+    """Return the first line of a text file that is not empty, if it is a text."""
+    try:
+        lines = files.read_lines(text)
+    except UserValueError:
+        return []
+    return [line for line in lines if line.strip()][:1]
+
+
+def _numbers(line: str) -> Line | None:
+    """Return what a line says, None if it is no object."""
+    try:
+        label, *values = map(float, line.split())
+    except ValueError:
+        return None
+    is_object = len(values) == _BOX or (len(values) >= _LEAST_POLYGON and len(values) % 2 == 0)
+    if not (is_object and all(-_BEYOND <= value <= 1 + _BEYOND for value in values)):
+        return None
+    return (int(label), values) if label >= 0 and label.is_integer() else None
+
+
+def _read_lines(files: Files, text: str) -> list[Line]:
+    found = []
+    for number, line in enumerate(files.read_lines(text), start=1):
+        if line.strip():
+            read_one = _numbers(line)
+            if read_one is None:
+                raise UserValueError(
+                    f"{text}, line {number}: must be 'class x y width height' or the class and the "
+                    "corners of a polygon, 'class x1 y1 x2 y2 x3 y3 ...', the class an index from "
+                    "0 on and the others shares of the image's sides from 0 to 1, but is "
+                    f"{line[:60]!r}; repair it."
+                )
+            found.append(read_one)
+    return found
+
+
+def _object(line: Line) -> Object:
+    label, values = line
+    if len(values) == _BOX:
+        x, y, width, height = values
+        return Object(label, (x - width / 2, y - height / 2, width, height))
+    left, top = min(values[::2]), min(values[1::2])
+    box = (left, top, max(values[::2]) - left, max(values[1::2]) - top)
+    return Object(label, box, [values])
+
+
+def _settings(files: Files) -> tuple[dict[str, Any], str]:
+    """Return what the data.yaml says, whatever its name, with a list of names, and its name."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in files.ending(".yaml", ".yml"):
+        try:
+            content = yaml.safe_load("\n".join(files.read_lines(name)))
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            raise UserValueError(
+                f"{name}: must be YAML, but {' '.join(str(error).split())}; repair it, or move it "
+                "out of DATA."
+            ) from error
+        if isinstance(content, dict) and "names" in content:
+            found[name] = {**content, "names": _names(name, content["names"])}
+    if not found:
+        return {}, ""
+    first, *others = found
+    for name in others:
+        if found[name]["names"] != found[first]["names"]:
+            raise UserValueError(
+                f"DATA must have one list of classes, but the names of {first} and {name} differ; "
+                "move one out of it."
+            )
+    return found[first], first
+
+
+def _names(name: str, names: Any) -> list[str]:
+    if isinstance(names, dict) and set(names) == set(range(len(names))):
+        names = [names[index] for index in range(len(names))]
+    if not (names and isinstance(names, list) and all(isinstance(n, str | int) for n in names)):
+        raise UserValueError(
+            f"{name}: names must list the classes, or give those from 0 on by their index, but is "
+            f"{type(names).__name__}; correct it."
+        )
+    return [str(title) for title in names]
+
+
+def _listed(
+    files: Files, settings: dict[str, Any], source: str, images: dict[str, LabelledImage]
+) -> Splits:
+    """Return the splits of data.yaml; nothing if it names none, or one as two."""
+    listed: dict[str | None, list[str]] = {}
+    for key in _LISTS:
+        entries = settings.get(key) or []
+        for entry in entries if isinstance(entries, list) else [entries]:
+            names = _named_by(files, str(entry), images)
+            if not names and split_of(key) != TEST:
+                raise UserValueError(
+                    f"{source}: {key} must name a folder or a list of images below DATA, but "
+                    f"{str(entry)[:60]!r} has none there; correct it."
+                )
+            listed.setdefault(split_of(key), []).extend(names)
+    train, val = (listed.get(split, []) for split in ("train", "val"))
+    if not listed or train == val:
+        return {}
+    used = {name for names in listed.values() for name in names}
+    listed[None] = [name for name in images if name not in used]
+    return {split: [images[name] for name in names] for split, names in listed.items() if names}
+
+
+def _named_by(files: Files, entry: str, images: dict[str, LabelledImage]) -> list[str]:
+    """Return the images of a folder or of a list, wherever data.yaml thinks that it lies."""
+    below = entry.replace("\\", "/").removeprefix("./").strip("/")
+    while below.startswith("../"):  # of a folder that the data once lay in
+        below = below[3:]
+    if not below.endswith(".txt"):
+        return [name for name in images if below in ("", ".") or f"/{below}/" in f"/{name}"]
+    lists = [name for name in files.ending(".txt") if f"/{name}".endswith(f"/{below}")]
+    lines = files.read_lines(lists[0]) if lists else []
+    found = [files.find_image(line.strip(), lists[0]) for line in lines if line.strip()]
+    return [name for name in found if name in images]

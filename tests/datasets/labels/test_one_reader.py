@@ -1,0 +1,119 @@
+"""What one command takes as labels, all take, and all see the same in it."""
+
+import json
+
+import pytest
+import torch
+from labelled_folders import write_class_folders, write_coco, write_masks, write_voc, write_yolo
+from mmengine.config import Config
+
+from mmssprl.datasets.labels import find_labels
+from mmssprl.experiments.compare.images import list_images, read_images
+from mmssprl.features import find_probe_data
+from mmssprl.features.probe_hook import ProbeHook
+from mmssprl.pretraining.probe import add_probe
+from mmssprl.registry import DATASETS
+
+WRITERS = [write_coco, write_voc, write_yolo, write_masks, write_class_folders]
+
+
+def paths(images):
+    return [image.path for image in images]
+
+
+@pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__[6:])
+class TestEveryLayout:
+    def test_finetune_probe_and_compare_read_the_same(self, tmp_path, write):
+        root = write(tmp_path / "any name")
+        data = find_labels(root, "classify")
+        probed, compared = find_probe_data(root), read_images(root, "test")
+        for found in (probed, compared):
+            assert found.train.paths == paths(data.train)
+            assert found.test.paths == paths(data.val)
+            assert found.classes == data.classes
+            shown = [{c for c in range(len(row)) if row[c]} for row in found.test.labels.tolist()]
+            assert shown == [set(image.labels) for image in data.val]
+        assert ProbeHook(str(root)).num_labelled == len(data.train) + len(data.val)
+        row = add_probe(Config({}), str(tmp_path), str(root))
+        assert row[0].startswith(f"{len(data.train) + len(data.val)} images")
+
+    def test_what_is_trained_with_labels_has_those_of_the_probe(self, tmp_path, write):
+        root = write(tmp_path / "data")
+        for split in ("test", "held-out"):
+            images = list_images(tmp_path / "lists", root, split)
+            dataset = DATASETS.build({**images.labelled, "pipeline": []})
+            found = read_images(root, split).train
+            items = [dataset.get_data_info(i) for i in range(len(dataset))]
+            assert [item["img_path"] for item in items] == found.paths
+            scores = torch.stack([torch.from_numpy(item["gt_score"]) for item in items])
+            assert torch.equal(scores, found.labels.float())
+            assert images.list_file.read_text().splitlines() == found.paths
+            assert (images.num_images, images.num_classes) == tuple(found.labels.shape)
+
+    def test_one_line_tells_what_was_found(self, tmp_path, write):
+        data = find_labels(write(tmp_path / "data"), "classify")
+        text = data.describe()
+        assert "\n" not in text
+        num_images = len(data.train) + len(data.val)
+        assert f"{data.root}: {data.layout}, {num_images} images (" in text
+        assert f"{len(data.classes)} classes ({', '.join(data.classes)})" in text
+        has_boxes = write in (write_coco, write_voc, write_yolo)
+        assert ("32 boxes" in text) == has_boxes
+
+
+def test_the_layouts_agree(tmp_path):
+    """Of the same images, whatever the order of their classes."""
+
+    def seen(write):
+        data = find_labels(write(tmp_path / write.__name__), "classify")
+        return [{data.classes[label] for label in image.labels} for image in data.train]
+
+    assert seen(write_coco) == seen(write_voc)
+    assert sorted(map(sorted, seen(write_coco))) == sorted(map(sorted, seen(write_yolo)))
+
+
+def test_difficult_objects_alone_are_unknown_to_probe_and_training(tmp_path):
+    root = write_voc(tmp_path / "data")
+    path = root / "Annotations" / "img_000.xml"
+    path.write_text(path.read_text().replace("</name>", "</name><difficult>1</difficult>"))
+    images = list_images(tmp_path / "lists", root, "test")
+    assert find_probe_data(root).train.labels[0].tolist() == [-1, 0]
+    dataset = DATASETS.build({**images.labelled, "pipeline": []})
+    assert dataset.get_data_info(0)["gt_score"].tolist() == [-1, 0]
+
+
+def test_a_dry_run_writes_nothing(tmp_path):
+    list_images(tmp_path / "lists", write_coco(tmp_path / "data"), "test", writes=False)
+    assert not (tmp_path / "lists").exists()
+
+
+SHAPES = {"version": "5", "imagePath": "1.jpg", "shapes": [{"label": "disc", "points": [[1, 2]]}]}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "tool", "remedy"),
+    [
+        (
+            "annotations.xml",
+            "<annotations><version>1.1</version></annotations>",
+            "CVAT",
+            "COCO 1.0",
+        ),
+        ("1.json", json.dumps(SHAPES), "LabelMe", "labelme2coco"),
+        (
+            "p.json",
+            json.dumps([{"annotations": [], "data": {}}]),
+            "Label Studio",
+            "as COCO or YOLO",
+        ),
+        ("labels.csv", "filename,width,height,class\n1.jpg,9,9,disc\n", "a table", "COCO .json"),
+    ],
+)
+def test_labels_of_other_tools_are_known_by_name(tmp_path, name, text, tool, remedy):
+    root = write_class_folders(tmp_path)
+    (root / name).write_text(text)
+    (root / "notes.csv").write_text("day,weather\n")
+    with pytest.raises(FileNotFoundError, match=rf"{name} is of {tool}: .*{remedy}") as caught:
+        find_labels(root, "detect")
+    assert "\n" not in str(caught.value)
+    assert find_labels(root, "classify").layout == "a folder per class"
