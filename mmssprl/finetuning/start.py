@@ -16,11 +16,12 @@ from ..errors import UserFileNotFoundError, UserValueError
 from ..pretraining.start import train
 from ..pretraining.work_dir import default_work_dir, read_roots, refuse_used
 from ..system.outputs import write_whole
-from ..timing.forecast import check_disk, may_start
+from ..timing.forecast import Forecast, check_disk, may_start
+from ..timing.pace import measure_pace
 from .config import check_options, make_config, set_label_files
 from .evaluate import Outcome, evaluate
 from .label_files import write_labels
-from .timing import forecast_run
+from .recipe import Recipe
 
 
 def finetune(
@@ -120,6 +121,20 @@ def _prepare(
     log(wrapped(expected.line))
     check_disk(expected)
     return (data, cfg) if may_start(expected, yes=yes) else None
+
+
+def forecast_run(cfg: Config, recipe: Recipe, work_dir: Path) -> Forecast:
+    """Time some steps of a run and a part of its validation, and multiply."""
+    pace = measure_pace(cfg, amp=recipe.on_gpu, num_devices=recipe.num_devices)
+    validations = recipe.epochs // recipe.val_interval + 1  # and the scores at the end
+    return Forecast(
+        pace,
+        epochs=recipe.epochs,
+        steps_per_epoch=recipe.steps_per_epoch,
+        checkpoint=cfg.default_hooks.checkpoint,
+        work_dir=work_dir,
+        other_s=validations * pace.validation_s,
+    )
 
 
 def _config_of_run(work_dir: Path, weights: str, root: str, task: str) -> Path:

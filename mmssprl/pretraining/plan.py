@@ -164,7 +164,7 @@ def forecast_run(cfg: Config, recipe: Recipe, work_dir: Path) -> Forecast:
         checkpoint=cfg.default_hooks.checkpoint,
         work_dir=work_dir,
         num_backbones=1 + any(hook.type == "ProbeHook" for hook in cfg.custom_hooks),
-        report_s=_REPORT_S + _REPORT_IMAGES * step.step_s / step.batch_size,
+        other_s=_REPORT_S + _REPORT_IMAGES * step.step_s / step.batch_size,
     )
 
 
