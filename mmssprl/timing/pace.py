@@ -80,14 +80,15 @@ def measure_pace(cfg: "Config", *, amp: bool, num_devices: int) -> Pace:
     from ..datasets.tar_images import last_index
     from ..models import pretraining_class
 
-    given = (amp, num_devices, default_threads(), os.getloadavg()[0], last_index)
+    method = pretraining_class(cfg)
+    pretrains = method is not None
+    given = (amp, num_devices, default_threads(), os.getloadavg()[0], last_index, pretrains)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "config.py"
         cfg.dump(path)
         try:
             return call_in_process(_measure, str(path), *given)
         except (BrokenProcessPool, torch.OutOfMemoryError) as error:
-            method = pretraining_class(cfg)
             remedy = "--batch-size or --image-px"
             if method is not None:
                 makes_up = " (--accumulate makes up for it)" if method.takes_num_chunks else ""
@@ -147,18 +148,22 @@ def with_loader(
 
 
 def _measure(
-    config: str, amp: bool, num_devices: int, threads: int, load: float, index: dict
+    config: str,
+    amp: bool,
+    num_devices: int,
+    threads: int,
+    load: float,
+    index: dict,
+    pretrains: bool = True,
 ) -> Pace:
     with quiet_console(), TemporaryDirectory() as work_dir:
         from mmengine.registry import DefaultScope
 
-        from ..config.reading import read_config_file
         from ..datasets.tar_images import last_index
-        from ..models import is_pretraining
 
         last_index.update(index)
         torch.set_num_threads(threads)
-        if not is_pretraining(read_config_file(config)):
+        if not pretrains:
             return _of_finetuning(config, work_dir, amp, load)
         with DefaultScope.overwrite_default_scope("mmssprl"):
             return _of_pretraining(config, work_dir, amp, num_devices, load)
