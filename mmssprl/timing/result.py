@@ -44,8 +44,6 @@ class Setting:
     num_processes: int  # that train together
     num_workers: int  # loader processes of each, as the config asks for
     num_small: int  # small views of the layout
-    num_chunks: int  # parts of a batch that pass the backbone one after the other
-    is_frozen: bool  # whether prototypes do not change yet in the measured steps
     precision: str  # 'float32', or the type that autocast computes in
     device: str  # 'cpu', 'cuda', ...
     threads: int  # of torch
@@ -71,7 +69,6 @@ class Profile:
     Attributes:
         setting: What was measured.
         num_steps: Steps measured.
-        asked_steps: Steps asked for.
         loader: What an image costs the loader.
         step_ms: Wall milliseconds of a step by phase, waiting for the device between phases:
             means over the middle half of the steps by length. Their sum is the step.
@@ -84,7 +81,6 @@ class Profile:
 
     setting: Setting
     num_steps: int
-    asked_steps: int
     loader: LoaderCost
     step_ms: dict[str, float]
     free_step_ms: float
@@ -129,11 +125,6 @@ class Profile:
         return 1000 * self.setting.batch_size * self.setting.num_processes / self.free_step_ms
 
     @property
-    def loader_images_per_s(self) -> float:
-        """Images that one core loads in a second."""
-        return 1000 / self.loader.worker_ms
-
-    @property
     def cores_needed(self) -> float:
         """Cores of each process whose loader keeps up with the step."""
         return self.loader.worker_ms * self.setting.batch_size / self.free_step_ms
@@ -161,9 +152,7 @@ class Profile:
             **asdict(self),
             "rows": [row._asdict() for row in self.rows],
             "images_per_s": self.images_per_s,
-            "loader_images_per_s_per_core": self.loader_images_per_s,
             "cores_needed": self.cores_needed,
-            "activation_bytes_per_image": self.activation_bytes / self.setting.batch_size,
         }
 
 

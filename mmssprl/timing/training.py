@@ -205,7 +205,6 @@ class MeasuringHook(Stopwatch):
         self.profile = Profile(
             setting=self._setting(images),
             num_steps=len(times),
-            asked_steps=self.most,
             loader=self.loader_cost,
             step_ms=step_ms,
             free_step_ms=free_step_ms,
@@ -244,7 +243,6 @@ class MeasuringHook(Stopwatch):
             order[get_rank() :: world_size].tolist(),
             self.loader.collate_fn,
             batch_size=self.loader.batch_size,
-            use_workers=self.loader.num_workers > 0,
         )
         if self.loader.pin_memory and self.device.startswith("cuda"):
             batches = [{"inputs": [t.pin_memory() for t in batch["inputs"]]} for batch in batches]
@@ -272,8 +270,6 @@ class MeasuringHook(Stopwatch):
             num_processes=self.num_devices,
             num_workers=loader.num_workers,
             num_small=getattr(self.model.layout, "num_small", 0),
-            num_chunks=self.model.num_chunks,
-            is_frozen=bool(self.model.health().get("frozen", False)),
             precision=str(wrapper.cast_dtype).removeprefix("torch.") if is_amp else "float32",
             device=self.device,
             threads=torch.get_num_threads(),
