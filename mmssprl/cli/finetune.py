@@ -13,14 +13,10 @@ examples:
 """
 
 import argparse
+from dataclasses import fields
 
 from ..console.quiet import quiet_console, say
 from ..console.wording import command_line
-
-_OPTIONS = {
-    *("epochs", "batch_size", "lr", "image_px", "backbone", "val_share", "seed"),
-}
-"""Handed on only if given, so that the recipe chooses the others and --resume can refuse these."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PX",
         help="side of the images (detect: shorter side); default: chosen",
     )
-    add("--freeze", action="store_true", help="keep the backbone as it is, train the heads alone")
+    add(
+        "--freeze",
+        action="store_true",
+        default=None,
+        help="keep the backbone as it is, train the heads alone",
+    )
     add(
         "--backbone",
         metavar="NAME",
@@ -75,11 +76,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train, and print the scores; 1 if a person at the terminal finds the run too long."""
     with quiet_console(verbose=args.verbose):
+        from ..finetuning.options import Options
         from ..finetuning.start import finetune
 
-        given = {k: v for k, v in vars(args).items() if k in _OPTIONS and v is not None}
-        if args.freeze:
-            given["freeze"] = True
+        # Only what is given, so that the recipe chooses the rest and --resume can refuse these.
+        names = {field.name for field in fields(Options)} - {"weights", "task"}
+        given = {k: v for k, v in vars(args).items() if k in names and v is not None}
         outcome = finetune(
             args.weights,
             args.data,

@@ -2,9 +2,8 @@
 
 Run some training steps from random weights and print the time of every part:
 loading (CPU time of one core), copy, augmentation, backbone, heads, Sinkhorn,
-optimizer, communication; images/s, memory, the cores that the loader needs, and a
-forecast of the whole training. No work dir, no checkpoint: nothing is written but
---out.
+optimizer, communication; what to do about it, and a forecast of the whole training.
+No work dir, no checkpoint: nothing is written but --out.
 
 examples:
   python -m mmssprl profile configs/ssprl/ssprl_resnet18_scenes.py --data photos/

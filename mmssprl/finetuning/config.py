@@ -2,23 +2,22 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from mmengine.config import Config
 
-from ..config.run_checks import missing_package
 from ..config.shipped import shipped
 from ..datasets.labels import LabelledData
 from ..engine.adapted_backbone import adapt_backbone, fit_backbone
 from ..engine.initial_weights import apply_weights
-from ..errors import UserRuntimeError, UserValueError
+from ..errors import UserValueError
 from ..pretraining.backbones import find_backbone
 from ..system.environment import usable_cores
-from ..weights import RANDOM, SUPERVISED, read_backbone
+from ..weights import RANDOM, SUPERVISED
 from ..weights.backbone import quiet
-from .recipe import NUMBERS, Recipe, check_numbers, choose_recipe
-from .tasks import Task, make_task, task_class
+from .options import Options
+from .recipe import Recipe, choose_recipe
+from .tasks import TASKS, Task
 
 DEFAULT_BACKBONE = ("resnet50", "resnet18")
 """Of weights without a config, on a GPU and on a CPU."""
@@ -32,44 +31,12 @@ _KNOBS = (
 """Names at the top of the base configs that only help to write them."""
 
 
-def check_options(
-    weights: str, task_name: str, *, backbone: str | None = None, **numbers: Any
-) -> None:
-    """Refuse what is wrong with the options of ``make_config``, before any label is read.
-
-    Raises:
-        FileNotFoundError: There are no such weights.
-        RuntimeError: The package of the task's models, or of the backbone, is not installed.
-        ValueError: A file that holds no weights, a number out of range, or no such backbone.
-    """
-    require_package(task_class(task_name).scope, f"--task {task_name}")
-    check_numbers(weights, **numbers)
-    if weights not in (RANDOM, SUPERVISED):
-        read_backbone(weights)  # says what is wrong with the file
-    if backbone:
-        place = 0 if torch.cuda.is_available() else 1
-        find_backbone(backbone, [numbers.get("image_px") or NUMBERS[task_name].image_px[place]])
-
-
-def make_config(
-    weights: str,
-    data: LabelledData,
-    task_name: str,
-    *,
-    backbone: str | None = None,
-    seed: int = 0,
-    **options: Any,
-) -> tuple[Config, Recipe]:
+def make_config(asked: Options, data: LabelledData) -> tuple[Config, Recipe]:
     """Put weights, classes and a recipe into the base config of a task.
 
     Args:
-        weights: Backbone weights or a training checkpoint, 'random' or 'supervised'.
+        asked: The options, checked.
         data: The labels.
-        task_name: 'classify', 'detect' or 'segment'.
-        backbone: Name of ``find_backbone``, for weights beside which no config lies.
-        seed: Of all randomness.
-        options: Of ``choose_recipe``: epochs, batch_size, lr, image_px, freeze. What is wrong
-            with them by itself, ``check_options`` tells beforehand.
 
     Returns:
         The config, without the label files (see ``set_label_files``), and the recipe.
@@ -79,26 +46,26 @@ def make_config(
             batch size that the images do not fill.
     """
     num_gpus = torch.cuda.device_count()
-    kind = task_class(task_name)
-    cfg = Config.fromfile(shipped(kind.base_config(on_gpu=num_gpus > 0)))
-    recipe = choose_recipe(
-        task_name,
-        cfg,
-        weights,
-        len(kind.trained(data.train)),
-        num_devices=max(1, num_gpus),
-        on_gpu=num_gpus > 0,
-        **options,
-    )
-    _set_backbone(cfg, weights, backbone, recipe.image_px, on_gpu=num_gpus > 0)
-    task = make_task(task_name, data.classes, **kind.facts_of(data))
-    task.configure(cfg, image_px=recipe.image_px, freeze=recipe.freeze)
-    cfg.weights = weights if weights in (RANDOM, SUPERVISED) else str(Path(weights).resolve())
-    cfg.randomness.seed = seed
+    on_gpu = num_gpus > 0
+    kind = TASKS[asked.task]
+    cfg = Config.fromfile(shipped(kind.base_config(on_gpu=on_gpu)))
+    num_images = len(kind.trained(data.train))
+    recipe = choose_recipe(asked, cfg, num_images, num_devices=max(1, num_gpus), on_gpu=on_gpu)
+    from_file = asked.weights not in (RANDOM, SUPERVISED)
+    with quiet():
+        # The backbone of the config beside the weights comes after it, unless one was named.
+        name = asked.backbone or DEFAULT_BACKBONE[0 if on_gpu else 1]
+        adapt_backbone(cfg, find_backbone(name, [recipe.image_px]).cfg)
+    if from_file:
+        fit_backbone(cfg, asked.weights, adapt=asked.backbone is None)
+    task = kind(data.classes, **kind.facts_of(data))
+    task.configure(cfg, image_px=recipe.image_px, freeze=asked.freeze)
+    cfg.weights = str(Path(asked.weights).resolve()) if from_file else asked.weights
+    cfg.randomness.seed = asked.seed
     for knob in _KNOBS:
         cfg.pop(knob, None)
     cfg.finetuning = {
-        "task": task_name,
+        "task": asked.task,
         "classes": data.classes,
         "facts": task.facts,
         "data_root": str(data.root),
@@ -108,16 +75,6 @@ def make_config(
     with quiet():
         apply_weights(cfg.copy(), None, adapt=False)  # refuses what the training would refuse
     return cfg, recipe
-
-
-def require_package(scope: str, who: str) -> None:
-    """Raise RuntimeError if the package with the models of a registry scope is not installed."""
-    missing = missing_package(scope)
-    if missing:
-        raise UserRuntimeError(
-            f"{who} needs {missing}, but it is not installed; "
-            "pip install -r requirements/transfer.txt."
-        )
 
 
 def task_of(cfg: Config) -> Task:
@@ -132,7 +89,7 @@ def task_of(cfg: Config) -> Task:
             f"the config must be one of `python -m mmssprl finetune`, but {cfg.filename} is not; "
             "give the work dir of such a run, or a checkpoint in it."
         )
-    return make_task(about.task, list(about.classes), **about.facts)
+    return TASKS[about.task](about.classes, **about.facts)
 
 
 def set_label_files(cfg: Config, folder: Path) -> None:
@@ -148,17 +105,6 @@ def set_label_files(cfg: Config, folder: Path) -> None:
         evaluator = cfg.get(f"{split}_evaluator")
         if evaluator and "ann_file" in evaluator:
             evaluator.ann_file = path
-
-
-def _set_backbone(
-    cfg: Config, weights: str, name: str | None, image_px: int, *, on_gpu: bool
-) -> None:
-    """Take the backbone of the config beside the weights, or else the one that was named."""
-    chosen = name or DEFAULT_BACKBONE[0 if on_gpu else 1]
-    with quiet():
-        adapt_backbone(cfg, find_backbone(chosen, [image_px]).cfg)
-    if weights not in (RANDOM, SUPERVISED):
-        fit_backbone(cfg, weights, adapt=name is None)
 
 
 def _set_numbers(cfg: Config, recipe: Recipe) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..config.found_config import read_found
 from ..console.progress import watch
@@ -14,7 +15,7 @@ from ..datasets.labels import LabelledData
 from ..saving.newest_checkpoint import require_newest
 from ..system.outputs import write_whole
 from .label_files import read_labels
-from .pictures import open_picture, save_picture, sheet
+from .pictures import open_picture, save_sheet
 from .predictor import Predictor
 from .tasks import Scores
 
@@ -55,28 +56,25 @@ def evaluate(work_dir: Path, config: Path) -> Outcome:
     about = cfg.finetuning
     data = read_labels(work_dir / "labels", Path(about.data_root), about.layout)
     predictor = Predictor(cfg, checkpoint)
-    predictions = []
-    paths = [image.path for image in data.val]
-    for prediction in watch(predictor.predict(paths), "scoring val", total=len(paths)):
-        if isinstance(prediction, ImageReadError):
-            raise prediction
-        predictions.append(prediction)
     task = predictor.task
-    scores = task.score(data.val, predictions)
+    drawn = _drawn(data)
+    pictures: dict[int, NDArray[np.uint8]] = {}
+    predictions = []
+    found = predictor.predict([image.path for image in data.val])
+    for number, sample in enumerate(watch(found, "scoring val", total=len(data.val))):
+        if isinstance(sample, ImageReadError):
+            raise sample
+        predictions.append(task.read(sample))
+        if number in drawn:
+            image = data.val[number]
+            pictures[number] = task.draw(open_picture(image.path), sample, image)
+    scores = task.score(data.val, predictions, work_dir / "labels" / "val.json")
     heads, rows = _rows(data, scores)
     table = markdown_table(heads, rows)
     files = [work_dir / name for name in ("scores.csv", "scores.json", "predictions.png")]
     write_whole(files[0], csv_table(heads, rows))
     write_whole(files[1], json.dumps(_as_json(data, scores), indent=2) + "\n")
-    drawn = _drawn(data)
-    pairs = [
-        (
-            task.draw_truth(open_picture(data.val[i].path), data.val[i]),
-            task.draw(open_picture(data.val[i].path), predictions[i]),
-        )
-        for i in drawn
-    ]
-    save_picture(sheet(pairs, ("labels", "prediction")), files[2])
+    save_sheet([pictures[number] for number in drawn], files[2])
     return Outcome(scores, table, checkpoint, files)
 
 

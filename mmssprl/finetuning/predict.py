@@ -76,16 +76,16 @@ def predict(
     predictions = []
     picture_of = written_names(names, ".jpg")
     found = predictor.predict([images / name for name in names])
-    for name, prediction in zip(names, watch(found, "predicting", total=len(names)), strict=True):
-        if isinstance(prediction, ImageReadError):
-            bad.append(str(prediction))
+    for name, sample in zip(names, watch(found, "predicting", total=len(names)), strict=True):
+        if isinstance(sample, ImageReadError):
+            bad.append(str(sample))
             continue
         if len(good) < num_pictures:
             path = out / "pictures" / picture_of[name]
             path.parent.mkdir(parents=True, exist_ok=True)
-            save_picture(task.draw(open_picture(images / name), prediction), path)
+            save_picture(task.draw(open_picture(images / name), sample), path)
         good.append(name)
-        predictions.append(prediction)
+        predictions.append(task.read(sample))
     if not good:
         raise UserValueError(f"some image must be readable, but none of {len(names)} is: {bad[0]}")
     out.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,8 @@ from ..system.shared_memory import check_room
 from ..weights import read_checkpoint
 from ..weights.backbone import build_model, quiet
 from ..weights.checkpoint_file import list_faults
-from .config import require_package, task_of
+from .config import task_of
+from .options import require_package
 
 _READS_FILES = ("LoadImageFromFile", "LoadAnnotations")
 
@@ -64,7 +65,7 @@ class Predictor:
         self.model.to(self.device).train(False)
 
     def predict(self, paths: Sequence[str | Path]) -> Iterator[Any]:
-        """Yield the prediction of each image in turn, or the ``ImageReadError`` instead of it."""
+        """Yield each image's data sample in turn, or the ``ImageReadError`` instead of it."""
         # mmseg's preprocessor takes images of one size only; batches of others are padded.
         batch_size = self.task.batch_size if self.device != "cpu" else min(8, self.task.batch_size)
         loader = DataLoader(
@@ -77,18 +78,10 @@ class Predictor:
         with torch.inference_mode(), DefaultScope.overwrite_default_scope(self.scope):
             for batch in loader:
                 good = [item for item in batch if not isinstance(item, ImageReadError)]
-                samples = iter(self._step(good) if good else ())
+                packed = {key: [item[key] for item in good] for key in ("inputs", "data_samples")}
+                samples = iter(self.model.test_step(packed) if good else ())
                 for item in batch:
-                    if isinstance(item, ImageReadError):
-                        yield item
-                    else:
-                        yield self.task.read(next(samples))
-
-    def _step(self, items: list[dict[str, Any]]) -> list[Any]:
-        inputs = [item["inputs"] for item in items]
-        return self.model.test_step(
-            {"inputs": inputs, "data_samples": [item["data_samples"] for item in items]}
-        )
+                    yield item if isinstance(item, ImageReadError) else next(samples)
 
 
 class _Prepared(Dataset):

@@ -6,21 +6,17 @@ from typing import NamedTuple
 
 from mmengine.config import Config
 
-from ..console.tables import reasons_table
 from ..console.wording import counted
 from ..errors import UserValueError
 from ..pretraining.anchor import round_within
 from ..pretraining.methods.method import Row
-from ..pyramid import MOST_PX
 from ..weights import RANDOM
+from .options import LEAST_BATCH, Options
 
 LEAST_STEPS_PER_EPOCH = 8
 """The batch is chosen so small that little data, too, gives this many updates an epoch."""
-LEAST_BATCH = 2
 LEAST_CHOSEN_BATCH = 4
 """BatchNorm's statistics of fewer images mislead small networks."""
-LEAST_PX = 32
-"""Side of the images: a ResNet's last map has one cell then."""
 LEAST_WARMUP = 2
 """Steps: mmengine's LinearLR ends below the full rate after one."""
 VALIDATIONS = 5
@@ -62,7 +58,6 @@ class Recipe:
         warmup_iters: Steps until it is reached.
         image_px: classify: side of the crop; detect: shorter side, the longer one being at most
             5/3 of it; segment: side of the crop in training, shorter side otherwise.
-        freeze: Whether the backbone stays as it is.
         num_devices: Processes.
         on_gpu: Whether the devices are GPUs.
         rows: What is printed: each choice and the reason for it.
@@ -74,7 +69,6 @@ class Recipe:
     lr: float
     warmup_iters: int
     image_px: int
-    freeze: bool
     num_devices: int
     on_gpu: bool
     rows: dict[str, Row]
@@ -84,96 +78,58 @@ class Recipe:
         """Epochs between two validations."""
         return max(1, self.epochs // VALIDATIONS)
 
-    def describe(self) -> str:
-        """Return lines of choice and reason."""
-        return reasons_table(self.rows)
-
-
-def check_numbers(
-    weights: str,
-    *,
-    epochs: int | None = None,
-    batch_size: int | None = None,
-    lr: float | None = None,
-    image_px: int | None = None,
-    freeze: bool = False,
-) -> None:
-    """Refuse options of ``choose_recipe`` that are wrong whatever the images are.
-
-    Raises:
-        ValueError: A number out of range, or a backbone of random weights that stays so.
-    """
-    asked = {
-        "epochs": (epochs, 1, math.inf),
-        "batch-size": (batch_size, LEAST_BATCH, math.inf),
-        "image-px": (image_px, LEAST_PX, MOST_PX),
-    }
-    for option, (value, least, most) in asked.items():
-        if value is not None and not (isinstance(value, int) and least <= value <= most):
-            limits = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
-            raise UserValueError(
-                f"--{option} must be an integer {limits}, but got {value}; leave it out to have it "
-                "chosen."
-            )
-    if lr is not None and not 0 < lr < math.inf:
-        raise UserValueError(
-            f"--lr must be a finite number above 0, but got {lr}; leave it out to have it chosen."
-        )
-    if freeze and weights == RANDOM:
-        raise UserValueError(
-            "--freeze keeps what the weights have learned, but they are random; give a file, or "
-            "leave it out."
-        )
-
 
 def choose_recipe(
-    task: str,
+    asked: Options,
     schedule: Config,
-    weights: str,
     num_images: int,
     *,
     num_devices: int = 1,
     on_gpu: bool = False,
-    epochs: int | None = None,
-    batch_size: int | None = None,
-    lr: float | None = None,
-    image_px: int | None = None,
-    freeze: bool = False,
 ) -> Recipe:
     """Choose what was not asked for.
 
     Args:
-        task: Key of ``NUMBERS``.
+        asked: The options, checked.
         schedule: The base config of the schedule, with its rates.
-        weights: 'random', 'supervised' or a file.
         num_images: Images to train on.
         num_devices: GPUs, or 1 for a CPU.
         on_gpu: Whether the devices are GPUs; a CPU gets smaller images and fewer steps.
-        epochs, batch_size, lr, image_px: None chooses; others are in the range that
-            ``check_numbers`` has checked.
-        freeze: Train the heads alone.
 
     Raises:
         ValueError: A batch size that the images do not fill.
     """
-    numbers, place = NUMBERS[task], 0 if on_gpu else 1
+    numbers, place = NUMBERS[asked.task], 0 if on_gpu else 1
     device = "GPU" if on_gpu else "CPU"
-    px, why_px = image_px or numbers.image_px[place], "as asked" if image_px else f"on a {device}"
-    batch, why_batch = _choose_batch(
-        num_images, num_devices, numbers.batch_size[place], device, batch_size
-    )
+    px, why_px = asked.image_px, "as asked"
+    if px is None:
+        px, why_px = numbers.image_px[place], f"on a {device}"
+    batch, why_batch = asked.batch_size, "as asked"
+    largest = num_images // num_devices
+    if batch is None:
+        most, each = numbers.batch_size[place], max(1, largest)
+        fitting = max(min(LEAST_CHOSEN_BATCH, each), each // LEAST_STEPS_PER_EPOCH)
+        batch = min(most, 2 ** int(math.log2(fitting)))
+        steps = f"about {LEAST_STEPS_PER_EPOCH} steps an epoch or more"
+        why_batch = f"at most {most} per {device}, {steps}"
+    if not LEAST_BATCH <= batch <= largest:
+        fits = f"choose --batch-size from {LEAST_BATCH} to {largest}"
+        raise UserValueError(
+            f"a step needs {LEAST_BATCH} images per device and at most all {num_images}, but got "
+            f"{batch} on {counted(num_devices, 'device')}; "
+            f"{fits if largest > 1 else 'add images'}, or use fewer devices (CUDA_VISIBLE_DEVICES)."
+        )
+    epochs, why_epochs = asked.epochs, "as asked"
     if epochs is None:
-        epochs = round_within(numbers.images_seen[place] / num_images, numbers.epochs)
         low, high = numbers.epochs
+        epochs = round_within(numbers.images_seen[place] / num_images, numbers.epochs)
         why_epochs = f"{numbers.images_seen[place]:,} images seen, from {low} to {high} epochs"
-    else:
-        why_epochs = "as asked"
     steps_per_epoch = math.ceil(num_images / num_devices) // batch
-    if lr is not None:
-        why_lr = "as asked"
-    elif weights == RANDOM:
+    if asked.lr is not None:
+        lr, why_lr = asked.lr, "as asked"
+    elif asked.weights == RANDOM:
         lr, why_lr = schedule.random_lr, "from random weights"
-    elif freeze:
+    elif asked.freeze:
         lr, why_lr = schedule.frozen_lr, "of heads on a frozen backbone"
     else:
         lr, why_lr = schedule.base_lr, "of pre-trained weights"
@@ -187,10 +143,9 @@ def choose_recipe(
         "batch": Row(f"{counted(batch, 'image')} x {counted(num_devices, 'device')}", why_batch),
         "epochs": Row(f"{epochs}, {counted(num_steps, 'update')}", why_epochs),
         "optimizer": Row(f"AdamW, lr {lr:.3g}, cosine{rises}", why_lr),
-        "backbone": Row(
-            "frozen" if freeze else "trained",
-            "as asked" if freeze else "--freeze keeps it",
-        ),
+        "backbone": Row("frozen", "as asked")
+        if asked.freeze
+        else Row("trained", "--freeze keeps it"),
     }
     return Recipe(
         epochs=epochs,
@@ -199,33 +154,7 @@ def choose_recipe(
         lr=lr,
         warmup_iters=warmup,
         image_px=px,
-        freeze=freeze,
         num_devices=num_devices,
         on_gpu=on_gpu,
         rows=rows,
     )
-
-
-def _choose_batch(
-    num_images: int, num_devices: int, most: int, device: str, asked: int | None
-) -> tuple[int, str]:
-    if asked is None:
-        each = max(1, num_images // num_devices)
-        fitting = max(min(LEAST_CHOSEN_BATCH, each), each // LEAST_STEPS_PER_EPOCH)
-        batch = min(most, 2 ** int(math.log2(fitting)))
-        reason = (
-            f"at most {most} per {device}, about {LEAST_STEPS_PER_EPOCH} steps an epoch or more"
-        )
-    else:
-        batch, reason = asked, "as asked"
-    largest = num_images // num_devices
-    if not LEAST_BATCH <= batch <= largest:
-        fits = (
-            f"choose --batch-size from {LEAST_BATCH} to {largest}" if largest > 1 else "add images"
-        )
-        raise UserValueError(
-            f"a step needs {LEAST_BATCH} images per device and at most all {num_images}, but got "
-            f"{batch} on {counted(num_devices, 'device')}; {fits}, or use fewer devices "
-            "(CUDA_VISIBLE_DEVICES)."
-        )
-    return batch, reason

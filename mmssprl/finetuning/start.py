@@ -10,17 +10,20 @@ import torch
 from mmengine.config import Config
 
 from ..config.found_config import read_found
+from ..console.tables import reasons_table
 from ..console.wording import wrapped
-from ..datasets.labels import DEFAULT_VAL_SHARE, LabelledData, find_labels
+from ..datasets.labels import LabelledData, find_labels
 from ..errors import UserFileNotFoundError, UserValueError
 from ..pretraining.start import train
 from ..pretraining.work_dir import default_work_dir, read_roots, refuse_used
 from ..system.outputs import write_whole
-from ..timing.forecast import check_disk, may_start
-from .config import check_options, make_config, set_label_files
+from ..timing.forecast import Forecast, check_disk, may_start
+from ..timing.pace import measure_pace
+from .config import make_config, set_label_files
 from .evaluate import Outcome, evaluate
 from .label_files import write_labels
-from .timing import forecast_run
+from .options import Options
+from .recipe import Recipe
 
 
 def finetune(
@@ -47,7 +50,7 @@ def finetune(
         yes: Start even if it takes more than 12 h on a CPU.
         verbose: Show the environment, the config and the hooks too.
         log: Receives what was found, what the run will be and what it will take.
-        options: For a new run only: those of ``make_config``, and ``val_share`` of ``find_labels``.
+        options: For a new run only: the others of ``Options``.
 
     Returns:
         The scores. None if a person at the terminal finds the run too long; then nothing was
@@ -72,10 +75,21 @@ def finetune(
             )
     else:
         refuse_used(folder)
-        prepared = _prepare(weights, root, task, folder, yes=yes, log=log, **options)
-        if prepared is None:
+        asked = Options(weights, task, **options)
+        asked.check()
+        data = find_labels(root, task, val_share=asked.val_share, seed=asked.seed)
+        log(_describe(data))
+        cfg, recipe = make_config(asked, data)
+        log(f"{task}, {_backbone(cfg)}, weights of {weights}\n{reasons_table(recipe.rows)}")
+        log("timing some steps ...")
+        with TemporaryDirectory() as labels:
+            write_labels(data, Path(labels))
+            set_label_files(cfg, Path(labels))
+            expected = forecast_run(cfg, recipe, folder)
+        log(wrapped(expected.line))
+        check_disk(expected)
+        if not may_start(expected, yes=yes):
             return None
-        data, cfg = prepared
         write_labels(data, folder / "labels")
         set_label_files(cfg, folder / "labels")
         write_whole(folder / "classes.txt", "\n".join(data.classes) + "\n")
@@ -94,32 +108,18 @@ def finetune(
     return evaluate(folder, config)
 
 
-def _prepare(
-    weights: str,
-    root: str,
-    task: str,
-    work_dir: Path,
-    *,
-    yes: bool,
-    log: Callable[[str], object],
-    val_share: float = DEFAULT_VAL_SHARE,
-    seed: int = 0,
-    **options: Any,
-) -> tuple[LabelledData, Config] | None:
-    """Return the labels and the config of a new run; None if a person finds it too long."""
-    check_options(weights, task, **options)
-    data = find_labels(root, task, val_share=val_share, seed=seed)
-    log(_describe(data))
-    cfg, recipe = make_config(weights, data, task, seed=seed, **options)
-    log(f"{task}, {_backbone(cfg)}, weights of {weights}\n{recipe.describe()}")
-    log("timing some steps ...")
-    with TemporaryDirectory() as labels:
-        write_labels(data, Path(labels))
-        set_label_files(cfg, Path(labels))
-        expected = forecast_run(cfg, recipe, work_dir)
-    log(wrapped(expected.line))
-    check_disk(expected)
-    return (data, cfg) if may_start(expected, yes=yes) else None
+def forecast_run(cfg: Config, recipe: Recipe, work_dir: Path) -> Forecast:
+    """Time some steps of a run and a part of its validation, and multiply."""
+    pace = measure_pace(cfg, amp=recipe.on_gpu, num_devices=recipe.num_devices)
+    validations = recipe.epochs // recipe.val_interval + 1  # and the scores at the end
+    return Forecast(
+        pace,
+        epochs=recipe.epochs,
+        steps_per_epoch=recipe.steps_per_epoch,
+        checkpoint=cfg.default_hooks.checkpoint,
+        work_dir=work_dir,
+        other_s=validations * pace.validation_s,
+    )
 
 
 def _config_of_run(work_dir: Path, weights: str, root: str, task: str) -> Path:

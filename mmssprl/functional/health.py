@@ -11,7 +11,7 @@ from torch import Tensor
 def embedding_spread(embeddings: Tensor) -> Tensor:
     """Standard deviation over the rows, a mean over the dimensions, times sqrt(D).
 
-    About 1 where unit vectors fill the sphere, below 0.3 where they have collapsed.
+    About 1 where unit vectors fill the sphere, 0 where all are the same.
 
     Args:
         embeddings: (R, D), unit norm, R >= 2.

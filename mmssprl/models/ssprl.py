@@ -181,7 +181,7 @@ class SSPRL(PretrainingModel):
     def health(self) -> dict[str, float | Tensor]:
         """Return 'embedding_spread', and of 'frozen', 'queue_fill', 'queues_in_use' what applies.
 
-        The spread of the image views' embeddings, below 0.3 where they have collapsed; 1 as long as
+        The spread of the image views' embeddings, see ``functional.health``; 1 as long as
         prototypes do not change; the share of the queues' rows that hold embeddings; the share of
         the queues that take part in the assignment.
         """

@@ -66,12 +66,36 @@ class _Kind(NamedTuple):
     Attributes:
         name: What it is called in a line.
         cure: What helps, in the options of ``pretrain`` and the keys of the config.
-        find: Tells what the log shows of it, None if nothing.
+        sign: Whether a line of the log shows it, by the scalar that is asked about.
+        seen: What the log shows, to be formatted with the last line's scalars, with ``time`` in
+            words, and with ``value``, ``loss`` and ``scale`` of the scalar.
+        epochs: That the sign stays at least.
+        prefix: Of the names of the scalars that are asked about.
+        share: Of the training that the sign stays at least.
     """
 
     name: str
     cure: str
-    find: Callable[[Sequence[Record]], str | None]
+    sign: Callable[[str, Record], bool]
+    seen: str
+    epochs: float
+    prefix: str
+    share: float = 0.0
+
+    def find(self, records: Sequence[Record]) -> str | None:
+        """Tell what the log shows of it, None if nothing."""
+        last = records[-1]
+        for name in last:
+            if not name.startswith(self.prefix):
+                continue
+            time = _lasting(records, partial(self.sign, name), self.epochs, self.share)
+            if time and not (self.share and _is_learning(name, records)):
+                kind, _, scale = name.removeprefix("relative_").partition("_s")
+                loss = f"{kind} loss of scale {scale}" if scale else f"{kind} loss"
+                words = {"value": last[name], "loss": loss, "scale": scale, "time": time}
+                waiting = last.get("data_time", 0) / (last.get("time") or 1)
+                return self.seen.format(**{**last, "waiting": waiting, **words})
+        return None
 
 
 def find_troubles(records: Sequence[Record]) -> list[Trouble]:
@@ -109,11 +133,6 @@ def _lasting(
     return counted(int(lasted), "epoch") if lasted >= epochs and of_all >= share else None
 
 
-def _rate_is_zero(records: Sequence[Record]) -> str | None:
-    time = _lasting(records, lambda record: record.get("lr", 1.0) == 0, 1)
-    return f"the learning rate has been 0 for {time}" if time else None
-
-
 def is_collapsed(values: Mapping[str, float]) -> bool:
     """Tell whether all images have nearly the same embedding: the one meaning of "collapsed".
 
@@ -127,100 +146,35 @@ def is_collapsed(values: Mapping[str, float]) -> bool:
     return spread < _COLLAPSED_SPREAD and rank < _COLLAPSED_RANK
 
 
-def _collapse(records: Sequence[Record]) -> str | None:
-    time = _lasting(records, is_collapsed, 2)
-    if time is None:
-        return None
-    last = records[-1]
-    return (
-        f"all images have had nearly the same embedding for {time} (spread "
-        f"{last['embedding_spread']:.2f}, effective rank {last['effective_rank']:.1f})"
-    )
+def _differs_little(name: str, record: Record) -> bool:
+    own, others = record.get("alignment", 1.0), record.get("alignment_others", 0.0)
+    return own - others < _LEAST_GAP and not is_collapsed(record)
 
 
-def _no_difference(records: Sequence[Record]) -> str | None:
-    def sign(record: Record) -> bool:
-        own, others = record.get("alignment", 1.0), record.get("alignment_others", 0.0)
-        return own - others < _LEAST_GAP and not is_collapsed(record)
-
-    time = _lasting(records, sign, 2)
-    if time is None:
-        return None
-    last = records[-1]
-    return (
-        f"for {time} two views of an image have been no more alike than views of two images "
-        f"(cosines {last['alignment']:.2f} and {last['alignment_others']:.2f})"
-    )
+def _is_spread(name: str, record: Record) -> bool:
+    return record.get(name, 0.0) > _UNIFORM_CODES and not is_collapsed(record)
 
 
-def _uniform_codes(records: Sequence[Record]) -> str | None:
-    return _by_scale(
-        records,
-        "code_perplexity_s",
-        lambda value: value > _UNIFORM_CODES,
-        "every code of scale {scale} has been spread over {value:.0%} of the prototypes for {time}",
-    )
-
-
-def _unused_prototypes(records: Sequence[Record]) -> str | None:
-    return _by_scale(
-        records,
-        "prototypes_in_use_s",
-        lambda value: value < _LEAST_IN_USE,
-        "an epoch's images have used {value:.0%} of the prototypes of scale {scale} for {time}",
-    )
-
-
-def _by_scale(
-    records: Sequence[Record], prefix: str, sign: Callable[[float], bool], text: str
-) -> str | None:
-    for name, value in records[-1].items():
-        if name.startswith(prefix):
-            time = _lasting(records, partial(_shows, name, sign), 2)
-            if time:
-                return text.format(scale=name.removeprefix(prefix), value=value, time=time)
-    return None
-
-
-def _shows(name: str, sign: Callable[[float], bool], record: Record) -> bool:
-    return name in record and sign(record[name]) and not is_collapsed(record)
-
-
-def _at_chance(records: Sequence[Record]) -> str | None:
-    if records[-1]["step"] < LEAST_STEPS:
-        return None
-    for name in records[-1]:
-        if not name.startswith("relative_"):
-            continue
-        time = _lasting(records, partial(_reads_chance, name), _EPOCHS_AT_CHANCE, 0.1)
-        if time and not _falls(name, records):
-            kind, _, scale = name.removeprefix("relative_").partition("_s")
-            term = f"{kind} loss of scale {scale}" if scale else f"{kind} loss"
-            return f"the {term} has been no better than chance for {time}"
-    return None
+def _is_unused(name: str, record: Record) -> bool:
+    return record.get(name, 1.0) < _LEAST_IN_USE and not is_collapsed(record)
 
 
 def _reads_chance(name: str, record: Record) -> bool:
     return record.get(name, 0.0) >= AT_CHANCE and not record.get("frozen")
 
 
-def _falls(name: str, records: Sequence[Record]) -> bool:
-    """Whether a scalar still falls: the later half of its last lines below the earlier one."""
+def _is_learning(name: str, records: Sequence[Record]) -> bool:
+    """Whether a loss still falls, or has not had the steps to: its last lines in two halves."""
+    if records[-1]["step"] < LEAST_STEPS:
+        return True
     since = records[-1]["epochs_done"] - _EPOCHS_AT_CHANCE
     values = [record[name] for record in records if record["epochs_done"] >= since]
     half = len(values) // 2
     return mean(values[:half]) - mean(values[half:]) > _FALL
 
 
-def _starving(records: Sequence[Record]) -> str | None:
-    def sign(record: Record) -> bool:
-        return record.get("data_time", 0) > _MOST_WAITING * record.get("time", 0) > 0
-
-    time = _lasting(records, sign, 1)
-    if time is None:
-        return None
-    share = records[-1]["data_time"] / records[-1]["time"]
-    return f"for {time} steps have waited for images, now {share:.0%} of their time"
+def _waits(name: str, record: Record) -> bool:
+    return record.get("data_time", 0) > _MOST_WAITING * record.get("time", 0) > 0
 
 
 _RATE = "the learning rate (--lr of `pretrain`, or optim_wrapper.optimizer.lr)"
@@ -229,43 +183,67 @@ TROUBLES = {
     "lr_zero": _Kind(
         "nothing is learned",
         f"raise {_RATE}, or let param_scheduler end with the training",
-        _rate_is_zero,
+        lambda name, record: record.get(name, 1.0) == 0,
+        "the learning rate has been 0 for {time}",
+        epochs=1,
+        prefix="lr",
     ),
     "collapsed": _Kind(
         "collapsed",
         f"lower {_RATE}; or lower optim_wrapper.optimizer.weight_decay, halve the colour jitter of "
         f"model.data_preprocessor, raise model.head.freeze_iters {_BY_SET}",
-        _collapse,
+        lambda name, record: is_collapsed(record),
+        "all images have had nearly the same embedding for {time} (spread "
+        "{embedding_spread:.2f}, effective rank {effective_rank:.1f})",
+        epochs=2,
+        prefix="embedding_spread",
     ),
     "identical": _Kind(
         "nothing tells the images apart",
         "look at them by `python -m mmssprl visualize views`: many copies of one image, or too "
         "strong an augmentation",
-        _no_difference,
+        _differs_little,
+        "for {time} two views of an image have been no more alike than views of two images "
+        "(cosines {alignment:.2f} and {alignment_others:.2f})",
+        epochs=2,
+        prefix="alignment_others",
     ),
     "epsilon": _Kind(
         "codes that say nothing",
         f"lower model.head.epsilon to 0.05 or 0.02 {_BY_SET}",
-        _uniform_codes,
+        _is_spread,
+        "every code of scale {scale} has been spread over {value:.0%} of the prototypes for {time}",
+        epochs=2,
+        prefix="code_perplexity_s",
     ),
     "prototypes": _Kind(
         "too many prototypes",
         "lower model.head.num_prototypes, or num_patch_prototypes for patches, to a tenth of the "
         f"images or less {_BY_SET}",
-        _unused_prototypes,
+        _is_unused,
+        "an epoch's images have used {value:.0%} of the prototypes of scale {scale} for {time}",
+        epochs=2,
+        prefix="prototypes_in_use_s",
     ),
     "at_chance": _Kind(
         "it learns nothing",
         f"raise {_RATE} to three times; if that does not help, halve the colour jitter of "
         f"model.data_preprocessor {_BY_SET}",
-        _at_chance,
+        _reads_chance,
+        "the {loss} has been no better than chance for {time}",
+        epochs=_EPOCHS_AT_CHANCE,
+        prefix="relative_",
+        share=0.1,
     ),
     "loader": _Kind(
         "the loader is too slow",
         "raise the number of reading processes (--workers of `pretrain`, or "
         "train_dataloader.num_workers), shrink the image files; `python -m mmssprl profile` says "
         "where the time goes",
-        _starving,
+        _waits,
+        "for {time} steps have waited for images, now {waiting:.0%} of their time",
+        epochs=1,
+        prefix="data_time",
     ),
 }
 """By key, what explains most first."""

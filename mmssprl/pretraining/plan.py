@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,24 +12,21 @@ from mmengine.config import Config
 from ..console.durations import format_hours, parse_duration
 from ..console.wording import wrapped
 from ..datasets import UnlabeledImages
-from ..errors import UserError, UserValueError
+from ..errors import UserValueError
 from ..timing import pace
 from ..timing.forecast import Forecast
-from .budget import what_helps
 from .config import make_config, make_recipe
-from .methods.prototypes import SSPRL
 from .probe import wait_for_probes
 from .recipe import Recipe, describe, describe_images
 from .set_values import told_by_set
-from .usable_images import UsableImages, find_usable_images
-from .views import smaller_px
+from .usable_images import find_usable_images
 
 _OF_RECIPE = {
     *("method", "variant", "backbone", "epochs", "batch_size", "accumulate"),
     *("image_px", "lr", "gpus"),
 }
 _EPOCHS = "train_cfg.max_epochs"
-_SMALL_BACKBONE = "resnet18"
+_HELPS = "a smaller --backbone, smaller --image-px or a GPU lets more epochs fit"
 _REPORT_S = 10.0
 """Seconds in which a report reads and draws on two cores, whatever its network."""
 _REPORT_IMAGES = 25
@@ -124,15 +121,14 @@ def make_plan(
         spent = time.monotonic() - start
         recommended, fitting = recipe.epochs, expected.fitting_epochs(seconds - spent)
         if fitting < recommended:
-            helps = what_helps(recipe, _cheaper(recipe, images, usable, of_recipe))
+            helps = _HELPS
         if not fitting:
             log(wrapped(expected.line))
             probes = ", probes (--no-probe)" if expected.num_probes else ""
             least_h = spent / 3600 + replace(expected, epochs=1).hours
-            more = f"; {helps}" if helps else ""
             raise UserValueError(
                 f"--budget must be enough for one epoch, which takes about {format_hours(least_h)} "
-                f"here with its timing{probes} and report, but got {budget}{more}."
+                f"here with its timing{probes} and report, but got {budget}; {helps}."
             )
         why = f"as many as fit into {budget}; {recommended} are recommended"
         if fitting >= recommended:
@@ -164,26 +160,5 @@ def forecast_run(cfg: Config, recipe: Recipe, work_dir: Path) -> Forecast:
         checkpoint=cfg.default_hooks.checkpoint,
         work_dir=work_dir,
         num_backbones=1 + any(hook.type == "ProbeHook" for hook in cfg.custom_hooks),
-        report_s=_REPORT_S + _REPORT_IMAGES * step.step_s / step.batch_size,
+        other_s=_REPORT_S + _REPORT_IMAGES * step.step_s / step.batch_size,
     )
-
-
-def _cheaper(
-    recipe: Recipe, images: UnlabeledImages, usable: UsableImages, options: Mapping[str, Any]
-) -> dict[str, Recipe]:
-    """Return recipes whose steps take less time, by the option that asks for them."""
-    wanted: dict[str, dict[str, Any]] = {
-        f"--backbone {_SMALL_BACKBONE}": {"backbone": _SMALL_BACKBONE},
-    }
-    px = smaller_px(recipe.layout["image_px"])
-    if px is not None:
-        wanted[f"--image-px {px}"] = {"image_px": px}
-    if recipe.method.key == SSPRL.key and recipe.method is not SSPRL:
-        wanted["--variant small-sampled"] = {"variant": None}
-    found = {}
-    for option, changes in wanted.items():
-        try:
-            found[option] = make_recipe(images, usable, **{**options, **changes})
-        except UserError:  # nothing to recommend
-            continue
-    return found

@@ -59,12 +59,6 @@ def choose_views(
     return layout, reason
 
 
-def smaller_px(image_px: int) -> int | None:
-    """Return about three quarters of a side of views, None if views cannot be smaller."""
-    px = image_px * 3 // 4 // SIZE_STEP_PX * SIZE_STEP_PX
-    return px if px >= 2 * SIZE_STEP_PX else None
-
-
 def _scaled(level: Mapping[str, Any], scale: float) -> dict[str, Any]:
     """Return a level with other patches, and its image in the same proportion to them."""
     patch_px = _size(level["patch_px"] * scale)

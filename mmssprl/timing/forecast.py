@@ -12,9 +12,8 @@ from ..console.durations import format_hours
 from ..console.wording import counted
 from ..errors import UserRuntimeError
 from ..features.probe_hook import probe_interval
-from ..functional.phases import OPTIMIZER
 from ..system.disk_space import format_bytes, free_bytes, num_checkpoints, require_space
-from .pace import Pace, make_pace
+from .pace import Pace
 from .result import Profile
 
 MAX_CPU_HOURS = 12
@@ -32,7 +31,7 @@ class Forecast:
         checkpoint: ``default_hooks.checkpoint``: ``interval`` in epochs, ``max_keep_ckpts``.
         work_dir: Where the checkpoints go; it need not exist yet.
         num_backbones: Files of the backbone's weights: the last ones, and the best of a probe.
-        report_s: Seconds of the report at the end; 0 without.
+        other_s: Seconds beside epochs and probes: of a report, of validations.
     """
 
     pace: Pace
@@ -41,7 +40,7 @@ class Forecast:
     checkpoint: Mapping[str, Any]
     work_dir: Path
     num_backbones: int = 1
-    report_s: float = 0.0
+    other_s: float = 0.0
 
     @property
     def epoch_s(self) -> float:
@@ -56,18 +55,13 @@ class Forecast:
         return self.pace.first_probes + -(-self.epochs // probe_interval(self.epochs))
 
     @property
-    def probes_s(self) -> float:
-        """Seconds of all probes."""
-        return self.num_probes * self.pace.probe_s
-
-    @property
     def seconds(self) -> float:
-        """Of all epochs and probes, and the report."""
-        return self.epochs * self.epoch_s + self.probes_s + self.report_s
+        """Of all epochs and probes, and the rest."""
+        return self.epochs * self.epoch_s + self.num_probes * self.pace.probe_s + self.other_s
 
     @property
     def hours(self) -> float:
-        """Of all epochs and probes, and the report."""
+        """Of all epochs and probes, and the rest."""
         return self.seconds / 3600
 
     def fitting_epochs(self, seconds: float) -> int:
@@ -97,9 +91,6 @@ class Forecast:
             f"{format_bytes(free_bytes(self.work_dir))} free"
         )
         notes = []
-        if self.num_probes:
-            probes = counted(self.num_probes, "probe")
-            notes.append(f"{format_hours(self.probes_s / 3600)} of it for {probes}")
         if pace.num_timed < pace.batch_size:
             notes.append(f"timed with {pace.num_timed} of the {pace.batch_size} images of a step")
         # The load is the whole machine's, whatever part of it this process may use.
@@ -125,23 +116,7 @@ def forecast_profile(profile: Profile, work_dir: str | Path) -> Forecast | None:
     steps = share // setting.config_batch_size
     if setting.max_epochs is None or not steps:
         return None
-    pace = make_pace(
-        step_s=profile.free_step_ms / 1000,
-        fixed_s=profile.step_ms[OPTIMIZER] / 1000,
-        loading_s=sum(profile.loader.ms.values()) / 1000,
-        num_timed=setting.batch_size,
-        batch_size=setting.config_batch_size,
-        num_workers=setting.num_workers,
-        cores_of_each=setting.cores,
-        peak_bytes=profile.peak_bytes,
-        image_bytes=profile.activation_bytes / setting.batch_size,
-        checkpoint_bytes=profile.checkpoint_bytes,
-        backbone_bytes=profile.backbone_bytes,
-        device=setting.device,
-        threads=setting.threads,
-        load=setting.load,
-    )
-    return Forecast(pace, setting.max_epochs, steps, setting.checkpoint, Path(work_dir))
+    return Forecast(profile.pace, setting.max_epochs, steps, setting.checkpoint, Path(work_dir))
 
 
 def may_start(forecast: Forecast, *, yes: bool, ask: Callable[[str], str] = input) -> bool:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from torch.utils.data import DataLoader
-
 from ..datasets import UnlabeledImages
 from ..system.environment import torch_threads
 from .clock import REST, PhaseClock
@@ -15,14 +13,12 @@ from .clock import REST, PhaseClock
 DECODE = "read and decode"
 CROP = "crop"
 COLLATE = "collate"
-TRANSFER = "between processes"
 
 NUM_BATCHES = 4
 """Batches that are kept; the steps take them in turn."""
 
 _MIN_IMAGES = 64
 _TIME_LIMIT_S = 20.0
-_NUM_TRANSFERS = 8
 
 
 @dataclass(frozen=True)
@@ -30,8 +26,7 @@ class LoaderCost:
     """What an image costs.
 
     Attributes:
-        ms: CPU milliseconds of one core per image, by phase. ``TRANSFER`` is paid by the training
-            process, the others by the workers.
+        ms: CPU milliseconds of one core per image, by phase.
         num_images: Images measured.
         wall_over_cpu: Wall time over CPU time of ``DECODE`` and ``CROP``; far above 1 where
             reading waits for the disk.
@@ -44,7 +39,7 @@ class LoaderCost:
     @property
     def worker_ms(self) -> float:
         """CPU milliseconds of a worker per image."""
-        return sum(value for name, value in self.ms.items() if name != TRANSFER)
+        return sum(self.ms.values())
 
 
 @torch_threads(1)  # as in a loader's worker
@@ -54,7 +49,6 @@ def measure_loader(
     collate: Callable[[list], Any],
     *,
     batch_size: int,
-    use_workers: bool,
 ) -> tuple[LoaderCost, list[Any]]:
     """Load images, time it, and keep the first batches.
 
@@ -64,7 +58,6 @@ def measure_loader(
             that is more; fewer, but one batch, if that takes long.
         collate: Makes a batch of a list of samples.
         batch_size: At most the number of indices.
-        use_workers: Whether batches cross processes.
 
     Returns:
         The cost per image, and up to ``NUM_BATCHES`` batches.
@@ -91,23 +84,6 @@ def measure_loader(
         begin = time.process_time_ns()
         batches = [collate(samples[i : i + batch_size]) for i in range(0, whole, batch_size)]
         ms[COLLATE] = (time.process_time_ns() - begin) / whole / 1e6
-        if use_workers:
-            ms[TRANSFER] = _transfer_ms(samples[:batch_size], collate)
     finally:
         del dataset.load_image
     return LoaderCost(ms, num_images, wall * 1e9 / cpu_ns.total()), batches
-
-
-def _transfer_ms(samples: list[Any], collate: Callable[[list], Any]) -> float:
-    """CPU time of this process per image of a batch that a worker made of ready samples."""
-    loader: DataLoader = DataLoader(
-        samples * _NUM_TRANSFERS,  # type: ignore[arg-type]  # a list is a map-style data set
-        batch_size=len(samples),
-        collate_fn=collate,
-        num_workers=1,
-    )
-    batches = iter(loader)
-    next(batches)  # the worker's start is over
-    begin = time.process_time_ns()
-    count = sum(1 for _ in batches)
-    return (time.process_time_ns() - begin) / (count * len(samples)) / 1e6

@@ -1,11 +1,14 @@
-"""Time some steps of a pre-training that is about to start, in a process of their own."""
+"""Time some steps of a training that is about to start, in a process of their own."""
 
 import os
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import torch
 
 from ..console.quiet import quiet_console
 from ..errors import UserRuntimeError
@@ -17,8 +20,11 @@ if TYPE_CHECKING:
 
 TIME_LIMIT_S = 45.0
 """The timed steps, with one to warm up, are made so small that they are likely to end in it."""
-
 LEAST_STEPS = 3
+_MOST_STEPS = 10
+_LONG_ENOUGH_S = 8.0
+"""After it no step begins, but for the least number."""
+_VALIDATION_S = 4.0
 
 
 @dataclass(frozen=True)
@@ -32,13 +38,14 @@ class Pace:
             taken too long.
         memory_bytes: Peak, allocated on a GPU or resident without the loader's workers on a CPU.
         checkpoint_bytes: Model, queues of all processes and optimizer.
-        backbone_bytes: The backbone's weights.
+        backbone_bytes: The backbone's weights, if they are kept beside it.
         device: 'cpu', 'cuda', ...
         cores: CPU cores that the process may use.
         threads: Of torch, in this process.
         load: Processes that wanted a core in the minute before.
         probe_s: Seconds of a probe; 0 without.
         first_probes: Probes before the training: of its own weights and of others.
+        validation_s: Seconds of a validation; 0 without.
     """
 
     step_s: float
@@ -53,86 +60,43 @@ class Pace:
     load: float
     probe_s: float = 0.0
     first_probes: int = 0
+    validation_s: float = 0.0
 
 
 def measure_pace(cfg: "Config", *, amp: bool, num_devices: int) -> Pace:
-    """Train some steps from random weights, without leaving a trace here or on the disk.
+    """Train some steps, without leaving a trace here or on the disk.
 
     A process of its own does it: so the random numbers of this one stay as they are, the peak of
     its memory is its own, and a GPU is free again afterwards.
 
     Args:
-        cfg: Config of the training.
+        cfg: Config of a pre-training, which begins with random weights, or of a fine-tuning.
         amp: Whether it will use mixed precision.
         num_devices: Processes that will train; one is measured, and no communication.
 
     Raises:
-        RuntimeError: The process was ended, most likely for want of memory.
+        RuntimeError: Too little memory: the process was ended, or the device refused.
     """
     from ..datasets.tar_images import last_index
     from ..models import pretraining_class
 
-    given = (amp, num_devices, default_threads(), os.getloadavg()[0], last_index)
+    method = pretraining_class(cfg)
+    pretrains = method is not None
+    given = (amp, num_devices, default_threads(), os.getloadavg()[0], last_index, pretrains)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "config.py"
         cfg.dump(path)
         try:
             return call_in_process(_measure, str(path), *given)
-        except BrokenProcessPool as error:
-            method = pretraining_class(cfg)
-            makes_up = " (--accumulate makes up for it)"
+        except (BrokenProcessPool, torch.OutOfMemoryError) as error:
+            remedy = "--batch-size or --image-px"
+            if method is not None:
+                makes_up = " (--accumulate makes up for it)" if method.takes_num_chunks else ""
+                remedy = f"--batch-size{makes_up} or use --backbone resnet18"
             raise UserRuntimeError(
                 "the process that timed some steps was ended, most likely because there is "
-                "not enough memory; lower --batch-size"
-                f"{makes_up if method and method.takes_num_chunks else ''} or use "
-                "--backbone resnet18."
+                f"not enough memory; lower {remedy}."
             ) from error
-
-
-def make_pace(
-    *,
-    step_s: float,
-    fixed_s: float,
-    loading_s: float,
-    num_timed: int,
-    batch_size: int,
-    num_workers: int,
-    cores_of_each: float,
-    peak_bytes: float,
-    image_bytes: float,
-    device: str,
-    **others: Any,
-) -> Pace:
-    """Scale measured steps to those of a training.
-
-    Args:
-        step_s: Seconds of a step of ``num_timed`` images, without its loader.
-        fixed_s: Of them, those that do not grow with the images.
-        loading_s: Seconds of one core to load an image.
-        num_timed: Images of the measured steps.
-        batch_size: Images of a step in training.
-        num_workers: Loader processes.
-        cores_of_each: CPU cores of a training process and its loader.
-        peak_bytes: Peak of the measured steps.
-        image_bytes: What an image more adds to it.
-        device: As in ``Pace``.
-        others: So too.
-    """
-    return Pace(
-        step_s=with_loader(
-            scaled(step_s, fixed_s, num_timed, batch_size),
-            loading_s * batch_size,
-            num_workers=num_workers,
-            cores=cores_of_each,
-            on_gpu=device != "cpu",
-        ),
-        num_timed=num_timed,
-        batch_size=batch_size,
-        memory_bytes=peak_bytes + image_bytes * (batch_size - num_timed),
-        device=device,
-        cores=usable_cores(),
-        **others,
-    )
 
 
 def fitting_images(
@@ -184,27 +148,79 @@ def with_loader(
 
 
 def _measure(
-    config: str, amp: bool, num_devices: int, threads: int, load: float, index: dict
+    config: str,
+    amp: bool,
+    num_devices: int,
+    threads: int,
+    load: float,
+    index: dict,
+    pretrains: bool = True,
 ) -> Pace:
     with quiet_console(), TemporaryDirectory() as work_dir:
-        import torch
         from mmengine.registry import DefaultScope
 
         from ..datasets.tar_images import last_index
-        from ..engine.launch import run
-        from ..registry import HOOKS
-        from .pace_hook import PaceHook
-        from .training import for_measuring, read_config
 
         last_index.update(index)
+        torch.set_num_threads(threads)
+        if not pretrains:
+            return _of_finetuning(config, work_dir, amp, load)
         with DefaultScope.overwrite_default_scope("mmssprl"):
-            options = {"train_dataloader.dataset.max_bad_share": 1.0}
-            cfg = read_config(config, work_dir=work_dir, amp=amp, cfg_options=options)
-            hooks = cfg.get("custom_hooks") or []
-            probe = next((hook for hook in hooks if hook["type"] == "ProbeHook"), None)
-            cfg = for_measuring(cfg)
-            cfg.log_level = "ERROR"  # training says it all again
-            torch.set_num_threads(threads)
-            hook = PaceHook(num_devices, load, HOOKS.build(probe) if probe else None)
-            run(cfg, "train", hooks=[hook], keep_record=False)
-            return hook.pace
+            return _of_pretraining(config, work_dir, amp, num_devices, load)
+
+
+def _of_pretraining(config: str, work_dir: str, amp: bool, num_devices: int, load: float) -> Pace:
+    from ..engine.launch import run
+    from ..features.probe_hook import weights_before
+    from ..registry import HOOKS
+    from .training import MeasuringHook, for_measuring, read_config
+
+    options = {"train_dataloader.dataset.max_bad_share": 1.0}
+    whole = read_config(config, work_dir=work_dir, amp=amp, cfg_options=options)
+    watch = MeasuringHook(
+        whole,
+        least=LEAST_STEPS,
+        most=_MOST_STEPS,
+        max_seconds=_LONG_ENOUGH_S,
+        takes_few=True,
+        num_devices=num_devices,
+        load=load,
+    )
+    cfg = for_measuring(whole)
+    cfg.log_level = "ERROR"  # training says it all again
+    run(cfg, "train", hooks=[watch], keep_record=False)
+    hooks = whole.get("custom_hooks") or []
+    probe = next((HOOKS.build(hook) for hook in hooks if hook["type"] == "ProbeHook"), None)
+    if probe is None:
+        return watch.profile.pace
+    first_probes = len(weights_before(cfg))
+    return replace(
+        watch.profile.pace, probe_s=probe.estimate(watch.runner), first_probes=first_probes
+    )
+
+
+def _of_finetuning(config: str, work_dir: str, amp: bool, load: float) -> Pace:
+    from ..engine.launch import prepare_train_config, run
+    from ..saving.safe_checkpoint_hook import checkpoint_bytes
+    from ..system.machine import peak_bytes
+    from .stopwatch import LoadedSteps, validation_s
+    from .training import for_measuring
+
+    cfg = for_measuring(prepare_train_config(config, work_dir=work_dir, amp=amp), validates=True)
+    cfg.log_level = "ERROR"
+    watch = LoadedSteps(least=LEAST_STEPS, most=2 * _MOST_STEPS, max_seconds=_LONG_ENOUGH_S)
+    run(cfg, "train", hooks=[watch], keep_record=False)
+    batch_size = cfg.train_dataloader.batch_size
+    return Pace(
+        step_s=fmean(watch.seconds),
+        num_timed=batch_size,
+        batch_size=batch_size,
+        memory_bytes=peak_bytes(watch.device),
+        checkpoint_bytes=checkpoint_bytes(watch.runner),
+        backbone_bytes=0,
+        device=watch.device,
+        cores=usable_cores(),
+        threads=torch.get_num_threads(),
+        load=load,
+        validation_s=validation_s(watch.runner, _VALIDATION_S),
+    )

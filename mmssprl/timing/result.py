@@ -1,12 +1,15 @@
 """What a profile holds: the setting, the cost of loading an image, the phases of a step."""
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from ..functional import phases
+from ..system.environment import usable_cores
 from .clock import REST
 from .loader_phases import LoaderCost
+from .pace import Pace, scaled, with_loader
 
 PHASES = (
     phases.COPY,
@@ -41,8 +44,6 @@ class Setting:
     num_processes: int  # that train together
     num_workers: int  # loader processes of each, as the config asks for
     num_small: int  # small views of the layout
-    num_chunks: int  # parts of a batch that pass the backbone one after the other
-    is_frozen: bool  # whether prototypes do not change yet in the measured steps
     precision: str  # 'float32', or the type that autocast computes in
     device: str  # 'cpu', 'cuda', ...
     threads: int  # of torch
@@ -68,7 +69,6 @@ class Profile:
     Attributes:
         setting: What was measured.
         num_steps: Steps measured.
-        asked_steps: Steps asked for.
         loader: What an image costs the loader.
         step_ms: Wall milliseconds of a step by phase, waiting for the device between phases:
             means over the middle half of the steps by length. Their sum is the step.
@@ -81,7 +81,6 @@ class Profile:
 
     setting: Setting
     num_steps: int
-    asked_steps: int
     loader: LoaderCost
     step_ms: dict[str, float]
     free_step_ms: float
@@ -91,14 +90,39 @@ class Profile:
     backbone_bytes: int
 
     @property
+    def pace(self) -> Pace:
+        """A step of the training, with all its images and its loader."""
+        setting = self.setting
+        num_more = setting.config_batch_size - setting.batch_size
+        step_s = scaled(
+            self.free_step_ms / 1000,
+            self.step_ms[phases.OPTIMIZER] / 1000,
+            setting.batch_size,
+            setting.config_batch_size,
+        )
+        return Pace(
+            step_s=with_loader(
+                step_s,
+                sum(self.loader.ms.values()) / 1000 * setting.config_batch_size,
+                num_workers=setting.num_workers,
+                cores=setting.cores,
+                on_gpu=setting.device != "cpu",
+            ),
+            num_timed=setting.batch_size,
+            batch_size=setting.config_batch_size,
+            memory_bytes=self.peak_bytes + self.activation_bytes / setting.batch_size * num_more,
+            checkpoint_bytes=self.checkpoint_bytes,
+            backbone_bytes=self.backbone_bytes,
+            device=setting.device,
+            cores=usable_cores(),
+            threads=setting.threads,
+            load=setting.load,
+        )
+
+    @property
     def images_per_s(self) -> float:
         """Images that all processes train on in a second, if their loaders keep up."""
         return 1000 * self.setting.batch_size * self.setting.num_processes / self.free_step_ms
-
-    @property
-    def loader_images_per_s(self) -> float:
-        """Images that one core loads in a second."""
-        return 1000 / self.loader.worker_ms
 
     @property
     def cores_needed(self) -> float:
@@ -128,9 +152,7 @@ class Profile:
             **asdict(self),
             "rows": [row._asdict() for row in self.rows],
             "images_per_s": self.images_per_s,
-            "loader_images_per_s_per_core": self.loader_images_per_s,
             "cores_needed": self.cores_needed,
-            "activation_bytes_per_image": self.activation_bytes / self.setting.batch_size,
         }
 
 
@@ -142,3 +164,40 @@ def dominant(profile: Profile) -> tuple[str, float]:
             is_backbone = row.name in (phases.BACKBONE_FORWARD, phases.BACKBONE_BACKWARD)
             parts[BACKBONE if is_backbone else row.name] += row.percent
     return max(parts.items(), key=lambda item: item[1])
+
+
+def mean_phases(steps: Sequence[Mapping[str, int]], num_processes: int) -> dict[str, float]:
+    """Return milliseconds per phase of a step as in training.
+
+    Args:
+        steps: Nanoseconds per phase of each step.
+        num_processes: If there are several, every other step, the second first, had no all-reduce
+            of the gradients. What that adds to the backward of the others is their
+            ``COMMUNICATION``; where the backward is not shorter without it, nothing is.
+    """
+    if num_processes == 1:
+        return typical(steps)
+    means, local = typical(steps[::2]), typical(steps[1::2])
+    for name in (phases.BACKBONE_BACKWARD, phases.HEADS_BACKWARD):
+        added = max(0.0, means[name] - local[name])
+        means[name] -= added
+        means[phases.COMMUNICATION] += added
+    return means
+
+
+def typical(steps: Sequence[Mapping[str, int]]) -> dict[str, float]:
+    """Average the middle half of the steps, so that a step that was disturbed does not count.
+
+    Whole steps are chosen, by their length: so the phases' means sum to the steps' mean.
+
+    Args:
+        steps: Nanoseconds per phase of each step; at least one step.
+
+    Returns:
+        Milliseconds of all ``PHASES``, and of what else the model has names for.
+    """
+    ranked = sorted(steps, key=lambda times: sum(times.values()))
+    cut = len(ranked) // 4
+    kept = ranked[cut : len(ranked) - cut]
+    names = dict.fromkeys([*PHASES, *(name for times in kept for name in times)])
+    return {name: sum(times.get(name, 0) for times in kept) / len(kept) / 1e6 for name in names}

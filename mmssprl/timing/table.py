@@ -28,27 +28,15 @@ _HINTS = {
 
 
 def format_profile(profile: Profile) -> str:
-    """Return the table, the figures below it, how they were measured, and the advice."""
+    """Return the table, how it was measured, and the advice."""
     rows = []
     for part, title in (("loader", "loader, CPU time"), ("step", "step, wall time")):
         of_part = [row for row in profile.rows if row.part == part]
         cells = [_cells(row, profile) for row in [*of_part, _sum(of_part)]]
         rows += [[title, *cells[0]], *(["", *rest] for rest in cells[1:])]
     heads = ["", "", "ms/image", "ms/step", "% of step"]
-    count = profile.setting.num_processes
-    of_all, of_each = (f" of {count} processes", " of each process") if count > 1 else ("", "")
-    figures = {
-        "step": f"{profile.images_per_s:.3g} images/s{of_all}",
-        "loader": f"{profile.loader_images_per_s:.3g} images/s per core",
-        "loader cores": f"{profile.cores_needed:.2g} keep up with the step{of_each}",
-        "peak memory": f"{_mib(profile.peak_bytes)} "
-        f"{'resident' if profile.setting.device == 'cpu' else 'allocated'}",
-        "activations": f"{_mib(profile.activation_bytes / profile.setting.batch_size)} per image "
-        "kept for the backward",
-        "measured": _how(profile),
-        "advice": advise(profile),
-    }
-    return f"{markdown_table(heads, rows, num_left=2)}\n\n{aligned_pairs(figures)}"
+    below = {"measured": _how(profile), "advice": advise(profile)}
+    return f"{markdown_table(heads, rows, num_left=2)}\n\n{aligned_pairs(below)}"
 
 
 def format_csv(profile: Profile) -> str:
@@ -98,28 +86,20 @@ def _cells(row: Row, profile: Profile) -> list[str]:
 
 
 def _how(profile: Profile) -> str:
-    """Machine, batch and circumstances, in one line."""
+    """The speed, machine, batch and memory, in one line."""
     setting = profile.setting
+    kind = "resident" if setting.device == "cpu" else "allocated"
     words = [
+        f"{profile.images_per_s:.3g} images/s",
         setting.machine,
-        f"{counted(setting.threads, 'thread')}",
+        counted(setting.threads, "thread"),
         f"{setting.device}, {setting.precision}",
         f"{setting.batch_size} images a step and process x {setting.num_processes}",
-        f"{profile.num_steps} of {profile.asked_steps} steps",
-        f"{profile.loader.num_images} of {setting.num_images} images",
+        counted(profile.num_steps, "step"),
+        f"{profile.peak_bytes / 2**20:,.0f} MiB {kind}",
     ]
     if setting.batch_size != setting.config_batch_size:
         words.append(f"the config's batch is {setting.config_batch_size}")
-    if setting.device != "cpu":
-        bordered = sum(profile.step_ms.values())
-        words.append(
-            f"phases wait for the device ({bordered:.1f} ms a step, {profile.free_step_ms:.1f} "
-            "without), and training overlaps the copy"
-        )
-    if setting.num_chunks > 1:
-        words.append(f"backbone backward computes the forward of {setting.num_chunks} chunks again")
-    if setting.is_frozen:
-        words.append("prototypes still frozen")
     return "; ".join(words)
 
 
@@ -128,7 +108,3 @@ def _disk(profile: Profile) -> str:
     if ratio < _DISK_BOUND:
         return ""
     return f"; loading took {ratio:.1f} x its CPU time: the disk is slow or the cores are busy"
-
-
-def _mib(num_bytes: float) -> str:
-    return f"{num_bytes / 2**20:,.1f} MiB"

@@ -1,41 +1,39 @@
-"""A training that is measured: the ordinary runner, on a few batches from memory, under a clock."""
+"""A pre-training that is measured: the ordinary runner, on a few batches from memory."""
 
 import copy
 import os
 import time
-from collections.abc import Generator, Iterator, Mapping
-from itertools import cycle
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from itertools import count, cycle
 from math import ceil
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
 import torch
 from mmengine.config import Config
-from mmengine.device import get_device
-from mmengine.dist import get_rank, get_world_size
-from mmengine.hooks import Hook
+from mmengine.dist import broadcast, get_rank, get_world_size
+from mmengine.optim import AmpOptimWrapper
 from mmengine.runner import Runner
 
 from ..config.reading import read_config_file
-from ..engine.device_prefetcher import Prefetcher
 from ..engine.launch import prepare_train_config
 from ..errors import UserValueError
 from ..functional import phases
 from ..models import is_pretraining
 from ..models.unwrap import unwrap
-from .clock import PhaseClock
+from ..system.environment import usable_cores
+from ..system.machine import describe_machine, peak_bytes, reset_peak_bytes
 from .loader_phases import measure_loader
+from .pace import fitting_images
+from .result import Profile, Setting, mean_phases
+from .saved_bytes import saved_bytes
+from .stopwatch import Stopwatch
+from .threads import choose_threads
 
-_COMPARING_S = 4.0
-"""After it, and after five rounds, no more steps are taken to choose the number of threads."""
-_ROUNDS = 5
-_LONGEST_S = 20.0
-"""After it fewer rounds do: one step of other work's making is then as long as many."""
-_LEAST_GAIN = 1.1
-"""How many times faster all threads must be than one: beside other work most of what they seem to
-gain in a few steps is chance, and what they lose later is not."""
+_COMPARED_STEP_S = 0.5
+"""About as long take the steps that compare numbers of threads, where few images do."""
 _ENDLESS = 10**6
 """Epochs: more steps may be measured than the training has."""
 _WITHOUT = ("runtime_info", "timer", "logger", "param_scheduler", "checkpoint", "sampler_seed")
@@ -76,16 +74,24 @@ def read_config(
     return prepare_train_config(config, work_dir=work_dir, cfg_options=values, **options)
 
 
-def for_measuring(cfg: Config) -> Config:
+def for_measuring(cfg: Config, *, validates: bool = False) -> Config:
     """Make a config one for steps from random weights that leave nothing behind, and no probe.
 
     However few steps the training has, any number can be measured.
+
+    Args:
+        cfg: Of a training.
+        validates: Keep its validation, but never begin it.
     """
     cfg = copy.deepcopy(cfg)
     hooks = cfg.get("custom_hooks") or []
     cfg.custom_hooks = [hook for hook in hooks if hook["type"] != "ProbeHook"]
     cfg.default_hooks = dict.fromkeys(_WITHOUT)  # None takes a hook away
-    cfg.param_scheduler = cfg.val_dataloader = cfg.val_cfg = cfg.val_evaluator = None
+    cfg.param_scheduler = None
+    if validates:
+        cfg.train_cfg.val_interval = _ENDLESS
+    else:
+        cfg.val_dataloader = cfg.val_cfg = cfg.val_evaluator = None
     cfg.load_from, cfg.resume = None, False
     cfg.train_dataloader.drop_last = True
     if "max_epochs" in cfg.train_cfg:
@@ -96,30 +102,51 @@ def for_measuring(cfg: Config) -> Config:
     return cfg
 
 
-class MeasuringHook(Hook):
-    """Replaces the runner's loader by :meth:`steps`, which measures what happens between batches.
+class MeasuringHook(Stopwatch):
+    """Times steps of a pre-training on batches from memory, and makes a ``profile`` of them.
 
-    The loop asks ``steps`` for a batch, trains on it and asks for the next: so a context around a
-    ``yield`` lasts for one step. The training ends with the last batch.
+    The images are loaded first, on one thread, so a step never waits for its loader. The model
+    tells the clock its phases (``functional.phases``), and the hook those of the optimizer: the
+    backward pass counts as ``HEADS_BACKWARD`` until the model says that it goes on as the
+    backbone's, ``OPTIMIZER`` is ``step`` and ``zero_grad``. The gradients' all-reduce runs inside
+    the backward; of several processes odd steps leave it out. Queues are full and in use from the
+    first step on, as for most of a training.
 
-    The model tells the clock its phases (``functional.phases``), and the hook those of the
-    optimizer: the backward pass counts as ``HEADS_BACKWARD`` until the model says that it
-    goes on as the backbone's, ``OPTIMIZER`` is ``step`` and ``zero_grad``. The gradients'
-    all-reduce runs inside the backward. Queues are full and in use from the first step on, as for
-    most of a training.
+    Args:
+        whole: Config of the training that is measured.
+        least: Steps that are timed at least.
+        most: At most.
+        max_seconds: After which none begins, but for the least number.
+        takes_few: Let a step have only so many images that the least steps end in
+            ``TIME_LIMIT_S``, in place of all of the loader's batch.
+        num_devices: Processes that will train; None takes those that are measured.
+        load: Processes that wanted a core in the minute before.
+        log: Receives lines of progress.
     """
 
-    priority = "LOWEST"  # the others have prepared model and data
+    profile: Profile
+
+    def __init__(
+        self,
+        whole: Config,
+        *,
+        least: int,
+        most: int,
+        max_seconds: float,
+        takes_few: bool = False,
+        num_devices: int | None = None,
+        load: float = 0.0,
+        log: Callable[[str], object] = lambda line: None,
+    ) -> None:
+        self.whole, self.least, self.most, self.max_seconds = whole, least, most, max_seconds
+        self.takes_few, self.load, self.log = takes_few, load, log
+        self.num_devices = num_devices or get_world_size()
 
     def before_train(self, runner: Runner) -> None:
-        """Take the place of the loader."""
-        self.runner = runner
+        """Fill the queues, let the clock listen, and take the place of the loader."""
+        super().before_train(runner)
         self.model = unwrap(runner.model)
-        self.loader = runner.train_dataloader
         self.model.fill_queues()
-        self.device = get_device()
-        self.synchronize = torch.get_device_module(self.device).synchronize
-        self.clock = PhaseClock(synchronize=self.synchronize)
         for name, part in (
             ("backward", phases.HEADS_BACKWARD),
             ("step", phases.OPTIMIZER),
@@ -128,63 +155,84 @@ class MeasuringHook(Hook):
             # mmengine's, so it cannot open a phase itself; nobody uses it after this run.
             method = getattr(runner.optim_wrapper, name)
             setattr(runner.optim_wrapper, name, self.clock.phase(part)(method))
-        runner.train_loop.dataloader = _Batches(self.loader, self._load_and_step())
 
-    def steps(self, batches: Iterator[dict]) -> Iterator[dict]:
-        """Yield the batches of all steps.
+    def steps(self) -> Iterator[dict]:
+        """Load some batches, and yield them in turn."""
+        batches = cycle(self._load())
+        with phases.timed_by(self.clock):
+            yield from self.measured_steps(batches)
+
+    def measured_steps(self, batches: Iterator[dict]) -> Iterator[dict]:
+        """Yield batches to warm up, for the steps under the clock, and for as many without it.
 
         Args:
             batches: Endless.
         """
-        raise NotImplementedError
+        full = self.loader.batch_size
+        unit = min(full, self.model.batch_unit(self.runner.cfg.model)) if self.takes_few else full
+        self.log(
+            f"{self.loader_cost.num_images} images loaded; 3 steps to warm up, then {self.most} to "
+            f"measure, in {self.max_seconds:.0f} s at most"
+        )
 
-    def choose_threads(self, batches: Iterator[dict]) -> Generator[dict, None, float | None]:
-        """Take steps with all threads and with one in turns, and go on with the faster number.
+        def batch(images: int) -> dict:
+            return {"inputs": [part[:images] for part in next(batches)["inputs"]]}
 
-        Beside other work, and where a container may use less than a core of each thread, the others
-        wait for the slowest one, and one alone can be faster. Medians are compared, since other
-        work can make a single step ten times as long.
+        with saved_bytes(self.runner.model) as counts:
+            yield batch(unit)  # compiles as well
+        with self.clock.step() as first:
+            yield batch(unit)
+        unit_s = first.total() / 1e9
+        few = fitting_images(unit_s, unit, full, unit, _COMPARED_STEP_S)
+        few_s = yield from choose_threads(self, (batch(few) for _ in count()))
+        if few_s is not None:
+            unit_s = few_s * unit / few
+        images = fitting_images(unit_s, unit, full, unit)
+        reset_peak_bytes(self.device)
+        yield batch(images)  # allocates for this size
+        times: list[Mapping[str, int]] = []
+        yield from self.timed_steps((batch(images) for _ in count()), times)
+        if len(times) < self.most:
+            self.log(f"only {len(times)} of {self.most} steps fit into {self.max_seconds:.0f} s")
+        step_ms = mean_phases(times, get_world_size())
+        free_step_ms = sum(step_ms.values())
+        if self.device != "cpu":
+            start = time.perf_counter()
+            for _ in times:
+                yield batch(images)
+            self.synchronize()
+            free_step_ms = 1000 * (time.perf_counter() - start) / len(times)
+        self.profile = Profile(
+            setting=self._setting(images),
+            num_steps=len(times),
+            loader=self.loader_cost,
+            step_ms=step_ms,
+            free_step_ms=free_step_ms,
+            activation_bytes=counts[0] * images // unit,
+            peak_bytes=peak_bytes(self.device),
+            checkpoint_bytes=self._checkpoint_bytes(),
+            backbone_bytes=sum(each.nbytes for each in self.model.backbone.state_dict().values()),
+        )
 
-        Args:
-            batches: Endless.
+    def timed_steps(
+        self, batches: Iterator[dict], times: list[Mapping[str, int]]
+    ) -> Iterator[dict]:
+        """Yield batches, and append the nanoseconds per phase of each step to ``times``."""
+        deadline = time.perf_counter() + self.max_seconds
+        while len(times) < self.most and (len(times) < self.least or self._in_time(deadline)):
+            is_local = get_world_size() > 1 and len(times) % 2 == 1
+            no_all_reduce = self.runner.model.no_sync() if is_local else nullcontext()
+            with no_all_reduce, self.clock.step() as of_phases:
+                yield next(batches)
+            times.append(of_phases)
 
-        Returns:
-            Median seconds of a step with the chosen number; None where there is no choice: on a
-            device, with several processes, or where the user or the config gives the number.
-        """
-        everything = torch.get_num_threads()
-        if everything == 1 or self.device != "cpu" or get_world_size() > 1:
-            return None
-        if "OMP_NUM_THREADS" in os.environ or self.runner.cfg.get("num_threads"):
-            return None
-        times: dict[int, list[int]] = {everything: [], 1: []}
-        start = time.perf_counter()
-        while time.perf_counter() - start < (
-            _COMPARING_S if len(times[1]) >= _ROUNDS else _LONGEST_S
-        ):
-            for number, of_number in times.items():
-                torch.set_num_threads(number)
-                with self.clock.step() as phases:
-                    yield next(batches)
-                of_number.append(phases.total())
-        of_all, of_one = median(times[everything]), median(times[1])
-        chosen, step_ns = (1, of_one) if of_all * _LEAST_GAIN > of_one else (everything, of_all)
-        torch.set_num_threads(chosen)
-        return step_ns / 1e9
+    def _in_time(self, deadline: float) -> bool:
+        """Rank 0's clock decides for all."""
+        decision = torch.tensor(float(time.perf_counter() < deadline), device=self.device)
+        broadcast(decision)
+        return bool(decision)
 
-    def checkpoint_bytes(self, num_processes: int) -> int:
-        """Return the size of a checkpoint of so many processes: model, queues and optimizer."""
-        # AdamW counts its steps in tensors, other optimizers in numbers.
-        of_parameters = self.runner.optim_wrapper.optimizer.state.values()
-        values = [value for state in of_parameters for value in state.values()]
-        num_bytes = sum(value.nbytes for value in values if isinstance(value, torch.Tensor))
-        return num_bytes + self.model.checkpoint_bytes(num_processes)
-
-    def backbone_bytes(self) -> int:
-        """Return the size of the backbone's weights."""
-        return sum(value.nbytes for value in self.model.backbone.state_dict().values())
-
-    def _load_and_step(self) -> Iterator[dict]:
+    def _load(self) -> list[dict]:
         dataset = self.loader.dataset
         world_size = get_world_size()
         # The first images once more, as the sampler does: every process takes equally many.
@@ -195,21 +243,37 @@ class MeasuringHook(Hook):
             order[get_rank() :: world_size].tolist(),
             self.loader.collate_fn,
             batch_size=self.loader.batch_size,
-            use_workers=self.loader.num_workers > 0,
         )
         if self.loader.pin_memory and self.device.startswith("cuda"):
             batches = [{"inputs": [t.pin_memory() for t in batch["inputs"]]} for batch in batches]
-        with phases.timed_by(self.clock):
-            yield from self.steps(cycle(batches))
-        self.runner.train_loop.stop_training = True
+        return batches
 
+    def _checkpoint_bytes(self) -> int:
+        """Return the size of a checkpoint of all processes: model, queues and optimizer."""
+        # AdamW counts its steps in tensors, other optimizers in numbers.
+        of_parameters = self.runner.optim_wrapper.optimizer.state.values()
+        values = [value for state in of_parameters for value in state.values()]
+        num_bytes = sum(value.nbytes for value in values if isinstance(value, torch.Tensor))
+        return num_bytes + self.model.checkpoint_bytes(self.num_devices)
 
-class _Batches(Prefetcher):
-    """The loader but for its batches."""
-
-    def __init__(self, loader: Any, batches: Iterator[dict]) -> None:
-        self.loader = loader
-        self._batches = batches
-
-    def __iter__(self) -> Iterator[dict]:
-        return self._batches
+    def _setting(self, images: int) -> Setting:
+        wrapper, loader = self.runner.optim_wrapper, self.loader
+        is_amp = isinstance(wrapper, AmpOptimWrapper)
+        return Setting(
+            config=str(self.runner.cfg.filename),
+            data=str(Path(loader.dataset.data_prefix["img_path"])),
+            num_images=len(loader.dataset),
+            batch_size=images,
+            config_batch_size=self.whole.train_dataloader.batch_size,
+            max_epochs=self.whole.train_cfg.get("max_epochs"),
+            checkpoint=dict(self.whole.default_hooks.checkpoint or {}),
+            num_processes=self.num_devices,
+            num_workers=loader.num_workers,
+            num_small=getattr(self.model.layout, "num_small", 0),
+            precision=str(wrapper.cast_dtype).removeprefix("torch.") if is_amp else "float32",
+            device=self.device,
+            threads=torch.get_num_threads(),
+            load=self.load,
+            cores=usable_cores() / int(os.environ.get("LOCAL_WORLD_SIZE", self.num_devices)),
+            machine=describe_machine(self.device),
+        )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from mmengine.config import Config
 
-from mmssprl.finetuning.tasks import task_class
+from mmssprl.finetuning.tasks import TASKS
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 ALL = sorted(path for path in CONFIGS.rglob("*.py") if path.parent.name != "_base_")
@@ -39,7 +39,7 @@ def test_names_its_command_and_hardware_and_is_shallow(path):
 def test_every_base_is_documented_and_in_use():
     used = {base.resolve() for path in (*ALL, *BASES) for base in bases_of(path)}
     for task in ("classify", "detect", "segment"):
-        kind = task_class(task)
+        kind = TASKS[task]
         used |= {CONFIGS.parent / kind.base_config(on_gpu=on_gpu) for on_gpu in (True, False)}
     assert BASES
     assert set(BASES) <= used

@@ -4,14 +4,19 @@ import pytest
 from mmengine.config import Config
 
 from mmssprl.config.shipped import shipped
+from mmssprl.console.tables import reasons_table
+from mmssprl.finetuning.options import Options
 from mmssprl.finetuning.recipe import choose_recipe
 from mmssprl.finetuning.start import finetune
 
 SCHEDULE = Config.fromfile(shipped("configs/_base_/finetune_schedule_adamw.py"))
 
 
-def recipe(task="classify", weights="file.pth", num_images=100, **options):
-    return choose_recipe(task, SCHEDULE, weights, num_images, **options)
+def recipe(
+    task="classify", weights="file.pth", num_images=100, num_devices=1, on_gpu=False, **options
+):
+    asked = Options(weights, task, **options)
+    return choose_recipe(asked, SCHEDULE, num_images, num_devices=num_devices, on_gpu=on_gpu)
 
 
 def test_few_images_on_a_cpu():
@@ -21,7 +26,7 @@ def test_few_images_on_a_cpu():
     assert chosen.val_interval == 20
     assert chosen.lr == 3e-4
     assert chosen.warmup_iters == 60
-    text = " ".join(chosen.describe().split())
+    text = " ".join(reasons_table(chosen.rows).split())
     assert "8 images x 1 device " in text
     assert "AdamW, lr 0.0003, cosine after 60 steps of warm-up " in text
     assert "about 8 steps an epoch or more" in text
@@ -31,7 +36,7 @@ def test_few_images_on_a_cpu():
 def test_very_few_images():
     assert recipe(num_images=20).batch_size == 4
     assert recipe(num_images=3).batch_size == 2
-    assert "AdamW, lr 0.0003, cosine  " in recipe(num_images=3, epochs=1).describe()
+    assert "AdamW, lr 0.0003, cosine  " in reasons_table(recipe(num_images=3, epochs=1).rows)
 
 
 def test_many_images_on_gpus():

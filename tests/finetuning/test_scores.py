@@ -1,48 +1,60 @@
 import numpy as np
 import pytest
+import torch
 from labelled_folders import write_image, write_mask
+from mmengine.structures import InstanceData, PixelData
 from PIL import Image
 
-from mmssprl.datasets.labels import LabelledImage, Object
-from mmssprl.finetuning.drawing import palette
-from mmssprl.finetuning.tasks import make_task
-from mmssprl.finetuning.tasks.detect import Detections
+from mmssprl.datasets.labels import LabelledData, LabelledImage, Object
+from mmssprl.finetuning.label_files import write_labels
+from mmssprl.finetuning.tasks import TASKS
+from mmssprl.finetuning.tasks.segment import palette
 
 CLASSES = ["disc", "square", "star"]
+SEGMENTS = ["background", "disc", "square"]
 
 
 def detections(boxes, labels, scores, size=(48, 40)):
-    return Detections(
-        np.array(boxes, np.float32).reshape(-1, 4),
-        np.array(scores, np.float32),
-        np.array(labels, np.int64),
-        None,
-        size,
+    from mmdet.structures import DetDataSample
+
+    found = InstanceData(
+        bboxes=torch.tensor(boxes, dtype=torch.float32).reshape(-1, 4),
+        scores=torch.tensor(scores, dtype=torch.float32),
+        labels=torch.tensor(labels, dtype=torch.long),
+    )
+    return DetDataSample(pred_instances=found, metainfo={"ori_shape": size[::-1]})
+
+
+def segments(labels):
+    from mmseg.structures import SegDataSample
+
+    return SegDataSample(
+        pred_sem_seg=PixelData(data=torch.from_numpy(labels.astype(np.int64)[None]))
     )
 
 
 class TestClassify:
     def test_one_label(self):
-        task = make_task("classify", CLASSES, single_label=True)
+        task = TASKS["classify"](CLASSES, single_label=True)
         images = [
             LabelledImage(str(i), label=k, labels=frozenset({k})) for i, k in enumerate([0, 0, 1])
         ]
         scores = [
             np.array(row, np.float32) for row in ([0.7, 0.2, 0.1], [0.2, 0.5, 0.3], [0, 1, 0])
         ]
-        found = task.score(images, scores)
+        found = task.score(images, scores, None)
         assert found.total == {"accuracy": pytest.approx(200 / 3)}
         assert found.per_class == [[50.0], [100.0], [None]]
         assert task.found(scores) == [1, 2, 0]
 
     def test_several_labels(self):
-        task = make_task("classify", CLASSES, single_label=False)
+        task = TASKS["classify"](CLASSES, single_label=False)
         labels = [{0}, {0, 1}, {1}, set()]
         images = [LabelledImage(str(i), labels=frozenset(k)) for i, k in enumerate(labels)]
         scores = np.array(
             [[0.9, 0.1, 0], [0.2, 0.8, 0.6], [0.3, 0.6, 0], [0.1, 0.7, 0]], np.float32
         )
-        found = task.score(images, list(scores))
+        found = task.score(images, list(scores), None)
         # disc: ranks 1 and 3 of 4: (1/1 + 2/3) / 2; square: ranks 1 and 3.
         each = 100 * (1 + 2 / 3) / 2
         assert found.per_class == [[pytest.approx(each)], [pytest.approx(each)], [None]]
@@ -50,20 +62,30 @@ class TestClassify:
         assert task.found(list(scores)) == [1, 3, 1]
 
 
+@pytest.mark.full
 class TestDetect:
     images = [
         LabelledImage("a", (Object(0, (0, 0, 10, 10)), Object(1, (20, 0, 10, 10))), size=(48, 40)),
         LabelledImage("b", (Object(0, (0, 0, 10, 10)),), size=(48, 40)),
     ]
 
-    def test_boxes(self):
-        task = make_task("detect", CLASSES, masks=False)
+    @pytest.fixture
+    def task(self):
+        return TASKS["detect"](CLASSES, masks=False)
+
+    def score(self, task, samples, tmp_path):
+        data = LabelledData(tmp_path, "COCO", CLASSES, self.images, self.images, "")
+        write_labels(data, tmp_path)
+        found = [task.read(sample) for sample in samples]
+        return task.score(self.images, found, tmp_path / "val.json"), task.found(found)
+
+    def test_boxes(self, task, tmp_path):
         # Right, IoU 0.6 with the other disc, and a square in the wrong place.
-        predictions = [
+        samples = [
             detections([[0, 0, 10, 10], [30, 20, 40, 30]], [0, 1], [0.9, 0.8]),
             detections([[0, 0, 10, 6]], [0], [0.5]),
         ]
-        found = task.score(self.images, predictions)
+        found, counts = self.score(task, samples, tmp_path)
         assert found.heads == ["box AP %", "box AP50 %"]
         disc, square, star = found.per_class
         # One of two from IoU 0.65 on (precision 1 up to recall 0.5: 51 of 101 points), both below.
@@ -72,39 +94,46 @@ class TestDetect:
         assert square == [0.0, 0.0]
         assert star == [None, None]
         assert found.total["box AP50"] == pytest.approx(50)
-        assert task.found(predictions) == [2, 1, 0]
+        assert counts == [2, 1, 0]
 
-    def test_nothing_found(self):
-        task = make_task("detect", CLASSES, masks=False)
-        found = task.score(self.images, [detections([], [], [])] * 2)
+    def test_nothing_found(self, task, tmp_path):
+        found, _ = self.score(task, [detections([], [], [])] * 2, tmp_path)
         assert found.total == {"box AP": 0.0, "box AP50": 0.0, "box AP75": 0.0}
         assert found.per_class == [[0.0, 0.0], [0.0, 0.0], [None, None]]
 
-    def test_drawn_boxes_are_where_the_objects_are(self):
-        task = make_task("detect", CLASSES, masks=False)
-        gray = Image.new("RGB", (96, 80), (128, 128, 128))  # twice the image's size
-        drawn = np.asarray(task.draw(gray, detections([[20, 20, 40, 35]], [1], [0.9])))
-        changed = (drawn != 128).any(2)
-        assert changed[70, 60]  # the lower edge
-        assert not changed[:38].any()
+    def test_drawn_boxes_are_where_the_objects_are(self, task):
+        gray = np.full((80, 96, 3), 128, np.uint8)
+        drawn = task.draw(gray, detections([[40, 40, 80, 70]], [1], [0.9], (96, 80)))
+        changed = (drawn.astype(int) - 128).__abs__().max(2) > 20
+        assert drawn.shape == gray.shape
+        assert changed[68:72, 60].any()  # the lower edge
+        assert not changed[:30].any()
         assert not changed[:, :38].any()
-        unsure = task.draw(gray, detections([[20, 20, 40, 35]], [1], [0.1]))
-        assert unsure.height > gray.height  # says below that nothing is sure
-        assert (np.asarray(unsure)[70, 60] != 128).any()
-        assert task.draw(gray, detections([], [], [])).height == unsure.height
+        # Nothing is sure: the best one is drawn all the same.
+        unsure = task.draw(gray, detections([[40, 40, 80, 70]], [1], [0.1], (96, 80)))
+        assert (unsure != 128).any()
+        assert task.draw(gray, detections([], [], [], (96, 80))).shape == gray.shape
+
+    def test_labels_are_drawn_on_the_left(self, task):
+        gray = np.full((40, 48, 3), 128, np.uint8)
+        drawn = task.draw(gray, detections([], [], []), self.images[0])
+        assert drawn.shape == (40, 2 * 48, 3)
+        assert (drawn[:, :48] != 128).any()
+        assert (drawn[:, 48:] == 128).all()
 
 
+@pytest.mark.full
 class TestSegment:
     def test_shares_of_pixels(self, tmp_path):
-        task = make_task("segment", ["background", "disc", "square"])
+        task = TASKS["segment"](SEGMENTS)
         write_mask(tmp_path / "m.png", 1)
         truth = np.asarray(Image.open(tmp_path / "m.png"))
         image = LabelledImage("a", mask=str(tmp_path / "m.png"), size=(48, 40))
         predicted = np.where(truth == 2, 2, 0).astype(np.uint8)
         rows = np.flatnonzero((truth == 2).any(1))
         predicted[rows[8:]] = 0  # the lower half of the square is missed
-        content = self.read(task, predicted)
-        found = task.score([image], [content])
+        content = task.read(segments(predicted))
+        found = task.score([image], [content], None)
         background = (truth == 0).sum()
         expected = 100 * background / (background + 128)
         assert found.per_class == [[pytest.approx(expected), 100.0], [None, None], [50.0, 50.0]]
@@ -112,29 +141,16 @@ class TestSegment:
         assert task.found([content]) == [1, 0, 1]
 
     def test_label_images_keep_indices_and_have_vocs_colours(self, tmp_path):
-        task = make_task("segment", ["background", "disc", "square"])
+        task = TASKS["segment"](SEGMENTS)
         labels = np.arange(12, dtype=np.uint8).reshape(3, 4)
         names = ["x/a.jpg", "x/a.png", "b.jpg"]
-        task.write(tmp_path, names, [self.read(task, labels)] * 3)
+        task.write(tmp_path, names, [task.read(segments(labels))] * 3)
         for name in ("x/a.jpg.png", "x/a.png.png", "b.png"):
             image = Image.open(tmp_path / "masks" / name)
             assert image.mode == "P"
             assert np.array_equal(np.asarray(image), labels)
             assert image.convert("RGB").getpixel((1, 0)) == (128, 0, 0)
             assert image.convert("RGB").getpixel((3, 3 - 1)) == tuple(palette()[11])
-
-    @staticmethod
-    def read(task, labels):
-        class Tensor:
-            def cpu(self):
-                return self
-
-            def numpy(self):
-                return labels
-
-        sample = type("Sample", (), {})()
-        sample.pred_sem_seg = type("Pixels", (), {"data": [Tensor()]})()
-        return task.read(sample)
 
 
 def test_vocs_palette():
@@ -144,13 +160,16 @@ def test_vocs_palette():
     assert colours[255].tolist() == [224, 224, 192]
 
 
-def test_labels_are_drawn_in_place(tmp_path):
+@pytest.mark.full
+def test_labels_are_drawn_in_place_beside_the_prediction(tmp_path):
     write_image(tmp_path / "a.png", 1)
     write_mask(tmp_path / "m.png", 1)
-    task = make_task("segment", ["background", "disc", "square"])
-    picture = Image.open(tmp_path / "a.png")
+    picture, labels = (np.array(Image.open(tmp_path / name)) for name in ("a.png", "m.png"))
+    picture[:] = 255
     image = LabelledImage("a", mask=str(tmp_path / "m.png"))
-    drawn = np.asarray(task.draw_truth(picture, image))[:40]
-    changed = (drawn != np.asarray(picture)).any(2)
-    labels = np.asarray(Image.open(tmp_path / "m.png"))
-    assert np.array_equal(changed, labels > 0)
+    drawn = TASKS["segment"](SEGMENTS).draw(picture, segments(0 * labels), image)
+    assert drawn.shape == (40, 2 * 48, 3)
+    inside = drawn[:, :48][labels == labels[labels < 255].max()]
+    red, green, blue = np.median(inside, 0)
+    assert (red > blue) or (green > blue)
+    assert drawn[:, 48:].std() < drawn[:, :48].std()

@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader
 
 from mmssprl.system.environment import torch_threads
-from mmssprl.timing import loader_phases, training
+from mmssprl.timing import loader_phases, threads, training
 from mmssprl.timing.clock import PhaseClock
 from mmssprl.timing.loader_phases import measure_loader
 from mmssprl.timing.saved_bytes import saved_bytes
@@ -134,7 +134,6 @@ class TestMeasureLoader:
             indices,
             lambda part: dataset.time.after(8_000_000, list(part)),
             batch_size=batch_size,
-            use_workers=False,
         )
 
     def test_splits_the_cpu_time_of_an_image(self, cpu_time):
@@ -172,17 +171,14 @@ class TestMeasureLoader:
             torch.set_num_threads(1)
         assert threads == [1, 1, 1, 3]
 
-    def test_real_images_through_a_worker(self, tmp_path):
+    def test_real_images(self, tmp_path):
         root = image_folders.folder(tmp_path, 8)
         dataset = image_folders.build(root, pipeline=[image_folders.CROP])
         dataset.set_epoch(0, 0)
         collate = torch.utils.data.default_collate
-        cost, batches = measure_loader(
-            dataset, [7, 0, 3, 2, 5], collate, batch_size=2, use_workers=True
-        )
-        assert list(cost.ms) == ["read and decode", "crop", "collate", "between processes"]
+        cost, batches = measure_loader(dataset, [7, 0, 3, 2, 5], collate, batch_size=2)
+        assert list(cost.ms) == ["read and decode", "crop", "collate"]
         assert min(cost.ms.values()) > 0
-        assert cost.worker_ms < sum(cost.ms.values())
         assert len(batches) == 2
         expected = collate([dataset[3], dataset[2]])["inputs"]
         assert torch.equal(batches[1]["inputs"][0], expected[0])
@@ -195,18 +191,18 @@ class TestThreads:
     def chosen(self, monkeypatch):
         monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
         time = Time()
-        monkeypatch.setattr(training, "time", SimpleNamespace(perf_counter=lambda: time.ns / 1e9))
+        monkeypatch.setattr(threads, "time", SimpleNamespace(perf_counter=lambda: time.ns / 1e9))
 
-        def choose(waiting_s, threads=4, device="cpu", pauses=None, **cfg):
-            hook = training.MeasuringHook()
-            hook.clock, hook.device = PhaseClock(time.now), device
-            hook.runner = SimpleNamespace(cfg=cfg)
+        def choose(waiting_s, number=4, device="cpu", pauses=None, **cfg):
+            watch = SimpleNamespace(
+                clock=PhaseClock(time.now), device=device, runner=SimpleNamespace(cfg=cfg)
+            )
             used, found = [], []
 
             def steps():
-                found.append((yield from hook.choose_threads(itertools.count())))
+                found.append((yield from threads.choose_threads(watch, itertools.count())))
 
-            with torch_threads(threads):
+            with torch_threads(number):
                 for _ in steps():
                     used.append(torch.get_num_threads())
                     pause = (pauses or {}).get(len(used), 0)
@@ -230,10 +226,10 @@ class TestThreads:
         assert chosen(waiting_s=1.9)[0] == 1  # 0.96 and 0.99 s
 
     def test_where_there_is_no_choice_no_step_is_taken(self, chosen, monkeypatch):
-        assert chosen(5, threads=1) == (1, [], None)
+        assert chosen(5, number=1) == (1, [], None)
         assert chosen(5, device="cuda") == (4, [], None)
         assert chosen(5, num_threads=4) == (4, [], None)
-        monkeypatch.setattr(training, "get_world_size", lambda: 2)
+        monkeypatch.setattr(threads, "get_world_size", lambda: 2)
         assert chosen(5) == (4, [], None)
         monkeypatch.undo()
         monkeypatch.setenv("OMP_NUM_THREADS", "4")
@@ -252,10 +248,8 @@ def test_all_processes_load_equally_many_images(monkeypatch):
     monkeypatch.setattr(training, "get_world_size", lambda: 2)
     for rank in range(2):
         monkeypatch.setattr(training, "get_rank", lambda rank=rank: rank)
-        hook = training.MeasuringHook()
+        hook = training.MeasuringHook(None, least=1, most=1, max_seconds=1)
         hook.loader = DataLoader(range(9), batch_size=5)
-        hook.clock, hook.runner = PhaseClock(), SimpleNamespace(train_loop=SimpleNamespace())
-        hook.steps = lambda batches: iter(())
-        assert list(hook._load_and_step()) == []
+        assert hook._load() == []
     assert [len(share) for share in shares] == [5, 5]
     assert sorted({*shares[0], *shares[1]}) == list(range(9))

@@ -10,20 +10,22 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from chunked_model import make_model
 from image_folders import build, folder, make_tar
 from mmengine.config import Config
+from mmengine.optim import OptimWrapper
 from paces import PACE
-from profiles import PROFILE, profile_with
+from profiles import CONFIG, PROFILE, profile_with
 
 from mmssprl.datasets import tar_images
 from mmssprl.errors import UserOSError, UserRuntimeError
 from mmssprl.system.environment import torch_threads
 from mmssprl.timing import forecast as forecasting
-from mmssprl.timing import pace
+from mmssprl.timing import pace, training
 from mmssprl.timing.clock import PhaseClock
 from mmssprl.timing.forecast import Forecast, check_disk, forecast_profile, format_hours, may_start
 from mmssprl.timing.pace import fitting_images, measure_pace, scaled, with_loader
-from mmssprl.timing.pace_hook import PaceHook
+from mmssprl.timing.training import MeasuringHook
 
 CHECKPOINT = {"interval": 10, "max_keep_ckpts": 3}
 
@@ -208,32 +210,39 @@ def test_the_timing_process_is_given_the_headers_of_tar_files(tmp_path, monkeypa
     def run(cfg, task, hooks, keep_record):
         assert not keep_record
         assert len(build(tar)) == 3
-        hooks[0].pace = PACE
+        hooks[0].profile = PROFILE
 
     monkeypatch.setattr("mmssprl.engine.launch.run", run)
     monkeypatch.setattr("mmssprl.timing.training.read_config", lambda *_, **__: Config())
     monkeypatch.setattr("mmssprl.timing.training.for_measuring", lambda cfg: cfg)
-    assert pace._measure("config.py", False, 1, torch.get_num_threads(), 0.5, index) is PACE
+    threads = torch.get_num_threads()
+    assert pace._measure(str(CONFIG), False, 1, threads, 0.5, index) == PROFILE.pace
 
 
-def test_the_pace_is_that_of_the_faster_number_of_threads(monkeypatch):
-    def choose(batches):
+def test_the_pace_is_that_of_the_faster_number_of_threads(tmp_path, monkeypatch):
+    def choose(watch, batches):
         yield next(batches)
         torch.set_num_threads(1)
         return 22.5  # so half as many images fit into a timed step
 
-    hook = PaceHook(1, 2.5)
+    whole = Config({"train_dataloader": {"batch_size": 8}, "train_cfg": {"max_epochs": 1}})
+    whole.default_hooks = {"checkpoint": None}
+    options = {"takes_few": True, "num_devices": 1, "load": 2.5}
+    hook = MeasuringHook(whole, least=3, most=10, max_seconds=8, **options)
     hook.device, hook.clock, hook.loader_cost = "cpu", PhaseClock(), PROFILE.loader
-    hook.loader = SimpleNamespace(batch_size=8, num_workers=0)
-    hook.model = SimpleNamespace(batch_unit=lambda cfg: 2)
-    hook.runner = SimpleNamespace(model=torch.nn.Identity(), cfg=SimpleNamespace(model={}))
-    monkeypatch.setattr(hook, "choose_threads", choose)
-    monkeypatch.setattr(hook, "checkpoint_bytes", lambda num_processes: 7)
-    monkeypatch.setattr(hook, "backbone_bytes", lambda: 7)
+    dataset = build(folder(tmp_path, 8))
+    hook.loader = SimpleNamespace(batch_size=8, num_workers=0, dataset=dataset)
+    hook.model = make_model()
+    optimizer = torch.optim.SGD(hook.model.parameters(), lr=0.1)
+    hook.runner = SimpleNamespace(
+        model=torch.nn.Identity(), cfg=Config({"model": {}}), optim_wrapper=OptimWrapper(optimizer)
+    )
+    monkeypatch.setattr(training, "choose_threads", choose)
     with torch_threads(2):
-        for batch in hook.steps(itertools.repeat({"inputs": [torch.zeros(8)]})):
+        for batch in hook.measured_steps(itertools.repeat({"inputs": [torch.zeros(8)]})):
             hook.runner.model(batch["inputs"][0])
-    assert (hook.pace.threads, hook.pace.load, hook.pace.num_timed) == (1, 2.5, 4)
+    pace = hook.profile.pace
+    assert (pace.threads, pace.load, pace.num_timed, pace.batch_size) == (1, 2.5, 4, 8)
 
 
 def test_a_profile_tells_the_whole_run(disk):
@@ -259,7 +268,6 @@ class TestProbes:
         assert self.FORECAST.num_probes == 2 + 12  # before, after epochs 3, 6, ... and 34
         assert self.FORECAST.seconds == pytest.approx(34 * 98.6 + 14 * 8.5)
         assert "34 epochs, about 58 min on" in self.FORECAST.line
-        assert self.FORECAST.line.endswith("(2 min of it for 14 probes)")
 
     def test_a_budget_holds_with_them(self):
         assert self.FORECAST.fitting_epochs(3471.5) == 34

@@ -14,7 +14,7 @@ from profiles import Time
 from small_ssprl import LAYOUT, packed_batch
 
 from mmssprl.functional import phases
-from mmssprl.timing import training
+from mmssprl.timing import stopwatch, training
 from mmssprl.timing.clock import REST, PhaseClock
 from mmssprl.timing.result import PHASES
 
@@ -117,7 +117,7 @@ class TestPhase:
 def time(monkeypatch):
     """What the clock of a measured training reads."""
     time = Time()
-    monkeypatch.setattr(training, "PhaseClock", lambda **kwargs: PhaseClock(time.now))
+    monkeypatch.setattr(stopwatch, "PhaseClock", lambda **kwargs: PhaseClock(time.now))
     return time
 
 
@@ -127,10 +127,9 @@ def start(model):
     runner = SimpleNamespace(
         model=model,
         optim_wrapper=OptimWrapper(optimizer),
-        train_loop=SimpleNamespace(),
-        train_dataloader=None,
+        train_loop=SimpleNamespace(dataloader=None),
     )
-    hook = training.MeasuringHook()
+    hook = training.MeasuringHook(None, least=1, most=1, max_seconds=1)
     return runner, hook
 
 

@@ -17,12 +17,11 @@ from profiles import CONFIG, PROFILE, SETTING, save_images
 from mmssprl.config.shipped import shipped
 from mmssprl.errors import UserError
 from mmssprl.functional import phases
-from mmssprl.timing import profile as profile_module
-from mmssprl.timing import profile_training
+from mmssprl.timing import profile_training, training
 from mmssprl.timing.clock import REST, PhaseClock
-from mmssprl.timing.profile import ProfilingHook, choose_batch_size, mean_phases, typical
-from mmssprl.timing.result import PHASES
-from mmssprl.timing.training import read_config
+from mmssprl.timing.profile import choose_batch_size
+from mmssprl.timing.result import PHASES, mean_phases, typical
+from mmssprl.timing.training import MeasuringHook, read_config
 
 LINEAR = shipped("configs/benchmarks/classification/linear_resnet18_scenes.py")
 BYOL = shipped("configs/baselines/byol_resnet18_scenes.py")
@@ -70,32 +69,36 @@ class TestMeans:
                 yield
                 calls.append("sync")
 
-        monkeypatch.setattr(profile_module, "get_world_size", lambda: 2)
-        hook = ProfilingHook(1, 4, 0.0, lambda line: None)
-        hook.runner, hook.clock = SimpleNamespace(model=Model()), PhaseClock()
+        monkeypatch.setattr(training, "get_world_size", lambda: 2)
+        hook = MeasuringHook(None, least=2, most=4, max_seconds=float("inf"))
+        hook.runner, hook.clock, hook.device = SimpleNamespace(model=Model()), PhaseClock(), "cpu"
         times = []
-        for batch in hook.timed_steps(itertools.count(), float("inf"), times):
+        for batch in hook.timed_steps(itertools.count(), times):
             calls.append(batch)
         assert calls == [0, "no_sync", 1, "sync", 2, "no_sync", 3, "sync"]
         assert len(times) == 4
         # Two steps at least, however late it is.
-        assert len(list(hook.timed_steps(itertools.count(), 0.0, []))) == 2
+        hook.max_seconds = 0.0
+        assert len(list(hook.timed_steps(itertools.count(), []))) == 2
 
 
 def test_on_a_device_as_many_steps_follow_that_wait_for_it_once(monkeypatch):
     for name in ("reset_peak_bytes", "peak_bytes"):
-        monkeypatch.setattr(profile_module, name, lambda device: 7)
+        monkeypatch.setattr(training, name, lambda device: 7)
+    monkeypatch.setattr(MeasuringHook, "_in_time", lambda hook, deadline: True)
     trained, waits = [], []
-    hook = ProfilingHook(1, 4, float("inf"), lambda line: None)
-    monkeypatch.setattr(hook, "_setting", lambda: SETTING)
-    monkeypatch.setattr(hook, "checkpoint_bytes", lambda num_processes: 7)
-    monkeypatch.setattr(hook, "backbone_bytes", lambda: 7)
+    hook = MeasuringHook(None, least=1, most=4, max_seconds=9)
+    monkeypatch.setattr(hook, "_setting", lambda images: SETTING)
+    monkeypatch.setattr(hook, "_checkpoint_bytes", lambda: 7)
     hook.device, hook.clock, hook.loader_cost = "cuda", PhaseClock(), PROFILE.loader
+    hook.loader = SimpleNamespace(batch_size=1)
     hook.synchronize = lambda: waits.append(len(trained))
+    hook.model = SimpleNamespace(backbone=torch.nn.Identity())
     hook.runner = SimpleNamespace(model=torch.nn.Identity())
-    for batch in hook.steps(itertools.count()):
+    numbers = ({"inputs": [[number]]} for number in itertools.count())
+    for batch in hook.measured_steps(numbers):
         hook.runner.model(batch)
-        trained.append(batch)
+        trained.append(batch["inputs"][0][0])
     assert trained == list(range(1 + 2 + 4 + 4))
     assert waits == [11]
     assert hook.profile.num_steps == 4
@@ -133,7 +136,7 @@ class TestProfileTraining:
         zero = [name for name, ms in profile.step_ms.items() if ms <= 0]
         assert zero == [phases.COMMUNICATION]
         assert profile.free_step_ms == sum(profile.step_ms.values())
-        assert (profile.num_steps, profile.asked_steps) == (5, 5)
+        assert profile.num_steps == 5
         assert profile.peak_bytes > profile.activation_bytes > 0
 
     def test_describes_the_setting(self, measured, images):
@@ -142,7 +145,6 @@ class TestProfileTraining:
         assert setting.num_images == 12
         assert (setting.batch_size, setting.config_batch_size) == (2, 32)
         assert (setting.num_processes, setting.num_workers) == (1, 0)
-        assert setting.is_frozen is False
         assert (setting.device, setting.precision) == ("cpu", "float32")
 
     def test_says_how_far_it_is_and_that_the_batch_is_smaller(self, measured):
@@ -164,11 +166,6 @@ class TestProfileTraining:
         assert (profile.num_steps, profile.setting.batch_size) == (1, 6)
         assert profile.setting.max_epochs == 1
         assert lines[-1] == "only 1 of 50 steps fit into 0 s"
-
-    def test_first_epoch_is_told(self, images):
-        options = {"model.head.freeze_epochs": 1}
-        profile = profile_training(CONFIG, data=images, steps=1, cfg_options=options)
-        assert profile.setting.is_frozen
 
     def test_activations_do_not_depend_on_the_steps(self, measured, images):
         again = profile_training(CONFIG, data=images, steps=1)

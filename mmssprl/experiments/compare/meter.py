@@ -1,13 +1,10 @@
 """What a training begins with, what it costs, and whether its features have collapsed."""
 
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import torch
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.hooks import Hook
@@ -17,6 +14,7 @@ from ...errors import UserRuntimeError
 from ...models.unwrap import unwrap
 from ...monitoring.troubles import is_collapsed
 from ...system.machine import peak_bytes
+from ...timing.clock import work_ns
 from ...weights import RANDOM, load_backbone
 
 SPREAD = "embedding_spread"
@@ -24,23 +22,6 @@ SPREAD = "embedding_spread"
 norm(z) times sqrt(D), averaged over the dimensions; about 1 where they spread over the sphere."""
 _RANK = "effective_rank"
 _SECONDS = "compare_seconds"
-
-
-def clock() -> Callable[[], float]:
-    """Return a clock in seconds: of this process on a CPU, of the device where there is one.
-
-    A CPU's counts the work of all threads of this process, and no waiting for other processes.
-    """
-    device = get_device()
-    if device == "cpu":
-        return time.process_time
-    synchronize = torch.get_device_module(device).synchronize
-
-    def read() -> float:
-        synchronize()
-        return time.perf_counter()
-
-    return read
 
 
 class Meter(Hook):
@@ -61,7 +42,7 @@ class Meter(Hook):
     def __init__(self, config: Path, seed: int) -> None:
         self.config, self.seed = config, seed
         self._parent = os.getppid()
-        self._clock = clock()
+        self._now = work_ns()
         self._peak_bytes = 0
 
     def before_train(self, runner: Runner) -> None:
@@ -69,7 +50,7 @@ class Meter(Hook):
         if runner.iter == 0:
             drawn = load_backbone(RANDOM, Config.fromfile(self.config), seed=self.seed)
             unwrap(runner.model).backbone.load_state_dict(drawn.state_dict())
-        self._start = self._clock() - (runner.message_hub.get_info(_SECONDS) or 0.0)
+        self._start = self._now() / 1e9 - (runner.message_hub.get_info(_SECONDS) or 0.0)
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         """Look at the memory, and stop if the command that started this process is gone.
@@ -86,7 +67,7 @@ class Meter(Hook):
 
     def after_train_epoch(self, runner: Runner) -> None:
         """Keep the time in the checkpoint that follows."""
-        runner.message_hub.update_info(_SECONDS, self._clock() - self._start)
+        runner.message_hub.update_info(_SECONDS, self._now() / 1e9 - self._start)
 
     def after_train(self, runner: Runner) -> None:
         """Collect what was measured."""

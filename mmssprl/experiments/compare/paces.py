@@ -19,7 +19,7 @@ ROUNDS, STEPS, SECONDS = 5, 40, 12.0
 
 
 @dataclass(frozen=True)
-class Pace:
+class MethodPace:
     """What a step of a method takes.
 
     Args:
@@ -44,7 +44,7 @@ def plan_paces(
     setting: Setting,
     methods: Sequence[Method],
     images: TrainingImages,
-    known: Mapping[str, Pace],
+    known: Mapping[str, MethodPace],
 ) -> PaceRun | None:
     """Return the run that measures what is not ``known``, beside SS-PRL; or None."""
     missing = [method for method in methods if method.trains and method.key not in known]
@@ -76,7 +76,9 @@ def plan_paces(
     )
 
 
-def read_paces(work_dir: Path, setting: Setting, methods: Mapping[str, Method]) -> dict[str, Pace]:
+def read_paces(
+    work_dir: Path, setting: Setting, methods: Mapping[str, Method]
+) -> dict[str, MethodPace]:
     """Return the paces that were measured with today's configs and code; the first of each method.
 
     Args:
@@ -89,7 +91,7 @@ def read_paces(work_dir: Path, setting: Setting, methods: Mapping[str, Method]) 
         method = methods.get(key)
         return method is not None and settings["recipes"][key] == recipe_digest(setting, method)
 
-    found: dict[str, Pace] = {}
+    found: dict[str, MethodPace] = {}
     for path in sorted(
         work_dir.glob("paces/*/result.json"), key=lambda path: int(path.parent.name)
     ):
@@ -100,12 +102,12 @@ def read_paces(work_dir: Path, setting: Setting, methods: Mapping[str, Method]) 
         seconds, flops = values["seconds"], values["flops"]
         for key in filter(lambda key: is_current(key, settings), seconds):
             sides = (seconds[key], seconds[SSPRL.key], flops[key], flops[SSPRL.key])
-            found.setdefault(key, Pace(*sides, values["device"], values["machine"]))
+            found.setdefault(key, MethodPace(*sides, values["device"], values["machine"]))
     return found
 
 
 def epochs_for_equal(
-    what: Literal["time", "flops"], epochs: int, pace: Pace, method: Method
+    what: Literal["time", "flops"], epochs: int, pace: MethodPace, method: Method
 ) -> int:
     """Return for how many epochs a method takes as much as SS-PRL for ``epochs``.
 

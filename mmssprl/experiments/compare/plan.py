@@ -8,7 +8,7 @@ from typing import Literal
 from ...console.wording import counted
 from .images import Split, TrainingImages
 from .methods import BY_KEY, Method
-from .paces import Pace, epochs_for_equal
+from .paces import MethodPace, epochs_for_equal
 from .run import PretrainRun, module_command
 from .setting import Setting, code_digest, common_options, recipe_digest
 from .tuning import SEEDS, Scores, factors_to_try
@@ -44,7 +44,7 @@ class Planner:
 
     work_dir: Path
     setting: Setting
-    paces: Mapping[str, Pace]
+    paces: Mapping[str, MethodPace]
     images: Mapping[Split, TrainingImages]
     methods: Mapping[str, Method] = field(default_factory=lambda: BY_KEY)
     split: Split = "test"

@@ -5,17 +5,7 @@ from .detect import Detect
 from .segment import Segment
 from .task import Scores, Task
 
-_TASKS: dict[str, type[Task]] = {"classify": Classify, "detect": Detect, "segment": Segment}
+TASKS: dict[str, type[Task]] = {kind.name: kind for kind in (Classify, Detect, Segment)}
+"""The class of each task, by its name."""
 
-
-def task_class(name: str) -> type[Task]:
-    """Return the class of a task by name."""
-    return _TASKS[name]
-
-
-def make_task(name: str, classes: list[str], **facts: bool) -> Task:
-    """Return a task for some classes; ``facts`` are what else it is told of the labels."""
-    return task_class(name)(classes, **facts)
-
-
-__all__ = ["Scores", "Task", "make_task", "task_class"]
+__all__ = ["TASKS", "Scores", "Task"]

@@ -8,20 +8,17 @@ import numpy as np
 import torch
 from mmengine.config import Config
 from numpy.typing import NDArray
-from PIL import Image
 
 from ...console.tables import csv_table
 from ...datasets.labels import LabelledData, LabelledImage
 from ...features.average_precision import mean_average_precision
 from ...system.outputs import write_whole
-from ..pictures import caption
 from .task import Scores, Task
 
 _RESIZE_RATIO = 256 / 224
 """Shorter side before the centre crop / side of the crop, as in the protocols."""
 _SURE = 0.5
 """From this score on a label counts as found, where an image may have several."""
-_MOST_DRAWN = 4
 
 
 class Classify(Task):
@@ -29,26 +26,13 @@ class Classify(Task):
 
     Args:
         classes: As in ``Task``.
-        single_label: Whether each image has exactly one class.
+        facts: ``single_label``: whether each image has exactly one class.
     """
 
     name = "classify"
     scope = "mmssprl"
     batch_size = 32
-
-    def __init__(self, classes: Sequence[str], *, single_label: bool) -> None:
-        super().__init__(classes)
-        self.single_label = single_label
-
-    @staticmethod
-    def base_config(*, on_gpu: bool) -> str:
-        """Return the shipped config."""
-        return "configs/_base_/finetune_classify.py"
-
-    @property
-    def facts(self) -> dict[str, bool]:
-        """Whether there is one label per image."""
-        return {"single_label": self.single_label}
+    light = ""
 
     @staticmethod
     def facts_of(data: LabelledData) -> dict[str, bool]:
@@ -58,9 +42,9 @@ class Classify(Task):
     def configure(self, cfg: Config, *, image_px: int, freeze: bool) -> None:
         """Set the head, the loss and the crops."""
         one, many = cfg.pop("of_one_label"), cfg.pop("of_many_labels")
-        kind = one if self.single_label else many
+        kind = one if self.facts["single_label"] else many
         in_channels = cfg.model.head.in_channels
-        if self.single_label:
+        if self.facts["single_label"]:
             cfg.model.head = one.head
             cfg.val_evaluator = cfg.test_evaluator = one.evaluator
         cfg.model.head.update(num_classes=len(self.classes), in_channels=in_channels)
@@ -80,11 +64,14 @@ class Classify(Task):
         return sample.pred_score.cpu().numpy().astype(np.float32)
 
     def score(
-        self, images: Sequence[LabelledImage], predictions: Sequence[NDArray[np.float32]]
+        self,
+        images: Sequence[LabelledImage],
+        predictions: Sequence[NDArray[np.float32]],
+        labels: Path,
     ) -> Scores:
         """Return accuracy, or mAP as in the multi-label protocols."""
         scores = np.stack(predictions)  # (N, K)
-        if self.single_label:
+        if self.facts["single_label"]:
             truth = np.array([image.label for image in images])
             right = scores.argmax(1) == truth
             each = [
@@ -94,21 +81,22 @@ class Classify(Task):
             return Scores(
                 {"accuracy": 100 * float(right.mean())}, ["accuracy %"], [[x] for x in each]
             )
-        labels = np.zeros(scores.shape, np.int8)
-        for row, image in zip(labels, images, strict=True):
+        truth = np.zeros(scores.shape, np.int8)
+        for row, image in zip(truth, images, strict=True):
             row[list(image.labels)] = 1
-        mean, areas = mean_average_precision(torch.from_numpy(scores), torch.from_numpy(labels))
+        mean, areas = mean_average_precision(torch.from_numpy(scores), torch.from_numpy(truth))
         each = [None if np.isnan(area) else 100 * float(area) for area in areas]
         return Scores({"mAP": 100 * mean}, ["AP %"], [[x] for x in each])
 
-    def draw_truth(self, picture: Image.Image, image: LabelledImage) -> Image.Image:
-        """Write the names of the classes below the picture."""
-        return caption(picture, [self.classes[k] for k in sorted(image.labels)] or ["(none)"])
+    def draw(
+        self, picture: NDArray[np.uint8], sample: Any, labels: LabelledImage | None = None
+    ) -> NDArray[np.uint8]:
+        """Write the classes onto the picture, those of the labels above the others."""
+        from mmpretrain.visualization import UniversalVisualizer
 
-    def draw(self, picture: Image.Image, prediction: NDArray[np.float32]) -> Image.Image:
-        """Write the best classes and their scores below the picture."""
-        best = np.argsort(-prediction)[:_MOST_DRAWN]
-        return caption(picture, [f"{self.classes[k]} {100 * prediction[k]:.0f} %" for k in best])
+        if labels is not None:
+            sample.set_gt_label(sorted(labels.labels))
+        return UniversalVisualizer().visualize_cls(picture, sample, self.classes)
 
     def write(
         self, out: Path, names: Sequence[str], predictions: Sequence[NDArray[np.float32]]
@@ -125,6 +113,6 @@ class Classify(Task):
     def found(self, predictions: Sequence[NDArray[np.float32]]) -> list[int]:
         """Count the images of which a class is the best, or scores at least 0.5."""
         scores = np.stack(predictions)
-        if self.single_label:
+        if self.facts["single_label"]:
             return np.bincount(scores.argmax(1), minlength=len(self.classes)).tolist()
         return (scores >= _SURE).sum(0).tolist()

@@ -4,26 +4,31 @@ Legend: K classes, H and W height and width of an image.
 """
 
 import io
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from mmengine.config import Config
 from numpy.typing import NDArray
 from PIL import Image
 
 from ...datasets.image_opening import open_image
-from ...datasets.labels import LabelledData, LabelledImage
+from ...datasets.labels import LabelledImage
 from ...system.outputs import whole_file
-from ..drawing import IGNORED, colour, overlay_labels, palette
-from ..pictures import legend, written_names
-from .task import Scores, Task
+from ..pictures import written_names
+from .task import Scores, Task, freeze_stages
 
+_IGNORED = 255
+"""The value of pixels that count nowhere."""
 _MOST_ASPECT = 4
 """Longer side at most / shorter side."""
 _VISIBLE = 0.01
-"""Share of an image's pixels from which on a class counts as found and is named."""
+"""Share of an image's pixels from which on a class counts as found."""
+_PICTURE_PX = 640
+"""Longest side of a picture at most: on large ones mmseg takes long to place the names."""
 
 
 class Segment(Task):
@@ -33,24 +38,13 @@ class Segment(Task):
     scope = "mmseg"
     batch_size = 1  # mmseg's preprocessor takes images of one size only
 
-    @staticmethod
-    def base_config(*, on_gpu: bool) -> str:
-        """Return the shipped config, with a lighter head on a CPU."""
-        return f"configs/_base_/finetune_segment{'' if on_gpu else '_light'}.py"
-
-    @staticmethod
-    def facts_of(data: LabelledData) -> dict[str, bool]:
-        """Return nothing: the classes say it all."""
-        return {}
-
     def configure(self, cfg: Config, *, image_px: int, freeze: bool) -> None:
         """Set the classes and the size of the images."""
         for head in ("decode_head", "auxiliary_head"):
             if cfg.model[head] is not None:
                 cfg.model[head].num_classes = len(self.classes)
         if freeze:
-            cfg.model.backbone.frozen_stages = cfg.model.backbone.get("num_stages", 4)
-            cfg.model.backbone.norm_eval = True
+            freeze_stages(cfg)
         crop = (image_px, image_px)
         cfg.model.data_preprocessor.size = crop
         for split in ("train", "val", "test"):
@@ -64,38 +58,58 @@ class Segment(Task):
         """Return the label image."""
         return _encode(sample.pred_sem_seg.data[0].cpu().numpy().astype(np.uint8))
 
-    def score(self, images: Sequence[LabelledImage], predictions: Sequence[bytes]) -> Scores:
+    def score(
+        self, images: Sequence[LabelledImage], predictions: Sequence[bytes], labels: Path
+    ) -> Scores:
         """Return mIoU over the classes that labels or predictions show, as mmseg does."""
-        num_classes = len(self.classes)
-        pairs = np.zeros((num_classes, num_classes), np.int64)  # (truth, predicted)
-        for image, prediction in zip(images, predictions, strict=True):
-            truth, predicted = read_mask(str(image.mask)), _decode(prediction)
-            known = truth != IGNORED
-            code = num_classes * truth[known].astype(np.int64) + predicted[known]
-            pairs += np.bincount(code, minlength=num_classes**2).reshape(pairs.shape)
-        both = pairs.diagonal()
-        true_pixels, all_pixels = pairs.sum(1), pairs.sum(0) + pairs.sum(1) - both
-        shares: list[list[float | None]] = [
-            [
-                100 * float(both[k] / all_pixels[k]) if all_pixels[k] else None,
-                100 * float(both[k] / true_pixels[k]) if true_pixels[k] else None,
-            ]
-            for k in range(num_classes)
+        from mmseg.evaluation import IoUMetric
+
+        areas = [
+            IoUMetric.intersect_and_union(
+                torch.from_numpy(_decode(prediction)),
+                torch.from_numpy(_read_mask(image)),
+                len(self.classes),
+                _IGNORED,
+            )
+            for image, prediction in zip(images, predictions, strict=True)
         ]
-        known_ious = [iou for iou, _ in shares if iou is not None]
+        # In float64: a float32 counts pixels up to 16 million alone.
+        sums = (torch.stack(each).double().sum(0) for each in zip(*areas, strict=True))
+        found = IoUMetric.total_area_to_metrics(*sums)
         total = {
-            "mIoU": float(np.mean(known_ious)),
-            "right pixels": 100 * float(both.sum() / pairs.sum()),
+            "mIoU": 100 * float(np.nanmean(found["IoU"])),
+            "right pixels": 100 * float(found["aAcc"]),
         }
+        shares = [
+            [None if math.isnan(share) else 100 * share for share in of_class]
+            for of_class in zip(found["IoU"].tolist(), found["Acc"].tolist(), strict=True)
+        ]
         return Scores(total, ["IoU %", "found %"], shares)
 
-    def draw_truth(self, picture: Image.Image, image: LabelledImage) -> Image.Image:
-        """Lay the label image over the picture."""
-        return self._draw(picture, read_mask(str(image.mask)))
+    def draw(
+        self, picture: NDArray[np.uint8], sample: Any, labels: LabelledImage | None = None
+    ) -> NDArray[np.uint8]:
+        """Lay the classes over the picture."""
+        from mmengine.structures import PixelData
+        from mmseg.structures import SegDataSample
+        from mmseg.visualization import SegLocalVisualizer
 
-    def draw(self, picture: Image.Image, prediction: bytes) -> Image.Image:
-        """Lay the prediction over the picture."""
-        return self._draw(picture, _decode(prediction))
+        visualizer = SegLocalVisualizer(alpha=0.5)
+        visualizer.dataset_meta = {
+            "classes": self.classes,
+            "palette": palette()[: len(self.classes)].tolist(),
+        }
+        every = -(-max(picture.shape) // _PICTURE_PX)
+        small = np.ascontiguousarray(picture[::every, ::every])
+        maps = [sample.pred_sem_seg.data.cpu()]
+        if labels is not None:
+            maps.insert(0, torch.from_numpy(_read_mask(labels))[None])
+        drawn = []
+        for each in maps:
+            shown = SegDataSample(pred_sem_seg=PixelData(data=each[:, ::every, ::every]))
+            visualizer.add_datasample("", small, shown, draw_gt=False)
+            drawn.append(visualizer.get_image())
+        return np.concatenate(drawn, axis=1)
 
     def write(self, out: Path, names: Sequence[str], predictions: Sequence[bytes]) -> list[str]:
         """Write a label image per image: class indices with VOC's palette, of the image's size."""
@@ -111,23 +125,28 @@ class Segment(Task):
         """Count the images of which a class covers at least 1 %."""
         counts = np.zeros(len(self.classes), int)
         for prediction in predictions:
-            counts[self._visible(_decode(prediction))] += 1
+            labels = _decode(prediction)
+            pixels = np.bincount(labels.ravel(), minlength=len(self.classes))
+            counts += pixels >= _VISIBLE * labels.size
         return counts.tolist()
 
-    def _draw(self, picture: Image.Image, labels: NDArray[np.uint8]) -> Image.Image:
-        shown = self._visible(labels)
-        entries = [(self.classes[k], colour(k - 1) if k else (0, 0, 0)) for k in shown]
-        return legend(overlay_labels(picture, labels), entries)
 
-    def _visible(self, labels: NDArray[np.uint8]) -> list[int]:
-        shares = np.bincount(labels.ravel(), minlength=256)[: len(self.classes)] / labels.size
-        return np.flatnonzero(shares >= _VISIBLE).tolist()
+def palette() -> NDArray[np.uint8]:
+    """Return VOC's colours (256, 3): the bits of an index, dealt out to red, green and blue."""
+    index = np.arange(256)
+    colours = np.zeros((256, 3), np.uint8)
+    for bit in range(8):
+        for channel in range(3):
+            colours[:, channel] |= (((index >> (3 * bit + channel)) & 1) << (7 - bit)).astype(
+                np.uint8
+            )
+    return colours
 
 
-def read_mask(path: str) -> NDArray[np.uint8]:
-    """Read a label image (H, W) of class indices."""
-    with open_image(path) as image:
-        return np.asarray(image)
+def _read_mask(image: LabelledImage) -> NDArray[np.uint8]:
+    """Read the label image (H, W) of class indices."""
+    with open_image(str(image.mask)) as mask:
+        return np.array(mask)
 
 
 def _encode(labels: NDArray[np.uint8]) -> bytes:
@@ -142,4 +161,4 @@ def _encode(labels: NDArray[np.uint8]) -> bytes:
 
 def _decode(content: bytes) -> NDArray[np.uint8]:
     with open_image(content) as image:
-        return np.asarray(image)
+        return np.array(image)

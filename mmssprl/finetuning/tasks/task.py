@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 from mmengine.config import Config
-from PIL import Image
+from numpy.typing import NDArray
 
 from ...datasets.labels import LabelledData, LabelledImage
 
@@ -35,6 +36,7 @@ class Task(ABC):
 
     Args:
         classes: Their names, K of them.
+        facts: What else it is told of the labels, see ``facts_of``.
     """
 
     name: ClassVar[str]
@@ -42,29 +44,27 @@ class Task(ABC):
     """Registry scope of its models: 'mmssprl' (mmpretrain's), 'mmdet' or 'mmseg'."""
     batch_size: ClassVar[int]
     """Images that are predicted at once."""
+    light: ClassVar[str] = "_light"
+    """How the name of the base config ends that has lighter heads, for a CPU."""
 
-    def __init__(self, classes: Sequence[str]) -> None:
+    def __init__(self, classes: Sequence[str], **facts: bool) -> None:
         self.classes = list(classes)
+        self.facts = facts
 
-    @staticmethod
-    @abstractmethod
-    def base_config(*, on_gpu: bool) -> str:
+    @classmethod
+    def base_config(cls, *, on_gpu: bool) -> str:
         """Return the shipped config that a training begins with."""
+        return f"configs/_base_/finetune_{cls.name}{'' if on_gpu else cls.light}.py"
 
     @staticmethod
     def trained(images: Sequence[LabelledImage]) -> Sequence[LabelledImage]:
         """Return the images of train that a training uses."""
         return images
 
-    @property
-    def facts(self) -> dict[str, bool]:
-        """What ``make_task`` needs beside the classes."""
-        return {}
-
     @staticmethod
-    @abstractmethod
     def facts_of(data: LabelledData) -> dict[str, bool]:
         """Return the facts of some labels."""
+        return {}
 
     @abstractmethod
     def configure(self, cfg: Config, *, image_px: int, freeze: bool) -> None:
@@ -78,19 +78,34 @@ class Task(ABC):
 
     @abstractmethod
     def read(self, sample: Any) -> Any:
-        """Return the prediction in a data sample, in numpy."""
+        """Return what is kept of the prediction in a data sample, in numpy."""
 
     @abstractmethod
-    def score(self, images: Sequence[LabelledImage], predictions: Sequence[Any]) -> Scores:
-        """Compare predictions with labels."""
+    def score(
+        self, images: Sequence[LabelledImage], predictions: Sequence[Any], labels: Path
+    ) -> Scores:
+        """Compare predictions with labels.
+
+        Args:
+            images: With their labels.
+            predictions: Of each in turn.
+            labels: The file with all of the labels, see ``write_labels``.
+        """
 
     @abstractmethod
-    def draw_truth(self, picture: Image.Image, image: LabelledImage) -> Image.Image:
-        """Return the picture (of any size) of an image with its labels on it."""
+    def draw(
+        self, picture: NDArray[np.uint8], sample: Any, labels: LabelledImage | None = None
+    ) -> NDArray[np.uint8]:
+        """Draw a prediction, by the visualizer of the task's package.
 
-    @abstractmethod
-    def draw(self, picture: Image.Image, prediction: Any) -> Image.Image:
-        """Return the picture of an image with a prediction on it."""
+        Args:
+            picture: The image (H, W, 3), RGB.
+            sample: The data sample with the prediction.
+            labels: What the image is labelled with, to be drawn beside it, on the left.
+
+        Returns:
+            A picture like ``picture``, of another size.
+        """
 
     @abstractmethod
     def write(self, out: Path, names: Sequence[str], predictions: Sequence[Any]) -> list[str]:
@@ -103,3 +118,9 @@ class Task(ABC):
     @abstractmethod
     def found(self, predictions: Sequence[Any]) -> list[int]:
         """Return the number of images in which each class was found."""
+
+
+def freeze_stages(cfg: Config) -> None:
+    """Keep a ResNet of mmdet or mmseg as it is, its statistics too."""
+    cfg.model.backbone.frozen_stages = cfg.model.backbone.get("num_stages", 4)
+    cfg.model.backbone.norm_eval = True

@@ -131,7 +131,7 @@ class BYOL(TwoViewModel):
             )
 
     def health(self) -> dict[str, float | Tensor]:
-        """Return 'embedding_spread' (< 0.3: collapsed) and 'target_momentum', m_t of this step."""
+        """Return 'embedding_spread' and 'target_momentum', m_t of this step."""
         health: dict[str, float | Tensor] = {"target_momentum": self.momentum}
         if self._embeddings is not None:
             health["embedding_spread"] = embedding_spread(torch.cat(list(self._embeddings)))

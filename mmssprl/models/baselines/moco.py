@@ -143,7 +143,7 @@ class MoCo(TwoViewModel):
         self.queue.check(batch_size * self.num_directions, num_images)
 
     def health(self) -> dict[str, float | Tensor]:
-        """Return 'embedding_spread' (< 0.3: collapsed), 'queue_top1' and 'queue_fill'."""
+        """Return 'embedding_spread', 'queue_top1' and 'queue_fill'."""
         return {**self._health, "queue_fill": self.queue.fill}
 
     def loss_terms(self) -> dict[str, LossTerm]:

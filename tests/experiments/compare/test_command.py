@@ -154,7 +154,9 @@ def test_a_stopped_run_goes_on_from_its_checkpoint(calls, first, monkeypatch):
     monkeypatch.setattr(Meter, "before_train_iter", keep)
     monkeypatch.setattr(Meter, "after_train_iter", stop_once)
     # A step takes a second.
-    monkeypatch.setattr("mmssprl.experiments.compare.meter.clock", lambda: lambda: float(len(seen)))
+    monkeypatch.setattr(
+        "mmssprl.experiments.compare.meter.work_ns", lambda: lambda: 10**9 * len(seen)
+    )
     with pytest.raises(OSError, match="stopped"):
         run.work([], 1)
     assert not run.is_complete

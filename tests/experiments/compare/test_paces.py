@@ -10,7 +10,7 @@ from torch import nn
 
 from mmssprl.experiments.compare import pace
 from mmssprl.experiments.compare.methods import BY_KEY
-from mmssprl.experiments.compare.paces import Pace, epochs_for_equal, read_paces
+from mmssprl.experiments.compare.paces import MethodPace, epochs_for_equal, read_paces
 from mmssprl.experiments.compare.setting import Setting, code_digest, recipe_digest
 
 
@@ -19,7 +19,7 @@ from mmssprl.experiments.compare.setting import Setting, code_digest, recipe_dig
     [(0.75, 7), (0.7, 7), (0.6, 8), (9.0, 1)],  # of 6.67, 7.14, 8.33 and 0.56
 )
 def test_equal_time_is_the_nearest_number_of_epochs(seconds, epochs):
-    measured = Pace(seconds, 0.5, 3 * 10**9, 10**9, "CPU", "a machine")
+    measured = MethodPace(seconds, 0.5, 3 * 10**9, 10**9, "CPU", "a machine")
     assert epochs_for_equal("time", 10, measured, BY_KEY["swav"]) == epochs
     assert epochs_for_equal("flops", 10, measured, BY_KEY["swav"]) == 3  # of 3.33
 
@@ -50,8 +50,8 @@ def test_a_method_is_paced_by_the_steps_that_were_timed_in_its_own_turns(tmp_pat
 @pytest.fixture
 def ticks(monkeypatch):
     """A clock that is moved by hand."""
-    seconds = [0.0]
-    monkeypatch.setattr(pace, "clock", lambda: lambda: seconds[0])
+    seconds = [0]
+    monkeypatch.setattr(pace, "work_ns", lambda: lambda: seconds[0] * 10**9)
     return seconds
 
 
@@ -65,18 +65,15 @@ def test_the_operations_are_those_of_one_step_forward_and_backward(tmp_path, tic
     def train(cfg, phase, hooks):
         """Steps of 4 rows, of an epoch that is shorter than the measurement."""
         turns.append(cfg.key)
-        [meter] = hooks
+        [watch] = hooks
         loop = SimpleNamespace(dataloader=[torch.ones(4, 3)] * 2, stop_training=False)
         runner = SimpleNamespace(train_loop=loop)
-        meter.before_train(runner)
+        watch.before_train(runner)
         for rows in loop.dataloader:
-            meter.before_train_iter(runner)
             networks[cfg.key](rows).sum().backward()
             ticks[0] += 1 if cfg.key == "one" else 3  # the second reaches the limit of a turn
-            meter.after_train_iter(runner)
-        meter.after_train_epoch(runner)
         assert loop.stop_training
-        assert len(meter.seconds) == (3 if cfg.key == "one" else 2)
+        assert len(watch.seconds) == (3 if cfg.key == "one" else 2)
 
     monkeypatch.setattr(
         pace, "prepare_train_config", lambda config, **kwargs: SimpleNamespace(key=config)

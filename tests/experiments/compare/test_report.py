@@ -9,7 +9,7 @@ from matplotlib.collections import PathCollection
 
 from mmssprl.experiments.compare.figure import draw_comparison
 from mmssprl.experiments.compare.methods import BY_KEY
-from mmssprl.experiments.compare.paces import Pace
+from mmssprl.experiments.compare.paces import MethodPace
 from mmssprl.experiments.compare.plan import Planner
 from mmssprl.experiments.compare.report import Report
 from mmssprl.experiments.compare.results import Result
@@ -53,7 +53,9 @@ def runs(scores=SCORES):
 @pytest.fixture
 def report():
     paces = {
-        key: Pace(0.3, 0.3, 10**10, 10**10, "CPU", "a machine") for key in SCORES if key != "random"
+        key: MethodPace(0.3, 0.3, 10**10, 10**10, "CPU", "a machine")
+        for key in SCORES
+        if key != "random"
     }
     planner = Planner(Path("work"), Setting("scenes", Path("data"), 6), paces, {})
     tuning = [
