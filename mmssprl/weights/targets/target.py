@@ -137,7 +137,7 @@ def check_resnet(source: Exported, wanted: Mapping[str, Any], target: str) -> No
     wanted = {**wanted, "expansion": get_expansion(ResNet.arch_settings[backbone.depth][0])}
     wrong = {}
     for name, value in wanted.items():
-        found = others[name] if name in others else getattr(backbone, name)
+        found: Any = others[name] if name in others else getattr(backbone, name)
         if isinstance(value, tuple):
             value, found = value[: backbone.num_stages], tuple(found)
         if found != value:

@@ -66,8 +66,9 @@ def stops(log: Log, stops: int) -> Outcome:
                 return
 
     fault = "SIGTERM, SIGUSR1, SIGINT, SIGHUP or SIGXCPU after a random step"
-    options = {"epochs": _STOPPED_EPOCHS, "work": _train_watched, "status": SAVED}
-    return _struck(fault, stops, strike, log, **options)
+    return _struck(
+        *(fault, stops, strike, log), epochs=_STOPPED_EPOCHS, work=_train_watched, status=SAVED
+    )
 
 
 def _struck(

@@ -20,7 +20,7 @@ from .common.models import CONFIGS, SHIPPED
 from .common.report import summary, table, write
 from .on_gpu.measures import Workload
 from .on_gpu.meter import Meter, describe_gpu
-from .on_gpu.parts import Session, all_parts, run_parts
+from .on_gpu.parts import all_parts, run_parts
 
 EXAMPLES = """examples, from the root of the repository:
   python -m tools.dev.speed.gpu
@@ -54,9 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     here = {**describe_gpu(), **machine()}
     with tempfile.TemporaryDirectory() as folder:
         workload = shipped_workload(args.batch, args.quick, Path(folder))
-        session = Session(Meter(), workload, log)
         log(f"{here['gpu']}: {workload.equivalent(28):.2f} and {workload.equivalent(34):.2f} crops")
-        rows = run_parts(session, all_parts(args.quick))
+        rows = run_parts(Meter(), workload, all_parts(args.quick), log)
     files = write(
         rows,
         args.out,

@@ -3,7 +3,7 @@
 import math
 import tempfile
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -38,63 +38,42 @@ class Part(NamedTuple):
     Attributes:
         name: For the log.
         ids: Its gates, which count as missed if it does not get to them.
-        run: Measures and adds rows.
+        measure: Yields rows.
     """
 
     name: str
     ids: tuple[str, ...]
-    run: Callable[["Session"], None]
+    measure: Callable[[Meter, Workload], Iterator[Row]]
 
 
-class Session:
-    """One run: the device, the rows so far, and the log.
-
-    Args:
-        meter: The device.
-        workload: What is measured.
-        log: Takes lines of progress.
-    """
-
-    def __init__(self, meter: Meter, workload: Workload, log: Callable[[str], None]) -> None:
-        self.meter = meter
-        self.workload = workload
-        self.log = log
-        self.rows: dict[str, Row] = {}
-
-    def add(self, row_id: str, *values: float, note: str = "", info: Gate | None = None) -> None:
-        """Add a row as ``measured`` does; it is printed at once.
-
-        So no crash can take back what was measured.
-        """
-        gates = self.workload.gate_2 or not row_id.startswith("G2")
-        note = note if gates else f"{note} The gate is for an H200.".strip()
-        row = measured(row_id, *values, note=note, gates=gates, info=info)
-        self.rows[row_id] = row
-        number = f"{row.value:.4g} {row.judged.unit}".strip()
-        self.log(f"{row_id}: {number} ({row.judged.what}) {note}".rstrip())
-
-
-def run_parts(session: Session, parts: Sequence[Part]) -> list[Row]:
-    """Run the parts and return all rows.
+def run_parts(
+    meter: Meter, workload: Workload, parts: Sequence[Part], log: Callable[[str], None]
+) -> list[Row]:
+    """Run the parts and return all rows; each is logged at once, so that no crash takes it back.
 
     A part that fails costs its own rows only: they say why and are missed.
     """
+    rows: list[Row] = []
     for i, part in enumerate(parts, start=1):
-        session.log(f"part {i} of {len(parts)}: {part.name}")
+        log(f"part {i} of {len(parts)}: {part.name}")
         reason = "left out"
         try:
-            part.run(session)
+            for row in part.measure(meter, workload):
+                rows.append(row)
+                log(f"{row.id}: {row.value:.4g} {row.judged.unit} ({row.judged.what}) {row.note}")
         except torch.cuda.OutOfMemoryError:
-            reason = f"out of memory with {session.workload.batch} images; name fewer with --batch"
+            reason = f"out of memory with {workload.batch} images; name fewer with --batch"
         except Exception as error:
-            session.log(traceback.format_exc())
+            log(traceback.format_exc())
             reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-        for row_id in part.ids:
-            if row_id not in session.rows:
-                session.add(row_id, math.nan, note=f"Not measured: {reason}.")
-        session.meter.free()
+        found = {row.id for row in rows}
+        note = f"Not measured: {reason}."
+        rows += [
+            measured(row_id, math.nan, note=note) for row_id in part.ids if row_id not in found
+        ]
+        meter.free()
         torch._dynamo.reset()
-    return list(session.rows.values())
+    return rows
 
 
 def synthetic_part(num_crops: int, compiled: bool) -> Part:
@@ -105,45 +84,45 @@ def synthetic_part(num_crops: int, compiled: bool) -> Part:
     if num_crops == 28:
         gates += ["C14", "G2", "G6"] if compiled else ["C14", "G2", "G6", "G10"]
 
-    def measure(session: Session) -> None:
-        meter, workload, batch = session.meter, session.workload, session.workload.batch
-        note = f"B = {batch}."
+    def measure(meter: Meter, workload: Workload) -> Iterator[Row]:
+        batch, note = workload.batch, f"B = {workload.batch}."
         cfg = workload.config(num_crops, compiled)
         ours = Pretraining(cfg, meter.device, batch)
         first = Gate(f"{name}: first {workload.warmup} steps, compilers and cudnn's choice", "s")
         seconds = workload.warmup * meter.seconds_per_call(ours.step, workload.warmup)
         if not all(torch.isfinite(value).all() for value in ours.losses.values()):
             raise RuntimeError(f"all losses must be finite, but they are {ours.losses}.")
-        session.add(f"first_steps{suffix}", seconds, info=first)
+        yield measured(f"first_steps{suffix}", seconds, info=first)
         if "G10" in gates:
-            session.add("G10", peak_bytes_per_image(meter, ours) / 1e6, note=note)
+            yield measured("G10", peak_bytes_per_image(meter, ours) / 1e6, note=note)
         if "G2" in gates:
             rates = images_per_second(meter, ours, workload)
-            session.add(f"C14{suffix}", augmentation_difference(ours), note=note)
-            session.add(f"G2{suffix}", *rates, note=note)
+            yield measured(f"C14{suffix}", augmentation_difference(ours), note=note)
+            of_h200 = note if workload.gate_2 else f"{note} The gate is for an H200."
+            yield measured(f"G2{suffix}", *rates, note=of_h200, gates=workload.gate_2)
             share, (middle, *_) = augmentation_share(meter, ours, workload)
-            session.add(f"G6{suffix}", *share, note=f"{middle:.2f} ms a step, {note}")
+            yield measured(f"G6{suffix}", *share, note=f"{middle:.2f} ms a step, {note}")
         equivalent = workload.equivalent(num_crops)
         crops = max(1, round(batch * equivalent / _PLAIN_MULTIPLE)) * _PLAIN_MULTIPLE
         plain = PlainResNet(cfg, meter.device, crops)
         meter.seconds_per_call(plain.step, workload.warmup)
         against, per_second = against_plain(meter, ours, plain, workload, equivalent)
         plain_note = f"{note} {equivalent:.2f} crops an image; the plain one has {crops} a step."
-        session.add(f"G1{suffix}", *against, note=plain_note)
+        yield measured(f"G1{suffix}", *against, note=plain_note)
         beside = Gate(f"beside {name}: plain ResNet, crops of 224 px", "crops/s")
-        session.add(f"plain{suffix}", *per_second, info=beside)
+        yield measured(f"plain{suffix}", *per_second, info=beside)
         rate = Gate(f"{name}: synthetic batch, from the ratio above", "images/s")
         images = against[0] * per_second[0] / equivalent
-        session.add(f"images{suffix}", images, note=note, info=rate)
+        yield measured(f"images{suffix}", images, note=note, info=rate)
 
     return Part(name, tuple(f"{gate}{suffix}" for gate in gates), measure)
 
 
-def loop_part(session: Session) -> None:
+def from_jpeg(meter: Meter, workload: Workload) -> Iterator[Row]:
     """Measure the real loop from JPEG files: G9, G7 and what the loader needs."""
-    workload, cfg = session.workload, session.workload.config(28, False)
-    data = random_batch(ViewLayout.build(cfg.model.layout), workload.batch, session.meter.device)
-    watch = WatchHook(session.meter, workload, data)
+    cfg = workload.config(28, False)
+    data = random_batch(ViewLayout.build(cfg.model.layout), workload.batch, meter.device)
+    watch = WatchHook(meter, workload, data)
     with tempfile.TemporaryDirectory() as folder:
         files = sorted(write_images(f"{folder}/images", workload.num_files).iterdir())
         kilobytes = sum(path.stat().st_size for path in files) / len(files) / 1e3
@@ -156,9 +135,9 @@ def loop_part(session: Session) -> None:
         loader = loader_rate(cfg, workload)
         waits = train_from_jpeg(cfg, Path(folder, "runs"), watch)
     source = f"{len(files)} generated JPEGs of {kilobytes:.0f} kB, {workload.workers} workers"
-    session.add("loader", loader, note=source)
+    yield measured("loader", loader, note=source)
     passed = f"{watch.guarded} steps of the runner's loop passed."
-    session.add("G9", 1 if waits else 0, note=waits or passed)
+    yield measured("G9", 1 if waits else 0, note=waits or passed)
     if waits:
         raise RuntimeError("the host waits for the GPU, see G9")
     # The timed steps may use up batches that were made before them; the loader alone cannot.
@@ -170,11 +149,11 @@ def loop_part(session: Session) -> None:
         f"loader alone, the slower one counts, against {synthetic:.0f} images/s; {source}, "
         f"{usable_cores()} cores."
     )
-    session.add("G7", rate / synthetic, rate / max(rates), rate / min(rates), note=note)
+    yield measured("G7", rate / synthetic, rate / max(rates), rate / min(rates), note=note)
 
 
 def all_parts(quick: bool) -> list[Part]:
     """Return the parts in the order of their worth; ``quick`` leaves out what is compiled."""
-    jpeg = Part("28 crops from JPEG", ("G9", "G7"), loop_part)
+    jpeg = Part("28 crops from JPEG", ("G9", "G7"), from_jpeg)
     eager = [synthetic_part(28, False), jpeg, synthetic_part(34, False)]
     return eager if quick else [*eager, synthetic_part(28, True), synthetic_part(34, True)]

@@ -5,16 +5,17 @@ import torch
 from fake_gpu import workload
 
 from tools.dev.speed.common import gates
+from tools.dev.speed.common.gates import measured
 from tools.dev.speed.on_gpu.measures import Pretraining
-from tools.dev.speed.on_gpu.parts import Part, Session, all_parts, run_parts
+from tools.dev.speed.on_gpu.parts import Part, all_parts, run_parts
 
 
 def test_parts_on_a_device_of_the_cpu(tiny, tmp_path, stepped):
     stepped.peak = 900_000_000
     parts = [part for part in all_parts(quick=True) if part.name != "34 crops, eager"]
     lines = []
-    session = Session(stepped, workload(tiny), lines.append)
-    rows = {row.id: row for row in run_parts(session, parts)}
+    found = run_parts(stepped, workload(tiny), parts, lines.append)
+    rows = {row.id: row for row in found}
     # One second a step of 2 images; the clock does not move for the plain ResNet: infinite crops.
     assert rows["G2"].value == pytest.approx(2)
     assert rows["G2"].judged == gates.GATES["G2"]
@@ -40,20 +41,20 @@ def test_losses_that_are_not_finite_are_no_measurement(tiny, meter, monkeypatch)
 
     monkeypatch.setattr(Pretraining, "step", spoilt)
     parts = all_parts(quick=True)[:1]
-    rows = run_parts(Session(meter, workload(tiny), lambda line: None), parts)
+    rows = run_parts(meter, workload(tiny), parts, lambda line: None)
     assert [row.passed for row in rows] == [False] * len(parts[0].ids)
     assert all("RuntimeError: all losses must be finite" in row.note for row in rows)
 
 
 def test_a_part_that_fails_costs_its_own_rows_only(tiny, meter):
-    def fail(session: Session) -> None:
-        session.add("G10", 400.0)
+    def fail(*given):
+        yield measured("G10", 400.0)
         raise RuntimeError("broken\nmore")
 
-    def work(session: Session) -> None:
-        session.add("G7", 0.99)
+    def work(*given):
+        yield measured("G7", 0.99)
 
-    def fill(session: Session) -> None:
+    def fill(*given):
         raise torch.cuda.OutOfMemoryError("too large")
 
     parts = [
@@ -61,7 +62,7 @@ def test_a_part_that_fails_costs_its_own_rows_only(tiny, meter):
         Part("b", ("G7",), work),
         Part("c", ("G1-34",), fill),
     ]
-    rows = {r.id: r for r in run_parts(Session(meter, workload(tiny), lambda _: None), parts)}
+    rows = {row.id: row for row in run_parts(meter, workload(tiny), parts, lambda line: None)}
     assert rows["G10"].passed
     assert rows["G1"].note == "Not measured: RuntimeError: broken."
     assert rows["G7"].passed
@@ -69,10 +70,10 @@ def test_a_part_that_fails_costs_its_own_rows_only(tiny, meter):
     assert rows["G1"].passed is False
 
 
-def test_g2_judges_an_h200_only(tiny, meter):
-    session = Session(meter, workload(tiny, gate_2=False), lambda _: None)
-    session.add("G2", 100.0, note="B = 2.")
-    row = session.rows["G2"]
+def test_g2_judges_an_h200_only(tiny, stepped):
+    given = workload(tiny, gate_2=False)
+    rows = run_parts(stepped, given, all_parts(quick=True)[:1], lambda line: None)
+    (row,) = [row for row in rows if row.id == "G2"]
     assert (row.judged.gate, row.passed) == (None, None)
     assert row.note == "B = 2. The gate is for an H200."
 
