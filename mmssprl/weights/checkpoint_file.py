@@ -1,6 +1,6 @@
 """Files of weights, read without running any code that they name."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,11 @@ _CLASSIFIERS = tuple(
 
 
 def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
-    """Read what ``torch.save`` wrote, or a ``.safetensors`` file; tensors come to the CPU.
+    """Read what ``torch.save`` wrote, a ``.safetensors`` file, or a ``.pkl`` of detectron2.
 
-    What a training writes beside tensors is read too; an object of any other kind is replaced by
-    an empty one.
+    Tensors come to the CPU. What a training writes beside tensors is read too; an object of any
+    other kind is replaced by an empty one. A ``.pkl`` (of any protocol, also of Python 2) must hold
+    numpy's arrays and plain values, and nothing else.
 
     Args:
         path: The file.
@@ -38,17 +39,12 @@ def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
         FileNotFoundError: There is no such file.
         ValueError: The file is of another kind or damaged.
     """
-    path = _existing(path)
-    try:
-        if path.suffix == ".safetensors":
-            with path.open("rb") as file:  # safetensors takes no name that is no UTF-8
-                return load_file(f"/dev/fd/{file.fileno()}")
-        return load_torch(path, tolerant=True, mapped=mmap)
-    except Exception as error:  # damaged files raise almost any class
-        raise UserValueError(
-            f"weights must be a file of tensors that torch.save or safetensors wrote, but {path} "
-            f"cannot be read ({reason_of(error)}); copy it again, or pass another."
-        ) from error
+    return _read(
+        path,
+        lambda file: _read_tensors(file, mmap),
+        "weights must be a file of tensors that torch.save, safetensors or detectron2 wrote",
+        "copy it again, or pass another.",
+    )
 
 
 def read_training_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
@@ -60,36 +56,32 @@ def read_training_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
         FileNotFoundError: There is no such file.
         ValueError: The file is damaged, or holds what no training of mmengine writes.
     """
+    return _read(
+        path,
+        lambda file: load_torch(file, mapped=mmap),
+        "only a checkpoint that a training of mmengine wrote can be resumed",
+        "give an earlier checkpoint of the run, or start a new run from these weights without "
+        "--resume.",
+    )
+
+
+def _read(path: str | Path, read: Callable[[Path], Any], rule: str, remedy: str) -> Any:
     path = _existing(path)
     try:
-        return load_torch(path, mapped=mmap)
+        return read(path)
     except Exception as error:  # damaged files raise almost any class
         raise UserValueError(
-            f"only a checkpoint that a training of mmengine wrote can be resumed, but {path} "
-            f"cannot be read as one ({reason_of(error)}); give an earlier checkpoint of the "
-            "run, or start a new run from these weights without --resume."
+            f"{rule}, but {path} cannot be read ({reason_of(error)}); {remedy}"
         ) from error
 
 
-def read_numpy_pickle(path: str | Path) -> Any:
-    """Read a pickle of numpy arrays, numbers and strings in dicts, lists and tuples.
-
-    Pickles of Python 2 (older files of detectron2's model zoo) are read too.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The pickle asks for anything else, or is damaged.
-    """
-    path = _existing(path)
-    try:
-        with path.open("rb") as file:
+def _read_tensors(path: Path, mmap: bool) -> Any:
+    with path.open("rb") as file:
+        if path.suffix == ".safetensors":  # its reader takes no name that is no UTF-8
+            return load_file(f"/dev/fd/{file.fileno()}")
+        if path.suffix == ".pkl" and not is_archive(path):
             return load_pickle(file)
-    except Exception as error:  # damaged files raise almost any class
-        raise UserValueError(
-            f"a pickle of weights must hold numpy arrays and plain values only, but {path} cannot "
-            f"be read as that ({reason_of(error)}); download it again, or save its "
-            "arrays as a torch or safetensors file."
-        ) from error
+    return load_torch(path, tolerant=True, mapped=mmap)
 
 
 def read_state(path: str | Path) -> dict[str, Tensor]:
@@ -107,8 +99,7 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
             finite.
     """
     path = _existing(path)
-    is_pickle = path.suffix == ".pkl" and not is_archive(path)
-    content = read_numpy_pickle(path) if is_pickle else read_checkpoint(path)
+    content = read_checkpoint(path)
     parts = [content]
     if isinstance(content, dict):
         # A state dict may lie beside single tensors, such as the best accuracy.

@@ -131,7 +131,7 @@ def convert_weights(
         num_backbone=len(trunk),
         completed=completed,
         kept=_count(_part(key) for key in heads if not key.startswith("backbone.")),
-        left_out={} if table is SSPRL else _left_out(state, trunk, table),
+        left_out={} if table is SSPRL else _left_out(state, table),
         weights=out,
         config=beside,
     )
@@ -174,18 +174,9 @@ def _fill(
     return _count(_STEP_COUNTER if key.endswith(_STEP_COUNTER) else _part(key) for key in absent)
 
 
-def _left_out(
-    state: Mapping[str, Tensor], trunk: Mapping[str, Tensor], table: KeyTable
-) -> dict[str, int]:
-    """Count the tensors outside the trunk by part; a true copy of the trunk is called one."""
-    groups = []
-    for key, value in state.items():
-        if table.trunk_name(key) is not None:
-            continue
-        original = trunk.get(key.removeprefix(table.copy_prefix)) if table.copy_prefix else None
-        is_copy = original is not None and torch.equal(original, value)
-        groups.append("copies of the backbone" if is_copy else table.group(key))
-    return _count(groups)
+def _left_out(names: Iterable[str], table: KeyTable) -> dict[str, int]:
+    """Count the tensors outside the trunk by part."""
+    return _count(table.group(name) for name in names if table.trunk_name(name) is None)
 
 
 def _part(key: str) -> str:

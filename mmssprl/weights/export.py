@@ -17,11 +17,12 @@ from ..system.outputs import prepare_output
 from .backbone import find_config, load_backbone
 from .checkpoint_file import backbone_part, describe_faults, read_state
 from .targets import TARGETS, WHOLE_TARGETS
-from .targets.architecture import check_resnet, is_resnet
 from .targets.onnx_file import image_px
-from .targets.target import Loaded, Source, Target, last_and_pooled
+from .targets.target import Exported, ExportTarget, Loaded, check_resnet, last_and_pooled
 
 _SEED = 0
+_CLASSIFIER = ("fc.weight", "fc.bias")
+"""Of torchvision's model, which no backbone has."""
 _TINY = 1e-12
 """Instead of a largest feature of zero, which nothing can be relative to."""
 
@@ -100,7 +101,6 @@ def export_weights(
         raise UserValueError(f"the output must be another file than the checkpoint, but got {out}.")
     prepare_output(out, force=force)
     source = _read(checkpoint, config, full=full)
-    chosen.check()
     if chosen.wanted is not None and not isinstance(source.backbone, chosen.own):
         check_resnet(source, chosen.wanted, target)
     # In a folder of its own, and not under a changed name: readers go by the suffix.
@@ -119,16 +119,8 @@ def export_weights(
         map_difference, pooled_difference = _check_features(chosen, source, loaded)
         draft.replace(out)
     return ExportReport(
-        target=target,
-        file=out,
-        num_bytes=out.stat().st_size,
-        matched=matched,
-        missing=missing,
-        model=loaded.model,
-        map_difference=map_difference,
-        pooled_difference=pooled_difference,
-        tolerance=chosen.tolerance,
-        notes=loaded.notes,
+        *(target, out, out.stat().st_size, matched, missing, loaded.model),
+        *(map_difference, pooled_difference, chosen.tolerance, loaded.notes),
     )
 
 
@@ -149,7 +141,7 @@ def default_output(checkpoint: str, target: str, *, full: bool = False) -> Path:
     return out if out != path else path.with_name(f"{path.stem}_export{suffix}")
 
 
-def _choose(target: str, *, full: bool) -> Target:
+def _choose(target: str, *, full: bool) -> ExportTarget:
     if target not in TARGETS:
         raise UserValueError(f"the target must be one of {', '.join(TARGETS)}, but got {target!r}.")
     if full and target not in WHOLE_TARGETS:
@@ -160,22 +152,22 @@ def _choose(target: str, *, full: bool) -> Target:
     return (WHOLE_TARGETS if full else TARGETS)[target]
 
 
-def _read(checkpoint: str, config: str | None, *, full: bool) -> Source:
+def _read(checkpoint: str, config: str | None, *, full: bool) -> Exported:
     cfg = find_config(checkpoint, config)
     backbone = load_backbone(checkpoint, cfg)
     if not full:
-        return Source(backbone, cfg, backbone.state_dict())
+        return Exported(backbone, cfg, backbone.state_dict())
     state = read_state(checkpoint)
     if not 0 < len(backbone_part(state)) < len(state):
         raise UserValueError(
             f"--full must get a training checkpoint, with 'backbone.' and heads, but {checkpoint} "
             "holds a backbone alone; pass <work dir>/epoch_<N>.pth, or drop --full."
         )
-    return Source(backbone, cfg, state)
+    return Exported(backbone, cfg, state)
 
 
 def _check_tensors(
-    target: Target, source: Source, loaded: Loaded
+    target: ExportTarget, source: Exported, loaded: Loaded
 ) -> tuple[int | None, tuple[str, ...]]:
     """Compare names and values; return how many matched, and what only the model has."""
     if loaded.file is None or loaded.state is None:
@@ -186,7 +178,7 @@ def _check_tensors(
     faults = {
         "lost": [name for name in wanted if name not in loaded.file],
         "left over": [name for name in loaded.file if name not in loaded.state],
-        "missing": [name for name in missing if name not in target.own_keys],
+        "missing": [name for name in missing if name not in _CLASSIFIER],
         "changed": [
             name
             for name, value in wanted.items()
@@ -208,7 +200,7 @@ def _holds(state: Mapping[str, Tensor], name: str, value: Tensor) -> bool:
     return other is None or (other.dtype == value.dtype and torch.equal(other, value))
 
 
-def _check_features(target: Target, source: Source, loaded: Loaded) -> tuple[float, float]:
+def _check_features(target: ExportTarget, source: Exported, loaded: Loaded) -> tuple[float, float]:
     """Compare features of random images; return the largest differences."""
     ours = last_and_pooled(source.backbone)
     differences = []
@@ -226,7 +218,7 @@ def _check_features(target: Target, source: Source, loaded: Loaded) -> tuple[flo
     return of_map, pooled
 
 
-def _batches(source: Source) -> Iterable[Tensor]:
+def _batches(source: Exported) -> Iterable[Tensor]:
     """Two sizes of batches, because a traced graph can hold the first as a constant.
 
     Images (2, C, H, W) of the backbone's own size, then (3, C, H, W), for ResNets of other sides.
@@ -234,7 +226,7 @@ def _batches(source: Source) -> Iterable[Tensor]:
     height, width = image_px(source)
     generator = torch.Generator().manual_seed(_SEED)
     yield torch.randn(2, source.in_channels, height, width, generator=generator)
-    if is_resnet(source):
+    if source.is_resnet:
         height, width = 160, 192
     yield torch.randn(3, source.in_channels, height, width, generator=generator)
 

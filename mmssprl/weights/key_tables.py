@@ -31,7 +31,6 @@ class KeyTable:
         markers: Patterns, each of which matches some whole key of such a file.
         prefixes: Ordered pairs of a prefix and what stands for it; the first that begins a key
             gives the key's name in the trunk.
-        copy_prefix: Where the file holds the trunk's tensors a second time, or "".
         is_detectron2: Whether the trunk has detectron2's names instead of torchvision's.
         note: What a user should know and the keys cannot tell, or "".
     """
@@ -40,7 +39,6 @@ class KeyTable:
     files: str
     markers: tuple[str, ...]
     prefixes: tuple[tuple[str, str], ...] = (("", ""),)
-    copy_prefix: str = ""
     is_detectron2: bool = False
     note: str = ""
 
@@ -133,7 +131,6 @@ DENSECL = KeyTable(
     files="DenseCL's training checkpoints",
     markers=(r"encoder_q\.0\.conv1\.weight", r"queue2"),
     prefixes=(("encoder_q.0.", ""),),
-    copy_prefix="backbone.",
 )
 """The keys of ``OPENSELFSUP`` with a second queue."""
 
@@ -142,7 +139,6 @@ OPENSELFSUP = KeyTable(
     files="MoCo of OpenSelfSup and what builds on it (DetCo, MaskCo)",
     markers=(r"encoder_q\.0\.conv1\.weight",),
     prefixes=(("encoder_q.0.", ""),),
-    copy_prefix="backbone.",
 )
 """Training checkpoints of OpenSelfSup's MoCo. ``encoder_q.0`` is the backbone, which is held a
 second time as ``backbone``, and ``encoder_q.1`` is the neck."""
@@ -152,7 +148,6 @@ BYOL = KeyTable(
     files="BYOL of OpenSelfSup",
     markers=(r"online_net\.0\.conv1\.weight",),
     prefixes=(("online_net.0.", ""),),
-    copy_prefix="backbone.",
 )
 """Training checkpoints of OpenSelfSup's BYOL. The online network is taken, and not its average, the
 target network."""
@@ -207,17 +202,8 @@ EXTRACTED = KeyTable(
 """``densecl_r50_*.pth`` and ``detco_*.pth``; the keys cannot tell of which project."""
 
 KEY_TABLES = (
-    SSPRL,
-    SWAV,
-    MOCO,
-    DENSECL,
-    OPENSELFSUP,
-    BYOL,
-    INSLOC,
-    BACKBONE,
-    DETECTRON2,
-    TORCHVISION,
-    EXTRACTED,
+    *(SSPRL, SWAV, MOCO, DENSECL, OPENSELFSUP, BYOL),
+    *(INSLOC, BACKBONE, DETECTRON2, TORCHVISION, EXTRACTED),
 )
 """All tables; a file has the first that fits, so those with more markers come first."""
 

@@ -8,6 +8,7 @@ from no_gpu import call_without_gpu
 
 from mmssprl.errors import UserValueError
 from tools.dev.faults import configs
+from tools.dev.faults.apart import Answer
 from tools.dev.faults.small_configs import small_configs, write_data
 
 pytestmark = pytest.mark.fault
@@ -35,13 +36,13 @@ def right(tmp_path_factory):
 
 
 def outcomes_of(paths, folder):
-    return [configs.outcome(path, folder / path.stem) for path in paths]
+    return [configs.outcome(path, folder / path.stem).kind for path in paths]
 
 
 def test_the_configs_themselves_train(right, tmp_path):
     assert len(right) == 3
     outcomes = call_without_gpu(outcomes_of, right, tmp_path)
-    assert outcomes == [(configs.TRAINS, "")] * 3
+    assert outcomes == [configs.TRAINS] * 3
 
 
 def test_mistakes(right):
@@ -57,8 +58,9 @@ def test_mistakes(right):
 def test_a_file_that_is_no_config(right, tmp_path, text):
     path = tmp_path / "spoiled.py"
     path.write_text(right[0].read_text() + configs.TEXTS[text])
-    result, message = configs.outcome(path, tmp_path / "run")
-    assert (result, message[: len(str(path))]) == (configs.REFUSED, str(path)), message
+    answer = configs.outcome(path, tmp_path / "run")
+    assert answer.kind == configs.REFUSED, answer
+    assert answer.line.startswith(str(path))
     assert not (tmp_path / "run").exists()
 
 
@@ -84,11 +86,11 @@ def test_the_fuzz_sees_what_does_not_survive(tmp_path, monkeypatch, what):
     monkeypatch.setattr(configs, "LIMIT_S", 1.0)
     monkeypatch.setattr(configs, "prepare_train_config", faulty)
     monkeypatch.setattr(configs, "run", lambda *args, **options: None)
-    assert configs.outcome(path, tmp_path)[0] == NOT_SURVIVED[what]
+    assert configs.outcome(path, tmp_path).kind == NOT_SURVIVED[what]
 
 
 def test_a_training_in_spite_of_a_mistake_does_not_survive(monkeypatch):
-    monkeypatch.setattr(configs, "outcome", lambda *args, **options: (configs.TRAINS, ""))
+    monkeypatch.setattr(configs, "outcome", lambda *args, **options: Answer(configs.TRAINS))
     lines = []
     outcome = configs.configs(lines.append, tries=100, pattern=PATTERN)
     assert 50 < outcome.survived < outcome.tries

@@ -38,7 +38,7 @@ def test_the_fuzz_sees_what_does_not_survive(monkeypatch):
     monkeypatch.setattr(images, "LIMIT_S", 4.0)
     monkeypatch.setattr(images, "LIMIT_MIB", 100)
     files = [(what, encode("PNG") + what.encode()) for what in "ahmrvsg"]
-    found = [(name, kind) for kind, name, *_ in images.decoded_apart(iter(files), faulty)]
+    found = [(name, answer.kind) for name, answer in images.decoded_apart(files, faulty)]
     assert found == [
         ("a", "ends the process by -9"),
         ("h", "hangs"),
@@ -52,6 +52,6 @@ def test_the_fuzz_sees_what_does_not_survive(monkeypatch):
 
 def test_a_forged_file_costs_nothing():
     files = [("forged", forge_sides(jpeg(), side, side)) for side in (9_000, 13_000, 65_000)]
-    for kind, _, mib, _ in images.decoded_apart(iter(files)):
-        assert kind == "refused"
-        assert mib < 20  # 9,000 x 9,000 px are 232 MiB
+    for _, answer in images.decoded_apart(files):
+        assert answer.kind == "refused"
+        assert answer.mib < 20  # 9,000 x 9,000 px are 232 MiB

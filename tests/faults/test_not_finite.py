@@ -10,7 +10,7 @@ from toy_run import ToyMetric
 
 from mmssprl.errors import UserError
 from mmssprl.saving.finiteness import NotFiniteError, is_not_finite
-from tools.dev.faults.states import BadGradient
+from tools.dev.faults.damages import BadGradient
 
 pytestmark = pytest.mark.fault
 

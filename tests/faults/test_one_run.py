@@ -18,7 +18,7 @@ from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.errors import UserError
 from mmssprl.system.one_run import hold_output, hold_work_dir
 from mmssprl.system.outputs import sweep_parts, whole_file
-from tools.dev.faults.states import BadGradient
+from tools.dev.faults.damages import BadGradient
 
 pytestmark = pytest.mark.fault
 ROOT = Path(__file__).resolve().parents[2]

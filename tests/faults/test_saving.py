@@ -26,7 +26,7 @@ from mmssprl.saving.loops import ResumableEpochLoop
 from mmssprl.saving.safe_checkpoint_hook import SafeCheckpointHook
 from mmssprl.system.outputs import whole_file
 from tools.dev.faults.children import Child, killed_at
-from tools.dev.faults.kills import is_whole
+from tools.dev.faults.runs import is_whole
 
 pytestmark = pytest.mark.fault
 KEEP_1 = {

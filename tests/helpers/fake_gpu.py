@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import torch
 from mmengine.config import Config
 
+from tools.dev.speed.on_gpu.measures import Workload
 from tools.dev.speed.on_gpu.meter import Meter
-from tools.dev.speed.on_gpu.workload import Workload
 
 RUNTIME = Path(__file__).resolve().parents[2] / "configs" / "_base_" / "default_runtime.py"
 # Eight channels: with four, oneDNN's channels-last backward writes out of bounds (torch 2.11).

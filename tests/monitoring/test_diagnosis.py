@@ -15,7 +15,7 @@ LOGS_FILE = Path(__file__).with_name("logs.json")
 """Made by ``python -m tools.dev.monitoring.bands``."""
 LOGS = {log["name"]: log for log in json.loads(LOGS_FILE.read_text())}
 HELD_OUT = json.loads(Path(__file__).with_name("held_out.json").read_text())
-"""Of runs that no band and no threshold was made from; by ``tools/dev/monitoring/held_out.py``."""
+"""Of a comparison's runs, from which no band and no threshold was made, with their mAP."""
 
 SHORT_EPOCHS_FILE = Path(__file__).with_name("short_epochs.json")
 """Of configs/ssprl/ssprl_resnet18_scenes.py on 256 scenes of 96 px, in batches of 16 for 16 epochs,

@@ -80,7 +80,7 @@ class TestLoadBackbone:
         (tmp_path / "text.pth").write_text("not weights")
         with pytest.raises(
             ValueError,
-            match=r"that torch.save or safetensors wrote, but .*text.pth cannot be read",
+            match=r"safetensors or detectron2 wrote, but .*text.pth cannot be read",
         ):
             load_backbone(str(tmp_path / "text.pth"), cfg)
         (tmp_path / "text.safetensors").write_text("not weights")

@@ -5,7 +5,7 @@ import published_checkpoints as published
 import pytest
 import torch
 
-from mmssprl.weights.checkpoint_file import read_numpy_pickle, read_state
+from mmssprl.weights.checkpoint_file import read_checkpoint, read_state
 
 ARRAYS = {
     "a.weight": np.arange(6, dtype=np.float32).reshape(2, 3),
@@ -43,7 +43,7 @@ class TestReadState:
         content = {"model": ARRAYS, "best": np.float64(1.5), "__author__": "somebody"}
         file = published.save(content, tmp_path / "w.pkl", protocol=protocol)
         check(read_state(file))
-        assert read_numpy_pickle(file)["best"] == 1.5
+        assert read_checkpoint(file)["best"] == 1.5
 
     @pytest.mark.parametrize("core", ["numpy.core", "numpy._core"])
     def test_reads_pickles_of_both_numpys(self, core, tmp_path):
@@ -84,11 +84,11 @@ class TestReadState:
             read_state(file)
 
 
-class TestReadNumpyPickle:
+class TestReadPickle:
     def test_never_runs_code(self, tmp_path):
         trap = _Trap(tmp_path / "sprung")
         file = published.save({"model": ARRAYS, "extra": trap}, tmp_path / "w.pkl")
-        match = r"but .*w.pkl cannot be read as that \(it asks for .*_spring, and no code of a"
+        match = r"but .*w.pkl cannot be read \(it asks for .*_spring, and no code of a"
         with pytest.raises(ValueError, match=match):
             read_state(file)
         assert not trap.path.exists()
@@ -98,8 +98,8 @@ class TestReadNumpyPickle:
     @pytest.mark.parametrize(
         ("data", "match"),
         [
-            (b"no pickle", "cannot be read as that"),
-            (b"", r"\(ValueError\); download"),
+            (b"no pickle", "cannot be read"),
+            (b"", r"\(ValueError\); copy"),
             (b"c_codecs\nencode\n(Vtext\nVrot13\ntR.", "text in the encoding 'rot13'"),
             (b"cbuiltins\neval\n(V1\ntR.", "it asks for builtins.eval"),
             (b"cnumpy\nload\n(V1\ntR.", "it asks for numpy.load"),
@@ -108,11 +108,11 @@ class TestReadNumpyPickle:
     def test_refuses_everything_else(self, data, match, tmp_path):
         (tmp_path / "w.pkl").write_bytes(data)
         with pytest.raises(ValueError, match=match):
-            read_numpy_pickle(tmp_path / "w.pkl")
+            read_checkpoint(tmp_path / "w.pkl")
 
     def test_there_must_be_a_file(self, tmp_path):
         with pytest.raises(FileNotFoundError, match=r"there is no .*gone.pkl"):
-            read_numpy_pickle(tmp_path / "gone.pkl")
+            read_checkpoint(tmp_path / "gone.pkl")
 
 
 class _Trap:

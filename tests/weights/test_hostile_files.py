@@ -27,7 +27,7 @@ def files(tmp_path_factory):
 def faults(folder, tries):
     answers = list(weights.answers(folder, tries))
     assert answers
-    return [each for each in answers if each.kind not in weights.SURVIVED]
+    return [answer for _, answer in answers if answer.kind not in weights.SURVIVED]
 
 
 @pytest.mark.parametrize("door", [*DOORS, "annotations"])

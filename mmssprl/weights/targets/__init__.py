@@ -1,35 +1,60 @@
 """The formats of an export, one per package that reads them."""
 
+from functools import partial
+
 from ...models import TimmBackbone
-from .architecture import PLAIN, STANDARD, STRAIGHT
 from .detectron2_file import load_detectron2, to_detectron2, write_detectron2
-from .libraries import CLASSIFIER, load_mmdet, load_mmseg, load_timm, load_torchvision
-from .onnx_file import check_onnx, load_onnx, write_onnx
-from .plain import load_own, load_whole, write_state
-from .target import Target
+from .models import (
+    load_openmmlab,
+    load_own,
+    load_timm,
+    load_torchvision,
+    load_whole,
+    write_state,
+)
+from .onnx_file import load_onnx, write_onnx
+from .target import ExportTarget
 
 _PTH = (".pth", ".pt")
 _SAFETENSORS = (".safetensors",)
 _ONNX_TOLERANCE = 1e-4
 """onnxruntime fuses BatchNorm into the convolutions, in float32."""
 
+_PLAIN = {"deep_stem": False}
+"""ResNets whose tensors are named alike in mmpretrain, mmdet and mmseg."""
+_STRAIGHT = {
+    **_PLAIN,
+    "avg_down": False,
+    "in_channels": 3,
+    "style": "pytorch",
+    "dilations": (1, 1, 1, 1),
+    "strides": (1, 2, 2, 2),
+    "norm": "BatchNorm with eps=1e-05",
+}
+"""What detectron2 builds, at any width; up to four stages."""
+_STANDARD = {"stem_channels": 64, "base_channels": 64, "num_stages": 4, **_STRAIGHT}
+"""What torchvision and timm build."""
+
 _ALL = (
-    Target("backbone", _PTH, write_state, load_own),
-    Target("torchvision", _PTH, write_state, load_torchvision, STANDARD, own_keys=CLASSIFIER),
-    Target("timm", _SAFETENSORS + _PTH, write_state, load_timm, STANDARD, own=(TimmBackbone,)),
-    Target("mmdet", _PTH, write_state, load_mmdet, PLAIN),
-    Target("mmseg", _PTH, write_state, load_mmseg, PLAIN),
-    Target(
-        "detectron2", (".pkl",), write_detectron2, load_detectron2, STRAIGHT, rename=to_detectron2
+    ExportTarget("backbone", _PTH, write_state, load_own),
+    ExportTarget("torchvision", _PTH, write_state, load_torchvision, _STANDARD),
+    ExportTarget(
+        *("timm", _SAFETENSORS + _PTH, write_state, load_timm, _STANDARD), own=(TimmBackbone,)
     ),
-    Target("safetensors", _SAFETENSORS, write_state, load_own),
-    Target("onnx", (".onnx",), write_onnx, load_onnx, check=check_onnx, tolerance=_ONNX_TOLERANCE),
+    ExportTarget("mmdet", _PTH, write_state, partial(load_openmmlab, package="mmdet"), _PLAIN),
+    ExportTarget("mmseg", _PTH, write_state, partial(load_openmmlab, package="mmseg"), _PLAIN),
+    ExportTarget(
+        *("detectron2", (".pkl",), write_detectron2, load_detectron2, _STRAIGHT),
+        rename=to_detectron2,
+    ),
+    ExportTarget("safetensors", _SAFETENSORS, write_state, load_own),
+    ExportTarget("onnx", (".onnx",), write_onnx, load_onnx, tolerance=_ONNX_TOLERANCE),
 )
 TARGETS = {target.name: target for target in _ALL}
 """The backbone alone, by the name that users type."""
 
 WHOLE_TARGETS = {
-    name: Target(name, TARGETS[name].suffixes, write_state, load_whole)
+    name: ExportTarget(name, TARGETS[name].suffixes, write_state, load_whole)
     for name in ("backbone", "safetensors")
 }
 """The whole model: heads, prototypes and queues too."""

@@ -9,12 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..._dependencies import is_importable
 from ...errors import UserValueError
 from ...models import PyramidPreprocessor
 from ..backbone import RANDOM, load_backbone
-from .libraries import not_installed
-from .target import Features, Loaded, Source, last_and_pooled
+from .target import Exported, Features, Loaded, imported, last_and_pooled
 
 _INSTALL = "'git+https://github.com/facebookresearch/detectron2.git'"
 _WIDTH = 64
@@ -55,7 +53,7 @@ def to_detectron2(name: str) -> str | None:
     )
 
 
-def write_detectron2(source: Source, path: Path) -> None:
+def write_detectron2(source: Exported, path: Path) -> None:
     """Write the form that detectron2's checkpointer takes for self-supervised weights."""
     state = source.state.items()
     model = {theirs: value.numpy() for ours, value in state if (theirs := to_detectron2(ours))}
@@ -64,28 +62,25 @@ def write_detectron2(source: Source, path: Path) -> None:
         pickle.dump(content, file)
 
 
-def load_detectron2(path: Path, source: Source) -> Loaded:
+def load_detectron2(path: Path, source: Exported) -> Loaded:
     """Read the file into detectron2's ResNet, or by the inverse table into mmpretrain's."""
     with path.open("rb") as stream:
         model = pickle.load(stream)["model"]  # our own file, written a moment ago
     file = {name: torch.from_numpy(value) for name, value in model.items()}
     note = "In detectron2: " + ", ".join(f"{k} {v!r}" for k, v in _settings(source).items())
-    if not is_importable("detectron2"):
-        why = not_installed("detectron2", _INSTALL)
-    elif source.backbone.depth < _BOTTLENECK_DEPTH and source.backbone.base_channels != _WIDTH:
+    if source.backbone.depth < _BOTTLENECK_DEPTH and source.backbone.base_channels != _WIDTH:
         why = (
             f"detectron2 builds ResNet-18 and -34 with {_WIDTH} channels only: its own model was "
             "not tried; this width needs a ResNet class of your own."
         )
-    else:
-        try:
-            return _load_theirs(file, source, note)
-        except ImportError as error:  # built for another torch
-            why = not_installed("detectron2", _INSTALL, f"cannot be imported ({error})")
-    return _load_own(file, source, why, note)
+        return _load_own(file, source, why, note)
+    modeling, missing = imported("detectron2.modeling.backbone", _INSTALL)
+    if missing:
+        return _load_own(file, source, *missing, note)
+    return _load_theirs(modeling, file, source, note)
 
 
-def _settings(source: Source) -> dict[str, Any]:
+def _settings(source: Exported) -> dict[str, Any]:
     """The keys of detectron2's config that belong to the weights."""
     backbone = source.backbone
     base = backbone.base_channels
@@ -106,17 +101,16 @@ def _settings(source: Source) -> dict[str, Any]:
     }
 
 
-def _load_theirs(file: dict[str, Tensor], source: Source, note: str) -> Loaded:
+def _load_theirs(modeling: Any, file: dict[str, Tensor], source: Exported, note: str) -> Loaded:
     from detectron2.config import get_cfg
     from detectron2.layers import ShapeSpec
-    from detectron2.modeling.backbone import build_resnet_backbone
 
     last = f"res{source.backbone.num_stages + 1}"
     cfg = get_cfg()
     settings = {**_settings(source), "MODEL.RESNETS.OUT_FEATURES": [last]}
     settings["MODEL.RESNETS.NORM"] = "BN"  # the same values, and a CPU can run it
     cfg.merge_from_list([item for pair in settings.items() for item in pair])
-    model = build_resnet_backbone(cfg, ShapeSpec(channels=source.in_channels))
+    model = modeling.build_resnet_backbone(cfg, ShapeSpec(channels=source.in_channels))
     model.load_state_dict(file, strict=False)
     model.eval()
 
@@ -128,7 +122,7 @@ def _load_theirs(file: dict[str, Tensor], source: Source, note: str) -> Loaded:
     return Loaded(f"detectron2 {source.architecture}", run, file, state, (note,))
 
 
-def _load_own(file: dict[str, Tensor], source: Source, *notes: str) -> Loaded:
+def _load_own(file: dict[str, Tensor], source: Exported, *notes: str) -> Loaded:
     backbone = load_backbone(RANDOM, source.cfg)
     ours = {theirs: name for name in backbone.state_dict() if (theirs := to_detectron2(name))}
     backbone.load_state_dict({ours.get(k, k): v for k, v in file.items()}, strict=False)

@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 from ..._dependencies import is_importable
 from ...errors import UserValueError
-from .architecture import is_resnet
-from .target import Features, Loaded, Source, last_and_pooled
+from .target import Exported, Features, Loaded, last_and_pooled
 
 _PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 _INPUT = "images"
@@ -17,11 +16,11 @@ _OUTPUTS = ("feature_map", "pooled")
 _EXAMPLE_PX = 224
 
 
-def check_onnx() -> None:
-    """Refuse to start without the packages that write and run a graph.
+def write_onnx(source: Exported, path: Path) -> None:
+    """Trace the backbone with a free batch size, and a free image size for a ResNet.
 
     Raises:
-        ValueError: One is not installed.
+        ValueError: A package is not installed, or the exporter cannot express the backbone.
     """
     missing = [name for name in _PACKAGES if not is_importable(name)]
     if missing:
@@ -29,16 +28,8 @@ def check_onnx() -> None:
             f"target onnx must have {', '.join(_PACKAGES)}, but {', '.join(missing)} cannot be "
             f"imported; pip install {' '.join(missing)}"
         )
-
-
-def write_onnx(source: Source, path: Path) -> None:
-    """Trace the backbone with a free batch size, and a free image size for a ResNet.
-
-    Raises:
-        ValueError: The exporter cannot express the backbone.
-    """
     axes = {0: torch.export.Dim.DYNAMIC}
-    if is_resnet(source):
+    if source.is_resnet:
         axes |= {2: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC}
     try:
         with torch.no_grad(), warnings.catch_warnings():
@@ -62,7 +53,7 @@ def write_onnx(source: Source, path: Path) -> None:
         ) from error
 
 
-def load_onnx(path: Path, source: Source) -> Loaded:
+def load_onnx(path: Path, source: Exported) -> Loaded:
     """Check the graph and open it in onnxruntime on the CPU."""
     import onnx
     import onnxruntime
@@ -82,7 +73,7 @@ def load_onnx(path: Path, source: Source) -> Loaded:
             ) from error
         return torch.from_numpy(last), torch.from_numpy(pooled)
 
-    size = "height x width" if is_resnet(source) else " x ".join(map(str, image_px(source)))
+    size = "height x width" if source.is_resnet else " x ".join(map(str, image_px(source)))
     note = (
         f"Input '{_INPUT}': float32 RGB (batch, {source.in_channels}, {size}), normalised by the "
         f"mean and std of pre-training; outputs '{_OUTPUTS[0]}' and '{_OUTPUTS[1]}'."
@@ -90,7 +81,7 @@ def load_onnx(path: Path, source: Source) -> Loaded:
     return Loaded("onnxruntime", run, None, None, (note,))
 
 
-def image_px(source: Source) -> tuple[int, int]:
+def image_px(source: Exported) -> tuple[int, int]:
     """Height and width that the backbone was built for; 224 where it does not say."""
     size = getattr(source.backbone, "img_size", (_EXAMPLE_PX, _EXAMPLE_PX))
     return int(size[0]), int(size[1])

@@ -1,17 +1,22 @@
-"""What every target of an export consists of.
+"""What every target of an export consists of, and which ResNets it can hold.
 
 Legend: N images, C features, H, W height and width of the last feature map; (N, C) for backbones
 that pool themselves.
 """
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
+from mmpretrain.models import ResNet
+from mmpretrain.models.backbones.resnet import get_expansion
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
+from ...errors import UserValueError
 from ...functional.pooling import pool
 
 Features = tuple[Tensor, Tensor]
@@ -19,7 +24,7 @@ Features = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
-class Source:
+class Exported:
     """What is exported.
 
     Args:
@@ -37,6 +42,11 @@ class Source:
     def in_channels(self) -> int:
         """Channels of the images."""
         return self.cfg.model.backbone.get("in_channels", 3)
+
+    @property
+    def is_resnet(self) -> bool:
+        """Whether it is convolutional through and through, so that image sizes are free."""
+        return isinstance(self.backbone, ResNet)
 
     @property
     def architecture(self) -> str:
@@ -66,7 +76,7 @@ class Loaded:
 
 
 @dataclass(frozen=True)
-class Target:
+class ExportTarget:
     """A format that others read.
 
     Args:
@@ -75,23 +85,20 @@ class Target:
         write: Writes a new file.
         load: Reads the file back into the target's own model, or, where that package is not
             installed, into ours, and says so in its notes.
-        wanted: Fields of the ResNets that the target can hold; None for every backbone.
+        wanted: Fields of the ResNets that the target can hold, see ``check_resnet``; None for every
+            backbone.
         own: Backbones that hold the target's own networks, whatever is wanted of ResNets.
-        check: Raises ValueError where the target cannot be written here at all.
         rename: Our name of a tensor to the file's; None for one that the format leaves out.
-        own_keys: Tensors of the target's model that no backbone has, its classifier.
         tolerance: Largest difference of features, relative to the largest feature.
     """
 
     name: str
     suffixes: tuple[str, ...]
-    write: Callable[[Source, Path], None]
-    load: Callable[[Path, Source], Loaded]
+    write: Callable[[Exported, Path], None]
+    load: Callable[[Path, Exported], Loaded]
     wanted: Mapping[str, Any] | None = None
     own: tuple[type[nn.Module], ...] = ()
-    check: Callable[[], None] = lambda: None
     rename: Callable[[str], str | None] = lambda name: name
-    own_keys: tuple[str, ...] = ()
     tolerance: float = 1e-5  # of float32 sums in another order; the same kernels give exactly 0
 
 
@@ -104,3 +111,56 @@ def last_and_pooled(model: nn.Module) -> Callable[[Tensor], Features]:
         return last, pool(last)
 
     return run
+
+
+def check_resnet(source: Exported, wanted: Mapping[str, Any], target: str) -> None:
+    """Refuse what is no ResNet with the values of ``wanted``, told from the built backbone.
+
+    Args:
+        source: What is exported.
+        wanted: Values of the backbone's fields; those per stage are cut to its stages.
+        target: Name of the target, for the message.
+
+    Raises:
+        ValueError: Another backbone, or a field of another value.
+    """
+    backbone = source.backbone
+    # Its subclasses have the same fields and other blocks, stems or names.
+    if type(backbone) is not ResNet:
+        raise UserValueError(
+            f"target {target} must get a ResNet, but the backbone of {source.cfg.filename} is "
+            f"a {type(backbone).__name__}; export it to backbone, safetensors or onnx."
+        )
+    norm = next(m for m in backbone.layer1[-1].children() if "Norm" in type(m).__name__)
+    kind = "BatchNorm" if isinstance(norm, _BatchNorm) else type(norm).__name__
+    others = {"in_channels": source.in_channels, "norm": f"{kind} with eps={norm.eps}"}
+    wanted = {**wanted, "expansion": get_expansion(ResNet.arch_settings[backbone.depth][0])}
+    wrong = {}
+    for name, value in wanted.items():
+        found: Any = others[name] if name in others else getattr(backbone, name)
+        if isinstance(value, tuple):
+            value, found = value[: backbone.num_stages], tuple(found)
+        if found != value:
+            wrong[name] = (value, found)
+    if wrong:
+        values, found = (
+            ", ".join(f"{name}={pair[i]!r}" for name, pair in wrong.items()) for i in (0, 1)
+        )
+        raise UserValueError(
+            f"target {target} must get a ResNet with {values}, but the backbone of "
+            f"{source.cfg.filename} has {found}; export it to backbone, safetensors or onnx."
+        )
+
+
+def imported(module: str, spec: str) -> tuple[Any, tuple[str, ...]]:
+    """Import a module of another package.
+
+    Returns:
+        The module; or None, and the note that the package was not there to try the file.
+    """
+    try:
+        return importlib.import_module(module), ()
+    except ImportError as error:  # also a package that was built for another torch
+        package = module.partition(".")[0]
+        why = f"{package} cannot be imported ({error})"
+        return None, (f"{why}: its own model was not tried; pip install {spec}",)

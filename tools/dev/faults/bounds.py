@@ -11,6 +11,7 @@ from PIL import Image
 from mmssprl.datasets.image_bounds import SMALL_PIXELS
 from mmssprl.datasets.image_opening import FORMATS
 
+from .apart import judge
 from .images import decoded_apart
 from .outcome import Outcome
 
@@ -25,15 +26,14 @@ MOST_MIB = 64
 def bounds(log: Callable[[str], object]) -> Outcome:
     """Decode such files in a process apart; all must be refused before memory is taken."""
     files = [*tiny_files(LARGE_PX), *undocumented_files()]
-    peak, survived = 0.0, 0
-    for kind, name, mib, _ in decoded_apart(iter(files)):
-        peak = max(peak, mib)
-        if kind == "refused" and mib < MOST_MIB:
-            survived += 1
-        else:
-            log(f"{name}: {kind}, {mib:.0f} MiB")
+    small = (
+        (name, answer if answer.mib < MOST_MIB else answer._replace(kind="takes much memory"))
+        for name, answer in decoded_apart(files)
+    )
+    found = judge(small, ("refused",), log)
     fault = "files of some bytes that say 177 million pixels; other formats than the documented"
-    return Outcome(fault, len(files), survived, "0", f"all refused, {peak:.0f} MiB at most for one")
+    remark = f"all refused, {found.mib:.0f} MiB at most for one"
+    return Outcome(fault, found.tries, found.survived, "0", remark)
 
 
 def tiny_files(side: int) -> Iterator[tuple[str, bytes]]:

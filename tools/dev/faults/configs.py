@@ -1,15 +1,12 @@
 """Mistakes in the shipped configs: each is one line to the user, or does no harm to a step."""
 
 import copy
-import multiprocessing
 import os
 import random
 import re
 import tempfile
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +16,7 @@ from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.errors import message_for_user
 from mmssprl.registry import all_names
 
+from .apart import Answer, Apart, judge
 from .outcome import Outcome
 from .small_configs import kind_of, small_configs, write_data
 
@@ -77,57 +75,47 @@ def configs(log: Callable[[str], object], tries: int = 500, pattern: str = "**/*
         tries: Configs, each with one mistake.
         pattern: Of the files below configs/ that the mistakes are made in.
     """
-    draw = random.Random(1)
-    found: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         bases = small_configs(write_data(Path(folder)), pattern)
-        names = list(bases)
-        _check_right(bases[names[0]], Path(folder))
-        draw.shuffle(names)
-        for i in range(tries):
-            name = names[i % len(names)]
-            path = Path(folder) / f"{Path(name).stem}_{i}.py"
-            mistake = write_spoiled(bases[name], path, draw)
-            result, message = outcome(path, Path(folder) / f"run{i}")
-            if result == TRAINS and mistake.is_certain:
-                result = "trains in spite of it"
-            found[result] += 1
-            if result not in _FINE:
-                log(f"{name}: {mistake.text}: {result}: {message}")
-    survived = sum(found[kind] for kind in _FINE)
-    kinds = len({kind_of(name) for name in names})
+        _check_right(next(iter(bases.values())), Path(folder))
+        found = judge(_answers(bases, Path(folder), tries), _FINE, log)
+    kinds = len({kind_of(name) for name in bases})
     remark = (
-        f"{found[REFUSED]} refused in one line with file and remedy, {found[TRAINS]} "
-        f"harmless; {len(names)} shipped configs of {kinds} kinds, up to the first step's end"
+        f"{found.kinds[REFUSED]} refused in one line with file and remedy, "
+        f"{found.kinds[TRAINS]} harmless; {len(bases)} shipped configs of {kinds} kinds, up to the "
+        "first step's end"
     )
     fault = "config with a name, a type, a value, a path or the file itself spoiled"
-    return Outcome(fault, tries, survived, "0", remark)
+    return Outcome(fault, tries, found.survived, "0", remark)
+
+
+def _answers(
+    bases: Mapping[str, Mapping[str, Any]], folder: Path, tries: int
+) -> Iterator[tuple[str, Answer]]:
+    draw, names = random.Random(1), list(bases)
+    draw.shuffle(names)
+    for i in range(tries):
+        name = names[i % len(names)]
+        path = folder / f"{Path(name).stem}_{i}.py"
+        mistake = write_spoiled(bases[name], path, draw)
+        answer = outcome(path, folder / f"run{i}")
+        if answer.kind == TRAINS and mistake.is_certain:
+            answer = answer._replace(kind="trains in spite of it")
+        yield f"{name}: {mistake.text}", answer
 
 
 def _check_right(cfg: Mapping[str, Any], folder: Path) -> None:
     """Train a step without a mistake, for which the compiler may take its time the first time."""
     write(cfg, folder / "right.py")
-    result = outcome(folder / "right.py", folder / "right", limit_s=600.0)
-    if result[0] != TRAINS:
-        raise RuntimeError(f"the config itself does not train: {result}")
+    answer = outcome(folder / "right.py", folder / "right", limit_s=600.0)
+    if answer.kind != TRAINS:
+        raise RuntimeError(f"the config itself does not train: {answer}")
 
 
-def outcome(config: Path, work_dir: Path, *, limit_s: float | None = None) -> tuple[str, str]:
-    """Train a step in a process apart; return what came of it, and the message."""
-    fork = multiprocessing.get_context("fork")
-    ours, theirs = fork.Pipe()
-    child = fork.Process(target=_train, args=(config, work_dir, theirs), daemon=True)
-    child.start()
-    theirs.close()
-    try:
-        is_answered = ours.poll(limit_s or LIMIT_S)
-        result = ours.recv() if is_answered else ("hangs", f"{LIMIT_S} s")
-    except EOFError:
-        child.join()
-        result = (f"ends the process by {child.exitcode}", "")
-    child.kill()
-    child.join()
-    return result
+def outcome(config: Path, work_dir: Path, *, limit_s: float | None = None) -> Answer:
+    """Train a step in a process apart, and return what came of it."""
+    with Apart(_train, limit_s=limit_s or LIMIT_S, prepare=_be_silent) as process:
+        return process.ask((config, work_dir))
 
 
 def write_spoiled(cfg: Mapping[str, Any], path: Path, draw: random.Random) -> Mistake:
@@ -156,24 +144,26 @@ def write(cfg: Mapping[str, Any], path: Path, more: str = "") -> None:
     path.write_text('inf, nan = float("inf"), float("nan")\n' + "".join(lines) + more)
 
 
-def _train(config: Path, work_dir: Path, answers: Connection) -> None:
+def _be_silent() -> None:
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
     warnings.simplefilter("ignore")
+
+
+def _train(question: tuple[Path, Path]) -> tuple[str, str]:
+    config, work_dir = question
     try:
         run(prepare_train_config(config, work_dir=work_dir), "train", hooks=[_StopHook()])
-        result = ("ends without a step", "")
     except _Stepped:
-        result = (TRAINS, "")
+        return TRAINS, ""
     except Exception as error:
         text = message_for_user(error)
-        form = re.escape(str(config)) + r": [^\n]+; [^\n]+"
         if text is None:
-            result = ("traceback", repr(error))
-        else:
-            result = (REFUSED if re.fullmatch(form, text) else "not of the form", text)
-    answers.send(result)
+            return "traceback", repr(error)
+        form = re.escape(str(config)) + r": [^\n]+; [^\n]+"
+        return (REFUSED if re.fullmatch(form, text) else "not of the form"), text
+    return "ends without a step", ""
 
 
 def _places(node: Any, path: str) -> Iterator[tuple[Any, Any, str]]:

@@ -1,16 +1,24 @@
-"""Pointers and files that are damaged between two starts."""
+"""Files that are damaged between two starts, gradients that are not finite, and full disks."""
 
+import errno
+import os
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from .children import Child
-from .kills import equal, load_state
+import torch
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+from torch import Tensor
+
+from mmssprl.models.unwrap import unwrap
+
 from .outcome import Outcome, describe_lost
-from .tiny import STEPS_PER_EPOCH, train, write_config
+from .runs import Runs
+from .tiny import STEPS_PER_EPOCH, train
 
 _EPOCHS = 4
 _POINTERS = {
@@ -26,83 +34,125 @@ _POINTERS = {
 }
 """What a pointer may hold; what is right in it names the third epoch."""
 
+Log = Callable[[str], object]
+Contents = Callable[[bytes], Iterator[bytes | None]]
+"""What a file holds after a damage, by what it held; None if it is missing."""
 
-def pointers(log: Callable[[str], object]) -> Outcome:
+
+def pointers(log: Log) -> Outcome:
     """Damage the pointer to the newest checkpoint."""
-
-    def damage(folder: Path) -> Iterator[None]:
-        for content in _POINTERS.values():
-            (folder / "last_checkpoint").unlink(missing_ok=True)
-            if content is not None:
-                (folder / "last_checkpoint").write_bytes(content)
-            yield
-
-    return _damaged(f"pointer {', '.join(_POINTERS)}", damage, log)
+    fault = f"pointer {', '.join(_POINTERS)}"
+    return _damaged(fault, "last_checkpoint", lambda data: iter(_POINTERS.values()), log)
 
 
-def files(log: Callable[[str], object]) -> Outcome:
+def files(log: Log) -> Outcome:
     """Damage the newest checkpoint: cut it, empty it, delete it, fill it with zeros."""
 
-    def damage(folder: Path) -> Iterator[None]:
-        path = folder / "epoch_3.pth"
-        data = path.read_bytes()
-        for content in (data[:-100], data[: len(data) // 2], b"", bytes(len(data)), None):
-            path.unlink(missing_ok=True)
-            if content is not None:
-                path.write_bytes(content)
-            yield
+    def contents(data: bytes) -> Iterator[bytes | None]:
+        yield from (data[:-100], data[: len(data) // 2], b"", bytes(len(data)), None)
 
-    return _damaged("newest file cut, halved, empty, zeros, missing", damage, log)
+    fault = "newest file cut, halved, empty, zeros, missing"
+    return _damaged(fault, "epoch_3.pth", contents, log)
 
 
-def flipped_bytes(log: Callable[[str], object], tries: int = 40) -> Outcome:
+def flipped_bytes(log: Log, tries: int = 40) -> Outcome:
     """Flip 64 bytes in the newest checkpoint."""
 
-    def damage(folder: Path) -> Iterator[None]:
-        path = folder / "epoch_3.pth"
-        data = path.read_bytes()
+    def contents(data: bytes) -> Iterator[bytes | None]:
         draw = random.Random(0)
         for _ in range(tries):
             broken = bytearray(data)
             start = draw.randrange(len(data) - 64)
             for i in range(start, start + 64):
                 broken[i] ^= draw.randrange(1, 256)
-            path.write_bytes(broken)
-            yield
+            yield bytes(broken)
 
-    return _damaged("64 bytes of the newest file flipped", damage, log)
+    return _damaged("64 bytes of the newest file flipped", "epoch_3.pth", contents, log)
 
 
-def _damaged(
-    fault: str, damage: Callable[[Path], Iterator[None]], log: Callable[[str], object]
-) -> Outcome:
-    """Stop a run after three of four epochs, damage what it has left, and let it go on."""
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        config = write_config(folder, _EPOCHS)
-        _finish(config, folder / "whole", folder)
-        expected = _state(folder / "whole")
-        (folder / "whole" / f"epoch_{_EPOCHS}.pth").unlink()
-        (folder / "whole" / "last_checkpoint").write_text("epoch_3.pth")
+def _damaged(fault: str, name: str, contents: Contents, log: Log) -> Outcome:
+    """Stop a run after three of four epochs, damage a file of it, and let it go on."""
+    with tempfile.TemporaryDirectory() as folder:
+        runs = Runs(Path(folder), _EPOCHS)
+        whole, run = Path(folder, "whole"), Path(folder, "run")
+        runs.last("whole").unlink()
+        (whole / "last_checkpoint").write_text("epoch_3.pth")
         lost: list[int] = []
-        survived = tries = 0
-        shutil.copytree(folder / "whole", folder / "damaged")
-        for _ in damage(folder / "damaged"):
-            tries += 1
-            shutil.rmtree(folder / "run", ignore_errors=True)
-            shutil.copytree(folder / "damaged", folder / "run")
-            begun_at = _finish(config, folder / "run", folder)
-            survived += begun_at is not None and equal(_state(folder / "run"), expected)
-            lost.append(3 * STEPS_PER_EPOCH - (begun_at or 0))
-        log(f"{fault}: {survived} of {tries}")
-        return Outcome(fault, tries, survived, describe_lost(lost), "end bit-equal")
+        survived = 0
+        for content in contents((whole / name).read_bytes()):
+            shutil.rmtree(run, ignore_errors=True)
+            shutil.copytree(whole, run)
+            (run / name).unlink()
+            if content is not None:
+                (run / name).write_bytes(content)
+            child = runs.start("run")
+            survived += child.wait() == 0 and runs.has_right_end("run")
+            lost.append(3 * STEPS_PER_EPOCH - (child.begun_at or 0))
+    log(f"{fault}: {survived} of {len(lost)}")
+    return Outcome(fault, len(lost), survived, describe_lost(lost), "end bit-equal")
 
 
-def _finish(config: Path, work_dir: Path, folder: Path) -> int | None:
-    """Let a run come to its end, and return where it went on from; None if it has failed."""
-    child = Child(partial(train, config, work_dir), folder / "log.txt")
-    return child.begun_at if child.wait() == 0 else None
+class BadGradient(Hook):
+    """Makes the gradient of the first weight NaN in some steps.
+
+    Args:
+        steps: Counted from 1.
+    """
+
+    def __init__(self, *steps: int) -> None:
+        self.steps = steps
+
+    def before_train(self, runner: Runner) -> None:
+        """Take hold of the weight."""
+        self.runner = runner
+        next(unwrap(runner.model).parameters()).register_hook(self._spoil)
+
+    def _spoil(self, gradient: Tensor) -> Tensor:
+        return gradient * torch.nan if self.runner.iter + 1 in self.steps else gradient
 
 
-def _state(work_dir: Path) -> dict:
-    return load_state(work_dir / f"epoch_{_EPOCHS}.pth")
+def not_finite(log: Log) -> Outcome:
+    """Make a gradient NaN in the step of a save, and before."""
+    steps = range(STEPS_PER_EPOCH + 1, _EPOCHS * STEPS_PER_EPOCH + 1)
+    spoiled = [partial(train, hooks=[BadGradient(step)]) for step in steps]
+    return _stopped("NaN gradient in any step", spoiled, log)
+
+
+def full_disk(log: Log) -> Outcome:
+    """Find no room when one of the checkpoints is written."""
+    spoiled = [
+        partial(_train_on_full_disk, number=number, checkpoint=checkpoint)
+        for number in (errno.ENOSPC, errno.EDQUOT)
+        for checkpoint in range(2, _EPOCHS + 1)
+    ]
+    return _stopped("full disk, full quota", spoiled, log)
+
+
+def _stopped(fault: str, spoiled: Sequence[Callable[[Path, Path], None]], log: Log) -> Outcome:
+    """Let trainings end by an error, and go on with them."""
+    with tempfile.TemporaryDirectory() as folder:
+        runs = Runs(Path(folder), _EPOCHS)
+        survived, lost = 0, []
+        for number, work in enumerate(spoiled):
+            name = f"run_{number}"
+            first = runs.start(name, work)
+            is_sound = first.wait() == 1 and not runs.num_torn(name)
+            second = runs.start(name)
+            survived += second.wait() == 0 and is_sound and runs.has_right_end(name)
+            lost.append(first.steps - (second.begun_at or 0))
+    log(f"{fault}: {survived} of {len(spoiled)}")
+    remark = "ended by an error, nothing bad saved; the resumed end bit-equal"
+    return Outcome(fault, len(spoiled), survived, describe_lost(lost), remark)
+
+
+def _train_on_full_disk(config: Path, work_dir: Path, number: int, checkpoint: int) -> None:
+    fsync = os.fsync
+    name = f"epoch_{checkpoint}.pth."
+
+    def fail(file: int) -> None:
+        if Path(os.readlink(f"/proc/self/fd/{file}")).name.startswith(name):
+            raise OSError(number, os.strerror(number))
+        fsync(file)
+
+    os.fsync = fail  # type: ignore[assignment]
+    train(config, work_dir)

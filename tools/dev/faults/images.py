@@ -1,18 +1,13 @@
 """Image files that are cut, flipped, mixed up and forged, decoded where a crash does no harm."""
 
 import io
-import multiprocessing
 import os
 import random
-import resource
 import struct
 import warnings
 import zlib
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from multiprocessing.connection import Connection
-from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -20,12 +15,14 @@ from PIL import Image
 from mmssprl.datasets.image_opening import can_read
 from mmssprl.datasets.image_reading import ImageReadError, decode_image
 
+from .apart import Answer, Apart, judge
 from .outcome import Outcome
 
 LIMIT_S = 30.0
 """Time that one file may take, on a machine that does other things."""
 LIMIT_MIB = 2560
 """Memory that decoding one file may take."""
+FINE = ("decoded", "refused")
 
 _WIDTH, _HEIGHT = 67, 45
 _SIDES = (0, 1, 7, 66, 300, 5_000, 12_000, 16_383, 30_000, 65_535)
@@ -55,23 +52,15 @@ def images(log: Callable[[str], object], tries: int = 5000) -> Outcome:
     A process that crashes or hangs, an error of another kind, a size that is not the header's, and
     memory above the limit are not survived.
     """
-    found: Counter[str] = Counter()
-    peak = seconds = 0.0
-    data = fuzzed_files(random.Random(0))
-    for kind, name, mib, took in decoded_apart(islice(data, tries)):
-        found[kind] += 1
-        peak, seconds = max(peak, mib), max(seconds, took)
-        if kind not in ("decoded", "refused"):
-            log(f"{name}: {kind}")
-    log(f"images: {dict(found)}, {peak:.0f} MiB at most")
+    files = islice(fuzzed_files(random.Random(0)), tries)
+    found = judge(decoded_apart(files), FINE, log)
     remark = (
-        f"{found['decoded']} decoded to the size in the header, {found['refused']} refused; "
-        f"{peak:,.0f} MiB and {seconds:.1f} s at most for one"
+        f"{found.kinds['decoded']} decoded to the size in the header, {found.kinds['refused']} "
+        f"refused; {found.mib:,.0f} MiB and {found.seconds:.1f} s at most for one"
     )
-    survived = found["decoded"] + found["refused"]
     formats = ", ".join(_sources())
     fault = f"{formats} files cut, bits flipped, headers swapped, sides forged"
-    return Outcome(fault, tries, survived, "0", remark)
+    return Outcome(fault, tries, found.survived, "0", remark)
 
 
 def fuzzed_files(draw: random.Random) -> Iterator[tuple[str, bytes]]:
@@ -85,76 +74,46 @@ def fuzzed_files(draw: random.Random) -> Iterator[tuple[str, bytes]]:
 
 
 def decoded_apart(
-    files: Iterator[tuple[str, bytes]],
+    files: Iterable[tuple[str, bytes]],
     decode: Callable[[bytes], tuple[int, ...]] | None = None,
-) -> Iterator[tuple[str, str, float, float]]:
-    """Decode files in another process, and in a new one after each that ends or hangs it.
+) -> Iterator[tuple[str, Answer]]:
+    """Decode files in another process.
 
     Args:
         files: Name and content.
         decode: Returns height and width, or raises ``ImageReadError``; None takes the package's.
 
     Yields:
-        What came of it, the name, the memory that it took in MiB, and the time in seconds.
+        The name, and what came of it.
     """
-    fork = multiprocessing.get_context("fork")
-    child = None
-    for name, data in files:
-        if child is None:
-            ours, theirs = fork.Pipe()
-            child = fork.Process(target=_decode_all, args=(theirs, decode or _decode), daemon=True)
-            child.start()
-            theirs.close()
-        answer: tuple[str, float, float] | None = None
+
+    def answer(data: bytes) -> tuple[str, str]:
         try:
-            ours.send_bytes(data)
-            is_answered = ours.poll(LIMIT_S)
-            answer = ours.recv() if is_answered else ("hangs", 0.0, LIMIT_S)
-        except (EOFError, ConnectionError):
-            child.join()
-            answer = (f"ends the process by {child.exitcode}", 0.0, 0.0)
-        if answer[0] not in ("decoded", "refused") or answer[1] > LIMIT_MIB:
-            child.kill()
-            child.join()
-            child = None
-        kind = "takes too much memory" if answer[1] > LIMIT_MIB else answer[0]
-        yield kind, name, answer[1], answer[2]
-    if child is not None:
-        child.kill()
-        child.join()
+            is_right = sorted((decode or _decode)(data)) == _sides(data)
+            return ("decoded" if is_right else "has another size"), ""
+        except ImageReadError:
+            return "refused", ""
+        except Exception as error:
+            return f"raises {error!r}", ""
+
+    with Apart(answer, limit_s=LIMIT_S, limit_mib=LIMIT_MIB, prepare=_be_silent) as process:
+        for name, data in files:
+            yield name, process.ask(data)
 
 
 def _decode(data: bytes) -> tuple[int, ...]:
     return tuple(decode_image(np.frombuffer(data, np.uint8).copy(), "image").shape[1:])
 
 
-def _decode_all(files: Connection, decode: Callable[[bytes], tuple[int, ...]]) -> None:
+def _be_silent() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libjpeg writes what it finds
     warnings.simplefilter("ignore")
-    while True:
-        data = files.recv_bytes()
-        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-        before = _peak_mib()
-        start = resource.getrusage(resource.RUSAGE_SELF).ru_utime
-        try:
-            kind = "decoded" if sorted(decode(data)) == _sides(data) else "has another size"
-        except ImageReadError:
-            kind = "refused"
-        except Exception as error:
-            kind = f"raises {error!r}"
-        took = resource.getrusage(resource.RUSAGE_SELF).ru_utime - start
-        files.send((kind, _peak_mib() - before, took))
 
 
 def _sides(data: bytes) -> list[int]:
     """Return the sides in the header, sorted, for an orientation may swap them."""
     with Image.open(io.BytesIO(data)) as image:
         return sorted(image.size)
-
-
-def _peak_mib() -> float:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def _sources() -> dict[str, list[bytes]]:

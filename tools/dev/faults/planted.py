@@ -3,12 +3,11 @@
 import contextlib
 import io
 import json
-import multiprocessing
 import os
 import sys
 import tempfile
-from collections.abc import Callable
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ from PIL import Image
 from mmssprl import cli
 from mmssprl.weights import RANDOM, load_backbone
 
+from .apart import Answer, Apart, judge
 from .outcome import Outcome
 
 LIMIT_S = 60.0
@@ -58,18 +58,10 @@ COMMANDS = (
 
 def planted(log: Callable[[str], object]) -> Outcome:
     """Give each command each of the programs; one line, and nothing else, must come of it."""
-    survived = 0
-    for name, program in PROGRAMS.items():
-        for command in COMMANDS:
-            with tempfile.TemporaryDirectory() as folder:
-                write_trap(Path(folder), program)
-                found = _run(command, Path(folder))
-            survived += found == "one line"
-            if found != "one line":
-                log(f"{name}: {command}: {found}")
+    found = judge(_answers(), ("one line",), log)
     remark = f"refused in one line, nothing runs; {len(COMMANDS)} commands"
     fault = f"planted config beside weights or in a run's folder: {', '.join(PROGRAMS)}"
-    return Outcome(fault, len(PROGRAMS) * len(COMMANDS), survived, "0", remark)
+    return Outcome(fault, found.tries, found.survived, "0", remark)
 
 
 def write_trap(folder: Path, program: str) -> None:
@@ -101,33 +93,27 @@ def write_trap(folder: Path, program: str) -> None:
     log.write_text(json.dumps({**line, "progress": 0.5, "epochs_done": 0.5}) + "\n")
 
 
-def _run(command: str, folder: Path) -> str:
-    """Run a command in a process apart, and return what came of it."""
-    fork = multiprocessing.get_context("fork")
-    ours, theirs = fork.Pipe()
-    child = fork.Process(target=_be_command, args=(command, folder, theirs), daemon=True)
-    child.start()
-    theirs.close()
-    try:
-        found = ours.recv() if ours.poll(LIMIT_S) else f"{LIMIT_S} s"
-    except EOFError:
-        child.join()
-        found = f"ends the process by {child.exitcode}"
-    child.kill()
-    child.join()
-    return "it runs" if (folder / "sprung").exists() else str(found)
+def _answers() -> Iterator[tuple[str, Answer]]:
+    for (name, program), command in product(PROGRAMS.items(), COMMANDS):
+        with tempfile.TemporaryDirectory() as folder:
+            write_trap(Path(folder), program)
+            with Apart(_be_command, limit_s=LIMIT_S) as process:
+                answer = process.ask((command, folder))
+            if Path(folder, "sprung").exists():
+                answer = answer._replace(kind="it runs")
+        yield f"{name}: {command}", answer
 
 
-def _be_command(command: str, folder: Path, pipe: Connection) -> None:
+def _be_command(question: tuple[str, str]) -> tuple[str, str]:
+    command, folder = question
     os.chdir(folder)
-    sys.path.insert(0, str(folder))  # as `python -m` has it
+    sys.path.insert(0, folder)  # as `python -m` has it
     out, told = io.StringIO(), io.StringIO()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(told):
             status = cli.main(command.split())
     except BaseException as error:  # whatever it is, the process has not told it in a line
-        pipe.send(f"raises {error!r}")
-        return
+        return "raises", repr(error)
     lines = [line for line in told.getvalue().splitlines() if line.startswith("mmssprl ")]
     is_told = status == 2 and len(lines) == 1 and "it is read as data" in lines[0]
-    pipe.send("one line" if is_told else f"status {status}: {told.getvalue()}")
+    return ("one line" if is_told else f"status {status}"), told.getvalue()

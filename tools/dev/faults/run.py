@@ -30,8 +30,6 @@ from . import (
     memory,
     orphans,
     planted,
-    states,
-    stops,
     two_embeds,
     weights,
 )
@@ -44,7 +42,7 @@ EXAMPLES = """examples, from the root of the repository:
 CASES: dict[str, Callable[[Callable[[str], object]], Outcome]] = {
     "saves": partial(kills.aimed_at_saves, kills=200),
     "random": partial(kills.at_random, kills=100),
-    "stops": partial(stops.at_random, stops=100),
+    "stops": partial(kills.stops, stops=100),
     "embeds": two_embeds.two_at_once,
     "orphans": orphans.killed_compare,
     "pointers": damages.pointers,
@@ -55,8 +53,8 @@ CASES: dict[str, Callable[[Callable[[str], object]], Outcome]] = {
     "weights": weights.weights,
     "configs": configs.configs,
     "planted": planted.planted,
-    "nan": states.not_finite,
-    "disk": states.full_disk,
+    "nan": damages.not_finite,
+    "disk": damages.full_disk,
     "memory": memory.memory,
     "memory-workers": partial(memory.memory, num_workers=2),
 }

@@ -21,8 +21,8 @@ from mmssprl.console.tables import markdown_table
 from mmssprl.system.outputs import write_whole
 
 from . import slurm_cluster, tiny
-from .kills import equal, load_state
 from .outcome import describe_run
+from .runs import equal, load_state
 
 EXAMPLE = """example, from the root of the repository:
   python -m tools.dev.faults.slurm --out docs/results/faults

@@ -3,19 +3,14 @@
 import contextlib
 import copy
 import io
-import multiprocessing
 import os
 import resource
 import shutil
 import tempfile
-import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import product
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NamedTuple
 
 import mmengine
 import numpy as np
@@ -32,6 +27,7 @@ from mmssprl.features.formats import read_embeddings
 from mmssprl.saving.newest_checkpoint import newest_intact
 from mmssprl.weights import load_backbone
 
+from .apart import Answer, Apart, judge
 from .hostile_files import write_files
 from .outcome import Outcome
 from .tiny import write_config
@@ -44,17 +40,6 @@ _ADDRESSES = 4 * 2**30
 """Bytes that the process may reserve beside what it has, lest a fault fills the machine."""
 SURVIVED = ("refused", "read")
 """Nothing happens: a line says what is wrong, or a reader of plain values has found some."""
-
-
-class Answer(NamedTuple):
-    """What came of one file and one reader: how it ended, with peak memory and time."""
-
-    kind: str
-    reader: str
-    file: str
-    line: str
-    mib: float
-    seconds: float
 
 
 def _command(*words: str) -> Callable[[Path], None]:
@@ -123,83 +108,53 @@ def weights(log: Callable[[str], object]) -> Outcome:
     A signal, a time or a memory above the limits, another error and more than a line are not
     survived.
     """
-    found: Counter[str] = Counter()
-    peak = seconds = 0.0
     with tempfile.TemporaryDirectory() as folder:
         files = dict(write_files(Path(folder)))
-        for answer in answers(Path(folder), product(READERS, files.items())):
-            found[answer.kind] += 1
-            peak, seconds = max(peak, answer.mib), max(seconds, answer.seconds)
-            if answer.kind not in SURVIVED:
-                log(f"{answer.reader}: {answer.file}: {answer.kind} {answer.line}")
-    tries, survived = sum(found.values()), sum(found[each] for each in SURVIVED)
+        found = judge(answers(Path(folder), product(READERS, files.items())), SURVIVED, log)
     remark = (
-        f"{len(files)} files, {len(READERS)} readers: {found['refused']} refused in one line, "
-        f"{found['read']} read as plain values; {peak:,.0f} MiB more and {seconds:.1f} s at most"
+        f"{len(files)} files, {len(READERS)} readers: {found.kinds['refused']} refused in one "
+        f"line, {found.kinds['read']} read as plain values; {found.mib:,.0f} MiB more and "
+        f"{found.seconds:.1f} s at most"
     )
-    return Outcome("hostile files of weights", tries, survived, "0", remark)
+    return Outcome("hostile files of weights", found.tries, found.survived, "0", remark)
 
 
-def answers(folder: Path, tries: Iterable[tuple[str, tuple[str, Path]]]) -> Iterator[Answer]:
-    """Give files to readers in another process, and in a new one after each that ends it.
+def answers(
+    folder: Path, tries: Iterable[tuple[str, tuple[str, Path]]]
+) -> Iterator[tuple[str, Answer]]:
+    """Give files to readers in another process.
 
     Args:
         folder: Where the process works.
         tries: Name of a reader, and name and path of a file.
+
+    Yields:
+        Names of reader and file, and what came of it.
     """
     for index in range(8):
         path = folder / f"photos/{'ab'[index % 2]}/{index}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(np.full((32, 32, 3), index * 9, np.uint8)).save(path)
     write_config(folder, 1).rename(folder / "config.py")
-    fork = multiprocessing.get_context("fork")
-    child = None
-    for reader, (file, path) in tries:
-        if child is None:
-            ours, theirs = fork.Pipe()
-            child = fork.Process(target=_answer_all, args=(theirs, folder), daemon=True)
-            child.start()
-            theirs.close()
-        try:
-            ours.send((reader, path))
-            answer = ours.recv() if ours.poll(LIMIT_S) else ("hangs", "", 0.0, LIMIT_S)
-        except (EOFError, ConnectionError):
-            child.join()
-            answer = (f"ends the process by {child.exitcode}", "", 0.0, 0.0)
-        if answer[0].startswith(("ends the process", "hangs", "takes")):
-            child.kill()
-            child.join()
-            child = None
-        yield Answer(answer[0], reader, file, *answer[1:])
-    if child is not None:
-        child.kill()
-        child.join()
+
+    def prepare() -> None:
+        os.chdir(folder)
+        torch.set_num_threads(1)
+        reserved = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (reserved + _ADDRESSES,) * 2)
+
+    with Apart(_answer, limit_s=LIMIT_S, limit_mib=LIMIT_MIB, prepare=prepare) as process:
+        for reader, (file, path) in tries:
+            yield f"{reader}: {file}", process.ask((reader, path))
 
 
-def _answer_all(work: Connection, folder: Path) -> None:
-    os.chdir(folder)
-    torch.set_num_threads(1)
-    reserved = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (reserved + _ADDRESSES,) * 2)
-    while True:
-        reader, path = work.recv()
-        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-        before, start = peak_mib(), time.monotonic()
-        line = ""
-        try:
-            READERS[reader](path)
-            kind = "read"
-        except UserError as error:
-            line = str(error)
-            kind = "refused" if line.isprintable() else "not told in one line"
-        except BaseException as error:  # whatever else comes of it
-            kind, line = f"ends in {type(error).__name__}", str(error)[-300:]
-        mib = peak_mib() - before
-        kind = "takes too much memory" if mib > LIMIT_MIB else kind
-        work.send((kind, line, mib, time.monotonic() - start))
-
-
-def peak_mib() -> float:
-    """Return the peak of this process's memory since it was cleared."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+def _answer(question: tuple[str, Path]) -> tuple[str, str]:
+    reader, path = question
+    try:
+        READERS[reader](path)
+    except UserError as error:
+        line = str(error)
+        return ("refused" if line.isprintable() else "not told in one line"), line
+    except BaseException as error:  # whatever else comes of it
+        return f"ends in {type(error).__name__}", str(error)[-300:]
+    return "read", ""

@@ -1,10 +1,8 @@
-"""Measure the gates of a GPU in less than 8 minutes, on synthetic batches and generated JPEGs.
+"""Measure the gates of a GPU, on synthetic batches and generated JPEGs.
 
 Where there is no CUDA device it says so in one line and ends with exit code 2.
 """
 
-import math
-import shutil
 import sys
 import tempfile
 import time
@@ -19,22 +17,17 @@ from mmssprl.system.environment import usable_cores
 
 from .common.machine import machine
 from .common.models import CONFIGS, SHIPPED
-from .common.pictures import draw_gpu
 from .common.report import summary, table, write
+from .on_gpu.measures import Workload
 from .on_gpu.meter import Meter, describe_gpu
-from .on_gpu.parts import Session, all_parts, run_parts
-from .on_gpu.workload import Workload
+from .on_gpu.parts import all_parts, run_parts
 
 EXAMPLES = """examples, from the root of the repository:
   python -m tools.dev.speed.gpu
   python -m tools.dev.speed.gpu --out work_dirs/gpu --batch 32 --quick
 """
 RESULTS = Path(__file__).with_name("results")
-TOTAL_S = 440
-"""For all parts; imports, the counts of FLOPs and the report come on top."""
-
 _MAX_WORKERS = 16
-_IMAGE_BYTES = 1.2e6  # of the crops of an image
 _PREFETCHED = 2  # batches per worker, torch's default
 
 
@@ -61,9 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     here = {**describe_gpu(), **machine()}
     with tempfile.TemporaryDirectory() as folder:
         workload = shipped_workload(args.batch, args.quick, Path(folder))
-        session = Session(Meter(), workload, log)
         log(f"{here['gpu']}: {workload.equivalent(28):.2f} and {workload.equivalent(34):.2f} crops")
-        rows = run_parts(session, all_parts(args.quick), TOTAL_S)
+        rows = run_parts(Meter(), workload, all_parts(args.quick), log)
     files = write(
         rows,
         args.out,
@@ -74,23 +66,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             "bfloat16 autocast, channels last, LARC; synthetic batches lie on the GPU. G1, G2, G6 "
             "and G10 are steps without queues; in those of G7 and G9 queues are full."
         ],
-        figure=draw_gpu(rows, caption=f"{here['gpu']}; synthetic batches of noise, bfloat16"),
     )
     print(f"\n{table(rows)}\n\n{summary(rows)}")
     print(f"written: {', '.join(str(path) for path in files)}")
     return 0
 
 
-def _shared_memory() -> int:
-    """Images whose crops fit into half of what workers hand batches over in."""
-    folder = Path("/dev/shm")
-    free = shutil.disk_usage(folder).free if folder.is_dir() else math.inf
-    return int(min(free / 2 / _IMAGE_BYTES, 2**31))
-
-
 def shipped_workload(batch: int, quick: bool, folder: Path) -> Workload:
     """Return what is measured on the shipped configs."""
-    workers = max(1, min(_MAX_WORKERS, usable_cores(), _shared_memory() // (_PREFETCHED * batch)))
+    workers = min(_MAX_WORKERS, usable_cores())
     return Workload(
         batch=batch,
         rounds=3 if quick else 7,

@@ -1,4 +1,4 @@
-"""The speed of a CPU and of a GPU as bars that can be read without the gates."""
+"""The speed of the loaders as bars that can be read without the gates."""
 
 from collections.abc import Sequence
 
@@ -16,61 +16,40 @@ _LOADERS = {
     "ours": "mmssprl, crops only\n(colours change on the device)",
     "ours_cpu": "mmssprl,\nall work on the CPU",
 }
-"""Side -> label; the rows of a side are ``SIDE_34_ms`` and ``SIDE_34_rate``."""
+"""Side -> label; the row of a side is ``SIDE_34_ms``."""
 
-_STEPS = {
-    "images": "28 crops",
-    "images-compiled": "28 crops, compiled",
-    "images-34": "34 crops",
-    "images-34-compiled": "34 crops, compiled",
-}
 _OTHERS = "#a9b4bf"
 
 
-def draw_cpu(rows: Sequence[Row], *, caption: str) -> Figure | None:
+def draw_loaders(rows: Sequence[Row], *, caption: str) -> Figure | None:
     """Draw CPU time per image and images per second of the loaders, for 34 crops.
 
     None if one of their rows is missing. The caption tells which machine and images.
     """
-    found = {row.id: row for row in rows}
-    panels = {
-        "ms": "CPU time per image, ms (shorter is better)",
-        "rate": "Images per second and core (longer is better)",
-    }
-    wanted = [f"{side}_34_{unit}" for side in _LOADERS for unit in panels]
-    if not {*wanted, "decode_ms", "decode_rate"} <= found.keys():
+    found = {row.id: row.value for row in rows}
+    wanted = [*(f"{side}_34_ms" for side in _LOADERS), "decode_ms"]
+    if not {*wanted} <= found.keys():
         return None
+    *per_image, decoding = (found[row_id] for row_id in wanted)
+    panels = {
+        "CPU time per image, ms (shorter is better)": (per_image, decoding),
+        "Images per second and core (longer is better)": (
+            [1000 / value for value in per_image],
+            1000 / decoding,
+        ),
+    }
     labels = list(_LOADERS.values())
     colors = [PYRAMIDS[0] if side.startswith("ours") else _OTHERS for side in _LOADERS]
     with matplotlib.rc_context(RC):
         figure = Figure(figsize=(10, 3.4), dpi=DPI, layout="constrained")
-        for axes, unit in zip(figure.subplots(1, 2, sharey=True), panels, strict=True):
-            values = [found[f"{side}_34_{unit}"].value for side in _LOADERS]
+        subplots = figure.subplots(1, 2, sharey=True)
+        for axes, (title, (values, best)) in zip(subplots, panels.items(), strict=True):
             _bars(axes, labels, values, colors)
-            _line(axes, found[f"decode_{unit}"].value, "decoding alone")
-            axes.set_title(panels[unit])
+            _line(axes, best, "decoding alone")
+            axes.set_title(title)
         figure.suptitle(
             "Loading one image as 34 crops: 2 x 224, 6 x 96 and 26 patches", x=0.01, ha="left"
         )
-        figure.supxlabel(caption, x=0.01, ha="left", fontsize=8, color=MUTED)
-    return figure
-
-
-def draw_gpu(rows: Sequence[Row], *, caption: str) -> Figure | None:
-    """Draw images per second of the training step on one GPU, for every setting measured, if any.
-
-    The caption tells which machine and images.
-    """
-    found = {row.id: row.value for row in rows if row.value == row.value}
-    steps = [row_id for row_id in _STEPS if row_id in found]
-    if not steps:
-        return None
-    with matplotlib.rc_context(RC):
-        figure = Figure(figsize=(8, 1.2 + 0.5 * len(steps)), dpi=DPI, layout="constrained")
-        axes = figure.subplots()
-        labels = [_STEPS[row_id] for row_id in steps]
-        _bars(axes, labels, [found[row_id] for row_id in steps], [PYRAMIDS[0]] * len(steps))
-        axes.set_title("Pre-training ResNet-50 on one GPU, images per second (longer is better)")
         figure.supxlabel(caption, x=0.01, ha="left", fontsize=8, color=MUTED)
     return figure
 

@@ -1,4 +1,4 @@
-"""Rows as a table for terminal and Markdown, and as CSV."""
+"""Rows as a table for terminal and Markdown."""
 
 import math
 import re
@@ -7,29 +7,23 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from mmssprl.console.tables import csv_table, markdown_table
+from mmssprl.console.tables import markdown_table
 from mmssprl.system.outputs import write_figure, write_whole
 
 from .gates import Row
 
-_HEADS = ("id", "what", "value", "quartiles", "gate", "stretch", "result")
-_CSV_HEADS = ["id", "what", "value", "unit", "gate", "stretch", "better", "lower_quartile"]
-_CSV_HEADS += ["upper_quartile", "passed", "note"]
+_HEADS = ("id", "what", "value", "quartiles", "gate", "result")
 
 
 def summary(rows: Sequence[Row]) -> str:
     """Say in one line how many gates are met and which are not, loudly."""
     gates = [row for row in rows if row.passed is not None]
     missed = [row.id for row in gates if not row.passed]
-    stretches = [row.reached_stretch for row in gates if row.reached_stretch is not None]
     if not gates:
         return "No gate was measured."
     if missed:
         return f"!!! {len(missed)} of {len(gates)} gates MISSED: {', '.join(missed)} !!!"
-    return (
-        f"All {len(gates)} gates are met; {sum(stretches)} of {len(stretches)} stretches "
-        "are reached."
-    )
+    return f"All {len(gates)} gates are met."
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -49,18 +43,6 @@ def markdown(
     return "\n\n".join([*parts, "## Machine", facts]) + "\n"
 
 
-def csv_text(rows: Sequence[Row], *, machine: Mapping[str, str]) -> str:
-    """Return the rows as CSV under ``# name: value`` lines of the machine, every digit kept."""
-    lines = []
-    for row in rows:
-        what, unit, gate, stretch, better = row.judged
-        low, high = row.quartiles or (None, None)
-        cells = (row.id, what, row.value, unit, gate, stretch, better, low, high, row.passed)
-        lines.append(["" if cell is None else cell for cell in (*cells, row.note)])
-    head = "".join(f"# {name}: {value}\n" for name, value in machine.items())
-    return head + csv_table(_CSV_HEADS, lines)
-
-
 def write(
     rows: Sequence[Row],
     out: str | Path,
@@ -71,16 +53,15 @@ def write(
     notes: Sequence[str] = (),
     figure: Figure | None = None,
 ) -> list[Path]:
-    """Write ``name.md``, ``name.csv`` and, with a figure, ``name.png`` into a folder.
+    """Write ``name.md`` and, with a figure, ``name.png`` into a folder.
 
     The notes are paragraphs under the summary, the machine is what the numbers were measured on.
     Returns the files.
     """
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / f"{name}.md", folder / f"{name}.csv"]
+    files = [folder / f"{name}.md"]
     write_whole(files[0], markdown(rows, title=title, machine=machine, notes=notes))
-    write_whole(files[1], csv_text(rows, machine=machine))
     if figure is not None:
         files.append(folder / f"{name}.png")
         write_figure(files[-1], figure)
@@ -103,15 +84,10 @@ def _cells(row: Row) -> list[str]:
     judged = row.judged
     quartiles = " to ".join(_number(value) for value in row.quartiles or ())
     sign = ">=" if judged.better == "higher" else "<="
-    bounds = [
-        "" if bound is None else f"{sign} {_number(bound)}"
-        for bound in (judged.gate, judged.stretch)
-    ]
+    bound = "" if judged.gate is None else f"{sign} {_number(judged.gate)}"
     result = {None: "info", True: "met", False: "MISSED"}[row.passed]
-    if row.reached_stretch:
-        result = "met, stretch"
     value = f"{_number(row.value)} {judged.unit}".strip()
-    return [row.id, judged.what, value, quartiles, *bounds, result]
+    return [row.id, judged.what, value, quartiles, bound, result]
 
 
 def _number(value: float) -> str:

@@ -1,18 +1,39 @@
 """The rows of the loader: time against the other loaders, what crosses processes, fidelity."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import cycle
 from pathlib import Path
 
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from mmssprl.datasets import UnlabeledImages
+from mmssprl.datasets.image_reading import read_image
+from mmssprl.pyramid import ViewLayout
 
-from ..common.gates import Row, measured
+from ..common.clock import interleave, quartiles, ratio
+from ..common.gates import Gate, Row, measured
 from ..common.models import device_path, our_loader
 from . import fidelity, loaders, same_views
-from .loader_times import SIDES, decoding_row, ratio_row, speed_rows, time_loaders, worker_rows
 
+SIDES = {
+    "torchvision": "torchvision/PIL loader of the released recipe",
+    "mmpretrain": "mmpretrain's MultiView pipeline",
+    "ours": "our loader: decode and uint8 crops",
+    "ours_cpu": "our loader and all photometric work on the CPU",
+    "decode": "decoding alone",
+}
+_COMPARISONS = {
+    "C1": ("torchvision", "ours", "Ours leaves all photometric work to the device; see C2."),
+    "C2": ("torchvision", "ours_cpu", "Equal work: float32 crops, recoloured and normalised."),
+    "C13": (
+        *("mmpretrain", "ours"),
+        "Theirs does all photometric work, as it is shipped. Patch crops were added to it, without "
+        "MultiView's deep copies.",
+    ),
+}
+"""Gate -> the slow side, the fast one, and a note."""
 _FEWEST_IMAGES = 16
 
 
@@ -36,37 +57,71 @@ def rows(images: Path, quick: bool, log: Callable[[str], None]) -> list[Row]:
     found = _fidelity_rows(paths[: 8 if quick else 32], checked)
     num_rounds = 3 if quick else 16
     log(f"34 crops, {len(SIDES)} loaders, {num_rounds} rounds")
-    seconds = time_loaders(images, loaders.RELEASED, num_rounds)
-    found += _comparisons(seconds) + speed_rows(seconds, 34)
+    found += speed_rows(time_loaders(images, loaders.RELEASED, num_rounds))
     log("our loader against decoding alone")
-    found.append(decoding_row(dataset, paths, num_rounds))
-    log("28 crops")
-    seconds = time_loaders(images, loaders.PAPER, 3 if quick else 6)
-    found += [
-        ratio_row("loader_28", seconds, "torchvision", "ours"),
-        ratio_row("photometric_28", seconds, "torchvision", "ours_cpu"),
-        *speed_rows(seconds, 28),
-        *crossing_rows(dataset),
-    ]
-    log("DataLoader with 1 and 2 workers")
-    return found + worker_rows(dataset, 2 if quick else 6)
+    found.append(_decoding_row(dataset, paths, num_rounds))
+    return found + crossing_rows(dataset)
 
 
-def _comparisons(seconds: dict[str, list[float]]) -> list[Row]:
-    comparisons = {
-        ("C1", "torchvision", "ours"): "Ours leaves all photometric work to the device, theirs "
-        "does it; see C2.",
-        ("C2", "torchvision", "ours_cpu"): "Equal work: float32 crops, recoloured and normalised, "
-        "come out of both.",
-        ("C13", "mmpretrain", "ours"): "Theirs does all photometric work, as it is shipped. Patch "
-        "crops were added to it, without MultiView's deep copies.",
-        ("mmpretrain_photometric", "mmpretrain", "ours_cpu"): "Theirs leaves float32 and "
-        "normalisation to its preprocessor, which is not timed.",
+def time_loaders(images: Path, layout: ViewLayout, num_rounds: int) -> dict[str, list[float]]:
+    """Return seconds per image of every loader; in one round all load the same images."""
+    dataset = our_loader(images, layout)
+    paths = loaders.image_paths(dataset)
+    preprocessor = loaders.our_preprocessor(layout)
+    work: dict[str, Callable[[Sequence[int]], None]] = {
+        "torchvision": _each(loaders.TorchvisionLoader(paths, layout).__getitem__),
+        "mmpretrain": _each(loaders.MultiViewLoader(paths, layout).__getitem__),
+        "ours": _each(dataset.__getitem__),
+        "ours_cpu": partial(loaders.load_on_cpu, dataset, preprocessor),
+        "decode": _each(lambda index: read_image(paths[index])),
     }
-    return [
-        ratio_row(row_id, seconds, slow, fast, note)
-        for (row_id, slow, fast), note in comparisons.items()
+    # Whole batches only, so that an image costs the same in every round.
+    size = 2 * loaders.BATCH_SIZE
+    batches = [range(i, i + size) for i in range(0, len(paths) - size + 1, size)]
+    seconds = interleave({name: _in_turn(load, batches) for name, load in work.items()}, num_rounds)
+    return {name: [value / size for value in values] for name, values in seconds.items()}
+
+
+def speed_rows(seconds: dict[str, list[float]]) -> list[Row]:
+    """Return the ratios of the sides of ``time_loaders``, and milliseconds per image of each."""
+    found = [
+        measured(row_id, *ratio(seconds[slow], seconds[fast]), note=note)
+        for row_id, (slow, fast, note) in _COMPARISONS.items()
     ]
+    for side, values in seconds.items():
+        is_loader = side != "decode"
+        what = f"{SIDES[side]}{', 34 crops' * is_loader}: CPU time per image"
+        milliseconds = quartiles([1000 * value for value in values])
+        row_id = f"{side}{'_34' * is_loader}_ms"
+        found.append(measured(row_id, *milliseconds, info=Gate(what, "ms", better="lower")))
+    return found
+
+
+def _decoding_row(dataset: UnlabeledImages, paths: Sequence[str], num_rounds: int) -> Row:
+    """Time the two alone, so that no other loader's memory stands between them."""
+    batch = [range(min(64, len(paths)))]
+    sides = {"ours": dataset.__getitem__, "decode": lambda index: read_image(paths[index])}
+    work = {name: _in_turn(_each(load), batch) for name, load in sides.items()}
+    seconds = interleave(work, num_rounds)
+    return measured("C3", *ratio(seconds["ours"], seconds["decode"]))
+
+
+def _each(load: Callable[[int], object]) -> Callable[[Iterable[int]], None]:
+    """Return a function that loads the images of some indices one by one."""
+
+    def load_all(indices: Iterable[int]) -> None:
+        for index in indices:
+            load(index)
+
+    return load_all
+
+
+def _in_turn(
+    load: Callable[[Sequence[int]], None], batches: Sequence[Sequence[int]]
+) -> Callable[[], None]:
+    """Return a function that loads the next batch at each call."""
+    endless = cycle(batches)
+    return lambda: load(next(endless))
 
 
 def crossing_rows(dataset: UnlabeledImages) -> list[Row]:

@@ -4,7 +4,6 @@ The check needs no access to anybody's random numbers, so what is timed is what 
 """
 
 import random
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
@@ -20,7 +19,7 @@ from mmssprl.pyramid import ViewLayout
 from ..common.gates import MIN_P
 from . import loaders
 from .color_probes import JITTERS, our_colors, step_colors
-from .crop_boxes import SMALL, boxes, coordinate_image
+from .crop_boxes import SMALL, boxes
 
 
 @dataclass(frozen=True)
@@ -42,11 +41,9 @@ def check_same(num_samples: int = 1000) -> list[Comparison]:
         All comparisons of distributions, none of them significant.
 
     Raises:
-        RuntimeError: Other crops, views of a cell that do not share it, or distributions that
-            differ (family-wise p < ``MIN_P``); names what differs.
+        RuntimeError: Views of a cell that do not share it, or distributions that differ
+            (family-wise p < ``MIN_P``); names what differs.
     """
-    for layout in (loaders.RELEASED, loaders.PAPER):
-        _check_sizes(layout)
     _seed(0)
     results = []
     ours = {**boxes(_our_crops(SMALL), num_samples), **our_colors(num_samples)}
@@ -135,29 +132,6 @@ def _only(name: str, steps: Callable[[dict[str, float]], dict[str, Callable]]) -
     if name in JITTERS:
         return steps({name: loaders.JITTER[name]})["jitter"]
     return steps(loaders.JITTER)[name]
-
-
-def _check_sizes(layout: ViewLayout) -> None:
-    """Let every loader cut an image, photometric steps included, and count its crops by size."""
-    image = coordinate_image(480, 640)
-    wanted: Counter[int] = Counter()
-    for group in layout.groups:  # several may have one size
-        wanted[group.px] += group.num_crops
-    ours = PyramidCrop(layout)({"img": image, "crop_seed": (0, 0, 0)})["inputs"]
-    found = {
-        "ours": loaders.by_slot(layout, ours),
-        "torchvision": loaders.TorchvisionLoader([], layout).cut(Image.fromarray(image)),
-        "mmpretrain": loaders.MultiViewLoader([], layout).cut({"img": image})["inputs"],
-    }
-    # In one order, too: the comparison of the boxes goes by it.
-    order = [crop.shape for crop in found["ours"]]
-    for side, crops in found.items():
-        sizes = Counter(crop.shape[-1] for crop in crops)
-        if sizes != wanted or [crop.shape for crop in crops] != order:
-            raise RuntimeError(
-                f"all loaders must cut {sum(wanted.values())} crops of {dict(wanted)} (px: "
-                f"number) in one order, but {side} cuts {dict(sizes)}; mend loaders.py."
-            )
 
 
 def _seed(seed: int) -> None:

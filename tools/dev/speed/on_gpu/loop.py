@@ -1,7 +1,6 @@
 """The real loop on a GPU: runner, hooks, loader and prefetcher, from JPEG files (G7, G9)."""
 
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,44 +12,31 @@ from mmengine.runner import Runner
 from mmssprl.engine.runner import ConsoleRunner
 from mmssprl.pyramid import ViewLayout
 
+from .measures import Workload
 from .meter import Meter
-from .workload import Workload
-
-
-@dataclass
-class LoopResult:
-    """What one training has shown; rates are images per second.
-
-    Args:
-        waits: The error of the first wait in a guarded step; empty if there was none.
-        guarded: Guarded steps that passed.
-        jpeg_rate: From JPEG files.
-        synthetic_rates: On the device, before and after the epoch.
-    """
-
-    waits: str = ""
-    guarded: int = 0
-    jpeg_rate: float = float("nan")
-    synthetic_rates: list[float] = field(default_factory=list)
 
 
 class WatchHook(Hook):
     """Guards and times the steps of an epoch; runs after all other hooks.
 
-    It fills ``result``. ``data`` is a synthetic batch on the device; ``guard=False`` leaves out the
-    guard, where it has stopped a run before.
+    Args:
+        meter: The device.
+        workload: Which steps are guarded, and which are timed.
+        data: A synthetic batch on the device.
+
+    Attributes:
+        guarded: Guarded steps that passed.
+        jpeg_rate: Images per second from JPEG files.
+        synthetic_rates: On the device, before and after the epoch.
     """
 
     priority = "LOWEST"
 
-    def __init__(
-        self, meter: Meter, workload: Workload, result: LoopResult, data: Any, *, guard: bool
-    ) -> None:
-        self.meter = meter
-        self.workload = workload
-        self.result = result
-        self.data = data
-        self.guard = guard
+    def __init__(self, meter: Meter, workload: Workload, data: Any) -> None:
+        self.meter, self.workload, self.data = meter, workload, data
+        self.guarded = 0
+        self.jpeg_rate = float("nan")
+        self.synthetic_rates: list[float] = []
         self._start: Any = None
 
     def before_train(self, runner: Runner) -> None:
@@ -63,15 +49,15 @@ class WatchHook(Hook):
         """Change between the kinds of steps."""
         done, workload, meter = batch_idx + 1, self.workload, self.meter
         first, last = workload.warmup, workload.warmup + workload.guarded
-        if self.guard and first <= done <= last:
-            self.result.guarded = done - first
+        if first <= done <= last:
+            self.guarded = done - first
             if done in (first, last):
                 meter.forbid_waiting(done == first)
         if done == workload.num_steps - workload.timed:
             self._start = meter.mark()
         if done == workload.num_steps:
             seconds = meter.seconds_between(self._start, meter.mark())
-            self.result.jpeg_rate = workload.timed * workload.batch / seconds
+            self.jpeg_rate = workload.timed * workload.batch / seconds
 
     def after_train(self, runner: Runner) -> None:
         """Time synthetic steps again."""
@@ -84,36 +70,28 @@ class WatchHook(Hook):
         for _ in range(self.workload.warmup):
             step()
         seconds = self.meter.seconds_per_call(step, self.workload.synthetic)
-        self.result.synthetic_rates.append(self.workload.batch / seconds)
+        self.synthetic_rates.append(self.workload.batch / seconds)
 
 
-def train_from_jpeg(
-    meter: Meter, cfg: Config, workload: Workload, work_dir: Path, data: dict[str, Any]
-) -> LoopResult:
-    """Train one epoch with the shipped hooks; see ``Workload`` and ``LoopResult``.
+def train_from_jpeg(cfg: Config, work_dir: Path, watch: WatchHook) -> str:
+    """Train one epoch with the shipped hooks, and return where the host waited for the device.
 
-    ``cfg`` is prepared by ``mmssprl.engine.launch`` and cut down to one epoch in a copy; ``data``
-    is a synthetic batch on the device.
+    A wait in a guarded step ends the training. ``cfg`` is prepared by ``mmssprl.engine.launch`` and
+    cut down to one epoch in a copy.
     """
-    result = LoopResult()
     try:
-        watch = WatchHook(meter, workload, result, data, guard=True)
-        _train(cfg, workload, work_dir / "guarded", watch)
-        return result
+        _train(cfg, work_dir, watch)
     except RuntimeError as error:
         if "synchroniz" not in str(error):
             raise
-        result = LoopResult(waits=_where(error))
+        return _where(error)
     finally:
-        meter.forbid_waiting(False)
-    meter.free()  # of the run that was stopped, which the error kept
-    watch = WatchHook(meter, workload, result, data, guard=False)
-    _train(cfg, workload, work_dir / "unguarded", watch)
-    return result
+        watch.meter.forbid_waiting(False)
+    return ""
 
 
-def _train(cfg: Config, workload: Workload, work_dir: Path, watch: WatchHook) -> None:
-    cfg = Config(cfg.to_dict())
+def _train(cfg: Config, work_dir: Path, watch: WatchHook) -> None:
+    cfg, workload = Config(cfg.to_dict()), watch.workload
     cfg.work_dir = str(work_dir)
     cfg.experiment_name = work_dir.name  # the logger of another run of this process is not reused
     cfg.train_cfg.max_epochs = 1

@@ -3,6 +3,8 @@
 Legend: B images, V crops of an image.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,11 +18,52 @@ from mmssprl.functional.photometric import apply_photometric, draw_photometric
 from mmssprl.functional.pooling import pool
 
 from ..common.clock import Quartiles, quartiles, ratio, take_turns
+from ..common.counts import equivalent_crops
 from ..common.models import build_model, random_batch
 from .meter import Meter
-from .workload import Workload
 
 _NUM_CLASSES = 1000
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is measured on a GPU, apart from the device itself.
+
+    Args:
+        batch: Images per step.
+        rounds: Timed rounds of the synthetic measurements, each of all sides.
+        repeats: Steps per round and side.
+        warmup: Steps before all timing, in which kernels are chosen or compiled.
+        guarded: Steps of the loop after these, in which the host must not wait for the device;
+            none of them is logged.
+        drained: Steps after these, in which most batches are used up that the loader had made.
+        timed: Steps after these, which are timed and end the epoch.
+        synthetic: Steps on one batch that stays on the device, before and after the epoch.
+        workers: Processes of the loader.
+        num_files: Different JPEG files.
+        config: (crops, compiled) -> a prepared config.
+        equivalent: Crops -> crops of 224 px of equal FLOPs.
+        gate_2: Whether G2 judges this GPU; it is for an H200.
+    """
+
+    batch: int
+    rounds: int
+    repeats: int
+    warmup: int
+    guarded: int
+    drained: int
+    timed: int
+    synthetic: int
+    workers: int
+    num_files: int
+    config: Callable[[int, bool], Config]
+    equivalent: Callable[[int], float] = equivalent_crops
+    gate_2: bool = True
+
+    @property
+    def num_steps(self) -> int:
+        """Steps of the loop's epoch."""
+        return self.warmup + self.guarded + self.drained + self.timed
 
 
 class Pretraining:

@@ -1,16 +1,14 @@
-"""What only a GPU can tell, behind one small class, and a limit of time."""
+"""What only a GPU can tell, behind one small class."""
 
 import gc
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 
 class Meter:
-    """Clock, memory and alarm of the current CUDA device; the tests have a made-up one."""
+    """Clock and memory of the current CUDA device; the tests have a made-up one."""
 
     def __init__(self) -> None:
         self.device = torch.device("cuda", torch.cuda.current_device())
@@ -49,30 +47,6 @@ class Meter:
         for _ in range(repeats):
             work()
         return self.seconds_between(start, self.mark()) / repeats
-
-
-class OutOfTimeError(BaseException):
-    """A part took too long. No ``Exception``: compilers catch those and go on."""
-
-
-@contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Stop what runs in here after some seconds, at the next line of Python.
-
-    Raises:
-        OutOfTimeError: The time is over.
-    """
-
-    def stop(number: int, frame: object) -> None:
-        raise OutOfTimeError(f"stopped after {seconds:.0f} s")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3))
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def describe_gpu() -> dict[str, Any]:

@@ -1,13 +1,12 @@
-"""The parts of gpu.py: what is measured together, and how long it may take."""
+"""The parts of gpu.py: what is measured together."""
 
 import math
 import tempfile
-import time
 import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -17,146 +16,113 @@ from mmssprl.system.environment import usable_cores
 from ..common.gates import Gate, Row, measured
 from ..common.models import random_batch
 from ..common.sample_images import write_images
-from .loop import loader_rate, train_from_jpeg
+from .loop import WatchHook, loader_rate, train_from_jpeg
 from .measures import (
     PlainResNet,
     Pretraining,
+    Workload,
     against_plain,
     augmentation_difference,
     augmentation_share,
     images_per_second,
     peak_bytes_per_image,
 )
-from .meter import Meter, OutOfTimeError, time_limit
-from .workload import Workload
+from .meter import Meter
 
-_MIN_PART_S = 5.0
 _PLAIN_MULTIPLE = 8  # of the plain batch
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """Measurements that share a model.
 
-    Args:
+    Attributes:
         name: For the log.
-        limit_s: After which it is stopped.
         ids: Its gates, which count as missed if it does not get to them.
-        run: Measures and adds rows.
+        measure: Yields rows.
     """
 
     name: str
-    limit_s: float
     ids: tuple[str, ...]
-    run: Callable[["Session"], None]
+    measure: Callable[[Meter, Workload], Iterator[Row]]
 
 
-class Session:
-    """One run: the device, the rows so far, and the log.
+def run_parts(
+    meter: Meter, workload: Workload, parts: Sequence[Part], log: Callable[[str], None]
+) -> list[Row]:
+    """Run the parts and return all rows; each is logged at once, so that no crash takes it back.
 
-    Args:
-        meter: The device.
-        workload: What is measured.
-        log: Takes lines of progress.
+    A part that fails costs its own rows only: they say why and are missed.
     """
-
-    def __init__(self, meter: Meter, workload: Workload, log: Callable[[str], None]) -> None:
-        self.meter = meter
-        self.workload = workload
-        self.log = log
-        self.rows: dict[str, Row] = {}
-
-    def add(self, row_id: str, *values: float, note: str = "", info: Gate | None = None) -> None:
-        """Add a row as ``measured`` does, or replace it; it is printed at once.
-
-        So no crash can take back what was measured.
-        """
-        gates = self.workload.gate_2 or not row_id.startswith("G2")
-        note = note if gates else f"{note} The gate is for an H200.".strip()
-        row = measured(row_id, *values, note=note, gates=gates, info=info)
-        self.rows[row_id] = row
-        number = f"{row.value:.4g} {row.judged.unit}".strip()
-        self.log(f"{row_id}: {number} ({row.judged.what}) {note}".rstrip())
-
-
-def run_parts(session: Session, parts: Sequence[Part], total_s: float) -> list[Row]:
-    """Run the parts, each within its own time and what is left of the whole; return all rows.
-
-    A part that fails or takes too long costs its own rows only: they say why and are missed.
-    """
-    end = time.monotonic() + total_s
+    rows: list[Row] = []
     for i, part in enumerate(parts, start=1):
-        limit = min(part.limit_s, end - time.monotonic())
-        session.log(f"part {i} of {len(parts)}: {part.name}, at most {max(limit, 0):.0f} s")
-        reason = f"no time left: {total_s:.0f} s are over" if limit < _MIN_PART_S else ""
-        if not reason:
-            reason = _run_part(session, part, limit)
-        for row_id in part.ids:
-            if row_id not in session.rows:
-                session.add(row_id, math.nan, note=f"Not measured: {reason or 'left out'}.")
-        session.meter.free()
+        log(f"part {i} of {len(parts)}: {part.name}")
+        reason = "left out"
+        try:
+            for row in part.measure(meter, workload):
+                rows.append(row)
+                log(f"{row.id}: {row.value:.4g} {row.judged.unit} ({row.judged.what}) {row.note}")
+        except torch.cuda.OutOfMemoryError:
+            reason = f"out of memory with {workload.batch} images; name fewer with --batch"
+        except Exception as error:
+            log(traceback.format_exc())
+            reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        found = {row.id for row in rows}
+        note = f"Not measured: {reason}."
+        rows += [
+            measured(row_id, math.nan, note=note) for row_id in part.ids if row_id not in found
+        ]
+        meter.free()
         torch._dynamo.reset()
-    return list(session.rows.values())
+    return rows
 
 
-def _run_part(session: Session, part: Part, limit: float) -> str:
-    try:
-        with time_limit(limit):
-            part.run(session)
-    except OutOfTimeError as error:
-        session.log(f"{part.name}: {error}")
-        return str(error)
-    except torch.cuda.OutOfMemoryError:
-        return f"out of memory with {session.workload.batch} images; name fewer with --batch"
-    except Exception as error:
-        session.log(traceback.format_exc())
-        return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-    return ""
-
-
-def synthetic_part(num_crops: int, compiled: bool) -> Callable[[Session], None]:
+def synthetic_part(num_crops: int, compiled: bool) -> Part:
     """Return the part that measures a synthetic batch: G10, G2, G6 with 28 crops, and G1."""
     suffix = ("-34" if num_crops == 34 else "") + ("-compiled" if compiled else "")
     name = f"{num_crops} crops, {'compiled' if compiled else 'eager'}"
+    gates = ["G1"]
+    if num_crops == 28:
+        gates += ["C14", "G2", "G6"] if compiled else ["C14", "G2", "G6", "G10"]
 
-    def measure(session: Session) -> None:
-        meter, workload, batch = session.meter, session.workload, session.workload.batch
-        note = f"B = {batch}."
+    def measure(meter: Meter, workload: Workload) -> Iterator[Row]:
+        batch, note = workload.batch, f"B = {workload.batch}."
         cfg = workload.config(num_crops, compiled)
         ours = Pretraining(cfg, meter.device, batch)
         first = Gate(f"{name}: first {workload.warmup} steps, compilers and cudnn's choice", "s")
         seconds = workload.warmup * meter.seconds_per_call(ours.step, workload.warmup)
         if not all(torch.isfinite(value).all() for value in ours.losses.values()):
             raise RuntimeError(f"all losses must be finite, but they are {ours.losses}.")
-        session.add(f"first_steps{suffix}", seconds, info=first)
-        if num_crops == 28:
-            if not compiled:
-                session.add("G10", peak_bytes_per_image(meter, ours) / 1e6, note=note)
+        yield measured(f"first_steps{suffix}", seconds, info=first)
+        if "G10" in gates:
+            yield measured("G10", peak_bytes_per_image(meter, ours) / 1e6, note=note)
+        if "G2" in gates:
             rates = images_per_second(meter, ours, workload)
-            session.add(f"C14{suffix}", augmentation_difference(ours), note=note)
-            session.add(f"G2{suffix}", *rates, note=note)
+            yield measured(f"C14{suffix}", augmentation_difference(ours), note=note)
+            of_h200 = note if workload.gate_2 else f"{note} The gate is for an H200."
+            yield measured(f"G2{suffix}", *rates, note=of_h200, gates=workload.gate_2)
             share, (middle, *_) = augmentation_share(meter, ours, workload)
-            session.add(f"G6{suffix}", *share, note=f"{middle:.2f} ms a step, {note}")
+            yield measured(f"G6{suffix}", *share, note=f"{middle:.2f} ms a step, {note}")
         equivalent = workload.equivalent(num_crops)
         crops = max(1, round(batch * equivalent / _PLAIN_MULTIPLE)) * _PLAIN_MULTIPLE
         plain = PlainResNet(cfg, meter.device, crops)
         meter.seconds_per_call(plain.step, workload.warmup)
         against, per_second = against_plain(meter, ours, plain, workload, equivalent)
         plain_note = f"{note} {equivalent:.2f} crops an image; the plain one has {crops} a step."
-        session.add(f"G1{suffix}", *against, note=plain_note)
+        yield measured(f"G1{suffix}", *against, note=plain_note)
         beside = Gate(f"beside {name}: plain ResNet, crops of 224 px", "crops/s")
-        session.add(f"plain{suffix}", *per_second, info=beside)
+        yield measured(f"plain{suffix}", *per_second, info=beside)
         rate = Gate(f"{name}: synthetic batch, from the ratio above", "images/s")
         images = against[0] * per_second[0] / equivalent
-        session.add(f"images{suffix}", images, note=note, info=rate)
+        yield measured(f"images{suffix}", images, note=note, info=rate)
 
-    return measure
+    return Part(name, tuple(f"{gate}{suffix}" for gate in gates), measure)
 
 
-def loop_part(session: Session) -> None:
+def from_jpeg(meter: Meter, workload: Workload) -> Iterator[Row]:
     """Measure the real loop from JPEG files: G9, G7 and what the loader needs."""
-    workload, cfg = session.workload, session.workload.config(28, False)
-    data = random_batch(ViewLayout.build(cfg.model.layout), workload.batch, session.meter.device)
+    cfg = workload.config(28, False)
+    data = random_batch(ViewLayout.build(cfg.model.layout), workload.batch, meter.device)
+    watch = WatchHook(meter, workload, data)
     with tempfile.TemporaryDirectory() as folder:
         files = sorted(write_images(f"{folder}/images", workload.num_files).iterdir())
         kilobytes = sum(path.stat().st_size for path in files) / len(files) / 1e3
@@ -167,35 +133,27 @@ def loop_part(session: Session) -> None:
             data_root=folder, data_prefix="images", ann_file="list.txt"
         )
         loader = loader_rate(cfg, workload)
-        found = train_from_jpeg(session.meter, cfg, workload, Path(folder, "runs"), data)
-    passed = f"{found.guarded} steps of the runner's loop passed."
-    session.add("G9", 1 if found.waits else 0, note=found.waits or passed)
-    # The timed steps may use up batches that were made before them; the loader alone cannot.
-    rate = min(found.jpeg_rate, loader)
-    rates = found.synthetic_rates
-    synthetic = sum(rates) / len(rates)
+        waits = train_from_jpeg(cfg, Path(folder, "runs"), watch)
     source = f"{len(files)} generated JPEGs of {kilobytes:.0f} kB, {workload.workers} workers"
+    yield measured("loader", loader, note=source)
+    passed = f"{watch.guarded} steps of the runner's loop passed."
+    yield measured("G9", 1 if waits else 0, note=waits or passed)
+    if waits:
+        raise RuntimeError("the host waits for the GPU, see G9")
+    # The timed steps may use up batches that were made before them; the loader alone cannot.
+    rate = min(watch.jpeg_rate, loader)
+    rates = watch.synthetic_rates
+    synthetic = sum(rates) / len(rates)
     note = (
-        f"B = {workload.batch}. {found.jpeg_rate:.0f} in the loop and {loader:.0f} by the "
+        f"B = {workload.batch}. {watch.jpeg_rate:.0f} in the loop and {loader:.0f} by the "
         f"loader alone, the slower one counts, against {synthetic:.0f} images/s; {source}, "
         f"{usable_cores()} cores."
     )
-    session.add("G7", rate / synthetic, rate / max(rates), rate / min(rates), note=note)
-    session.add("loader", loader, note=source)
-    cores = min(workload.workers, usable_cores()) or 1
-    session.add("loader_cores", synthetic / (loader / cores))
+    yield measured("G7", rate / synthetic, rate / max(rates), rate / min(rates), note=note)
 
 
 def all_parts(quick: bool) -> list[Part]:
     """Return the parts in the order of their worth; ``quick`` leaves out what is compiled."""
-    eager = [
-        Part("28 crops, eager", 100, ("G10", "C14", "G2", "G6", "G1"), synthetic_part(28, False)),
-        Part("28 crops from JPEG", 100, ("G9", "G7"), loop_part),
-        Part("34 crops, eager", 60, ("G1-34",), synthetic_part(34, False)),
-    ]
-    ids = ("C14-compiled", "G2-compiled", "G6-compiled", "G1-compiled")
-    compiled = [
-        Part("28 crops, compiled", 300, ids, synthetic_part(28, True)),
-        Part("34 crops, compiled", 150, ("G1-34-compiled",), synthetic_part(34, True)),
-    ]
-    return eager if quick else eager + compiled
+    jpeg = Part("28 crops from JPEG", ("G9", "G7"), from_jpeg)
+    eager = [synthetic_part(28, False), jpeg, synthetic_part(34, False)]
+    return eager if quick else [*eager, synthetic_part(28, True), synthetic_part(34, True)]

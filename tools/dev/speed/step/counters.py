@@ -14,23 +14,19 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from mmssprl.functional import _sorted
-from mmssprl.functional.phases import AUGMENT, OPTIMIZER, SINKHORN
+from mmssprl.functional.phases import SINKHORN
 from mmssprl.models import pyramid_preprocessor
-
-HEADS = "heads"
-"""Pooling, neck, losses and their backward; of a whole model the backbone too."""
 
 
 class PhaseCounter(TorchDispatchMode):
-    """Hands every operator to ``see``, which counts it to a part of the step.
+    """Hands every operator to ``see``; a clock of ``functional.phases``.
 
-    A clock of ``functional.phases``, for which a step has four parts: augmentation, Sinkhorn and
-    optimizer with all that happens inside, and ``HEADS``, the rest.
+    ``is_sinkhorn`` says whether the step is in its assignment.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.part = HEADS
+        self.is_sinkhorn = False
         self._found: list[Any] = []
 
     def __torch_dispatch__(
@@ -51,14 +47,13 @@ class PhaseCounter(TorchDispatchMode):
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Count to ``name`` in here if it is one of the parts."""
-        before = self.part
-        if name in (AUGMENT, SINKHORN, OPTIMIZER):
-            self.part = name
+        """Take note of the assignment, with all that happens inside."""
+        before = self.is_sinkhorn
+        self.is_sinkhorn = before or name == SINKHORN
         try:
             yield
         finally:
-            self.part = before
+            self.is_sinkhorn = before
 
     def go_on_as(self, name: str) -> None:
         """Go on with the part: the backward pass is not divided."""
@@ -81,21 +76,6 @@ class PhaseCounter(TorchDispatchMode):
                 self._found = before
 
         return called
-
-
-class OperatorCounter(PhaseCounter):
-    """Lists the part of each operator that computes; views and allocations launch nothing."""
-
-    def see(self, func: Any, name: str, args: Sequence, result: Any) -> None:
-        """List an operator unless it launches nothing."""
-        if not func.is_view and name not in _LAUNCH_NOTHING:
-            self._found.append(self.part)
-
-
-_LAUNCH_NOTHING = {
-    *("_reshape_alias", "_unsafe_view", "detach", "lift_fresh"),
-    *("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"),
-}
 
 
 class SyncCounter(PhaseCounter):
@@ -140,11 +120,11 @@ def _has_mask(indices: Sequence[Tensor | None]) -> bool:
 
 
 class Collective(NamedTuple):
-    """One collective: its operator, what this rank sends, and the part of the step."""
+    """One collective: its operator, what this rank sends, and whether it is the assignment's."""
 
     name: str
     num_bytes: int
-    part: str
+    is_sinkhorn: bool
 
 
 class CollectiveCounter(PhaseCounter):
@@ -157,4 +137,4 @@ class CollectiveCounter(PhaseCounter):
             sent = args[1] if "gather" in name and func.namespace == "c10d" else args[0]
             tensors = [leaf for leaf in tree_leaves(sent) if isinstance(leaf, Tensor)]
             num_bytes = sum(tensor.nbytes for tensor in tensors)
-            self._found.append(Collective(name, num_bytes, self.part))
+            self._found.append(Collective(name, num_bytes, self.is_sinkhorn))

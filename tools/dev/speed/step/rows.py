@@ -1,36 +1,36 @@
 """The rows of the training step: exact counts first, then ratios of times (C7 to C10, C12)."""
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from mmengine.config import Config
 from mmengine.logging import MMLogger
+from torch.utils.data import default_collate
 
-from mmssprl.functional.phases import SINKHORN
-
-from ..common.clock import one_thread
-from ..common.counts import activation_bytes, flops_per_image, parameter_counts
+from ..common.clock import interleave, one_thread, quartiles, ratio
+from ..common.counts import flops_per_image
 from ..common.gates import Row, measured
-from ..common.models import SHIPPED, shipped_config
+from ..common.models import Batch, build_model, build_optimizer, our_loader, shipped_config
 from .larc_check import larc_errors
-from .runs import collectives_per_step, operators_outside_backbone, run_config, syncs_per_step
-from .times import time_rows
+from .runs import collectives_per_step, run_config, syncs_per_step
 
-_GIGA, _MEGA = 1e9, 1e6
+_GEMM_SHAPES = [(2048, 2048, 2048), (4096, 1024, 1024), (1024, 4096, 512)]  # rows, columns, inner
+_GIGA = 1e9
 
 
 def rows(images: Path, quick: bool, log: Callable[[str], None]) -> list[Row]:
     """Measure all gates of the training step, on batches of the first images of a folder."""
     batch_size, rounds = (2, 2) if quick else (4, 4)
     with _quiet_mmengine(), one_thread():
-        log("operators, FLOPs, activation memory (exact)")
-        found = _count_rows()
         log("host syncs and collectives in real runs (exact)")
-        found += [_sync_row(), _collective_row()]
+        found = [_sync_row(), _collective_row()]
         log("LARC against float64")
         found.append(_larc_row(quick))
         log(f"{rounds + 1} rounds of {batch_size} images x 28 crops, ResNet-50")
@@ -47,22 +47,6 @@ def _quiet_mmengine() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
-
-
-def _count_rows() -> list[Row]:
-    operators = operators_outside_backbone(shipped_config(), batch_size=16)
-    found = [measured("operators", sum(operators.values()), note=_listed(operators))]
-    for num_crops in SHIPPED:
-        cfg = shipped_config(num_crops)
-        flops = flops_per_image(cfg)
-        note = f"Of these, the heads take {flops['heads'] / _GIGA:.2f}."
-        found.append(measured(f"FLOPs {num_crops}", sum(flops.values()) / _GIGA, note=note))
-        for name in ("float32", "bf16"):
-            size = activation_bytes(cfg, bfloat16=name == "bf16")
-            found.append(measured(f"activations {num_crops} {name}", size / _MEGA))
-    parameters = parameter_counts(shipped_config())
-    note = f"{parameters['tensors']} tensors"
-    return [*found, measured("gradients", parameters["gradient_bytes"] / _MEGA, note=note)]
 
 
 def sync_configs() -> dict[str, Config]:
@@ -85,12 +69,13 @@ def _sync_row() -> Row:
     """C9: the most host syncs of any step between log steps, both variants, all states."""
     steps = [step for cfg in sync_configs().values() for step in syncs_per_step(cfg)]
     most = max((step.found for step in steps if not step.may_read), key=len)
-    return measured("C9", len(most), note=_listed(Counter(most)))
+    note = ", ".join(f"{name} {number}" for name, number in Counter(most).items())
+    return measured("C9", len(most), note=note)
 
 
 def _collective_row() -> Row:
     collectives = collectives_per_step(run_config(28, train_dataloader__batch_size=1))
-    sinkhorn = [c.num_bytes for c in collectives if c.part == SINKHORN]
+    sinkhorn = [c.num_bytes for c in collectives if c.is_sinkhorn]
     num_others = len(collectives) - len(sinkhorn)
     note = f"{sinkhorn} bytes a rank; beside them DDP's {num_others} of a small backbone"
     return measured("C10", len(sinkhorn), note=note)
@@ -107,5 +92,56 @@ def _larc_row(quick: bool) -> Row:
     return measured("C12", max(parts.values()), note=note)
 
 
-def _listed(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name} {number}" for name, number in counts.items())
+def time_rows(images: Path, batch_size: int, rounds: int) -> list[Row]:
+    """Measure C7 and C8 with the shipped ResNet-50 config, on one thread."""
+    cfg = shipped_config()
+    model = build_model(cfg)
+    wrapper = build_optimizer(cfg, model)
+    dataset = our_loader(images, model.layout)
+    batch = default_collate([dataset[i] for i in range(batch_size)])
+    step = partial(model.train_step, batch, wrapper)
+    flops = batch_size * flops_per_image(cfg)
+    gemm, peaks = _gemm()
+    seconds = interleave(
+        {"step": step, "backbone": _backbone_alone(model, batch), "gemm": gemm}, rounds
+    )
+    peaks = peaks[1:]  # the first call warmed up
+    shares = quartiles([flops / s / p for s, p in zip(seconds["step"], peaks, strict=True)])
+    note = f"{batch_size} images x 28 crops, one thread, GEMM {max(peaks) / _GIGA:.0f} GFLOP/s"
+    return [
+        measured("C7", *shares, note=note),
+        measured("C8", *ratio(seconds["step"], seconds["backbone"]), note=note),
+    ]
+
+
+def _backbone_alone(model: Any, batch: Batch) -> Callable[[], None]:
+    inputs = model.data_preprocessor(batch, training=True)["inputs"]
+    # (N_g, B, 3, px, px) -> (N_g B, 3, px, px)
+    images = [crops.flatten(0, 1).contiguous(memory_format=torch.channels_last) for crops in inputs]
+    with torch.no_grad():
+        gradients = [torch.randn_like(model.backbone(x)[-1]) for x in images]
+
+    def run() -> None:
+        outputs = [model.backbone(x)[-1] for x in images]
+        torch.autograd.backward(outputs, gradients)
+        model.zero_grad()
+
+    return run
+
+
+def _gemm() -> tuple[Callable[[], None], list[float]]:
+    """Return a call that multiplies matrices, and the list of the best FLOP/s of each call."""
+    pairs = [(torch.randn(m, k), torch.randn(k, n)) for m, n, k in _GEMM_SHAPES]
+    outputs = [torch.empty(m, n) for m, n, _ in _GEMM_SHAPES]
+    peaks: list[float] = []
+
+    def run() -> None:
+        best = 0.0
+        for (a, b), out in zip(pairs, outputs, strict=True):
+            for _ in range(2):
+                start = time.process_time()
+                torch.mm(a, b, out=out)
+                best = max(best, 2 * a.numel() * b.shape[1] / (time.process_time() - start))
+        peaks.append(best)
+
+    return run, peaks

@@ -1,10 +1,8 @@
-"""Exact counts of real training steps: operators, host syncs, collectives. Nothing is timed."""
+"""Exact counts of real training steps: host syncs and collectives. Nothing is timed."""
 
 import json
 import os
 import tempfile
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,14 +12,14 @@ import torch
 from mmengine.config import Config
 from mmengine.runner import Runner
 from PIL import Image
-from torch import Tensor, multiprocessing, nn
 from torch import distributed as dist
+from torch import multiprocessing
 
 from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
-from mmssprl.functional.phases import OPTIMIZER, timed_by
+from mmssprl.functional.phases import timed_by
 
-from ..common.models import build_model, build_optimizer, device_path, random_batch, shipped_config
-from .counters import Collective, CollectiveCounter, OperatorCounter, PhaseCounter, SyncCounter
+from ..common.models import device_path, shipped_config
+from .counters import Collective, CollectiveCounter, PhaseCounter, SyncCounter
 
 NUM_RANKS = 2
 _LOG_INTERVAL = 3  # of the 5 steps of an epoch, the third writes a log line
@@ -38,51 +36,6 @@ _SMALL = {
 # With fewer than 8 channels, torch 2.11's oneDNN writes past the end of the weight gradient of a
 # strided 1x1 convolution in channels_last.
 _SMALL_BACKBONE = {"depth": 18, "stem_channels": 8, "base_channels": 8}
-
-
-class _Given(nn.Module):
-    """Stand-in for a backbone: one prepared feature map (N, C, 1, 1) per resolution group."""
-
-    def __init__(self, feature_maps: Sequence[Tensor]) -> None:
-        super().__init__()
-        self._by_batch = {len(maps): maps for maps in feature_maps}
-
-    def forward(self, images: Tensor) -> tuple[Tensor]:
-        """Return the maps prepared for as many images."""
-        return (self._by_batch[len(images)],)
-
-
-def operators_outside_backbone(cfg: Mapping, batch_size: int) -> dict[str, int]:
-    """Count the operators of one ``train_step`` but for the backbone's forward and backward.
-
-    On a GPU an operator is a kernel launch or a few: a fused optimizer operator over many tensors
-    takes several. Augmentation takes the GPU's path; what draws and plans it on the CPU is left
-    out. Counted in the second step, where the optimizer's state exists. From a batch of 16 images
-    on the number does not depend on the batch; of fewer some operation may have no sample to do.
-
-    Returns:
-        Operators by part: ``AUGMENT``, ``HEADS``, ``SINKHORN`` and ``OPTIMIZER``.
-    """
-    model = build_model(cfg)
-    wrapper = build_optimizer(cfg, model)
-    backbone_params = list(model.backbone.parameters())
-    maps = [
-        torch.rand(group.num_crops * batch_size, model.neck.in_channels, 1, 1, requires_grad=True)
-        for group in model.layout.groups
-    ]
-    model.backbone = _Given(maps)
-    counter = OperatorCounter()
-    # torch's, so it cannot open a phase itself.
-    wrapper.optimizer.step = counter.phase(OPTIMIZER)(wrapper.optimizer.step)
-    with device_path(), timed_by(counter), counter.leaving_out_the_host():
-        for _ in range(2):
-            for parameter in backbone_params:
-                parameter.grad = torch.ones_like(parameter)
-            batch = random_batch(model.layout, batch_size)
-            counter.take()
-            with counter:
-                model.train_step(batch, wrapper)
-    return dict(Counter(counter.take()))
 
 
 class Step(NamedTuple):
