@@ -18,6 +18,7 @@ from ..errors import UserValueError
 from ..registry import RUNNERS, class_of
 from .class_fields import SIMILAR, fields_of, nearest
 from .config_checks import READ_BY_NAME
+from .pretrain_checks import hand_on_layout
 from .reading import refuse
 
 _READ_BY_RUNNER = (
@@ -38,7 +39,7 @@ _OF_LOOP = re.compile(r"(train|val|test)_(dataloader|cfg|evaluator)")
 
 
 def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg-options") -> None:
-    """Replace values of a config, all of them or none.
+    """Replace values of a config, all of them or none; then the data follow the model's layout.
 
     Args:
         cfg: Changed in place.
@@ -49,12 +50,15 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
         ValueError: A key that no run reads (the message names those that hold its value), a field
             that is misspelt, or a path through a value that has no fields.
     """
+    if any(".pipeline." in key for key in options):  # which may replace a part of its layout
+        hand_on_layout(cfg)
     for key in options:
         name, _, rest = key.partition(".")
         if name not in used_keys(cfg):
             _refuse_unused(cfg, name, rest, flag)
         _check_path(cfg, key, options, flag)
     cfg.merge_from_dict(dict(options))
+    hand_on_layout(cfg)
 
 
 def check_spelling(cfg: Config) -> None:

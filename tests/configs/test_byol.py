@@ -8,6 +8,7 @@ from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
 
+from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.engine import LARC
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import MODELS, TRANSFORMS
@@ -32,6 +33,7 @@ def test_builds_and_takes_one_step_on_its_own_views(name):
     cfg = load(name)
     with DefaultScope.overwrite_default_scope("mmssprl"):
         model = MODELS.build(cfg.model)
+        hand_on_layout(cfg)
         (crop,) = [TRANSFORMS.build(step) for step in cfg.train_dataloader.dataset.pipeline]
         wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
     assert crop.layout == model.layout == ViewLayout.build(cfg.layout)

@@ -9,6 +9,7 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
 from mmssprl.config import schedule_checks
+from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import MODELS, TRANSFORMS
 
@@ -43,6 +44,7 @@ def test_builds_and_takes_one_step_on_its_own_views(name, monkeypatch):
     cfg = load(name)
     with DefaultScope.overwrite_default_scope("mmssprl"):
         model = MODELS.build(cfg.model)
+        hand_on_layout(cfg)
         (crop,) = [TRANSFORMS.build(step) for step in cfg.train_dataloader.dataset.pipeline]
         wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
     assert type(model).__name__ == METHODS[name.split("_")[0]]

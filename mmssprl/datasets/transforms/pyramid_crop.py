@@ -57,10 +57,19 @@ class PyramidCrop(BaseTransform):
     **Deleted Keys:** all others.
 
     Args:
-        layout: The views, a ``ViewLayout`` or a dict of its fields.
+        layout: The views, a ``ViewLayout`` or a dict of its fields. A config need not give it: the
+            commands hand the model's on.
+
+    Raises:
+        ValueError: No layout, or as ``ViewLayout``.
     """
 
-    def __init__(self, layout: ViewLayout | Mapping) -> None:
+    def __init__(self, layout: ViewLayout | Mapping | None = None) -> None:
+        if layout is None:
+            raise UserValueError(
+                "PyramidCrop needs the layout of its views, which `python -m mmssprl` and "
+                "tools/train.py hand on from model.layout; give it layout=... where neither runs."
+            )
         self.layout = ViewLayout.build(layout)
         self._groups = self.layout.groups
         self._process_seed: int | None = None

@@ -17,6 +17,7 @@ from PIL import Image
 from torch import Tensor, multiprocessing, nn
 from torch import distributed as dist
 
+from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
 from mmssprl.functional.phases import OPTIMIZER, timed_by
 
@@ -121,8 +122,8 @@ def run_config(num_crops: int = 28, **changes: Any) -> Config:
             **{name.replace("__", "."): value for name, value in changes.items()},
         }
     )
-    for layout in (cfg.model.layout, cfg.train_dataloader.dataset.pipeline[0].layout):
-        layout.update(_SMALL)
+    cfg.model.layout.update(_SMALL)
+    hand_on_layout(cfg)
     return cfg
 
 
