@@ -122,12 +122,7 @@ class _Cropper:
         self._buffer = np.empty(image.size, np.uint8)
 
     def random_resized_crop(self, area: Area, px: int) -> np.ndarray:
-        """Return a random crop (px, px, 3).
-
-        Args:
-            area: Least and greatest share of the image's area that the crop covers, in (0, 1].
-            px: Side of the crop that is returned.
-        """
+        """Return a random crop (px, px, 3) of a share of the image in ``area``."""
         image_height, image_width, _ = self.image.shape
         top, left, height, width = _draw_box(image_height, image_width, area, self.rng)
         # Contiguous with the channel last and a batch in front, the resize runs on uint8 as it
@@ -163,12 +158,6 @@ def _draw_box(
 
     The area is uniform, the aspect log-uniform, the position uniform. If no draw fits into the
     image, take the largest central crop of a legal aspect.
-
-    Args:
-        height: Height of the image in pixels.
-        width: Width of the image in pixels.
-        area: Least and greatest share of the image's area.
-        rng: Source of randomness.
     """
     low, high = _ASPECT
     y, x = rng.random(2).tolist()  # position, as shares of the room that the box leaves
