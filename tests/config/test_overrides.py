@@ -182,6 +182,17 @@ class TestViews:
         merge_options(cfg, {"model.layout.num_small": 6})
         check_pretraining(cfg)
 
+    def test_what_a_run_writes_down_is_complete(self, tmp_path, on_cpu):
+        (tmp_path / "images").mkdir()
+        data = {"train_dataloader.dataset.data_root": str(tmp_path / "images")}
+        cfg = prepare_train_config(SSPRL, work_dir=tmp_path / "run", cfg_options=data)
+        cfg.dump(tmp_path / "dump.py")
+        found = Config.fromfile(tmp_path / "dump.py")
+        crop = found.train_dataloader.dataset.pipeline[0]
+        assert crop.layout == found.model.layout == Config.fromfile(SSPRL).layout
+        again = prepare_train_config(tmp_path / "dump.py", work_dir=tmp_path / "run")
+        assert again.train_dataloader.to_dict() == cfg.train_dataloader.to_dict()
+
 
 class TestSchedule:
     @pytest.mark.parametrize(

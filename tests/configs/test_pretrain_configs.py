@@ -8,11 +8,12 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
+from own_views import model_and_batch
 from recipes import choose
 
 from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.pyramid import ViewLayout
-from mmssprl.registry import MODELS, TRANSFORMS
+from mmssprl.registry import MODELS
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted((ROOT / "configs" / "ssprl").glob("*.py"))
@@ -33,22 +34,8 @@ def test_there_are_configs():
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_builds_and_takes_one_step_on_its_own_views(path):
     cfg = Config.fromfile(path)
-    hand_on_layout(cfg)
-    with DefaultScope.overwrite_default_scope("mmssprl"):
-        model = MODELS.build(cfg.model)
-        pipeline = [TRANSFORMS.build(step) for step in cfg.train_dataloader.dataset.pipeline]
-    assert pipeline[-1].layout == model.layout == ViewLayout.build(cfg.layout)
-    generator = torch.Generator().manual_seed(0)
-    samples = []
-    for seed in range(2):
-        image = torch.randint(0, 256, (3, 60, 80), generator=generator, dtype=torch.uint8)
-        results = {"img": image, "crop_seed": (seed,)}
-        for step in pipeline:
-            results = step(results)
-        samples.append(results["inputs"])
-    batch = {"inputs": [torch.stack(crops) for crops in zip(*samples, strict=True)]}
     # One crop of each kind reaches the real backbone; the whole step is too slow for all configs.
-    data = model.data_preprocessor(batch, training=True)
+    model, data = model_and_batch(cfg, 2)
     assert [tuple(x.shape) for x in data["inputs"]] == [
         (group.num_crops, 2, 3, group.px, group.px) for group in model.layout.groups
     ]
