@@ -54,6 +54,6 @@ train_dataloader = dict(
     drop_last=True,
     sampler=dict(type="DefaultSampler", shuffle=True),
     collate_fn=dict(type="mmssprl.stack_views"),
-    dataset=dict(type="UnlabeledImages"),
+    dataset=dict(type="UnlabeledImages", pipeline=[dict(type="PyramidCrop")]),  # of model.layout
 )
 optim_wrapper = dict(type="OptimWrapper", optimizer=dict(type="AdamW", weight_decay=1e-4))

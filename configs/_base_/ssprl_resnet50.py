@@ -53,5 +53,5 @@ train_dataloader = dict(
     drop_last=True,
     sampler=dict(type="DefaultSampler", shuffle=True),
     collate_fn=dict(type="mmssprl.stack_views"),
-    dataset=dict(type="UnlabeledImages", pipeline=[dict(type="PyramidCrop", layout=layout)]),
+    dataset=dict(type="UnlabeledImages", pipeline=[dict(type="PyramidCrop")]),  # of model.layout
 )

@@ -31,9 +31,7 @@ model = dict(
     # The target is an average over 1 / (1 - m) = 100 steps, 7 percent of 20 epochs of 70 steps.
     base_momentum=0.99,
 )
-train_dataloader = dict(
-    batch_size=batch_size, dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)])
-)
+train_dataloader = dict(batch_size=batch_size)
 optim_wrapper = dict(optimizer=dict(lr=base_lr))
 param_scheduler = [
     dict(

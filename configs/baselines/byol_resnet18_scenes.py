@@ -32,9 +32,7 @@ model = dict(
     # published 0.99 and above would leave it near its start.
     base_momentum=0.97,
 )
-train_dataloader = dict(
-    batch_size=batch_size, dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)])
-)
+train_dataloader = dict(batch_size=batch_size)
 optim_wrapper = dict(optimizer=dict(lr=base_lr))
 param_scheduler = [
     dict(

@@ -46,7 +46,7 @@ train_dataloader = dict(
     num_workers=8,
     persistent_workers=True,
     pin_memory=True,
-    dataset=dict(data_root=data_root, pipeline=[dict(type="PyramidCrop", layout=layout)]),
+    dataset=dict(data_root=data_root),
 )
 optim_wrapper = dict(
     type="OptimWrapper",

@@ -36,9 +36,7 @@ model = dict(
     loss_lambda=0.5,
     dense_start_epoch=1,  # before, the features match cells at random
 )
-train_dataloader = dict(
-    batch_size=batch_size, dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)])
-)
+train_dataloader = dict(batch_size=batch_size)
 optim_wrapper = dict(optimizer=dict(lr=base_lr))
 param_scheduler = [
     dict(

@@ -35,9 +35,7 @@ model = dict(
     temperature=0.2,
     bn_groups=batch_size // 16,
 )
-train_dataloader = dict(
-    batch_size=batch_size, dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)])
-)
+train_dataloader = dict(batch_size=batch_size)
 optim_wrapper = dict(optimizer=dict(lr=base_lr))
 param_scheduler = [
     dict(

@@ -10,4 +10,3 @@ _base_ = ["./ssprl_resnet18_photos-gpu.py"]
 
 layout = dict(_base_.layout, levels=[], num_small=6)
 model = dict(layout=layout)
-train_dataloader = dict(dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)]))

@@ -14,4 +14,3 @@ _base_ = ["./ssprl_resnet50_2xb64-coslr-200e_coco.py"]
 
 layout = dict(_base_.layout, levels=[], num_small=6)
 model = dict(layout=layout)
-train_dataloader = dict(dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)]))

@@ -10,4 +10,3 @@ _base_ = ["./ssprl_resnet18_photos.py"]
 
 layout = dict(_base_.layout, levels=[])
 model = dict(layout=layout)
-train_dataloader = dict(dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)]))

@@ -22,9 +22,7 @@ model = dict(
 )
 train_dataloader = dict(
     batch_size=batch_size,
-    dataset=dict(
-        data_root="data/imagenet/train", pipeline=[dict(type="PyramidCrop", layout=layout)]
-    ),
+    dataset=dict(data_root="data/imagenet/train"),
 )
 param_scheduler = [dict(_base_.param_scheduler[0], T_max=max_epochs)]
 train_cfg = dict(max_epochs=max_epochs)

@@ -12,4 +12,3 @@ _base_ = ["./ssprl_resnet18_photos-gpu.py"]
 
 layout = dict(_base_.layout, num_small=6)
 model = dict(layout=layout, head=dict(variant="released"))
-train_dataloader = dict(dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)]))

@@ -18,4 +18,3 @@ model = dict(
     data_preprocessor=dict(std=(0.228 * 255, 0.224 * 255, 0.225 * 255)),
     head=dict(variant="released"),
 )
-train_dataloader = dict(dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)]))

@@ -19,4 +19,3 @@ layout = dict(
     ],
 )
 model = dict(layout=layout)
-train_dataloader = dict(dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)]))

@@ -13,4 +13,3 @@ _base_ = ["./ssprl_resnet50_2xb64-coslr-200e_coco.py"]
 
 layout = dict(_base_.layout, num_small=6)
 model = dict(layout=layout)
-train_dataloader = dict(dataset=dict(pipeline=[dict(type="PyramidCrop", layout=layout)]))

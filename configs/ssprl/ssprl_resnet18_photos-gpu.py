@@ -41,7 +41,7 @@ train_dataloader = dict(
     num_workers=4,
     persistent_workers=True,
     pin_memory=True,
-    dataset=dict(data_root=data_root, pipeline=[dict(type="PyramidCrop", layout=layout)]),
+    dataset=dict(data_root=data_root),
 )
 optim_wrapper = dict(optimizer=dict(lr=base_lr))
 param_scheduler = [

@@ -34,7 +34,7 @@ model = dict(
 )
 train_dataloader = dict(
     batch_size=batch_size,
-    dataset=dict(data_root=data_root, pipeline=[dict(type="PyramidCrop", layout=layout)]),
+    dataset=dict(data_root=data_root),
 )
 optim_wrapper = dict(optimizer=dict(lr=base_lr))
 param_scheduler = [

@@ -13,6 +13,7 @@ from mmengine.config import Config
 from ..errors import UserValueError
 from .class_fields import SIMILAR, nearest
 from .keys import ELSEWHERE, used_keys, walk_used
+from .pretrain_checks import hand_on_layout
 from .reading import one_line, refuse
 from .rules import reader_of
 
@@ -25,7 +26,7 @@ _MAX_NAMED = 6
 
 
 def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg-options") -> None:
-    """Replace values of a config, all of them or none.
+    """Replace values of a config, all of them or none; then the data follow the model's layout.
 
     Args:
         cfg: Changed in place.
@@ -36,6 +37,8 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
         ValueError: A key that no run reads (the message names those that do), a field that nobody
             reads where ``check_parts`` cannot know, or a path through a value without fields.
     """
+    if any(".pipeline." in key for key in options):  # which may replace a part of its layout
+        hand_on_layout(cfg)
     for key in options:
         name, _, rest = key.partition(".")
         if name not in used_keys(cfg):
@@ -46,6 +49,7 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise UserValueError(f"{flag} {key}: {one_line(error)}; correct the key.") from error
     cfg.merge_from_dict(dict(options))
+    hand_on_layout(cfg)
 
 
 def check_spelling(cfg: Config) -> None:

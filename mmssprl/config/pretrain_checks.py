@@ -1,10 +1,11 @@
 """What a pre-training config must not ask for, found before anything is built."""
 
+import copy
 import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -29,7 +30,7 @@ def check_pretraining(cfg: Config) -> None:
     if not is_pretraining(cfg):
         return
     check_division(cfg)
-    _check_layouts(cfg, _loader_of(cfg))
+    _check_layouts(cfg)
     preprocessor = cfg.model.get("data_preprocessor")
     if not isinstance(preprocessor, Mapping):
         preprocessor = {}
@@ -97,25 +98,39 @@ def _loader_of(cfg: Config) -> Mapping:
     return loader if isinstance(loader, Mapping) else {}  # the runner says what it may be
 
 
-def _check_layouts(cfg: Config, loader: Mapping) -> None:
-    dataset = loader.get("dataset")
+def hand_on_layout(cfg: Config) -> None:
+    """Give the model's layout to every ``PyramidCrop`` of its training data that has none."""
+    if is_pretraining(cfg) and "layout" in cfg.model:
+        for _, crop in _crops(cfg):
+            if crop.get("layout") is None:
+                crop["layout"] = copy.deepcopy(cfg.model.layout)
+
+
+def _crops(cfg: Config) -> Iterator[tuple[str, dict]]:
+    """Yield the configs of ``PyramidCrop`` in the training data, behind their keys."""
+    dataset = _loader_of(cfg).get("dataset")
     pipeline = dataset.get("pipeline") if isinstance(dataset, Mapping) else None
     for i, transform in enumerate(pipeline if isinstance(pipeline, list) else ()):
-        if not isinstance(transform, Mapping) or "layout" not in cfg.model:
-            continue
-        if class_of(transform.get("type"), TRANSFORMS) is not PyramidCrop:
-            continue
-        key = f"train_dataloader.dataset.pipeline.{i}.layout"
+        kind = transform.get("type") if isinstance(transform, dict) else None
+        if class_of(kind, TRANSFORMS) is PyramidCrop:
+            yield f"train_dataloader.dataset.pipeline.{i}", transform
+
+
+def _check_layouts(cfg: Config) -> None:
+    """Refuse a ``PyramidCrop`` whose own layout is not the model's."""
+    for key, crop in _crops(cfg) if "layout" in cfg.model else ():
         model = _build_layout(cfg, "model.layout", cfg.model.layout)
-        data = _build_layout(cfg, key, transform.get("layout"))
+        if crop.get("layout") is None:
+            continue
+        data = _build_layout(cfg, f"{key}.layout", crop["layout"])
         names = [f.name for f in fields(model) if getattr(model, f.name) != getattr(data, f.name)]
         if names:
             got = " and ".join(str([getattr(view, n) for n in names]) for view in (model, data))
             refuse(
                 cfg,
                 "model.layout",
-                f"it must be the layout of {key}, but {', '.join(names)} of them are {got}; set "
-                "both.",
+                f"it must be the layout of {key}.layout, but {', '.join(names)} of them are {got}; "
+                "leave the second one out, then the data follow the model.",
             )
 
 

@@ -6,8 +6,6 @@ offset in its tar file, as if it were a file of its own.
 
 import logging
 import os
-import re
-import shlex
 import stat
 import tarfile
 import weakref
@@ -25,16 +23,6 @@ from mmssprl.datasets.image_reading import ImageReadError
 
 from ..console.progress import watch
 from ..errors import UserValueError
-
-_COMPRESSED = {
-    b"\x1f\x8b": "gzip -dc {path} > {plain}_plain.tar",
-    b"BZh": "bzip2 -dc {path} > {plain}_plain.tar",
-    b"\xfd7zXZ\x00": "xz -dc {path} > {plain}_plain.tar",
-    b"\x28\xb5\x2f\xfd": "zstd -dc {path} > {plain}_plain.tar",
-    b"PK\x03\x04": "unzip -q {path} -d {plain}",
-}
-"""How a compressed file begins, and the command that decompresses it; plain is the path without
-its suffixes."""
 
 _HEADER_BYTES = 4096
 """What is read at a time in search of headers. The 128 KiB of newer Pythons are whole images."""
@@ -242,8 +230,6 @@ def _members(tar: _Tar) -> Iterator[tarfile.TarInfo]:
     """
     last, end = "", 0
     with open(tar.path, "rb", buffering=_HEADER_BYTES) as file:
-        _refuse_compressed(tar.path, file.read(8))
-        file.seek(0)
         try:
             with tarfile.open(fileobj=file, mode="r:") as archive:
                 while (member := archive.next()) is not None and archive.offset <= tar.size:
@@ -254,7 +240,7 @@ def _members(tar: _Tar) -> Iterator[tarfile.TarInfo]:
             if not last:
                 raise UserValueError(
                     f"{tar.path}: must be an uncompressed tar file, but is none or is cut off "
-                    f"({error}); make one with `tar cf photos.tar photos/`."
+                    f"({error}); decompress it, or make one with `tar cf photos.tar photos/`."
                 ) from error
         file.seek(end)
         rest = file.read(tarfile.BLOCKSIZE + _MAX_PADDING + 1)
@@ -271,14 +257,3 @@ def _members(tar: _Tar) -> Iterator[tarfile.TarInfo]:
             f"from byte {end:,} to {tar.size:,}; copy it again if the copy was broken off, and "
             "join tar files by `tar -Af`, not by cat."
         )
-
-
-def _refuse_compressed(path: str, start: bytes) -> None:
-    for magic, command in _COMPRESSED.items():
-        if start.startswith(magic):
-            plain = re.sub(r"(\.tar)?(\.\w+)?$", "", path)
-            command = command.format(path=shlex.quote(path), plain=shlex.quote(plain))
-            raise UserValueError(
-                f"{path}: must be an uncompressed tar file, but is compressed, so that no image "
-                f"can be read by itself; run `{command}` and give what that makes."
-            )

@@ -1,5 +1,7 @@
 """Hand batches to the compiled kernels, on as many threads as torch has.
 
+What the kernels are given is described here, where numba need not be imported.
+
 Legend: images (*, 3, H, W), N the product of the leading dimensions.
 """
 
@@ -8,6 +10,7 @@ import os
 import pickle
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,13 +18,44 @@ from torch import Tensor
 
 from ..errors import UserValueError
 from ._blur import box_radius
-from ._cpu_arguments import Changes, Source, Target
 from ._photometric_params import ColorJitterParams, PhotometricParams
 
 _PARTS_PER_THREAD = 4  # samples differ in cost; more parts even that out
 _IDENTITY_FACTORS = (1.0, 1.0, 1.0, 0.0)
 # Numba raises them for a cache that is unreadable or damaged, and for a full disk.
 _BAD_CACHE = (OSError, EOFError, pickle.UnpicklingError)
+
+
+class Source(NamedTuple):
+    """N samples as they lie in memory; one of ``levels`` and ``values`` is empty."""
+
+    levels: np.ndarray  # uint8, the memory that holds the samples
+    values: np.ndarray  # float32, the same; so that both types share one kernel
+    starts: np.ndarray  # (N,) int64, index in there of each sample's first value
+    strides: tuple[int, int, int]  # of row, channel, pixel: the last is 1, or it is 3 after 1
+    size: tuple[int, int]  # H and W, at least 1
+
+
+class Changes(NamedTuple):
+    """What is done to each sample, in this order."""
+
+    flip: np.ndarray  # (N,) bool
+    order: np.ndarray  # (N, 4) int64, as in ``ColorJitterParams``
+    factors: np.ndarray  # (N, 4) float32, as well
+    gray: np.ndarray  # (N,) bool
+    reach: np.ndarray  # (N,) int64, pixels R that a blur's box reaches to each side; 0: no blur
+    row_weights: np.ndarray  # (N, n, T) float32, see `_line_weights`
+    column_weights: np.ndarray  # the same
+    solarize: np.ndarray  # (N,) bool
+
+
+class Target(NamedTuple):
+    """Where the samples go, ``* scale + shift``."""
+
+    values: np.ndarray  # (N * 3 * H * W,) float32, written
+    interleaved: bool  # whether it holds (N, H, W, 3) or (N, 3, H, W)
+    scale: np.ndarray  # (3,) float32, per channel
+    shift: np.ndarray  # the same
 
 
 def augment(
@@ -32,23 +66,11 @@ def augment(
     *,
     channels_last: bool,
 ) -> Tensor:
-    """Change and ``* scale + shift`` each sample, in one pass over the batch.
+    """Change and ``* scale + shift`` each sample of uint8, or of float32 in [0, 1].
 
-    The result does not depend on the number of threads.
-
-    Args:
-        images: uint8, or float32 in [0, 1], on the CPU. Copied first if the values of neither a
-            row nor a pixel lie side by side.
-        params: N parameter sets, on any device.
-        scale: Three numbers.
-        shift: As ``scale``.
-        channels_last: Whether the result lies in memory as (*, H, W, 3) or as (*, 3, H, W).
-
-    Returns:
-        (*, 3, H, W) float32.
-
-    Raises:
-        ValueError: A standard deviation of a blur that is not finite.
+    One pass over the batch gives (*, 3, H, W) float32, in memory (*, H, W, 3) if ``channels_last``,
+    whatever the number of threads. Images are copied first if the values of neither a row nor a
+    pixel lie side by side. Raises ValueError if a blur's standard deviation is not finite.
     """
     *leading, _, height, width = images.shape
     shape = (*leading, height, width, 3) if channels_last else tuple(images.shape)

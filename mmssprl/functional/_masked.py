@@ -20,16 +20,9 @@ from ._photometric_params import PhotometricParams
 def augment(
     images: Tensor, params: PhotometricParams, scale: Sequence[float], shift: Sequence[float]
 ) -> Tensor:
-    """Flip, jitter, gray, blur, solarize, and ``* scale + shift`` per channel.
+    """Flip, jitter, gray, blur, solarize, and ``* scale + shift`` uint8 or float32 in [0, 1].
 
-    Args:
-        images: uint8, or float32 in [0, 1].
-        params: On the device of the images.
-        scale: Three numbers.
-        shift: As ``scale``.
-
-    Returns:
-        (N, 3, H, W) float32, in memory (N, H, W, 3).
+    Parameters lie where the images do. Returns (N, 3, H, W) float32, in memory (N, H, W, 3).
     """
     x = change(images.float() / 255 if images.dtype == torch.uint8 else images, params)
     return normalise(x, scale, shift).permute(0, 3, 1, 2)

@@ -31,22 +31,14 @@ _NOT_JITTERED = 4  # comes after the four places of the hue shift
 
 
 class Plan(NamedTuple):
-    """What to do to which of N samples; tensors on the CPU, sent to the device in two copies.
+    """What to do to which of N samples; tensors on the CPU, sent to the device in two copies."""
 
-    Attributes:
-        indices: int64, six parts one after the other: the samples in the order in which they are
-            worked on; its inverse; the places in it of the samples to flip, to gray, to blur and
-            to solarize.
-        sizes: Lengths of the six parts.
-        numbers: (N, 13) float32 in that order: what `blend_weights` and `hue_offsets` return, and
-            sigma.
-        ends: See `jitter_in_place`.
-    """
-
+    # int64, six parts one after the other: the samples in the order in which they are worked on;
+    # its inverse; the places in it of the samples to flip, to gray, to blur and to solarize.
     indices: Tensor
-    sizes: list[int]
-    numbers: Tensor
-    ends: list[int]
+    sizes: list[int]  # lengths of the six parts
+    numbers: Tensor  # (N, 13) in that order: of `blend_weights` and `hue_offsets`, and sigma
+    ends: list[int]  # see `jitter_in_place`
 
 
 def plan(params: PhotometricParams, num: int) -> Plan:
@@ -75,16 +67,9 @@ def plan(params: PhotometricParams, num: int) -> Plan:
 def augment(
     images: Tensor, params: PhotometricParams, scale: Sequence[float], shift: Sequence[float]
 ) -> Tensor:
-    """Flip, jitter, gray, blur, solarize, and ``* scale + shift`` per channel.
+    """Flip, jitter, gray, blur, solarize, and ``* scale + shift`` uint8 or float32 in [0, 1].
 
-    Args:
-        images: uint8, or float32 in [0, 1].
-        params: On the CPU.
-        scale: Three numbers.
-        shift: As ``scale``.
-
-    Returns:
-        (N, 3, H, W) float32, in memory (N, H, W, 3).
+    Parameters lie on the CPU. Returns (N, 3, H, W) float32, in memory (N, H, W, 3).
     """
     planned = plan(params, len(images))
     numbers = sent(planned.numbers, images.device)

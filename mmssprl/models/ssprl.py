@@ -37,8 +37,8 @@ class SSPRL(PretrainingModel):
     """Self-Supervised Pyramid Representation Learning (WACV 2023, arXiv:2208.14439).
 
     Args:
-        layout: The views of both pyramids; handed to the preprocessor, the neck and the head.
-            Give ``PyramidCrop`` of the data pipeline the same.
+        layout: The views of both pyramids; handed to the preprocessor, the neck and the head, and
+            by the commands to ``PyramidCrop``.
         backbone: Any mmpretrain backbone whose last output is a feature map (pooled here) or one
             vector per image (for ViT set ``out_type='avg_featmap'`` or ``'cls_token'``).
         neck: ``MultiHeadNeck``.

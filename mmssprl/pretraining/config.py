@@ -7,6 +7,7 @@ from typing import Any, Literal
 import torch
 from mmengine.config import Config
 
+from ..config.pretrain_checks import hand_on_layout
 from ..config.shipped import shipped
 from ..datasets import UnlabeledImages
 from ..errors import UserValueError
@@ -141,6 +142,7 @@ def make_config(
             cfg.auto_scale_lr.base_batch_size = step_images
         values = ", ".join(f"{key}={value}" for key, value in cfg_options.items())
         recipe.rows["set"] = Row(values, "as asked; nothing above follows it")
+    hand_on_layout(cfg)
     return cfg
 
 
@@ -209,7 +211,6 @@ def _values(recipe: Recipe, images: UnlabeledImages) -> dict[str, Any]:
         "train_dataloader.pin_memory": recipe.on_gpu,
         "train_dataloader.dataset.data_root": images.data_root,
         "train_dataloader.dataset.max_bad_share": images.max_bad_share,
-        "train_dataloader.dataset.pipeline.0.layout": recipe.layout,
         "train_cfg.max_epochs": recipe.epochs,
         "auto_scale_lr.base_batch_size": recipe.step_images,
         "default_hooks.logger.interval": (

@@ -55,15 +55,8 @@ def told_by_set(options: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _named(options: Mapping[str, Any], key: str, reason: str) -> str:
-    """Return a reason behind the options that it is about, or behind all and the key."""
-    near = [
-        each
-        for each in options
-        if key and (f"{each}.".startswith(f"{key}.") or f"{key}.".startswith(f"{each}."))
-    ]
-    # Of several fields of a part its class names the one that is wrong.
-    words = set(re.findall(r"\w+", reason))
-    named = [each for each in near if each.rpartition(".")[2] in words]
-    told = named or near or list(options)
-    flag = " ".join(["--set", *(f"{each}={options[each]}" for each in told)]) if told else ""
-    return ": ".join(filter(None, (flag, "" if near else key, reason)))
+    """Return a reason behind the options, and behind its key if none of them lies there."""
+    told = [] if any(f"{each}.".startswith(f"{key}.") for each in options) or not key else [key]
+    if options:
+        told = ["--set " + " ".join(f"{each}={value}" for each, value in options.items()), *told]
+    return ": ".join([*told, reason])

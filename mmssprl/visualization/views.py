@@ -19,6 +19,7 @@ from mmengine.registry import DefaultScope
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..config.pretrain_checks import hand_on_layout
 from ..config.reading import read_config_file
 from ..console.style import MUTED, PYRAMIDS, RC, titled_figure
 from ..datasets.image_reading import read_image
@@ -117,6 +118,7 @@ def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
         ValueError: A config without ``train_dataloader.dataset.pipeline`` or without a pre-training
             model that has a layout of views.
     """
+    hand_on_layout(cfg)
     pipeline = (cfg.get("train_dataloader") or {}).get("dataset", {}).get("pipeline")
     if not pipeline or not is_pretraining(cfg) or "layout" not in cfg.model:
         raise UserValueError(

@@ -8,6 +8,7 @@ from safetensors.torch import load_file
 
 from mmssprl.cli import main
 from mmssprl.cli.export import _TARGETS, format_report
+from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.registry import MODELS
 from mmssprl.weights import ExportReport, export_weights
@@ -34,6 +35,7 @@ def run(tmp_path_factory):
         }
     )
     cfg.experiment_name = "export"
+    hand_on_layout(cfg)
     Runner.from_cfg(cfg).train()
     return Path(cfg.work_dir)
 

@@ -142,8 +142,8 @@ def test_gpus_are_those_of_the_run(photos, tmp_path, monkeypatch, capsys):
         (["--set", "max_epochs=3"], "set train_cfg.max_epochs instead"),
         (["--set", "model.head.epsilon=abc"], "--set model.head.epsilon=abc: it must be a number"),
         (
-            ["--set", "model.layout.image_px=64"],
-            "pipeline.0.layout, but image_px of them are [64] and [",
+            ["--set", "train_dataloader.dataset.pipeline.0.layout.image_px=64"],
+            "pipeline.0.layout, but image_px of them are [",
         ),
         (["--weights", "none.pth"], "weights must be an existing file, but there is no none.pth"),
         (["--backbone", "resnet19"], "but got 'resnet19'; did you mean resnet18?"),

@@ -10,6 +10,7 @@ from mmssprl.config.pretrain_checks import check_pretraining
 from mmssprl.config.shipped import shipped
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 from mmssprl.errors import UserError
+from mmssprl.pyramid import ViewLayout
 from mmssprl.timing.training import read_config
 
 SSPRL = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
@@ -23,8 +24,8 @@ HELPERS = [
     (SSPRL, "batch_size", ["train_dataloader.batch_size"]),
     (SSPRL, "base_lr", ["optim_wrapper.optimizer.lr"]),
     (SSPRL, "data_root", ["train_dataloader.dataset.data_root"]),
-    (SSPRL, "layout.num_small", ["model.layout.num_small", f"{VIEWS}.num_small"]),
-    (SSPRL, "layout", ["model.layout", VIEWS]),
+    (SSPRL, "layout.num_small", ["model.layout.num_small"]),
+    (SSPRL, "layout", ["model.layout"]),
     (LINEAR, "lr", ["optim_wrapper.optimizer.lr"]),
     (DETECTION, "max_iters", ["train_cfg.max_iters"]),
 ]
@@ -170,17 +171,33 @@ class TestFiles:
 
 
 class TestViews:
-    def test_one_of_two_layouts_is_refused_with_both_keys(self):
+    def test_the_data_follow_the_layout_of_the_model(self):
         cfg = Config.fromfile(SSPRL)
         merge_options(cfg, {"model.layout.num_small": 6})
-        message = (
-            rf"model.layout: it must be the layout of {VIEWS}, but num_small of them are \[6\] and "
-            r"\[0\]; set both\.$"
-        )
+        crop = cfg.train_dataloader.dataset.pipeline[0]
+        assert crop.layout == cfg.model.layout
+        assert ViewLayout.build(crop.layout).num_small == 6
+        check_pretraining(cfg)
+
+    def test_a_layout_of_their_own_must_be_the_same(self):
+        cfg = Config.fromfile(SSPRL)
+        merge_options(cfg, {f"{VIEWS}.num_small": 6})
+        message = rf"layout of {VIEWS}, but num_small of them are \[0\] and \[6\]; leave the second"
         with pytest.raises(UserError, match=message):
             check_pretraining(cfg)
-        merge_options(cfg, {f"{VIEWS}.num_small": 6})
+        merge_options(cfg, {"model.layout.num_small": 6})
         check_pretraining(cfg)
+
+    def test_what_a_run_writes_down_is_complete(self, tmp_path, on_cpu):
+        (tmp_path / "images").mkdir()
+        data = {"train_dataloader.dataset.data_root": str(tmp_path / "images")}
+        cfg = prepare_train_config(SSPRL, work_dir=tmp_path / "run", cfg_options=data)
+        cfg.dump(tmp_path / "dump.py")
+        found = Config.fromfile(tmp_path / "dump.py")
+        crop = found.train_dataloader.dataset.pipeline[0]
+        assert crop.layout == found.model.layout == Config.fromfile(SSPRL).layout
+        again = prepare_train_config(tmp_path / "dump.py", work_dir=tmp_path / "run")
+        assert again.train_dataloader.to_dict() == cfg.train_dataloader.to_dict()
 
 
 class TestSchedule:

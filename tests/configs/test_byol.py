@@ -7,10 +7,9 @@ import torch
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
+from own_views import model_and_batch
 
 from mmssprl.engine import LARC
-from mmssprl.pyramid import ViewLayout
-from mmssprl.registry import MODELS, TRANSFORMS
 
 FOLDER = Path(__file__).parents[2] / "configs" / "baselines"
 COCO = "byol_resnet50_2xb64-coslr-200e_coco"
@@ -30,18 +29,10 @@ def test_there_are_no_others():
 @pytest.mark.parametrize("name", NAMES)
 def test_builds_and_takes_one_step_on_its_own_views(name):
     cfg = load(name)
+    model, data = model_and_batch(cfg, 2)
     with DefaultScope.overwrite_default_scope("mmssprl"):
-        model = MODELS.build(cfg.model)
-        (crop,) = [TRANSFORMS.build(step) for step in cfg.train_dataloader.dataset.pipeline]
         wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
-    assert crop.layout == model.layout == ViewLayout.build(cfg.layout)
     assert wrapper.get_lr()["lr"] == [cfg.base_lr]
-    generator = torch.Generator().manual_seed(0)
-    samples = []
-    for seed in range(2):
-        image = torch.randint(0, 256, (3, 60, 80), generator=generator, dtype=torch.uint8)
-        samples.append(crop({"img": image, "crop_seed": (seed,)})["inputs"][0])
-    data = model.data_preprocessor({"inputs": [torch.stack(samples)]}, training=True)
     model.on_training_length(100)
     with torch.no_grad():
         loss = model(**data, mode="loss")["loss_prediction"]

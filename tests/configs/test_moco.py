@@ -7,10 +7,9 @@ import torch
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
+from own_views import model_and_batch
 
 from mmssprl.config import schedule_checks
-from mmssprl.pyramid import ViewLayout
-from mmssprl.registry import MODELS, TRANSFORMS
 
 FOLDER = Path(__file__).parents[2] / "configs" / "baselines"
 METHODS = {"mocov2": "MoCo", "densecl": "DenseCL"}
@@ -41,19 +40,11 @@ def test_the_short_queue_changes_nothing_else():
 @pytest.mark.parametrize("name", NAMES)
 def test_builds_and_takes_one_step_on_its_own_views(name, monkeypatch):
     cfg = load(name)
+    model, data = model_and_batch(cfg, 4)
     with DefaultScope.overwrite_default_scope("mmssprl"):
-        model = MODELS.build(cfg.model)
-        (crop,) = [TRANSFORMS.build(step) for step in cfg.train_dataloader.dataset.pipeline]
         wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
     assert type(model).__name__ == METHODS[name.split("_")[0]]
-    assert crop.layout == model.layout == ViewLayout.build(cfg.layout)
     assert wrapper.get_lr()["lr"] == [cfg.base_lr]
-    generator = torch.Generator().manual_seed(0)
-    samples = []
-    for seed in range(4):
-        image = torch.randint(0, 256, (3, 60, 80), generator=generator, dtype=torch.uint8)
-        samples.append(crop({"img": image, "crop_seed": (seed,)})["inputs"][0])
-    data = model.data_preprocessor({"inputs": [torch.stack(samples)]}, training=True)
     model.on_epoch_length(10)
     with torch.no_grad():
         losses = model(**data, mode="loss")

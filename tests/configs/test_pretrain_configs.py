@@ -8,10 +8,12 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
+from own_views import model_and_batch
 from recipes import choose
 
+from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.pyramid import ViewLayout
-from mmssprl.registry import MODELS, TRANSFORMS
+from mmssprl.registry import MODELS
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted((ROOT / "configs" / "ssprl").glob("*.py"))
@@ -32,21 +34,8 @@ def test_there_are_configs():
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_builds_and_takes_one_step_on_its_own_views(path):
     cfg = Config.fromfile(path)
-    with DefaultScope.overwrite_default_scope("mmssprl"):
-        model = MODELS.build(cfg.model)
-        pipeline = [TRANSFORMS.build(step) for step in cfg.train_dataloader.dataset.pipeline]
-    assert pipeline[-1].layout == model.layout == ViewLayout.build(cfg.layout)
-    generator = torch.Generator().manual_seed(0)
-    samples = []
-    for seed in range(2):
-        image = torch.randint(0, 256, (3, 60, 80), generator=generator, dtype=torch.uint8)
-        results = {"img": image, "crop_seed": (seed,)}
-        for step in pipeline:
-            results = step(results)
-        samples.append(results["inputs"])
-    batch = {"inputs": [torch.stack(crops) for crops in zip(*samples, strict=True)]}
     # One crop of each kind reaches the real backbone; the whole step is too slow for all configs.
-    data = model.data_preprocessor(batch, training=True)
+    model, data = model_and_batch(cfg, 2)
     assert [tuple(x.shape) for x in data["inputs"]] == [
         (group.num_crops, 2, 3, group.px, group.px) for group in model.layout.groups
     ]
@@ -175,8 +164,6 @@ def test_forms_of_small_size_differ_in_what_they_are_named_for(
     assert ViewLayout.build(form.layout) == replace(layout, num_small=num_small, levels=levels)
     model = {**paper.model, "head": {**paper.model.head, **head}, "layout": form.layout}
     assert form.model.to_dict() == model
-    crop = {"type": "PyramidCrop", "layout": form.layout}
-    paper.train_dataloader.dataset.pipeline = [crop]
     changed = {"model", "layout"}
     assert {k: form[k] for k in form if k not in changed} == {
         k: paper[k] for k in paper if k not in changed
@@ -193,7 +180,6 @@ def test_small_views_on_coco(sampled):
     assert config["layout"] == layout
     expected = load(COCO).to_dict()
     expected["layout"] = expected["model"]["layout"] = layout
-    expected["train_dataloader"]["dataset"]["pipeline"][0]["layout"] = layout
     if sampled:
         assert recipe.layout == layout
         queues = recipe.values["model.head.patch_queue_length"]
@@ -213,8 +199,6 @@ def test_imagenet_recipe():
 def test_released_form_on_imagenet_is_its_recipe_with_what_is_released_for_coco():
     coco, released = (load(s.replace("_", "-released_", 1)).to_dict() for s in (COCO, IMAGENET))
     expected = load(IMAGENET).to_dict()
-    dataset = expected["train_dataloader"]["dataset"]
-    dataset["pipeline"] = coco["train_dataloader"]["dataset"]["pipeline"]
     expected["layout"] = expected["model"]["layout"] = coco["layout"]
     expected["model"]["data_preprocessor"] = coco["model"]["data_preprocessor"]
     expected["model"]["head"]["variant"] = "released"
@@ -251,6 +235,7 @@ def test_dataloader_of_the_sample_config_builds(tmp_path):
     generate_scenes(tmp_path / "s", num_train=40, num_val=1, size_px=96, progress=False)
     cfg = load("ssprl_resnet18_scenes")
     cfg.train_dataloader.dataset.data_root = str(tmp_path / "s" / "coco" / "train2014")
+    hand_on_layout(cfg)
     with DefaultScope.overwrite_default_scope("mmssprl"):
         loader = Runner.build_dataloader(cfg.train_dataloader, seed=0)
     batch = next(iter(loader))

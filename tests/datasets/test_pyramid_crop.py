@@ -242,6 +242,8 @@ def test_registry_builds_from_a_dict():
 def test_layout_and_image_errors():
     with pytest.raises(TypeError, match="layout must be a ViewLayout or a dict"):
         PyramidCrop(224)
+    with pytest.raises(ValueError, match="hand on from model.layout"):
+        PyramidCrop()
     with pytest.raises(ValueError, match=r"levels\[0\]: grid must be at least 2"):
         PyramidCrop({"levels": [{"grid": 1, "resize_px": 40, "patch_px": 16}]})
     transform = PyramidCrop(EXACT)

@@ -21,6 +21,7 @@ from paces import PACE
 
 from mmssprl.cli import main
 from mmssprl.config.found_config import read_found
+from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.timing import pace
 
@@ -220,6 +221,7 @@ def test_sample_weights_do_not_depend_on_the_number_of_workers(scenes, tmp_path)
                 "train_cfg.max_epochs": 2,
             }
         )
+        hand_on_layout(cfg)
         runner = Runner.from_cfg(cfg)
         runner.train()
         states.append(runner.model.state_dict())
@@ -234,6 +236,7 @@ def test_coco_recipe_starts_at_ln_k_on_real_photographs(tmp_path):
     for path in sorted(COCO128.glob("*.jpg"))[:2]:
         (images / path.name).symlink_to(path)
     cfg = Config.fromfile(RELEASED_CONFIG)
+    hand_on_layout(cfg)
     cfg.merge_from_dict(
         {
             "work_dir": str(tmp_path / "run"),

@@ -96,7 +96,7 @@ def test_the_process_that_compiles_gets_the_bits_of_those_that_load(tmp_path: Pa
 def test_nowhere_to_write_a_cache_is_no_error(tmp_path: Path) -> None:
     functional = Path(_cpu_batch.__file__).parent
     (tmp_path / "kernels").mkdir()
-    for name in ("_color.py", "_cpu_arguments.py", "_cpu_kernels.py"):
+    for name in ("_color.py", "_cpu_kernels.py"):
         shutil.copy(functional / name, tmp_path / "kernels")
     # No folders, which stops root too.
     (tmp_path / "kernels" / "__pycache__").touch()

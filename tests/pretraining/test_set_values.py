@@ -9,22 +9,15 @@ from mmssprl.errors import UserRuntimeError, UserValueError
 from mmssprl.pretraining.set_values import set_values, told_by_set
 
 TWO = {"model.momentum": 1.0, "model.neck.out_channels": 9}
+BOTH = "--set model.momentum=1.0 model.neck.out_channels=9"
 
 
 @pytest.mark.parametrize(
     ("options", "key", "reason", "told"),
     [
-        (TWO, "model.momentum", "it is 1.", "--set model.momentum=1.0: it is 1."),
-        (TWO, "model", "MoCo: momentum is 1.", "--set model.momentum=1.0: MoCo: momentum is 1."),
-        (TWO, "model.neck.out_channels.0", "no.", "--set model.neck.out_channels=9: no."),
-        (
-            TWO,
-            "train_dataloader.batch_size",
-            "it is odd.",
-            "--set model.momentum=1.0 model.neck.out_channels=9: train_dataloader.batch_size: "
-            "it is odd.",
-        ),
-        (TWO, "", "no.", "--set model.momentum=1.0 model.neck.out_channels=9: no."),
+        (TWO, "model.momentum", "it is 1.", f"{BOTH}: it is 1."),
+        (TWO, "train_dataloader.batch_size", "no.", f"{BOTH}: train_dataloader.batch_size: no."),
+        (TWO, "", "no.", f"{BOTH}: no."),
         ({}, "model", "it is 1 (traceback in /tmp/a/b.log).", "model: it is 1."),
     ],
 )

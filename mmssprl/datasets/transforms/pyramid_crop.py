@@ -57,10 +57,19 @@ class PyramidCrop(BaseTransform):
     **Deleted Keys:** all others.
 
     Args:
-        layout: The views, a ``ViewLayout`` or a dict of its fields.
+        layout: The views, a ``ViewLayout`` or a dict of its fields. A config need not give it: the
+            commands hand the model's on.
+
+    Raises:
+        ValueError: No layout, or as ``ViewLayout``.
     """
 
-    def __init__(self, layout: ViewLayout | Mapping) -> None:
+    def __init__(self, layout: ViewLayout | Mapping | None = None) -> None:
+        if layout is None:
+            raise UserValueError(
+                "PyramidCrop needs the layout of its views, which `python -m mmssprl` and "
+                "tools/train.py hand on from model.layout; give it layout=... where neither runs."
+            )
         self.layout = ViewLayout.build(layout)
         self._groups = self.layout.groups
         self._process_seed: int | None = None
@@ -113,12 +122,7 @@ class _Cropper:
         self._buffer = np.empty(image.size, np.uint8)
 
     def random_resized_crop(self, area: Area, px: int) -> np.ndarray:
-        """Return a random crop (px, px, 3).
-
-        Args:
-            area: Least and greatest share of the image's area that the crop covers, in (0, 1].
-            px: Side of the crop that is returned.
-        """
+        """Return a random crop (px, px, 3) of a share of the image in ``area``."""
         image_height, image_width, _ = self.image.shape
         top, left, height, width = _draw_box(image_height, image_width, area, self.rng)
         # Contiguous with the channel last and a batch in front, the resize runs on uint8 as it
@@ -154,12 +158,6 @@ def _draw_box(
 
     The area is uniform, the aspect log-uniform, the position uniform. If no draw fits into the
     image, take the largest central crop of a legal aspect.
-
-    Args:
-        height: Height of the image in pixels.
-        width: Width of the image in pixels.
-        area: Least and greatest share of the image's area.
-        rng: Source of randomness.
     """
     low, high = _ASPECT
     y, x = rng.random(2).tolist()  # position, as shares of the room that the box leaves

@@ -15,6 +15,7 @@ from PIL import Image
 from torch import distributed as dist
 from torch import multiprocessing
 
+from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
 from mmssprl.functional.phases import timed_by
 
@@ -74,8 +75,8 @@ def run_config(num_crops: int = 28, **changes: Any) -> Config:
             **{name.replace("__", "."): value for name, value in changes.items()},
         }
     )
-    for layout in (cfg.model.layout, cfg.train_dataloader.dataset.pipeline[0].layout):
-        layout.update(_SMALL)
+    cfg.model.layout.update(_SMALL)
+    hand_on_layout(cfg)
     return cfg
 
 
