@@ -10,7 +10,7 @@ from ..console.tables import reasons_table
 from ..console.wording import counted
 from ..errors import UserValueError
 from ..pretraining.anchor import round_within
-from ..pretraining.methods.method import Row
+from ..pretraining.methods import RecipeRow
 from ..pyramid import MOST_PX
 from ..weights import RANDOM
 
@@ -77,7 +77,7 @@ class Recipe:
     freeze: bool
     num_devices: int
     on_gpu: bool
-    rows: dict[str, Row]
+    rows: dict[str, RecipeRow]
 
     @property
     def val_interval(self) -> int:
@@ -183,11 +183,13 @@ def choose_recipe(
         warmup = 0
     rises = f" after {counted(warmup, 'step')} of warm-up" if warmup else ""
     rows = {
-        "images": Row(f"{px} px", why_px),
-        "batch": Row(f"{counted(batch, 'image')} x {counted(num_devices, 'device')}", why_batch),
-        "epochs": Row(f"{epochs}, {counted(num_steps, 'update')}", why_epochs),
-        "optimizer": Row(f"AdamW, lr {lr:.3g}, cosine{rises}", why_lr),
-        "backbone": Row(
+        "images": RecipeRow(f"{px} px", why_px),
+        "batch": RecipeRow(
+            f"{counted(batch, 'image')} x {counted(num_devices, 'device')}", why_batch
+        ),
+        "epochs": RecipeRow(f"{epochs}, {counted(num_steps, 'update')}", why_epochs),
+        "optimizer": RecipeRow(f"AdamW, lr {lr:.3g}, cosine{rises}", why_lr),
+        "backbone": RecipeRow(
             "frozen" if freeze else "trained",
             "as asked" if freeze else "--freeze keeps it",
         ),

@@ -17,7 +17,7 @@ from ..timing import pace
 from ..timing.forecast import Forecast
 from .budget import what_helps
 from .config import make_config, make_recipe
-from .methods.prototypes import SSPRL
+from .methods import DEFAULT_VARIANT
 from .probe import wait_for_probes
 from .recipe import Recipe, describe, describe_images
 from .set_values import told_by_set
@@ -178,8 +178,8 @@ def _cheaper(
     px = smaller_px(recipe.layout["image_px"])
     if px is not None:
         wanted[f"--image-px {px}"] = {"image_px": px}
-    if recipe.method.key == SSPRL.key and recipe.method is not SSPRL:
-        wanted["--variant small-sampled"] = {"variant": None}
+    if recipe.method.variant not in (None, DEFAULT_VARIANT):
+        wanted[f"--variant {DEFAULT_VARIANT}"] = {"variant": None}
     found = {}
     for option, changes in wanted.items():
         try:

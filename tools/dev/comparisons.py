@@ -13,10 +13,10 @@ from pathlib import Path
 
 from mmssprl.console.arguments import Parser
 from mmssprl.console.tables import markdown_table
-from mmssprl.experiments.compare.methods import BY_KEY
 from mmssprl.experiments.compare.plan import BUDGETS
 from mmssprl.experiments.compare.report import WELCH, comparisons_csv, p_text
 from mmssprl.experiments.compare.statistics import Comparison, compare_all
+from mmssprl.pretraining.methods import BY_KEY
 
 
 def read(path: Path) -> list[dict[str, str]]:

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ...console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
+from ...pretraining.methods import RANDOM
 from ..statistics import estimate
-from .methods import RANDOM
 from .plan import BUDGETS, Budget
 from .results import Result
 

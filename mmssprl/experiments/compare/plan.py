@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Literal
 
 from ...console.wording import counted
+from ...pretraining.methods import BY_KEY, Method
 from .images import Split, TrainingImages
-from .methods import BY_KEY, Method
 from .paces import Pace, epochs_for_equal
 from .run import PretrainRun, module_command
 from .setting import Setting, code_digest, common_options, recipe_digest

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from ...console.tables import csv_table, markdown_table
 from ...console.wording import counted
+from ...pretraining.methods import BY_KEY, RANDOM
 from ...system.outputs import write_figure, write_whole
 from ..benchmark.paper_numbers import ABLATIONS, ABLATIONS_NOTE
 from ..statistics import estimate
-from .methods import BY_KEY, RANDOM
 from .plan import BUDGETS, Budget, Length, Planner
 from .results import Result, as_row
 from .statistics import Comparison, compare_all

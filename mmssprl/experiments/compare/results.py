@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import UserValueError
+from ...pretraining.methods import Method
 from ..run import read_result
 from .images import Split
-from .methods import Method
 from .plan import Budget, Length, Planner
 from .setting import code_digest, learning_rate
 from .tuning import FACTORS, SEEDS

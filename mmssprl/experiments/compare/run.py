@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...pretraining.methods import Method
 from ...system.outputs import write_whole
 from ..commands import CommandRun
 from ..run import Outcome
 from .images import Split
-from .methods import Method
 from .training import MEASURED, SETTINGS
 
 

@@ -17,10 +17,10 @@ from ...config.reading import read_config_file
 from ...config.run_checks import check_config
 from ...errors import UserValueError
 from ...models.protocol import PretrainingModel, is_pretraining, pretraining_class
+from ...pretraining.methods import SSPRL, Method
 from ...pretraining.methods.momentum import momentum_for
 from ...registry import MODELS
 from .images import TrainingImages
-from .methods import SSPRL, Method
 
 Size = Literal["scenes", "photos", "photos-gpu"]
 EPOCHS: dict[Size, int] = {"scenes": 24, "photos": 20, "photos-gpu": 20}

@@ -9,11 +9,12 @@ from pathlib import Path
 from ...console.wording import counted
 from ...datasets.scenes.sample import generate_sample
 from ...errors import UserRuntimeError, UserValueError
+from ...pretraining.methods import BY_KEY
 from ...system.machine import describe_machine
 from ..execute import execute_runs
 from ..run import Outcome, Run
 from .images import Split, TrainingImages, list_images, read_images
-from .methods import BY_KEY, choose_methods
+from .methods import choose_methods
 from .paces import plan_paces, read_paces
 from .plan import FOLDERS, MAX_SEEDS, Budget, Length, Planner
 from .report import Report

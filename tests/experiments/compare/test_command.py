@@ -10,9 +10,9 @@ from probe_folders import write_coco
 from tiny_compare import request, rows, stay_in_process
 
 from mmssprl.experiments.compare.meter import Meter
-from mmssprl.experiments.compare.methods import BY_KEY
 from mmssprl.experiments.compare.report import Report
 from mmssprl.experiments.compare.start import Comparison, is_kept
+from mmssprl.pretraining.methods import BY_KEY
 from mmssprl.weights import load_backbone
 
 

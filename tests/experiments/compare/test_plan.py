@@ -7,9 +7,9 @@ from probe_folders import write_coco
 from tiny_compare import STEP_SECONDS, pretend, request, rows
 
 from mmssprl.config.shipped import shipped
-from mmssprl.experiments.compare.methods import BY_KEY
 from mmssprl.experiments.compare.setting import common_options, config_of, schedule
 from mmssprl.experiments.compare.start import Comparison
+from mmssprl.pretraining.methods import BY_KEY
 
 
 @pytest.fixture
@@ -55,8 +55,8 @@ def test_a_budget_below_one_epoch_is_refused_before_any_training(compare, monkey
     [
         ({"num_seeds": 0}, "--seeds must be from 1 to 1000, .* but got 0"),
         ({"num_seeds": 1001}, "--seeds must be from 1 to 1000, .* but got 1001"),
-        ({"words": ["swaw"]}, "got swaw; did you mean swav?"),
-        ({"reference": "ssprk"}, "got ssprk; did you mean ssprl?"),
+        ({"words": ["swaw"]}, "got 'swaw'; did you mean swav?"),
+        ({"reference": "ssprk"}, "got 'ssprk'; did you mean ssprl?"),
         ({"batch_size": 25}, "needs 25 images, but .* has 24 to train on"),
         ({"batch_size": 20, "tune": True}, "needs 20 images, but .* has 19 to train on"),
         ({"words": ["mocov2"], "batch_size": 10}, "multiple of the 4 groups .* mocov2 .* got 10"),

@@ -8,13 +8,13 @@ import pytest
 from matplotlib.collections import PathCollection
 
 from mmssprl.experiments.compare.figure import draw_comparison
-from mmssprl.experiments.compare.methods import BY_KEY
 from mmssprl.experiments.compare.paces import Pace
 from mmssprl.experiments.compare.plan import Planner
 from mmssprl.experiments.compare.report import Report
 from mmssprl.experiments.compare.results import Result
 from mmssprl.experiments.compare.setting import Setting
 from mmssprl.experiments.compare.tuning import Choice
+from mmssprl.pretraining.methods import BY_KEY
 
 SCORES = {
     "random": (0.16, 0.17, 0.165),
