@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mmssprl.experiments.compare.statistics import holm
-from mmssprl.experiments.statistics import welch
+from mmssprl.experiments.statistics import holm, welch
 from mmssprl.pretraining.methods import METHODS
 from tools.dev import comparisons
 
