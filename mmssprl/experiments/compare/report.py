@@ -14,7 +14,7 @@ from ..benchmark.paper_numbers import ABLATIONS, ABLATIONS_NOTE
 from ..figure import LEGEND, Panel, draw_panels
 from ..statistics import Difference, compare_all, estimate
 from .plan import BUDGETS, Budget, Length, Planner
-from .results import Result, as_row
+from .results import PretrainResult, as_row
 from .tuning import Choice
 
 _HEADS = (
@@ -48,9 +48,9 @@ class Report:
     """
 
     planner: Planner
-    tables: Mapping[Budget, Mapping[str, Sequence[Result]]]
+    tables: Mapping[Budget, Mapping[str, Sequence[PretrainResult]]]
     reference: str
-    tuning: Sequence[Result]
+    tuning: Sequence[PretrainResult]
     choices: Mapping[Length, Choice]
     foot: Sequence[str]
     num_others: int = 0
@@ -89,7 +89,7 @@ class Report:
         write_figure(work_dir / "compare.png", figure)
         return [*files, "compare.png"]
 
-    def comparisons(self, runs: Mapping[str, Sequence[Result]]) -> dict[str, Difference]:
+    def comparisons(self, runs: Mapping[str, Sequence[PretrainResult]]) -> dict[str, Difference]:
         """Compare the methods of one table with the reference, in percent."""
         if self.reference not in runs:
             return {}
@@ -97,7 +97,7 @@ class Report:
         competing = [key for key in scores if self.planner.methods[key].competes]
         return compare_all(scores, self.reference, competing)
 
-    def _table(self, runs: Mapping[str, Sequence[Result]]) -> str:
+    def _table(self, runs: Mapping[str, Sequence[PretrainResult]]) -> str:
         against = self.comparisons(runs)
         rows = []
         for key, own in runs.items():
@@ -144,7 +144,7 @@ class Report:
             panels.append(Panel(BUDGETS[budget], "mAP", dots, lines))
         return panels
 
-    def _tera(self, own: Sequence[Result]) -> str:
+    def _tera(self, own: Sequence[PretrainResult]) -> str:
         pace = self.planner.paces.get(own[0].method)
         return f"{pace.flops * max(r.steps for r in own) / 1e12:.1f}" if pace else ""
 
@@ -233,7 +233,7 @@ class Report:
             for result in self.tuning
         )
 
-    def _is_chosen(self, result: Result) -> bool:
+    def _is_chosen(self, result: PretrainResult) -> bool:
         choice = self.choices.get((result.method, result.epochs))
         return choice is not None and choice.taken == result.lr_factor
 
@@ -280,7 +280,7 @@ def _csv(lines: Iterable[Mapping[str, object]]) -> str:
     return csv_table([*rows[0]], [[*row.values()] for row in rows]) if rows else ""
 
 
-def _seconds(own: Sequence[Result]) -> str:
+def _seconds(own: Sequence[PretrainResult]) -> str:
     """Return the mean over the runs that came to their end: of the others none are known."""
     measured = [result.seconds for result in own if result.steps]
     return f"{fmean(measured):.0f}" if measured else ""

@@ -9,7 +9,7 @@ import pytest
 from mmssprl.experiments.compare.paces import Pace
 from mmssprl.experiments.compare.plan import Planner
 from mmssprl.experiments.compare.report import Report
-from mmssprl.experiments.compare.results import Result
+from mmssprl.experiments.compare.results import PretrainResult
 from mmssprl.experiments.compare.setting import Setting
 from mmssprl.experiments.compare.tuning import Choice
 
@@ -37,7 +37,7 @@ def result(key, seed, score, **changes):
         "collapsed": key == "swav-small" and seed == 1,
         "commit": "abc" if seed else "def",
     }
-    return Result(**{**values, **changes})
+    return PretrainResult(**{**values, **changes})
 
 
 def runs(scores=SCORES):
