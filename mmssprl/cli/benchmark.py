@@ -26,9 +26,6 @@ from ..console.quiet import say
 from ..errors import UserValueError
 from ..system.environment import usable_cores
 
-_COLUMNS = 120
-"""Of the report at a terminal."""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
@@ -115,8 +112,8 @@ def _run(args: argparse.Namespace, work_dir: Path) -> int:
     start = time.perf_counter()
     # mmpretrain prints while it is imported; the commands for a shell stand alone on stdout.
     with contextlib.redirect_stdout(sys.stderr if args.commands else sys.stdout):
-        from ..experiments.benchmark.execute import execute_plan, find_results
         from ..experiments.benchmark.report import format_report, write_report
+        from ..experiments.benchmark.results import find_results
         from ..experiments.benchmark.start import plan_in_work_dir
         from ..experiments.gpus import default_jobs, groups_of_gpus
 
@@ -141,11 +138,11 @@ def _run(args: argparse.Namespace, work_dir: Path) -> int:
     groups = groups_of_gpus(args.gpus)
     jobs = args.jobs or default_jobs(groups)
     threads = max(1, usable_cores() // jobs)
-    results = execute_plan(plan, num_jobs=jobs, threads=threads, groups=groups)
+    results = plan.execute(num_jobs=jobs, threads=threads, groups=groups)
     failed = any(result.status == "failed" for result in results)
     results += find_results(work_dir, results)
     files = write_report(results, args.size, work_dir)
-    print(f"\n{format_report(results, args.size, width=_COLUMNS)}")
+    print(f"\n{format_report(results, args.size)}")
     print(f"table, all runs, picture: {work_dir}/{{{','.join(files)}}}")
     print(f"{(time.perf_counter() - start) / 60:.1f} min in all")
     return int(failed)

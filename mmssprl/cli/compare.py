@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..console.quiet import quiet_console
-from ..experiments.compare.methods import BY_KEY, GROUPS
+from ..experiments.compare.methods import GROUPS
+from ..pretraining.methods import BY_KEY
 from ..system.environment import usable_cores
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ import argparse
 
 from ..console.quiet import quiet_console, say
 from ..console.wording import command_line
+from ..pretraining.methods import DEFAULT, DEFAULT_VARIANT, PRETRAINED, VARIANTS
 from ._options import ValuesAction
 
 _RECIPE_OPTIONS = {
@@ -44,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--method",
-        help="ssprl, swav (without small views), swav-small (with six: the highest mean on our "
-        "photographs, see docs/compare.md), mocov2, byol or densecl (default: ssprl)",
+        help=f"{', '.join(PRETRAINED)}; swav-small has the highest mean on our photographs, see "
+        f"docs/compare.md (default: {DEFAULT})",
     )
     add(
         "--work-dir",
@@ -74,9 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--variant",
-        choices=["paper", "released", "small-sampled"],
+        choices=[*VARIANTS],
         help="form of ssprl: of the paper, of its released code, or of the paper with six small "
-        "views and 2 of 4 and 3 of 9 patches sampled a step (default: small-sampled)",
+        f"views and 2 of 4 and 3 of 9 patches sampled a step (default: {DEFAULT_VARIANT})",
     )
     add(
         "--weights",

@@ -1,45 +1,48 @@
-"""The rows of the demonstration's table."""
+"""The rows of the demonstration, each a method of the table of methods."""
 
 from dataclasses import dataclass
 
-SSPRL_CONFIG = "configs/ssprl/ssprl_resnet18_scenes.py"
-SWAV_CONFIG = "configs/ssprl/ssprl-image-only_resnet18_scenes.py"
-SWAV_SMALL_CONFIG = "configs/ssprl/ssprl-image-only-small-views_resnet18_scenes.py"
-SMALL_SAMPLED_CONFIG = "configs/ssprl/ssprl-small-views-sampled_resnet18_scenes.py"
+from ..pretraining.methods import BY_KEY
 
 
 @dataclass(frozen=True)
-class Method:
+class DemoRow:
     """One row of the table.
 
     Args:
         key: Folder name.
         title: As printed.
-        config: Shipped config; its backbone with random weights if ``trains`` is False.
+        method: Key of the method; its config is that of the size ``scenes``.
         kind: Rows of one kind last equally long, for the estimate of the time left.
-        trains: Whether it is trained before the probe.
     """
 
     key: str
     title: str
-    config: str
+    method: str
     kind: str
-    trains: bool = True
+
+    @property
+    def config(self) -> str:
+        """Shipped config; its backbone with random weights if ``trains`` is False."""
+        return f"configs/{BY_KEY[self.method].config}_resnet18_scenes.py"
+
+    @property
+    def trains(self) -> bool:
+        """Whether it is trained before the probe."""
+        return BY_KEY[self.method].trains
 
 
-RANDOM = Method("random", "random weights", SSPRL_CONFIG, "probe", trains=False)
-SWAV_EPOCHS = Method(
-    "swav_equal_epochs", "SwAV (no small views), equal epochs", SWAV_CONFIG, "short"
+RANDOM = DemoRow("random", "random weights", "random", "probe")
+SWAV_EPOCHS = DemoRow("swav_equal_epochs", "SwAV (no small views), equal epochs", "swav", "short")
+SWAV_TIME = DemoRow("swav_equal_time", "SwAV (no small views), equal time", "swav", "long")
+SWAV_SMALL_TIME = DemoRow(
+    "swav_small_views_equal_time", "SwAV (six small views), equal time", "swav-small", "long"
 )
-SWAV_TIME = Method("swav_equal_time", "SwAV (no small views), equal time", SWAV_CONFIG, "long")
-SWAV_SMALL_TIME = Method(
-    "swav_small_views_equal_time", "SwAV (six small views), equal time", SWAV_SMALL_CONFIG, "long"
-)
-SSPRL = Method("ssprl", "SS-PRL (paper)", SSPRL_CONFIG, "long")
-SMALL_SAMPLED_TIME = Method(
+SSPRL = DemoRow("ssprl", "SS-PRL (paper)", "ssprl", "long")
+SMALL_SAMPLED_TIME = DemoRow(
     "ssprl_small_views_sampled_equal_time",
     "SS-PRL (six small views, sampled patches), equal time",
-    SMALL_SAMPLED_CONFIG,
+    "ssprl-small-sampled",
     "long",
 )
 METHODS = (RANDOM, SWAV_EPOCHS, SWAV_TIME, SWAV_SMALL_TIME, SSPRL, SMALL_SAMPLED_TIME)

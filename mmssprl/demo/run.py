@@ -7,10 +7,10 @@ from pathlib import Path
 
 from ..config.shipped import shipped
 from ..datasets.scenes.sample import generate_sample
-from ..errors import UserFileExistsError, UserRuntimeError
+from ..errors import UserRuntimeError
 from ..experiments.execute import execute_runs
+from ..experiments.work_dir import check_own
 from ..experiments.workers import Workers
-from ..system.one_run import is_unused
 from ..system.outputs import write_figure, write_whole
 from .methods import (
     RANDOM,
@@ -19,7 +19,7 @@ from .methods import (
     SWAV_EPOCHS,
     SWAV_SMALL_TIME,
     SWAV_TIME,
-    Method,
+    DemoRow,
 )
 from .table import CAPTION, Values, format_csv, format_table
 from .training import Training, warm_up
@@ -85,7 +85,7 @@ def plan_runs(work_dir: Path, scenes: Path, workers: Workers, num_seeds: int) ->
     """
     training = partial(Training, scenes=scenes, workers=workers)
 
-    def make(method: Method, needs: tuple[Training, ...] = ()) -> tuple[Training, ...]:
+    def make(method: DemoRow, needs: tuple[Training, ...] = ()) -> tuple[Training, ...]:
         return tuple(
             training(
                 name=f"{method.title}, seed {seed}",
@@ -124,14 +124,9 @@ def claim(work_dir: Path) -> None:
     Raises:
         FileExistsError: The folder holds files and is not marked; nothing in it is touched.
     """
-    marker = work_dir / MARKER
-    if not marker.exists() and not is_unused(work_dir):
-        raise UserFileExistsError(
-            f"the demo needs a folder of its own, but {work_dir} holds other files; "
-            "give another --work-dir (for make: DEMO_DIR=...)."
-        )
+    check_own(work_dir, MARKER, "the demo (for make: DEMO_DIR=...)")
     work_dir.mkdir(parents=True, exist_ok=True)
-    marker.write_text(
+    (work_dir / MARKER).write_text(
         "Made by `python -m mmssprl demo`, which may delete incomplete runs in here.\n"
     )
 

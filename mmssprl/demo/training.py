@@ -11,7 +11,7 @@ from ..config.shipped import shipped
 from ..datasets.scenes.sample import SIZE_PX
 from ..experiments.run import Outcome, Run
 from ..experiments.workers import Workers
-from .methods import Method
+from .methods import DemoRow
 from .table import Values, epochs_in_equal_time
 
 
@@ -28,7 +28,7 @@ class Training(Run):
         probed: Whether the features are evaluated; if not, only the clock is of interest.
     """
 
-    method: Method
+    method: DemoRow
     seed: int
     scenes: Path
     workers: Workers

@@ -9,7 +9,7 @@ from mmengine.config import Config
 from ..console.wording import counted
 from ..errors import UserValueError
 from ..pretraining.anchor import round_within
-from ..pretraining.methods.method import Row
+from ..pretraining.methods import RecipeRow
 from ..weights import RANDOM
 from .options import LEAST_BATCH, Options
 
@@ -71,7 +71,7 @@ class Recipe:
     image_px: int
     num_devices: int
     on_gpu: bool
-    rows: dict[str, Row]
+    rows: dict[str, RecipeRow]
 
     @property
     def val_interval(self) -> int:
@@ -139,13 +139,15 @@ def choose_recipe(
         warmup = 0
     rises = f" after {counted(warmup, 'step')} of warm-up" if warmup else ""
     rows = {
-        "images": Row(f"{px} px", why_px),
-        "batch": Row(f"{counted(batch, 'image')} x {counted(num_devices, 'device')}", why_batch),
-        "epochs": Row(f"{epochs}, {counted(num_steps, 'update')}", why_epochs),
-        "optimizer": Row(f"AdamW, lr {lr:.3g}, cosine{rises}", why_lr),
-        "backbone": Row("frozen", "as asked")
+        "images": RecipeRow(f"{px} px", why_px),
+        "batch": RecipeRow(
+            f"{counted(batch, 'image')} x {counted(num_devices, 'device')}", why_batch
+        ),
+        "epochs": RecipeRow(f"{epochs}, {counted(num_steps, 'update')}", why_epochs),
+        "optimizer": RecipeRow(f"AdamW, lr {lr:.3g}, cosine{rises}", why_lr),
+        "backbone": RecipeRow("frozen", "as asked")
         if asked.freeze
-        else Row("trained", "--freeze keeps it"),
+        else RecipeRow("trained", "--freeze keeps it"),
     }
     return Recipe(
         epochs=epochs,

@@ -15,7 +15,7 @@ from ..models import pretraining_class
 from ..saving.save_and_stop_hook import parse_save_every
 from ..system.environment import MOST_PROCESSES, usable_cores
 from ..weights import RANDOM, SUPERVISED, build_backbone, check_fit, read_backbone, supervised_state
-from .methods import DEFAULT, Method, Row, find_method
+from .methods import DEFAULT, RecipeMethod, RecipeRow, find_method
 from .optimizer import schedule
 from .probe import add_probe
 from .recipe import Recipe, choose_recipe
@@ -120,18 +120,18 @@ def make_config(
     if weights != RANDOM:
         _check_weights(weights, cfg, recipe)
         cfg.weights = weights if weights == SUPERVISED else str(Path(weights).resolve())
-        recipe.rows["weights"] = Row(weights, "the backbone starts from them, as asked")
+        recipe.rows["weights"] = RecipeRow(weights, "the backbone starts from them, as asked")
     if workers is not None:
         if not 0 <= workers <= MOST_PROCESSES:
             raise UserValueError(f"workers must be from 0 to {MOST_PROCESSES}, but got {workers}.")
         cfg.train_dataloader.num_workers = workers
         if workers == 0:  # torch refuses to keep workers that are not there
             cfg.train_dataloader.persistent_workers = False
-        recipe.rows["workers"] = Row(f"{workers} per device", "as asked")
+        recipe.rows["workers"] = RecipeRow(f"{workers} per device", "as asked")
     if save_every is not None:
         parse_save_every(save_every)
         cfg.save_every = save_every
-        recipe.rows["saved"] = Row(f"every {save_every}", "as asked, and after epochs")
+        recipe.rows["saved"] = RecipeRow(f"every {save_every}", "as asked, and after epochs")
     probed = add_probe(cfg, images.data_root, probe)
     if probed:
         recipe.rows["probe"] = probed
@@ -141,7 +141,7 @@ def make_config(
             step_images = cfg.train_dataloader.batch_size * recipe.num_devices
             cfg.auto_scale_lr.base_batch_size = step_images
         values = ", ".join(f"{key}={value}" for key, value in cfg_options.items())
-        recipe.rows["set"] = Row(values, "as asked; nothing above follows it")
+        recipe.rows["set"] = RecipeRow(values, "as asked; nothing above follows it")
     hand_on_layout(cfg)
     return cfg
 
@@ -168,16 +168,16 @@ def choose_gpus(asked: int | None) -> int:
     return asked
 
 
-def _base_config(method: Method) -> Config:
+def _base_config(method: RecipeMethod) -> Config:
     return Config.fromfile(shipped(method.base_config))
 
 
-def _check_accumulate(method: Method, base: Config, accumulate: int) -> None:
+def _check_accumulate(method: RecipeMethod, base: Config, accumulate: int) -> None:
     kind = pretraining_class(base)
     if accumulate > 1 and not (kind and kind.takes_num_chunks):
         raise UserValueError(
-            f"accumulate must be 1 for {method.key}, which needs its whole batch at once, but got "
-            f"{accumulate}; leave it out, and choose a larger --batch-size."
+            f"accumulate must be 1 for {method.run_name}, which needs its whole batch at once, but "
+            f"got {accumulate}; leave it out, and choose a larger --batch-size."
         )
 
 

@@ -7,7 +7,7 @@ from mmengine.config import Config
 from ..console.wording import counted
 from .anchor import COCO_IMAGES, between, way_to_imagenet
 from .backbones import Backbone
-from .methods import Method, Row
+from .methods import RecipeMethod, RecipeRow
 
 LONG_RUN = 0.9
 """Share of the images seen in the published COCO training (200 epochs of 82,783) from which on the
@@ -33,7 +33,7 @@ WARMUP_START = 1e-4
 
 
 def choose_optimizer(
-    method: Method,
+    method: RecipeMethod,
     coco: Config,
     imagenet: Config,
     backbone: Backbone,
@@ -43,7 +43,7 @@ def choose_optimizer(
     epochs: int,
     steps_per_epoch: int,
     asked_lr: float | None = None,
-) -> tuple[dict[str, Any], int, Row]:
+) -> tuple[dict[str, Any], int, RecipeRow]:
     """Return the optimizer's config, the epochs of its warm-up, and what to print.
 
     Args:
@@ -87,7 +87,11 @@ def choose_optimizer(
         reason = f"{why_adamw}; the rate as asked" if why_adamw else "the rate as asked"
     warmup_epochs = min(wanted_warmup, int(epochs * MOST_WARMUP))
     rises = f" after {counted(warmup_epochs, 'epoch')} of warm-up" if warmup_epochs else ""
-    return optimizer, warmup_epochs, Row(f"{optimizer['type']}, lr {lr:.3g}, cosine{rises}", reason)
+    return (
+        optimizer,
+        warmup_epochs,
+        RecipeRow(f"{optimizer['type']}, lr {lr:.3g}, cosine{rises}", reason),
+    )
 
 
 def schedule(lr: float, lr_decay: float, epochs: int, warmup_epochs: int) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from ..datasets.labels.files import Files
 from ..errors import UserError
 from ..features.probe_data import ProbeData, find_probe_data
 from ..features.probe_hook import MOST_IMAGES
-from .methods.method import Row
+from .methods import RecipeRow
 
 LEAST_IMAGES = 5
 """Of each class, for folders to count as classes without being asked."""
@@ -21,7 +21,7 @@ MOST_CLASSES = 1000
 """Above, folders are rather days or places."""
 
 
-def add_probe(cfg: Config, source: str, asked: str | Literal[False] | None) -> Row | None:
+def add_probe(cfg: Config, source: str, asked: str | Literal[False] | None) -> RecipeRow | None:
     """Add the hook that scores features by labels to a config, where there are labels.
 
     Args:
@@ -53,7 +53,7 @@ def add_probe(cfg: Config, source: str, asked: str | Literal[False] | None) -> R
     num_probed = sum(min(len(split.paths), MOST_IMAGES) for split in splits)
     probed = f"{num_probed:,} of " if num_probed < num_images else ""
     boxes = f", {found.labelled.num_boxes:,} boxes" if found.labelled.num_boxes else ""
-    return Row(f"{probed}{num_images:,} images of {len(found.classes)} classes{boxes}", why)
+    return RecipeRow(f"{probed}{num_images:,} images of {len(found.classes)} classes{boxes}", why)
 
 
 def wait_for_probes(cfg: Config, seconds: float) -> None:

@@ -21,7 +21,7 @@ from ..errors import UserValueError
 from ..pyramid import ViewLayout
 from .anchor import COCO_IMAGES, round_within
 from .backbones import find_backbone
-from .methods import Method, Row, Setting
+from .methods import RecipeMethod, RecipeRow, RecipeSetting
 from .optimizer import choose_optimizer
 from .views import choose_views
 
@@ -38,7 +38,7 @@ EPOCHS = (100, 800)
 
 
 @dataclass(frozen=True)
-class Recipe(Setting):
+class Recipe(RecipeSetting):
     """What to train and with which numbers.
 
     Args:
@@ -48,14 +48,14 @@ class Recipe(Setting):
         warnings: What the user should know before the run.
     """
 
-    method: Method
+    method: RecipeMethod
     values: dict[str, Any]
-    rows: dict[str, Row]
+    rows: dict[str, RecipeRow]
     warnings: list[str]
 
 
 def choose_recipe(
-    method: Method,
+    method: RecipeMethod,
     coco: Config,
     imagenet: Config,
     num_images: int,
@@ -103,8 +103,8 @@ def choose_recipe(
             raise UserValueError(f"{name} must be >= 1, but got {value}.")
     if lr is not None and not 0 < lr < math.inf:
         raise UserValueError(f"lr must be a number > 0, but got {lr}.")
-    full_size, about_views = method.views(coco.model.layout.to_dict())
-    layout, why_views = choose_views(full_size, short_side_px, on_gpu, about_views, image_px)
+    published = coco.model.layout.to_dict()
+    layout, why_views = choose_views(published, short_side_px, on_gpu, method.about_views, image_px)
     found = find_backbone(backbone, {group.px for group in ViewLayout.build(layout).groups})
     most = coco.train_dataloader.batch_size if on_gpu else CPU_BATCH
     batch, why_batch = _choose_batch(num_images, num_devices, most, on_gpu, batch_size, accumulate)
@@ -121,7 +121,7 @@ def choose_recipe(
         steps_per_epoch=steps_per_epoch,
         asked_lr=lr,
     )
-    setting = Setting(
+    setting = RecipeSetting(
         num_images=num_images,
         num_devices=num_devices,
         on_gpu=on_gpu,
@@ -140,9 +140,9 @@ def choose_recipe(
     parts = f", in {accumulate} parts" if accumulate > 1 else ""
     devices = counted(num_devices, "device")
     rows = {
-        "views": Row(_views_text(layout), why_views),
-        "batch": Row(f"{counted(batch, 'image')} x {devices}{parts}", why_batch),
-        "epochs": Row(f"{epochs}, {counted(setting.num_steps, 'update')}", why_epochs),
+        "views": RecipeRow(_views_text(layout), why_views),
+        "batch": RecipeRow(f"{counted(batch, 'image')} x {devices}{parts}", why_batch),
+        "epochs": RecipeRow(f"{epochs}, {counted(setting.num_steps, 'update')}", why_epochs),
         "optimizer": optimizer_row,
         **added.rows,
     }

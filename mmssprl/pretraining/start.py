@@ -106,7 +106,7 @@ def pretrain(
         if dry_run or not forecast.may_start(plan.expected, yes=yes or "budget" in options):
             return None
         refuse_used(folder)  # another start may have been quicker
-        config = folder / f"{plan.recipe.method.key}_{plan.recipe.backbone.file_name}.py"
+        config = folder / f"{plan.recipe.method.run_name}_{plan.recipe.backbone.file_name}.py"
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(config, plan.cfg.pretty_text)
         write_whole(folder / RECIPE_FILE, json.dumps(plan.told(), indent=2) + "\n")

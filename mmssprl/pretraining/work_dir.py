@@ -11,7 +11,7 @@ from ..config.found_config import read_found
 from ..errors import UserError, UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..system.one_run import is_unused
 from ..system.outputs import check_folder
-from .methods import METHODS
+from .methods import PRETRAINED
 
 PARENT = Path("work_dirs")
 """Where the default work dirs are."""
@@ -117,7 +117,7 @@ def _numbered(first: Path) -> Iterator[Path]:
 
 
 def _configs_of_runs(work_dir: Path) -> list[Path]:
-    return [path for key in METHODS for path in sorted(work_dir.glob(f"{key}_*.py"))]
+    return [path for key in PRETRAINED for path in sorted(work_dir.glob(f"{key}_*.py"))]
 
 
 def _images_of(cfg: Config) -> str:

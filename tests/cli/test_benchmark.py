@@ -15,8 +15,8 @@ from tiny_benchmark import save_backbone
 from mmssprl.cli import main
 from mmssprl.datasets.scenes import generate_scenes, sample
 from mmssprl.experiments import commands
-from mmssprl.experiments.benchmark import execute
-from mmssprl.experiments.benchmark.results import Result
+from mmssprl.experiments.benchmark.plan import BenchmarkPlan
+from mmssprl.experiments.benchmark.results import TransferResult
 from mmssprl.experiments.statistics import estimate
 
 ROOT = Path(__file__).parents[2]
@@ -119,9 +119,9 @@ def test_jobs_share_cores_and_gpus(
 
     def execute_plan(plan, **numbers):
         given.update(numbers)
-        return [Result("linear-coco", "random", 0, {"mAP": 50.0}, 1.0, "done")]
+        return [TransferResult("linear-coco", "random", 0, {"mAP": 50.0}, 1.0, "done")]
 
-    monkeypatch.setattr(execute, "execute_plan", execute_plan)
+    monkeypatch.setattr(BenchmarkPlan, "execute", execute_plan)
     for module in ("cli.benchmark", "experiments.gpus"):
         monkeypatch.setattr(f"mmssprl.{module}.usable_cores", lambda: 8)
     monkeypatch.setattr("torch.cuda.is_available", lambda: gpus > 0)

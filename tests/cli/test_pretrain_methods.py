@@ -8,7 +8,7 @@ from PIL import Image
 from mmssprl.cli import main
 from mmssprl.config.pretrain_checks import check_pretraining
 from mmssprl.pretraining import start
-from mmssprl.pretraining.methods import METHODS
+from mmssprl.pretraining.methods import PRETRAINED
 from mmssprl.registry import MODELS
 from mmssprl.timing.pace import _measure
 
@@ -30,11 +30,11 @@ def trainings(monkeypatch, on_cpu):
     return started
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", PRETRAINED)
 def test_each_method_gets_a_config_that_its_model_takes(name, photos, tmp_path, trainings, capsys):
     arguments = ["pretrain", str(photos), "--work-dir", str(tmp_path), "--method", name]
     assert main([*arguments, "--backbone", "resnet18", "--batch-size", "8", "--epochs", "20"]) == 0
-    assert capsys.readouterr().out.startswith(METHODS[name].title)
+    assert capsys.readouterr().out.startswith(PRETRAINED[name].title)
     config = tmp_path / f"{name}_resnet18.py"
     options = {"num_gpus": 0, "resume": None, "verbose": False, "trackers": []}
     options["go_on"] = ["python", "-m", "mmssprl", *arguments[:4]]
@@ -84,7 +84,7 @@ def test_help_names_every_method(capsys):
     with pytest.raises(SystemExit):
         main(["pretrain", "--help"])
     words = capsys.readouterr().out.replace(",", " ").split()
-    assert METHODS.keys() <= set(words)
+    assert PRETRAINED.keys() <= set(words)
 
 
 def test_steps_are_timed_with_batches_that_the_groups_divide(photos, tmp_path, trainings):

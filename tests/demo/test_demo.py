@@ -286,7 +286,7 @@ def test_a_folder_of_the_user_is_refused_and_left_as_it_was(tmp_path):
     photo = tmp_path / "scenes" / "photo.jpg"
     photo.parent.mkdir()
     photo.write_bytes(b"mine")
-    with pytest.raises(FileExistsError, match="needs a folder of its own, but .* other files"):
+    with pytest.raises(FileExistsError, match="a folder of its own, but .* other files"):
         demo_run.run_demo(tmp_path, num_seeds=1)
     assert photo.read_bytes() == b"mine"
     assert list(tmp_path.iterdir()) == [photo.parent]

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mmssprl.experiments.compare.methods import METHODS
-from mmssprl.experiments.compare.statistics import holm
-from mmssprl.experiments.statistics import welch
+from mmssprl.experiments.statistics import holm, welch
+from mmssprl.pretraining.methods import METHODS
 from tools.dev import comparisons
 
 ROOT = Path(__file__).parents[2]

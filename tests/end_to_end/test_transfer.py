@@ -11,7 +11,6 @@ from mmcv_builds import IS_COMPILED, without_operators
 from mmengine.config import Config
 
 from mmssprl.datasets.scenes import generate_scenes
-from mmssprl.experiments.benchmark.execute import execute_plan
 from mmssprl.experiments.benchmark.plan import make_plan
 from mmssprl.experiments.benchmark.protocols import choose_protocols
 from mmssprl.experiments.benchmark.rows import Weights
@@ -88,7 +87,7 @@ def run(rows, protocols, folder, scenes, name, num_gpus=1):
         num_seeds=1,
         num_gpus=num_gpus,
     )
-    results = execute_plan(plan, num_jobs=2, threads=1, log=lambda line: None)
+    results = plan.execute(num_jobs=2, threads=1, log=lambda line: None)
     assert [(r.status, r.reason) for r in results] == [("done", "")] * len(results)
     return {(r.protocol, r.weights): r.metrics for r in results}
 

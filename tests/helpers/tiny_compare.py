@@ -7,7 +7,7 @@ from pathlib import Path
 from default_scope import own_default_scope
 
 from mmssprl.experiments.commands import CommandRun
-from mmssprl.experiments.compare import figure, paces, report, training
+from mmssprl.experiments.compare import paces, report, training
 from mmssprl.experiments.compare.pace import measure
 from mmssprl.experiments.compare.run import PaceRun
 from mmssprl.experiments.compare.start import Request
@@ -63,7 +63,7 @@ def request(work_dir, data, **changes):
 def draw_nothing(monkeypatch):
     """Leave the picture empty, which is drawn after each run."""
     monkeypatch.setattr(report, "write_figure", lambda path, figure: path.touch())
-    monkeypatch.setattr(figure, "draw_comparison", lambda *args: None)
+    monkeypatch.setattr(report, "draw_panels", lambda *args, **kwargs: None)
 
 
 def pretend(monkeypatch, score):

@@ -1,10 +1,13 @@
 """What each method adds to a recipe, and which methods there are."""
 
+import re
+from pathlib import Path
+
 import pytest
 from recipes import CPU, base_config, choose
 
 from mmssprl.errors import UserValueError
-from mmssprl.pretraining.methods import METHODS, find_method
+from mmssprl.pretraining.methods import PRETRAINED, find_method
 from mmssprl.pretraining.methods.momentum import momentum_for
 from mmssprl.pretraining.optimizer import schedule
 from mmssprl.pretraining.recipe import describe
@@ -12,7 +15,7 @@ from mmssprl.pretraining.recipe import describe
 
 @pytest.mark.parametrize("name", ["swav", "mocov2", "byol", "densecl"])
 def test_coco_on_two_gpus_gives_the_published_numbers_back(name):
-    recipe, base = choose(name), base_config(METHODS[name].base_config)
+    recipe, base = choose(name), base_config(PRETRAINED[name].base_config)
     assert recipe.layout == base.model.layout
     assert recipe.batch_size * recipe.num_devices == base.auto_scale_lr.base_batch_size
     assert recipe.optimizer == base.optim_wrapper.optimizer
@@ -35,7 +38,7 @@ def test_coco_on_two_gpus_gives_the_published_numbers_back(name):
 IMAGENET = {"num_images": 1_281_167, "num_devices": 8, "batch_size": 32}
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", PRETRAINED)
 def test_imagenet_on_eight_gpus_gives_the_published_numbers_back(name):
     recipe = choose(name, **IMAGENET)
     base = base_config(recipe.method.imagenet_config)
@@ -193,7 +196,7 @@ def test_ssprl_has_small_views_and_samples_patches_by_default():
     recipe = choose(variant=None)
     assert recipe.method is find_method("ssprl", "small-sampled")
     text = " ".join(describe(recipe, "photos", {}).split())
-    assert text.startswith("SS-PRL (six small views, sampled patches), resnet50, images of photos ")
+    assert text.startswith("SS-PRL, six small views, sampled patches, resnet50, images of photos ")
     assert "2 x 224 px, 6 x 96 px, 2 x 2 of 4 x 112 px, 2 x 3 of 9 x 96 px" in text
     assert "sampled, which is this package's own and not the paper's" in text
 
@@ -201,7 +204,7 @@ def test_ssprl_has_small_views_and_samples_patches_by_default():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("mocov3", "ssprl, swav, swav-small, mocov2, byol, densecl, but got 'mocov3'; did you mea"),
+        ("mocov3", "ssprl, mocov2, byol, densecl, swav, swav-small, but got 'mocov3'; did you mea"),
         ("moco", "did you mean mocov2?"),
         ("dense-cl", "did you mean densecl?"),
         ("BYOL", "did you mean byol?"),
@@ -212,6 +215,12 @@ def test_unknown_methods_are_told_the_nearest(name, message):
     with pytest.raises(UserValueError) as caught:
         find_method(name)
     assert message in str(caught.value)
+
+
+def test_the_readme_names_what_is_in_the_table():
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    [named] = re.findall(r"`--method` ([\w, -]+);", readme)
+    assert sorted(named.split(", ")) == sorted(PRETRAINED)
 
 
 def test_variants_are_of_ssprl_alone():

@@ -3,7 +3,7 @@ from mmengine.config import Config
 from recipes import choose
 
 from mmssprl.config.shipped import shipped
-from mmssprl.pretraining.methods import Row
+from mmssprl.pretraining.methods import RecipeRow
 from mmssprl.pretraining.recipe import describe
 from mmssprl.pyramid import ViewLayout
 
@@ -13,7 +13,7 @@ PAPER = Config.fromfile(shipped("configs/_base_/ssprl_resnet50.py")).layout.to_d
 def test_a_recipe_is_told_in_lines_of_110_characters():
     recipe = choose(num_images=900, num_devices=1, on_gpu=False, accumulate=2, image_px=96)
     words = ["rate=" + "1" * 30, "b=2"] * 3
-    recipe.rows["set"] = Row(", ".join(words), "as asked")
+    recipe.rows["set"] = RecipeRow(", ".join(words), "as asked")
     lines = describe(recipe, "photos", {}).splitlines()
     assert max(map(len, lines)) <= 110
     text = " ".join(" ".join(lines).split())
@@ -39,7 +39,7 @@ def test_coco_on_two_gpus_gives_the_released_recipe_back():
     assert recipe.epochs == coco.train_cfg.max_epochs
     assert recipe.optimizer == coco.optim_wrapper.optimizer
     assert recipe.optimizer["lr"] / recipe.method.lr_decay == coco.param_scheduler[0].eta_min
-    title = "SS-PRL (paper form), resnet50, images of photos\n82,783 images\n"
+    title = "SS-PRL (paper), resnet50, images of photos\n82,783 images\n"
     assert describe(recipe, "photos", {}).startswith(title)
     assert head.variant == "paper"
     assert head_of(recipe) == {

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from mmssprl.console.arguments import Parser
 from mmssprl.console.tables import markdown_table
-from mmssprl.experiments.compare.methods import BY_KEY
 from mmssprl.experiments.compare.plan import BUDGETS
 from mmssprl.experiments.compare.report import WELCH, comparisons_csv, p_text
-from mmssprl.experiments.compare.statistics import Comparison, compare_all
+from mmssprl.experiments.statistics import Difference, compare_all
+from mmssprl.pretraining.methods import BY_KEY
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -33,7 +33,7 @@ def read_scores(folder: Path) -> dict[str, dict[str, list[float]]]:
     return dict(scores)
 
 
-def compare(scores: dict[str, list[float]], reference: str) -> dict[str, Comparison]:
+def compare(scores: dict[str, list[float]], reference: str) -> dict[str, Difference]:
     """Compare the methods of one table with the reference, if that is among them."""
     competing = [key for key in scores if key not in BY_KEY or BY_KEY[key].competes]
     return compare_all(scores, reference, competing) if reference in scores else {}

@@ -43,37 +43,21 @@ SS-PRL,     ImageNet, 63.8, 85.4, 41.0, 60.9, 67.4, 23.6, 42.5, 24.0, 22.7, 39.7
 """
 
 
-def read_table(text: str) -> dict[str, Numbers]:
-    """Read lines of comma-separated cells: method, pre-training data, a cell per metric.
-
-    Raises:
-        ValueError: A line with too few or too many cells, a cell that is neither "-" nor a number
-            in [0, 100], or a row that is there twice.
-    """
+def _read_table() -> dict[str, Numbers]:
     columns = [(protocol, metric) for protocol, names in METRICS.items() for metric in names]
     paper: dict[str, Numbers] = {}
-    for line in text.strip().splitlines():
+    for line in _TABLE.strip().splitlines():
         method, data, *cells = (cell.strip() for cell in line.split(","))
-        label = f"paper: {method}" if data == "-" else f"paper: {method}, {data}"
-        if label in paper:
-            raise ValueError(f"rows must differ, but {label!r} is there twice.")
-        if len(cells) != len(columns):
-            raise ValueError(f"{label!r} must have {len(columns)} cells, but got {len(cells)}.")
-        numbers = paper[label] = {}
+        numbers = paper.setdefault(
+            f"paper: {method}" if data == "-" else f"paper: {method}, {data}", {}
+        )
         for (protocol, metric), cell in zip(columns, cells, strict=True):
             if cell != "-":
-                numbers.setdefault(protocol, {})[metric] = _percent(cell)
+                numbers.setdefault(protocol, {})[metric] = float(cell)
     return paper
 
 
-def _percent(cell: str) -> float:
-    value = float(cell)
-    if not 0 <= value <= 100:
-        raise ValueError(f"a number of the paper must be in [0, 100], but got {cell}.")
-    return value
-
-
-PAPER = read_table(_TABLE)
+PAPER = _read_table()
 """Row label, such as ``paper: SS-PRL, COCO`` -> its numbers; what is not reported is absent.
 
 Random weights come first, then what was pre-trained on COCO, then on ImageNet.

@@ -18,9 +18,9 @@ from ...errors import UserFileNotFoundError, UserValueError
 from ...system.outputs import write_whole
 from ...weights import RANDOM, SUPERVISED
 from ..commands import CommandRun
-from ..execute import with_needs
+from ..execute import execute_runs, with_needs
 from .protocols import DATA_PREFIX, PROTOCOLS, REMEDIES, Protocol
-from .results import Result, Size
+from .results import Size, TransferResult
 from .rows import Weights
 from .run import TransferRun
 
@@ -29,7 +29,7 @@ _PRETRAINING = "semisup-100"
 
 
 @dataclass(frozen=True)
-class Plan:
+class BenchmarkPlan:
     """What is to be run.
 
     Args:
@@ -38,7 +38,13 @@ class Plan:
     """
 
     runs: tuple[TransferRun, ...]
-    skipped: tuple[Result, ...]
+    skipped: tuple[TransferResult, ...]
+
+    def execute(self, **how: Any) -> list[TransferResult]:
+        """Do ``execute_runs``, and return one result per run, the skipped ones included."""
+        outcomes = execute_runs(self.runs, **how)
+        done = [run.result(outcome) for run, outcome in zip(self.runs, outcomes, strict=True)]
+        return [*done, *self.skipped]
 
     def shell_lines(self) -> list[str]:
         """Return a line for a shell for each run, those that others need first."""
@@ -57,7 +63,7 @@ def make_plan(
     num_gpus: int = 1,
     writes: bool = True,
     data_follow: bool = False,
-) -> Plan:
+) -> BenchmarkPlan:
     """Check everything that can be known beforehand, and write the configs.
 
     Args:
@@ -76,7 +82,7 @@ def make_plan(
         ValueError: Weights that do not fit, or images that cannot be shared among the GPUs.
     """
     runs: list[TransferRun] = []
-    skipped: list[Result] = []
+    skipped: list[TransferResult] = []
     missing: dict[str, str] = {}
     needs: dict[str, CommandRun] = {}
     configs: dict[Path, Config] = {}
@@ -95,8 +101,8 @@ def make_plan(
             for row in rows:
                 reason = _why_not(protocol, row)
                 if reason:
-                    result = Result(protocol.name, row.name, seed, {}, 0.0, "skipped", reason)
-                    skipped.append(result)
+                    run_of = (protocol.name, row.name, seed)
+                    skipped.append(TransferResult(*run_of, {}, 0.0, "skipped", reason))
                     continue
                 cfg = _make_config(protocol, row, size=size, data=data, num_gpus=num_gpus)
                 cfg.randomness.seed = seed
@@ -118,7 +124,7 @@ def make_plan(
     if writes:
         for path, cfg in configs.items():
             _write_config(cfg, path)
-    return Plan(tuple(runs), tuple(skipped))
+    return BenchmarkPlan(tuple(runs), tuple(skipped))
 
 
 def _why_not(protocol: Protocol, row: Weights) -> str:
@@ -135,7 +141,7 @@ def _why_not(protocol: Protocol, row: Weights) -> str:
 
 
 def _plan_training(cfg: Config, work_dir: Path, configs: dict[Path, Config]) -> CommandRun:
-    """Plan the supervised pre-training, whose test is not asked for."""
+    """BenchmarkPlan the supervised pre-training, whose test is not asked for."""
     folder = work_dir / "runs" / "supervised_pretraining"
     config = work_dir / "configs" / "supervised_pretraining.py"
     configs[config] = cfg

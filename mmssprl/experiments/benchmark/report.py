@@ -1,29 +1,33 @@
-"""The benchmark as text: Markdown for people, CSV and JSON for programs."""
+"""The benchmark as text: Markdown for people, CSV and JSON for programs; and as a picture."""
 
 import json
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 
-from ...console.tables import csv_table
+from ...console.tables import csv_table, markdown_table
 from ...system.outputs import write_figure, write_whole
+from ..figure import LEGEND, Panel, draw_panels
 from ..statistics import Estimate
-from .blocks import ABSENT, Column, Table, format_table
-from .figure import draw_benchmark
 from .paper_numbers import PAPER, SOURCE, notes
 from .results import (
     BASELINE,
     METRICS,
     Key,
-    Result,
     Size,
+    TransferResult,
     against_baseline,
     aggregate,
     order_protocols,
     order_weights,
 )
 
+Column = tuple[str, str]
+"""Protocol and metric."""
+
+_ABSENT = "–"
+"""A cell without a number."""
 _COCO128_IS_NOISE = (
     "The figures are noise at this size (100 training images): no difference between rows means "
     "anything."
@@ -37,14 +41,20 @@ _SUPERVISED_HERE = (
     "is not semi-supervised."
 )
 _SIDE_BY_SIDE = f"Rows that begin with 'paper:' are the paper's numbers ({SOURCE}). About them:"
+_SUBTITLES = {
+    "paper": "dashed: the paper's SS-PRL, pre-trained on COCO",
+    "scenes": "not comparable with the paper's numbers",
+    "coco128": "noise at this size, 100 training images",
+}
+_PAPER_ROW = "paper: SS-PRL, COCO"
 
 _CSV_COLUMNS = ("weights", "protocol", "seed", "status", "metric", "value", "seconds", "reason")
 
 _TABLE_WIDTH = 120
-"""Characters of a line of a table in a file: what an editor or a page of Markdown shows."""
+"""Characters of a line above which a table is cut: what an editor or a page of Markdown shows."""
 
 
-def write_report(results: Sequence[Result], size: Size, work_dir: Path) -> list[str]:
+def write_report(results: Sequence[TransferResult], size: Size, work_dir: Path) -> list[str]:
     """Write the report in all forms, with a figure.
 
     Returns:
@@ -57,36 +67,87 @@ def write_report(results: Sequence[Result], size: Size, work_dir: Path) -> list[
     }
     for name, text in texts.items():
         write_whole(work_dir / name, text)
-    write_figure(work_dir / "benchmark.png", draw_benchmark(results, size))
+    title = f"Benchmark, size {size}: {LEGEND}\n{_SUBTITLES[size]}"
+    figure = draw_panels(panels_of(results, size), order_weights(results), title)
+    write_figure(work_dir / "benchmark.png", figure)
     return [*texts, "benchmark.png"]
 
 
-def format_report(results: Sequence[Result], size: Size, *, width: int | None = None) -> str:
+def panels_of(results: Sequence[TransferResult], size: Size) -> list[Panel]:
+    """Return the panels of the main metrics: of each protocol the first, and AP of masks."""
+    panels = []
+    for protocol in order_protocols(results):
+        own = [result for result in results if result.protocol == protocol]
+        for metric in (m for m in METRICS[protocol] if m in ("mAP", "AP", "mask_AP", "mIoU")):
+            dots: dict[str, list[tuple[float, str]]] = {}
+            for result in own:
+                if metric in result.metrics:
+                    dots.setdefault(result.weights, []).append((result.metrics[metric], ""))
+            missing = {name: _status(own, name, protocol) for name in order_weights(own)}
+            panels.append(
+                Panel(
+                    f"{protocol}, masks" if metric == "mask_AP" else protocol,
+                    metric.removeprefix("mask_"),
+                    dots,
+                    {"paper": PAPER[_PAPER_ROW][protocol][metric]} if size == "paper" else {},
+                    missing,
+                )
+            )
+    return panels
+
+
+def format_report(results: Sequence[TransferResult], size: Size) -> str:
     """Return the report as Markdown: tables of means over the seeds, with notes.
 
     Rows are weights, columns protocols and metrics. In size ``paper`` the paper's rows stand in
     the same table, otherwise in one of their own. The best mean of a column, as printed, is bold;
     where rows differ in their numbers of seeds, only those with the most seeds compete. A table
-    that is too wide is cut into blocks of columns, in which rows without any number are left out.
+    that is wider than 120 characters is cut into one for each kind of protocol, in which rows
+    without any number are left out.
 
     Args:
         results: At least one, at most one per weights, protocol and seed.
         size: Of the data that they were measured on.
-        width: Characters of a line at a terminal, for tables and paragraphs; None, for a file, is
-            120 for tables and leaves paragraphs whole.
     """
-    texts = []
-    for part in _report(results, size):
-        if isinstance(part, tuple):
-            texts += format_table(part, width or _TABLE_WIDTH)
-        elif width is None:
-            texts.append(part)
-        else:
-            texts.append("\n".join(_wrap(line, width) for line in part.splitlines()))
-    return "\n\n".join(texts) + "\n"
+    estimates, differences = aggregate(results), against_baseline(results)
+    names = order_weights(results)
+    columns = [
+        (protocol, metric) for protocol in order_protocols(results) for metric in METRICS[protocol]
+    ]
+    best = _best(names, estimates, columns)
+    among = " among the rows with the most seeds" if _show_n(estimates) else ""
+    bold = f" Bold: the best measured value of its column{among}." if best else ""
+    measured = [
+        [name, *(_cell(results, estimates, (name, *column), best) for column in columns)]
+        for name in names
+    ]
+    paper = [
+        [name, *(f"{n[p][m]:.1f}" if m in n.get(p, {}) else _ABSENT for p, m in columns)]
+        for name, n in PAPER.items()
+        if any(protocol in n for protocol, _ in columns)
+    ]
+    parts = [f"Size {size}, values in %: {_seeds(estimates)}.{bold}"]
+    if size == "coco128":
+        parts.append(_COCO128_IS_NOISE)
+    parts += _tables(columns, measured + (paper if size == "paper" else []))
+    if size != "paper" and "supervised" in names:
+        parts.append(_SUPERVISED_HERE)
+    parts += filter(None, [_problems(results)])
+    if differences:
+        among_them = [column for column in columns if any(k[1:] == column for k in differences)]
+        rows = [
+            [name, *(_number(differences, (name, *column), "+.1f") for column in among_them)]
+            for name in names
+            if any(key[0] == name for key in differences)
+        ]
+        parts.append(f"Difference to {BASELINE}, in percentage points: {_seeds(differences)}.")
+        parts += _tables(among_them, rows)
+    parts += [_SIDE_BY_SIDE] if size == "paper" else [_NOT_COMPARABLE, *_tables(columns, paper)]
+    about = notes({protocol for protocol, _ in columns}, comparable=size == "paper")
+    return "\n\n".join([*parts, "\n".join(f"- {note}" for note in about)]) + "\n"
 
 
-def format_csv(results: Sequence[Result]) -> str:
+def format_csv(results: Sequence[TransferResult]) -> str:
     """Return a line per run and metric; a run that is not done has a line without value."""
     rows: list[tuple[object, ...]] = []
     for result in results:
@@ -96,76 +157,60 @@ def format_csv(results: Sequence[Result]) -> str:
     return csv_table(_CSV_COLUMNS, rows)
 
 
-def format_json(results: Sequence[Result]) -> str:
-    """Return a list of the fields of ``Result``."""
+def format_json(results: Sequence[TransferResult]) -> str:
+    """Return a list of the fields of ``TransferResult``."""
     return json.dumps([asdict(result) for result in results], indent=2, allow_nan=False) + "\n"
 
 
-def _wrap(line: str, width: int) -> str:
-    """Return lines of a paragraph, or of a list item whose later lines are indented."""
-    return textwrap.fill(line, width, subsequent_indent="  " if line.startswith("- ") else "")
+def _tables(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return one table, or one for each kind of protocol if that is too wide."""
+    whole = _table(columns, rows, range(len(columns)))
+    if len(whole.partition("\n")[0]) <= _TABLE_WIDTH:
+        return [whole]
+
+    def kind(place: int) -> tuple[str, bool]:
+        protocol, metric = columns[place]
+        return protocol.partition("-")[0], metric.startswith("mask_")
+
+    groups = groupby(range(len(columns)), kind)
+    return [_table(columns, rows, [*places]) for _, places in groups]
 
 
-def _report(results: Sequence[Result], size: Size) -> list[str | Table]:
-    estimates = aggregate(results)
-    columns = [
-        (protocol, metric) for protocol in order_protocols(results) for metric in METRICS[protocol]
-    ]
-    measured, rivalry = _measured(results, estimates, columns)
-    paper = _paper(columns)
-    beside = paper if size == "paper" else []
-    parts: list[str | Table] = [f"Size {size}, values in %: {_seeds(estimates)}.{rivalry}"]
-    if size == "coco128":
-        parts.append(_COCO128_IS_NOISE)
-    parts.append((columns, measured + beside))
-    if size != "paper" and any(result.weights == "supervised" for result in results):
-        parts.append(_SUPERVISED_HERE)
-    problems = _problems(results)
-    if problems:
-        parts.append(problems)
-    differences = against_baseline(results)
-    if differences:
-        parts += [
-            f"Difference to {BASELINE}, in percentage points: {_seeds(differences)}.",
-            _differences(order_weights(results), differences, columns),
-        ]
-    parts += [_SIDE_BY_SIDE] if size == "paper" else [_NOT_COMPARABLE, (columns, paper)]
-    about = notes({protocol for protocol, _ in columns}, comparable=size == "paper")
-    return [*parts, "\n".join(f"- {note}" for note in about)]
+def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]], places: Sequence[int]) -> str:
+    cells = [[row[0], *(row[1 + place] for place in places)] for row in rows]
+    kept = [row for row in cells if any(cell != _ABSENT for cell in row[1:])]
+    return markdown_table(["weights", *(_head(*columns[place]) for place in places)], kept)
 
 
-def _measured(
-    results: Sequence[Result],
-    estimates: dict[Key, Estimate],
-    columns: list[Column],
-) -> tuple[list[list[str]], str]:
-    """Return the rows, and the sentence about bold numbers if there are any."""
-    names = order_weights(results)
-    best = _best(names, estimates, columns)
-    statuses: dict[tuple[str, str], set[str]] = {}
-    for result in results:
-        statuses.setdefault((result.weights, result.protocol), set()).add(result.status)
-    rows = []
-    for name in names:
-        cells = []
-        for protocol, metric in columns:
-            key = (name, protocol, metric)
-            found = statuses.get((name, protocol), set())
-            if key in estimates:
-                cell = _number(estimates, key, ".1f")
-                cells.append(f"**{cell}**" if key in best else cell)
-            elif "done" in found:
-                cells.append(ABSENT)
-            else:
-                cells.append(next((s for s in ("failed", "skipped") if s in found), ABSENT))
-        rows.append([name, *cells])
-    if not best:
-        return rows, ""
-    among = " among the rows with the most seeds" if _show_n(estimates) else ""
-    return rows, f" Bold: the best measured value of its column{among}."
+def _head(protocol: str, metric: str) -> str:
+    if protocol != "detection":
+        return f"{protocol} {metric}"
+    # Six long names would be most of the table, and no other protocol has boxes or masks.
+    part, _, name = metric.rpartition("_")
+    return f"{part or 'box'} {name}"
 
 
-def _best(names: list[str], estimates: dict[Key, Estimate], columns: list[Column]) -> set[Key]:
+def _cell(
+    results: Sequence[TransferResult], estimates: Mapping[Key, Estimate], key: Key, best: set[Key]
+) -> str:
+    if key in best:
+        return f"**{_number(estimates, key, '.1f')}**"
+    if key in estimates:
+        return _number(estimates, key, ".1f")
+    return _status(results, *key[:2]) or _ABSENT
+
+
+def _status(results: Sequence[TransferResult], weights: str, protocol: str) -> str:
+    """Return why a row has no number of a protocol; empty if a run is done, or there is none."""
+    found = {r.status for r in results if (r.weights, r.protocol) == (weights, protocol)}
+    if "done" in found:
+        return ""
+    return next((status for status in ("failed", "skipped") if status in found), "")
+
+
+def _best(
+    names: Sequence[str], estimates: Mapping[Key, Estimate], columns: Sequence[Column]
+) -> set[Key]:
     best: set[Key] = set()
     for column in columns:
         keys = [(name, *column) for name in names if (name, *column) in estimates]
@@ -176,20 +221,7 @@ def _best(names: list[str], estimates: dict[Key, Estimate], columns: list[Column
     return best
 
 
-def _differences(
-    names: list[str], differences: dict[Key, Estimate], columns: list[Column]
-) -> Table:
-    """Return only the rows and columns in which there is a difference."""
-    columns = [column for column in columns if any(key[1:] == column for key in differences)]
-    rows = [
-        [name, *(_number(differences, (name, *column), "+.1f") for column in columns)]
-        for name in names
-        if any(key[0] == name for key in differences)
-    ]
-    return columns, rows
-
-
-def _problems(results: Sequence[Result]) -> str:
+def _problems(results: Sequence[TransferResult]) -> str:
     """Return a list of the runs that are not done."""
     seeds: dict[tuple[str, str, str, str], list[int]] = {}
     for result in results:
@@ -202,20 +234,13 @@ def _problems(results: Sequence[Result]) -> str:
     for (status, weights, protocol, reason), found in seeds.items():
         numbers = ", ".join(map(str, sorted(found)))
         seed = "seed" if len(found) == 1 else "seeds"
-        lines.append(f"- {status}: {weights}, {protocol}, {seed} {numbers}: {_code(reason)}")
+        # Quoted, so that its <, * and _ stay what they are.
+        quoted = f"`` {reason} ``" if "`" in reason else f"`{reason}`"
+        lines.append(f"- {status}: {weights}, {protocol}, {seed} {numbers}: {quoted}")
     return "\n".join(lines)
 
 
-def _paper(columns: list[Column]) -> list[list[str]]:
-    rows = []
-    for name, numbers in PAPER.items():
-        values = [numbers.get(protocol, {}).get(metric) for protocol, metric in columns]
-        if any(value is not None for value in values):
-            rows.append([name, *(ABSENT if v is None else f"{v:.1f}" for v in values)])
-    return rows
-
-
-def _seeds(estimates: dict[Key, Estimate]) -> str:
+def _seeds(estimates: Mapping[Key, Estimate]) -> str:
     counts = {each.n for each in estimates.values()}
     if not counts:
         return "no run is done"
@@ -227,17 +252,12 @@ def _seeds(estimates: dict[Key, Estimate]) -> str:
     return f"mean ± half-width of its 95 % t-interval over n seeds{alone}"
 
 
-def _show_n(estimates: dict[Key, Estimate]) -> bool:
+def _show_n(estimates: Mapping[Key, Estimate]) -> bool:
     return len({each.n for each in estimates.values()}) > 1
 
 
-def _number(estimates: dict[Key, Estimate], key: Key, form: str) -> str:
+def _number(estimates: Mapping[Key, Estimate], key: Key, form: str) -> str:
     if key not in estimates:
-        return ABSENT
+        return _ABSENT
     text = estimates[key].text(form)
     return f"{text} (n={estimates[key].n})" if _show_n(estimates) else text
-
-
-def _code(text: str) -> str:
-    """Quote a message, so that its <, * and _ stay what they are."""
-    return f"`` {text} ``" if "`" in text else f"`{text}`"

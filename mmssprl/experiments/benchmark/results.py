@@ -1,12 +1,14 @@
-"""One run of the benchmark, and what the seeds say together.
+"""What runs of the benchmark have measured, and what the seeds say together.
 
 Every metric is in percent, and higher is better.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
+from ..run import read_result
 from ..statistics import Estimate, estimate, welch
 
 Size = Literal["paper", "scenes", "coco128"]
@@ -33,7 +35,7 @@ _FIRST = (BASELINE, "supervised")
 
 
 @dataclass(frozen=True)
-class Result:
+class TransferResult:
     """One run: one protocol with one backbone and one seed.
 
     Args:
@@ -56,12 +58,25 @@ class Result:
     reason: str = ""
 
 
-def aggregate(results: Sequence[Result]) -> dict[Key, Estimate]:
+def find_results(work_dir: Path, planned: Sequence[TransferResult]) -> list[TransferResult]:
+    """Return what earlier calls have completed in a work dir beside the runs of this one."""
+    known = {(result.protocol, result.weights, result.seed) for result in planned}
+    found = []
+    for path in sorted(work_dir.glob("runs/*/*/seed*/result.json")):
+        *_, weights, protocol, seed, _ = path.parts
+        kept = read_result(path)
+        run = (protocol, weights, int(seed.removeprefix("seed")))
+        if run not in known:
+            found.append(TransferResult(*run, kept["values"], kept["seconds"], "done"))
+    return found
+
+
+def aggregate(results: Sequence[TransferResult]) -> dict[Key, Estimate]:
     """Summarise the done runs over their seeds."""
     return {key: estimate(list(by_seed.values())) for key, by_seed in _by_seed(results).items()}
 
 
-def against_baseline(results: Sequence[Result]) -> dict[Key, Estimate]:
+def against_baseline(results: Sequence[TransferResult]) -> dict[Key, Estimate]:
     """Summarise the differences to ``random``, where both have a seed."""
     values = _by_seed(results)
     differences = {}
@@ -73,18 +88,18 @@ def against_baseline(results: Sequence[Result]) -> dict[Key, Estimate]:
     return differences
 
 
-def order_weights(results: Sequence[Result]) -> list[str]:
+def order_weights(results: Sequence[TransferResult]) -> list[str]:
     """Return the names of the rows: random, supervised, then the others as they come."""
     names = dict.fromkeys(result.weights for result in results)
     return sorted(names, key=(*_FIRST, *names).index)
 
 
-def order_protocols(results: Sequence[Result]) -> list[str]:
+def order_protocols(results: Sequence[TransferResult]) -> list[str]:
     """Return the protocols that the results are about, in the order of the tables."""
     return [p for p in METRICS if any(result.protocol == p for result in results)]
 
 
-def _by_seed(results: Sequence[Result]) -> dict[Key, dict[int, float]]:
+def _by_seed(results: Sequence[TransferResult]) -> dict[Key, dict[int, float]]:
     values: dict[Key, dict[int, float]] = {}
     for result in results:
         for metric, value in result.metrics.items():

@@ -9,7 +9,7 @@ from typing import Any
 from ..commands import CommandRun
 from ..run import Outcome, RunFailedError
 from .protocols import Protocol
-from .results import METRICS, Result
+from .results import METRICS, TransferResult
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -57,9 +57,9 @@ class TransferRun(CommandRun):
         main = METRICS[self.protocol.name][0]
         return f"{main} {values[main]:.1f} %" if main in values else "done"
 
-    def result(self, outcome: Outcome) -> Result:
+    def result(self, outcome: Outcome) -> TransferResult:
         """Return an outcome of this run as the tables take it."""
-        return Result(
+        return TransferResult(
             self.protocol.name,
             self.weights,
             self.seed,

@@ -9,7 +9,7 @@ from ...config.shipped import shipped
 from ...console.wording import counted
 from ...datasets.scenes.sample import generate_sample
 from ...errors import UserFileNotFoundError
-from .plan import Plan, make_plan
+from .plan import BenchmarkPlan, make_plan
 from .protocols import DATA_PREFIX, choose_protocols
 from .results import Size
 from .rows import Weights, find_weights
@@ -30,8 +30,8 @@ def plan_in_work_dir(
     overwrite: bool,
     dry_run: bool,
     log: Callable[[str], object],
-) -> Plan:
-    """Plan a benchmark and write its configs, unless nothing is to be written.
+) -> BenchmarkPlan:
+    """BenchmarkPlan a benchmark and write its configs, unless nothing is to be written.
 
     The arguments are the options of the command; ``log`` receives lines about what is planned.
 
@@ -85,7 +85,7 @@ def _digest(row: Weights) -> str:
     return digest([row.backbone, word], row.start)
 
 
-def _describe(plan: Plan) -> list[str]:
+def _describe(plan: BenchmarkPlan) -> list[str]:
     names = dict.fromkeys(run.protocol.name for run in plan.runs)
     rows = dict.fromkeys(run.weights for run in plan.runs)
     seeds = counted(len({run.seed for run in plan.runs}), "seed")

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import UserFileExistsError, UserValueError
-from ...system.one_run import is_unused
-from ...system.outputs import write_whole
+from ..work_dir import check_same, read_marker, write_marker
 
 MARKER = "benchmark.json"
 _CHANGED = {
@@ -50,38 +49,37 @@ def claim(
         ValueError: ``resume`` with other settings, weights, backbones or configs than before, or
             ``overwrite`` of the weights themselves.
     """
-    marker = work_dir / MARKER
-    if not is_unused(work_dir):
-        before = json.loads(marker.read_text()) if marker.exists() else {}
-        if not before.keys() >= {*settings, *digests}:
-            raise UserFileExistsError(
-                f"the work dir must be new or that of a benchmark, but {work_dir} holds other "
-                "files, or a benchmark of another version of mmssprl; give another --work-dir."
-            )
-        if overwrite:
-            for start in starts:
-                if Path(start).resolve().is_relative_to((work_dir / "runs").resolve()):
-                    raise UserValueError(
-                        f"--overwrite deletes the runs in {work_dir}, but {start} is of one of "
-                        "them; copy it elsewhere, or give another --work-dir."
-                    )
-            return  # nothing is lost until the new plan is found right
-        if (work_dir / "runs").exists():
-            if not resume:
-                raise UserFileExistsError(
-                    f"{work_dir} holds a benchmark; go on with it by --resume, delete its runs by "
-                    "--overwrite, or give another --work-dir."
+    before = read_marker(work_dir, MARKER, "a benchmark")
+    if before is not None and not before.keys() >= {*settings, *digests}:
+        raise UserFileExistsError(
+            f"{work_dir} holds a benchmark of another version of mmssprl, which this one cannot "
+            "read; give another --work-dir."
+        )
+    if before and overwrite:
+        for start in starts:
+            if Path(start).resolve().is_relative_to((work_dir / "runs").resolve()):
+                raise UserValueError(
+                    f"--overwrite deletes the runs in {work_dir}, but {start} is of one of them; "
+                    "copy it elsewhere, or give another --work-dir."
                 )
-            digests = _merge(before, settings, digests, work_dir)
-        # Planned at most otherwise: a call that ended with an error leaves its folder free.
+        return  # nothing is lost until the new plan is found right
+    # Planned at most otherwise: a call that ended with an error leaves its folder free.
+    if before and (work_dir / "runs").exists():
+        if not resume:
+            raise UserFileExistsError(
+                f"{work_dir} holds a benchmark; go on with it by --resume, delete its runs by "
+                "--overwrite, or give another --work-dir."
+            )
+        check_same(work_dir, {key: before[key] for key in settings}, settings)
+        digests = _merge(before, digests)
     if writes:
-        _write(work_dir, settings, digests)
+        write_marker(work_dir, MARKER, {**settings, **digests})
 
 
 def start_anew(work_dir: Path, settings: Mapping[str, Any], digests: Digests) -> None:
     """Delete the runs in a folder that ``claim`` has let pass; the arguments are those of it."""
     shutil.rmtree(work_dir / "runs", ignore_errors=True)
-    _write(work_dir, settings, digests)
+    write_marker(work_dir, MARKER, {**settings, **digests})
 
 
 def digest(content: Any, file: str = "") -> str:
@@ -92,20 +90,8 @@ def digest(content: Any, file: str = "") -> str:
     return found.hexdigest()
 
 
-def _write(work_dir: Path, settings: Mapping[str, Any], digests: Digests) -> None:
-    work_dir.mkdir(parents=True, exist_ok=True)
-    write_whole(work_dir / MARKER, json.dumps({**settings, **digests}, indent=2) + "\n")
-
-
-def _merge(
-    before: dict[str, Any], settings: Mapping[str, Any], digests: Digests, work_dir: Path
-) -> Digests:
-    for key, value in settings.items():
-        if before[key] != value:
-            raise UserValueError(
-                f"--resume needs the {key} of the runs in {work_dir}, {before[key]}, but got "
-                f"{value}; give another --work-dir."
-            )
+def _merge(before: Mapping[str, Any], digests: Digests) -> Digests:
+    """Return all digests, or raise ValueError where one is not what it was."""
     for kind, new in digests.items():
         for name, value in new.items():
             if before[kind].get(name, value) != value:

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from ...console.wording import counted
 from ...errors import UserValueError
+from ...pretraining.methods import SSPRL, Method
 from ..run import read_result
 from .images import TrainingImages
-from .methods import SSPRL, Method
 from .run import PaceRun, module_command
 from .setting import Setting, code_digest, common_options, recipe_digest
 

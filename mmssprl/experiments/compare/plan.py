@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Literal
 
 from ...console.wording import counted
+from ...pretraining.methods import BY_KEY, Method
 from .images import Split, TrainingImages
-from .methods import BY_KEY, Method
 from .paces import MethodPace, epochs_for_equal
 from .run import PretrainRun, module_command
 from .setting import Setting, code_digest, common_options, recipe_digest
-from .tuning import SEEDS, Scores, factors_to_try
+from .tuning import SEEDS, Choice, Scores, factors_to_try
 
 Budget = Literal["epochs", "time", "flops"]
 BUDGETS: dict[Budget, str] = {
@@ -70,7 +70,7 @@ class Planner:
         methods: Sequence[Method],
         num_seeds: int,
         budgets: Sequence[Budget],
-        factors: Mapping[Length, float],
+        choices: Mapping[Length, Choice],
     ) -> list[PretrainRun]:
         """Return the runs of the tables, seed after seed, so that all methods grow together.
 
@@ -78,7 +78,7 @@ class Planner:
             methods: Rows.
             num_seeds: Of each.
             budgets: Tables. A run that is of several is there once.
-            factors: Of the learning rates; 1 where there is none.
+            choices: Of the learning rates.
         """
         found: dict[Path, PretrainRun] = {}
         first = MAX_SEEDS if self.split == "held-out" else 0
@@ -86,7 +86,7 @@ class Planner:
             for budget in budgets:
                 for method in methods:
                     epochs = self.epochs(method, budget)
-                    factor = factors.get((method.key, epochs), 1.0)
+                    factor = taken_factor(choices, (method.key, epochs))
                     run = self.run_of(method, epochs, seed, factor, self.split)
                     found.setdefault(run.folder, run)
         return list(found.values())
@@ -143,8 +143,17 @@ class Planner:
             )
             if method.trains
             else {},
-            common={"data": str(self.setting.data), "image_px": self.setting.image_px},
-            digest=recipe_digest(self.setting, method),
-            code=code_digest(),
-            images_digest=images.digest,
+            data=self.setting.data,
+            image_px=self.setting.image_px,
+            digests={
+                "recipe": recipe_digest(self.setting, method),
+                "code": code_digest(),
+                "images": images.digest,
+            },
         )
+
+
+def taken_factor(choices: Mapping[Length, Choice], length: Length) -> float:
+    """Return the factor of the learning rate of some runs, 1 where none was chosen."""
+    choice = choices.get(length)
+    return choice.taken if choice else 1.0

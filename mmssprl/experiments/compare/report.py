@@ -5,21 +5,17 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from ...console.tables import csv_table, markdown_table
 from ...console.wording import counted
+from ...pretraining.methods import BY_KEY, RANDOM
 from ...system.outputs import write_figure, write_whole
 from ..benchmark.paper_numbers import ABLATIONS, ABLATIONS_NOTE
-from ..statistics import estimate
-from .methods import BY_KEY, RANDOM
+from ..figure import LEGEND, Panel, draw_panels
+from ..statistics import Difference, compare_all, estimate
 from .plan import BUDGETS, Budget, Length, Planner
-from .results import Result, as_row
-from .statistics import Comparison, compare_all
+from .results import PretrainResult, as_row
 from .tuning import Choice
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _HEADS = (
     *("pre-training", "epochs", "images seen", "TFLOP", "seconds", "peak MiB"),
@@ -52,9 +48,9 @@ class Report:
     """
 
     planner: Planner
-    tables: Mapping[Budget, Mapping[str, Sequence[Result]]]
+    tables: Mapping[Budget, Mapping[str, Sequence[PretrainResult]]]
     reference: str
-    tuning: Sequence[Result]
+    tuning: Sequence[PretrainResult]
     choices: Mapping[Length, Choice]
     foot: Sequence[str]
     num_others: int = 0
@@ -82,12 +78,18 @@ class Report:
             files["tuning.csv"] = self._tuning_csv()
         for name, text in files.items():
             write_whole(work_dir / name, text)
-        if any(key != RANDOM.key for runs in self.tables.values() for key in runs):
-            write_figure(work_dir / "compare.png", self._draw())
-            return [*files, "compare.png"]
-        return [*files]
+        panels = self.panels()
+        drawn = {title for panel in panels for title in panel.dots}
+        if not drawn:
+            return [*files]
+        rows = [m.title for m in self.planner.methods.values() if m.title in drawn]
+        figure = draw_panels(
+            panels, rows, LEGEND.capitalize(), highlighted=self._title(self.reference)
+        )
+        write_figure(work_dir / "compare.png", figure)
+        return [*files, "compare.png"]
 
-    def comparisons(self, runs: Mapping[str, Sequence[Result]]) -> dict[str, Comparison]:
+    def comparisons(self, runs: Mapping[str, Sequence[PretrainResult]]) -> dict[str, Difference]:
         """Compare the methods of one table with the reference, in percent."""
         if self.reference not in runs:
             return {}
@@ -95,7 +97,7 @@ class Report:
         competing = [key for key in scores if self.planner.methods[key].competes]
         return compare_all(scores, self.reference, competing)
 
-    def _table(self, runs: Mapping[str, Sequence[Result]]) -> str:
+    def _table(self, runs: Mapping[str, Sequence[PretrainResult]]) -> str:
         against = self.comparisons(runs)
         rows = []
         for key, own in runs.items():
@@ -124,13 +126,25 @@ class Report:
     def _title(self, key: str) -> str:
         return self.planner.methods[key].title
 
-    def _draw(self) -> "Figure":
-        from .figure import draw_comparison
+    def panels(self) -> list[Panel]:
+        """Return a panel for each table, in which random weights are a line."""
+        panels = []
+        for budget, runs in self.tables.items():
+            everything = [result for own in runs.values() for result in own]
+            if not everything:
+                continue
+            lines = {"chance": 100 * fmean(result.chance_mAP for result in everything)}
+            if RANDOM.key in runs:
+                lines["random weights"] = 100 * fmean(result.mAP for result in runs[RANDOM.key])
+            dots = {
+                self._title(key): [(100 * r.mAP, "collapsed" * r.collapsed) for r in own]
+                for key, own in runs.items()
+                if key != RANDOM.key
+            }
+            panels.append(Panel(BUDGETS[budget], "mAP", dots, lines))
+        return panels
 
-        titles = {key: method.title for key, method in self.planner.methods.items()}
-        return draw_comparison(self.tables, self.reference, titles)
-
-    def _tera(self, own: Sequence[Result]) -> str:
+    def _tera(self, own: Sequence[PretrainResult]) -> str:
         pace = self.planner.paces.get(own[0].method)
         return f"{pace.flops * max(r.steps for r in own) / 1e12:.1f}" if pace else ""
 
@@ -219,7 +233,7 @@ class Report:
             for result in self.tuning
         )
 
-    def _is_chosen(self, result: Result) -> bool:
+    def _is_chosen(self, result: PretrainResult) -> bool:
         choice = self.choices.get((result.method, result.epochs))
         return choice is not None and choice.taken == result.lr_factor
 
@@ -232,7 +246,7 @@ def _paper_ablations() -> str:
 
 
 def comparisons_csv(
-    found: Mapping[Budget, Mapping[str, Comparison]],
+    found: Mapping[Budget, Mapping[str, Difference]],
     tables: Mapping[Budget, Mapping[str, Sequence[object]]],
     reference: str,
 ) -> str:
@@ -266,7 +280,7 @@ def _csv(lines: Iterable[Mapping[str, object]]) -> str:
     return csv_table([*rows[0]], [[*row.values()] for row in rows]) if rows else ""
 
 
-def _seconds(own: Sequence[Result]) -> str:
+def _seconds(own: Sequence[PretrainResult]) -> str:
     """Return the mean over the runs that came to their end: of the others none are known."""
     measured = [result.seconds for result in own if result.steps]
     return f"{fmean(measured):.0f}" if measured else ""

@@ -2,20 +2,19 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
 from ...errors import UserValueError
+from ...pretraining.methods import Method
 from ..run import read_result
 from .images import Split
-from .methods import Method
-from .plan import Budget, Length, Planner
+from .plan import FOLDERS, Budget, Length, Planner, taken_factor
 from .setting import code_digest, learning_rate
-from .tuning import FACTORS, SEEDS
+from .tuning import FACTORS, SEEDS, Choice
 
 
 @dataclass(frozen=True)
-class Result:
+class PretrainResult:
     """One run.
 
     Args:
@@ -50,15 +49,14 @@ class Result:
     commit: str = ""
 
 
-def read_results(folder: Path, planner: Planner, split: Split) -> tuple[list[Result], int]:
-    """Return the complete runs below a folder that would be made with the same settings today.
+def read_results(planner: Planner, split: Split) -> tuple[list[PretrainResult], int]:
+    """Return the complete runs of a split that would be made with the same settings today.
 
     Others, of former code, config or list of images, stay out of the tables until they are done
     again.
 
     Args:
-        folder: Of the runs of a split.
-        planner: Knows today's settings.
+        planner: Knows the work dir and today's settings.
         split: Which images the runs are trained on.
 
     Returns:
@@ -68,15 +66,15 @@ def read_results(folder: Path, planner: Planner, split: Split) -> tuple[list[Res
     Raises:
         RuntimeError: A result file is damaged.
     """
-    names = {each.name for each in fields(Result)}
+    names = {each.name for each in fields(PretrainResult)}
     found, num_others = [], 0
-    for path in folder.glob("*/result.json"):
+    for path in (planner.work_dir / FOLDERS[split]).glob("*/result.json"):
         content = read_result(path)
         values = {k: v for k, v in content["values"].items() if k in names}
         method = planner.methods.get(values["method"])
         if method is None:
             continue
-        result = Result(**values)
+        result = PretrainResult(**values)
         run = planner.run_of(method, result.epochs, result.seed, result.lr_factor, split)
         if content["settings"] == run.settings([]):
             found.append(result)
@@ -87,27 +85,31 @@ def read_results(folder: Path, planner: Planner, split: Split) -> tuple[list[Res
 
 
 def in_budget(
-    results: Iterable[Result], planner: Planner, budget: Budget, factors: Mapping[Length, float]
-) -> dict[str, list[Result]]:
+    results: Iterable[PretrainResult],
+    planner: Planner,
+    budget: Budget,
+    choices: Mapping[Length, Choice],
+) -> dict[str, list[PretrainResult]]:
     """Return the runs of one table, by method in the order of the tables.
 
     Args:
         results: Of all lengths.
         planner: Knows the length of each method's runs.
         budget: What is equal.
-        factors: Of the learning rates; 1 where there is none.
+        choices: Of the learning rates.
     """
-    table: dict[str, list[Result]] = {}
+    table: dict[str, list[PretrainResult]] = {}
     for result in results:
         is_of_it = result.epochs == _length(planner, planner.methods[result.method], budget)
-        if is_of_it and result.lr_factor == factors.get((result.method, result.epochs), 1.0):
+        factor = taken_factor(choices, (result.method, result.epochs))
+        if is_of_it and result.lr_factor == factor:
             table.setdefault(result.method, []).append(result)
     return table
 
 
 def of_tuning(
-    results: Iterable[Result], planner: Planner, budgets: Sequence[Budget]
-) -> list[Result]:
+    results: Iterable[PretrainResult], planner: Planner, budgets: Sequence[Budget]
+) -> list[PretrainResult]:
     """Return the runs that choose the learning rates of tables, of all on the held-out images."""
     found = []
     for result in results:
@@ -119,7 +121,7 @@ def of_tuning(
     return found
 
 
-def scores_of(results: Iterable[Result]) -> dict[Length, dict[float, list[float]]]:
+def scores_of(results: Iterable[PretrainResult]) -> dict[Length, dict[float, list[float]]]:
     """Return the mAP of a tuning, by method and epochs, then by factor."""
     scores: dict[Length, dict[float, list[float]]] = {}
     for r in results:
@@ -137,9 +139,9 @@ def _length(planner: Planner, method: Method, budget: Budget) -> int | None:
         return None
 
 
-def as_row(result: Result, planner: Planner) -> dict[str, Any]:
+def as_row(result: PretrainResult, planner: Planner) -> dict[str, Any]:
     """Return a result as a line of a CSV file, with its learning rate and counted operations."""
-    row = {each.name: getattr(result, each.name) for each in fields(Result)}
+    row = {each.name: getattr(result, each.name) for each in fields(PretrainResult)}
     method, pace = planner.methods[result.method], planner.paces.get(result.method)
     return row | {
         "lr": learning_rate(method, planner.setting.size, result.lr_factor)

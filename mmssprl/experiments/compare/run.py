@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...pretraining.methods import Method
 from ...system.outputs import write_whole
 from ..commands import CommandRun
 from ..run import Outcome
 from .images import Split
-from .methods import Method
 from .training import MEASURED, SETTINGS
 
 
@@ -53,10 +53,9 @@ class PretrainRun(ProcessRun):
         split: Which images it trains on and is scored by.
         config: File of the method.
         options: Values that replace the config's.
-        common: What ``settings.json`` has for all runs: data, image_px.
-        digest: Of the recipe.
-        code: Digest of the code that trains.
-        images_digest: Of the list of the training images.
+        data: Folder of the images and their labels.
+        image_px: Side of the crops that are probed.
+        digests: Of its recipe, of the code that trains and of the list of its images.
     """
 
     method: Method
@@ -66,10 +65,9 @@ class PretrainRun(ProcessRun):
     split: Split
     config: Path
     options: Mapping[str, Any]
-    common: Mapping[str, Any]
-    digest: str
-    code: str
-    images_digest: str
+    data: Path
+    image_px: int
+    digests: Mapping[str, str]
 
     def settings(self, needed: Sequence[Outcome]) -> dict[str, Any]:
         """Return all that its result depends on, but for where files are."""
@@ -78,10 +76,8 @@ class PretrainRun(ProcessRun):
         return {
             **self.described(),
             "options": replaced,
-            "recipe": self.digest,
-            "code": self.code,
-            "images": self.images_digest,
-            "image_px": self.common["image_px"],
+            **self.digests,
+            "image_px": self.image_px,
         }
 
     def inputs(self) -> dict[str, Any]:
@@ -92,10 +88,9 @@ class PretrainRun(ProcessRun):
             "trains": self.method.trains,
             "seed": self.seed,
             "split": self.split,
-            "recipe": self.digest,
-            "code": self.code,
-            "images": self.images_digest,
-            **self.common,
+            **self.digests,
+            "data": str(self.data),
+            "image_px": self.image_px,
         }
 
     def described(self) -> dict[str, Any]:
@@ -107,6 +102,11 @@ class PretrainRun(ProcessRun):
             "lr_factor": self.lr_factor,
             "split": self.split,
         }
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is complete, with the settings that it has now."""
+        return self.kept(self.settings([])) is not None
 
     def summary(self, values: dict[str, Any]) -> str:
         """Return the score, and a mark if it has collapsed."""

@@ -17,10 +17,10 @@ from ...config.reading import read_config_file
 from ...config.run_checks import check_config
 from ...errors import UserValueError
 from ...models.protocol import PretrainingModel, is_pretraining, pretraining_class
+from ...pretraining.methods import SSPRL, Method
 from ...pretraining.methods.momentum import momentum_for
 from ...registry import MODELS
 from .images import TrainingImages
-from .methods import SSPRL, Method
 
 Size = Literal["scenes", "photos", "photos-gpu"]
 EPOCHS: dict[Size, int] = {"scenes": 24, "photos": 20, "photos-gpu": 20}
@@ -78,25 +78,11 @@ def schedule(epochs: int) -> list[dict[str, Any]]:
     A run of a single epoch has the cosine alone.
     """
     warm_up = int(epochs > 1)
-    cosine = {
-        "type": "CosineAnnealingLR",
-        "begin": warm_up,
-        "end": epochs,
-        "T_max": epochs - warm_up,
-        "by_epoch": True,
-        "convert_to_iter_based": True,
-    }
-    if not warm_up:
-        return [cosine]
-    linear = {
-        "type": "LinearLR",
-        "start_factor": 0.01,
-        "begin": 0,
-        "end": warm_up,
-        "by_epoch": True,
-        "convert_to_iter_based": True,
-    }
-    return [linear, cosine]
+    unit = {"by_epoch": True, "convert_to_iter_based": True}
+    linear = {"type": "LinearLR", "start_factor": 0.01, "begin": 0, "end": warm_up, **unit}
+    length = {"begin": warm_up, "end": epochs, "T_max": epochs - warm_up}
+    cosine = {"type": "CosineAnnealingLR", **length, **unit}
+    return [linear, cosine] if warm_up else [cosine]
 
 
 def common_options(
@@ -202,45 +188,45 @@ def check_configs(setting: Setting, methods: list[Method]) -> None:
             )
 
 
-def check_batch(setting: Setting, methods: list[Method], images: TrainingImages) -> None:
-    """Refuse a batch that a method's queue of keys or groups of BatchNorm cannot take.
+def check_images(setting: Setting, methods: list[Method], images: TrainingImages) -> None:
+    """Refuse images and a batch that a method cannot be trained with, before any training.
+
+    The models of users' configs are built, and checked as their runs would.
 
     Raises:
-        ValueError: Names the first method and what does not fit.
+        ValueError: Names the first method and what does not fit; or as ``check_config``, a model's
+            constructor and its ``check_training``.
     """
     batch = setting.batch_size
+    if images.num_images < batch:
+        raise UserValueError(
+            f"a step needs {batch} images, but {setting.data} has {images.num_images} to train on; "
+            "lower --batch-size or add images."
+        )
     for method in methods:
-        model = config_of(method, setting.size).model
-        groups = model.get("bn_groups", 1)
+        cfg = config_of(method, setting.size)
+        groups = cfg.model.get("bn_groups", 1)
         if batch % groups:
             raise UserValueError(
                 f"--batch-size must be a multiple of the {groups} groups in which {method.key} "
                 f"normalises a batch, but got {batch}; choose one, or leave {method.key} out."
             )
-        model_class = pretraining_class(config_of(method, setting.size))
-        least = model_class.batch_unit(model) if model_class else 1
+        model_class = pretraining_class(cfg)
+        least = model_class.batch_unit(cfg.model) if model_class else 1
         if batch < least:
             raise UserValueError(
                 f"--batch-size must be at least {least}, over which {method.key} normalises, but "
                 f"got {batch}; raise it, or leave {method.key} out."
             )
-        is_symmetric = model.get("symmetric") or method.options.get("model.symmetric")
+        is_symmetric = cfg.model.get("symmetric") or method.options.get("model.symmetric")
         num_keys = batch * (2 if is_symmetric else 1)
-        length = _queue_length(model, images)
+        length = _queue_length(cfg.model, images)
         if length is not None and length <= num_keys:
             raise UserValueError(
                 f"the queue of {method.key} must have more than the {num_keys} keys of a step, but "
                 f"it has {length}, at most half of the {images.num_images} images; lower "
                 f"--batch-size, or leave {method.key} out."
             )
-
-
-def check_models(setting: Setting, methods: list[Method], images: TrainingImages) -> None:
-    """Check users' configs as their runs would, and build their models.
-
-    Raises:
-        ValueError: As ``check_config``, the model's constructor and its ``check_training``.
-    """
     for method in methods:
         if method.is_users:
             cfg = copy.deepcopy(config_of(method, setting.size))
@@ -250,7 +236,7 @@ def check_models(setting: Setting, methods: list[Method], images: TrainingImages
             check_config(cfg, ("train",))
             with DefaultScope.overwrite_default_scope("mmssprl"):
                 model: PretrainingModel = MODELS.build(cfg.model)
-            model.check_training(images.num_images, setting.batch_size)
+            model.check_training(images.num_images, batch)
 
 
 def _queue_length(model: Mapping[str, Any], images: TrainingImages) -> int | None:

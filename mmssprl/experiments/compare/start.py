@@ -1,25 +1,26 @@
 """The whole command: take the work dir, measure the paces, tune, run, and report."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ...console.wording import counted
 from ...datasets.scenes.sample import generate_sample
 from ...errors import UserRuntimeError, UserValueError
+from ...pretraining.methods import BY_KEY
 from ...system.machine import describe_machine
 from ..execute import execute_runs
 from ..run import Outcome, Run
 from .images import Split, TrainingImages, list_images, read_images
-from .methods import BY_KEY, choose_methods
+from .methods import choose_methods
 from .paces import plan_paces, read_paces
-from .plan import FOLDERS, MAX_SEEDS, Budget, Length, Planner
+from .plan import MAX_SEEDS, Budget, Length, Planner
 from .report import Report
-from .results import Result, in_budget, of_tuning, read_results, scores_of
+from .results import PretrainResult, in_budget, of_tuning, read_results, scores_of
 from .run import PaceRun, PretrainRun
-from .setting import BATCH_SIZE, EPOCHS, Setting, Size, check_batch, check_configs, check_models
+from .setting import BATCH_SIZE, EPOCHS, Setting, Size, check_configs, check_images
 from .tuning import Choice, choose
 from .work_dir import claim
 
@@ -99,7 +100,6 @@ class Comparison:
             )
         self.methods = choose_methods([*request.words, request.reference])
         self.reference = reference.key
-        self.split: Split = "held-out" if request.held_out else "test"
         data = None if request.data is None else request.data.resolve()
         if data is not None:
             log(read_images(data, "test").labelled.describe())
@@ -117,22 +117,23 @@ class Comparison:
             if not request.dry_run:
                 generate_sample(request.work_dir, log)
             data = (request.work_dir / "scenes" / "coco").resolve()
-        self.setting = Setting(request.size, data, epochs, request.batch_size)
-        check_configs(self.setting, self.methods)
-        self.images = self._list_images() if data.exists() else {}
-
-    @property
-    def planner(self) -> Planner:
-        """Of today's paces."""
-        work_dir, setting = self.request.work_dir, self.setting
-        methods = {**BY_KEY, **{method.key: method for method in self.methods}}
-        paces = read_paces(work_dir, setting, methods)
-        return Planner(work_dir, setting, paces, self.images, methods, self.split)
+        setting = Setting(request.size, data, epochs, request.batch_size)
+        check_configs(setting, self.methods)
+        split: Split = "held-out" if request.held_out else "test"
+        images: dict[Split, TrainingImages] = {}
+        also: list[Split] = ["held-out"] * request.tune
+        for each in dict.fromkeys([split, *also]) if data.exists() else ():
+            lists = request.work_dir / "lists"
+            images[each] = list_images(lists, data, each, writes=not request.dry_run)
+            check_images(setting, self.methods, images[each])
+        rows = {**BY_KEY, **{method.key: method for method in self.methods}}
+        paces = read_paces(request.work_dir, setting, rows)
+        self.planner = Planner(request.work_dir, setting, paces, images, rows, split)
 
     @property
     def choices(self) -> dict[Length, Choice]:
         """Of the learning rates, as far as the tuning has come."""
-        found = {k: choose(scores) for k, scores in scores_of(self._tuning_results()).items()}
+        found = {k: choose(scores) for k, scores in scores_of(self.tuning_results()).items()}
         return {key: choice for key, choice in found.items() if choice}
 
     def run(self) -> int:
@@ -148,12 +149,16 @@ class Comparison:
                 f"each; {pace.log_file} tells of every turn"
             )
             self._require(self._execute([pace]), "the paces")
-        planner = self.planner
+            planner = self.planner
+            paces = read_paces(planner.work_dir, planner.setting, planner.methods)
+            self.planner = replace(planner, paces=paces)
         for method in self.methods:  # a budget below one epoch is told before any training
-            [planner.epochs(method, budget) for budget in self.request.budgets]
-        while not all(map(is_kept, tuning := self.tuning_runs())):  # the best may ask for more
+            [self.planner.epochs(method, budget) for budget in self.request.budgets]
+        tuning = self.tuning_runs()
+        while not all(run.is_kept for run in tuning):  # the best rate may ask for more
             self._announce("tuning", tuning)
             self._require(self._execute(tuning), "the learning rates")
+            tuning = self.tuning_runs()
         runs = self.final_runs()
         self._announce("runs", runs)
         outcomes = self._execute(runs)
@@ -165,7 +170,7 @@ class Comparison:
 
     def describe(self) -> None:
         """Log what ``run`` would do, as far as images and paces are known."""
-        if not self.images or self._pace_run():
+        if not self.planner.images or self._pace_run():
             self._log("time of the runs: unknown until the paces are measured, as the command does")
             return
         plans = {"runs": self.final_runs()}
@@ -174,41 +179,42 @@ class Comparison:
         for name, runs in plans.items():
             self._announce(name, runs)
             for run in runs:
-                done = "complete" if is_kept(run) else f"{run.expected_s / 60:.1f} min"
+                done = "complete" if run.is_kept else f"{run.expected_s / 60:.1f} min"
                 self._log(f"  {run.name}: {done}")
 
     def tuning_runs(self) -> list[PretrainRun]:
         """Return the runs that choose the learning rates, as far as they are known yet."""
         if not self.request.tune:
             return []
-        scores = scores_of(self._tuning_results())
+        scores = scores_of(self.tuning_results())
         return self.planner.tuning_runs(self.methods, self.request.budgets, scores)
 
     def final_runs(self) -> list[PretrainRun]:
         """Return the runs of the tables."""
-        request, factors = self.request, _factors(self.choices)
-        return self.planner.final_runs(self.methods, request.num_seeds, request.budgets, factors)
+        request = self.request
+        return self.planner.final_runs(
+            self.methods, request.num_seeds, request.budgets, self.choices
+        )
 
     def report(self) -> Report:
         """Return what all calls in this work dir have found; of users' configs, the named ones'."""
-        work_dir, planner, choices = self.request.work_dir, self.planner, self.choices
-        results, num_others = read_results(work_dir / FOLDERS[self.split], planner, self.split)
-        factors = _factors(choices)
+        planner, choices = self.planner, self.choices
+        results, num_others = read_results(planner, planner.split)
         return Report(
             planner,
-            {b: in_budget(results, planner, b, factors) for b in self.request.budgets},
+            {b: in_budget(results, planner, b, choices) for b in self.request.budgets},
             self.reference,
-            self._tuning_results(),
+            self.tuning_results(),
             choices,
             self._foot(),
             num_others,
         )
 
-    def _tuning_results(self) -> list[Result]:
+    def tuning_results(self) -> list[PretrainResult]:
+        """Return the runs that choose the learning rates, as far as they are complete."""
         if not self.request.tune:
             return []
-        folder = self.request.work_dir / FOLDERS["held-out"]
-        results, _ = read_results(folder, self.planner, "held-out")
+        results, _ = read_results(self.planner, "held-out")
         return of_tuning(results, self.planner, self.request.budgets)
 
     def _foot(self) -> list[str]:
@@ -219,35 +225,14 @@ class Comparison:
             f"{(time.perf_counter() - self._start) / 60:.0f} min of the last call."
         ]
 
-    def _list_images(self) -> dict[Split, TrainingImages]:
-        tuning: list[Split] = ["held-out"] if self.request.tune else []
-        lists = {}
-        for split in dict.fromkeys([self.split, *tuning]):
-            folder = self.request.work_dir / "lists"
-            images = lists[split] = list_images(
-                folder, self.setting.data, split, writes=not self.request.dry_run
-            )
-            if images.num_images < self.setting.batch_size:
-                raise UserValueError(
-                    f"a step needs {self.setting.batch_size} images, but {self.setting.data} has "
-                    f"{images.num_images} to train on; lower --batch-size or add images."
-                )
-            check_batch(self.setting, self.methods, images)
-            check_models(self.setting, self.methods, images)
-        return lists
-
     def _pace_run(self) -> PaceRun | None:
-        return plan_paces(
-            self.request.work_dir,
-            self.setting,
-            self.methods,
-            self.images[self.split],
-            self.planner.paces,
-        )
+        planner = self.planner
+        images = planner.images[planner.split]
+        return plan_paces(planner.work_dir, planner.setting, self.methods, images, planner.paces)
 
     def _announce(self, name: str, runs: Sequence[PretrainRun]) -> None:
         jobs = self.request.num_jobs
-        missing = [run for run in runs if not is_kept(run)]
+        missing = [run for run in runs if not run.is_kept]
         seconds = sum(run.expected_s for run in missing) / jobs
         redone = [run for run in missing if run.is_complete]
         self._log(
@@ -285,12 +270,3 @@ class Comparison:
                 f"with: {reasons[0]}; mend that, and the same command does them again and keeps "
                 "the others."
             )
-
-
-def is_kept(run: PretrainRun) -> bool:
-    """Whether a run is complete, with the settings that it has now."""
-    return run.kept(run.settings([])) is not None
-
-
-def _factors(choices: Mapping[Length, Choice]) -> dict[Length, float]:
-    return {key: choice.taken for key, choice in choices.items()}

@@ -1,41 +1,150 @@
-"""The methods of ``pretrain``; a new one is an entry in ``METHODS``."""
+"""The table of methods: rows of `compare`, choices of `pretrain`, and what their help names.
 
+A new method is a line here. One of a new kind that `pretrain` takes extends ``RecipeMethod`` in a
+module beside this one by the numbers that it alone has.
+"""
+
+from collections.abc import Iterable
 from difflib import get_close_matches
 
 from ...errors import UserValueError
-from .byol import BYOL
-from .contrast import DENSECL, MOCO_V2
-from .method import Additions, Method, Row, Setting
-from .prototypes import SSPRL, SWAV, SWAV_SMALL, VARIANTS
+from .byol import TargetMethod
+from .contrast import ContrastMethod, DenseContrastMethod
+from .method import Additions, Method, RecipeMethod, RecipeRow, RecipeSetting
+from .prototypes import PrototypeMethod
 
-__all__ = ["DEFAULT", "METHODS", "Additions", "Method", "Row", "Setting", "find_method"]
+__all__ = [
+    "BY_KEY",
+    "DEFAULT",
+    "DEFAULT_VARIANT",
+    "METHODS",
+    "PRETRAINED",
+    "RANDOM",
+    "SSPRL",
+    "VARIANTS",
+    "Additions",
+    "Method",
+    "RecipeMethod",
+    "RecipeRow",
+    "RecipeSetting",
+    "find_method",
+    "unknown_method",
+]
 
-METHODS = {method.key: method for method in (SSPRL, SWAV, SWAV_SMALL, MOCO_V2, BYOL, DENSECL)}
+_KEYS = ("model.momentum", 0.999)
+_BYOL = ("model.base_momentum", 0.996)
+
+RANDOM = Method("random", "random weights", "ssprl/ssprl", trains=False)
+SSPRL = PrototypeMethod("ssprl", "SS-PRL (paper)", "ssprl/ssprl", variant="paper")
+METHODS = (
+    RANDOM,
+    Method("supervised", "supervised", "baselines/supervised", uses_labels=True),
+    ContrastMethod(
+        "mocov2",
+        "MoCo v2",
+        "baselines/mocov2",
+        momentum=_KEYS,
+        adamw_lr=5e-4,  # 6.7e-4 and 3.3e-4, each the lowest that was tried
+    ),
+    Method(
+        "mocov2-symmetric",
+        "MoCo v2, both directions",
+        "baselines/mocov2",
+        momentum=_KEYS,
+        options={"model.symmetric": True},
+    ),
+    TargetMethod(
+        "byol",
+        "BYOL",
+        "baselines/byol",
+        momentum=_BYOL,
+        adamw_lr=2e-3,  # 3e-3 and 1.5e-3, each the highest that was tried
+    ),
+    DenseContrastMethod(
+        "densecl",
+        "DenseCL",
+        "baselines/densecl",
+        momentum=_KEYS,
+        adamw_lr=2e-3,  # 6e-3, level with 2e-3, and 1e-3
+    ),
+    PrototypeMethod(
+        "swav",
+        "SwAV, no small views",
+        "ssprl/ssprl-image-only",
+        about_views="without the six small views of SwAV's paper, which swav-small has",
+    ),
+    PrototypeMethod(
+        "swav-small",
+        "SwAV, six small views",
+        "ssprl/ssprl-image-only-small-views",
+        about_views="six small views as published",
+    ),
+    SSPRL,
+    PrototypeMethod(
+        "ssprl-released",
+        "SS-PRL (released)",
+        "ssprl/ssprl-released",
+        variant="released",
+        about_views="six small views as in the released code",
+    ),
+    Method("ssprl-small", "SS-PRL, six small views", "ssprl/ssprl-small-views"),
+    Method("ssprl-sampled", "SS-PRL, sampled patches", "ssprl/ssprl-sampled"),
+    PrototypeMethod(
+        "ssprl-small-sampled",
+        "SS-PRL, six small views, sampled patches",
+        "ssprl/ssprl-small-views-sampled",
+        variant="small-sampled",
+        in1k="ssprl/ssprl",
+        about_views="ahead of the paper's form on held-out photographs, where swav-small was ahead "
+        "of both, docs/compare.md",
+    ),
+    Method("pyramid-only", "SS-PRL, pyramid terms only", "ssprl/ssprl-pyramid-only"),
+    Method("cross-only", "SS-PRL, cross terms only", "ssprl/ssprl-cross-only"),
+    Method("shared-prototypes", "SS-PRL, shared prototypes", "ssprl/ssprl-shared-prototypes"),
+)
+BY_KEY = {method.key: method for method in METHODS}
+
+_RECIPES = [method for method in METHODS if isinstance(method, RecipeMethod)]
+VARIANTS = {method.variant: method for method in _RECIPES if method.variant}
+"""Forms of SS-PRL by ``--variant``."""
 DEFAULT = SSPRL.key
 """What ``pretrain`` trains without ``--method``."""
-_SIMILAR = 0.5
+DEFAULT_VARIANT = "small-sampled"
+"""And without ``--variant``: tuned alike, for equal time, on photographs held out from training, it
+was ahead of the paper's form (``docs/results/photos/tuning.csv``)."""
+PRETRAINED = {
+    DEFAULT: VARIANTS[DEFAULT_VARIANT],
+    **{method.key: method for method in _RECIPES if not method.variant},
+}
+"""Choices of ``pretrain`` by ``--method``."""
 
 
-def find_method(name: str = DEFAULT, variant: str | None = None) -> Method:
-    """Return the method of a name.
+def find_method(name: str = DEFAULT, variant: str | None = None) -> RecipeMethod:
+    """Return the method that `pretrain` trains.
 
     Args:
-        name: Key of ``METHODS``.
+        name: Key of ``PRETRAINED``.
         variant: Form of SS-PRL, key of ``VARIANTS``; None takes the default one.
 
     Raises:
         ValueError: No such method, or a variant of a method that has none.
     """
-    if name not in METHODS:
-        similar = get_close_matches(name.lower(), METHODS, 1, _SIMILAR)
-        meant = f"; did you mean {similar[0]}?" if similar else "."
-        raise UserValueError(f"method must be one of {', '.join(METHODS)}, but got {name!r}{meant}")
+    if name not in PRETRAINED:
+        raise unknown_method(name, PRETRAINED)
     if variant is None:
-        return METHODS[name]
-    if name != SSPRL.key:
+        return PRETRAINED[name]
+    if name != DEFAULT:
         raise UserValueError(
-            f"variant is a form of {SSPRL.key}, but got {variant!r} for {name}; leave it out."
+            f"variant is a form of {DEFAULT}, but got {variant!r} for {name}; leave it out."
         )
     if variant not in VARIANTS:
         raise UserValueError(f"variant must be one of {', '.join(VARIANTS)}, but got {variant!r}.")
     return VARIANTS[variant]
+
+
+def unknown_method(name: str, names: Iterable[str]) -> UserValueError:
+    """Return the error for a name that is none of ``names``, with the nearest of them."""
+    names = [*names]
+    near = get_close_matches(name.lower(), names, 1, cutoff=0.5)
+    meant = f"; did you mean {near[0]}?" if near else "."
+    return UserValueError(f"a method must be one of {', '.join(names)}, but got {name!r}{meant}")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ...console.wording import counted
 from ...errors import UserValueError
-from .method import Additions, Method, Row, Setting
+from .method import Additions, RecipeMethod, RecipeRow, RecipeSetting
 from .momentum import momentum_for
 
 QUEUED_SHARE = 1 / 2
@@ -18,11 +18,13 @@ _LEAST_CELLS = 3
 """Cells a side of a map below which there is next to nothing to match."""
 
 
-@dataclass(frozen=True)
-class ContrastMethod(Method):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ContrastMethod(RecipeMethod):
     """A method that tells its keys from those in a queue."""
 
-    def additions(self, setting: Setting) -> Additions:
+    adamw_warmup_epochs: int = 1
+
+    def additions(self, setting: RecipeSetting) -> Additions:
         """Choose the queue, the momentum and the groups.
 
         Raises:
@@ -38,18 +40,18 @@ class ContrastMethod(Method):
             "model.bn_groups": groups,
         }
         rows = {
-            "negatives": Row(f"{length} keys", why_length),
-            "momentum": Row(f"{momentum:.4g}", why_momentum),
-            "BatchNorm": Row(f"{counted(groups, 'group')} per device", why_groups),
+            "negatives": RecipeRow(f"{length} keys", why_length),
+            "momentum": RecipeRow(f"{momentum:.4g}", why_momentum),
+            "BatchNorm": RecipeRow(f"{counted(groups, 'group')} per device", why_groups),
         }
         return Additions(values, rows, warnings)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class DenseContrastMethod(ContrastMethod):
     """The same for the cells of a feature map."""
 
-    def additions(self, setting: Setting) -> Additions:
+    def additions(self, setting: RecipeSetting) -> Additions:
         """Choose when the term of the cells starts, too.
 
         Raises:
@@ -66,7 +68,7 @@ class DenseContrastMethod(ContrastMethod):
         start = 1 if setting.uses_adamw and setting.epochs > 1 else 0
         added.values["model.dense_start_epoch"] = start
         cells = -(-setting.layout["image_px"] // _CELL_PX)
-        added.rows["dense term"] = Row(
+        added.rows["dense term"] = RecipeRow(
             f"{cells} x {cells} cells, from epoch {start}",
             "an epoch later than published: first matches are random" if start else "as published",
         )
@@ -78,7 +80,7 @@ class DenseContrastMethod(ContrastMethod):
         return added
 
 
-def _choose_queue(method: str, setting: Setting) -> tuple[int, str, list[str]]:
+def _choose_queue(method: str, setting: RecipeSetting) -> tuple[int, str, list[str]]:
     """Return K, why, and warnings of a queue too long for the data."""
     published = setting.coco.model.queue_length
     most = int(setting.num_images * QUEUED_SHARE)
@@ -100,7 +102,7 @@ def _choose_queue(method: str, setting: Setting) -> tuple[int, str, list[str]]:
     return length, reason, [warning]
 
 
-def _choose_groups(setting: Setting) -> tuple[int, str]:
+def _choose_groups(setting: RecipeSetting) -> tuple[int, str]:
     """Return the groups of one device: as many as are large enough, but two in all if possible."""
     if not setting.backbone.has_batch_norm:
         return 1, "the network has no BatchNorm"
@@ -120,21 +122,3 @@ def _choose_groups(setting: Setting) -> tuple[int, str]:
         f"of {batch // groups} images, on a {place} of {GROUP_IMAGES[place]} where there are "
         "enough, so that a key and its query are normalised apart"
     )
-
-
-MOCO_V2 = ContrastMethod(
-    key="mocov2",
-    title="MoCo v2",
-    base_config="configs/baselines/mocov2_resnet50_2xb64-coslr-200e_coco.py",
-    imagenet_config="configs/baselines/mocov2_resnet50_8xb32-coslr-100e_in1k.py",
-    adamw_lr=5e-4,  # 6.7e-4 and 3.3e-4, each the lowest that was tried
-    adamw_warmup_epochs=1,
-)
-DENSECL = DenseContrastMethod(
-    key="densecl",
-    title="DenseCL",
-    base_config="configs/baselines/densecl_resnet50_2xb64-coslr-200e_coco.py",
-    imagenet_config="configs/baselines/densecl_resnet50_8xb32-coslr-100e_in1k.py",
-    adamw_lr=2e-3,  # 6e-3, level with 2e-3, and 1e-3
-    adamw_warmup_epochs=1,
-)

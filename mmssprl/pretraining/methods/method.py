@@ -1,17 +1,62 @@
-"""What ``pretrain`` has to know of a method, and what it tells the method of a run."""
+"""What there is to know of a method: as a row of `compare`, and as a choice of `pretrain`."""
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mmengine.config import Config
+from ...config.shipped import shipped
 
-from ..backbones import Backbone
+if TYPE_CHECKING:
+    from mmengine.config import Config
+
+    from ..backbones import Backbone
 
 
-class Row(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Method:
+    """One method, a line of the table.
+
+    Args:
+        key: Its name in ``--methods``, in file names and in the CSV files.
+        title: As printed.
+        config: Its shipped configs below configs/, up to ``_resnet18_SIZE.py``; or the path of a
+            config of the user's, which has no other size.
+        trains: Whether it is trained at all; if not, the backbone has random weights.
+        uses_labels: Whether it trains on labels: a bound, and no competitor.
+        momentum: Field of the config for the momentum of a network that averages another one, and
+            the greatest value that is published; None if the method has no such network.
+        options: Values that replace the config's in a comparison.
+    """
+
+    key: str
+    title: str
+    config: str
+    trains: bool = True
+    uses_labels: bool = False
+    momentum: tuple[str, float] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_users(self) -> bool:
+        """Whether ``config`` is the path of a user's file."""
+        return self.config.endswith(".py")
+
+    @property
+    def competes(self) -> bool:
+        """Whether "better" and "worse" are asked of it."""
+        return self.trains and not self.uses_labels
+
+    def config_file(self, size: str) -> Path:
+        """Return the config of a size: ``scenes``, ``photos`` or ``photos-gpu``."""
+        if self.is_users:
+            return Path(self.config)
+        return shipped(f"configs/{self.config}_resnet18_{size}.py")
+
+
+class RecipeRow(NamedTuple):
     """One choice of a recipe as it is printed."""
 
     choice: str
@@ -19,7 +64,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Setting:
+class RecipeSetting:
     """What is chosen for every method alike, before its own numbers.
 
     Args:
@@ -41,7 +86,7 @@ class Setting:
     num_images: int
     num_devices: int
     on_gpu: bool
-    backbone: Backbone
+    backbone: "Backbone"
     layout: dict[str, Any]
     batch_size: int
     num_chunks: int
@@ -49,8 +94,8 @@ class Setting:
     steps_per_epoch: int
     optimizer: dict[str, Any]
     warmup_epochs: int
-    coco: Config
-    imagenet: Config
+    coco: "Config"
+    imagenet: "Config"
 
     @property
     def step_images(self) -> int:
@@ -79,46 +124,53 @@ class Additions:
     """
 
     values: dict[str, Any]
-    rows: dict[str, Row]
+    rows: dict[str, RecipeRow]
     warnings: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Method(ABC):
-    """A method of ``pretrain``; a family of methods extends this by what it adds to a recipe.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RecipeMethod(Method, ABC):
+    """A method that `pretrain` takes, too; a family of them says what it adds to a recipe.
+
+    Its numbers are those of the shipped configs of its published trainings: on COCO, into which the
+    recipe's are put and whose views and optimizer it scales, and on ImageNet, of which it reads the
+    optimizer and the head.
 
     Args:
-        key: Its name on the command line, with which the files of its runs begin.
-        title: As printed.
-        base_config: Shipped config that the recipe's numbers are put into: the published training
-            on COCO, whose views and optimizer the recipe scales.
-        imagenet_config: The shipped config of the published training on ImageNet; of it the
-            optimizer and the head's numbers are read.
+        variant: A form of SS-PRL, as ``--variant`` calls it.
+        in1k: As ``config``, for ImageNet; empty is the same.
         adamw_lr: Of AdamW at 64 images and more, where it stands in for the published optimizer:
             between the best rates of a narrow and of a whole ResNet-18 on photographs, of
             ``docs/results/photos/tuning.csv`` and ``docs/results/photos_gpu/tuning.csv``.
         adamw_warmup_epochs: Before AdamW's cosine.
         lr_decay: First learning rate / the last one of the cosine.
+        about_views: Printed with the views.
     """
 
-    key: str
-    title: str
-    base_config: str
-    imagenet_config: str
+    variant: str | None = None
+    in1k: str = ""
     adamw_lr: float
     adamw_warmup_epochs: int = 0
     lr_decay: float = math.inf
+    about_views: str = ""
 
-    def views(self, published: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-        """Return the views at full size, dicts of ``ViewLayout``, and what to say about them.
+    @property
+    def run_name(self) -> str:
+        """As ``--method`` calls it, and what the files of its runs begin with."""
+        return "ssprl" if self.variant else self.key
 
-        Args:
-            published: Those of the base config.
-        """
-        return dict(published), ""
+    @property
+    def base_config(self) -> str:
+        """Shipped config of the published training on COCO."""
+        return f"configs/{self.config}_resnet50_2xb64-coslr-200e_coco.py"
+
+    @property
+    def imagenet_config(self) -> str:
+        """Shipped config of the published training on ImageNet."""
+        return f"configs/{self.in1k or self.config}_resnet50_8xb32-coslr-100e_in1k.py"
 
     @abstractmethod
-    def additions(self, setting: Setting) -> Additions:
+    def additions(self, setting: RecipeSetting) -> Additions:
         """Choose the numbers that the method alone has.
 
         Raises:

@@ -1,16 +1,15 @@
 """SS-PRL and SwAV: small views, prototypes, queues, freezing and the sharpness of the codes."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from mmengine.config import Config
+from typing import TYPE_CHECKING
 
 from ...console.wording import counted
-from ...pyramid import ViewLayout
 from ..anchor import COCO_IMAGES, between, round_within
-from .method import Additions, Method, Row, Setting
+from .method import Additions, RecipeMethod, RecipeRow, RecipeSetting
+
+if TYPE_CHECKING:
+    from mmengine.config import Config
 
 LEAST_PROTOTYPES = 30
 """K_0 as for the 24 categories of the sample data."""
@@ -28,29 +27,16 @@ ADAMW_TARGETS = (0.02, 0.4, f"sharper codes and half the colour jitter: {_COLLAP
 """Found on the sample data, see ``configs/ssprl/ssprl_resnet18_scenes.py``."""
 
 
-@dataclass(frozen=True)
-class PrototypeMethod(Method):
-    """A method that predicts balanced assignments to prototypes.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PrototypeMethod(RecipeMethod):
+    """A method that predicts balanced assignments to prototypes."""
 
-    Args:
-        num_small: Small views of each image.
-        num_sampled: Patches that are cut in a step, by level; None cuts all.
-        about_views: Printed with the views.
-    """
+    # 4e-3 and 2e-3 are the best of SS-PRL's default and released forms and of SwAV with small
+    # views; SwAV without them is level from 1.3e-3 to 4e-3.
+    adamw_lr: float = 3e-3
+    lr_decay: float = 1000  # as in the released recipe
 
-    num_small: int = 0
-    num_sampled: tuple[int, ...] | None = None
-    about_views: str = ""
-
-    def views(self, published: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-        """Return the published views with this form's small views and sampled patches."""
-        layout = {**published, "num_small": self.num_small}
-        if self.num_sampled is not None:
-            levels = zip(published["levels"], self.num_sampled, strict=True)
-            layout["levels"] = [{**level, "num_sampled": n} for level, n in levels]
-        return layout, self.about_views
-
-    def additions(self, setting: Setting) -> Additions:
+    def additions(self, setting: RecipeSetting) -> Additions:
         """Choose targets, prototypes, queues and freezing."""
         targets = ADAMW_TARGETS if setting.uses_adamw else PUBLISHED_TARGETS
         epsilon, jitter, why_targets = targets
@@ -86,18 +72,18 @@ class PrototypeMethod(Method):
         queues = " / ".join(map(str, [length, *patch_lengths]))
         most_rows = " / ".join(str(_rows(imagenet, s)) for s in range(1 + len(patch_lengths)))
         rows = {
-            "targets": Row(f"epsilon {epsilon}, colour jitter {jitter}", why_targets),
-            "prototypes": Row(
+            "targets": RecipeRow(f"epsilon {epsilon}, colour jitter {jitter}", why_targets),
+            "prototypes": RecipeRow(
                 prototypes,
                 f"one per {COCO_IMAGES // coco_k} images as on COCO, "
                 f"from {limits[0]} to {limits[1]}{of_patches}",
             ),
-            "queues": Row(
+            "queues": RecipeRow(
                 f"{queues} rows from epoch {start_epoch}",
                 f"as many per prototype as on COCO, in all at most the published {most_rows} and, "
                 f"with the batch, half of the data; after {start:.0%} of the epochs",
             ),
-            "freezing": Row(
+            "freezing": RecipeRow(
                 counted(freeze_iters, "step"),
                 f"prototypes stay for one epoch, at most {MOST_FROZEN_PERCENT} % of the steps",
             ),
@@ -105,8 +91,10 @@ class PrototypeMethod(Method):
         return Additions(values, rows, warnings)
 
 
-def _queue_lengths(setting: Setting, k_0: int, k_s: int) -> tuple[list[int], list[str]]:
+def _queue_lengths(setting: RecipeSetting, k_0: int, k_s: int) -> tuple[list[int], list[str]]:
     """Return rows per view and device, one per scale, and warnings of too few embeddings."""
+    from ...pyramid import ViewLayout  # takes torch, for which `--help` does not wait
+
     lengths, warnings = [], []
     coco, imagenet = setting.coco, setting.imagenet
     for scale, num_patches in enumerate(ViewLayout.build(setting.layout).patches_per_scale):
@@ -126,63 +114,7 @@ def _queue_lengths(setting: Setting, k_0: int, k_s: int) -> tuple[list[int], lis
     return lengths, warnings
 
 
-def _rows(cfg: Config, scale: int) -> int:
+def _rows(cfg: "Config", scale: int) -> int:
     """Return the rows of a published queue over all GPUs."""
     head = cfg.model.head
     return (head.patch_queue_length if scale else head.queue_length) * cfg.num_gpus
-
-
-_LARC_DECAY = 1000
-"""As in the released recipe."""
-_ADAMW_LR = 3e-3
-"""4e-3 and 2e-3 are the best of SS-PRL's default and released forms and of SwAV with small views;
-SwAV without them is level from 1.3e-3 to 4e-3."""
-
-
-def _ssprl(form: str, config: str = "ssprl", **views: Any) -> PrototypeMethod:
-    return PrototypeMethod(
-        "ssprl",
-        f"SS-PRL ({form})",
-        f"configs/ssprl/{config}_resnet50_2xb64-coslr-200e_coco.py",
-        f"configs/ssprl/{config}_resnet50_8xb32-coslr-100e_in1k.py",
-        _ADAMW_LR,
-        lr_decay=_LARC_DECAY,
-        **views,
-    )
-
-
-def _swav(key: str, num_small: int, about_views: str) -> PrototypeMethod:
-    return PrototypeMethod(
-        key,
-        "SwAV",
-        "configs/ssprl/ssprl-image-only_resnet50_2xb64-coslr-200e_coco.py",
-        "configs/ssprl/ssprl-image-only_resnet50_8xb32-coslr-100e_in1k.py",
-        _ADAMW_LR,
-        lr_decay=_LARC_DECAY,
-        num_small=num_small,
-        about_views=about_views,
-    )
-
-
-VARIANTS = {
-    "paper": _ssprl("paper form"),
-    "released": _ssprl(
-        "released form",
-        "ssprl-released",
-        num_small=6,
-        about_views="six small views as in the released code",
-    ),
-    "small-sampled": _ssprl(
-        "six small views, sampled patches",
-        num_small=6,
-        num_sampled=(2, 3),
-        about_views="ahead of the paper's form on held-out photographs, where swav-small was ahead "
-        "of both, docs/compare.md",
-    ),
-}
-"""SS-PRL by ``--variant``."""
-SSPRL = VARIANTS["small-sampled"]
-"""SS-PRL without ``--variant``: tuned alike, for equal time, on photographs held out from training,
-it was ahead of the paper's form (``docs/results/photos/tuning.csv``)."""
-SWAV = _swav("swav", 0, "without the six small views of SwAV's paper, which swav-small has")
-SWAV_SMALL = _swav("swav-small", 6, "six small views as published")

@@ -4,9 +4,8 @@ from dataclasses import replace
 import pytest
 from tiny_benchmark import gives, script_commands, script_run
 
-from mmssprl.experiments.benchmark.execute import execute_plan, find_results
-from mmssprl.experiments.benchmark.plan import Plan
-from mmssprl.experiments.benchmark.results import Result
+from mmssprl.experiments.benchmark.plan import BenchmarkPlan
+from mmssprl.experiments.benchmark.results import TransferResult, find_results
 from mmssprl.experiments.commands import CommandRun
 from mmssprl.experiments.run import Outcome
 
@@ -16,8 +15,8 @@ MAP_50 = '{"multi-label/mAP": 50.0}'
 def execute_runs(*runs, num_jobs=1, threads=1, skipped=()):
     """The results in the order of their weights, and the lines of the log."""
     lines = []
-    plan = Plan(runs, tuple(skipped))
-    results = execute_plan(plan, num_jobs=num_jobs, threads=threads, log=lines.append)
+    plan = BenchmarkPlan(runs, tuple(skipped))
+    results = plan.execute(num_jobs=num_jobs, threads=threads, log=lines.append)
     return sorted(results, key=lambda result: (result.weights, result.seed)), lines
 
 
@@ -86,7 +85,7 @@ class TestResults:
         assert not ran.exists()
 
     def test_skipped_runs_are_reported(self, tmp_path):
-        skipped = Result("detection", "x", 0, {}, 0.0, "skipped", "needs mmdet")
+        skipped = TransferResult("detection", "x", 0, {}, 0.0, "skipped", "needs mmdet")
         results, lines = execute_runs(measuring(tmp_path), skipped=[skipped])
         assert results[1] == skipped
         assert len(results) == 2
@@ -211,7 +210,7 @@ class TestTimeLeft:
             lines.append(line)
             go.touch()  # only now the others can end
 
-        execute_plan(Plan((known, *waiting), ()), num_jobs=3, threads=1, log=log)
+        BenchmarkPlan((known, *waiting), ()).execute(num_jobs=3, threads=1, log=log)
         # 9 runs of 20 min, 3 at a time.
         assert lines[0] == (
             "[ 1/10] linear-coco, known, seed 0: mAP 30.0 %, 1200 s; about 60 min left"

@@ -2,8 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from mmssprl.experiments.benchmark.paper_numbers import ABLATIONS, PAPER, notes, read_table
-from mmssprl.experiments.benchmark.results import METRICS
+from mmssprl.experiments.benchmark.paper_numbers import ABLATIONS, PAPER, notes
 
 # Typed by the paper's tables, not by the rows of PAPER: for each method the numbers after
 # pre-training on COCO and on ImageNet.
@@ -109,36 +108,6 @@ class TestPaper:
             assert max(detection[f"{part}AP"], detection[f"{part}AP75"]) < detection[f"{part}AP50"]
         for at in ("", "50", "75"):
             assert detection[f"mask_AP{at}"] < detection[f"AP{at}"]
-
-
-class TestReadTable:
-    CELLS = ", ".join(["50.0"] * 12)
-
-    def test_a_dash_is_no_number(self):
-        cells = self.CELLS.replace("50.0", "-", 1)
-        found = read_table(f"\nA, -, {cells}\nA, COCO, {self.CELLS}\n")
-        assert list(found) == ["paper: A", "paper: A, COCO"]
-        assert list(found["paper: A"]) == list(METRICS)[1:]
-        assert found["paper: A, COCO"]["linear-coco"] == {"mAP": 50.0}
-
-    @pytest.mark.parametrize(
-        ("cells", "message"),
-        [
-            (CELLS + ", 1.0", "'paper: A, COCO' must have 12 cells, but got 13"),
-            (CELLS.removesuffix(", 50.0"), "must have 12 cells, but got 11"),
-            (CELLS.replace("50.0", "", 1), "could not convert string to float"),
-            (CELLS.replace("50.0", "5O.0", 1), "could not convert string to float: '5O.0'"),
-            (CELLS.replace("50.0", "500", 1), r"must be in \[0, 100\], but got 500"),
-            (CELLS.replace("50.0", "nan", 1), r"must be in \[0, 100\], but got nan"),
-        ],
-    )
-    def test_what_is_no_row_of_numbers_is_refused(self, cells, message):
-        with pytest.raises(ValueError, match=message):
-            read_table(f"A, COCO, {cells}")
-
-    def test_a_row_that_is_there_twice_is_refused(self):
-        with pytest.raises(ValueError, match="'paper: A, COCO' is there twice"):
-            read_table(f"A, COCO, {self.CELLS}\nA, COCO, {self.CELLS}")
 
 
 class TestAblations:

@@ -15,7 +15,7 @@ from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.experiments.benchmark import plan as plan_module
 from mmssprl.experiments.benchmark.plan import make_plan
 from mmssprl.experiments.benchmark.protocols import PROTOCOLS
-from mmssprl.experiments.benchmark.results import Result
+from mmssprl.experiments.benchmark.results import TransferResult
 from mmssprl.experiments.benchmark.rows import Weights
 
 RANDOM = Weights("random", "random", None)
@@ -175,7 +175,8 @@ class TestWhatCannotRun:
         plan = plan_of(tmp_path, [RANDOM], ["linear-coco", "detection"], scenes, num_seeds=2)
         reason = "needs mmdet; see requirements/transfer.txt"
         assert plan.skipped == tuple(
-            Result("detection", "random", seed, {}, 0.0, "skipped", reason) for seed in (0, 1)
+            TransferResult("detection", "random", seed, {}, 0.0, "skipped", reason)
+            for seed in (0, 1)
         )
         assert [run.protocol.name for run in plan.runs] == ["linear-coco"] * 2
 

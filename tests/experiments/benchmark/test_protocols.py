@@ -16,7 +16,7 @@ from mmssprl.experiments.benchmark.protocols import (
     Protocol,
     choose_protocols,
 )
-from mmssprl.experiments.benchmark.results import METRICS, Result
+from mmssprl.experiments.benchmark.results import METRICS, TransferResult
 
 BENCHMARKS = Path(__file__).parents[3] / "configs" / "benchmarks"
 VARIANTS = {"detection/mask-rcnn_resnet50-fpn_8xb2-90k_coco14.py": "90k iterations as released"}
@@ -74,7 +74,7 @@ def test_metrics_are_those_of_the_tables(size, protocol):
     perfect = {theirs: 100 / factor for theirs, factor in protocol.metrics.values()}
     found = protocol.read_metrics(perfect)
     assert found == dict.fromkeys(METRICS[protocol.name], 100.0)
-    assert Result(protocol.name, "w", 0, found, 1.0, "done").metrics == found
+    assert TransferResult(protocol.name, "w", 0, found, 1.0, "done").metrics == found
 
 
 @each_config

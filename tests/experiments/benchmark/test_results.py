@@ -1,7 +1,12 @@
 import pytest
 from benchmark_runs import done, failed
 
-from mmssprl.experiments.benchmark.results import Result, against_baseline, aggregate, order_weights
+from mmssprl.experiments.benchmark.results import (
+    TransferResult,
+    against_baseline,
+    aggregate,
+    order_weights,
+)
 from mmssprl.experiments.statistics import Estimate, welch
 
 
@@ -17,8 +22,8 @@ class TestAggregate:
 
     def test_a_missing_metric_counts_for_nothing(self):
         results = [
-            Result("detection", "w", 0, {"AP": 10.0, "mask_AP": 4.0}, 1.0, "done"),
-            Result("detection", "w", 1, {"AP": 14.0}, 1.0, "done"),
+            TransferResult("detection", "w", 0, {"AP": 10.0, "mask_AP": 4.0}, 1.0, "done"),
+            TransferResult("detection", "w", 1, {"AP": 14.0}, 1.0, "done"),
         ]
         found = aggregate(results)
         assert found["w", "detection", "AP"] == Estimate(

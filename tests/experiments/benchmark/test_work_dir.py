@@ -82,7 +82,7 @@ def test_a_foreign_folder_is_refused_and_untouched(text, names, how, tmp_path):
     before = content(tmp_path)
     with pytest.raises(
         FileExistsError,
-        match=rf"but {tmp_path} holds other files, or a .* give another --work-dir\.",
+        match=rf"{tmp_path} holds (other files|a benchmark of another version).* --work-dir\.",
     ):
         take(tmp_path, **how)
     assert content(tmp_path) == before
@@ -111,8 +111,8 @@ def test_resume_keeps_everything(used):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"data": "/other"}, r"^--resume needs the data of the runs in .*, None, but got /other; "),
-        ({"size": "paper"}, r"needs the size of the runs in .*, scenes, but got paper; give"),
+        ({"data": "/other"}, "the same data, .* begun with None and got /other; "),
+        ({"size": "paper"}, "the same size, .* begun with scenes and got paper; give"),
     ],
 )
 def test_resume_with_other_settings(setting, message, used):

@@ -10,9 +10,9 @@ from probe_folders import write_coco
 from tiny_compare import request, rows, stay_in_process
 
 from mmssprl.experiments.compare.meter import Meter
-from mmssprl.experiments.compare.methods import BY_KEY
 from mmssprl.experiments.compare.report import Report
-from mmssprl.experiments.compare.start import Comparison, is_kept
+from mmssprl.experiments.compare.start import Comparison
+from mmssprl.pretraining.methods import BY_KEY
 from mmssprl.weights import load_backbone
 
 
@@ -191,7 +191,7 @@ def test_a_run_with_other_settings_is_told_and_done_again(calls, first):
         request(calls.work_dir, calls.data, num_seeds=1, budgets=("epochs",)), lines.append
     )
     runs = comparison.final_runs()
-    assert all(is_kept(run) for run in runs)
+    assert all(run.is_kept for run in runs)
     kept = json.loads(runs[1].result_file.read_text())
     runs[1].result_file.write_text(
         json.dumps({**kept, "settings": {**kept["settings"], "recipe": "x"}})

@@ -7,9 +7,9 @@ from probe_folders import write_coco
 from tiny_compare import STEP_SECONDS, pretend, request, rows
 
 from mmssprl.config.shipped import shipped
-from mmssprl.experiments.compare.methods import BY_KEY
 from mmssprl.experiments.compare.setting import common_options, config_of, schedule
 from mmssprl.experiments.compare.start import Comparison
+from mmssprl.pretraining.methods import BY_KEY
 
 
 @pytest.fixture
@@ -55,8 +55,8 @@ def test_a_budget_below_one_epoch_is_refused_before_any_training(compare, monkey
     [
         ({"num_seeds": 0}, "--seeds must be from 1 to 1000, .* but got 0"),
         ({"num_seeds": 1001}, "--seeds must be from 1 to 1000, .* but got 1001"),
-        ({"words": ["swaw"]}, "got swaw; did you mean swav?"),
-        ({"reference": "ssprk"}, "got ssprk; did you mean ssprl?"),
+        ({"words": ["swaw"]}, "got 'swaw'; did you mean swav?"),
+        ({"reference": "ssprk"}, "got 'ssprk'; did you mean ssprl?"),
         ({"batch_size": 25}, "needs 25 images, but .* has 24 to train on"),
         ({"batch_size": 20, "tune": True}, "needs 20 images, but .* has 19 to train on"),
         ({"words": ["mocov2"], "batch_size": 10}, "multiple of the 4 groups .* mocov2 .* got 10"),
@@ -150,7 +150,10 @@ def test_held_out_runs_see_no_test_image_and_are_those_of_the_tuning(compare, mo
     assert len(rows(compare.work_dir / "tuning.csv")) == 18
     assert "the test images were not looked at" in (compare.work_dir / "table.md").read_text()
     for run in comparison.final_runs():
-        assert (run.split, run.images_digest) == ("held-out", comparison.images["held-out"].digest)
+        assert (run.split, run.digests["images"]) == (
+            "held-out",
+            comparison.planner.images["held-out"].digest,
+        )
     with pytest.raises(ValueError, match="same held_out, .* begun with True and got None"):
         compare(**changes | {"held_out": False})
 
@@ -220,9 +223,9 @@ def test_all_methods_get_the_same_options(compare):
 
     def options(key):
         return common_options(
-            comparison.setting,
+            comparison.planner.setting,
             BY_KEY[key],
-            images=comparison.images["test"],
+            images=comparison.planner.images["test"],
             epochs=5,
             seed=3,
             lr_factor=3.0,
@@ -236,7 +239,7 @@ def test_all_methods_get_the_same_options(compare):
     assert expected["param_scheduler"] == schedule(5)
     assert options("swav") == options("swav-small") == expected
     # 5 epochs of the images in batches of 8; the average is over 7 % of the steps.
-    num_images = comparison.images["test"].num_images
+    num_images = comparison.planner.images["test"].num_images
     steps = 5 * (num_images // 8)
     rate = expected["optim_wrapper.optimizer.lr"] / 2
     moco = expected | {

@@ -5,14 +5,11 @@ import io
 from pathlib import Path
 
 import pytest
-from matplotlib.collections import PathCollection
 
-from mmssprl.experiments.compare.figure import draw_comparison
-from mmssprl.experiments.compare.methods import BY_KEY
 from mmssprl.experiments.compare.paces import MethodPace
 from mmssprl.experiments.compare.plan import Planner
 from mmssprl.experiments.compare.report import Report
-from mmssprl.experiments.compare.results import Result
+from mmssprl.experiments.compare.results import PretrainResult
 from mmssprl.experiments.compare.setting import Setting
 from mmssprl.experiments.compare.tuning import Choice
 
@@ -40,7 +37,7 @@ def result(key, seed, score, **changes):
         "collapsed": key == "swav-small" and seed == 1,
         "commit": "abc" if seed else "def",
     }
-    return Result(**{**values, **changes})
+    return PretrainResult(**{**values, **changes})
 
 
 def runs(scores=SCORES):
@@ -170,24 +167,11 @@ def test_one_seed_has_neither_interval_nor_verdict(report):
     assert swav[6:] == ["1", "25.0", "+5.0", "", ""]
 
 
-def test_the_picture_has_a_dot_per_run_and_lines_for_random_weights_and_chance():
-    tables = {"epochs": runs(), "time": runs({key: SCORES[key] for key in ("swav", "ssprl")})}
-    titles = {key: method.title for key, method in BY_KEY.items()}
-    figure = draw_comparison(tables, "ssprl", titles)
-    first, second = figure.axes
-    names = [tick.get_text() for tick in first.get_yticklabels()]
-    assert names == ["SwAV, no small views", "SwAV, six small views", "SS-PRL (paper)"]
-
-    def dots(axes):
-        return [dot for dot in axes.collections if isinstance(dot, PathCollection)]
-
-    places = [round(float(dot.get_offsets()[0][0]), 1) for dot in dots(first)]
-    assert places == [25, 26.2, 27.1, 21, 20, 22.5, 20, 21, 22]
-    assert len(dots(second)) == 6
-    lines = {line.get_label(): line.get_xdata()[0] for line in first.lines}
-    assert lines["random weights"] == pytest.approx(16.5)
-    assert lines["chance"] == pytest.approx(12)
-    hollow = [dot for dot in dots(first) if not len(dot.get_facecolor())]
-    assert len(hollow) == 1
-    legends = [[text.get_text() for text in axes.get_legend().texts] for axes in figure.axes]
-    assert [("collapsed" in texts) for texts in legends] == [True, False]
+def test_the_picture_has_a_panel_per_table_and_lines_for_random_weights_and_chance(report):
+    report.tables["time"] = runs({key: SCORES[key] for key in ("swav", "ssprl")})
+    first, second = report.panels()
+    assert list(first.dots) == ["SwAV, no small views", "SwAV, six small views", "SS-PRL (paper)"]
+    assert [mark for _, mark in first.dots["SwAV, six small views"]] == ["", "collapsed", ""]
+    assert [round(value, 1) for value, _ in second.dots["SwAV, no small views"]] == [25, 26.2, 27.1]
+    assert first.lines == pytest.approx({"chance": 12, "random weights": 16.5})
+    assert list(second.lines) == ["chance"]

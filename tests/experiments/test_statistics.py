@@ -3,8 +3,7 @@ import math
 import pytest
 from scipy import stats
 
-from mmssprl.experiments.compare.statistics import compare_all, holm
-from mmssprl.experiments.statistics import estimate, welch
+from mmssprl.experiments.statistics import compare_all, estimate, holm, welch
 
 A = [30.1, 28.4, 31.7, 29.9, 30.8]
 B = [28.0, 27.9, 29.1]
