@@ -2,30 +2,21 @@
 
 from .average_precision import MultiLabelMAP, mean_average_precision
 from .embeddings import Embeddings
-from .folder import embed, embed_to_file
-from .formats import FORMATS, check_format, read_embeddings
+from .folder import embed
+from .formats import read_embeddings
 from .frozen_backbone import FrozenBackbone, image_transform, load_frozen_backbone
-from .linear_classifier import LinearProbe, fit_linear_probe
+from .linear_classifier import fit_linear_probe
 from .linear_probe import linear_probe, linear_probes
-from .nearest_neighbors import knn_scores, nearest
-from .neighbors import Neighbor, find_neighbors
-from .probe_data import LabelledSplit, ProbeData, find_probe_data
+from .nearest_neighbors import knn_scores
+from .probe_data import find_probe_data
 from .probe_hook import ProbeHook
 
 __all__ = [
-    "FORMATS",
     "Embeddings",
     "FrozenBackbone",
-    "LabelledSplit",
-    "LinearProbe",
     "MultiLabelMAP",
-    "Neighbor",
-    "ProbeData",
     "ProbeHook",
-    "check_format",
     "embed",
-    "embed_to_file",
-    "find_neighbors",
     "find_probe_data",
     "fit_linear_probe",
     "image_transform",
@@ -34,6 +25,5 @@ __all__ = [
     "linear_probes",
     "load_frozen_backbone",
     "mean_average_precision",
-    "nearest",
     "read_embeddings",
 ]

@@ -92,7 +92,6 @@ class ProbeHook(Hook):
                 raise UserValueError(f"ProbeHook: {name} must be at least 1, but got {value}.")
         found = find_probe_data(data)
         labelled = (found.train, found.test)
-        self.num_labelled = sum(len(split.paths) for split in labelled)
         self.splits = [part_of(split, max_images or MOST_IMAGES) for split in labelled]
         self.interval = interval
         self.image_px = image_px
@@ -124,7 +123,7 @@ class ProbeHook(Hook):
         """Say which weights were the best."""
         if is_main_process() and any(probe.epoch for probe in self.probes):
             file = backbone_file(runner, "best").name
-            self._tell(runner, describe_best(self.probes, file, self._images))
+            self._tell(runner, describe_best(self.probes, file))
 
     def _probe_before(self, runner: Runner) -> None:
         start, *others = weights_before(runner.cfg)
@@ -148,7 +147,7 @@ class ProbeHook(Hook):
         if found in of_the_run(self.probes):
             for name, value in (("linear_mAP", linear), ("knn_mAP", knn)):
                 runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
-        self._tell(runner, describe(self.probes, self._images))
+        self._tell(runner, describe(self.probes))
         if epoch and found is best_of(self.probes):
             save_backbone(unwrap(runner.model).backbone, backbone_file(runner, "best"))
 
@@ -173,11 +172,6 @@ class ProbeHook(Hook):
     @staticmethod
     def _tell(runner: Runner, text: str) -> None:
         runner.logger.info(LogLine(text, wrapped(text)))
-
-    @property
-    def _images(self) -> str:
-        num = sum(len(split.paths) for split in self.splits)
-        return f"{num:,} of {self.num_labelled:,} images" if num < self.num_labelled else ""
 
     def _frozen(self, runner: Runner) -> FrozenBackbone:
         return as_frozen(unwrap(runner.model).backbone, runner.cfg, image_px=self.image_px)

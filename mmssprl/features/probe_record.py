@@ -65,35 +65,29 @@ def best_of(probes: Sequence[Probe]) -> Probe:
     return max(trained or own, key=lambda probe: probe.linear_mAP)
 
 
-def describe(probes: Sequence[Probe], images: str = "") -> str:
-    """Return the last probe beside those before the training.
-
-    Args:
-        probes: At least one.
-        images: On how many images it was made, where it is not all of them.
-    """
+def describe(probes: Sequence[Probe]) -> str:
+    """Return the last of the probes, at least one, beside those before the training."""
     last = probes[-1]
     scores = f"linear mAP {percent(last.linear_mAP)}, kNN {percent(last.knn_mAP)}"
     if last.epoch == 0:
         what = "before the training" if len(probes) == 1 else f"of {name_of(last)}"
-        return f"Probe {what}: {scores} ({last.seconds:.0f} s{images and ', '}{images})"
+        return f"Probe {what}: {scores} ({last.seconds:.0f} s)"
     head = f"Probe after epoch {last.epoch}: {scores}"
     before = [probe for probe in probes if probe.epoch == 0]
     both = [f"{_NAMES[p.weights]} {percent(p.linear_mAP)}, {percent(p.knn_mAP)}" for p in before]
     return f"{'; '.join([head, *both])} ({last.seconds:.0f} s)"
 
 
-def describe_best(probes: Sequence[Probe], file: str, images: str = "") -> str:
+def describe_best(probes: Sequence[Probe], file: str) -> str:
     """Say which weights a run keeps as its best, beside those before the training.
 
     Args:
         probes: At least one after an epoch.
         file: Of the weights.
-        images: As in ``describe``.
     """
     best = best_of(probes)
     before = [f"{_NAMES[p.weights]} {percent(p.linear_mAP)}" for p in probes if p.epoch == 0]
-    linear = f"linear mAP {percent(best.linear_mAP)}{images and ' with '}{images}"
+    linear = f"linear mAP {percent(best.linear_mAP)}"
     scores = "; ".join([linear, *before])
     return f"best probe: after epoch {best.epoch}, {scores}; its weights: {file}"
 

@@ -230,16 +230,14 @@ def test_the_lines_in_closed_form():
     assert describe(probes[:1]) == (
         "Probe before the training: linear mAP 22.1 %, kNN 15.0 % (3 s)"
     )
-    assert describe(probes, "1 of 2 images") == (
-        "Probe of supervised weights: linear mAP 40.2 %, kNN 35.1 % (3 s, 1 of 2 images)"
-    )
+    assert describe(probes) == ("Probe of supervised weights: linear mAP 40.2 %, kNN 35.1 % (3 s)")
     probes += [Probe(8, 0.4, 0.1, 1, TRAINED), Probe(12, 0.313, 0.25, 3.0, TRAINED)]
     scores = "Probe after epoch 12: linear mAP 31.3 %, kNN 25.0 %; "
     assert describe(probes) == (
         f"{scores}random weights 22.1 %, 15.0 %; supervised 40.2 %, 35.1 % (3 s)"
     )
-    assert describe_best(probes, "a.pth", "1 of 2 images") == (
-        "best probe: after epoch 8, linear mAP 40.0 % with 1 of 2 images; random weights 22.1 %; "
+    assert describe_best(probes, "a.pth") == (
+        "best probe: after epoch 8, linear mAP 40.0 %; random weights 22.1 %; "
         "supervised 40.2 %; its weights: a.pth"
     )
     probes[0] = probes[0]._replace(weights="start")
