@@ -12,7 +12,9 @@ from torch import Tensor
 from torchvision.transforms.v2 import functional as transforms
 
 from ..pyramid import PyramidLevel, ViewLayout
-from .labelled_images import RESIZE_RATIO, centre_crop
+
+RESIZE_RATIO = 256 / 224
+"""Shorter side before the centre crop / side of the crop, as in the paper's test protocol."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,17 @@ class Crops:
                 for left, top in _corners(level)
             ]
         return np.array(boxes, np.float32)
+
+
+def centre_crop(image: Tensor, px: int) -> Tensor:
+    """Return what the backbone sees of an image: its centre, uint8 (3, px, px).
+
+    Args:
+        image: uint8 (3, H, W); the shorter side is resized to ``px * 256 / 224`` first.
+        px: Side of the crop.
+    """
+    image = transforms.resize(image, [round(px * RESIZE_RATIO)], antialias=True)
+    return transforms.center_crop(image, [px, px])
 
 
 def _corners(level: PyramidLevel) -> list[tuple[int, int]]:

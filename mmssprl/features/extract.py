@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader
 from ..console.progress import watch
 from ..datasets.image_reading import ImageReadError, read_image
 from ..errors import UserValueError
+from ..system.environment import MOST_PROCESSES
 from ..system.shared_memory import check_room
 from .crops import Crops
 from .frozen_backbone import FrozenBackbone
@@ -148,6 +149,20 @@ def require_readable(num_readable: int, unreadable: Sequence[tuple[str, str]]) -
         raise UserValueError(
             f"at least one image must be readable, but none of {len(unreadable)} is{first}; "
             "replace or remove them."
+        )
+
+
+def check_loading(batch_size: int, num_workers: int) -> None:
+    """Refuse numbers of a loader that make no sense, before any work is done.
+
+    Raises:
+        ValueError: ``batch_size`` below 1, or ``num_workers`` below 0 or above 1,024.
+    """
+    if batch_size < 1:
+        raise UserValueError(f"batch_size must be at least 1, but got {batch_size}.")
+    if not 0 <= num_workers <= MOST_PROCESSES:
+        raise UserValueError(
+            f"num_workers must be from 0 to {MOST_PROCESSES}, but got {num_workers}."
         )
 
 

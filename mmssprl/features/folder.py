@@ -16,11 +16,10 @@ from ..system.outputs import prepare_output, write_whole
 from .about import describe
 from .crops import Crops
 from .embeddings import Embeddings
-from .extract import choose_device, extract, require_readable
+from .extract import check_loading, choose_device, extract, require_readable
 from .formats import check_format, write_embeddings
 from .frozen_backbone import FrozenBackbone, load_frozen_backbone
 from .images import Images
-from .labelled_images import check_loading
 from .parts import Parts
 
 KEPT_EVERY_SECONDS = 20.0

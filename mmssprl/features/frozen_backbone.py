@@ -14,9 +14,11 @@ from torchvision.transforms import v2
 from ..functional.pooling import pool
 from ..pyramid import ViewLayout, check_px
 from ..weights import find_config, load_backbone
-from .labelled_images import IMAGENET_MEAN, IMAGENET_STD, RESIZE_RATIO
+from .crops import RESIZE_RATIO
 
 DEFAULT_IMAGE_PX = 224
+IMAGENET_MEAN = (123.675, 116.28, 103.53)
+IMAGENET_STD = (58.395, 57.12, 57.375)
 
 
 class FrozenBackbone(nn.Module):

@@ -14,9 +14,8 @@ from torch import Tensor
 
 from ..weights import RANDOM, SUPERVISED, find_config
 from .average_precision import mean_average_precision
-from .extract import choose_device, extract_split
+from .extract import check_loading, choose_device, extract_split
 from .frozen_backbone import frozen_backbone
-from .labelled_images import check_loading
 from .linear_classifier import fit_linear_probe
 from .probe_data import ProbeData, find_probe_data
 

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from mmssprl.datasets.transforms.pyramid_crop import PyramidCrop
-from mmssprl.features.crops import Crops
-from mmssprl.features.labelled_images import centre_crop
+from mmssprl.features.crops import Crops, centre_crop
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 
 
