@@ -119,7 +119,7 @@ class MeasuringHook(Stopwatch):
         max_seconds: After which none begins, but for the least number.
         takes_few: Let a step have only so many images that the least steps end in
             ``TIME_LIMIT_S``, in place of all of the loader's batch.
-        num_devices: Processes that will train; None takes those that are measured.
+        num_devices: Processes that will train; 0 takes those that are measured.
         load: Processes that wanted a core in the minute before.
         log: Receives lines of progress.
     """
@@ -134,17 +134,18 @@ class MeasuringHook(Stopwatch):
         most: int,
         max_seconds: float,
         takes_few: bool = False,
-        num_devices: int | None = None,
+        num_devices: int = 0,
         load: float = 0.0,
         log: Callable[[str], object] = lambda line: None,
     ) -> None:
         self.whole, self.least, self.most, self.max_seconds = whole, least, most, max_seconds
         self.takes_few, self.load, self.log = takes_few, load, log
-        self.num_devices = num_devices or get_world_size()
+        self.num_devices = num_devices
 
     def before_train(self, runner: Runner) -> None:
         """Fill the queues, let the clock listen, and take the place of the loader."""
         super().before_train(runner)
+        self.num_devices = self.num_devices or get_world_size()
         self.model = unwrap(runner.model)
         self.model.fill_queues()
         for name, part in (
