@@ -214,17 +214,19 @@ def run(
                     record_run(cfg, runner.train_dataloader.dataset)
                 if cfg.get("resume") and not cfg.get("load_from"):
                     runner.logger.info(f"{cfg.work_dir} has no checkpoint yet: it begins anew.")
-                try:
+            try:
+                if task == "train":
                     runner.train()
-                except StoppedError as error:
-                    stopped = error.with_traceback(None)  # which would hold the runner
-                finally:
-                    end_workers(runner)
-            else:
-                metrics = runner.test()
-                if out is not None and is_main_process():
-                    # Metrics of mmseg are numpy scalars.
-                    write_whole(Path(out), json.dumps(metrics, indent=2, default=float) + "\n")
+                else:
+                    metrics = runner.test()
+                    if out is not None and is_main_process():
+                        # Metrics of mmseg are numpy scalars.
+                        text = json.dumps(metrics, indent=2, default=float)
+                        write_whole(Path(out), text + "\n")
+            except StoppedError as error:
+                stopped = error.with_traceback(None)  # which would hold the runner
+            finally:
+                end_workers(runner)
         if torch.distributed.is_initialized():
             # Together: a rank that leaves while another still saves can abort in gloo's threads.
             torch.distributed.barrier()
