@@ -1,7 +1,6 @@
 """Fixed subsets of a data set, for semi-supervised training."""
 
 import hashlib
-from collections import Counter
 from collections.abc import Sequence
 
 from ..errors import UserValueError
@@ -25,7 +24,7 @@ def choose_subset(ids: Sequence[int], fraction: float, seed: int = 0) -> list[in
         The ids that were chosen, ascending.
 
     Raises:
-        ValueError: ``fraction`` out of range, no ids, or an id that is there twice.
+        ValueError: ``fraction`` out of range, or no ids.
     """
     if not 0 < fraction <= 1:
         raise UserValueError(
@@ -34,12 +33,6 @@ def choose_subset(ids: Sequence[int], fraction: float, seed: int = 0) -> list[in
     if not ids:
         raise UserValueError(
             "ids must hold at least one image id, but got none; pass the ids of the annotations."
-        )
-    twice = sorted(image_id for image_id, count in Counter(ids).items() if count > 1)
-    if twice:
-        raise UserValueError(
-            f"ids must be all different, but {len(twice)} are there more than once (first "
-            f"{twice[0]}); pass each image once."
         )
     ranked = sorted(ids, key=lambda image_id: _rank(seed, image_id))
     return sorted(ranked[: max(1, round(fraction * len(ids)))])

@@ -1,5 +1,6 @@
 import json
 import shutil
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from labelled_folders import (
     write_masks,
     write_voc,
     write_xml,
+    write_yolo,
 )
 from PIL import Image
 
@@ -171,7 +173,12 @@ class TestClassFolders:
 
 @pytest.mark.parametrize(
     ("write", "task"),
-    [(write_coco, "detect"), (write_masks, "segment"), (write_class_folders, "classify")],
+    [
+        (write_coco, "detect"),
+        (partial(write_yolo, polygons=True), "detect"),
+        (write_masks, "segment"),
+        (write_class_folders, "classify"),
+    ],
 )
 def test_labels_come_back_from_the_files_of_the_work_dir(tmp_path, write, task):
     root = write(tmp_path / "data")
