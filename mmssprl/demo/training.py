@@ -9,7 +9,7 @@ from typing import Any
 
 from ..config.shipped import shipped
 from ..datasets.scenes.sample import SIZE_PX
-from ..experiments.run import Outcome, Run
+from ..experiments.run import Run, RunOutcome
 from ..experiments.workers import Workers
 from .methods import DemoRow
 from .table import Values, epochs_in_equal_time
@@ -40,7 +40,7 @@ class Training(Run):
         """Whether it is known without other runs for how many epochs it has to be trained."""
         return super().is_complete and not self.needs
 
-    def settings(self, needed: Sequence[Outcome]) -> dict[str, Any]:
+    def settings(self, needed: Sequence[RunOutcome]) -> dict[str, Any]:
         """Return what ``train_and_probe`` is told."""
         results = [outcome.values for outcome in needed]
         return {
@@ -52,7 +52,7 @@ class Training(Run):
             "probed": self.probed,
         }
 
-    def work(self, needed: Sequence[Outcome], threads: int) -> Values:
+    def work(self, needed: Sequence[RunOutcome], threads: int) -> Values:
         """Have a worker do it.
 
         One that was stopped half-way starts again: its time would not compare.

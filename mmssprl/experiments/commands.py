@@ -10,7 +10,7 @@ from typing import Any
 
 from ..system.stopping import PARENT
 from .gpus import environment_of_thread
-from .run import Outcome, Run, RunFailedError
+from .run import Run, RunFailedError, RunOutcome
 
 _MAX_REASON = 200
 
@@ -35,7 +35,7 @@ class CommandRun(Run):
         """Return the commands as one line for a shell."""
         return " && ".join(shlex.join(command) for command in self.commands)
 
-    def work(self, needed: Sequence[Outcome], threads: int) -> dict[str, Any]:
+    def work(self, needed: Sequence[RunOutcome], threads: int) -> dict[str, Any]:
         """Run the commands, up to the first that fails.
 
         Raises:

@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from statistics import fmean
 
 from .gpus import take_group
-from .run import Outcome, Run, RunFailedError
+from .run import Run, RunFailedError, RunOutcome
 
 
 def with_needs(runs: Iterable[Run]) -> list[Run]:
@@ -29,7 +29,7 @@ def execute_runs(
     threads: int = 1,
     groups: Sequence[str] = (),
     log: Callable[[str], object] = print,
-) -> list[Outcome]:
+) -> list[RunOutcome]:
     """Do everything that is not complete yet.
 
     They begin in their order, each once the runs that it needs have ended. A run that fails is
@@ -48,8 +48,8 @@ def execute_runs(
     waiting = with_needs(runs)
     total, width = len(waiting), len(str(len(waiting)))
     planned = set(waiting)
-    outcomes: dict[Run, Outcome] = {}
-    under_way: dict[Future[Outcome], Run] = {}
+    outcomes: dict[Run, RunOutcome] = {}
+    under_way: dict[Future[RunOutcome], Run] = {}
     queue: SimpleQueue[str] = SimpleQueue()
     for i in range(num_jobs):
         queue.put(groups[i % len(groups)] if groups else "")
@@ -80,7 +80,7 @@ def execute_runs(
     return [outcomes[run] for run in runs]
 
 
-def seconds_left(runs: Iterable[Run], outcomes: Mapping[Run, Outcome]) -> float:
+def seconds_left(runs: Iterable[Run], outcomes: Mapping[Run, RunOutcome]) -> float:
     """Return what ``runs`` will take one after the other.
 
     Args:
@@ -103,10 +103,10 @@ def seconds_left(runs: Iterable[Run], outcomes: Mapping[Run, Outcome]) -> float:
     return sum(map(of, runs))
 
 
-def _execute(run: Run, needed: Mapping[Run, Outcome], threads: int) -> Outcome:
+def _execute(run: Run, needed: Mapping[Run, RunOutcome], threads: int) -> RunOutcome:
     for need, outcome in needed.items():
         if outcome.reason:
-            return Outcome({}, 0.0, reason=f"needs {need.name}, which failed: {outcome.reason}")
+            return RunOutcome({}, 0.0, reason=f"needs {need.name}, which failed: {outcome.reason}")
     settings = run.settings([*needed.values()])
     start = time.perf_counter()
     try:
@@ -114,9 +114,9 @@ def _execute(run: Run, needed: Mapping[Run, Outcome], threads: int) -> Outcome:
         if kept:
             return kept
         values = run.work([*needed.values()], threads)
-        outcome = Outcome(values, time.perf_counter() - start, settings)
+        outcome = RunOutcome(values, time.perf_counter() - start, settings)
         run.keep(outcome)
     # A full disk or a damaged file of one run must not cost the results of the others.
     except (RunFailedError, OSError, JSONDecodeError) as error:
-        return Outcome({}, time.perf_counter() - start, settings, str(error))
+        return RunOutcome({}, time.perf_counter() - start, settings, str(error))
     return outcome

@@ -16,7 +16,7 @@ class RunFailedError(UserRuntimeError):
 
 
 def read_result(path: Path) -> dict[str, Any]:
-    """Read the result file of a run: the fields of its ``Outcome``.
+    """Read the result file of a run: the fields of its ``RunOutcome``.
 
     Raises:
         RunFailedError: The file is damaged.
@@ -31,7 +31,7 @@ def read_result(path: Path) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """What became of a run.
 
     Args:
@@ -66,14 +66,14 @@ class Run(ABC):
     expected_s: float = 0.0
 
     @abstractmethod
-    def work(self, needed: Sequence[Outcome], threads: int) -> dict[str, Any]:
+    def work(self, needed: Sequence[RunOutcome], threads: int) -> dict[str, Any]:
         """Do it with so many CPU threads, and return what it measured, as JSON holds it.
 
         Raises:
             RunFailedError: It gave no result.
         """
 
-    def settings(self, needed: Sequence[Outcome]) -> dict[str, Any]:
+    def settings(self, needed: Sequence[RunOutcome]) -> dict[str, Any]:
         """Return, as JSON holds it, what a kept result must have been made with to count."""
         return {}
 
@@ -91,14 +91,14 @@ class Run(ABC):
         """Whether its work would need no other run any more."""
         return self.result_file.exists()
 
-    def keep(self, outcome: Outcome) -> None:
+    def keep(self, outcome: RunOutcome) -> None:
         """Write the result file."""
         self.folder.mkdir(parents=True, exist_ok=True)
         write_whole(self.result_file, json.dumps(asdict(outcome), indent=2) + "\n")
 
-    def kept(self, settings: dict[str, Any]) -> Outcome | None:
+    def kept(self, settings: dict[str, Any]) -> RunOutcome | None:
         """Return what an earlier call has left; None if that is nothing or made otherwise."""
         if not self.result_file.exists():
             return None
         content = read_result(self.result_file)
-        return Outcome(**content) if content.get("settings") == settings else None
+        return RunOutcome(**content) if content.get("settings") == settings else None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from mmssprl.experiments.execute import execute_runs, seconds_left, with_needs
-from mmssprl.experiments.run import Outcome, Run, RunFailedError
+from mmssprl.experiments.run import Run, RunFailedError, RunOutcome
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -97,7 +97,7 @@ def test_what_is_complete_needs_nothing(add):
     first = add("a", 1)
     run = add("b", 10, first)
     assert with_needs([run, first]) == [first, run]
-    run.keep(Outcome({"sum": 11}, 1.0))
+    run.keep(RunOutcome({"sum": 11}, 1.0))
     assert with_needs([run]) == [run]
 
 
@@ -116,7 +116,7 @@ def test_time_left_is_that_of_runs_of_the_same_kind(waiting, expected, add):
         return replace(add("x", 1), kind=kind)
 
     known = [("short", 10.0), ("short", 30.0), ("long", 100.0)]
-    outcomes = {of(kind): Outcome({}, seconds) for kind, seconds in known}
+    outcomes = {of(kind): RunOutcome({}, seconds) for kind, seconds in known}
     assert seconds_left([of(kind) for kind in waiting], outcomes) == pytest.approx(expected)
 
 
@@ -124,14 +124,14 @@ def test_what_is_expected_of_a_run_is_scaled_as_it_turned_out(add):
     done = replace(add("a", 1), kind="a", expected_s=10.0)
     waiting = replace(add("b", 2), kind="b", expected_s=30.0)
     unknown = replace(add("c", 3), kind="c")
-    outcomes = {done: Outcome({}, 20.0)}
+    outcomes = {done: RunOutcome({}, 20.0)}
     # 30 s twice, as 10 s became 20; of nothing is known but that a run took 20 s.
     assert seconds_left([waiting, unknown], outcomes) == 60 + 20
 
 
 def test_a_damaged_result_costs_that_run_alone(add):
     damaged, whole = add("a", 1), add("b", 2)
-    damaged.keep(Outcome({"sum": 1}, 1.0))
+    damaged.keep(RunOutcome({"sum": 1}, 1.0))
     damaged.result_file.write_text('{"values": {"su')
     (first, second), lines = execute(damaged, whole)
     assert str(damaged.result_file) in first.reason

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..commands import CommandRun
-from ..run import Outcome, RunFailedError
+from ..run import RunFailedError, RunOutcome
 from .protocols import Protocol
 from .results import METRICS, TransferResult
 
@@ -38,7 +38,7 @@ class TransferRun(CommandRun):
         """Whether the test has ended, here or as a task of Slurm."""
         return super().is_complete or self.metrics_file.exists()
 
-    def work(self, needed: Sequence[Outcome], threads: int) -> dict[str, Any]:
+    def work(self, needed: Sequence[RunOutcome], threads: int) -> dict[str, Any]:
         """Train and test, and return the metrics of the tables in percent.
 
         Raises:
@@ -57,7 +57,7 @@ class TransferRun(CommandRun):
         main = METRICS[self.protocol.name][0]
         return f"{main} {values[main]:.1f} %" if main in values else "done"
 
-    def result(self, outcome: Outcome) -> TransferResult:
+    def result(self, outcome: RunOutcome) -> TransferResult:
         """Return an outcome of this run as the tables take it."""
         return TransferResult(
             self.protocol.name,

@@ -12,7 +12,7 @@ from ...pretraining.methods import SSPRL, Method
 from ..run import read_result
 from .images import TrainingImages
 from .run import PaceRun, module_command
-from .setting import Setting, code_digest, common_options, recipe_digest
+from .setting import CompareSetting, code_digest, common_options, recipe_digest
 
 ROUNDS, STEPS, SECONDS = 5, 40, 12.0
 """Turns of each method; steps timed in a turn, or fewer where they take longer than that."""
@@ -41,7 +41,7 @@ class MethodPace:
 
 def plan_paces(
     work_dir: Path,
-    setting: Setting,
+    setting: CompareSetting,
     methods: Sequence[Method],
     images: TrainingImages,
     known: Mapping[str, MethodPace],
@@ -77,7 +77,7 @@ def plan_paces(
 
 
 def read_paces(
-    work_dir: Path, setting: Setting, methods: Mapping[str, Method]
+    work_dir: Path, setting: CompareSetting, methods: Mapping[str, Method]
 ) -> dict[str, MethodPace]:
     """Return the paces that were measured with today's configs and code; the first of each method.
 

@@ -10,7 +10,7 @@ from ...pretraining.methods import BY_KEY, Method
 from .images import Split, TrainingImages
 from .paces import MethodPace, epochs_for_equal
 from .run import PretrainRun, module_command
-from .setting import Setting, code_digest, common_options, recipe_digest
+from .setting import CompareSetting, code_digest, common_options, recipe_digest
 from .tuning import SEEDS, Choice, Scores, factors_to_try
 
 Budget = Literal["epochs", "time", "flops"]
@@ -43,7 +43,7 @@ class Planner:
     """
 
     work_dir: Path
-    setting: Setting
+    setting: CompareSetting
     paces: Mapping[str, MethodPace]
     images: Mapping[Split, TrainingImages]
     methods: Mapping[str, Method] = field(default_factory=lambda: BY_KEY)

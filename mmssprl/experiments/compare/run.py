@@ -12,7 +12,7 @@ from typing import Any
 from ...pretraining.methods import Method
 from ...system.outputs import write_whole
 from ..commands import CommandRun
-from ..run import Outcome
+from ..run import RunOutcome
 from .images import Split
 from .training import MEASURED, SETTINGS
 
@@ -25,7 +25,7 @@ class ProcessRun(CommandRun):
     def inputs(self) -> dict[str, Any]:
         """Return what is written into ``settings.json``."""
 
-    def work(self, needed: Sequence[Outcome], threads: int) -> dict[str, Any]:
+    def work(self, needed: Sequence[RunOutcome], threads: int) -> dict[str, Any]:
         """Do it, or go on with it if it was stopped and the settings are still the same."""
         text = json.dumps(self.inputs(), indent=2, sort_keys=True) + "\n"
         file = self.folder / SETTINGS
@@ -69,7 +69,7 @@ class PretrainRun(ProcessRun):
     image_px: int
     digests: Mapping[str, str]
 
-    def settings(self, needed: Sequence[Outcome]) -> dict[str, Any]:
+    def settings(self, needed: Sequence[RunOutcome]) -> dict[str, Any]:
         """Return all that its result depends on, but for where files are."""
         elsewhere = ("train_dataloader.dataset", "default_hooks.")
         replaced = {k: v for k, v in self.options.items() if not k.startswith(elsewhere)}
@@ -132,7 +132,7 @@ class PaceRun(ProcessRun):
     seconds: float
     code: str
 
-    def settings(self, needed: Sequence[Outcome]) -> dict[str, Any]:
+    def settings(self, needed: Sequence[RunOutcome]) -> dict[str, Any]:
         """Return which recipes were measured, and of which code."""
         recipes = {key: method["recipe"] for key, method in self.methods.items()}
         return {"recipes": recipes, "code": self.code}

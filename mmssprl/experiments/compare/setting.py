@@ -35,7 +35,7 @@ CHECKPOINTS = 10
 
 
 @dataclass(frozen=True)
-class Setting:
+class CompareSetting:
     """What must not differ between the runs of one work dir.
 
     Args:
@@ -86,7 +86,7 @@ def schedule(epochs: int) -> list[dict[str, Any]]:
 
 
 def common_options(
-    setting: Setting,
+    setting: CompareSetting,
     method: Method,
     *,
     images: TrainingImages,
@@ -134,7 +134,7 @@ def common_options(
     return options
 
 
-def recipe_digest(setting: Setting, method: Method) -> str:
+def recipe_digest(setting: CompareSetting, method: Method) -> str:
     """Return a SHA-256 of what the method's config says, but for what a run replaces."""
     cfg = config_of(method, setting.size)
     parts: dict[str, Any] = {"backbone": cfg.model.backbone}
@@ -154,7 +154,7 @@ def code_digest() -> str:
     return found.hexdigest()[:16]
 
 
-def check_configs(setting: Setting, methods: list[Method]) -> None:
+def check_configs(setting: CompareSetting, methods: list[Method]) -> None:
     """Refuse a user's config that pre-trains nothing, and another backbone than SS-PRL's.
 
     Raises:
@@ -188,7 +188,7 @@ def check_configs(setting: Setting, methods: list[Method]) -> None:
             )
 
 
-def check_images(setting: Setting, methods: list[Method], images: TrainingImages) -> None:
+def check_images(setting: CompareSetting, methods: list[Method], images: TrainingImages) -> None:
     """Refuse images and a batch that a method cannot be trained with, before any training.
 
     The models of users' configs are built, and checked as their runs would.
@@ -245,5 +245,5 @@ def _queue_length(model: Mapping[str, Any], images: TrainingImages) -> int | Non
     return None if length is None else min(length, images.num_images // 2)
 
 
-def _backbone(method: Method, setting: Setting) -> Mapping[str, Any]:
+def _backbone(method: Method, setting: CompareSetting) -> Mapping[str, Any]:
     return config_of(method, setting.size).model.backbone.to_dict()

@@ -12,7 +12,7 @@ from ...errors import UserRuntimeError, UserValueError
 from ...pretraining.methods import BY_KEY
 from ...system.machine import describe_machine
 from ..execute import execute_runs
-from ..run import Outcome, Run
+from ..run import Run, RunOutcome
 from .images import Split, TrainingImages, list_images, read_images
 from .methods import choose_methods
 from .paces import plan_paces, read_paces
@@ -20,7 +20,7 @@ from .plan import MAX_SEEDS, Budget, Length, Planner
 from .report import Report
 from .results import PretrainResult, in_budget, of_tuning, read_results, scores_of
 from .run import PaceRun, PretrainRun
-from .setting import BATCH_SIZE, EPOCHS, Setting, Size, check_configs, check_images
+from .setting import BATCH_SIZE, EPOCHS, CompareSetting, Size, check_configs, check_images
 from .tuning import Choice, choose
 from .work_dir import claim
 
@@ -117,7 +117,7 @@ class Comparison:
             if not request.dry_run:
                 generate_sample(request.work_dir, log)
             data = (request.work_dir / "scenes" / "coco").resolve()
-        setting = Setting(request.size, data, epochs, request.batch_size)
+        setting = CompareSetting(request.size, data, epochs, request.batch_size)
         check_configs(setting, self.methods)
         split: Split = "held-out" if request.held_out else "test"
         images: dict[Split, TrainingImages] = {}
@@ -242,7 +242,7 @@ class Comparison:
         if redone:
             self._log(f"made with other settings, and done again: {len(redone)} of them")
 
-    def _execute(self, runs: Sequence[Run]) -> list[Outcome]:
+    def _execute(self, runs: Sequence[Run]) -> list[RunOutcome]:
         written_s = -_REPORT_S
 
         def told(line: str) -> None:
@@ -262,7 +262,7 @@ class Comparison:
             log=told,
         )
 
-    def _require(self, outcomes: Sequence[Outcome], what: str) -> None:
+    def _require(self, outcomes: Sequence[RunOutcome], what: str) -> None:
         reasons = [outcome.reason for outcome in outcomes if outcome.reason]
         if reasons:
             raise UserRuntimeError(

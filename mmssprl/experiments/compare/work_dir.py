@@ -28,13 +28,12 @@ def claim(work_dir: Path, settings: Mapping[str, Any], *, writes: bool = True) -
         ValueError: It was begun with other settings, or its ``compare.json`` is damaged.
     """
     before = read_marker(work_dir, MARKER, "a comparison")
-    if before is not None and before.pop("tuning_epochs", None):  # of former versions
-        before["tune"] = True
-    if before is None:
-        pass
-    elif any(work_dir.glob("runs/*")) or any(work_dir.glob("tuning/*")):
-        check_same(work_dir, before, settings)
-    elif writes and any(before.get(key) != settings.get(key) for key in _OF_PACES):
-        shutil.rmtree(work_dir / "paces", ignore_errors=True)
+    if before is not None:
+        if before.pop("tuning_epochs", None):  # of former versions
+            before["tune"] = True
+        if any(work_dir.glob("runs/*")) or any(work_dir.glob("tuning/*")):
+            check_same(work_dir, before, settings)
+        elif writes and any(before.get(key) != settings.get(key) for key in _OF_PACES):
+            shutil.rmtree(work_dir / "paces", ignore_errors=True)
     if writes:
         write_marker(work_dir, MARKER, settings)

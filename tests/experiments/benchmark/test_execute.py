@@ -7,7 +7,7 @@ from tiny_benchmark import gives, script_commands, script_run
 from mmssprl.experiments.benchmark.plan import BenchmarkPlan
 from mmssprl.experiments.benchmark.results import TransferResult, find_results
 from mmssprl.experiments.commands import CommandRun
-from mmssprl.experiments.run import Outcome
+from mmssprl.experiments.run import RunOutcome
 
 MAP_50 = '{"multi-label/mAP": 50.0}'
 
@@ -35,7 +35,7 @@ def training(folder, script):
 
 def keep(run, seconds):
     """Leave the result of an earlier call."""
-    outcome = Outcome({"mAP": 30.0}, seconds)
+    outcome = RunOutcome({"mAP": 30.0}, seconds)
     run.keep(outcome)
     return run.result(outcome)
 

@@ -10,7 +10,7 @@ from mmssprl.experiments.compare.paces import MethodPace
 from mmssprl.experiments.compare.plan import Planner
 from mmssprl.experiments.compare.report import Report
 from mmssprl.experiments.compare.results import PretrainResult
-from mmssprl.experiments.compare.setting import Setting
+from mmssprl.experiments.compare.setting import CompareSetting
 from mmssprl.experiments.compare.tuning import Choice
 
 SCORES = {
@@ -54,7 +54,7 @@ def report():
         for key in SCORES
         if key != "random"
     }
-    planner = Planner(Path("work"), Setting("scenes", Path("data"), 6), paces, {})
+    planner = Planner(Path("work"), CompareSetting("scenes", Path("data"), 6), paces, {})
     tuning = [
         result(key, seed, 0.1 * factor, lr_factor=factor, collapsed=factor == 3.0)
         for key in ("swav", "ssprl")
