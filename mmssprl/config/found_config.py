@@ -5,6 +5,7 @@ import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from mmengine.config import Config
@@ -36,6 +37,15 @@ _REMEDY = (
     "nobody has named this file, so it is read as data; write plain values, or name it, as by "
     "--config, which runs it."
 )
+
+
+_KINDS: dict[type, str] = {
+    str: "a string",
+    int: "an integer",
+    float: "a number",
+    dict: "a dict",
+    list: "a list",
+}
 
 
 def found_config(folder: str | Path, *, stem: str = "", remedy: str = "keep one") -> Config:
@@ -96,6 +106,26 @@ def read_found(path: str | Path) -> Config:
         raise UserValueError(f"{path}: {one_line(error)}; {_REMEDY}") from None
     _check_names(cfg)
     return cfg
+
+
+def require(cfg: Config, **kinds: type | tuple[type, ...]) -> None:
+    """Check that a config which was found has what its reader needs.
+
+    Args:
+        cfg: From ``found_config`` or ``read_found``.
+        kinds: Classes by dotted key.
+
+    Raises:
+        ValueError: A value is missing, or of another class.
+    """
+    for key, kind in kinds.items():
+        node: Any = cfg
+        for part in key.split("."):
+            node = node.get(part) if isinstance(node, Config | dict) else None
+        if not isinstance(node, kind):
+            words = _KINDS[kind if isinstance(kind, type) else kind[0]]
+            got = "the file sets none" if node is None else f"got {shorten(repr(node), _SHOWN)}"
+            refuse(cfg, key, f"it must be {words}, but {got}; keep the config of the run here.")
 
 
 def _describes_model(path: Path) -> bool:

@@ -55,7 +55,8 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
             raise UserValueError(f"{misfit} {error}") from None
     other = beside.model.backbone.to_dict()
     adapted = copy.deepcopy(cfg)
-    adapt_backbone(adapted, other)
+    with explain_build_errors(beside):
+        adapt_backbone(adapted, other)
     _check_fit(state, adapted, path, str(beside.filename))
     cfg.model = adapted.model
     fields = [f"{key}={other[key]}" for key in ("depth", "arch", "base_channels") if key in other]

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmengine.config import Config
 
+from ..config.found_config import require
 from ..config.shipped import shipped
 from ..datasets.labels import LabelledData
 from ..engine.adapted_backbone import adapt_backbone, fit_backbone
@@ -22,6 +24,16 @@ from .tasks import TASKS, Task
 DEFAULT_BACKBONE = ("resnet50", "resnet18")
 """Of weights without a config, on a GPU and on a CPU."""
 MOST_WORKERS = 8
+_NEEDS: dict[str, Any] = {
+    "model.type": str,
+    "default_scope": str,
+    "test_dataloader.num_workers": int,
+    "test_dataloader.dataset.pipeline": (list, tuple),
+    "finetuning.task": str,
+    "finetuning.classes": (list, tuple),
+    "finetuning.facts": dict,
+}
+"""What a trained model is built from."""
 _KNOBS = (
     *("base_lr", "random_lr", "frozen_lr", "warmup_share", "most_warmup_iters"),
     *("image_px", "resize_px", "train_pipeline", "test_pipeline", "loader", "norm_cfg"),
@@ -89,6 +101,7 @@ def task_of(cfg: Config) -> Task:
             f"the config must be one of `python -m mmssprl finetune`, but {cfg.filename} is not; "
             "give the work dir of such a run, or a checkpoint in it."
         )
+    require(cfg, **_NEEDS)
     return TASKS[about.task](about.classes, **about.facts)
 
 

@@ -11,6 +11,7 @@ from mmengine.device import get_device
 from mmengine.registry import DefaultScope
 from torch.utils.data import DataLoader, Dataset
 
+from ..config.build_errors import explain_build_errors
 from ..console.quiet import import_quietly
 from ..datasets import ImageReadError, read_image
 from ..errors import UserValueError
@@ -44,7 +45,8 @@ class Predictor:
         import_quietly(f"{'mmpretrain' if self.scope == 'mmssprl' else self.scope}.datasets")
         self.device = get_device()
         self.num_workers = cfg.test_dataloader.num_workers
-        with quiet(), DefaultScope.overwrite_default_scope(self.scope):
+        scope = DefaultScope.overwrite_default_scope(self.scope)
+        with quiet(), scope, explain_build_errors(cfg):
             self.model = build_model(cfg.model, scope=self.scope)
             self.pipeline = Compose(
                 [

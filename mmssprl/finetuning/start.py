@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from mmengine.config import Config
 
-from ..config.found_config import read_found
+from ..config.found_config import read_found, require
 from ..console.tables import reasons_table
 from ..console.wording import wrapped
 from ..datasets.labels import LabelledData, find_labels
@@ -131,6 +131,7 @@ def _config_of_run(work_dir: Path, weights: str, root: str, task: str) -> Path:
             "--work-dir and --task, or leave --resume out to start."
         )
     cfg = read_found(config)
+    require(cfg, **{"weights": str, "finetuning.data_root": str, "finetuning.layout": str})
     started = (
         ("data", cfg.finetuning.data_root, "DATA", root),
         ("weights", cfg.weights, "WEIGHTS", weights),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mmengine.config import Config
 
-from ..config.found_config import read_found
+from ..config.found_config import read_found, require
 from ..errors import UserError, UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..system.one_run import is_unused
 from ..system.outputs import check_folder
@@ -79,6 +79,7 @@ def config_of_run(work_dir: Path, images: str) -> Config:
             "give the run's --work-dir, or leave --resume out to start."
         )
     cfg = read_found(configs[0])
+    require(cfg, **{"train_dataloader.dataset.data_root": str, "train_cfg.max_epochs": int})
     root = _images_of(cfg)
     if Path(root) != Path(images).resolve():
         raise UserValueError(

@@ -8,12 +8,22 @@ from typing import Any
 
 from mmengine.config import Config
 
-from ..config.found_config import found_config
+from ..config.found_config import found_config, require
 from ..errors import UserFileNotFoundError
 from ..features.probe_record import Probe, read_probes
 from ..monitoring import Diagnosis, Record, diagnose, read_log
 from ..saving.newest_checkpoint import require_newest
 from ..saving.run_record import FILE, RECIPE_FILE
+
+_NEEDS: dict[str, Any] = {
+    "model.type": str,
+    "model.backbone.type": str,
+    "optim_wrapper.optimizer.type": str,
+    "optim_wrapper.optimizer.lr": (float, int),
+    "train_cfg.max_epochs": int,
+    "train_dataloader.batch_size": int,
+    "train_dataloader.dataset.type": str,
+}
 
 
 @dataclass
@@ -102,6 +112,7 @@ def read_run(work_dir: str | Path) -> PretrainingRun:
     log = read_log(folder, costs.add_up)
     diagnosis = diagnose(folder, log)
     cfg = found_config(folder)
+    require(cfg, **_NEEDS)
     stem = Path(cfg.filename).stem
     exported = folder.absolute() / f"{stem}_backbone.pth"
     # Not by `progress`: the last steps of an epoch need not have a line. The file alone may be that

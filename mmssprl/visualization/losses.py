@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
+from ..config.build_errors import explain_build_errors
 from ..config.found_config import found_config
 from ..console.log_line import relative_name
 from ..console.style import LEARNING_RATE, PYRAMIDS
@@ -66,7 +67,8 @@ def _loss_terms(cfg: Config) -> dict[str, LossTerm]:
             f"the config must describe a pre-training model, but {cfg.filename} does not; "
             "pass the work dir of a pre-training."
         )
-    with DefaultScope.overwrite_default_scope("mmssprl"):
+    scope = DefaultScope.overwrite_default_scope("mmssprl")
+    with scope, explain_build_errors(cfg):
         model: PretrainingModel = MODELS.build(cfg.model)
     return model.loss_terms()
 

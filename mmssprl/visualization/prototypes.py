@@ -16,6 +16,8 @@ from mmengine.config import Config
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..config.build_errors import explain_build_errors
+from ..config.found_config import require
 from ..console.style import INK, PYRAMIDS, RC, titled_figure
 from ..datasets import UnlabeledImages
 from ..datasets.subset import choose_subset
@@ -205,8 +207,10 @@ def run_images(cfg: Config, images: str | Path | UnlabeledImages | None = None) 
         return images
     if images is not None:
         return UnlabeledImages(data_root=str(images))
+    require(cfg, **{"train_dataloader.dataset.type": str})
     spec = cfg.train_dataloader.dataset.to_dict()
-    return DATASETS.build({"_scope_": "mmssprl", **spec, "pipeline": []})
+    with explain_build_errors(cfg):
+        return DATASETS.build({"_scope_": "mmssprl", **spec, "pipeline": []})
 
 
 def _load(cfg: Config, checkpoint: Path) -> SSPRL:
@@ -216,7 +220,8 @@ def _load(cfg: Config, checkpoint: Path) -> SSPRL:
             "only SS-PRL and SwAV have prototypes, but the run of "
             f"{cfg.filename} trains {cfg.model.get('type')}; give the work dir of such a run."
         )
-    model: SSPRL = build_model(cfg.model.to_dict())
+    with explain_build_errors(cfg):
+        model: SSPRL = build_model(cfg.model.to_dict())
     state = read_state(checkpoint)
     own = model.state_dict()
     needed = [name for name in own if name.startswith(("backbone.", "neck.", "head.prototypes."))]

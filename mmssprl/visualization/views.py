@@ -19,6 +19,7 @@ from mmengine.registry import DefaultScope
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..config.build_errors import explain_build_errors
 from ..config.pretrain_checks import hand_on_layout
 from ..config.reading import read_config_file
 from ..console.style import MUTED, PYRAMIDS, RC, titled_figure
@@ -128,6 +129,7 @@ def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
     with (
         torch.random.fork_rng(devices=[]),
         DefaultScope.overwrite_default_scope("mmssprl"),
+        explain_build_errors(cfg),
     ):
         torch.manual_seed(seed)
         transforms = [TRANSFORMS.build(spec) for spec in pipeline]

@@ -1,5 +1,6 @@
 """A program beside weights or in a run's folder, which nobody has named, never runs."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,32 @@ def test_plain_values_are_read_and_told(trap, capsys):
     Path("w/a.py").write_text(text)
     assert cli.main(["export", "w/w.pth", "--to", "safetensors"]) == 0
     assert "w/w.pth: backbone read from a.py." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("report run", "run/ssprl_a.py: optim_wrapper.optimizer.type: .* sets none; keep"),
+        ("visualize losses run out.png", "run/ssprl_a.py: model: .*'neck' and 'head'; correct it"),
+        ("visualize prototypes run out.png", "run/ssprl_a.py: model: .*'neck' and 'head'; correct"),
+        ("pretrain photos --work-dir run --resume", "run/ssprl_a.py: train_cfg.max_epochs: "),
+        ("predict tuned photos --out out", "tuned/classify.py: default_scope: .* sets none; keep"),
+        (
+            "finetune w/w.pth labelled --task classify --work-dir tuned --resume",
+            "tuned/classify.py: weights: it must be a string, but the file sets none; keep",
+        ),
+        (TRAIN, "linear.py: .*'depth'"),
+    ],
+)
+def test_plain_values_of_a_wrong_shape_are_told_in_one_line(trap, command, told, capsys):
+    planted_configs = [Path(name) for name in ("w/a.py", "run/ssprl_a.py", "tuned/classify.py")]
+    for path in planted_configs:
+        path.write_text(path.read_text().removeprefix(TRAP))
+    if command == TRAIN:
+        write_coco(Path.cwd())
+        Path("linear.py").write_text(CONFIG.replace("depth=18", "depth=34"))
+        Path("w/a.py").write_text(re.sub(r"depth=18,\s", "", Path("w/a.py").read_text()))
+    assert cli.main(command.split()) == 2
+    lines = capsys.readouterr().err.splitlines()
+    (line,) = [line for line in lines if line.startswith("mmssprl ")]
+    assert re.search(told, line)
