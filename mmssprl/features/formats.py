@@ -12,6 +12,7 @@ import numpy as np
 from ..console.tables import csv_cell, csv_line
 from ..errors import UserFileNotFoundError, UserValueError
 from ..system.outputs import whole_file
+from ..weights.pickled_values import RefusedError
 from ..weights.safe_pickle import reason_of
 from ..weights.torch_file import stored_parts
 from .embeddings import ARRAYS, Embeddings
@@ -21,7 +22,7 @@ _COLUMNS = ("name", "scale", "cell", "left", "top", "right", "bottom")
 
 _DAMAGED = (
     *(KeyError, TypeError, ValueError, RuntimeError, MemoryError),
-    *(EOFError, zipfile.BadZipFile),
+    *(EOFError, RefusedError, zipfile.BadZipFile),
 )
 """What the readers raise at files that are not ours."""
 

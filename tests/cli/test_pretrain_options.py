@@ -138,7 +138,7 @@ def test_gpus_are_those_of_the_run(photos, tmp_path, monkeypatch, capsys):
         (["--max-bad-share", "2"], "max_bad_share must be a share of the images in [0, 1], but"),
         (["--gpus", "0"], "gpus must be >= 1, but got 0; CUDA_VISIBLE_DEVICES="),
         (["--gpus", "1"], "at most the 0 that torch finds here, but got 1; leave it out to train"),
-        (["--set", "model.head.temperatur=1"], "--set model.head.temperatur changes nothing"),
+        (["--set", "model.head.temperatur=1"], "did you mean 'temperature'?"),
         (["--set", "max_epochs=3"], "set train_cfg.max_epochs instead"),
         (["--set", "model.head.epsilon=abc"], "--set model.head.epsilon=abc: it must be a number"),
         (

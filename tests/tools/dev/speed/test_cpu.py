@@ -73,7 +73,7 @@ def test_part_of_a_run_has_a_name_of_its_own(tmp_path, parts, images):
     assert parts == [("data", 2, True), ("step", 2, True)]
     names = sorted(file.name for file in (tmp_path / "out").iterdir())
     assert names == ["cpu-data-step-quick.md"]
-    assert "Quick run" in (tmp_path / "out" / names[1]).read_text()
+    assert "Quick run" in (tmp_path / "out" / names[0]).read_text()
 
 
 def test_images_are_generated_unless_a_folder_is_given(tmp_path, parts, monkeypatch):
