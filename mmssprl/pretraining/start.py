@@ -23,7 +23,7 @@ from ..errors import (
 )
 from ..saving.newest_checkpoint import newest_intact
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE
-from ..saving.work_dir import finished_line, finished_weights
+from ..saving.work_dir import finished_line, finished_weights, folders_of_run
 from ..system.outputs import write_whole
 from ..system.processes import run_processes
 from ..timing import forecast
@@ -88,9 +88,10 @@ def pretrain(
             raise UserValueError(
                 f"--resume takes the recipe from {config}; leave {flags} out, or start a new run."
             )
-        newest = newest_intact(folder)
+        cfg.work_dir = str(folder)
+        newest = newest_intact(*folders_of_run(cfg))
         checkpoint = None if newest is None else str(newest)
-        cfg.merge_from_dict({"resume": True, "load_from": checkpoint, "work_dir": str(folder)})
+        cfg.merge_from_dict({"resume": True, "load_from": checkpoint})
         weights = finished_weights(cfg)
         if weights is not None:
             log(finished_line(cfg, weights))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mmengine.config import Config
 
-from ..errors import UserFileExistsError, UserValueError
+from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
 from ..weights import read_training_checkpoint
 
@@ -53,6 +53,25 @@ def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
                 f"--overwrite deletes the checkpoints in {work_dir}, but {key}={cfg[key]!r} is one "
                 "of them; copy it elsewhere, or give another --work-dir."
             )
+
+
+def begins_anew(cfg: Config) -> bool:
+    """Whether a run that is to go on has no checkpoint yet; ``resume`` is then false.
+
+    Raises:
+        FileNotFoundError: Another process has gone on with the run since its checkpoint was chosen.
+    """
+    if not cfg.get("resume"):
+        return False
+    if cfg.get("load_from"):
+        if not Path(cfg.load_from).is_file():
+            raise UserFileNotFoundError(
+                f"{cfg.load_from} was the run's newest checkpoint when this start looked, but is "
+                "there no more, since the run went on meanwhile; start again."
+            )
+        return False
+    cfg.resume = False
+    return True
 
 
 def files_of_run(cfg: Config) -> list[Path]:

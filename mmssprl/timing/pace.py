@@ -12,7 +12,7 @@ import torch
 
 from ..console.quiet import quiet_console
 from ..errors import UserRuntimeError
-from ..system.environment import default_threads, usable_cores
+from ..system.environment import default_threads, torch_threads, usable_cores
 from ..system.one_process import call_in_process
 
 if TYPE_CHECKING:
@@ -193,14 +193,14 @@ def _of_pretraining(config: str, work_dir: str, amp: bool, num_devices: int, loa
     probe = next((HOOKS.build(hook) for hook in hooks if hook["type"] == "ProbeHook"), None)
     if probe is None:
         return watch.profile.pace
-    first_probes = len(weights_before(cfg))
-    return replace(
-        watch.profile.pace, probe_s=probe.estimate(watch.runner), first_probes=first_probes
-    )
+    with torch_threads(watch.profile.pace.threads):  # as it will be probed
+        probe_s = probe.estimate(watch.runner)
+    return replace(watch.profile.pace, probe_s=probe_s, first_probes=len(weights_before(cfg)))
 
 
 def _of_finetuning(config: str, work_dir: str, amp: bool, load: float) -> Pace:
     from ..engine.launch import prepare_train_config, run
+    from ..engine.runner import end_workers
     from ..saving.safe_checkpoint_hook import checkpoint_bytes
     from ..system.machine import peak_bytes
     from .stopwatch import LoadedSteps, validation_s
@@ -211,6 +211,8 @@ def _of_finetuning(config: str, work_dir: str, amp: bool, load: float) -> Pace:
     watch = LoadedSteps(least=LEAST_STEPS, most=2 * _MOST_STEPS, max_seconds=_LONG_ENOUGH_S)
     run(cfg, "train", hooks=[watch], keep_record=False)
     batch_size = cfg.train_dataloader.batch_size
+    validation = validation_s(watch.runner, _VALIDATION_S)
+    end_workers(watch.runner)
     return Pace(
         step_s=fmean(watch.seconds),
         num_timed=batch_size,
@@ -222,5 +224,5 @@ def _of_finetuning(config: str, work_dir: str, amp: bool, load: float) -> Pace:
         cores=usable_cores(),
         threads=torch.get_num_threads(),
         load=load,
-        validation_s=validation_s(watch.runner, _VALIDATION_S),
+        validation_s=validation,
     )

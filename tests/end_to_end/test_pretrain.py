@@ -171,6 +171,20 @@ def test_pretrain_refuses_a_used_work_dir_and_resumes_it(pretrained, scenes, cap
     assert "leave --epochs out, or start a new run" in capsys.readouterr().err
 
 
+def test_a_run_with_checkpoints_elsewhere_is_found_again(pretrained, scenes, tmp_path, capsys):
+    run = shutil.copytree(pretrained, tmp_path / "run")
+    config = run / "ssprl_resnet18.py"
+    cfg = Config.fromfile(config)
+    cfg.default_hooks.checkpoint.out_dir = str(tmp_path / "disk")
+    config.write_text(cfg.pretty_text)
+    (tmp_path / "disk" / "run").mkdir(parents=True)
+    for path in run.glob("epoch_*.pth"):
+        path.rename(tmp_path / "disk" / "run" / path.name)
+    images = str(scenes / "coco" / "train2014")
+    assert main(["pretrain", images, "--work-dir", str(run), "--resume"]) == 0
+    assert "is finished" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -135,13 +135,18 @@ class Detect(Task):
         best = max(sample.pred_instances.scores.tolist(), default=0.0)
         visualizer = DetLocalVisualizer()
         visualizer.dataset_meta = {"classes": self.classes, "palette": None}
-        visualizer.add_datasample(
-            "",
-            picture,
-            sample,
-            draw_gt=labels is not None,
-            pred_score_thr=min(SURE, 0.999 * best),
-        )
+        state = np.random.get_state()  # noqa: NPY002
+        np.random.seed(0)  # noqa: NPY002  (mmdet varies the colours of masks by it)
+        try:
+            visualizer.add_datasample(
+                "",
+                picture,
+                sample,
+                draw_gt=labels is not None,
+                pred_score_thr=min(SURE, 0.999 * best),
+            )
+        finally:
+            np.random.set_state(state)  # noqa: NPY002
         return visualizer.get_image()
 
     def write(

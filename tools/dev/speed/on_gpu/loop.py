@@ -9,7 +9,7 @@ from mmengine.hooks import Hook
 from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 
-from mmssprl.engine.runner import ConsoleRunner
+from mmssprl.engine.runner import ConsoleRunner, end_workers
 from mmssprl.pyramid import ViewLayout
 
 from .measures import Workload
@@ -108,7 +108,10 @@ def _train(cfg: Config, work_dir: Path, watch: WatchHook) -> None:
     cfg.default_hooks.checkpoint.update(interval=-1, save_last=False)
     runner = ConsoleRunner.from_cfg(cfg)
     runner.register_hook(watch)
-    runner.train()
+    try:
+        runner.train()
+    finally:
+        end_workers(runner)
 
 
 def loader_rate(cfg: Config, workload: Workload) -> float:
