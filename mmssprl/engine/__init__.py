@@ -1,4 +1,4 @@
-"""Optimizer, hooks and log lines, and checkpoints that are written whole and run no code."""
+"""One run: launcher, runner, LARC, log line, and the hooks that remain."""
 
 # Importing them registers them.
 from .. import saving  # noqa: F401

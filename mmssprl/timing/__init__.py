@@ -1,4 +1,4 @@
-"""Where the time of a pre-training step goes: ``python -m mmssprl profile``."""
+"""One stopwatch for every step: ``profile``, forecasts, and the paces of ``compare``."""
 
 from .profile import profile_training
 from .result import Profile
