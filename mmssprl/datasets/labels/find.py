@@ -76,7 +76,7 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
         other: tuple[Any, Any] = (masks, shown) if is_shown else (folders, folders.find(files))
         found = [other] if other[1] else []
     if not found:
-        remedy = find_foreign(files) or heic_remedy(map(kind_of, files.names))
+        remedy = find_foreign(files, task) or heic_remedy(map(kind_of, files.names))
         raise UserFileNotFoundError(
             f"DATA must hold labels for {task}: {_EXPECTED[task]}; but {files.root} holds none "
             f"among {len(files.names)} files ({len(files.images)} images)"
