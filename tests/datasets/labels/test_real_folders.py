@@ -77,8 +77,8 @@ class TestYolo:
     def test_many_images_without_an_object_come_first(self, tmp_path):
         root = write_yolo(tmp_path, num_train=4, num_val=4)
         for i in range(101):
-            (root / "images" / "train" / f"0{i}.jpg").hardlink_to(root / "images/train/1.jpg")
-            (root / "labels" / "train" / f"0{i}.txt").touch()
+            (root / "images" / "train" / f"-{i}.jpg").hardlink_to(root / "images/train/1.jpg")
+            (root / "labels" / "train" / f"-{i}.txt").touch()
         assert find_labels(root, "detect").layout == "YOLO"
 
     def test_poses(self, tmp_path):
