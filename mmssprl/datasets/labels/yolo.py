@@ -80,7 +80,7 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
                 f"{found[image]}: each class must be an index of the {len(classes)} classes of "
                 f"{source}, but {beyond[0]} is none; correct it, or list all classes there."
             )
-    names = files.images if is_label_image(next(iter(found))) else files.photographs
+    names = files.images if any(map(is_label_image, found)) else files.photographs
     images = {
         name: image_of_objects(files.path(name), map(_object, lines.get(name, ())), in_shares=True)
         for name in names
@@ -92,8 +92,11 @@ def _texts_of(image: str) -> list[str]:
     """Return the names that the text file of an image may have; the last that is there counts."""
     stem = image.rpartition(".")[0]
     below = re.fullmatch("(.*/)?images/(.*)", stem, re.IGNORECASE)
-    folders = ("LABELS", "Labels", "labels") if below else ()
-    return [f"{stem}.txt", *(f"{below[1] or ''}{folder}/{below[2]}.txt" for folder in folders)]
+    texts = [f"{stem}.txt"]
+    if below:
+        before, behind = below[1] or "", below[2]
+        texts += [f"{before}{folder}/{behind}.txt" for folder in ("LABELS", "Labels", "labels")]
+    return texts
 
 
 def _first(files: Files, text: str) -> list[str]:
