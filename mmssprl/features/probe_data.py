@@ -41,7 +41,7 @@ class ProbeData:
         return self.labelled.classes
 
 
-def find_probe_data(root: str | Path, *, seed: int = 0) -> ProbeData:
+def find_probe_data(root: str | Path, *, seed: int = 0, class_folders: bool = False) -> ProbeData:
     """Read the labels of a folder in any layout that `finetune --task classify` takes.
 
     What validates there is tested on here. A class of which an image of VOC shows only "difficult"
@@ -50,12 +50,13 @@ def find_probe_data(root: str | Path, *, seed: int = 0) -> ProbeData:
     Args:
         root: The folder.
         seed: Of the draw of test images where the folder has no splits.
+        class_folders: Take a folder per class, whatever other files lie there.
 
     Raises:
         FileNotFoundError, ValueError: As ``find_labels``, or a class of folders that only one split
             has.
     """
-    found = find_labels(root, "classify", seed=seed, measured=False)
+    found = find_labels(root, "classify", seed=seed, measured=False, class_folders=class_folders)
     train, test = found.count(found.train), found.count(found.val)
     for name, *counts in zip(found.classes, train, test, strict=True):
         if found.is_single_label and 0 in counts:

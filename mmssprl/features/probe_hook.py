@@ -72,6 +72,7 @@ class ProbeHook(Hook):
         max_images: Of each split; of more ones a fixed random part is taken. None takes 1,000, so
             2,000 in all.
         num_workers: Processes that read images.
+        class_folders: Take a folder per class, whatever other files lie in ``data``.
 
     Raises:
         FileNotFoundError, ValueError: Data that ``find_probe_data`` refuses, or numbers below 1.
@@ -86,11 +87,12 @@ class ProbeHook(Hook):
         image_px: int | None = None,
         max_images: int | None = None,
         num_workers: int = 0,
+        class_folders: bool = False,
     ) -> None:
         for name, value in (("interval", interval), ("max_images", max_images)):
             if value is not None and value < 1:
                 raise UserValueError(f"ProbeHook: {name} must be at least 1, but got {value}.")
-        found = find_probe_data(data)
+        found = find_probe_data(data, class_folders=class_folders)
         labelled = (found.train, found.test)
         self.splits = [part_of(split, max_images or MOST_IMAGES) for split in labelled]
         self.interval = interval

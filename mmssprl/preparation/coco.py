@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ..datasets.coco_file import LISTS, read_coco
 from .archives import Archive
-from .finding import MISSING, WRONG, Finding, judge_count
+from .finding import MISSING, OK, WRONG, Finding, judge_count
 from .samples import check_images
 
 TREE = """\
@@ -15,6 +15,7 @@ DIR/
   val2014/COCO_val2014_*.jpg              40,504 images
 """
 SPLITS = {"train2014": 82_783, "val2014": 40_504}
+NUM_CATEGORIES = 80
 _HOST = "http://images.cocodataset.org"
 _ANNOTATIONS = Archive(f"{_HOST}/annotations/annotations_trainval2014.zip", "241 MB")
 _IMAGES = {
@@ -44,9 +45,9 @@ def _check_annotations(root: Path, split: str, any_size: bool) -> tuple[Finding,
     except ValueError as error:
         return Finding(name, WRONG, str(error).removeprefix(f"{root / name}: "), replace), []
     images = [image["file_name"] for image in content["images"]]
-    what = (
-        f"images, {len(content['annotations']):,} annotations, {len(content['categories'])} "
-        "categories"
-    )
+    count = len(content["categories"])
+    what = f"images, {len(content['annotations']):,} annotations, {count} categories"
     found = judge_count(name, len(images), SPLITS[split], what, any_size=any_size, remedy=fetch)
+    if found.status == OK and not any_size and count != NUM_CATEGORIES:
+        found = judge_count(name, count, NUM_CATEGORIES, "categories", any_size=False, remedy=fetch)
     return found, images

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 from mmengine.config import Config
 
-from ..datasets.labels import folders
+from ..datasets.labels import folders, masks, yolo
 from ..datasets.labels.files import Files
 from ..errors import UserError
 from ..features.probe_data import ProbeData, find_probe_data
@@ -38,6 +38,7 @@ def add_probe(cfg: Config, source: str, asked: str | Literal[False] | None) -> R
     """
     if asked is False:
         return None
+    hook: dict[str, Any] = {"type": "ProbeHook", "data": str(Path(asked or source).resolve())}
     if isinstance(asked, str):
         found, why = find_probe_data(asked), "as asked"
     else:
@@ -46,7 +47,7 @@ def add_probe(cfg: Config, source: str, asked: str | Literal[False] | None) -> R
             return None
         found = by_itself
         why = "DIR names classes, and the training sees these images; --no-probe leaves it out"
-    hook: dict[str, Any] = {"type": "ProbeHook", "data": str(Path(asked or source).resolve())}
+        hook["class_folders"] = True
     cfg.custom_hooks = [*cfg.get("custom_hooks", []), hook]
     splits = (found.train, found.test)
     num_images = sum(len(split.paths) for split in splits)
@@ -70,12 +71,15 @@ def _folders_of(source: Path) -> ProbeData | None:
     if not source.is_dir():
         return None
     try:
-        if not folders.find(Files(source)):  # other labels are taken where they are asked for
+        files = Files(source)
+        # Folders of masks or of YOLO are no classes; JSON and XML may be of anything.
+        has_others = masks.are_of_images(files, masks.find(files)) or yolo.find(files)
+        if has_others or not folders.find(files):
             return None
-        found = find_probe_data(source)
+        found = find_probe_data(source, class_folders=True)
     except (UserError, OSError):  # no labels, or not of each image
         return None
     labels = torch.cat([found.train.labels, found.test.labels])
     sizes = Counter(labels.argmax(dim=1).tolist())
     is_sure = len(found.classes) <= MOST_CLASSES and min(sizes.values()) >= LEAST_IMAGES
-    return found if found.labelled.is_single_label and is_sure else None
+    return found if is_sure else None

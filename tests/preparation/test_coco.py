@@ -60,6 +60,8 @@ def test_the_official_numbers_are_wanted_unless_any_size(root, monkeypatch):
     assert "--any-size" in found[TRAIN_JSON].remedy
     assert "unzip -q -o" not in found[TRAIN_JSON].remedy  # it may be the user's own file
     monkeypatch.setattr(coco, "SPLITS", {"train2014": 3, "val2014": 2})
+    assert by_name(check(root))[TRAIN_JSON].detail.endswith("2 of 80 categories")
+    monkeypatch.setattr(coco, "NUM_CATEGORIES", 2)
     assert statuses(check(root)) == {"OK"}
 
 

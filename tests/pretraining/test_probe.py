@@ -6,6 +6,7 @@ from mmengine.config import Config
 from probe_folders import write_coco
 
 from mmssprl.pretraining.probe import add_probe, wait_for_probes
+from mmssprl.registry import HOOKS
 
 
 def classes(root, **sizes):
@@ -42,8 +43,21 @@ def test_folders_that_name_classes_are_taken_without_being_asked(tmp_path):
         "16 images of 2 classes",
         "DIR names classes, and the training sees these images; --no-probe leaves it out",
     )
-    assert hooks == [{"type": "ProbeHook", "data": str(folder)}]
+    assert hooks == [{"type": "ProbeHook", "data": str(folder), "class_folders": True}]
     assert hooks_of(folder, False) == (None, [])
+
+
+def test_broken_files_among_folders_of_classes_do_not_matter(tmp_path):
+    folder = classes(tmp_path / "photos", cats=8, dogs=8)
+    (folder / "notes.json").write_text("{")
+    (folder / "cats" / "0.xml").write_text("<")
+    row, [hook] = hooks_of(folder, None)
+    assert row[0] == "16 images of 2 classes"
+    assert HOOKS.build(hook).splits[0].name == "train"
+
+
+def test_folders_of_images_and_of_their_masks_are_no_classes(tmp_path):
+    assert hooks_of(classes(tmp_path / "photos", images=8, masks=8), None) == (None, [])
 
 
 def test_five_images_make_a_class(tmp_path):

@@ -43,12 +43,7 @@ def check_labels(data: LabelledData, task: str, *, measured: bool = True) -> Lab
             "each class must have a name of its own, but several are called "
             f"{doubled[0]!r}; rename them, or join them."
         )
-    for name, images in (("train", data.train), ("val", data.val)):
-        if not any(image.labels for image in images):
-            raise UserValueError(
-                f"each split must have labels, but none of the {len(images)} images of {name} has "
-                "one; label some, or let the splits be drawn from all images."
-            )
+    _check_each_has_labels(data, "one")
     if task == "detect" and any(thing.box is None for thing in data.objects):
         raise UserValueError(
             "each object must have a box (bbox) to be detected, but some have none; add them, or "
@@ -71,7 +66,17 @@ def check_labels(data: LabelledData, task: str, *, measured: bool = True) -> Lab
         if task == "detect":
             sized = _without_odd_boxes(sized, data.warnings)
         data = replace(data, train=sized[: len(data.train)], val=sized[len(data.train) :])
+        _check_each_has_labels(data, "a box with an area inside it")
     return replace(data, warnings=[*data.warnings, *_warnings(data, task)])
+
+
+def _check_each_has_labels(data: LabelledData, what: str) -> None:
+    for name, images in (("train", data.train), ("val", data.val)):
+        if not any(image.labels for image in images):
+            raise UserValueError(
+                f"each split must have labels, but none of the {len(images)} images of {name} has "
+                f"{what}; label some, or let the splits be drawn from all images."
+            )
 
 
 def _warnings(data: LabelledData, task: str) -> list[str]:

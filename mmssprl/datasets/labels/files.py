@@ -15,7 +15,8 @@ MASK_FOLDERS = frozenset(
 )
 """Folders whose images are label images, in lower case."""
 _MOST_CLASSES = 100_000
-_CLASS_FILES = ("classes.txt", "class_names.txt", "labelmap.txt", "labels.txt", "obj.names")
+CLASS_FILES = ("classes.txt", "class_names.txt", "labelmap.txt", "labels.txt", "obj.names")
+"""Names of files that list the classes, in lower case."""
 
 
 class Files:
@@ -73,13 +74,24 @@ class Files:
             ) from error
 
     def listed_classes(self) -> tuple[list[str], str] | None:
-        """Return the classes that the lines of classes.txt name, and the file's name."""
-        for name in self.ending(*_CLASS_FILES):
-            if Path(name).name.lower() in _CLASS_FILES:
+        """Return the classes that the lines of classes.txt name, and the file's name.
+
+        Raises:
+            ValueError: A blank line before others.
+        """
+        for name in self.ending(*CLASS_FILES):
+            if Path(name).name.lower() in CLASS_FILES:
                 # labelmap.txt of CVAT has name:colour:parts:actions and comments.
                 lines = [line for line in self.read_lines(name) if not line.startswith("#")]
                 titles = [line.split(":")[0].strip() for line in lines]
-                return [title for title in titles if title], name
+                while titles and not titles[-1]:
+                    titles.pop()
+                if "" in titles:
+                    raise UserValueError(
+                        f"{name}: each line must name a class, but that of index "
+                        f"{titles.index('')} is blank; name it, or remove the line."
+                    )
+                return titles, name
         return None
 
     def numbered_classes(self, largest: int, warnings: list[str]) -> list[str]:
@@ -102,7 +114,7 @@ class Files:
     @cached_property
     def _by_last_part(self) -> dict[str, list[str]]:
         found = defaultdict(list)
-        for name in self.photographs:
+        for name in self.images:
             found[name.rpartition("/")[2]].append(name)
             found[Path(name).stem].append(name)
         return found
@@ -112,7 +124,8 @@ class Files:
 
         Args:
             named: What the file calls it: a file name, with or without folders before it; an
-                absolute path may lead out of the root.
+                absolute path may lead out of the root. Of several images of this name, those count
+                that share most of these folders, and label images only if there are no others.
             near: Name of the annotation file; of several images that fit, the one counts whose
                 folder shares most words with it (train2014/ with instances_train2014.json).
             or_stem: Whether ``named`` may lack the suffix.
@@ -123,14 +136,16 @@ class Files:
         parts = Path(named.replace("\\", "/")).parts
         if not parts:
             return None
-        found = list(self._by_last_part.get(parts[-1], ()))
-        if or_stem and not found:
-            found = list(self._by_last_part.get(Path(parts[-1]).stem, ()))
-        if not found and os.path.isabs(named) and os.path.isfile(named):
+        found = self._by_last_part.get(parts[-1], [])
+        if or_stem and all(map(is_label_image, found)):
+            found = self._by_last_part.get(Path(parts[-1]).stem, found)
+        if all(map(is_label_image, found)) and os.path.isabs(named) and os.path.isfile(named):
             return named
         found = sorted(set(found))
         if len(found) > 1:
             found = _best(found, lambda name: _num_common_last(Path(name).parts[:-1], parts[:-1]))
+        if len(found) > 1:
+            found = _best(found, lambda name: not is_label_image(name))
         if len(found) > 1:
             found = _best(found, lambda name: len(words(name) & words(near)))
         if len(found) > 1:

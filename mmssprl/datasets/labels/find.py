@@ -31,6 +31,7 @@ def find_labels(
     val_share: float = DEFAULT_VAL_SHARE,
     seed: int = 0,
     measured: bool = True,
+    class_folders: bool = False,
 ) -> LabelledData:
     """Find the labels of a task below a folder, read all of them, and check them.
 
@@ -40,6 +41,7 @@ def find_labels(
         val_share: Share of the images to hold out where the data have no splits, in (0, 1).
         seed: Of that choice.
         measured: Whether each image is opened, for its size; without it 'classify' alone.
+        class_folders: Take a folder per class, whatever other files lie there; 'classify' alone.
 
     Raises:
         FileNotFoundError: No such folder, no labels of the task, or labels without their image.
@@ -51,7 +53,7 @@ def find_labels(
     if not 0 <= seed < 2**32:
         raise UserValueError(f"--seed must be from 0 to {2**32 - 1}, but got {seed}.")
     files = Files(root)
-    layout, found = _find(files, task)
+    layout, found = (folders, folders.find(files)) if class_folders else _find(files, task)
     warnings: list[str] = []
     classes, splits = layout.read(files, found, warnings)
     if layout is masks and task == "classify":
@@ -76,7 +78,7 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
         other: tuple[Any, Any] = (masks, shown) if is_shown else (folders, folders.find(files))
         found = [other] if other[1] else []
     if not found:
-        remedy = find_foreign(files) or heic_remedy(map(kind_of, files.names))
+        remedy = find_foreign(files, task) or heic_remedy(map(kind_of, files.names))
         raise UserFileNotFoundError(
             f"DATA must hold labels for {task}: {_EXPECTED[task]}; but {files.root} holds none "
             f"among {len(files.names)} files ({len(files.images)} images)"

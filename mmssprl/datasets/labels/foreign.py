@@ -9,17 +9,18 @@ from ..coco_file import read_json
 from . import voc
 from .files import Files
 
+_MASKS = "export masks (PNGs of class indices)"
 _CLASS_COLUMNS = frozenset(("class", "label", "class_name", "category", "labels"))
 
 
-def find_foreign(files: Files) -> str:
+def find_foreign(files: Files, task: str) -> str:
     """Return which labels of another tool a folder holds and what converts them; "" for none."""
     for is_it, suffix, tool, remedy in _TOOLS:
         for name in files.ending(suffix):
             try:
                 if is_it(files, name):
-                    return f"{name} is of {tool}: {remedy}"
-            except UserValueError:  # not even in its format
+                    return f"{name} is of {tool}: {_MASKS if task == 'segment' else remedy}"
+            except (UserValueError, csv.Error):  # not even in its format
                 continue
     return ""
 

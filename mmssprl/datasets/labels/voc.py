@@ -41,7 +41,8 @@ def read(
 
     The classes are those of the objects and of the per-class lists of ImageSets/Main. The splits
     are those of ImageSets/Main, whose images alone are read, or those that folders name. A
-    "difficult" object counts as present, and in no score of detection.
+    "difficult" object counts in no score of detection; a class with no other object in an image is
+    unknown there, to classification, a probe and a comparison alike.
 
     Raises:
         FileNotFoundError: Annotations without an image, or an image set that lists others.

@@ -1,14 +1,14 @@
 """YOLO's text files: one an image, one line an object, in labels/ or beside the images."""
 
+import re
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from ...console.progress import watch
 from ...errors import UserFileNotFoundError, UserValueError
-from .files import Files
+from .files import CLASS_FILES, Files, is_label_image
 from .labelled_images import LabelledImage, Object, image_of_objects
 from .splits import TEST, Splits, by_folder, split_of
 
@@ -18,7 +18,7 @@ _BOX, _LEAST_POLYGON = 4, 6
 _BEYOND = 0.01
 """Share of a side that rounding may lead out of the image."""
 _LOOKED_AT = 100
-"""Text files in which a first object is looked for: other texts lie beside images, too."""
+"""First lines among which an object is looked for: other texts lie beside images, too."""
 _LISTS = ("train", "val", "valid", "test")
 """Keys of data.yaml that name images."""
 _MOST_NAMED = 3
@@ -30,18 +30,15 @@ def find(files: Files) -> dict[str, str]:
     """Return the text file of each image that has one, if they begin as YOLO's do.
 
     That of images/a.jpg is labels/a.txt, with any folders before and behind, or images/a.txt.
+    Images in a folder that is named like one of masks count if no others have texts.
     """
     texts = set(files.ending(".txt"))
-    found = {}
-    for image in files.photographs:
-        stem = image.rpartition(".")[0]
-        before, folder, behind = f"/{stem}".rpartition("/images/")
-        for text in (f"{before}/labels/{behind}.txt"[1:] if folder else "", f"{stem}.txt"):
-            if text in texts:
-                found[image] = text
-                break
-    first = (line for text in islice(found.values(), _LOOKED_AT) for line in _first(files, text))
-    return found if any(_numbers(line) for line in first) else {}
+    for images in (files.photographs, files.images):
+        found = {image: text for image in images for text in _texts_of(image) if text in texts}
+        first = (line for text in found.values() for line in _first(files, text))
+        if any(_numbers(line) for line in islice(first, _LOOKED_AT)):
+            return found
+    return {}
 
 
 def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list[str], Splits]:
@@ -51,12 +48,16 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
     data.yaml, or those that folders name. An image without a text file shows no object.
 
     Raises:
-        FileNotFoundError: Text files in labels/ without their image.
+        FileNotFoundError: Text files in labels/ without their image, but for lists of classes.
         ValueError: A line or a class that is none, or a data.yaml that cannot be used.
     """
     used = set(found.values())
     texts = files.ending(".txt")
-    lost = [name for name in texts if "labels" in Path(name).parts[:-1] and name not in used]
+    lost = []
+    for name in texts:
+        *folders, last = name.lower().split("/")
+        if "labels" in folders and last not in CLASS_FILES and name not in used:
+            lost.append(name)
     if lost:
         raise UserFileNotFoundError(
             f"each file of labels/ must have its image in images/, with the same name but for the "
@@ -79,11 +80,23 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
                 f"{found[image]}: each class must be an index of the {len(classes)} classes of "
                 f"{source}, but {beyond[0]} is none; correct it, or list all classes there."
             )
+    names = files.images if any(map(is_label_image, found)) else files.photographs
     images = {
         name: image_of_objects(files.path(name), map(_object, lines.get(name, ())), in_shares=True)
-        for name in files.photographs
+        for name in names
     }
     return classes, _listed(files, settings, source, images) or by_folder(images)
+
+
+def _texts_of(image: str) -> list[str]:
+    """Return the names that the text file of an image may have; the last that is there counts."""
+    stem = image.rpartition(".")[0]
+    below = re.fullmatch("(.*/)?images/(.*)", stem, re.IGNORECASE)
+    texts = [f"{stem}.txt"]
+    if below:
+        before, behind = below[1] or "", below[2]
+        texts += [f"{before}{folder}/{behind}.txt" for folder in ("LABELS", "Labels", "labels")]
+    return texts
 
 
 def _first(files: Files, text: str) -> list[str]:
@@ -145,6 +158,11 @@ def _settings(files: Files) -> tuple[dict[str, Any], str]:
                 "out of DATA."
             ) from error
         if isinstance(content, dict) and "names" in content:
+            if "kpt_shape" in content:
+                raise UserValueError(
+                    f"{name}: the labels must be boxes or polygons, but by its kpt_shape they are "
+                    "poses; export them without keypoints."
+                )
             found[name] = {**content, "names": _names(name, content["names"])}
     if not found:
         return {}, ""
@@ -193,13 +211,33 @@ def _listed(
 
 
 def _named_by(files: Files, entry: str, images: dict[str, LabelledImage]) -> list[str]:
-    """Return the images of a folder or of a list, wherever data.yaml thinks that it lies."""
-    below = entry.replace("\\", "/").removeprefix("./").strip("/")
-    while below.startswith("../"):  # of a folder that the data once lay in
-        below = below[3:]
-    if not below.endswith(".txt"):
-        return [name for name in images if below in ("", ".") or f"/{below}/" in f"/{name}"]
-    lists = [name for name in files.ending(".txt") if f"/{name}".endswith(f"/{below}")]
-    lines = files.read_lines(lists[0]) if lists else []
-    found = [files.find_image(line.strip(), lists[0]) for line in lines if line.strip()]
-    return [name for name in found if name in images]
+    """Return the images of a folder or of a list, wherever data.yaml thinks that it lies.
+
+    Leading folders that are not there are dropped, but not the one that names the split.
+    """
+    parts = [p for p in entry.replace("\\", "/").split("/") if p not in ("", ".", "..")]
+    if not parts:
+        return list(images)
+    for start in range(len(parts)):
+        below = "/".join(parts[start:])
+        if split_of(below) != split_of("/".join(parts)):
+            break
+        found = [name for name in images if f"/{below}/" in f"/{name}"]
+        lists = [name for name in files.ending(".txt") if f"/{name}".endswith(f"/{below}")]
+        if found or lists:
+            return found or _read_list(files, lists[0], images)
+    return []
+
+
+def _read_list(files: Files, name: str, images: dict[str, LabelledImage]) -> list[str]:
+    """Return the images of a list; none if all are missing, as those of a test often are."""
+    lines = [line.strip() for line in files.read_lines(name) if line.strip()]
+    found = {line: files.find_image(line, name) for line in lines}
+    missing = [line for line in lines if found[line] not in images]
+    if missing and len(missing) < len(lines):
+        raise UserFileNotFoundError(
+            f"{name}: every image that it lists must be below DATA, but {len(missing)} of "
+            f"{len(lines)} are not, for example {missing[:_MOST_NAMED]}; copy them there, or "
+            "remove the lines."
+        )
+    return [image for image in found.values() if image in images]

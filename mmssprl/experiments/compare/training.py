@@ -72,7 +72,7 @@ def probe(
     image_px: int,
     weights_seed: int,
 ) -> dict[str, Any]:
-    """Score frozen features as ``evaluation.linear_probe`` does.
+    """Score frozen features as ``features.linear_probe`` does.
 
     Args:
         weights: Weights file, training checkpoint, or 'random'.
