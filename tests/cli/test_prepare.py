@@ -36,6 +36,9 @@ def test_a_complete_folder_exits_with_0(tmp_path, capsys, monkeypatch):
     assert "MISSING" not in text
     assert text.endswith("\neverything is there\n")
     monkeypatch.setattr(coco, "SPLITS", {"train2014": 3, "val2014": 2})
+    assert main(["prepare", "coco", str(tmp_path)]) == 1
+    assert "not the official set: 2 of 80 categories" in capsys.readouterr().out
+    monkeypatch.setattr(coco, "NUM_CATEGORIES", 2)
     assert main(["prepare", "coco", str(tmp_path)]) == 0
 
 

@@ -198,7 +198,7 @@ def test_two_thousand_images_are_probed_at_most(monkeypatch):
     labels = torch.ones(3000, 1)
     split = LabelledSplit("train", [f"{i}.jpg" for i in range(3000)], labels)
     found = SimpleNamespace(train=split, test=split)
-    monkeypatch.setattr(probe_hook, "find_probe_data", lambda data: found)
+    monkeypatch.setattr(probe_hook, "find_probe_data", lambda data, **options: found)
     assert [len(part.paths) for part in ProbeHook("labelled").splits] == [1000, 1000]
 
 

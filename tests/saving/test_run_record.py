@@ -165,7 +165,9 @@ def test_a_run_computes_with_the_threads_of_its_config_and_no_file_holds_what_is
     monkeypatch.chdir(tmp_path)
     write_config(tmp_path)
     options = {"num_threads": 3}
-    run(prepare_train_config("toy.py", work_dir="run", cfg_options=options), "train")
+    cfg = prepare_train_config("toy.py", work_dir="run", cfg_options=options)
+    cfg.experiment_name = "threads"  # two runs of one second would share mmengine's name and log
+    run(cfg, "train")
     record = json.loads((tmp_path / "run/run.json").read_text())
     assert record["starts"][0]["environment"]["threads"] == 3
     assert torch.get_num_threads() == 1  # as before
