@@ -18,7 +18,7 @@ from ..system.environment import usable_cores
 from ..weights import RANDOM, SUPERVISED
 from ..weights.backbone import quiet
 from .options import Options
-from .recipe import Recipe, choose_recipe
+from .recipe import FinetuneRecipe, choose_recipe
 from .tasks import TASKS, Task
 
 DEFAULT_BACKBONE = ("resnet50", "resnet18")
@@ -43,7 +43,7 @@ _KNOBS = (
 """Names at the top of the base configs that only help to write them."""
 
 
-def make_config(asked: Options, data: LabelledData) -> tuple[Config, Recipe]:
+def make_config(asked: Options, data: LabelledData) -> tuple[Config, FinetuneRecipe]:
     """Put weights, classes and a recipe into the base config of a task.
 
     Args:
@@ -120,7 +120,7 @@ def set_label_files(cfg: Config, folder: Path) -> None:
             evaluator.ann_file = path
 
 
-def _set_numbers(cfg: Config, recipe: Recipe) -> None:
+def _set_numbers(cfg: Config, recipe: FinetuneRecipe) -> None:
     cores = usable_cores() // recipe.num_devices
     # On a CPU one core is left to the training process.
     num_workers = min(MOST_WORKERS, max(1, cores - 1))

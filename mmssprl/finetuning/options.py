@@ -28,7 +28,7 @@ class Options:
         epochs: Passes over the images, at least 1.
         batch_size: Images per device and step, at least 2.
         lr: Highest learning rate of AdamW, above 0.
-        image_px: See ``Recipe``; from 32 to 2,048.
+        image_px: See ``FinetuneRecipe``; from 32 to 2,048.
         freeze: Train the heads alone.
         backbone: Name of ``find_backbone``, for weights beside which no config lies.
         val_share: Of the images, held out where the data have no split of their own.

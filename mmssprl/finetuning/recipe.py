@@ -27,7 +27,7 @@ class Numbers(NamedTuple):
     """What is chosen for a task, on a GPU and on a CPU.
 
     Args:
-        image_px: See ``Recipe``.
+        image_px: See ``FinetuneRecipe``.
         batch_size: Most images of a device and step.
         images_seen: Images that a training sees, however often it repeats them.
         epochs: Least and most passes over the images.
@@ -47,7 +47,7 @@ NUMBERS = {
 
 
 @dataclass(frozen=True)
-class Recipe:
+class FinetuneRecipe:
     """The numbers of a training.
 
     Args:
@@ -86,7 +86,7 @@ def choose_recipe(
     *,
     num_devices: int = 1,
     on_gpu: bool = False,
-) -> Recipe:
+) -> FinetuneRecipe:
     """Choose what was not asked for.
 
     Args:
@@ -149,7 +149,7 @@ def choose_recipe(
         if asked.freeze
         else RecipeRow("trained", "--freeze keeps it"),
     }
-    return Recipe(
+    return FinetuneRecipe(
         epochs=epochs,
         batch_size=batch,
         steps_per_epoch=steps_per_epoch,

@@ -23,7 +23,7 @@ from .config import make_config, set_label_files
 from .evaluate import Outcome, evaluate
 from .label_files import write_labels
 from .options import Options
-from .recipe import Recipe
+from .recipe import FinetuneRecipe
 
 
 def finetune(
@@ -108,7 +108,7 @@ def finetune(
     return evaluate(folder, config)
 
 
-def forecast_run(cfg: Config, recipe: Recipe, work_dir: Path) -> Forecast:
+def forecast_run(cfg: Config, recipe: FinetuneRecipe, work_dir: Path) -> Forecast:
     """Time some steps of a run and a part of its validation, and multiply."""
     pace = measure_pace(cfg, amp=recipe.on_gpu, num_devices=recipe.num_devices)
     validations = recipe.epochs // recipe.val_interval + 1  # and the scores at the end

@@ -30,7 +30,7 @@ from ._photometric_params import PhotometricParams
 _NOT_JITTERED = 4  # comes after the four places of the hue shift
 
 
-class Plan(NamedTuple):
+class SortedPlan(NamedTuple):
     """What to do to which of N samples; tensors on the CPU, sent to the device in two copies."""
 
     # int64, six parts one after the other: the samples in the order in which they are worked on;
@@ -41,7 +41,7 @@ class Plan(NamedTuple):
     ends: list[int]  # see `jitter_in_place`
 
 
-def plan(params: PhotometricParams, num: int) -> Plan:
+def plan(params: PhotometricParams, num: int) -> SortedPlan:
     """Return the plan for parameters that lie on the CPU."""
     order, ends, numbers = torch.arange(num), [0] * _NOT_JITTERED, torch.zeros(num, 13)
     if params.jitter is not None:
@@ -61,7 +61,7 @@ def plan(params: PhotometricParams, num: int) -> Plan:
     for mask in (params.flip, params.grayscale, is_blurred, params.solarize):
         chosen = np.empty(0, np.int64) if mask is None else np.flatnonzero(mask[order].numpy())
         parts.append(torch.from_numpy(chosen))
-    return Plan(torch.cat(parts), [len(part) for part in parts], numbers[order], ends)
+    return SortedPlan(torch.cat(parts), [len(part) for part in parts], numbers[order], ends)
 
 
 def augment(

@@ -31,7 +31,7 @@ LITTLE_DISK_GB = 5
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """One thing that was looked at.
 
     Attributes:
@@ -54,15 +54,17 @@ class Finding:
         return "missing" if self.is_needed else "note"
 
 
-def examine() -> list[Finding]:
+def examine() -> list[DoctorFinding]:
     """Look at everything, and import torch last, in a process of its own: it may be broken."""
     python = platform.python_version()
     fits = (3, 11) <= sys.version_info[:2] <= (3, 12)
     where = f"{__version__} in {Path(__file__).parents[1]}"
     remedy = "" if fits else "make an environment of Python 3.11 or 3.12"
     return [
-        Finding("mmssprl", where),
-        Finding("Python", f"{python}, {platform.platform(terse=True)}", remedy, is_needed=True),
+        DoctorFinding("mmssprl", where),
+        DoctorFinding(
+            "Python", f"{python}, {platform.platform(terse=True)}", remedy, is_needed=True
+        ),
         *_families(),
         *_packages(),
         *_extras(),
@@ -71,7 +73,7 @@ def examine() -> list[Finding]:
     ]
 
 
-def _families() -> list[Finding]:
+def _families() -> list[DoctorFinding]:
     findings = []
     for name, family in FAMILIES.items():
         wanted = [distribution(requirement) for requirement in family.values()]
@@ -80,21 +82,21 @@ def _families() -> list[Finding]:
         versions = {each: installed_version(each) for each in wanted}
         found = ", ".join(f"{each} {version}" for each, version in versions.items() if version)
         if found:
-            findings.append(Finding(f"family {name}", found))
+            findings.append(DoctorFinding(f"family {name}", found))
     problem = ""
     try:
         check_dependencies()
     except RuntimeError as error:
         problem = str(error).partition("To repair: ")[2] or str(error)
         lines = [line.strip("* ") for line in str(error).splitlines() if line.startswith("  *")]
-        findings.append(Finding("OpenMMLab", " ".join(lines), problem, is_needed=True))
+        findings.append(DoctorFinding("OpenMMLab", " ".join(lines), problem, is_needed=True))
     optional = [module for module in ("mmdet", "mmseg") if importlib.util.find_spec(module) is None]
     if optional and not problem:
         installed = findings[0].what.removeprefix("family ")
         remedy = (
             f'pip install "mmssprl[{installed}-transfer]" (only for detection and segmentation)'
         )
-        findings.append(Finding(", ".join(optional), "not installed", remedy))
+        findings.append(DoctorFinding(", ".join(optional), "not installed", remedy))
     return findings
 
 
@@ -106,13 +108,13 @@ _OPENCV_BUILDS = (
 """Each brings the same ``cv2``: any will do, such as one without windows in a container."""
 
 
-def _packages() -> list[Finding]:
+def _packages() -> list[DoctorFinding]:
     """The package's own requirements, without torch's, which the gate has checked."""
     try:
         lines = importlib.metadata.requires("mmssprl") or []
     except importlib.metadata.PackageNotFoundError:
         remedy = "pip install --no-build-isolation -e . (in the checkout)"
-        return [Finding("metadata of mmssprl", "not installed, only imported", remedy)]
+        return [DoctorFinding("metadata of mmssprl", "not installed, only imported", remedy)]
     owners = [name for name in _OPENCV_BUILDS if installed_version(name)]
     wanted = {re.split(r"[^\w.-]", line)[0]: line for line in lines if "extra ==" not in line}
     if owners:
@@ -126,24 +128,24 @@ def _packages() -> list[Finding]:
     ]
     found = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
     remedy = f"pip install {' '.join(missing)}" if missing else ""
-    return [Finding("packages", found, remedy, is_needed=True), *_owner_of_cv2(owners)]
+    return [DoctorFinding("packages", found, remedy, is_needed=True), *_owner_of_cv2(owners)]
 
 
-def _owner_of_cv2(owners: list[str]) -> list[Finding]:
+def _owner_of_cv2(owners: list[str]) -> list[DoctorFinding]:
     """A note where several builds of OpenCV lie over each other; mmdetection's imaug asks so."""
     if len(owners) < 2:
         return []
     kept = owners[0]
     remedy = f"pip uninstall -y {' '.join(owners)} && pip install {kept}=={installed_version(kept)}"
-    return [Finding("cv2", f"{' and '.join(owners)} overwrite each other's files", remedy)]
+    return [DoctorFinding("cv2", f"{' and '.join(owners)} overwrite each other's files", remedy)]
 
 
-def _extras() -> list[Finding]:
+def _extras() -> list[DoctorFinding]:
     findings = []
     for name, (packages, use) in EXTRAS.items():
         version = installed_version(name)
         remedy = "" if version else f"pip install {packages} (only for {use})"
-        findings.append(Finding(name, version or "not installed", remedy))
+        findings.append(DoctorFinding(name, version or "not installed", remedy))
     return findings
 
 
@@ -155,17 +157,17 @@ print(f"torch {torch.__version__}, {torch.get_num_threads()} CPU threads, "
 """
 
 
-def _devices() -> Finding:
+def _devices() -> DoctorFinding:
     done = subprocess.run([sys.executable, "-c", _DEVICES], capture_output=True, text=True)
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
-        return Finding("devices", f"torch does not start ({said})", "pip install torch", True)
-    return Finding("devices", done.stdout.strip())
+        return DoctorFinding("devices", f"torch does not start ({said})", "pip install torch", True)
+    return DoctorFinding("devices", done.stdout.strip())
 
 
-def _disk() -> Finding:
+def _disk() -> DoctorFinding:
     usage = shutil.disk_usage(".")
     free = usage.free / 1e9
     found = f"{free:.0f} GB free of {usage.total / 1e9:.0f} GB in {Path.cwd()}"
     remedy = "" if free >= LITTLE_DISK_GB else "free some space, or work in another folder"
-    return Finding("disk", found, remedy)
+    return DoctorFinding("disk", found, remedy)

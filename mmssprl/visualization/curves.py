@@ -16,7 +16,7 @@ Points = tuple[Sequence[float], Sequence[float]]
 _PANEL_INCHES = (3.3, 2.4)
 
 
-class Panel(NamedTuple):
+class CurvePanel(NamedTuple):
     """One panel.
 
     Attributes:
@@ -43,7 +43,9 @@ class Panel(NamedTuple):
     top: float | None = None
 
 
-def draw_panels(rows: Sequence[Sequence[Panel | None]], x_label: str, *, title: str = "") -> Figure:
+def draw_panels(
+    rows: Sequence[Sequence[CurvePanel | None]], x_label: str, *, title: str = ""
+) -> Figure:
     """Draw panels that share their x axis.
 
     Args:
@@ -67,7 +69,7 @@ def draw_panels(rows: Sequence[Sequence[Panel | None]], x_label: str, *, title: 
     return figure
 
 
-def _draw(axes: Axes, panel: Panel) -> None:
+def _draw(axes: Axes, panel: CurvePanel) -> None:
     if panel.band is not None:
         progress = [panel.length * share for share in panel.band.progress]
         lowest, highest = (

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from ..features.probe_record import Probe, for_comparison, name_of, of_the_run
 from ..monitoring import Record, band_of
-from .curves import Panel, Points, draw_panels
+from .curves import CurvePanel, Points, draw_panels
 
 _PANELS = {
     "embedding spread": ("embedding_spread",),
@@ -44,9 +44,11 @@ def draw_health(records: Sequence[Record], probes: Sequence[Probe] = ()) -> Figu
         if chosen:
             lines = {_label(name): _points(records, name) for name in chosen}
             length = last["epochs_done"] / last["progress"]
-            panels.append(Panel(title, lines, band=band_of(chosen[0]), length=length, bottom=0))
+            panels.append(
+                CurvePanel(title, lines, band=band_of(chosen[0]), length=length, bottom=0)
+            )
     if probes:
-        panels.append(Panel("mAP of the probes", _probe_lines(probes), bottom=0))
+        panels.append(CurvePanel("mAP of the probes", _probe_lines(probes), bottom=0))
     if not panels:
         return None
     rows = [panels[i : i + _COLUMNS] for i in range(0, len(panels), _COLUMNS)]

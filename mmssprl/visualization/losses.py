@@ -15,7 +15,7 @@ from ..errors import UserValueError
 from ..models import LossTerm, PretrainingModel, is_pretraining
 from ..monitoring import Record, band_of, read_log
 from ..registry import MODELS
-from .curves import Panel, draw_panels
+from .curves import CurvePanel, draw_panels
 
 
 def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -> Figure:
@@ -46,11 +46,11 @@ def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -
         )
     symbols = list(dict.fromkeys(term.symbol for term in terms.values()))
     num_columns = max(2, *(1 + term.scale for term in terms.values()))
-    rows: list[list[Panel | None]] = [[None] * num_columns for _ in symbols]
+    rows: list[list[CurvePanel | None]] = [[None] * num_columns for _ in symbols]
     for name, term in terms.items():
         row = symbols.index(term.symbol)
         rows[row][term.scale] = _panel(records, name, term, PYRAMIDS[row % 2])
-    rate = Panel("learning rate", {"": _series(records, "lr")}, [LEARNING_RATE], bottom=0)
+    rate = CurvePanel("learning rate", {"": _series(records, "lr")}, [LEARNING_RATE], bottom=0)
     free = next((row for row in rows if None in row), None)
     if free is None:
         rows.append([rate])
@@ -89,9 +89,11 @@ def _unweighted(
     return steps, [value / term.weight for value in values]
 
 
-def _panel(records: Sequence[Record], name: str, term: LossTerm, colour: str) -> Panel:
+def _panel(records: Sequence[Record], name: str, term: LossTerm, colour: str) -> CurvePanel:
     place = "image" if term.scale == 0 else f"level {term.scale}"
-    panel = Panel(f"${term.symbol}$, {place}", {"": _unweighted(records, name, term)}, [colour])
+    panel = CurvePanel(
+        f"${term.symbol}$, {place}", {"": _unweighted(records, name, term)}, [colour]
+    )
     if term.chance is None:
         return panel
     count, last = term.num_classes, records[-1]

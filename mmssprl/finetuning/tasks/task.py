@@ -72,7 +72,7 @@ class Task(ABC):
 
         Args:
             cfg: Changed in place; its backbone is the one to train.
-            image_px: See ``Recipe``.
+            image_px: See ``FinetuneRecipe``.
             freeze: Keep the backbone as it is.
         """
 

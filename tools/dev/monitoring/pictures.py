@@ -14,7 +14,7 @@ from mmssprl.console.arguments import Parser
 from mmssprl.console.style import PYRAMIDS
 from mmssprl.monitoring import Record, band_of, read_scalars
 from mmssprl.system.outputs import write_figure
-from mmssprl.visualization.curves import Panel, draw_panels
+from mmssprl.visualization.curves import CurvePanel, draw_panels
 
 _IMAGES = Path(__file__).parents[3] / "docs" / "images"
 _PICTURES = {
@@ -52,10 +52,10 @@ def draw(runs: dict[str, Sequence[Record]]) -> Figure:
     return draw_panels(rows, "share of the training")
 
 
-def _panel(run: str, title: str, records: Sequence[Record]) -> Panel:
+def _panel(run: str, title: str, records: Sequence[Record]) -> CurvePanel:
     names, is_first = _PANELS[title], title == next(iter(_PANELS))
     progress = [record["progress"] for record in records]
-    return Panel(
+    return CurvePanel(
         f"{run}: {title}" if is_first else title,
         {_LABELS.get(name, ""): (progress, [r[name] for r in records]) for name in names},
         PYRAMIDS,
