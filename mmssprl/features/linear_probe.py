@@ -1,6 +1,5 @@
 """How much a frozen backbone's features tell a linear classifier: mAP on unseen images."""
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from math import isnan
@@ -9,7 +8,6 @@ from typing import Any
 
 import torch
 from mmengine.config import Config
-from mmengine.logging import print_log
 from torch import Tensor
 
 from ..weights import RANDOM, SUPERVISED, find_config
@@ -125,35 +123,6 @@ def linear_probes(
             }
         )
     return results
-
-
-def extract_splits(
-    weights: str,
-    cfg: Config,
-    data: ProbeData,
-    *,
-    image_px: int | None = None,
-    seed: int = 0,
-    progress: bool = True,
-) -> tuple[Split, Split, torch.device]:
-    """Return features (N, C) and labels (N, K) of both splits, and where they were computed.
-
-    ``cfg`` is that of the backbone; the other arguments are ``linear_probes``'s.
-
-    Raises:
-        ValueError: As ``linear_probes``.
-    """
-    where = choose_device("auto")
-    model = frozen_backbone(weights, cfg, image_px=image_px, seed=seed)
-    train, test = (
-        extract_split(model, split, device=where, progress=progress, log=_warn)
-        for split in (data.train, data.test)
-    )
-    return train, test, where
-
-
-def _warn(line: str) -> None:
-    print_log(line, logger="current", level=logging.WARNING)
 
 
 def _find_configs(weights: list[str], config: str | None) -> list[Config]:

@@ -8,20 +8,23 @@ was copied without them, begins anew.
 """
 
 import json
+import logging
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import torch
+from mmengine.logging import print_log
 from torch import Tensor
 
 from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
 from ...errors import message_for_user
 from ...features.average_precision import mean_average_precision
+from ...features.extract import choose_device, extract_split
+from ...features.frozen_backbone import frozen_backbone
 from ...features.linear_classifier import fit_linear_probe
-from ...features.linear_probe import extract_splits
 from ...saving.finiteness import NotFiniteError
 from ...system.environment import source_commit
 from ...system.outputs import write_whole
@@ -85,17 +88,20 @@ def probe(
     Returns:
         ``mAP`` and ``chance_mAP`` in [0, 1].
     """
-    (train_x, train_y), (test_x, test_y), device = extract_splits(
-        weights,
-        find_config(weights, str(config)),
-        read_images(data, split),
-        image_px=image_px,
-        seed=weights_seed,
-        progress=False,
+    cfg, device = find_config(weights, str(config)), choose_device("auto")
+    model = frozen_backbone(weights, cfg, image_px=image_px, seed=weights_seed)
+    images = read_images(data, split)
+    (train_x, train_y), (test_x, test_y) = (
+        extract_split(model, each, device=device, progress=False, log=_warn)
+        for each in (images.train, images.test)
     )
     classifier = fit_linear_probe(train_x.to(device), train_y.to(device))
     score, _ = mean_average_precision(classifier(test_x.to(device)), test_y)
     return {"mAP": score, "chance_mAP": _chance(test_y)}
+
+
+def _warn(line: str) -> None:
+    print_log(line, logger="current", level=logging.WARNING)
 
 
 def _score_nothing(data: Path, *, split: Split) -> dict[str, Any]:
