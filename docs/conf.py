@@ -37,6 +37,7 @@ html_title = f"mmssprl {version}"
 html_math_renderer = "mathml"
 html_static_path = ["static"]
 html_css_files = ["tables.css"]
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 
 
 def write_commands(app: Any) -> None:
