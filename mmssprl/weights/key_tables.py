@@ -1,8 +1,7 @@
 """How published ResNets name their tensors: explicit tables, nothing guessed from file names.
 
 A *key table* is one way to name them, a *source* the project that a file comes from. Several
-projects share a table: MoCo's and DetCo's files can have the same keys, and keys alone cannot
-tell them apart.
+projects share a table, and keys alone cannot tell them apart.
 """
 
 import re
@@ -12,13 +11,43 @@ from dataclasses import dataclass
 from ..errors import UserValueError
 
 _TRUNK = re.compile(r"(conv1|bn1|layer\d+)\.")
-_DETECTRON2 = (
-    (r"^stem\.conv1\.norm\.", "bn1."),
-    (r"^stem\.conv1\.", "conv1."),
-    (r"\.shortcut\.norm\.", ".downsample.1."),
-    (r"\.shortcut\.", ".downsample.0."),
-    (r"\.conv(\d)\.norm\.", r".bn\1."),
-)
+_PARTS = {
+    **{f"conv{i}": f"conv{i}" for i in (1, 2, 3)},
+    **{f"bn{i}": f"conv{i}.norm" for i in (1, 2, 3)},
+    **{"downsample.0": "shortcut", "downsample.1": "shortcut.norm"},
+}
+"""Parts of a ResNet -> detectron2's names for them."""
+
+
+def to_detectron2(name: str) -> str | None:
+    """Rename a tensor of a ResNet: ``layer1.0.bn2.bias`` to ``res2.0.conv2.norm.bias``.
+
+    Returns:
+        Detectron2's name; None for BatchNorm's step counters, which its files leave out.
+
+    Raises:
+        ValueError: A name that no ResNet with BatchNorm has.
+    """
+    found = re.fullmatch(r"(?:layer(\d)\.(\d+)\.)?(.+)\.(\w+)", name)
+    if not found or found[3] not in _PARTS:
+        raise UserValueError(
+            f"every tensor must have a name in detectron2's ResNet, but {name} has none; "
+            "export to backbone or safetensors."
+        )
+    # detectron2 counts the stem as the first stage.
+    place = f"res{int(found[1]) + 1}.{found[2]}" if found[1] else "stem"
+    is_counter = found[4] == "num_batches_tracked"
+    return None if is_counter else f"{place}.{_PARTS[found[3]]}.{found[4]}"
+
+
+def from_detectron2(name: str) -> str:
+    """Undo ``to_detectron2``; other names stay as they are."""
+    ours = {theirs: part for part, theirs in _PARTS.items()}
+    found = re.fullmatch(r"(?:stem|res(\d)\.(\d+))\.(.+)\.(\w+)", name)
+    if not found or found[3] not in ours:
+        return name
+    place = f"layer{int(found[1]) - 1}.{found[2]}." if found[1] else ""
+    return f"{place}{ours[found[3]]}.{found[4]}"
 
 
 @dataclass(frozen=True)
@@ -47,7 +76,7 @@ class KeyTable:
         for prefix, replacement in self.prefixes:
             if key.startswith(prefix):
                 name = replacement + key.removeprefix(prefix)
-                name = _torchvision_name(name) if self.is_detectron2 else name
+                name = from_detectron2(name) if self.is_detectron2 else name
                 return name if _TRUNK.match(name) else None
         return None
 
@@ -62,14 +91,6 @@ class KeyTable:
         return None if None in found else tuple(key for key in found if key is not None)
 
 
-def _torchvision_name(name: str) -> str:
-    """Rename a tensor of detectron2's ResNet, whose stages are res2 to res5."""
-    name = re.sub(r"^res(\d+)", lambda stage: f"layer{int(stage[1]) - 1}", name)
-    for pattern, replacement in _DETECTRON2:
-        name = re.sub(pattern, replacement, name)
-    return name
-
-
 SSPRL = KeyTable(
     name="ssprl",
     files="released SS-PRL, with all heads",
@@ -77,11 +98,7 @@ SSPRL = KeyTable(
     note="the released queues lie outside the checkpoint (queue.pth of each rank) and are not "
     "converted: queues start empty, counters at 0",
 )
-"""The authors' training checkpoint (``state_dict`` beside ``optimizer`` and ``epoch``).
-
-The trunk pads the image by 1 before a conv1 of padding 2; ours has padding 3, which is the same,
-and no name differs from torchvision's.
-"""
+"""The trunk pads the image by 1 before a conv1 of padding 2; ours has padding 3, the same."""
 
 _SSPRL_HEADS: tuple[tuple[str, str, int], ...] = (
     # Pattern, our name with the scale or level in braces, what is added to the number found.
@@ -115,8 +132,7 @@ SWAV = KeyTable(
     files="SwAV, DeepCluster v2",
     markers=(r"prototypes\.(prototypes\d+\.)?weight", r"conv1\.weight"),
 )
-"""``swav_*_pretrain.pth.tar`` is a bare state dict of DistributedDataParallel. Its trunk pads as
-that of ``SSPRL``."""
+"""Its trunk pads as that of ``SSPRL``."""
 
 MOCO = KeyTable(
     name="moco",
@@ -124,7 +140,6 @@ MOCO = KeyTable(
     markers=(r"encoder_q\.conv1\.weight",),
     prefixes=(("encoder_q.", ""),),
 )
-"""``moco_v*_pretrain.pth.tar`` holds the query encoder, and often the key encoder and the queue."""
 
 DENSECL = KeyTable(
     name="densecl",
@@ -132,7 +147,6 @@ DENSECL = KeyTable(
     markers=(r"encoder_q\.0\.conv1\.weight", r"queue2"),
     prefixes=(("encoder_q.0.", ""),),
 )
-"""The keys of ``OPENSELFSUP`` with a second queue."""
 
 OPENSELFSUP = KeyTable(
     name="openselfsup-moco",
@@ -140,8 +154,7 @@ OPENSELFSUP = KeyTable(
     markers=(r"encoder_q\.0\.conv1\.weight",),
     prefixes=(("encoder_q.0.", ""),),
 )
-"""Training checkpoints of OpenSelfSup's MoCo. ``encoder_q.0`` is the backbone, which is held a
-second time as ``backbone``, and ``encoder_q.1`` is the neck."""
+"""``encoder_q.0`` is the backbone, held a second time as ``backbone``; ``encoder_q.1`` the neck."""
 
 BYOL = KeyTable(
     name="byol",
@@ -149,8 +162,7 @@ BYOL = KeyTable(
     markers=(r"online_net\.0\.conv1\.weight",),
     prefixes=(("online_net.0.", ""),),
 )
-"""Training checkpoints of OpenSelfSup's BYOL. The online network is taken, and not its average, the
-target network."""
+"""The online network is taken, and not its average, the target network."""
 
 INSLOC = KeyTable(
     name="insloc",
@@ -158,8 +170,7 @@ INSLOC = KeyTable(
     markers=(r"backbone\.conv1\.weight", r"backbone_k\.conv1\.weight"),
     prefixes=(("roi_head.shared_head.", ""), ("backbone.", "")),
 )
-"""``insloc_*.pth`` is a detector of mmdet 2 with momentum copies ``*_k``. In the C4 form the last
-stage is the detector's shared head and not part of ``backbone``."""
+"""A detector of mmdet 2 with momentum copies ``*_k``; C4 has the last stage in the shared head."""
 
 BACKBONE = KeyTable(
     name="backbone",
@@ -167,7 +178,6 @@ BACKBONE = KeyTable(
     markers=(r"backbone\.conv1\.weight",),
     prefixes=(("backbone.", ""),),
 )
-"""Any checkpoint whose ResNet lies under ``backbone.``."""
 
 DETECTRON2 = KeyTable(
     name="detectron2",
@@ -191,7 +201,6 @@ TORCHVISION = KeyTable(
     files="torchvision and timm, with the classifier",
     markers=(r"conv1\.weight", r"layer1\.0\.conv1\.weight", r"fc\.weight"),
 )
-"""A network that was trained with labels, so no file of a self-supervised project."""
 
 EXTRACTED = KeyTable(
     name="extracted",
@@ -199,7 +208,6 @@ EXTRACTED = KeyTable(
     "DenseCL, DetCo)",
     markers=TORCHVISION.markers[:-1],
 )
-"""``densecl_r50_*.pth`` and ``detco_*.pth``; the keys cannot tell of which project."""
 
 KEY_TABLES = (
     *(SSPRL, SWAV, MOCO, DENSECL, OPENSELFSUP, BYOL),
@@ -231,18 +239,10 @@ SOURCES: dict[str, tuple[KeyTable, ...]] = {
 def find_key_table(
     keys: Collection[str], source: str, *, file: str
 ) -> tuple[KeyTable, tuple[str, ...]]:
-    """Find the table of a file by its keys, and check that its source may have it.
+    """Find the table of a file by its keys, without ``module.``; its source must have it.
 
-    Args:
-        keys: Names of the file's tensors, without ``module.``.
-        source: Key of ``SOURCES``; ``'auto'`` takes every table.
-        file: For the messages.
-
-    Returns:
-        The table and the keys that gave it away.
-
-    Raises:
-        ValueError: Unknown source, keys of no table, or of a table that the source has not.
+    Returns the table and the keys that gave it away. Raises ValueError for an unknown source, keys
+    of no table, or of a table that the source has not.
     """
     if source not in SOURCES:
         raise UserValueError(

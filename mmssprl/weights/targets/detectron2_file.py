@@ -2,16 +2,15 @@
 
 import inspect
 import pickle
-import re
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ...errors import UserValueError
 from ...models import PyramidPreprocessor
 from ..backbone import RANDOM, load_backbone
+from ..key_tables import from_detectron2, to_detectron2
 from .target import Exported, Features, Loaded, imported, last_and_pooled
 
 _INSTALL = "'git+https://github.com/facebookresearch/detectron2.git'"
@@ -20,37 +19,6 @@ _BOTTLENECK_DEPTH = 50
 """From this depth on blocks are bottlenecks, which detectron2 builds at any width."""
 
 _COUNTER = "num_batches_tracked"
-_STAGE = re.compile(r"layer(\d)\.(\d+)\.(.+)")
-_PARTS = (
-    (re.compile(r"conv(\d)\.weight"), r"conv\1.weight"),
-    (re.compile(r"bn(\d)\.(\w+)"), r"conv\1.norm.\2"),
-    (re.compile(r"downsample\.0\.weight"), r"shortcut.weight"),
-    (re.compile(r"downsample\.1\.(\w+)"), r"shortcut.norm.\1"),
-)
-
-
-def to_detectron2(name: str) -> str | None:
-    """Rename a tensor of a ResNet: ``layer1.0.bn2.bias`` to ``res2.0.conv2.norm.bias``.
-
-    Returns:
-        Detectron2's name; None for BatchNorm's step counters, which its files leave out.
-
-    Raises:
-        ValueError: A name that no ResNet with BatchNorm has.
-    """
-    if name.endswith(f".{_COUNTER}"):
-        return None
-    stage = _STAGE.fullmatch(name)
-    # detectron2 counts the stem as the first stage.
-    prefix = f"res{int(stage[1]) + 1}.{stage[2]}." if stage else "stem."
-    rest = stage[3] if stage else name
-    for ours, theirs in _PARTS:
-        if ours.fullmatch(rest):
-            return prefix + ours.sub(theirs, rest)
-    raise UserValueError(
-        f"every tensor must have a name in detectron2's ResNet, but {name} has none; "
-        "export to backbone or safetensors."
-    )
 
 
 def write_detectron2(source: Exported, path: Path) -> None:
@@ -124,8 +92,8 @@ def _load_theirs(modeling: Any, file: dict[str, Tensor], source: Exported, note:
 
 def _load_own(file: dict[str, Tensor], source: Exported, *notes: str) -> Loaded:
     backbone = load_backbone(RANDOM, source.cfg)
-    ours = {theirs: name for name in backbone.state_dict() if (theirs := to_detectron2(name))}
-    backbone.load_state_dict({ours.get(k, k): v for k, v in file.items()}, strict=False)
-    state = {theirs: backbone.state_dict()[name] for theirs, name in ours.items()}
+    backbone.load_state_dict({from_detectron2(k): v for k, v in file.items()}, strict=False)
+    ours = backbone.state_dict().items()
+    state = {theirs: value for name, value in ours if (theirs := to_detectron2(name))}
     model = f"mmpretrain {source.architecture}, names mapped back"
     return Loaded(model, last_and_pooled(backbone), file, state, notes)
