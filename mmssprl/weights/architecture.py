@@ -19,14 +19,9 @@ _USUAL_WIDTH = 64
 
 
 def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str, Any]:
-    """Read mmpretrain's ResNet config off the names and shapes of its tensors.
+    """Read mmpretrain's ResNet config off tensors under torchvision's names.
 
-    Args:
-        trunk: Tensors under torchvision's names.
-        file: Their file, for the message.
-
-    Raises:
-        ValueError: The number of blocks is not that of a ResNet-18, 34, 50, 101 or 152.
+    Raises ValueError, naming ``file``, if the blocks are not those of a ResNet-18 to 152.
     """
     found = [match for key in trunk if (match := re.match(r"layer(\d+)\.(\d+)\.", key))]
     stages = {int(match[1]) for match in found}

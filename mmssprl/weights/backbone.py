@@ -26,9 +26,7 @@ RANDOM = "random"
 
 
 def find_config(weights: str, config: str | None) -> Config:
-    """Read the config that describes the backbone of ``weights``.
-
-    A file of weights is read first: whatever is wrong with it is told before a config is looked at.
+    """Read the config that describes the backbone of ``weights``; whose file is read first.
 
     Args:
         weights: Weights file, ``'random'`` or ``'supervised'``.
@@ -103,7 +101,7 @@ def build_backbone(cfg: Config, *, scope: str = "mmssprl") -> Any:
 
     Args:
         cfg: Config with ``model.backbone``; its ``init_cfg`` is passed over.
-        scope: Registry scope in which the backbone's type is looked up.
+        scope: Registry scope of the backbone's type.
     """
     spec = cfg.model.backbone.to_dict()
     spec.pop("init_cfg", None)

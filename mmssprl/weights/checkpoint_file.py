@@ -27,13 +27,11 @@ def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
     """Read what ``torch.save`` wrote, a ``.safetensors`` file, or a ``.pkl`` of detectron2.
 
     Tensors come to the CPU. What a training writes beside tensors is read too; an object of any
-    other kind is replaced by an empty one. A ``.pkl`` (of any protocol, also of Python 2) must hold
-    numpy's arrays and plain values, and nothing else.
+    other kind is replaced by an empty one. A ``.pkl`` must hold arrays and plain values alone.
 
     Args:
         path: The file.
-        mmap: Leave the tensors in the file, for a look at names and shapes; the file must not
-            change meanwhile.
+        mmap: Leave the tensors in the file, which must not change meanwhile.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -90,13 +88,9 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
     They lie under ``state_dict``, under ``model``, or bare. The prefix ``module.`` is taken off
     where DistributedDataParallel put it before every name.
 
-    Args:
-        path: What ``torch.save`` (of any age) or safetensors wrote, or a ``.pkl`` of detectron2.
-
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: The file cannot be read, holds no tensors by name, or values that are not
-            finite.
+        ValueError: It cannot be read, holds no tensors by name, or values that are not finite.
     """
     path = _existing(path)
     content = read_checkpoint(path)
@@ -133,9 +127,7 @@ def read_backbone(path: str | Path) -> dict[str, Tensor]:
 
     The classifier of a torchvision or timm file is left out.
 
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: As ``read_state``.
+    Raises as ``read_state``.
     """
     state = read_state(path)
     own = backbone_part(state) or state
@@ -155,16 +147,14 @@ def check_fit(
     owner: str,
     remedy: str,
 ) -> None:
-    """Refuse weights that do not fill a model, all of it and nothing else.
+    """Raise ValueError if weights do not fill a model, all of it and nothing else.
+
+    BatchNorm's step counter may be missing, as in old files; frozen features do not depend on it.
 
     Args:
         state: The weights.
         expected: State dict of the model.
         weights, owner, remedy: Their file, the model's config or name, and what to do.
-
-    Raises:
-        ValueError: Keys or shapes that differ. BatchNorm's step counter may be missing, as in old
-            files; frozen features do not depend on it.
     """
     optional = {key for key in expected if key.endswith("num_batches_tracked")}
     faults = list_faults(state, expected, optional)

@@ -29,29 +29,16 @@ _STEP_COUNTER = "num_batches_tracked"
 
 @dataclass(frozen=True)
 class ConvertReport:
-    """What ``convert_weights`` found, did and left out.
-
-    Attributes:
-        key_table: How the file names its tensors.
-        evidence: The keys that gave it away.
-        backbone: The ResNet's config as read off keys and shapes.
-        num_read: Tensors in the file.
-        num_backbone: Tensors of the backbone that the file held.
-        completed: Tensors that the file lacks and that were set afresh, counted by part.
-        kept: Tensors of heads that were converted too, counted by part.
-        left_out: Tensors that were not converted, counted by the part of the source's network.
-        weights: The file of weights that was written.
-        config: The config that was written beside it.
-    """
+    """What ``convert_weights`` found, did and left out; dicts count tensors by part."""
 
     key_table: KeyTable
-    evidence: tuple[str, ...]
-    backbone: dict[str, Any]
+    evidence: tuple[str, ...]  # keys that gave the table away
+    backbone: dict[str, Any]  # the ResNet's config as read off keys and shapes
     num_read: int
     num_backbone: int
-    completed: dict[str, int]
-    kept: dict[str, int]
-    left_out: dict[str, int]
+    completed: dict[str, int]  # what the file lacks and was set afresh
+    kept: dict[str, int]  # heads that were converted too
+    left_out: dict[str, int]  # by the parts of the source's network
     weights: Path
     config: Path
 
@@ -95,7 +82,8 @@ def convert_weights(
         prepare_output(path, force=force)
     state = read_state(file)
     table, evidence = find_key_table(state, source, file=str(file))
-    trunk = {name: value for k, value in state.items() if (name := table.trunk_name(k))}
+    names = {key: name for key in state if (name := table.trunk_name(key))}
+    trunk = {name: state[key] for key, name in names.items()}
     backbone = read_architecture(trunk, file)
     if table is SSPRL:
         cfg = _read_config(config or shipped(RELEASED_CONFIG))
@@ -131,7 +119,9 @@ def convert_weights(
         num_backbone=len(trunk),
         completed=completed,
         kept=_count(_part(key) for key in heads if not key.startswith("backbone.")),
-        left_out={} if table is SSPRL else _left_out(state, table),
+        left_out={}
+        if table is SSPRL
+        else _count(table.group(key) for key in state if key not in names),
         weights=out,
         config=beside,
     )
@@ -172,11 +162,6 @@ def _fill(
         raise UserValueError(f"every tensor of {requirement}, but got {faults}; {remedy}")
     model.load_state_dict({**{key: expected[key] for key in absent}, **tensors})
     return _count(_STEP_COUNTER if key.endswith(_STEP_COUNTER) else _part(key) for key in absent)
-
-
-def _left_out(names: Iterable[str], table: KeyTable) -> dict[str, int]:
-    """Count the tensors outside the trunk by part."""
-    return _count(table.group(name) for name in names if table.trunk_name(name) is None)
 
 
 def _part(key: str) -> str:
