@@ -16,6 +16,7 @@ to all samples and masks choose; that is what torch.compile can fuse, too.
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
@@ -129,9 +130,8 @@ def apply_color_jitter(images: Tensor, params: ColorJitterParams) -> Tensor:
 def apply_gaussian_blur(images: Tensor, params: GaussianBlurParams) -> Tensor:
     """Apply given blurs as PIL's ``GaussianBlur(sigma)`` does; images as in the legend.
 
-    PIL passes a box filter of fractional width three times, with the edge pixels repeated: a kernel
-    of variance sigma ** 2 exactly, not a sampled Gaussian. Differs from PIL: no rounding to levels
-    between the passes.
+    A box filter of fractional width passes three times: a kernel of variance sigma ** 2 exactly,
+    not a sampled Gaussian. Differs from PIL: no rounding to levels between the passes.
     """
     return _apply(images, PhotometricParams(blur=params))
 
@@ -165,7 +165,7 @@ def apply_photometric(
     shift = [-m / s for m, s in zip(mean, std, strict=True)]
     _check(images, params, on_cpu=True)
     if params_are_free(images):
-        return _cpu_batch.augment(images, params, scale, shift, channels_last=True)
+        return _cpu_batch.augment(images, params, scale, shift)
     batch = images.flatten(0, -4)
     if compile:
         moved = _moved(params, images.device)
@@ -183,25 +183,21 @@ def _apply(images: Tensor, params: PhotometricParams) -> Tensor:
     as_levels = images.dtype == torch.uint8
     if params_are_free(images):
         scale = (255.0 if as_levels else 1.0,) * 3
-        changed = _cpu_batch.augment(images, params, scale, (0.0,) * 3, channels_last=False)
+        changed = _cpu_batch.augment(images, params, scale, (0.0,) * 3)
     else:
         unit = images.float() / 255 if as_levels else images
         changed = _masked.change(unit, _moved(params, images.device))
         changed = changed * 255 if as_levels else changed
-    return changed.round_().to(torch.uint8) if as_levels else changed.contiguous()
+    return (changed.round_().to(torch.uint8) if as_levels else changed).contiguous()
 
 
 def _moved(params: PhotometricParams, device: torch.device) -> PhotometricParams:
-    def move(tensor: Tensor) -> Tensor:
-        return _sorted.sent(tensor, device)
+    def moved(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return type(value)(*map(moved, value))
+        return _sorted.sent(value, device) if isinstance(value, Tensor) else value
 
-    return PhotometricParams(
-        None if params.flip is None else move(params.flip),
-        None if params.jitter is None else ColorJitterParams(*map(move, params.jitter)),
-        None if params.grayscale is None else move(params.grayscale),
-        None if params.blur is None else params.blur._replace(sigma=move(params.blur.sigma)),
-        None if params.solarize is None else move(params.solarize),
-    )
+    return moved(params)
 
 
 def _check(

@@ -25,12 +25,9 @@ class FeatureQueue(nn.Module):
     pushed cannot enter the assignment.
 
     Args:
-        length: L, rows per view and rank. The released recipe gives rows over all ranks: 1,920
+        length: L >= 1, rows per view and rank. The released recipe gives rows over all ranks: 1,920
             for images and 4,992 for patches are 960 and 2,496 on each of its 2 GPUs.
         in_channels: D, size of the embeddings.
-
-    Raises:
-        ValueError: ``length < 1``.
     """
 
     features: Tensor
@@ -82,10 +79,7 @@ class FeatureQueue(nn.Module):
         self.num_pushed = 0
 
     def gather_ranks(self) -> None:
-        """Collect the rows of all ranks, so that the next state dict of any rank holds them.
-
-        A collective: every rank must call it. :meth:`release_ranks` frees the memory.
-        """
+        """Collect the rows of all ranks for the next state dict; a collective."""
         if dist.get_world_size() > 1:
             self._features_of_ranks = torch.stack(dist.all_gather(self.features)).cpu()
 

@@ -1,7 +1,6 @@
 """The fused augmentation: compiled kernels against masks, memory layouts, errors."""
 
 import contextlib
-import itertools
 import os
 import shutil
 from collections.abc import Iterator
@@ -35,7 +34,7 @@ from mmssprl.functional.photometric import (
 )
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-SIZES = [(12, 14), (31, 9), (1, 40), (33, 1), (7, 13), (13, 13), (14, 13), (40, 96)]
+SIZES = [(12, 14), (1, 40), (33, 1), (13, 13), (40, 96), (3, 1300)]  # the last: over a block
 
 
 def on_a_device(images: Tensor, params: PhotometricParams) -> list[Tensor]:
@@ -81,28 +80,9 @@ def test_a_device_is_told_the_parameters_and_asked_for_nothing(
     found = apply_photometric(levels(random_images(40)).to("meta"), params, **PLAIN)
     assert found.device.type == "meta"
     there = params._replace(flip=params.flip.to("meta"))
-    with pytest.raises(ValueError, match="parameters must be on the CPU, but got some on meta"):
+    with pytest.raises(ValueError, match="CPU.*meta"):
         apply_photometric(levels(random_images(40)), there, **PLAIN)
     assert found.is_contiguous(memory_format=torch.channels_last)
-
-
-def test_rows_longer_than_a_block() -> None:
-    images, params = torch.rand(4, 3, 3, 1300, generator=rng()), draw(4, seed=1)
-    assert (params.blur.sigma > 0).any()
-    fused = apply_photometric(images, params, **PLAIN)
-    for found in on_a_device(images, params):
-        torch.testing.assert_close(fused, found, rtol=0, atol=1e-5)
-
-
-def test_kernels_do_any_order_of_jitter() -> None:
-    orders = torch.tensor(list(itertools.permutations(range(4))))
-    images = torch.rand(len(orders), 3, 9, 10, generator=rng())
-    for factors in ([1.7, 0.4, 1.6, 0.3], [0.5, 1.8, 0.3, -0.4], [1.0, 1.5, 1.0, 0.0]):
-        jitter = ColorJitterParams(orders, torch.tensor(factors).expand(24, -1))
-        params = PhotometricParams(jitter=jitter)
-        fused = apply_photometric(images, params, **PLAIN)
-        for found in on_a_device(images, params):
-            torch.testing.assert_close(fused, found, rtol=0, atol=1e-5)
 
 
 def test_all_at_once_is_one_after_the_other() -> None:
@@ -199,24 +179,18 @@ def test_input_may_lie_in_any_way_and_is_left_alone(as_levels: bool) -> None:
     ("params", "found"),
     [
         (PhotometricParams(flip=torch.ones(5, dtype=torch.bool)), r"\(5,\)"),
-        (PhotometricParams(grayscale=torch.ones(6, 1, dtype=torch.bool)), r"\(6, 1\)"),
-        (
-            PhotometricParams(
-                jitter=ColorJitterParams(torch.zeros(6, 3, dtype=torch.long), torch.ones(6, 4))
-            ),
-            r"\(6, 3\)",
-        ),
+        (PhotometricParams(jitter=ColorJitterParams(*torch.ones(2, 6, 3))), r"\(6, 3\)"),
         (PhotometricParams(blur=GaussianBlurParams(torch.zeros(7), 2.0)), r"\(7,\)"),
     ],
 )
 def test_parameters_of_another_number_are_refused(params: PhotometricParams, found: str) -> None:
-    with pytest.raises(ValueError, match=f"one parameter set per sample, 6 here, but got {found}"):
+    with pytest.raises(ValueError, match=f"6 here.*{found}"):
         apply_photometric(torch.rand(2, 3, 3, 4, 4), params, **PLAIN)
 
 
 def test_sigma_that_is_no_number_is_refused() -> None:
     params = GaussianBlurParams(torch.tensor([1.0, float("nan")]), 2.0)
-    with pytest.raises(ValueError, match=r"sigma must be finite, but got \[1.0, nan\]"):
+    with pytest.raises(ValueError, match="sigma.*nan"):
         apply_gaussian_blur(torch.rand(2, 3, 4, 4), params)
 
 

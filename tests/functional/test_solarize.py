@@ -75,9 +75,9 @@ def test_parts_of_a_batch_have_their_own_probability():
 @pytest.mark.parametrize(
     ("prob", "message"),
     [
-        ((0.5, 1.5), r"prob must be a probability in \[0, 1\], but got \(0.5, 1.5\)"),
-        ((0.5, 0.5, 0.5), r"as many equal parts of the 4 samples, but got \(0.5, 0.5, 0.5\)"),
-        ((), r"prob must be one number, or .* but got \(\); give one number"),
+        ((0.5, 1.5), r"\[0, 1\].*1.5"),
+        ((0.5, 0.5, 0.5), "4 samples.*0.5, 0.5, 0.5"),
+        ((), "one number"),
     ],
 )
 def test_parts_that_do_not_fit(prob, message):

@@ -3,7 +3,7 @@ from contextlib import nullcontext
 import torch
 
 from mmssprl.functional import phases
-from mmssprl.models.joined_ranks import join_ranks
+from mmssprl.models.negative_queue import join_ranks
 
 
 class Names(list):

@@ -72,11 +72,9 @@ class TwoViewModel(PretrainingModel):
 
     @abstractmethod
     def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
-        """Compute the terms of the loss by name, and in training mode update queues and averages.
+        """Compute the terms of the loss by name of one tensor (2, B, 3, px, px), B images per rank.
 
-        Args:
-            inputs: One tensor (2, B, 3, px, px), B images per rank.
-            data_samples: Not used.
+        In training mode queues and averages are updated.
         """
 
     def examine(self) -> dict[str, Tensor]:
