@@ -65,12 +65,6 @@ def test_batch_statistics_are_those_of_each_chunk(dtype, cache):
         assert torch.equal(a, b), name
 
 
-def test_chunks_differ_from_the_whole_batch_by_its_statistics():
-    whole, _ = train(make_model())
-    chunked, _ = train(make_model(2))
-    assert not torch.allclose(whole["loss_pyramid_s0"], chunked["loss_pyramid_s0"], rtol=1e-4)
-
-
 def test_all_crops_of_an_image_are_in_one_chunk():
     model = make_model(2, frozen_norms=True)
     inputs = [torch.zeros(n, BATCH, 3, 8, 8) for n in CROPS]
@@ -132,31 +126,6 @@ def test_activations_of_one_chunk_at_a_time_are_kept():
     assert peak_bytes(chunked) < 0.4 * peak_bytes(whole)
 
 
-class Stochastic(nn.Module):
-    """A backbone that draws random numbers."""
-
-    def __init__(self):
-        super().__init__()
-        self.conv = nn.Conv2d(3, 8, 3)
-        self.drop = nn.Dropout(0.5)
-        self.norm = nn.BatchNorm2d(8)
-
-    def forward(self, images):
-        return self.norm(self.drop(self.conv(images).relu()))
-
-
-def test_the_recomputation_draws_the_same_random_numbers():
-    def grads(make):
-        torch.manual_seed(1)
-        model = make(Stochastic())
-        torch.manual_seed(2)
-        return train(model)[1]
-
-    expected = grads(lambda net: with_kept_activations(make_model(backbone=net), 2))
-    got = grads(lambda net: make_model(2, backbone=net))
-    assert_equal(got, expected, rtol=1e-5, atol=1e-7)
-
-
 @pytest.mark.parametrize("norm", [nn.BatchNorm2d, nn.SyncBatchNorm])
 def test_spare_statistics(norm):
     network = nn.Sequential(norm(3), norm(3).eval(), norm(3, track_running_stats=False))
@@ -171,13 +140,6 @@ def test_spare_statistics(norm):
             raise InterruptedError
         after = dict(network.named_buffers())
         assert all(after[name] is before[name] for name in before)
-
-
-def test_evaluation_takes_any_batch():
-    model = make_model(2).eval()
-    with torch.no_grad():
-        features = model.extract_feat(crops_of(batch=3))
-    assert features[0].shape == (3, 1, 3, 8)
 
 
 class CountCopies(TorchDispatchMode):
@@ -225,30 +187,13 @@ def test_the_backbone_s_input_is_channels_last_with_at_most_one_copy(num_chunks)
     assert copies.sizes == expected
 
 
-def test_the_preprocessor_s_output_is_what_the_backbone_wants():
-    model = make_model()
-    pointers = []
-    model.backbone.register_forward_pre_hook(lambda _, args: pointers.append(args[0].data_ptr()))
-    inputs = crops_of()
-    with torch.autocast("cpu", torch.bfloat16):
-        model.extract_feat(inputs)
-    assert pointers == [x.data_ptr() for x in inputs]
-
-
 def test_bad_chunks():
     for value in (0, 2.0):
-        message = f"num_chunks must be an integer >= 1, but got {value}"
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=f"num_chunks.*{value}"):
             make_model(value)
-    message = "multiple of num_chunks=3, but got 4; change train_dataloader.batch_size"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="num_chunks=3.*4.*batch_size"):
         make_model(3)(crops_of(), mode="loss")
-
-
-def test_chunks_of_an_incomplete_last_batch():
     model = make_model(2)
-    model.check_training(num_images=10, batch_size=4)
     model.check_training(num_images=10, batch_size=4, last_batch_size=2)
-    message = r"num_chunks=2, but it has 3 of 4 images; set train_dataloader.drop_last=True"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="num_chunks=2.*3 of 4.*drop_last=True"):
         model.check_training(num_images=11, batch_size=4, last_batch_size=3)

@@ -45,6 +45,8 @@ def test_health_is_logged_and_the_momentum_counts_steps(trained):
     assert [line["target_momentum"] for line in lines] == pytest.approx(expected)
     assert all(line["embedding_spread"] > 0 for line in lines)
     assert all(line["loss"] == line["loss_prediction"] < 8 for line in lines)
+    titles = [axes.get_title(loc="left") for axes in draw_losses(trained[1]).axes]
+    assert "$L_{pred}$, image" in titles
 
 
 def test_resumes_bit_equal(images, trained, tmp_path):
@@ -75,8 +77,3 @@ def test_what_remains_is_the_online_backbone(trained, tmp_path):
         assert weights.keys() == average.keys()
         assert all(map(torch.equal, weights.values(), online.values()))
         assert not torch.equal(weights["conv1.weight"], average["conv1.weight"])
-
-
-def test_its_loss_is_drawn(trained):
-    titles = [axes.get_title(loc="left") for axes in draw_losses(trained[1]).axes]
-    assert "$L_{pred}$, image" in titles

@@ -79,21 +79,13 @@ def test_the_backbone_that_remains_is_the_query_s(trained, tmp_path):
     assert not torch.equal(key["conv1.weight"].cpu(), weights["conv1.weight"])
 
 
-def test_a_queue_longer_than_the_data_ends_before_the_first_step(images, tmp_path):
-    runner = make_runner(images, tmp_path, **overrides("MoCo", queue_length=13))
-    with pytest.raises(ValueError, match="at most the 12 images of the data, but got 13; change"):
-        runner.train()
-    assert runner.iter == 0
-
-
 def test_a_last_batch_that_its_groups_do_not_divide_ends_before_the_first_step(images, tmp_path):
     # 4 of the 12 images are left.
     values = {**overrides("MoCo", bn_groups=8), "train_dataloader.batch_size": 8}
     PretrainHook().before_train(make_runner(images, tmp_path / "drops it", **values))
     values["train_dataloader.drop_last"] = False
     runner = make_runner(images, tmp_path / "keeps it", **values)
-    message = "last batch of an epoch .* of the 8 groups .* has 4 of 8 images; set .*drop_last=True"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="8 groups.*4 of 8.*drop_last=True"):
         runner.train()
     assert runner.iter == 0
 
