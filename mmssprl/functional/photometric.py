@@ -156,10 +156,6 @@ def apply_photometric(
 
     Returns:
         (*, 3, H, W) float32, in memory (*, H, W, 3).
-
-    Raises:
-        ValueError: Images or parameters of another shape, or parameters on another device.
-        TypeError: Images of another type.
     """
     scale = [1 / s for s in std]
     shift = [-m / s for m, s in zip(mean, std, strict=True)]

@@ -43,10 +43,8 @@ class AssignmentRecord(nn.Module):
         """Return three scalars in (0, 1] per scale, each a share of K_s.
 
         'prototypes_in_use_s<s>': those in use in the last ``window`` steps, None for all.
-        'code_perplexity_s<s>': the mean perplexity of the last step's codes; 1 where every code is
-        uniform.
-        'prediction_perplexity_s<s>': the perplexity of its mean prediction; 1 where all prototypes
-        are predicted equally often.
+        'code_perplexity_s<s>': the codes' mean perplexity; 1 where every code is uniform.
+        'prediction_perplexity_s<s>': that of the mean prediction; 1 where it is uniform.
         """
         self.mark_use()
         since = 0 if window is None else max(0, self._step + 1 - window)

@@ -66,8 +66,6 @@ class MomentumEncoder(nn.Module):
 def target_momentum(base: float, progress: float) -> float:
     """Compute m = 1 - (1 - m_0) (cos(pi t / T) + 1) / 2, as of BYOL (arXiv:2006.07733).
 
-    Args:
-        base: m_0 in [0, 1).
-        progress: t / T; from 1 on the target stays.
+    ``base`` is m_0 in [0, 1), ``progress`` is t / T; from 1 on the target stays.
     """
     return 1 - (1 - base) * (math.cos(math.pi * min(1.0, progress)) + 1) / 2

@@ -31,9 +31,8 @@ class NegativeQueue(nn.Module):
     As published it starts with random unit rows. They are easy to tell from a query: a loss begins
     far below ln(1 + K), rises while keys take their place, and falls only then.
 
-    One ordinary checkpoint holds all there is: the rows, and the count ``num_pushed``, a Python
-    number that is saved as the extra state, so that no step waits for the device to read it. A
-    checkpoint of another length leaves the rows and the count as they are.
+    A checkpoint holds the rows, and the count ``num_pushed`` as the extra state. One of another
+    length leaves both as they are.
 
     Args:
         length: K >= 1.

@@ -29,11 +29,9 @@ def find_config(weights: str, config: str | None) -> Config:
     """Read the config that describes the backbone of ``weights``; whose file is read first.
 
     Args:
-        weights: Weights file, ``'random'`` or ``'supervised'``.
-        config: Config file, see ``config_file``; None takes the ``*.py`` in the folder of
-            ``weights``, which is where training dumps it: the only one, or the one after which they
-            are named. A ResNet is known by its tensors if there is none, and ``'supervised'`` is a
-            ResNet-50.
+        weights: Weights file, ``'random'`` or ``'supervised'``, which is a ResNet-50.
+        config: Config file; None takes the ``*.py`` in the folder of ``weights``: the only one, or
+            the one after which they are named. Without one a ResNet is known by its tensors.
 
     Raises:
         ValueError: A file that holds no weights, no config given and not exactly one beside the
@@ -74,12 +72,7 @@ def find_config(weights: str, config: str | None) -> Config:
 
 
 def config_beside(weights: str, remedy: str = "keep that of their training") -> Config:
-    """Read the config with the backbone in the folder of a file of weights, see ``found_config``.
-
-    Raises:
-        FileNotFoundError: There is none.
-        ValueError: There are several, as ``read_found``, or a config without ``model.backbone``.
-    """
+    """Read the config with the backbone beside a file of weights, see ``found_config``."""
     path = Path(weights)
     stem = path.stem.removesuffix("_backbone").removesuffix("_best")
     return _with_backbone(found_config(path.parent, stem=stem, remedy=remedy))
@@ -97,12 +90,7 @@ def _with_backbone(cfg: Config) -> Config:
 
 
 def build_backbone(cfg: Config, *, scope: str = "mmssprl") -> Any:
-    """Build ``cfg.model.backbone`` with arbitrary weights, in silence.
-
-    Args:
-        cfg: Config with ``model.backbone``; its ``init_cfg`` is passed over.
-        scope: Registry scope of the backbone's type.
-    """
+    """Build ``cfg.model.backbone`` without its ``init_cfg``, in silence, in a registry's scope."""
     spec = cfg.model.backbone.to_dict()
     spec.pop("init_cfg", None)
     return build_model(spec, scope=scope)
@@ -118,9 +106,9 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
     """Build ``cfg.model.backbone`` and fill it with weights, all of them or none.
 
     Args:
-        weights: A plain state dict of the backbone, a training checkpoint (keys that begin with
-            ``backbone.``), ``'random'``, or ``'supervised'`` (torchvision's, for ResNets). The
-            classifier of a torchvision or timm file is left out.
+        weights: Backbone weights, a training checkpoint (keys that begin with ``backbone.``),
+            ``'random'``, or ``'supervised'`` (torchvision's, for ResNets). The classifier of a
+            torchvision or timm file is left out.
         cfg: Config with ``model.backbone``.
         seed: Seed of random weights; the global generator is left as it was.
 

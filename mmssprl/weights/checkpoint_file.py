@@ -1,6 +1,6 @@
 """Files of weights, read without running any code that they name."""
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,40 +37,26 @@ def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
         FileNotFoundError: There is no such file.
         ValueError: The file is of another kind or damaged.
     """
-    return _read(
-        path,
-        lambda file: _read_tensors(file, mmap),
-        "weights must be a file of tensors that torch.save, safetensors or detectron2 wrote",
-        "copy it again, or pass another.",
-    )
+    path = _existing(path)
+    try:
+        return _read_tensors(path, mmap)
+    except Exception as error:  # damaged files raise almost any class
+        rule = "weights must be a file of tensors that torch.save, safetensors or detectron2 wrote"
+        raise _unreadable(path, error, rule, "copy it again, or pass another.") from error
 
 
 def read_training_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
     """Read a checkpoint that a training wrote, with everything in it or not at all.
 
-    ``mmap`` is that of ``read_checkpoint``.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file is damaged, or holds what no training of mmengine writes.
+    Arguments and errors are those of ``read_checkpoint``.
     """
-    return _read(
-        path,
-        lambda file: load_torch(file, mapped=mmap),
-        "only a checkpoint that a training of mmengine wrote can be resumed",
-        "give an earlier checkpoint of the run, or start a new run from these weights without "
-        "--resume.",
-    )
-
-
-def _read(path: str | Path, read: Callable[[Path], Any], rule: str, remedy: str) -> Any:
     path = _existing(path)
     try:
-        return read(path)
+        return load_torch(path, mapped=mmap)
     except Exception as error:  # damaged files raise almost any class
-        raise UserValueError(
-            f"{rule}, but {path} cannot be read ({reason_of(error)}); {remedy}"
-        ) from error
+        rule = "only a checkpoint that a training of mmengine wrote can be resumed"
+        remedy = "give an earlier one, or start a new run from these weights without --resume."
+        raise _unreadable(path, error, rule, remedy) from error
 
 
 def _read_tensors(path: Path, mmap: bool) -> Any:
@@ -80,6 +66,10 @@ def _read_tensors(path: Path, mmap: bool) -> Any:
         if path.suffix == ".pkl" and not is_archive(path):
             return load_pickle(file)
     return load_torch(path, tolerant=True, mapped=mmap)
+
+
+def _unreadable(path: Path, error: Exception, rule: str, remedy: str) -> UserValueError:
+    return UserValueError(f"{rule}, but {path} cannot be read ({reason_of(error)}); {remedy}")
 
 
 def read_state(path: str | Path) -> dict[str, Tensor]:

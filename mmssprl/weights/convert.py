@@ -53,16 +53,15 @@ def convert_weights(
 ) -> ConvertReport:
     """Convert a published checkpoint, after a strict load into the network that it is for.
 
-    A checkpoint of released SS-PRL becomes ``{'state_dict': ...}`` of the whole model, from
-    which pre-training can go on; any other becomes the backbone's plain state dict. Beside it
-    ``<out stem>.py`` describes the network, so that ``find_config`` finds it.
+    Released SS-PRL becomes ``{'state_dict': ...}`` of the whole model, from which pre-training can
+    go on; any other becomes the backbone's plain state dict. ``<out stem>.py`` beside it describes
+    the network.
 
     Args:
         file: What ``torch.save`` or safetensors wrote, or detectron2's ``.pkl``.
         source: Key of ``SOURCES``; ``'auto'`` decides by the keys.
         out: The ``.pth`` file to write; None takes ``default_out``.
-        config: Config of the whole model, for released SS-PRL only; None takes the released
-            recipe on COCO.
+        config: Config of the whole model of released SS-PRL; None takes its recipe on COCO.
         force: Replace ``out`` and the config beside it.
 
     Raises:

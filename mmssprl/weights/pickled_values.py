@@ -58,11 +58,7 @@ def named(name: str) -> Any:
 
 
 def sizes_of(values: Sequence[Any]) -> tuple[int, ...]:
-    """Return the sides of an array, or how far apart its numbers lie.
-
-    Raises:
-        RefusedError: They are something else.
-    """
+    """Return the sides of an array, or how far apart its numbers lie, if they are that."""
     sizes = tuple(values) if len(values) <= _MAX_DIMS else (-1,)
     if not all(type(each) is int and 0 <= each < 2**63 for each in sizes):
         raise RefusedError("it has an array without a shape")

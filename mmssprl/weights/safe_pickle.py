@@ -50,15 +50,11 @@ def load_pickle(
 ) -> Any:
     """Read one pickle of any protocol, also of Python 2, and no byte after it.
 
-    Args:
-        file: Where it begins; it can be sought in.
-        tolerant: Put an ``Ignored`` in the place of each object that is not known.
-        functions: What the pickle may call besides, by name.
-        storage: Gives what a persistent id stands for.
+    If ``tolerant``, each object that is not known becomes an ``Ignored``. ``functions`` are what
+    the pickle may call besides, by name; ``storage`` gives what a persistent id stands for.
 
-    Raises:
-        RefusedError: An unknown object, or values that repeat without end. A damaged file raises
-            errors of almost any class.
+    Raises RefusedError for an unknown object, or values that repeat without end. A damaged file
+    raises errors of almost any class.
     """
     start = file.tell()
     _check_orders(file)

@@ -38,16 +38,10 @@ def is_archive(path: Path) -> bool:
 
 
 def load_torch(path: Path, *, tolerant: bool = False, mapped: bool = False) -> Any:
-    """Read what ``torch.save`` of any version wrote, since 0.2; tensors come to the CPU.
+    """Read what ``torch.save`` of any version wrote, since 0.2, as ``load_pickle``; to the CPU.
 
-    Args:
-        path: The file.
-        tolerant: As ``load_pickle``.
-        mapped: Leave the tensors of an archive in the file, which must not change meanwhile.
-
-    Raises:
-        RefusedError: As ``load_pickle``, a tensor beyond its bytes, or a compressed archive. A
-            damaged file raises errors of almost any class.
+    If ``mapped``, the tensors of an archive stay in the file, which must not change meanwhile.
+    RefusedError also of a tensor beyond its bytes, or a compressed archive.
     """
     archived = is_archive(path)
     with path.open("rb") as file:
@@ -57,9 +51,7 @@ def load_torch(path: Path, *, tolerant: bool = False, mapped: bool = False) -> A
 def stored_parts(file: IO[bytes]) -> dict[str, tuple[int, int]]:
     """Return place and length of each part of a zip archive, in bytes.
 
-    Raises:
-        RefusedError: The parts are larger than the file.
-        BadZipFile: It is no archive, or a damaged one.
+    Raises RefusedError if the parts are larger than the file, BadZipFile for a damaged one.
     """
     size = os.fstat(file.fileno()).st_size
     with zipfile.ZipFile(file) as archive:

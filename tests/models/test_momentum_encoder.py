@@ -1,5 +1,3 @@
-import copy
-
 import pytest
 import torch
 from mmengine.model import BaseModule, revert_sync_batchnorm
@@ -94,17 +92,6 @@ def test_a_resumed_training_does_not_copy_again():
     for name, value in resumed.momentum_encoder.state_dict().items():
         assert torch.equal(value, expected[name]), name
     assert values(resumed.momentum_encoder) != {3.0}
-
-
-def test_a_copied_model_follows_its_own_weights():
-    model = Model()
-    model.momentum_encoder.update(0.0)
-    twin = copy.deepcopy(model)
-    fill(twin.backbone, 7.0)
-    twin.momentum_encoder.update(0.0)
-    model.momentum_encoder.update(0.0)
-    assert values(twin.momentum_encoder.copies[0]) == {7.0}
-    assert values(model.momentum_encoder.copies[0]) == values(model.backbone) != {7.0}
 
 
 def test_follows_through_a_conversion_of_the_norms():

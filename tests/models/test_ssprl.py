@@ -1,10 +1,10 @@
 import pytest
 import torch
-from mmengine.registry import DefaultScope, init_default_scope
+from mmengine.registry import DefaultScope
 from small_ssprl import LAYOUT, model_cfg, packed_batch
 
 from mmssprl.functional.pooling import pool
-from mmssprl.models import SSPRL, SinkhornHead
+from mmssprl.models import SSPRL
 from mmssprl.registry import MODELS
 
 BACKBONES = {
@@ -55,16 +55,6 @@ def test_features_are_pooled_and_ordered_by_scale():
         torch.testing.assert_close(
             scales[0][2, 0], model.backbone(inputs[1][0])[-1].mean(dim=(2, 3))
         )
-
-
-def test_bare_names_resolve_in_the_default_scope():
-    init_default_scope("mmssprl")
-    from mmpretrain.registry import MODELS as PARENT
-
-    model = PARENT.build(model_cfg({"type": "ResNet", "depth": 18}, 512))
-    assert isinstance(model, SSPRL)
-    assert isinstance(model.head, SinkhornHead)
-    assert model.head.layout is model.data_preprocessor.layout
 
 
 def test_health_is_of_what_is_configured():

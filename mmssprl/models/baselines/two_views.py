@@ -26,15 +26,10 @@ class TwoViewModel(PretrainingModel):
         neck: Config of the network behind it; its fields go before those of ``default_neck``.
         data_preprocessor: ``PyramidPreprocessor``.
         init_cfg: Initialisation of the whole model, see mmengine.
-
-    Raises:
-        ValueError: The layout has other views, too, which the method would leave unused.
-
-    Attributes:
-        default_neck: Fields of the neck that a config need not name, such as its type.
     """
 
     default_neck: ClassVar[Mapping] = {}
+    """Fields of the neck that a config need not name, such as its type."""
     layout: ViewLayout
     neck: Any  # nn.Module
 

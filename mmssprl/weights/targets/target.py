@@ -64,27 +64,18 @@ class Loaded:
 class ExportTarget:
     """A format that others read.
 
-    Args:
-        name: As users type it.
-        suffixes: Of its files, the default first.
-        write: Writes a new file.
-        load: Reads the file back into the target's own model, or, where that package is not
-            installed, into ours, and says so in its notes.
-        wanted: Fields of the ResNets that the target can hold, see ``check_resnet``; None for every
-            backbone.
-        own: Backbones that hold the target's own networks, whatever is wanted of ResNets.
-        rename: Our name of a tensor to the file's; None for one that the format leaves out.
-        tolerance: Largest difference of features, relative to the largest feature.
+    ``load`` reads a file back into the target's own model, or, where that package is not installed,
+    into ours, and says so in its notes.
     """
 
-    name: str
-    suffixes: tuple[str, ...]
+    name: str  # as users type it
+    suffixes: tuple[str, ...]  # the default first
     write: Callable[[Exported, Path], None]
     load: Callable[[Path, Exported], Loaded]
-    wanted: Mapping[str, Any] | None = None
-    own: tuple[type[nn.Module], ...] = ()
-    rename: Callable[[str], str | None] = lambda name: name
-    tolerance: float = 1e-5  # of float32 sums in another order; the same kernels give exactly 0
+    wanted: Mapping[str, Any] | None = None  # see ``check_resnet``; None takes every backbone
+    own: tuple[type[nn.Module], ...] = ()  # backbones that hold the target's own networks
+    rename: Callable[[str], str | None] = lambda name: name  # to the file's; None is left out
+    tolerance: float = 1e-5  # of float32 sums in another order, relative to the largest feature
 
 
 def last_and_pooled(model: nn.Module) -> Callable[[Tensor], Features]:
