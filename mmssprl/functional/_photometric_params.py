@@ -15,7 +15,7 @@ from ..errors import UserValueError
 _IDENTITY = (1.0, 1.0, 1.0, 0.0)
 
 Probability = float | Sequence[float]
-"""Of all N samples, or of each of the equal parts of N that lie one after the other."""
+"""One of all N samples, or one of each of the equal parts of N that lie one after the other."""
 
 
 class ColorJitterParams(NamedTuple):

@@ -51,7 +51,7 @@ class TimmBackbone(_Unseen):
         model_name: timm's name of the network.
         out_type: 'pooled': what the network hands to its classifier, (N, C). 'featmap': its last
             feature map (N, C, H, W), for networks where pooling means its average.
-        options: Of ``timm.create_model``, such as ``dynamic_img_size=True``.
+        options: Arguments of ``timm.create_model``, such as ``dynamic_img_size=True``.
 
     Raises:
         RuntimeError: timm is not installed.

@@ -20,7 +20,7 @@ _CLASSIFIERS = tuple(
     for layer in ("fc", "head", "head.fc", "classifier")
     for name in ("weight", "bias")
 )
-"""Of torchvision's and timm's networks; none of mmpretrain's backbones has such a name."""
+"""Tensors of torchvision's and timm's networks; no backbone of mmpretrain has such a name."""
 
 
 def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:

@@ -17,8 +17,7 @@ from ..config.shipped import shipped
 from ..errors import UserValueError
 from ..registry import MODELS, class_of
 from ..system.outputs import prepare_output, whole_file
-from .architecture import read_architecture
-from .backbone import build_model
+from .backbone import build_model, read_architecture
 from .checkpoint_file import list_faults, read_state
 from .key_tables import SSPRL, KeyTable, find_key_table, ssprl_name
 
@@ -32,7 +31,6 @@ class ConvertReport:
     """What ``convert_weights`` found, did and left out; dicts count tensors by part."""
 
     key_table: KeyTable
-    evidence: tuple[str, ...]  # keys that gave the table away
     backbone: dict[str, Any]  # the ResNet's config as read off keys and shapes
     num_read: int
     num_backbone: int
@@ -80,7 +78,7 @@ def convert_weights(
     for path in (out, beside):
         prepare_output(path, force=force)
     state = read_state(file)
-    table, evidence = find_key_table(state, source, file=str(file))
+    table = find_key_table(state, source, file=str(file))
     names = {key: name for key in state if (name := table.trunk_name(key))}
     trunk = {name: state[key] for key, name in names.items()}
     backbone = read_architecture(trunk, file)
@@ -112,7 +110,6 @@ def convert_weights(
     heads = tensors if table is SSPRL else {}
     return ConvertReport(
         key_table=table,
-        evidence=evidence,
         backbone=backbone,
         num_read=len(state),
         num_backbone=len(trunk),

@@ -18,7 +18,7 @@ from .targets.onnx_file import image_px
 from .targets.target import Exported, ExportTarget, Loaded, check_resnet, last_and_pooled
 
 _CLASSIFIER = ("fc.weight", "fc.bias")
-"""Of torchvision's model, which no backbone has."""
+"""Tensors of torchvision's model that no backbone has."""
 _TINY = 1e-12  # instead of a largest feature of zero
 
 
@@ -89,7 +89,7 @@ def export_weights(
         chosen.write(source, draft)
         try:
             loaded = chosen.load(draft, source)
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError, TypeError, KeyError) as error:
             reason = " ".join(str(error).split())
             raise UserValueError(
                 f"the file for {target} must load into its model, but it does not ({reason}); "

@@ -52,24 +52,15 @@ def from_detectron2(name: str) -> str:
 
 @dataclass(frozen=True)
 class KeyTable:
-    """One way to name tensors, the prefix ``module.`` of DistributedDataParallel taken off.
-
-    Attributes:
-        name: Short name, for reports and errors.
-        files: Which published files have it.
-        markers: Patterns, each of which matches some whole key of such a file.
-        prefixes: Ordered pairs of a prefix and what stands for it; the first that begins a key
-            gives the key's name in the trunk.
-        is_detectron2: Whether the trunk has detectron2's names instead of torchvision's.
-        note: What a user should know and the keys cannot tell, or "".
-    """
+    """One way to name tensors, the prefix ``module.`` of DistributedDataParallel taken off."""
 
     name: str
-    files: str
-    markers: tuple[str, ...]
+    files: str  # which published files have it
+    markers: tuple[str, ...]  # patterns, each of which matches some whole key of such a file
+    # Prefixes of the trunk and what stands for each; the first that begins a key counts.
     prefixes: tuple[tuple[str, str], ...] = (("", ""),)
-    is_detectron2: bool = False
-    note: str = ""
+    is_detectron2: bool = False  # whether the trunk has detectron2's names
+    note: str = ""  # what a user should know and the keys cannot tell
 
     def trunk_name(self, key: str) -> str | None:
         """Give the name of a tensor in torchvision's ResNet, or None if it is not of the trunk."""
@@ -85,10 +76,9 @@ class KeyTable:
         prefix = next((p for p, _ in self.prefixes if key.startswith(p)), "")
         return prefix + key.removeprefix(prefix).split(".")[0]
 
-    def evidence(self, keys: Collection[str]) -> tuple[str, ...] | None:
-        """Find the keys that give the table away, one per marker; None if one is missing."""
-        found = [next((k for k in keys if re.fullmatch(m, k)), None) for m in self.markers]
-        return None if None in found else tuple(key for key in found if key is not None)
+    def fits(self, keys: Collection[str]) -> bool:
+        """Whether each marker is among the keys."""
+        return all(any(re.fullmatch(marker, key) for key in keys) for marker in self.markers)
 
 
 SSPRL = KeyTable(
@@ -236,32 +226,28 @@ SOURCES: dict[str, tuple[KeyTable, ...]] = {
 """The tables that files of each source may have."""
 
 
-def find_key_table(
-    keys: Collection[str], source: str, *, file: str
-) -> tuple[KeyTable, tuple[str, ...]]:
-    """Find the table of a file by its keys, without ``module.``; its source must have it.
+def find_key_table(keys: Collection[str], source: str, *, file: str) -> KeyTable:
+    """Find the table of a file by its keys, without ``module.``.
 
-    Returns the table and the keys that gave it away. Raises ValueError for an unknown source, keys
-    of no table, or of a table that the source has not.
+    Raises ValueError for an unknown source, keys of no table, or of a table that the source has
+    not.
     """
     if source not in SOURCES:
         raise UserValueError(
             f"the source must be one of {', '.join(SOURCES)}, but got {source!r}; "
             "'auto' looks at the keys."
         )
-    for table in KEY_TABLES:
-        evidence = table.evidence(keys)
-        if evidence is None:
-            continue
-        if table not in SOURCES[source]:
-            raise UserValueError(
-                f"a file of {source} must have the keys of "
-                f"{' or '.join(known.name for known in SOURCES[source])}, but {file} has those of "
-                f"{table.name} ({', '.join(evidence)}); pass --from auto."
-            )
-        return table, evidence
-    known = "; ".join(f"{table.name} ({table.files})" for table in KEY_TABLES)
-    raise UserValueError(
-        f"the keys must be those of a known project, but {file} has {len(keys)} keys that begin "
-        f"{', '.join(list(keys)[:5])}; rename them to torchvision's. Known keys: {known}."
-    )
+    table = next((each for each in KEY_TABLES if each.fits(keys)), None)
+    if table is None:
+        known = "; ".join(f"{each.name} ({each.files})" for each in KEY_TABLES)
+        raise UserValueError(
+            f"the keys must be those of a known project, but {file} has {len(keys)} keys that "
+            f"begin {', '.join(list(keys)[:5])}; rename them to torchvision's. Known keys: {known}."
+        )
+    if table not in SOURCES[source]:
+        raise UserValueError(
+            f"a file of {source} must have the keys of "
+            f"{' or '.join(known.name for known in SOURCES[source])}, but {file} has those of "
+            f"{table.name}; pass --from auto."
+        )
+    return table

@@ -32,7 +32,7 @@ _STEPS = {
 """Order -> values that it takes, whether it takes all above the last mark besides, and leaves."""
 _MAX_NAMES = 1000
 _MAX_DEPTH = 100
-"""Of values in one another; checkpoints have about ten."""
+"""Most values in one another; checkpoints have about ten."""
 _MAX_REPEATS = 10
 """How often a value is met on a walk through all, on average."""
 _MAX_COPIES = 2

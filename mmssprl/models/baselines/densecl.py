@@ -36,11 +36,11 @@ class DenseCL(MoCo):
     epochs; and as ``MoCo``.
 
     Args:
-        args: Of ``MoCo``; the neck is ``DenseCLNeck`` by default.
+        args: Arguments of ``MoCo``; the neck is ``DenseCLNeck`` by default.
         loss_lambda: lambda in [0, 1].
         dense_start_epoch: First epoch, from 0, with the dense term; lambda is 0 before. Published
             configs: 0.
-        kwargs: Of ``MoCo``.
+        kwargs: Arguments of ``MoCo``.
 
     Raises:
         ValueError: Values outside these ranges, a neck that pools the map, or as ``MoCo``.

@@ -58,7 +58,7 @@ class TwoViewModel(PretrainingModel):
         self.layout = views
         self.backbone.to(memory_format=torch.channels_last)
         self._embeddings: Sequence[Tensor] | None = None
-        """Of the last step: (N, D) of one view and of the other, unit vectors without gradient."""
+        """The last step's unit vectors (N, D) of one view and of the other, without gradient."""
 
     def _require(self, field: str, value: float, is_valid: bool, rule: str) -> None:
         """Raise ValueError with the name and value of an argument that breaks its rule."""
