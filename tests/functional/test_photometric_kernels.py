@@ -20,7 +20,6 @@ from torch import Tensor
 
 from mmssprl.functional import _masked, _sorted, photometric
 from mmssprl.functional.photometric import (
-    ColorJitterParams,
     GaussianBlurParams,
     PhotometricParams,
     apply_color_jitter,
@@ -28,6 +27,7 @@ from mmssprl.functional.photometric import (
     apply_grayscale,
     apply_horizontal_flip,
     apply_photometric,
+    apply_solarize,
     draw_color_jitter,
     draw_gaussian_blur,
     draw_mask,
@@ -86,10 +86,11 @@ def test_a_device_is_told_the_parameters_and_asked_for_nothing(
 
 
 def test_all_at_once_is_one_after_the_other() -> None:
-    images, params = random_images(60), draw(60)
+    images, params = random_images(60), draw(60)._replace(solarize=torch.arange(60) % 5 == 0)
     expected = apply_horizontal_flip(images, params.flip)
     expected = apply_color_jitter(expected, params.jitter)
     expected = apply_gaussian_blur(apply_grayscale(expected, params.grayscale), params.blur)
+    expected = apply_solarize(expected, params.solarize)
     mean, std = (torch.tensor(t)[:, None, None] for t in (MEAN, STD))
     fused = apply_photometric(images, params, mean=MEAN, std=STD)
     torch.testing.assert_close(fused, (expected - mean) / std, rtol=0, atol=1e-5)
@@ -133,15 +134,6 @@ def test_flip_moves_values_and_changes_none(width: int) -> None:
         )
 
 
-@pytest.mark.parametrize("free", [True, False])
-def test_result_lies_with_the_channel_last(free: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(photometric, "params_are_free", lambda images: free)
-    views = levels(random_images(12, 6, 5)).unflatten(0, (3, 4))
-    result = apply_photometric(views, draw(12), **PLAIN)
-    assert result.shape == (3, 4, 3, 6, 5)
-    assert result.flatten(0, 1).is_contiguous(memory_format=torch.channels_last)
-
-
 def layouts(images: Tensor) -> Iterator[Tensor]:
     """The values of (N, 3, H, W) ``images`` as they may lie in memory."""
     num, _, height, width = images.shape
@@ -173,19 +165,6 @@ def test_input_may_lie_in_any_way_and_is_left_alone(as_levels: bool) -> None:
     one = images[:1]
     same = apply_photometric(one.expand(12, -1, -1, -1), draw(12), **PLAIN)
     assert torch.equal(same, apply_photometric(one.repeat(12, 1, 1, 1), draw(12), **PLAIN))
-
-
-@pytest.mark.parametrize(
-    ("params", "found"),
-    [
-        (PhotometricParams(flip=torch.ones(5, dtype=torch.bool)), r"\(5,\)"),
-        (PhotometricParams(jitter=ColorJitterParams(*torch.ones(2, 6, 3))), r"\(6, 3\)"),
-        (PhotometricParams(blur=GaussianBlurParams(torch.zeros(7), 2.0)), r"\(7,\)"),
-    ],
-)
-def test_parameters_of_another_number_are_refused(params: PhotometricParams, found: str) -> None:
-    with pytest.raises(ValueError, match=f"6 here.*{found}"):
-        apply_photometric(torch.rand(2, 3, 3, 4, 4), params, **PLAIN)
 
 
 def test_sigma_that_is_no_number_is_refused() -> None:

@@ -7,7 +7,6 @@ import torch
 from chunked_model import BATCH, CROPS, assert_equal, crops_of, make_model, relative_error, train
 from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmssprl.models.recomputation import _SpareStatistics
 from mmssprl.models.ssprl import crop_features
@@ -140,51 +139,6 @@ def test_spare_statistics(norm):
             raise InterruptedError
         after = dict(network.named_buffers())
         assert all(after[name] is before[name] for name in before)
-
-
-class CountCopies(TorchDispatchMode):
-    """The sizes of what is copied, in bytes."""
-
-    def __init__(self):
-        super().__init__()
-        self.sizes = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if func.overloadpacket.__name__ in ("clone", "copy_", "_to_copy", "contiguous"):
-            self.sizes.append(args[0].nbytes)
-        return func(*args, **(kwargs or {}))
-
-
-@pytest.mark.parametrize("num_chunks", [1, 2])
-def test_the_backbone_s_input_is_channels_last_with_at_most_one_copy(num_chunks):
-    given = [
-        x.flatten(0, 1).contiguous(memory_format=torch.channels_last).unflatten(0, x.shape[:2])
-        for x in crops_of()
-    ]
-    model = make_model(num_chunks)
-    pointers, copies = [], CountCopies()
-
-    class Look(nn.Module):
-        def forward(self, images):
-            assert images.is_contiguous(memory_format=torch.channels_last)
-            pointers.append(images.data_ptr())
-            return images.mean(dim=(2, 3))
-
-    model.backbone = Look()
-    with copies:
-        model.extract_feat(given)
-    if num_chunks == 1:
-        assert pointers == [x.data_ptr() for x in given]
-        assert copies.sizes == []
-    else:
-        assert copies.sizes == [x.nbytes // 2 for x in given for _ in range(2)]
-    # Torch's default layout, as of a preprocessor that does not know better.
-    copies.sizes.clear()
-    plain = [x.contiguous() for x in given]
-    with copies:
-        model.extract_feat(plain)
-    expected = [x.nbytes // num_chunks for x in given for _ in range(num_chunks)]
-    assert copies.sizes == expected
 
 
 def test_bad_chunks():

@@ -1,6 +1,5 @@
 """Released SS-PRL's checkpoints: the whole model, so that pre-training can go on."""
 
-import image_folders
 import published_checkpoints as published
 import pytest
 import reference
@@ -13,7 +12,6 @@ from torch import nn
 from torch.nn import functional as F
 
 from mmssprl.config.shipped import shipped
-from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.registry import MODELS
 from mmssprl.weights import convert_weights
 from mmssprl.weights.convert import RELEASED_CONFIG
@@ -169,25 +167,6 @@ class TestReleased:
         assert losses.keys() == expected.keys()
         for name, value in expected.items():
             torch.testing.assert_close(losses[name], value.float(), rtol=1e-4, atol=1e-5)
-
-    def test_training_goes_on_from_it(self, released, config, tmp_path):
-        out = tmp_path / "ours" / "w.pth"
-        report = convert_weights(save(released, tmp_path / "w.pth"), "ssprl", out, config=config)
-        image_folders.folder(tmp_path / "images", 4)
-        options = {
-            "load_from": str(out),
-            "train_dataloader.dataset.data_root": str(tmp_path / "images"),
-        }
-        work_dir = tmp_path / "run"
-        run(prepare_train_config(report.config, work_dir=work_dir, cfg_options=options), "train")
-        state = torch.load(work_dir / "epoch_1.pth", weights_only=True)["state_dict"]
-        assert int(state["head._extra_state"]) == 2
-        # The learning rate is 0: two steps only normalise the rows.
-        torch.testing.assert_close(
-            state["head.prototypes.2.weight"], F.normalize(released.local_ptypes1.weight)
-        )
-        assert torch.equal(state["backbone.conv1.weight"], released.conv1.weight)
-        assert torch.equal(state["neck.heads.1.3.bias"], released.l_pro_head0[3].bias)
 
     def test_two_conversions_are_equal_and_leave_the_generator(self, released, config, tmp_path):
         file = save(released, tmp_path / "w.pth")
