@@ -12,7 +12,6 @@ from torch import Tensor
 
 from mmssprl.functional import photometric
 from mmssprl.functional.photometric import (
-    ColorJitterParams,
     apply_color_jitter,
     apply_gaussian_blur,
     apply_grayscale,
@@ -31,17 +30,6 @@ from mmssprl.functional.photometric import (
 def device_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the path of devices whose values are not read, on the CPU."""
     monkeypatch.setattr(photometric, "params_are_free", lambda images: False)
-
-
-def test_a_sample_does_not_depend_on_its_batch() -> None:
-    images = random_images(40)
-    params = draw_color_jitter(40, **RECIPE, prob=0.8, generator=rng())
-    together = apply_color_jitter(images, params)
-    apart = [
-        apply_color_jitter(images[n : n + 1], ColorJitterParams(*(p[n : n + 1] for p in params)))
-        for n in range(40)
-    ]
-    torch.testing.assert_close(together, torch.cat(apart), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("as_levels", [False, True])

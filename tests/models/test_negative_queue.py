@@ -42,15 +42,6 @@ def test_wraps_in_the_middle_of_a_step():
     assert queue.fill == 1
 
 
-@pytest.mark.parametrize("size", [1, 7, 64, 100])
-def test_holds_the_newest_keys_whatever_a_step_pushes(size):
-    queue = NegativeQueue(100, 2)
-    for step in range(15):
-        queue.push(rows(*range(step * size, (step + 1) * size)))
-        newest = range(max(0, (step + 1) * size - 100), (step + 1) * size)
-        assert set(newest) <= set(numbers_of(queue))
-
-
 def test_too_many_keys():
     with pytest.raises(ValueError, match="K=5.*6.*queue_length"):
         NegativeQueue(5, 2).push(rows(*range(6)))
