@@ -77,11 +77,11 @@ def _check_orders(file: IO[bytes]) -> None:
     from all that is in them: one that lies twice in a second one, which lies twice in a third and
     so on, takes a few bytes for each, and 2^40 steps after forty.
     """
-    # Of the values on the stack the number of values in each, where it is a tuple.
-    stack: list[int] = []
+    stack: list[int] = []  # how many values are in each, where it is a tuple
     marks: list[int] = []
     memo: dict[int, int] = {}
     num_repeated = 0
+    argument: Any
     for number, (order, argument, _) in enumerate(pickletools.genops(file)):
         if order.name in _UNUSED:
             raise UnknownError(f"the order {order.name} of pickle")
@@ -105,7 +105,7 @@ def _check_orders(file: IO[bytes]) -> None:
 
 
 class _StandIn:
-    """What a name gives on being called: it keeps what it is given."""
+    """What a name gives on being called: it keeps what it is given, and does nothing."""
 
     name: ClassVar[str]
     args: tuple
@@ -198,19 +198,23 @@ class _Walk:
         return self.made[id(part)]
 
     def _make_each(self, parts: Iterable[Any], depth: int) -> tuple[list[Any], int]:
-        pairs = [self._make(each, depth) for each in parts]
-        self.num_values += len(pairs)
-        return [value for value, _ in pairs], 1 + sum(num_met for _, num_met in pairs)
+        values, num_met = [], 1
+        for part in parts:
+            value, num = self._make(part, depth)
+            values.append(value)
+            num_met += num
+        self.num_values += len(values)
+        return values, num_met
 
     def _make_anew(self, part: Any, depth: int) -> tuple[Any, int]:
         if isinstance(part, dict):
             keys, num_keys = self._make_each(part, depth)
             values, num_met = self._make_each(part.values(), depth)
             return dict(zip(keys, values, strict=True)), num_keys + num_met
-        if not isinstance(part, type | _StandIn):
+        if isinstance(part, list | tuple | set | frozenset):
             values, num_met = self._make_each(part, depth)
             return type(part)(values), num_met
-        if isinstance(part, type):
+        if not isinstance(part, _StandIn):  # but its class: a name that is not called
             return named(part.name), 1
         if part.name not in self.functions:
             raise UnknownError(part.name)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from photometric_cases import RECIPE, jitter_params, random_images, rng
+from photometric_cases import RECIPE, grayed, jitter_params, jittered, random_images, rng
 from torch import Tensor
 from torchvision.transforms import functional as tv
 
@@ -12,8 +12,6 @@ from mmssprl.functional.photometric import (
     HUE,
     SATURATION,
     ColorJitterParams,
-    apply_color_jitter,
-    apply_grayscale,
     draw_color_jitter,
 )
 
@@ -45,9 +43,7 @@ def test_each_operation_is_torchvisions(operation: int, values: tuple[float, ...
         factors[operation] = value
         params = jitter_params([0, 1, 2, 3], factors, len(images))
         expected = torch.stack([TV_OPERATIONS[operation](image, value) for image in images])
-        torch.testing.assert_close(
-            apply_color_jitter(images, params), expected, rtol=0, atol=2e-5, msg=str
-        )
+        torch.testing.assert_close(jittered(images, params), expected, rtol=0, atol=2e-5, msg=str)
 
 
 def test_jitter_in_any_order_is_torchvisions() -> None:
@@ -55,12 +51,12 @@ def test_jitter_in_any_order_is_torchvisions() -> None:
     params = draw_color_jitter(120, **{**RECIPE, "hue": 0.5}, prob=1.0, generator=rng())
     assert len(params.order.unique(dim=0)) == 24
     torch.testing.assert_close(
-        apply_color_jitter(images, params), tv_jitter(images, params), rtol=0, atol=2e-5
+        jittered(images, params), tv_jitter(images, params), rtol=0, atol=2e-5
     )
 
 
 def test_grayscale_weights() -> None:
     images = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
-    gray = apply_grayscale(images[:, :, None, None], torch.tensor([True, True, True, False]))
+    gray = grayed(images[:, :, None, None], torch.tensor([True, True, True, False]))
     expected = [[0.2989] * 3, [0.587] * 3, [0.114] * 3, [1.0, 0.0, 0.0]]
     torch.testing.assert_close(gray[:, :, 0, 0], torch.tensor(expected))

@@ -5,14 +5,13 @@ import math
 import numpy as np
 import pytest
 import torch
-from photometric_cases import levels, rng
+from photometric_cases import blurred, levels, rng
 from PIL import ImageFilter
 from scipy import optimize
 from torchvision.transforms import functional as tv
 
 from mmssprl.functional.photometric import (
     GaussianBlurParams,
-    apply_gaussian_blur,
     draw_gaussian_blur,
     gaussian_blur,
 )
@@ -49,8 +48,8 @@ def test_blur_is_three_boxes_with_repeated_edges(sigma: float) -> None:
     expected = np.stack([box_blurs(row, sigma) for row in image])
     expected = np.stack([box_blurs(column, sigma) for column in expected.T]).T
     images = torch.from_numpy(image).float().expand(1, 3, -1, -1)
-    blurred = apply_gaussian_blur(images, GaussianBlurParams(torch.tensor([sigma]), 2.0))
-    np.testing.assert_allclose(blurred[0].numpy(), np.stack([expected] * 3), atol=2e-5)
+    found = blurred(images, GaussianBlurParams(torch.tensor([sigma]), 2.0))
+    np.testing.assert_allclose(found[0].numpy(), np.stack([expected] * 3), atol=2e-5)
 
 
 @pytest.mark.parametrize("kind", ["noise", "edges", "smooth"])
@@ -67,7 +66,7 @@ def test_blur_is_pils_but_for_its_rounding(kind: str) -> None:
         tv.pil_to_tensor(tv.to_pil_image(image).filter(ImageFilter.GaussianBlur(sigma.item())))
         for image, sigma in zip(images, params.sigma, strict=True)
     ]
-    difference = apply_gaussian_blur(images, params).int() - torch.stack(pil).int()
+    difference = blurred(images, params).int() - torch.stack(pil).int()
     # PIL rounds six times, we round once.
     assert difference.abs().max() <= 3
     assert (difference.abs() <= 2).float().mean() > 0.995
@@ -77,5 +76,5 @@ def test_blur_is_pils_but_for_its_rounding(kind: str) -> None:
 def test_blur_keeps_constants_and_sizes_below_its_reach() -> None:
     for height, width in ((1, 1), (2, 5), (7, 3)):
         images = torch.rand(4, 3, 1, 1, generator=rng()).expand(-1, -1, height, width)
-        blurred = gaussian_blur(images, sigma=(2.0, 5.0), prob=1.0, generator=rng())
-        torch.testing.assert_close(blurred, images.contiguous(), rtol=0, atol=1e-6)
+        found = gaussian_blur(images, sigma=(2.0, 5.0), prob=1.0, generator=rng())
+        torch.testing.assert_close(found, images.contiguous(), rtol=0, atol=1e-6)

@@ -6,16 +6,14 @@ import re
 import numpy as np
 import pytest
 import torch
-from photometric_cases import RECIPE, levels, random_images, rng
+from photometric_cases import RECIPE, blurred, grayed, jittered, levels, random_images, rng
 from scipy import stats
 from torch import Tensor
 
 from mmssprl.functional import photometric
 from mmssprl.functional.photometric import (
-    apply_color_jitter,
-    apply_gaussian_blur,
-    apply_grayscale,
-    apply_horizontal_flip,
+    PhotometricParams,
+    apply_params,
     color_jitter,
     draw_color_jitter,
     draw_gaussian_blur,
@@ -68,10 +66,10 @@ def test_device_path_reads_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
     blur = draw_gaussian_blur(16, sigma=(0.1, 2.0), prob=0.5, generator=generator)
     for name in ("tolist", "nonzero", "__bool__", "__int__", "__index__", "unique_consecutive"):
         monkeypatch.setattr(Tensor, name, refuse)
-    apply_color_jitter(images, params)
-    apply_gaussian_blur(images, blur)
-    apply_grayscale(images, blur.sigma > 0)
-    apply_horizontal_flip(images, blur.sigma > 0)
+    jittered(images, params)
+    blurred(images, blur)
+    grayed(images, blur.sigma > 0)
+    apply_params(images, PhotometricParams(flip=blur.sigma > 0))
 
 
 @pytest.mark.gpu
@@ -79,7 +77,7 @@ def test_gpu_agrees_with_cpu() -> None:
     images = random_images(60)
     params = draw_color_jitter(60, **RECIPE, prob=0.8, generator=rng())
     blur = draw_gaussian_blur(60, sigma=(0.1, 2.0), prob=0.5, generator=rng())
-    for function, given in ((apply_color_jitter, params), (apply_gaussian_blur, blur)):
+    for function, given in ((jittered, params), (blurred, blur)):
         on_gpu = function(images.cuda(), given).cpu()
         torch.testing.assert_close(on_gpu, function(images, given), rtol=0, atol=1e-5)
 
@@ -88,7 +86,7 @@ def test_levels_are_rounded_once_at_the_end() -> None:
     images = levels(random_images(60))
     params = draw_color_jitter(60, **RECIPE, prob=0.8, generator=rng())
     blur = draw_gaussian_blur(60, sigma=(0.1, 2.0), prob=0.8, generator=rng())
-    for function, given in ((apply_color_jitter, params), (apply_gaussian_blur, blur)):
+    for function, given in ((jittered, params), (blurred, blur)):
         ours = function(images, given)
         exact = function(images / 255, given) * 255
         assert ours.dtype == torch.uint8
@@ -165,7 +163,7 @@ def test_autocast_does_not_coarsen() -> None:
     images = random_images(30)
     params = draw_color_jitter(30, **RECIPE, prob=1.0, generator=rng())
     blur = draw_gaussian_blur(30, sigma=(0.1, 2.0), prob=1.0, generator=rng())
-    for function, given in ((apply_color_jitter, params), (apply_gaussian_blur, blur)):
+    for function, given in ((jittered, params), (blurred, blur)):
         with torch.autocast("cpu", torch.bfloat16):
             coarse = function(images, given)
         assert torch.equal(coarse, function(images, given))
@@ -195,10 +193,10 @@ def test_bad_images_are_refused() -> None:
     mask = torch.ones(2, dtype=torch.bool)
     for shape in ((3, 4, 4), (2, 1, 4, 4)):
         with pytest.raises(ValueError, match=re.escape(f"{shape}")):
-            apply_grayscale(torch.rand(shape), mask)
+            grayed(torch.rand(shape), mask)
     with pytest.raises(TypeError, match="float64"):
-        apply_grayscale(torch.rand(2, 3, 4, 4).double(), mask)
+        grayed(torch.rand(2, 3, 4, 4).double(), mask)
     with pytest.raises(ValueError, match=r"5 here.*\(2,\)"):
-        apply_grayscale(torch.rand(5, 3, 4, 4), mask)
+        grayed(torch.rand(5, 3, 4, 4), mask)
     empty = torch.rand(0, 3, 4, 4)
     assert color_jitter(empty, **RECIPE, prob=1.0, generator=rng()).shape == empty.shape

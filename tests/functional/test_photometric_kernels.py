@@ -10,8 +10,11 @@ import torch
 from photometric_cases import (
     PLAIN,
     RECIPE,
+    blurred,
     draw,
+    grayed,
     jitter_params,
+    jittered,
     levels,
     random_images,
     rng,
@@ -22,12 +25,8 @@ from mmssprl.functional import _masked, _sorted, photometric
 from mmssprl.functional.photometric import (
     GaussianBlurParams,
     PhotometricParams,
-    apply_color_jitter,
-    apply_gaussian_blur,
-    apply_grayscale,
-    apply_horizontal_flip,
+    apply_params,
     apply_photometric,
-    apply_solarize,
     draw_color_jitter,
     draw_gaussian_blur,
     draw_mask,
@@ -87,10 +86,10 @@ def test_a_device_is_told_the_parameters_and_asked_for_nothing(
 
 def test_all_at_once_is_one_after_the_other() -> None:
     images, params = random_images(60), draw(60)._replace(solarize=torch.arange(60) % 5 == 0)
-    expected = apply_horizontal_flip(images, params.flip)
-    expected = apply_color_jitter(expected, params.jitter)
-    expected = apply_gaussian_blur(apply_grayscale(expected, params.grayscale), params.blur)
-    expected = apply_solarize(expected, params.solarize)
+    expected = apply_params(images, PhotometricParams(flip=params.flip))
+    expected = jittered(expected, params.jitter)
+    expected = blurred(grayed(expected, params.grayscale), params.blur)
+    expected = apply_params(expected, PhotometricParams(solarize=params.solarize))
     mean, std = (torch.tensor(t)[:, None, None] for t in (MEAN, STD))
     fused = apply_photometric(images, params, mean=MEAN, std=STD)
     torch.testing.assert_close(fused, (expected - mean) / std, rtol=0, atol=1e-5)
@@ -170,7 +169,7 @@ def test_input_may_lie_in_any_way_and_is_left_alone(as_levels: bool) -> None:
 def test_sigma_that_is_no_number_is_refused() -> None:
     params = GaussianBlurParams(torch.tensor([1.0, float("nan")]), 2.0)
     with pytest.raises(ValueError, match="sigma.*nan"):
-        apply_gaussian_blur(torch.rand(2, 3, 4, 4), params)
+        blurred(torch.rand(2, 3, 4, 4), params)
 
 
 # Compiling takes from half a minute to one and a half.

@@ -6,7 +6,8 @@ from photometric_cases import RECIPE, rng
 
 from mmssprl.functional import photometric
 from mmssprl.functional.photometric import (
-    apply_solarize,
+    PhotometricParams,
+    apply_params,
     draw_mask,
     draw_photometric,
 )
@@ -28,9 +29,11 @@ def path(request, monkeypatch):
 def test_inverts_the_bright_half_of_the_chosen_samples():
     image = torch.tensor([0, 127, 128, 255], dtype=torch.uint8).expand(2, 3, 1, 4)
     chosen = torch.tensor([False, True])
-    solarized = apply_solarize(image, chosen)
+    solarized = apply_params(image, PhotometricParams(solarize=chosen))
     assert solarized[:, 0, 0].tolist() == [[0, 127, 128, 255], [0, 127, 127, 0]]
-    exact = apply_solarize(torch.tensor([0.25, 0.5, 0.75]).expand(2, 3, 1, 3), chosen)
+    exact = apply_params(
+        torch.tensor([0.25, 0.5, 0.75]).expand(2, 3, 1, 3), PhotometricParams(solarize=chosen)
+    )
     assert exact[1, 2, 0].tolist() == [0.25, 0.5, 0.25]
 
 
