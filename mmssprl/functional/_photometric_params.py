@@ -15,7 +15,7 @@ from ..errors import UserValueError
 _IDENTITY = (1.0, 1.0, 1.0, 0.0)
 
 Probability = float | Sequence[float]
-"""One of all N samples, or one of each of the equal parts of N that lie one after the other."""
+"""One number for all N samples, or one for each of as many equal parts of N, in order."""
 
 
 class ColorJitterParams(NamedTuple):

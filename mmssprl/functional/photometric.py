@@ -99,7 +99,7 @@ def color_jitter(
 def gaussian_blur(
     images: Tensor, *, sigma: tuple[float, float], prob: Probability, generator: Generator
 ) -> Tensor:
-    """Blur each sample as PIL's ``GaussianBlur``, see `draw_gaussian_blur`; as in the legend.
+    """Blur each sample as PIL's ``GaussianBlur(sigma)`` does; images as in the legend.
 
     A box filter of fractional width passes three times: a kernel of variance sigma ** 2 exactly,
     not a sampled Gaussian. Differs from PIL: no rounding to levels between the passes.
@@ -109,7 +109,12 @@ def gaussian_blur(
 
 
 def apply_params(images: Tensor, params: PhotometricParams) -> Tensor:
-    """Apply what is drawn: flip, jitter, gray, blur, solarize; images as in the legend."""
+    """Apply what is drawn: flip, jitter, gray, blur, solarize; images as in the legend.
+
+    Raises:
+        ValueError: Images or parameters of another shape, or a blur that is not finite.
+        TypeError: Images of another type.
+    """
     _check(images, params, max_dims=4)
     as_levels = images.dtype == torch.uint8
     if params_are_free(images):
@@ -142,6 +147,9 @@ def apply_photometric(
 
     Returns:
         (*, 3, H, W) float32, in memory (*, H, W, 3).
+
+    Raises:
+        ValueError, TypeError: As `apply_params`, and for parameters that are not on the CPU.
     """
     scale = [1 / s for s in std]
     shift = [-m / s for m, s in zip(mean, std, strict=True)]

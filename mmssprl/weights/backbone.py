@@ -33,7 +33,7 @@ _USUAL_WIDTH = 64
 
 
 def find_config(weights: str, config: str | None) -> Config:
-    """Read the config that describes the backbone of ``weights``; whose file is read first.
+    """Read the config that describes the backbone of ``weights``; a file of weights comes first.
 
     Args:
         weights: Weights file, ``'random'`` or ``'supervised'``, which is a ResNet-50.

@@ -67,9 +67,9 @@ class TwoViewModel(PretrainingModel):
 
     @abstractmethod
     def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
-        """Compute the terms of the loss by name of one tensor (2, B, 3, px, px), B images per rank.
+        """Compute the loss terms by name from one tensor (2, B, 3, px, px), B images per rank.
 
-        In training mode queues and averages are updated.
+        In training mode it updates queues and averages.
         """
 
     def examine(self) -> dict[str, Tensor]:
