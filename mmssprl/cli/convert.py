@@ -62,7 +62,6 @@ def format_report(report: "ConvertReport") -> str:
     architecture = f"ResNet-{report.backbone['depth']}" + (f", width {width}" if width else "")
     rows = {
         "keys": f"{table.name}: {table.files}",
-        "found by": ", ".join(report.evidence),
         "read": f"{report.num_read} tensors",
         "backbone": f"{architecture}: {report.num_backbone} tensors, all matched",
         "set afresh": _counts(report.completed),

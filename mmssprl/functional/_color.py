@@ -57,14 +57,9 @@ def jitter(x: Tensor, order: Tensor, factors: Tensor) -> Tensor:
 def jitter_in_place(x: Tensor, weights: Tensor, offsets: Tensor, ends: Sequence[int]) -> None:
     """Apply jitters to samples that are sorted by their number of blends before the hue shift.
 
-    So those that still have a blend to do before it, or after it, lie side by side.
-
-    Args:
-        x: See the legend.
-        weights: (N, 9) of `blend_weights`.
-        offsets: (N, 3) of `hue_offsets`.
-        ends: How many samples have at most 0, 1, 2 and 3 blends before the shift. The last of
-            these numbers is how many are jittered at all; they come first.
+    So those that still have a blend to do before it, or after it, lie side by side. ``ends`` says
+    how many have at most 0, 1, 2 and 3 blends before the shift; those that are not jittered at all
+    come last. ``weights`` (N, 9) are of `blend_weights`, ``offsets`` (N, 3) of `hue_offsets`.
     """
     num = ends[3]
     for k in range(3):
@@ -95,9 +90,7 @@ def is_jittered(factors: Tensor) -> Tensor:
 def blend_weights(kinds: Tensor, factor: Tensor) -> Tensor:
     """Return (N, 9): of three blends the share of the own gray, of the mean gray, and the factor.
 
-    Args:
-        kinds: (N, 3), what each blend is, as the constants above.
-        factor: (N, 3).
+    ``kinds`` (N, 3) says what each blend is, as the constants above; ``factor`` is (N, 3).
     """
     partners = [kinds == SATURATION, kinds == CONTRAST]  # brightness blends with black
     return torch.cat([partner.to(factor.dtype) for partner in partners] + [factor], dim=1)

@@ -52,8 +52,7 @@ class Changes(NamedTuple):
 class Target(NamedTuple):
     """Where the samples go, ``* scale + shift``."""
 
-    values: np.ndarray  # (N * 3 * H * W,) float32, written
-    interleaved: bool  # whether it holds (N, H, W, 3) or (N, 3, H, W)
+    values: np.ndarray  # (N, H, W, 3) float32, flat; written
     scale: np.ndarray  # (3,) float32, per channel
     shift: np.ndarray  # the same
 
@@ -63,25 +62,20 @@ def augment(
     params: PhotometricParams,
     scale: Sequence[float],
     shift: Sequence[float],
-    *,
-    channels_last: bool,
 ) -> Tensor:
     """Change and ``* scale + shift`` each sample of uint8, or of float32 in [0, 1].
 
-    One pass over the batch gives (*, 3, H, W) float32, in memory (*, H, W, 3) if ``channels_last``,
-    whatever the number of threads. Images are copied first if the values of neither a row nor a
-    pixel lie side by side. Raises ValueError if a blur's standard deviation is not finite.
+    One pass over the batch gives (*, 3, H, W) float32, in memory (*, H, W, 3). ValueError if a
+    blur's standard deviation is not finite.
     """
     *leading, _, height, width = images.shape
-    shape = (*leading, height, width, 3) if channels_last else tuple(images.shape)
-    result = torch.empty(shape, dtype=torch.float32)
+    result = torch.empty((*leading, height, width, 3), dtype=torch.float32)
     if result.numel():
         source = _source(images)
         changes = _changes(params, len(source.starts), height, width)
         values = result.view(-1).numpy()
-        target = Target(values, channels_last, *(np.array(t, np.float32) for t in (scale, shift)))
-        _run(source, changes, target)
-    return result.movedim(-1, -3) if channels_last else result
+        _run(source, changes, Target(values, *(np.array(t, np.float32) for t in (scale, shift))))
+    return result.movedim(-1, -3)
 
 
 def _source(images: Tensor) -> Source:

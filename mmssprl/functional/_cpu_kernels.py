@@ -67,23 +67,16 @@ def _load(
 
 
 @_fast
-def _store(rgb: _RGB, scale: Array, shift: Array, interleaved: bool, area: int, out: Array) -> None:
-    """Write ``rgb * scale + shift`` to ``out``, which begins where the block does."""
-    if interleaved:
-        r, g, b = rgb
-        s0, s1, s2 = scale[0], scale[1], scale[2]
-        t0, t1, t2 = shift[0], shift[1], shift[2]
-        for x in range(r.size):
-            i = np.uintp(3 * x)
-            out[i] = r[x] * s0 + t0
-            out[i + np.uintp(1)] = g[x] * s1 + t1
-            out[i + np.uintp(2)] = b[x] * s2 + t2
-    else:
-        for c in range(3):
-            plane, times, plus = rgb[c], scale[c], shift[c]
-            target = out[c * area : c * area + plane.size]
-            for x in range(plane.size):
-                target[x] = plane[x] * times + plus
+def _store(rgb: _RGB, scale: Array, shift: Array, out: Array) -> None:
+    """Write ``rgb * scale + shift`` to ``out``, from where the block begins; pixel by pixel."""
+    r, g, b = rgb
+    s0, s1, s2 = scale[0], scale[1], scale[2]
+    t0, t1, t2 = shift[0], shift[1], shift[2]
+    for x in range(r.size):
+        i = np.uintp(3 * x)
+        out[i] = r[x] * s0 + t0
+        out[i + np.uintp(1)] = g[x] * s1 + t1
+        out[i + np.uintp(2)] = b[x] * s2 + t2
 
 
 @_fast
@@ -233,7 +226,7 @@ def _augment(source: "Source", changes: "Changes", target: "Target", first: int,
     # Taken apart once: the loops below read plain variables.
     levels, values, starts, strides, (height, width) = source
     flip, order, factors, gray, reach, row_weights, column_weights, solarize = changes
-    out, interleaved, scale, shift = target
+    out, scale, shift = target
     area, rows = height * width, max(1, _BLOCK_PIXELS // width)
     slack = 3 * reach[first:last].max()
     block = np.zeros((3, slack + rows * width + slack), np.float32)
@@ -283,8 +276,7 @@ def _augment(source: "Source", changes: "Changes", target: "Target", first: int,
                         continue
                 if solarize[n]:
                     _solarize_(rgb)
-                place = 3 * n * area + (3 if interleaved else 1) * begin
-                _store(rgb, scale, shift, interleaved, area, out[place:])
+                _store(rgb, scale, shift, out[3 * (n * area + begin) :])
 
 
 augment, augment_uncached = (njit(**_OPTIONS)(_augment) for _ in range(2))

@@ -15,7 +15,7 @@ from ..errors import UserValueError
 _IDENTITY = (1.0, 1.0, 1.0, 0.0)
 
 Probability = float | Sequence[float]
-"""Of all N samples, or of each of the equal parts of N that lie one after the other."""
+"""One number for all N samples, or one for each of as many equal parts of N, in order."""
 
 
 class ColorJitterParams(NamedTuple):
@@ -24,8 +24,8 @@ class ColorJitterParams(NamedTuple):
     Attributes:
         order: (N, 4) int64, each row a permutation: ``order[n, k]`` is the operation applied as
             k-th, one of BRIGHTNESS, CONTRAST, SATURATION, HUE.
-        factors: (N, 4) float32, columns in the order of these constants. The first three are
-            blend factors >= 0 (1 changes nothing), the last a hue shift in turns, in [-0.5, 0.5].
+        factors: (N, 4) float32, columns in this order: three blend factors >= 0 (1 changes
+            nothing), and a hue shift in turns, in [-0.5, 0.5].
     """
 
     order: Tensor
@@ -63,15 +63,9 @@ class PhotometricParams(NamedTuple):
 
 
 def draw_mask(num: int, *, prob: Probability, generator: Generator) -> Tensor:
-    """Draw N independent decisions.
+    """Draw N independent decisions (N,) bool, on the generator's device.
 
-    Args:
-        num: N.
-        prob: Probability of True, in [0, 1], or several. What is drawn does not depend on it.
-        generator: Source of the draw; its device is the result's.
-
-    Returns:
-        (N,) bool.
+    What is drawn does not depend on ``prob``, the probability of True in [0, 1], or several.
 
     Raises:
         ValueError: ``prob`` is no probability, or N is no multiple of their number.
@@ -107,14 +101,10 @@ def draw_color_jitter(
     Args:
         num: N.
         brightness: Strength x >= 0; the factor is uniform in [max(0, 1 - x), 1 + x].
-        contrast: As ``brightness``.
-        saturation: As ``brightness``.
+        contrast: As ``brightness``; so is ``saturation``.
         hue: Strength x in [0, 0.5]; the shift is uniform in [-x, x] turns.
         prob: Probability in [0, 1] that a sample is jittered at all, see `draw_mask`.
         generator: Source of the draw; its device is the result's.
-
-    Returns:
-        N parameter sets.
 
     Raises:
         ValueError: A strength or the probability is out of its range.
@@ -139,16 +129,13 @@ def draw_color_jitter(
 def draw_gaussian_blur(
     num: int, *, sigma: tuple[float, float], prob: Probability, generator: Generator
 ) -> GaussianBlurParams:
-    """Draw N standard deviations.
+    """Draw N standard deviations, uniform between low and high.
 
     Args:
         num: N.
-        sigma: (low, high) in pixels, 0 <= low <= high; the draw is uniform in between.
+        sigma: (low, high) in pixels, 0 <= low <= high.
         prob: Probability in [0, 1] that a sample is blurred at all, see `draw_mask`.
         generator: Source of the draw; its device is the result's.
-
-    Returns:
-        N parameter sets.
 
     Raises:
         ValueError: ``sigma`` or ``prob`` is out of its range.
@@ -173,20 +160,8 @@ def draw_photometric(
 ) -> PhotometricParams:
     """Draw everything for N samples, in the order in which it is applied.
 
-    Args:
-        num: N.
-        flip: Arguments of `draw_mask`.
-        jitter: Arguments of `draw_color_jitter`.
-        grayscale: As ``flip``.
-        blur: Arguments of `draw_gaussian_blur`.
-        solarize: As ``flip``; None neither solarizes nor draws.
-        generator: Source of all draws; its device is the result's.
-
-    Returns:
-        N parameter sets.
-
-    Raises:
-        ValueError: An argument out of its range.
+    Each argument holds those of the function that draws it: `draw_mask` for ``flip``, ``grayscale``
+    and ``solarize``, which None neither applies nor draws. ValueError as of these functions.
     """
     return PhotometricParams(
         flip=draw_mask(num, **flip, generator=generator),

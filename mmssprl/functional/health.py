@@ -9,15 +9,9 @@ from torch import Tensor
 
 @torch.no_grad()
 def embedding_spread(embeddings: Tensor) -> Tensor:
-    """Standard deviation over the rows, a mean over the dimensions, times sqrt(D).
+    """Standard deviation over the rows, a mean over the dimensions, times sqrt(D); float32.
 
-    About 1 where unit vectors fill the sphere, 0 where all are the same.
-
-    Args:
-        embeddings: (R, D), unit norm, R >= 2.
-
-    Returns:
-        A scalar in float32.
+    About 1 where unit vectors (R, D), R >= 2, fill the sphere, 0 where all are the same.
     """
     return embeddings.float().std(dim=0).mean() * embeddings.shape[1] ** 0.5
 
@@ -27,14 +21,7 @@ def queue_top1(query: Tensor, positive: Tensor, negatives: Tensor) -> Tensor:
     """Share of the queries that are nearer to their own key than to every negative.
 
     Over 0.99 early, with features that are good for nothing: batch statistics give the key away.
-
-    Args:
-        query: (R, D), unit norm.
-        positive: The key of each query (R, D), unit norm.
-        negatives: (K, D), unit norm.
-
-    Returns:
-        A scalar in float32.
+    ``query`` and ``positive`` are (R, D), ``negatives`` (K, D), all of unit norm.
     """
     query = query.float()
     nearest = (query @ negatives.float().T).amax(dim=1)
@@ -46,13 +33,11 @@ def effective_rank(embeddings: Tensor) -> Tensor:
     """RankMe (Garrido et al., ICML 2023): how many dimensions the embeddings fill.
 
     exp(-sum_k p_k log p_k) of p_k = sigma_k / sum_j sigma_j, the singular values sigma. The paper
-    adds 1e-7 to each p_k; a p_k of 0 counts for nothing here. On a GPU it waits for the device.
+    adds 1e-7 to each p_k; a p_k of 0 counts for nothing here. From 1, all rows in one line, to
+    min(R, D), float32. On a GPU it waits for the device.
 
     Args:
         embeddings: (R, D), not centred; NaN counts as 0, for a loss that is NaN has its own error.
-
-    Returns:
-        A scalar in float32 from 1, all rows in one line, to min(R, D).
     """
     sigma = torch.linalg.svdvals(embeddings.double().nan_to_num())
     return torch.special.entr(sigma / sigma.sum()).sum().exp().float()
@@ -63,14 +48,8 @@ def alignment(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     """Mean cosine of the two views of an image, and of views of different images.
 
     The first is 1 - l / 2 of the alignment loss ``l = mean |x - y|^2`` of Wang and Isola (ICML
-    2020). Where both are equal, the embeddings tell nothing about the image.
-
-    Args:
-        first: (R, D), unit norm, R >= 2.
-        second: Row r is the other view of row r of ``first``; as that.
-
-    Returns:
-        Two scalars in float32 in [-1, 1].
+    2020). Where both are equal, the embeddings tell nothing about the image. Row r of ``second`` is
+    the other view of row r of ``first``, both (R, D) of unit norm, R >= 2; float32 in [-1, 1].
     """
     first, second = first.float(), second.float()
     rows = len(first)
@@ -81,24 +60,12 @@ def alignment(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def mean_perplexity(probabilities: Tensor) -> Tensor:
-    """How many classes a row is spread over: exp of the rows' mean entropy.
-
-    Args:
-        probabilities: (R, K), rows of sum 1.
-
-    Returns:
-        A scalar from 1, where every row is sure, to K, where all are uniform.
-    """
+    """How many classes a row of (R, K) is spread over: exp of the rows' mean entropy, 1 to K."""
     return torch.special.entr(probabilities).sum(dim=-1).mean().exp()
 
 
 def measure_views(first: Tensor, second: Tensor) -> dict[str, Tensor]:
-    """Return 'effective_rank' of all rows, and 'alignment' of own views and 'alignment_others'.
-
-    Args:
-        first: See :func:`alignment`.
-        second: See :func:`alignment`.
-    """
+    """Return 'effective_rank' of all rows, and 'alignment' and 'alignment_others' of two views."""
     own, others = alignment(first, second)
     rank = effective_rank(torch.cat([first, second]))
     return {"effective_rank": rank, "alignment": own, "alignment_others": others}

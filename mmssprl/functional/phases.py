@@ -24,7 +24,7 @@ COMMUNICATION = "communication"
 
 
 class Clock(Protocol):
-    """What listens to the phases."""
+    """Listens to the phases."""
 
     def phase(self, name: str) -> AbstractContextManager[None]:
         """Book the time inside to ``name``; an inner phase takes its time from the outer one."""

@@ -3,11 +3,10 @@
 Legend: N samples, images (N, 3, H, W), RGB, float32 in [0, 1] or uint8. uint8 images are worked on
 in float32 and rounded once, at the end of each function. The input is never changed.
 
-Every operation is a pair: ``draw_*`` draws the parameters of N samples from an explicit generator,
-``apply_*`` applies given parameters; the function named after the operation does both. What is
-drawn depends on the generator's state and N only. A sample that the apply-probability leaves out
-carries the identity's parameters. `draw_photometric` and `apply_photometric` do all of it at once,
-and normalise.
+``draw_*`` draws the parameters of N samples from an explicit generator, `apply_params` applies
+given ones; the function named after an operation does both. What is drawn depends on the
+generator's state and N only. A sample that the apply-probability leaves out carries the identity's
+parameters. `draw_photometric` and `apply_photometric` do all of it at once, and normalise.
 
 On the CPU compiled loops do only what each sample needs. On a device so does `apply_photometric`,
 by parameters that lie on the CPU. Else reading one would wait for the device, so everything is done
@@ -16,6 +15,7 @@ to all samples and masks choose; that is what torch.compile can fuse, too.
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
@@ -43,12 +43,8 @@ __all__ = [
     "GaussianBlurParams",
     "PhotometricParams",
     "Probability",
-    "apply_color_jitter",
-    "apply_gaussian_blur",
-    "apply_grayscale",
-    "apply_horizontal_flip",
+    "apply_params",
     "apply_photometric",
-    "apply_solarize",
     "color_jitter",
     "draw_color_jitter",
     "draw_gaussian_blur",
@@ -62,12 +58,14 @@ __all__ = [
 
 def horizontal_flip(images: Tensor, *, prob: Probability, generator: Generator) -> Tensor:
     """Mirror each sample left to right with probability ``prob``; images as in the legend."""
-    return apply_horizontal_flip(images, draw_mask(len(images), prob=prob, generator=generator))
+    flip = draw_mask(len(images), prob=prob, generator=generator)
+    return apply_params(images, PhotometricParams(flip=flip))
 
 
 def random_grayscale(images: Tensor, *, prob: Probability, generator: Generator) -> Tensor:
     """Make each sample gray with probability ``prob``; images as in the legend."""
-    return apply_grayscale(images, draw_mask(len(images), prob=prob, generator=generator))
+    grayscale = draw_mask(len(images), prob=prob, generator=generator)
+    return apply_params(images, PhotometricParams(grayscale=grayscale))
 
 
 def color_jitter(
@@ -80,8 +78,13 @@ def color_jitter(
     prob: Probability,
     generator: Generator,
 ) -> Tensor:
-    """Jitter the colours of each sample: `draw_color_jitter`, then `apply_color_jitter`."""
-    params = draw_color_jitter(
+    """Jitter the colours of each sample, see `draw_color_jitter`; images as in the legend.
+
+    As in torchvision, each operation ends with a clamp to [0, 1]; contrast blends with the mean of
+    the image's grayscale, saturation with the grayscale, brightness with black, and the hue shift
+    keeps value and saturation of HSV.
+    """
+    jitter = draw_color_jitter(
         len(images),
         brightness=brightness,
         contrast=contrast,
@@ -90,50 +93,38 @@ def color_jitter(
         prob=prob,
         generator=generator,
     )
-    return apply_color_jitter(images, params)
+    return apply_params(images, PhotometricParams(jitter=jitter))
 
 
 def gaussian_blur(
     images: Tensor, *, sigma: tuple[float, float], prob: Probability, generator: Generator
 ) -> Tensor:
-    """Blur each sample: `draw_gaussian_blur`, then `apply_gaussian_blur`."""
-    params = draw_gaussian_blur(len(images), sigma=sigma, prob=prob, generator=generator)
-    return apply_gaussian_blur(images, params)
+    """Blur each sample as PIL's ``GaussianBlur(sigma)`` does; images as in the legend.
 
-
-def apply_horizontal_flip(images: Tensor, mask: Tensor) -> Tensor:
-    """Mirror the samples where ``mask`` (N,) bool is True; images as in the legend."""
-    return _apply(images, PhotometricParams(flip=mask))
-
-
-def apply_grayscale(images: Tensor, mask: Tensor) -> Tensor:
-    """Set R = G = B = luma where ``mask`` (N,) bool is True; images as in the legend."""
-    return _apply(images, PhotometricParams(grayscale=mask))
-
-
-def apply_solarize(images: Tensor, mask: Tensor) -> Tensor:
-    """Invert values of 0.5 or more where ``mask`` (N,) bool is True; images as in the legend."""
-    return _apply(images, PhotometricParams(solarize=mask))
-
-
-def apply_color_jitter(images: Tensor, params: ColorJitterParams) -> Tensor:
-    """Apply given jitters; images as in the legend.
-
-    As in torchvision, each operation ends with a clamp to [0, 1]; contrast blends with the mean of
-    the image's grayscale, saturation with the grayscale, brightness with black, and the hue shift
-    keeps value and saturation of HSV.
+    A box filter of fractional width passes three times: a kernel of variance sigma ** 2 exactly,
+    not a sampled Gaussian. Differs from PIL: no rounding to levels between the passes.
     """
-    return _apply(images, PhotometricParams(jitter=params))
+    blur = draw_gaussian_blur(len(images), sigma=sigma, prob=prob, generator=generator)
+    return apply_params(images, PhotometricParams(blur=blur))
 
 
-def apply_gaussian_blur(images: Tensor, params: GaussianBlurParams) -> Tensor:
-    """Apply given blurs as PIL's ``GaussianBlur(sigma)`` does; images as in the legend.
+def apply_params(images: Tensor, params: PhotometricParams) -> Tensor:
+    """Apply what is drawn: flip, jitter, gray, blur, solarize; images as in the legend.
 
-    PIL passes a box filter of fractional width three times, with the edge pixels repeated: a kernel
-    of variance sigma ** 2 exactly, not a sampled Gaussian. Differs from PIL: no rounding to levels
-    between the passes.
+    Raises:
+        ValueError: Images or parameters of another shape, or a blur that is not finite.
+        TypeError: Images of another type.
     """
-    return _apply(images, PhotometricParams(blur=params))
+    _check(images, params, max_dims=4)
+    as_levels = images.dtype == torch.uint8
+    if params_are_free(images):
+        scale = (255.0 if as_levels else 1.0,) * 3
+        changed = _cpu_batch.augment(images, params, scale, (0.0,) * 3)
+    else:
+        unit = images.float() / 255 if as_levels else images
+        changed = _masked.change(unit, _moved(params, images.device))
+        changed = changed * 255 if as_levels else changed
+    return (changed.round_().to(torch.uint8) if as_levels else changed).contiguous()
 
 
 def apply_photometric(
@@ -158,14 +149,13 @@ def apply_photometric(
         (*, 3, H, W) float32, in memory (*, H, W, 3).
 
     Raises:
-        ValueError: Images or parameters of another shape, or parameters on another device.
-        TypeError: Images of another type.
+        ValueError, TypeError: As `apply_params`, and for parameters that are not on the CPU.
     """
     scale = [1 / s for s in std]
     shift = [-m / s for m, s in zip(mean, std, strict=True)]
     _check(images, params, on_cpu=True)
     if params_are_free(images):
-        return _cpu_batch.augment(images, params, scale, shift, channels_last=True)
+        return _cpu_batch.augment(images, params, scale, shift)
     batch = images.flatten(0, -4)
     if compile:
         moved = _moved(params, images.device)
@@ -178,30 +168,13 @@ def params_are_free(images: Tensor) -> bool:
     return images.device.type == "cpu"
 
 
-def _apply(images: Tensor, params: PhotometricParams) -> Tensor:
-    _check(images, params, max_dims=4)
-    as_levels = images.dtype == torch.uint8
-    if params_are_free(images):
-        scale = (255.0 if as_levels else 1.0,) * 3
-        changed = _cpu_batch.augment(images, params, scale, (0.0,) * 3, channels_last=False)
-    else:
-        unit = images.float() / 255 if as_levels else images
-        changed = _masked.change(unit, _moved(params, images.device))
-        changed = changed * 255 if as_levels else changed
-    return changed.round_().to(torch.uint8) if as_levels else changed.contiguous()
-
-
 def _moved(params: PhotometricParams, device: torch.device) -> PhotometricParams:
-    def move(tensor: Tensor) -> Tensor:
-        return _sorted.sent(tensor, device)
+    def moved(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return type(value)(*map(moved, value))
+        return _sorted.sent(value, device) if isinstance(value, Tensor) else value
 
-    return PhotometricParams(
-        None if params.flip is None else move(params.flip),
-        None if params.jitter is None else ColorJitterParams(*map(move, params.jitter)),
-        None if params.grayscale is None else move(params.grayscale),
-        None if params.blur is None else params.blur._replace(sigma=move(params.blur.sigma)),
-        None if params.solarize is None else move(params.solarize),
-    )
+    return moved(params)
 
 
 def _check(

@@ -8,13 +8,7 @@ from ..errors import UserValueError
 
 
 def pool(outputs: Sequence[Tensor] | Tensor) -> Tensor:
-    """Global average pool of a backbone's last output.
-
-    Args:
-        outputs: A backbone's outputs; the last is (N, C, H, W) or already (N, C).
-
-    Returns:
-        Features (N, C).
+    """Pool a backbone's last output, (N, C, H, W) or already (N, C), to features (N, C).
 
     Raises:
         ValueError: An output of another rank, such as the tokens (N, L, C) of a transformer.

@@ -49,22 +49,18 @@ def sinkhorn_jointly(
     num_iters: int = 3,
     num_coded: Sequence[int] | None = None,
 ) -> list[Tensor]:
-    """Solve independent assignments with one collective per iteration for all of them.
+    """Solve independent assignments as :func:`sinkhorn`, with one collective per iteration.
 
     Beside the scores and the codes, memory for one kernel, the largest, is all that it takes.
 
     Args:
-        problems: Scores (B_i, K_i), as in :func:`sinkhorn`; the K_i are equal on all ranks.
-        epsilon: See :func:`sinkhorn`.
-        num_iters: See :func:`sinkhorn`.
+        problems: Scores (B_i, K_i); the K_i are equal on all ranks.
+        epsilon: See :func:`sinkhorn`; so is ``num_iters``.
         num_coded: N_i, rows of each problem whose codes are wanted; the rows behind them only
             help to balance the prototypes. None takes all.
 
     Returns:
         The codes (N_i, K_i) of each problem, float32.
-
-    Raises:
-        ValueError: See :func:`sinkhorn`.
     """
     if epsilon <= 0:
         raise UserValueError(

@@ -1,6 +1,10 @@
 """Models; importing mmpretrain's lets bare names of its backbones resolve too."""
 
-from . import _mmpretrain  # noqa: F401, I001  before all that imports them
+# ruff: noqa: E402
+from ..console.quiet import import_quietly
+
+import_quietly("mmpretrain.models")  # with mmdet, which warns of operators that mmcv lacks
+
 from .baselines import BYOL, DenseCL, MoCo
 from .feature_queue import FeatureQueue
 from .grouped_batch_norm import GroupedBatchNorm

@@ -1,7 +1,4 @@
-"""What the assignments of a training look like, for its log.
-
-Legend: V views, N rows (patches x images of this rank), K_s prototypes of scale s.
-"""
+"""What the assignments of a training look like, for its log; letters as in ``sinkhorn_head``."""
 
 from collections.abc import Sequence
 
@@ -15,18 +12,12 @@ from ..pyramid import NUM_PYRAMIDS
 class AssignmentRecord(nn.Module):
     """Scores and codes of the last step, and the last step in which each prototype was in use.
 
-    A prototype is in use where it is the nearest one of a row, in a step after which ``mark_use``
-    is called. Of this rank's rows, and no step waits for it.
-
-    Args:
-        counts: K_s of all scales.
-
-    Attributes:
-        last_use: The steps, -1 for none, of all scales one after the other. A checkpoint holds
-            those of rank 0, which writes the log.
+    A prototype is in use where it is the nearest one of a row of this rank, in a step after which
+    ``mark_use`` is called. No step waits for it.
     """
 
     last_use: Tensor
+    """Steps of all scales, -1 for none; a checkpoint has those of rank 0, which writes the log."""
 
     def __init__(self, counts: Sequence[int]) -> None:
         super().__init__()
@@ -36,15 +27,9 @@ class AssignmentRecord(nn.Module):
         self._step = 0
 
     def note(self, scores: Sequence[Tensor], codes: Sequence[Tensor], step: int) -> None:
-        """Keep what a step has seen.
-
-        Args:
-            scores: Cosines (V, M_s, B, K_s) of each assigned scale, both pyramids first.
-            codes: (2, N, K_s) of the same scales.
-            step: Its number; grows.
-        """
+        """Keep cosines (V, M_s, B, K_s) and codes (2, N, K_s) of each assigned scale in a step."""
         self._step = step
-        # Of (V, M_s, B, K_s) the pyramids, without the graph behind them.
+        # Of (V, M_s, B, K_s) the two pyramids, which come first.
         pairs = zip(scores, codes, strict=False)
         self._last = [(s.detach()[:NUM_PYRAMIDS], c) for s, c in pairs]
 
@@ -58,10 +43,8 @@ class AssignmentRecord(nn.Module):
         """Return three scalars in (0, 1] per scale, each a share of K_s.
 
         'prototypes_in_use_s<s>': those in use in the last ``window`` steps, None for all.
-        'code_perplexity_s<s>': the mean perplexity of the last step's codes; 1 where every code is
-        uniform.
-        'prediction_perplexity_s<s>': the perplexity of its mean prediction; 1 where all prototypes
-        are predicted equally often.
+        'code_perplexity_s<s>': the codes' mean perplexity; 1 where every code is uniform.
+        'prediction_perplexity_s<s>': that of the mean prediction; 1 where it is uniform.
         """
         self.mark_use()
         since = 0 if window is None else max(0, self._step + 1 - window)

@@ -18,19 +18,15 @@ class FeatureQueue(nn.Module):
     """Ring buffer of the newest L embeddings of each view of one scale, kept per rank.
 
     A step may push any number of rows: the ring wraps in the middle of a step. All state lies in
-    the buffer ``features`` and the count ``num_pushed``, a Python number that is saved as the extra
-    state, so that a training step never waits for the device to read it.
+    the buffer ``features`` and the count ``num_pushed``, which is saved as the extra state.
 
     Differs from the released code: each queue counts its own fill, so that rows that were never
     pushed cannot enter the assignment.
 
     Args:
-        length: L, rows per view and rank. The released recipe gives rows over all ranks: 1,920
+        length: L >= 1, rows per view and rank. The released recipe gives rows over all ranks: 1,920
             for images and 4,992 for patches are 960 and 2,496 on each of its 2 GPUs.
         in_channels: D, size of the embeddings.
-
-    Raises:
-        ValueError: ``length < 1``.
     """
 
     features: Tensor
@@ -58,11 +54,7 @@ class FeatureQueue(nn.Module):
 
     @torch.no_grad()
     def push(self, embeddings: Tensor) -> None:
-        """Overwrite the oldest rows; of more rows than the queue has, the last ``length`` stay.
-
-        Args:
-            embeddings: (2, R, D), unit norm.
-        """
+        """Overwrite the oldest rows by (2, R, D), unit norm, or by the last L of them."""
         # A row's slot is its number modulo L, so the next slot needs no state of its own. The rows
         # fill the slots from ``start`` to the ring's end, and what is left those from 0 on.
         self.num_pushed += embeddings.shape[1]
@@ -82,10 +74,7 @@ class FeatureQueue(nn.Module):
         self.num_pushed = 0
 
     def gather_ranks(self) -> None:
-        """Collect the rows of all ranks, so that the next state dict of any rank holds them.
-
-        A collective: every rank must call it. :meth:`release_ranks` frees the memory.
-        """
+        """Collect the rows of all ranks for the next state dict; a collective."""
         if dist.get_world_size() > 1:
             self._features_of_ranks = torch.stack(dist.all_gather(self.features)).cpu()
 

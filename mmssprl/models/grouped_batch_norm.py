@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ..errors import UserValueError
-from .joined_ranks import join_ranks
+from .negative_queue import join_ranks
 
 
 class GroupedBatchNorm(_BatchNorm):
@@ -28,9 +28,8 @@ class GroupedBatchNorm(_BatchNorm):
     Parameters, buffers and their names are BatchNorm's, and so is evaluation. The running
     statistics are those of BatchNorm with the mean over the groups of their means and variances.
 
-    The groups go one after the other through BatchNorm's own kernel, which is faster on a CPU than
-    one call on (n, G C, ...): there the channels are last, and bringing those of all groups beside
-    each other takes four copies of a map per step, for twice the time.
+    The groups go one after the other through BatchNorm's own kernel, which is twice as fast on a
+    CPU as one call on (n, G C, ...).
 
     Args:
         num_features: C.
@@ -85,11 +84,8 @@ class GroupedBatchNorm(_BatchNorm):
 def group_batch_norms(network: nn.Module, num_groups: int) -> nn.Module:
     """Replace every BatchNorm in a network by a grouped one with the same parameters and buffers.
 
-    Returns:
-        The network, or, if it is a BatchNorm itself, what stands in for it.
-
-    Raises:
-        ValueError: A BatchNorm without running statistics, or with cumulative ones.
+    Returns the network, or, if it is a BatchNorm itself, what stands in for it. Raises ValueError
+    for a BatchNorm without running statistics, or with cumulative ones.
     """
     if isinstance(network, _BatchNorm):
         if network.momentum is None or not network.track_running_stats:
@@ -112,17 +108,9 @@ def check_groups(
 ) -> None:
     """Check a network whose BatchNorms were replaced against a training.
 
-    One group in all trains, but it leaves the permutation of the keys without effect: a warning.
-    Without BatchNorm there is nothing to check.
-
-    Args:
-        network: Query and key network.
-        num_groups: Groups per process of the queries, and of the keys.
-        batch_size: B.
-        last_batch_size: Of an epoch's last step, where it is incomplete.
-
-    Raises:
-        ValueError: Images that the groups do not divide, or norms that were replaced again.
+    Raises ValueError for images that the groups do not divide, also those of an incomplete last
+    step, and for norms that were replaced again. One group in all trains, but leaves the
+    permutation of the keys without effect: a warning.
     """
     norms = [module for module in network.modules() if isinstance(module, _BatchNorm)]
     if not norms:
@@ -164,19 +152,11 @@ def draw_order(step: int, batch_size: int, num_groups: int, device: torch.device
     The statistics of a query are those of the n = B / G images of its group, those of its key of
     the n images that it is dealt to. What both have in common gives the key away. So the images of
     each group of queries are shuffled and dealt one by one to all W G groups of keys, n / (W G) to
-    each, up to one: the fewest that a query's group and its key's can share. A uniform permutation
-    shares more, by chance. To keep keys out of the group with their queries' number would share
-    more, too, n / (W G - 1), and with two groups all: the number of a group means nothing.
+    each, up to one: the fewest that a query's group and its key's can share.
 
-    It follows from the step's number alone, so it is equal on all ranks and after a resumption.
-    Runs may share it: each has an order of images of its own.
-
-    Args:
-        step: Number of the step.
-        batch_size: B.
-        num_groups: G; one that does not divide B, which only networks without BatchNorm may have,
-            counts as 1.
-        device: Where the permutation (N,) is drawn and needed.
+    The permutation (N,) follows from the step's number alone, so it is equal on all ranks and after
+    a resumption. A ``num_groups`` that does not divide B, which only networks without BatchNorm may
+    have, counts as 1.
     """
     generator = torch.Generator(device).manual_seed(step)
     num_groups = num_groups if batch_size % num_groups == 0 else 1
@@ -192,15 +172,8 @@ def draw_order(step: int, batch_size: int, num_groups: int, device: torch.device
 def permute_batch(inputs: Tensor, permutation: Tensor) -> Tensor:
     """Deal out the images of all ranks anew; ``permutation.argsort()`` undoes it.
 
-    A collective: every rank must call it with inputs of one shape.
-
-    Args:
-        inputs: (V, B, ...).
-        permutation: Of the N images, in the order of the ranks, equal on all of them.
-
-    Returns:
-        This rank's share (V, B, ...), where image n of all ranks is the former
-        ``permutation[n]``.
+    A collective: every rank must call it with inputs (V, B, ...) of one shape, and one permutation
+    of the N images. Image n of all ranks becomes the former ``permutation[n]``.
     """
     # (V, B, ...) on each rank -> (V, N, ...)
     joined = join_ranks(inputs, dim=1)

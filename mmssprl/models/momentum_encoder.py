@@ -17,18 +17,16 @@ class MomentumEncoder(nn.Module):
     mmengine's averaged models wait for the device and overwrite these.
 
     It refers to the modules that it follows without being their parent: the state dict of a model
-    holds them once, under their own names. A copy of the whole model follows its own modules. Make
-    it after ``to(memory_format=...)``, so that both have one layout.
+    holds them once, under their own names. Make it after ``to(memory_format=...)``, so that both
+    have one layout.
 
     Args:
-        modules: The networks to follow, such as backbone and neck. All of their parameters must
-            stay the same objects, or be replaced in the copies, too, as a conversion to SyncBN
-            of the whole model does.
+        modules: The networks to follow, such as backbone and neck; their parameters must stay the
+            same objects, or be replaced in the copies, too, as a conversion to SyncBN does.
 
     Attributes:
         copies: One per module, in their order.
-        num_updates: Calls of :meth:`update` so far, saved as the extra state: no step waits for the
-            device to read it.
+        num_updates: Calls of :meth:`update` so far, saved as the extra state.
     """
 
     def __init__(self, *modules: nn.Module) -> None:
@@ -43,13 +41,7 @@ class MomentumEncoder(nn.Module):
         """Set every parameter p' of the copies to ``momentum p' + (1 - momentum) p``.
 
         The first call of a training copies instead, with all buffers: the weights are initialised
-        or loaded after the model is built.
-
-        Args:
-            momentum: In [0, 1]; 1 changes nothing.
-
-        Raises:
-            ValueError: ``momentum`` out of its range.
+        or loaded after the model is built. ``momentum`` must be in [0, 1]; 1 changes nothing.
         """
         if not 0 <= momentum <= 1:
             raise UserValueError(f"momentum must be in [0, 1], but got {momentum}.")
@@ -74,8 +66,6 @@ class MomentumEncoder(nn.Module):
 def target_momentum(base: float, progress: float) -> float:
     """Compute m = 1 - (1 - m_0) (cos(pi t / T) + 1) / 2, as of BYOL (arXiv:2006.07733).
 
-    Args:
-        base: m_0 in [0, 1).
-        progress: t / T; from 1 on the target stays.
+    ``base`` is m_0 in [0, 1), ``progress`` is t / T; from 1 on the target stays.
     """
     return 1 - (1 - base) * (math.cos(math.pi * min(1.0, progress)) + 1) / 2

@@ -53,15 +53,12 @@ class MultiLabelLoss(nn.Module):
     """
 
     def forward(self, logits: Tensor, target: Tensor, avg_factor: float | None = None) -> Tensor:
-        """Compute the loss in float32.
+        """Compute the loss in float32, a scalar >= 0.
 
         Args:
             logits: (B, K), gradient flows.
             target: (B, K), 1 present, 0 absent, -1 not counted.
             avg_factor: What the sum is divided by; None divides by B.
-
-        Returns:
-            Scalar >= 0.
         """
         known = (target >= 0).float()
         total = F.binary_cross_entropy_with_logits(

@@ -9,7 +9,20 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import UserValueError
-from .joined_ranks import join_ranks
+from ..functional.phases import COMMUNICATION, phase
+
+
+def join_ranks(tensor: Tensor, dim: int = 0) -> Tensor:
+    """Concatenate tensors (..., B, ...) of all ranks in dimension ``dim``; no gradient flows.
+
+    A collective: every rank must call it with a tensor of one shape. Returns (..., N, ...), or the
+    tensor itself where there is one process.
+    """
+    if dist.get_world_size() == 1:
+        return tensor
+    with phase(COMMUNICATION):
+        ranks = dist.all_gather(tensor.contiguous())
+    return torch.cat(ranks, dim=dim)
 
 
 class NegativeQueue(nn.Module):
@@ -18,16 +31,12 @@ class NegativeQueue(nn.Module):
     As published it starts with random unit rows. They are easy to tell from a query: a loss begins
     far below ln(1 + K), rises while keys take their place, and falls only then.
 
-    One ordinary checkpoint holds all there is: the rows, and the count ``num_pushed``, a Python
-    number that is saved as the extra state, so that no step waits for the device to read it. A
-    checkpoint of another length leaves the rows and the count as they are.
+    A checkpoint holds the rows, and the count ``num_pushed`` as the extra state. One of another
+    length leaves both as they are.
 
     Args:
         length: K >= 1.
         in_channels: D, size of the keys.
-
-    Raises:
-        ValueError: ``length < 1``.
     """
 
     keys: Tensor
@@ -48,14 +57,9 @@ class NegativeQueue(nn.Module):
         return min(1.0, self.num_pushed / self.length)
 
     def check(self, num_keys: int, num_images: int) -> None:
-        """Check K against a training.
+        """Raise ValueError unless ``W num_keys < K <= num_images``, keys of a step on this rank.
 
-        Args:
-            num_keys: Keys of one step on this rank.
-            num_images: Of the data set. A longer queue holds the image that it is a negative of.
-
-        Raises:
-            ValueError: ``W num_keys < K <= num_images`` does not hold.
+        A queue that is longer than the data set holds the image that it is a negative of.
         """
         num_keys *= dist.get_world_size()
         if not num_keys < self.length <= num_images:
@@ -67,15 +71,9 @@ class NegativeQueue(nn.Module):
 
     @torch.no_grad()
     def push(self, keys: Tensor) -> None:
-        """Overwrite the oldest N rows by the keys of all ranks, in the order of the ranks.
+        """Overwrite the oldest N rows by the keys (B, D), unit norm, of all ranks; N <= K.
 
         A collective: every rank must call it with equally many keys.
-
-        Args:
-            keys: (B, D), unit norm.
-
-        Raises:
-            ValueError: N > K.
         """
         # (B, D) on each rank -> (N, D)
         joined = join_ranks(keys.to(self.keys.dtype))

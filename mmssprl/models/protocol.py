@@ -75,12 +75,9 @@ class PretrainingModel(BaseSelfSupervisor):
 
     @classmethod
     def batch_unit(cls, cfg: Mapping[str, Any]) -> int:
-        """Return the images per process of the smallest step that a model can be trained with.
+        """Return the images per process of the smallest step that the model of ``cfg`` can train.
 
         What times a few images, instead of the training's batch, takes multiples of it.
-
-        Args:
-            cfg: Config of the model.
         """
         return max(2, cfg.get("num_chunks", 1))
 
@@ -96,32 +93,22 @@ class PretrainingModel(BaseSelfSupervisor):
     def check_training(
         self, num_images: int, batch_size: int, last_batch_size: int | None = None
     ) -> None:
-        """Refuse data that the method cannot be trained on; called before the first step.
+        """Raise ValueError for data that the method cannot be trained on, before the first step.
 
         Args:
-            num_images: Of the data set.
+            num_images: Size of the data set.
             batch_size: B, images per process and step.
-            last_batch_size: Of an epoch's last step, where it is incomplete; None: as all.
-
-        Raises:
-            ValueError: What does not fit.
+            last_batch_size: B of an epoch's last step, where it is incomplete; None: as all.
         """
 
     def before_checkpoint(self) -> None:
-        """Bring the state of all ranks to rank 0, which alone writes the checkpoint.
-
-        Every rank calls it, so collectives are allowed.
-        """
+        """Bring the state of all ranks to rank 0, which writes; every rank calls it."""
 
     def after_checkpoint(self) -> None:
         """Free what :meth:`before_checkpoint` collected; every rank calls it."""
 
     def checkpoint_bytes(self, num_ranks: int) -> int:
-        """Return the size of the model's state in a checkpoint of a run of so many processes.
-
-        What :meth:`before_checkpoint` brings from other ranks is part of it, and is not there when
-        this is asked.
-        """
+        """Return the size of the model's state in a checkpoint, with what other ranks bring."""
         return sum(value.nbytes for value in self.state_dict().values())
 
     def health(self) -> dict[str, float | Tensor]:

@@ -25,15 +25,7 @@ class _UnitRows(nn.Module):
 
 
 class Prototypes(_UnitRows):
-    """Prototypes C_s of one scale.
-
-    Args:
-        in_channels: D, size of the embeddings.
-        out_channels: K_s.
-
-    Attributes:
-        weight: (K_s, D), rows of unit norm.
-    """
+    """Prototypes C_s of one scale: ``weight`` (K_s, D), rows of unit norm."""
 
     def forward(self, embeddings: Tensor, frozen: bool = False) -> Tensor:
         """Score embeddings (..., D) of unit norm: cosines (..., K_s).
@@ -47,14 +39,8 @@ class CorrelationLearner(_UnitRows):
     """g_s of Eq. 3: from the prototypes of patch scale s to the image's prototypes.
 
     The paper says only "project". As in the released code it is linear without bias, its input
-    and its rows are L2-normalised, and its output is divided by tau before the softmax.
-
-    Args:
-        in_channels: K_s of the patch scale.
-        out_channels: K_0.
-
-    Attributes:
-        weight: (K_0, K_s), rows of unit norm.
+    and its rows are L2-normalised, and its output is divided by tau before the softmax. ``weight``
+    is (K_0, K_s), rows of unit norm.
     """
 
     def forward(self, mean_predictions: Tensor, frozen: bool = False) -> Tensor:

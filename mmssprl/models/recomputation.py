@@ -20,20 +20,11 @@ def recomputed_in_chunks(
     num_chunks: int,
     dim: int,
 ) -> Tensor:
-    """Apply a function to equal parts of the inputs, keeping the activations of none of them.
+    """Apply ``function(network, part)`` to n equal parts of the inputs, and join the results.
 
-    The backward pass computes those of one part at a time. Values and gradients are those of the
-    parts run one after the other; running statistics of norm layers move once per part.
-
-    Args:
-        function: Called as ``function(network, part)``; its result has ``dim``, too.
-        network: What ``function`` runs.
-        inputs: Size B in dimension ``dim``.
-        num_chunks: n >= 1, a divisor of B.
-        dim: The dimension to divide, and to join the results in.
-
-    Returns:
-        The results, joined.
+    The backward pass computes the activations of one part at a time. Values and gradients are those
+    of the parts run one after the other; running statistics of norm layers move once per part.
+    ``num_chunks`` must divide B, the size of dimension ``dim``.
     """
     parts = [
         checkpoint(

@@ -235,7 +235,4 @@ def _compiled_features() -> Callable[[nn.Module, Tensor], Tensor]:
     # A function, not a module: it is no part of any model, its state dict or its copies.
     config = torch._dynamo.config
     config.cache_size_limit = max(config.cache_size_limit, _COMPILED_VARIANTS)
-    # Otherwise a graph keeps the buffers it was made with, and recomputed chunks would move the
-    # running statistics twice. Other packages may set it to False.
-    config.inline_inbuilt_nn_modules = True
     return torch.compile(crop_features, dynamic=False)

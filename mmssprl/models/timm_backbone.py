@@ -19,8 +19,7 @@ OUT_TYPES = ("pooled", "featmap")
 class _Unseen(nn.Module):
     """A module around another one, ``inner``, that state dicts do not show.
 
-    mmengine collects the tensors of a checkpoint without asking ``state_dict`` of each module, but
-    it calls their hooks as torch does.
+    By hooks, which mmengine calls when it collects a checkpoint, and not by ``state_dict``.
     """
 
     inner: nn.Module
@@ -52,7 +51,7 @@ class TimmBackbone(_Unseen):
         model_name: timm's name of the network.
         out_type: 'pooled': what the network hands to its classifier, (N, C). 'featmap': its last
             feature map (N, C, H, W), for networks where pooling means its average.
-        options: Of ``timm.create_model``, such as ``dynamic_img_size=True``.
+        options: Arguments of ``timm.create_model``, such as ``dynamic_img_size=True``.
 
     Raises:
         RuntimeError: timm is not installed.
@@ -91,11 +90,7 @@ class TimmBackbone(_Unseen):
 
 
 def check_timm(model_name: str) -> None:
-    """Check that timm is installed and has a network of this name.
-
-    Raises:
-        RuntimeError, ValueError: It is not, or has not.
-    """
+    """Raise RuntimeError if timm is not installed, ValueError if it has no network of this name."""
     if not is_importable("timm"):
         raise UserRuntimeError(
             f"the backbone timm/{model_name} needs timm, but it is not installed; "

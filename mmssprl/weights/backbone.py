@@ -1,6 +1,7 @@
 """Backbones from configs, filled from the files that training leaves behind."""
 
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,6 +11,8 @@ import torch
 from mmengine.config import Config
 from mmengine.logging import print_log
 from mmengine.registry import DefaultScope
+from mmpretrain.models import ResNet
+from mmpretrain.models.backbones.resnet import Bottleneck
 from torch import Tensor, nn
 
 from ..config.found_config import found_config
@@ -17,25 +20,25 @@ from ..config.reading import read_config_file
 from ..console.wording import command_line
 from ..errors import UserFileNotFoundError, UserValueError
 from ..registry import MODELS
-from .architecture import read_architecture
 from .checkpoint_file import check_fit, read_backbone
 from .supervised import SUPERVISED, supervised_state
 
 RANDOM = "random"
 """Stands for a weights file: the backbone as its ``init_weights`` leaves it."""
+_DEPTHS = {
+    (block is Bottleneck, blocks): depth for depth, (block, blocks) in ResNet.arch_settings.items()
+}
+"""Depth of a ResNet by whether its blocks are bottlenecks, and their number per stage."""
+_USUAL_WIDTH = 64
 
 
 def find_config(weights: str, config: str | None) -> Config:
-    """Read the config that describes the backbone of ``weights``.
-
-    A file of weights is read first: whatever is wrong with it is told before a config is looked at.
+    """Read the config that describes the backbone of ``weights``; a file of weights comes first.
 
     Args:
-        weights: Weights file, ``'random'`` or ``'supervised'``.
-        config: Config file, see ``config_file``; None takes the ``*.py`` in the folder of
-            ``weights``, which is where training dumps it: the only one, or the one after which they
-            are named. A ResNet is known by its tensors if there is none, and ``'supervised'`` is a
-            ResNet-50.
+        weights: Weights file, ``'random'`` or ``'supervised'``, which is a ResNet-50.
+        config: Config file; None takes the ``*.py`` in the folder of ``weights``: the only one, or
+            the one after which they are named. Without one a ResNet is known by its tensors.
 
     Raises:
         ValueError: A file that holds no weights, no config given and not exactly one beside the
@@ -75,13 +78,39 @@ def find_config(weights: str, config: str | None) -> Config:
     return cfg
 
 
-def config_beside(weights: str, remedy: str = "keep that of their training") -> Config:
-    """Read the config with the backbone in the folder of a file of weights, see ``found_config``.
+def read_architecture(trunk: Mapping[str, Tensor], file: str | Path) -> dict[str, Any]:
+    """Read mmpretrain's ResNet config off tensors under torchvision's names.
 
-    Raises:
-        FileNotFoundError: There is none.
-        ValueError: There are several, as ``read_found``, or a config without ``model.backbone``.
+    Raises ValueError, naming ``file``, if the blocks are not those of a ResNet-18 to 152.
     """
+    found = [match for key in trunk if (match := re.match(r"layer(\d+)\.(\d+)\.", key))]
+    stages = {int(match[1]) for match in found}
+    blocks = tuple(
+        1 + max(int(match[2]) for match in found if int(match[1]) == stage)
+        for stage in sorted(stages)
+    )
+    has_bottlenecks = any(key.endswith(".conv3.weight") for key in trunk)
+    kind = "bottleneck" if has_bottlenecks else "basic"
+    if (has_bottlenecks, blocks) not in _DEPTHS:
+        raise UserValueError(
+            "the backbone must be a ResNet of depth 18, 34, 50, 101 or 152, but the keys of "
+            f"{file} show {kind} blocks, {blocks} per stage; download the file again, or pass one "
+            "that holds a plain ResNet."
+        )
+    config: dict[str, Any] = {"type": "ResNet", "depth": _DEPTHS[has_bottlenecks, blocks]}
+    for setting, key in (
+        ("stem_channels", "conv1.weight"),
+        ("base_channels", "layer1.0.conv1.weight"),
+    ):
+        # A missing tensor is told by the strict load, with all others that are missing.
+        width = trunk[key].shape[:1].numel() if key in trunk else _USUAL_WIDTH
+        if width != _USUAL_WIDTH:
+            config[setting] = width
+    return config
+
+
+def config_beside(weights: str, remedy: str = "keep that of their training") -> Config:
+    """Read the config with the backbone beside a file of weights, see ``found_config``."""
     path = Path(weights)
     stem = path.stem.removesuffix("_backbone").removesuffix("_best")
     return _with_backbone(found_config(path.parent, stem=stem, remedy=remedy))
@@ -99,12 +128,7 @@ def _with_backbone(cfg: Config) -> Config:
 
 
 def build_backbone(cfg: Config, *, scope: str = "mmssprl") -> Any:
-    """Build ``cfg.model.backbone`` with arbitrary weights, in silence.
-
-    Args:
-        cfg: Config with ``model.backbone``; its ``init_cfg`` is passed over.
-        scope: Registry scope in which the backbone's type is looked up.
-    """
+    """Build ``cfg.model.backbone`` without its ``init_cfg``, in silence, in a registry's scope."""
     spec = cfg.model.backbone.to_dict()
     spec.pop("init_cfg", None)
     return build_model(spec, scope=scope)
@@ -120,9 +144,9 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
     """Build ``cfg.model.backbone`` and fill it with weights, all of them or none.
 
     Args:
-        weights: A plain state dict of the backbone, a training checkpoint (keys that begin with
-            ``backbone.``), ``'random'``, or ``'supervised'`` (torchvision's, for ResNets). The
-            classifier of a torchvision or timm file is left out.
+        weights: Backbone weights, a training checkpoint (keys that begin with ``backbone.``),
+            ``'random'``, or ``'supervised'`` (torchvision's, for ResNets). The classifier of a
+            torchvision or timm file is left out.
         cfg: Config with ``model.backbone``.
         seed: Seed of random weights; the global generator is left as it was.
 

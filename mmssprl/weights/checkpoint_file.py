@@ -1,6 +1,6 @@
 """Files of weights, read without running any code that they name."""
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,59 +20,43 @@ _CLASSIFIERS = tuple(
     for layer in ("fc", "head", "head.fc", "classifier")
     for name in ("weight", "bias")
 )
-"""Of torchvision's and timm's networks; none of mmpretrain's backbones has such a name."""
+"""Tensors of torchvision's and timm's networks; no backbone of mmpretrain has such a name."""
 
 
 def read_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
     """Read what ``torch.save`` wrote, a ``.safetensors`` file, or a ``.pkl`` of detectron2.
 
     Tensors come to the CPU. What a training writes beside tensors is read too; an object of any
-    other kind is replaced by an empty one. A ``.pkl`` (of any protocol, also of Python 2) must hold
-    numpy's arrays and plain values, and nothing else.
+    other kind is replaced by an empty one. A ``.pkl`` must hold arrays and plain values alone.
 
     Args:
         path: The file.
-        mmap: Leave the tensors in the file, for a look at names and shapes; the file must not
-            change meanwhile.
+        mmap: Leave the tensors in the file, which must not change meanwhile.
 
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: The file is of another kind or damaged.
     """
-    return _read(
-        path,
-        lambda file: _read_tensors(file, mmap),
-        "weights must be a file of tensors that torch.save, safetensors or detectron2 wrote",
-        "copy it again, or pass another.",
-    )
+    path = _existing(path)
+    try:
+        return _read_tensors(path, mmap)
+    except Exception as error:  # damaged files raise almost any class
+        rule = "weights must be a file of tensors that torch.save, safetensors or detectron2 wrote"
+        raise _unreadable(path, error, rule, "copy it again, or pass another.") from error
 
 
 def read_training_checkpoint(path: str | Path, *, mmap: bool = False) -> Any:
     """Read a checkpoint that a training wrote, with everything in it or not at all.
 
-    ``mmap`` is that of ``read_checkpoint``.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file is damaged, or holds what no training of mmengine writes.
+    Arguments and errors are those of ``read_checkpoint``.
     """
-    return _read(
-        path,
-        lambda file: load_torch(file, mapped=mmap),
-        "only a checkpoint that a training of mmengine wrote can be resumed",
-        "give an earlier checkpoint of the run, or start a new run from these weights without "
-        "--resume.",
-    )
-
-
-def _read(path: str | Path, read: Callable[[Path], Any], rule: str, remedy: str) -> Any:
     path = _existing(path)
     try:
-        return read(path)
+        return load_torch(path, mapped=mmap)
     except Exception as error:  # damaged files raise almost any class
-        raise UserValueError(
-            f"{rule}, but {path} cannot be read ({reason_of(error)}); {remedy}"
-        ) from error
+        rule = "only a checkpoint that a training of mmengine wrote can be resumed"
+        remedy = "give an earlier one, or start a new run from these weights without --resume."
+        raise _unreadable(path, error, rule, remedy) from error
 
 
 def _read_tensors(path: Path, mmap: bool) -> Any:
@@ -84,19 +68,19 @@ def _read_tensors(path: Path, mmap: bool) -> Any:
     return load_torch(path, tolerant=True, mapped=mmap)
 
 
+def _unreadable(path: Path, error: Exception, rule: str, remedy: str) -> UserValueError:
+    return UserValueError(f"{rule}, but {path} cannot be read ({reason_of(error)}); {remedy}")
+
+
 def read_state(path: str | Path) -> dict[str, Tensor]:
     """Read all tensors of a file by name.
 
     They lie under ``state_dict``, under ``model``, or bare. The prefix ``module.`` is taken off
     where DistributedDataParallel put it before every name.
 
-    Args:
-        path: What ``torch.save`` (of any age) or safetensors wrote, or a ``.pkl`` of detectron2.
-
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: The file cannot be read, holds no tensors by name, or values that are not
-            finite.
+        ValueError: It cannot be read, holds no tensors by name, or values that are not finite.
     """
     path = _existing(path)
     content = read_checkpoint(path)
@@ -133,9 +117,7 @@ def read_backbone(path: str | Path) -> dict[str, Tensor]:
 
     The classifier of a torchvision or timm file is left out.
 
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: As ``read_state``.
+    Raises as ``read_state``.
     """
     state = read_state(path)
     own = backbone_part(state) or state
@@ -155,16 +137,14 @@ def check_fit(
     owner: str,
     remedy: str,
 ) -> None:
-    """Refuse weights that do not fill a model, all of it and nothing else.
+    """Raise ValueError if weights do not fill a model, all of it and nothing else.
+
+    BatchNorm's step counter may be missing, as in old files; frozen features do not depend on it.
 
     Args:
         state: The weights.
         expected: State dict of the model.
         weights, owner, remedy: Their file, the model's config or name, and what to do.
-
-    Raises:
-        ValueError: Keys or shapes that differ. BatchNorm's step counter may be missing, as in old
-            files; frozen features do not depend on it.
     """
     optional = {key for key in expected if key.endswith("num_batches_tracked")}
     faults = list_faults(state, expected, optional)

@@ -17,8 +17,7 @@ from ..config.shipped import shipped
 from ..errors import UserValueError
 from ..registry import MODELS, class_of
 from ..system.outputs import prepare_output, whole_file
-from .architecture import read_architecture
-from .backbone import build_model
+from .backbone import build_model, read_architecture
 from .checkpoint_file import list_faults, read_state
 from .key_tables import SSPRL, KeyTable, find_key_table, ssprl_name
 
@@ -29,29 +28,15 @@ _STEP_COUNTER = "num_batches_tracked"
 
 @dataclass(frozen=True)
 class ConvertReport:
-    """What ``convert_weights`` found, did and left out.
-
-    Attributes:
-        key_table: How the file names its tensors.
-        evidence: The keys that gave it away.
-        backbone: The ResNet's config as read off keys and shapes.
-        num_read: Tensors in the file.
-        num_backbone: Tensors of the backbone that the file held.
-        completed: Tensors that the file lacks and that were set afresh, counted by part.
-        kept: Tensors of heads that were converted too, counted by part.
-        left_out: Tensors that were not converted, counted by the part of the source's network.
-        weights: The file of weights that was written.
-        config: The config that was written beside it.
-    """
+    """What ``convert_weights`` found, did and left out; dicts count tensors by part."""
 
     key_table: KeyTable
-    evidence: tuple[str, ...]
-    backbone: dict[str, Any]
+    backbone: dict[str, Any]  # the ResNet's config as read off keys and shapes
     num_read: int
     num_backbone: int
-    completed: dict[str, int]
-    kept: dict[str, int]
-    left_out: dict[str, int]
+    completed: dict[str, int]  # what the file lacks and was set afresh
+    kept: dict[str, int]  # heads that were converted too
+    left_out: dict[str, int]  # by the parts of the source's network
     weights: Path
     config: Path
 
@@ -66,16 +51,15 @@ def convert_weights(
 ) -> ConvertReport:
     """Convert a published checkpoint, after a strict load into the network that it is for.
 
-    A checkpoint of released SS-PRL becomes ``{'state_dict': ...}`` of the whole model, from
-    which pre-training can go on; any other becomes the backbone's plain state dict. Beside it
-    ``<out stem>.py`` describes the network, so that ``find_config`` finds it.
+    Released SS-PRL becomes ``{'state_dict': ...}`` of the whole model, from which pre-training can
+    go on; any other becomes the backbone's plain state dict. ``<out stem>.py`` beside it describes
+    the network.
 
     Args:
         file: What ``torch.save`` or safetensors wrote, or detectron2's ``.pkl``.
         source: Key of ``SOURCES``; ``'auto'`` decides by the keys.
         out: The ``.pth`` file to write; None takes ``default_out``.
-        config: Config of the whole model, for released SS-PRL only; None takes the released
-            recipe on COCO.
+        config: Config of the whole model of released SS-PRL; None takes its recipe on COCO.
         force: Replace ``out`` and the config beside it.
 
     Raises:
@@ -94,8 +78,9 @@ def convert_weights(
     for path in (out, beside):
         prepare_output(path, force=force)
     state = read_state(file)
-    table, evidence = find_key_table(state, source, file=str(file))
-    trunk = {name: value for k, value in state.items() if (name := table.trunk_name(k))}
+    table = find_key_table(state, source, file=str(file))
+    names = {key: name for key in state if (name := table.trunk_name(key))}
+    trunk = {name: state[key] for key, name in names.items()}
     backbone = read_architecture(trunk, file)
     if table is SSPRL:
         cfg = _read_config(config or shipped(RELEASED_CONFIG))
@@ -125,13 +110,14 @@ def convert_weights(
     heads = tensors if table is SSPRL else {}
     return ConvertReport(
         key_table=table,
-        evidence=evidence,
         backbone=backbone,
         num_read=len(state),
         num_backbone=len(trunk),
         completed=completed,
         kept=_count(_part(key) for key in heads if not key.startswith("backbone.")),
-        left_out={} if table is SSPRL else _left_out(state, table),
+        left_out={}
+        if table is SSPRL
+        else _count(table.group(key) for key in state if key not in names),
         weights=out,
         config=beside,
     )
@@ -172,11 +158,6 @@ def _fill(
         raise UserValueError(f"every tensor of {requirement}, but got {faults}; {remedy}")
     model.load_state_dict({**{key: expected[key] for key in absent}, **tensors})
     return _count(_STEP_COUNTER if key.endswith(_STEP_COUNTER) else _part(key) for key in absent)
-
-
-def _left_out(names: Iterable[str], table: KeyTable) -> dict[str, int]:
-    """Count the tensors outside the trunk by part."""
-    return _count(table.group(name) for name in names if table.trunk_name(name) is None)
 
 
 def _part(key: str) -> str:

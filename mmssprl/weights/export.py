@@ -1,7 +1,4 @@
-"""Files of weights for other packages, each proved on the package's own model before it stays.
-
-Legend: N images, C features, H, W height and width of the last feature map.
-"""
+"""Files of weights for other packages, each proved on the package's own model before it stays."""
 
 import math
 import tempfile
@@ -20,42 +17,25 @@ from .targets import TARGETS, WHOLE_TARGETS
 from .targets.onnx_file import image_px
 from .targets.target import Exported, ExportTarget, Loaded, check_resnet, last_and_pooled
 
-_SEED = 0
 _CLASSIFIER = ("fc.weight", "fc.bias")
-"""Of torchvision's model, which no backbone has."""
-_TINY = 1e-12
-"""Instead of a largest feature of zero, which nothing can be relative to."""
+"""Tensors of torchvision's model that no backbone has."""
+_TINY = 1e-12  # instead of a largest feature of zero
 
 
 @dataclass(frozen=True)
 class ExportReport:
-    """What was written, and how it was proved.
-
-    Args:
-        target: As given.
-        file: What was written.
-        num_bytes: Its size.
-        matched: Tensors that the target's model holds bit by bit; None for a graph, whose tensors
-            have no names.
-        missing: Tensors of the target's model that the file lacks, its classifier.
-        model: The model that the file was loaded into.
-        map_difference: Largest difference of the last feature map, relative to the largest
-            feature, over the images of the proof.
-        pooled_difference: The same of the pooled features.
-        tolerance: What both had to stay within.
-        notes: How to use the file, one sentence each.
-    """
+    """What was written, and how it was proved; differences are relative to the largest feature."""
 
     target: str
     file: Path
     num_bytes: int
-    matched: int | None
-    missing: tuple[str, ...]
+    matched: int | None  # tensors that the model holds bit by bit; a graph's have no names
+    missing: tuple[str, ...]  # what the file lacks, the model's classifier
     model: str
     map_difference: float
     pooled_difference: float
-    tolerance: float
-    notes: tuple[str, ...]
+    tolerance: float  # of both
+    notes: tuple[str, ...]  # how to use the file, one sentence each
 
 
 def export_weights(
@@ -109,7 +89,7 @@ def export_weights(
         chosen.write(source, draft)
         try:
             loaded = chosen.load(draft, source)
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError, TypeError, KeyError) as error:
             reason = " ".join(str(error).split())
             raise UserValueError(
                 f"the file for {target} must load into its model, but it does not ({reason}); "
@@ -127,11 +107,8 @@ def export_weights(
 def default_output(checkpoint: str, target: str, *, full: bool = False) -> Path:
     """Name the export: ``epoch_2_timm.safetensors`` or, of a whole model, ``epoch_2_full.pth``.
 
-    No word is there twice: ``w_backbone.pth`` becomes ``w_backbone.safetensors``. What would then
-    be the name of the checkpoint itself gets ``_export``.
-
-    Raises:
-        ValueError: A target that does not exist, or cannot hold a whole model.
+    No word is there twice, and what would be the checkpoint's own name gets ``_export``. Raises
+    ValueError for a target that does not exist, or cannot hold a whole model.
     """
     path = Path(checkpoint)
     kind = "full" if full else target
@@ -219,12 +196,9 @@ def _check_features(target: ExportTarget, source: Exported, loaded: Loaded) -> t
 
 
 def _batches(source: Exported) -> Iterable[Tensor]:
-    """Two sizes of batches, because a traced graph can hold the first as a constant.
-
-    Images (2, C, H, W) of the backbone's own size, then (3, C, H, W), for ResNets of other sides.
-    """
+    """Images (2, C, H, W), then of other sides: a traced graph can hold the first as constants."""
     height, width = image_px(source)
-    generator = torch.Generator().manual_seed(_SEED)
+    generator = torch.Generator().manual_seed(0)
     yield torch.randn(2, source.in_channels, height, width, generator=generator)
     if source.is_resnet:
         height, width = 160, 192

@@ -1,8 +1,7 @@
 """How published ResNets name their tensors: explicit tables, nothing guessed from file names.
 
 A *key table* is one way to name them, a *source* the project that a file comes from. Several
-projects share a table: MoCo's and DetCo's files can have the same keys, and keys alone cannot
-tell them apart.
+projects share a table, and keys alone cannot tell them apart.
 """
 
 import re
@@ -12,42 +11,63 @@ from dataclasses import dataclass
 from ..errors import UserValueError
 
 _TRUNK = re.compile(r"(conv1|bn1|layer\d+)\.")
-_DETECTRON2 = (
-    (r"^stem\.conv1\.norm\.", "bn1."),
-    (r"^stem\.conv1\.", "conv1."),
-    (r"\.shortcut\.norm\.", ".downsample.1."),
-    (r"\.shortcut\.", ".downsample.0."),
-    (r"\.conv(\d)\.norm\.", r".bn\1."),
-)
+_PARTS = {
+    **{f"conv{i}": f"conv{i}" for i in (1, 2, 3)},
+    **{f"bn{i}": f"conv{i}.norm" for i in (1, 2, 3)},
+    **{"downsample.0": "shortcut", "downsample.1": "shortcut.norm"},
+}
+"""Parts of a ResNet -> detectron2's names for them."""
+
+
+def to_detectron2(name: str) -> str | None:
+    """Rename a tensor of a ResNet: ``layer1.0.bn2.bias`` to ``res2.0.conv2.norm.bias``.
+
+    Returns:
+        Detectron2's name; None for BatchNorm's step counters, which its files leave out.
+
+    Raises:
+        ValueError: A name that no ResNet with BatchNorm has.
+    """
+    found = re.fullmatch(r"(?:layer(\d)\.(\d+)\.)?(.+)\.(\w+)", name)
+    if not found or found[3] not in _PARTS:
+        raise UserValueError(
+            f"every tensor must have a name in detectron2's ResNet, but {name} has none; "
+            "export to backbone or safetensors."
+        )
+    # detectron2 counts the stem as the first stage.
+    place = f"res{int(found[1]) + 1}.{found[2]}" if found[1] else "stem"
+    is_counter = found[4] == "num_batches_tracked"
+    return None if is_counter else f"{place}.{_PARTS[found[3]]}.{found[4]}"
+
+
+def from_detectron2(name: str) -> str:
+    """Undo ``to_detectron2``; other names stay as they are."""
+    ours = {theirs: part for part, theirs in _PARTS.items()}
+    found = re.fullmatch(r"(?:stem|res(\d)\.(\d+))\.(.+)\.(\w+)", name)
+    if not found or found[3] not in ours:
+        return name
+    place = f"layer{int(found[1]) - 1}.{found[2]}." if found[1] else ""
+    return f"{place}{ours[found[3]]}.{found[4]}"
 
 
 @dataclass(frozen=True)
 class KeyTable:
-    """One way to name tensors, the prefix ``module.`` of DistributedDataParallel taken off.
-
-    Attributes:
-        name: Short name, for reports and errors.
-        files: Which published files have it.
-        markers: Patterns, each of which matches some whole key of such a file.
-        prefixes: Ordered pairs of a prefix and what stands for it; the first that begins a key
-            gives the key's name in the trunk.
-        is_detectron2: Whether the trunk has detectron2's names instead of torchvision's.
-        note: What a user should know and the keys cannot tell, or "".
-    """
+    """One way to name tensors, the prefix ``module.`` of DistributedDataParallel taken off."""
 
     name: str
-    files: str
-    markers: tuple[str, ...]
+    files: str  # which published files have it
+    markers: tuple[str, ...]  # patterns, each of which matches some whole key of such a file
+    # Prefixes of the trunk and what stands for each; the first that begins a key counts.
     prefixes: tuple[tuple[str, str], ...] = (("", ""),)
-    is_detectron2: bool = False
-    note: str = ""
+    is_detectron2: bool = False  # whether the trunk has detectron2's names
+    note: str = ""  # what a user should know and the keys cannot tell
 
     def trunk_name(self, key: str) -> str | None:
         """Give the name of a tensor in torchvision's ResNet, or None if it is not of the trunk."""
         for prefix, replacement in self.prefixes:
             if key.startswith(prefix):
                 name = replacement + key.removeprefix(prefix)
-                name = _torchvision_name(name) if self.is_detectron2 else name
+                name = from_detectron2(name) if self.is_detectron2 else name
                 return name if _TRUNK.match(name) else None
         return None
 
@@ -56,18 +76,9 @@ class KeyTable:
         prefix = next((p for p, _ in self.prefixes if key.startswith(p)), "")
         return prefix + key.removeprefix(prefix).split(".")[0]
 
-    def evidence(self, keys: Collection[str]) -> tuple[str, ...] | None:
-        """Find the keys that give the table away, one per marker; None if one is missing."""
-        found = [next((k for k in keys if re.fullmatch(m, k)), None) for m in self.markers]
-        return None if None in found else tuple(key for key in found if key is not None)
-
-
-def _torchvision_name(name: str) -> str:
-    """Rename a tensor of detectron2's ResNet, whose stages are res2 to res5."""
-    name = re.sub(r"^res(\d+)", lambda stage: f"layer{int(stage[1]) - 1}", name)
-    for pattern, replacement in _DETECTRON2:
-        name = re.sub(pattern, replacement, name)
-    return name
+    def fits(self, keys: Collection[str]) -> bool:
+        """Whether each marker is among the keys."""
+        return all(any(re.fullmatch(marker, key) for key in keys) for marker in self.markers)
 
 
 SSPRL = KeyTable(
@@ -77,11 +88,7 @@ SSPRL = KeyTable(
     note="the released queues lie outside the checkpoint (queue.pth of each rank) and are not "
     "converted: queues start empty, counters at 0",
 )
-"""The authors' training checkpoint (``state_dict`` beside ``optimizer`` and ``epoch``).
-
-The trunk pads the image by 1 before a conv1 of padding 2; ours has padding 3, which is the same,
-and no name differs from torchvision's.
-"""
+"""The trunk pads the image by 1 before a conv1 of padding 2; ours has padding 3, the same."""
 
 _SSPRL_HEADS: tuple[tuple[str, str, int], ...] = (
     # Pattern, our name with the scale or level in braces, what is added to the number found.
@@ -115,8 +122,7 @@ SWAV = KeyTable(
     files="SwAV, DeepCluster v2",
     markers=(r"prototypes\.(prototypes\d+\.)?weight", r"conv1\.weight"),
 )
-"""``swav_*_pretrain.pth.tar`` is a bare state dict of DistributedDataParallel. Its trunk pads as
-that of ``SSPRL``."""
+"""Its trunk pads as that of ``SSPRL``."""
 
 MOCO = KeyTable(
     name="moco",
@@ -124,7 +130,6 @@ MOCO = KeyTable(
     markers=(r"encoder_q\.conv1\.weight",),
     prefixes=(("encoder_q.", ""),),
 )
-"""``moco_v*_pretrain.pth.tar`` holds the query encoder, and often the key encoder and the queue."""
 
 DENSECL = KeyTable(
     name="densecl",
@@ -132,7 +137,6 @@ DENSECL = KeyTable(
     markers=(r"encoder_q\.0\.conv1\.weight", r"queue2"),
     prefixes=(("encoder_q.0.", ""),),
 )
-"""The keys of ``OPENSELFSUP`` with a second queue."""
 
 OPENSELFSUP = KeyTable(
     name="openselfsup-moco",
@@ -140,8 +144,7 @@ OPENSELFSUP = KeyTable(
     markers=(r"encoder_q\.0\.conv1\.weight",),
     prefixes=(("encoder_q.0.", ""),),
 )
-"""Training checkpoints of OpenSelfSup's MoCo. ``encoder_q.0`` is the backbone, which is held a
-second time as ``backbone``, and ``encoder_q.1`` is the neck."""
+"""``encoder_q.0`` is the backbone, held a second time as ``backbone``; ``encoder_q.1`` the neck."""
 
 BYOL = KeyTable(
     name="byol",
@@ -149,8 +152,7 @@ BYOL = KeyTable(
     markers=(r"online_net\.0\.conv1\.weight",),
     prefixes=(("online_net.0.", ""),),
 )
-"""Training checkpoints of OpenSelfSup's BYOL. The online network is taken, and not its average, the
-target network."""
+"""The online network is taken, and not its average, the target network."""
 
 INSLOC = KeyTable(
     name="insloc",
@@ -158,8 +160,7 @@ INSLOC = KeyTable(
     markers=(r"backbone\.conv1\.weight", r"backbone_k\.conv1\.weight"),
     prefixes=(("roi_head.shared_head.", ""), ("backbone.", "")),
 )
-"""``insloc_*.pth`` is a detector of mmdet 2 with momentum copies ``*_k``. In the C4 form the last
-stage is the detector's shared head and not part of ``backbone``."""
+"""A detector of mmdet 2 with momentum copies ``*_k``; C4 has the last stage in the shared head."""
 
 BACKBONE = KeyTable(
     name="backbone",
@@ -167,7 +168,6 @@ BACKBONE = KeyTable(
     markers=(r"backbone\.conv1\.weight",),
     prefixes=(("backbone.", ""),),
 )
-"""Any checkpoint whose ResNet lies under ``backbone.``."""
 
 DETECTRON2 = KeyTable(
     name="detectron2",
@@ -191,7 +191,6 @@ TORCHVISION = KeyTable(
     files="torchvision and timm, with the classifier",
     markers=(r"conv1\.weight", r"layer1\.0\.conv1\.weight", r"fc\.weight"),
 )
-"""A network that was trained with labels, so no file of a self-supervised project."""
 
 EXTRACTED = KeyTable(
     name="extracted",
@@ -199,7 +198,6 @@ EXTRACTED = KeyTable(
     "DenseCL, DetCo)",
     markers=TORCHVISION.markers[:-1],
 )
-"""``densecl_r50_*.pth`` and ``detco_*.pth``; the keys cannot tell of which project."""
 
 KEY_TABLES = (
     *(SSPRL, SWAV, MOCO, DENSECL, OPENSELFSUP, BYOL),
@@ -228,40 +226,28 @@ SOURCES: dict[str, tuple[KeyTable, ...]] = {
 """The tables that files of each source may have."""
 
 
-def find_key_table(
-    keys: Collection[str], source: str, *, file: str
-) -> tuple[KeyTable, tuple[str, ...]]:
-    """Find the table of a file by its keys, and check that its source may have it.
+def find_key_table(keys: Collection[str], source: str, *, file: str) -> KeyTable:
+    """Find the table of a file by its keys, without ``module.``.
 
-    Args:
-        keys: Names of the file's tensors, without ``module.``.
-        source: Key of ``SOURCES``; ``'auto'`` takes every table.
-        file: For the messages.
-
-    Returns:
-        The table and the keys that gave it away.
-
-    Raises:
-        ValueError: Unknown source, keys of no table, or of a table that the source has not.
+    Raises ValueError for an unknown source, keys of no table, or of a table that the source has
+    not.
     """
     if source not in SOURCES:
         raise UserValueError(
             f"the source must be one of {', '.join(SOURCES)}, but got {source!r}; "
             "'auto' looks at the keys."
         )
-    for table in KEY_TABLES:
-        evidence = table.evidence(keys)
-        if evidence is None:
-            continue
-        if table not in SOURCES[source]:
-            raise UserValueError(
-                f"a file of {source} must have the keys of "
-                f"{' or '.join(known.name for known in SOURCES[source])}, but {file} has those of "
-                f"{table.name} ({', '.join(evidence)}); pass --from auto."
-            )
-        return table, evidence
-    known = "; ".join(f"{table.name} ({table.files})" for table in KEY_TABLES)
-    raise UserValueError(
-        f"the keys must be those of a known project, but {file} has {len(keys)} keys that begin "
-        f"{', '.join(list(keys)[:5])}; rename them to torchvision's. Known keys: {known}."
-    )
+    table = next((each for each in KEY_TABLES if each.fits(keys)), None)
+    if table is None:
+        known = "; ".join(f"{each.name} ({each.files})" for each in KEY_TABLES)
+        raise UserValueError(
+            f"the keys must be those of a known project, but {file} has {len(keys)} keys that "
+            f"begin {', '.join(list(keys)[:5])}; rename them to torchvision's. Known keys: {known}."
+        )
+    if table not in SOURCES[source]:
+        raise UserValueError(
+            f"a file of {source} must have the keys of "
+            f"{' or '.join(known.name for known in SOURCES[source])}, but {file} has those of "
+            f"{table.name}; pass --from auto."
+        )
+    return table

@@ -1,13 +1,13 @@
-"""What pickles of weights are made of beside plain values: arrays, sets, log buffers.
+"""What the names in a pickle of weights stand for: arrays, sets, log buffers, kinds of tensors.
 
-Nothing here takes memory that the pickle's own bytes do not fill, or an object whose inside they
-choose.
+Nothing here takes memory that the pickle's own bytes do not fill, or gives an object whose inside
+they choose.
 """
 
 import math
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pickle import UnpicklingError
 from typing import Any
 
@@ -15,15 +15,19 @@ import numpy as np
 import torch
 from mmengine.logging import HistoryBuffer
 
-BUFFER = "mmengine.logging.history_buffer.HistoryBuffer"
-STATISTICS = ("min", "max", "current", "mean")
+_STATISTICS = ("min", "max", "current", "mean")
 """Methods that a log buffer keeps."""
 _NUMBERS = re.compile(r"b1|[iu][1248]|f[248]|c8|c16|[SU]\d{1,9}")
 """numpy's names of numbers and text; objects and records are not read."""
-_MAX_KEY = 100
-"""Values in a key: a tuple computes its hash at every use, anew from all that is in it."""
 _MAX_DIMS = 64
 """As numpy's own."""
+_STORAGES = {
+    **{"Double": torch.float64, "Float": torch.float32, "Half": torch.float16},
+    **{"BFloat16": torch.bfloat16, "Long": torch.int64, "Int": torch.int32, "Short": torch.int16},
+    **{"Char": torch.int8, "Byte": torch.uint8, "Untyped": torch.uint8, "Bool": torch.bool},
+    **{"ComplexDouble": torch.complex128, "ComplexFloat": torch.complex64},
+}
+"""What torch calls its storages -> what they hold."""
 
 
 class RefusedError(UnpicklingError):
@@ -41,138 +45,110 @@ class Ignored:
     """Stands where a file has an object that is not read."""
 
 
-class _DType:
-    """numpy's kind of numbers: a pickle gives its name first, and its byte order as a state."""
-
-    order = "="
-
-    def __init__(self, name: Any, *_: Any) -> None:
-        if not isinstance(name, str) or not _NUMBERS.fullmatch(name):
-            raise UnknownError(f"numpy's kind {name if isinstance(name, str) else type(name)}")
-        self.name = name
-
-
-def set_state(target: Any, state: Any) -> None:
-    """Set the state of an object, where its kind has one that is read.
-
-    Raises:
-        RefusedError: It has none, or its parts do not fit each other.
-    """
-    if isinstance(target, Ignored) or isinstance(state, Ignored):
-        return
-    if isinstance(target, OrderedDict):
-        if "_metadata" in state:  # versions of a state dict's layers
-            target._metadata = state["_metadata"]  # type: ignore[attr-defined]
-    elif isinstance(target, _DType):
-        target.order = state[1]
-    elif type(target) is np.ndarray:
-        shape, kind, is_fortran, data = state[-4:]
-        dtype, data = _numbers(kind, shape, data)
-        whole = (1, tuple(shape), dtype, int(bool(is_fortran)), bytes(data))
-        target.__setstate__(whole)  # type: ignore[arg-type]
-    elif type(target) is HistoryBuffer:
-        parts = [state["_log_history"], state["_count_history"]]
-        if not all(isinstance(each, np.ndarray) and each.dtype.kind in "biuf" for each in parts):
-            raise RefusedError("it has a history of something else than numbers")
-        HistoryBuffer.__init__(target, *parts, state["max_length"])  # type: ignore[arg-type]
+def named(name: str) -> Any:
+    """Return what a name stands for that is not called, such as torch's kind of a storage."""
+    package, _, last = name.rpartition(".")
+    if package in ("torch", "torch.cuda", "torch.storage") and last.endswith("Storage"):
+        found = _STORAGES.get(last.removesuffix("Storage"))
     else:
-        raise UnknownError("the state of something that has none")
+        found = vars(torch).get(last) if package == "torch" else _CLASSES.get(name)
+    if not isinstance(found, torch.dtype | type):
+        raise UnknownError(name)
+    return found
 
 
 def sizes_of(values: Sequence[Any]) -> tuple[int, ...]:
-    """Return the sides of an array, or how far apart its numbers lie.
-
-    Raises:
-        RefusedError: They are something else.
-    """
+    """Return the sides of an array, or how far apart its numbers lie, if they are that."""
     sizes = tuple(values) if len(values) <= _MAX_DIMS else (-1,)
     if not all(type(each) is int and 0 <= each < 2**63 for each in sizes):
         raise RefusedError("it has an array without a shape")
     return sizes
 
 
-def make_set(items: Iterable[Any] = ()) -> set:
-    """Return a set of keys that are allowed."""
-    return set(map(_allowed_key, items))
+def _kind(name: Any, *_: Any, state: Any = None) -> np.dtype:
+    if not isinstance(name, str) or not _NUMBERS.fullmatch(name):
+        raise UnknownError(f"numpy's kind {name if isinstance(name, str) else type(name)}")
+    return np.dtype(name).newbyteorder(state[1] if state else "=")
 
 
-def set_items(target: dict, items: Sequence[Any]) -> dict:
-    """Put keys and values, which alternate, into a dict, and return it."""
-    for key, value in zip(items[::2], items[1::2], strict=True):
-        target[_allowed_key(key)] = value
-    return target
-
-
-def _allowed_key(key: Any) -> Any:
-    parts = [key]
-    for part in parts:  # which grow
-        if isinstance(part, tuple):
-            parts += part[:_MAX_KEY]
-        if len(parts) > _MAX_KEY:
-            raise RefusedError("it has a large tuple as a key")
-    return key
-
-
-def _numbers(kind: Any, shape: Sequence[int], data: Any) -> tuple[np.dtype, bytes | bytearray]:
-    """Return numpy's kind and the bytes of an array, if they fill its shape."""
-    if not isinstance(kind, _DType):
+def _bytes_of(data: Any, kind: Any, shape: Sequence[int]) -> bytes | bytearray:
+    """Return the bytes of an array, if they fill its shape."""
+    if not isinstance(kind, np.dtype):
         raise UnknownError("an array of objects")
     data = data.encode("latin1") if isinstance(data, str) else data  # of Python 2
-    dtype = np.dtype(kind.name).newbyteorder(kind.order)  # type: ignore[arg-type]
-    if (
-        not isinstance(data, bytes | bytearray)
-        or len(data) != math.prod(sizes_of(shape)) * dtype.itemsize
-    ):
+    num_bytes = math.prod(sizes_of(shape)) * kind.itemsize
+    if not isinstance(data, bytes | bytearray) or len(data) != num_bytes:
         raise RefusedError("it has an array of another size than its bytes")
-    return dtype, data
+    return data
 
 
-def _unfilled(*_: Any) -> np.ndarray:
-    return np.empty(0, "V1")
-
-
-def _scalar(kind: Any, data: Any) -> Any:
-    dtype, data = _numbers(kind, (), data)
-    return np.frombuffer(data, dtype)[0]
+def _rebuilt_array(owner: Any, *_: Any, state: Any) -> np.ndarray:
+    if owner is not np.ndarray:
+        raise UnknownError("a kind of array of its own")
+    shape, kind, is_fortran, data = state[-4:]
+    array = np.empty(0, "V1")
+    whole = (1, tuple(shape), kind, int(bool(is_fortran)), bytes(_bytes_of(data, kind, shape)))
+    array.__setstate__(whole)  # type: ignore[arg-type]
+    return array
 
 
 def _array(data: Any, kind: Any, shape: Any, order: Any) -> np.ndarray:
-    dtype, data = _numbers(kind, shape, data)
-    return np.frombuffer(data, dtype).reshape(shape, order=order)
+    return np.frombuffer(_bytes_of(data, kind, shape), kind).reshape(shape, order=order)
 
 
-def _bytes(text: str, encoding: str) -> bytes:
-    # Protocol 2 writes bytes as text.
+def _scalar(kind: Any, data: Any) -> Any:
+    return np.frombuffer(_bytes_of(data, kind, ()), kind)[0]
+
+
+def _bytes(text: str = "", encoding: str = "latin1") -> bytes:
+    # Protocol 2 writes bytes as text, and those without a byte as a call without arguments.
     if encoding != "latin1":
         raise UnknownError(f"text in the encoding {encoding!r}")
     return text.encode(encoding)
 
 
-def _ordered(pairs: Iterable[Any] = ()) -> OrderedDict:
-    ordered: OrderedDict = OrderedDict()
-    set_items(ordered, [each for key, value in pairs for each in (key, value)])
+def _ordered(pairs: Any = (), *, state: Any = None) -> OrderedDict:
+    ordered: OrderedDict = OrderedDict(pairs)
+    if state and "_metadata" in state:  # versions of a state dict's layers
+        ordered._metadata = state["_metadata"]  # type: ignore[attr-defined]
     return ordered
 
 
-def _counter(counts: Any = ()) -> Counter:
-    return Counter(dict(counts) if isinstance(counts, dict) else make_set(counts))
+def _buffer(*, state: Any) -> HistoryBuffer:
+    parts = [state["_log_history"], state["_count_history"]]
+    if not all(isinstance(each, np.ndarray) and each.dtype.kind in "biuf" for each in parts):
+        raise RefusedError("it has a history of something else than numbers")
+    return HistoryBuffer(*parts, state["max_length"])  # type: ignore[arg-type]
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    BUFFER: lambda: HistoryBuffer(),
+def _statistic(owner: Any, name: Any) -> None:
+    # Log buffers name their own methods, which every buffer has.
+    if owner is not HistoryBuffer or name not in _STATISTICS:
+        raise UnknownError("an attribute")
+
+
+_CLASSES = {
+    "numpy.ndarray": np.ndarray,
+    "mmengine.logging.history_buffer.HistoryBuffer": HistoryBuffer,
+}
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "builtins.getattr": _statistic,
     "_codecs.encode": _bytes,
-    "builtins.bytes": lambda: b"",  # the empty ones of protocol 2
-    "builtins.set": make_set,
-    "builtins.frozenset": lambda *items: frozenset(make_set(*items)),
+    "builtins.bytes": _bytes,
+    "builtins.set": set,
+    "builtins.frozenset": frozenset,
     "builtins.complex": complex,
-    "collections.OrderedDict": _ordered,
-    "collections.Counter": _counter,
-    "torch.Size": torch.Size,
+    "collections.Counter": lambda counts=(): Counter(counts),
+    "torch.Size": lambda sizes: torch.Size(sizes_of(sizes)),
     "torch.device": torch.device,
-    "numpy.dtype": _DType,
-    "numpy.ndarray": _unfilled,  # of which no more than the name is used
-    "numpy.core.multiarray._reconstruct": _unfilled,
     "numpy.core.multiarray.scalar": _scalar,
     "numpy.core.numeric._frombuffer": _array,
 }
 """Name of a function -> what is called in its place."""
+OBJECTS: Mapping[str, Callable[..., Any]] = {
+    "mmengine.logging.history_buffer.HistoryBuffer": _buffer,
+    "collections.OrderedDict": _ordered,
+    "numpy.dtype": _kind,
+    "numpy.core.multiarray._reconstruct": _rebuilt_array,
+}
+"""Those that take a ``state``, too."""

@@ -1,51 +1,42 @@
 """Reads pickles without running any code that they name.
 
-A pickle is a list of orders: name this, call it, set its state. Python's own unpickler follows
-them, also where they forge the inside of an object or take 2 GiB for a file of nine bytes. Here the
-orders work on plain values alone: a name stands for a function in one table, a state is set in four
-ways, and nothing else is imported, called or changed.
+A pickle is a list of orders: name this, call it, set its state. Python's unpickler follows them
+here, but every name gives it a stand-in, which keeps what it is given and does nothing. A walk then
+makes values of the stand-ins, by a table of names.
 """
 
+import io
+import pickle
 import pickletools
-from collections.abc import Callable, Collection, Mapping, Sized
-from typing import IO, Any
+from collections.abc import Callable, Iterable, Mapping, Sized
+from typing import IO, Any, ClassVar
 
 import numpy as np
 import torch
 
-from .pickled_values import (
-    BUFFER,
-    FUNCTIONS,
-    STATISTICS,
-    Ignored,
-    RefusedError,
-    UnknownError,
-    make_set,
-    set_items,
-    set_state,
-)
+from .pickled_values import FUNCTIONS, OBJECTS, Ignored, RefusedError, UnknownError, named
 
-_VALUES = {
-    each.name
+_PUTS = ("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE")
+_GETS = ("GET", "BINGET", "LONG_BINGET")
+_UNUSED = ("DUP", "POP", "POP_MARK")
+"""Orders that no pickle of plain values has, and that would hide what lies twice in a tuple."""
+_MARK = pickletools.markobject
+_STEPS = {
+    each.name: (
+        each.stack_before.index(_MARK) if _MARK in each.stack_before else len(each.stack_before),
+        _MARK in each.stack_before,
+        len(each.stack_after),
+    )
     for each in pickletools.opcodes
-    if each.arg and not each.stack_before and each.stack_after not in ([], [pickletools.anyobject])
 }
-"""Orders whose argument, which pickletools reads, is a value."""
-_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
-_EMPTY = {"EMPTY_LIST": list, "EMPTY_DICT": dict, "EMPTY_SET": set}
-_STORAGES = {
-    **{"Double": torch.float64, "Float": torch.float32, "Half": torch.float16},
-    **{"BFloat16": torch.bfloat16, "Long": torch.int64, "Int": torch.int32, "Short": torch.int16},
-    **{"Char": torch.int8, "Byte": torch.uint8, "Untyped": torch.uint8, "Bool": torch.bool},
-    **{"ComplexDouble": torch.complex128, "ComplexFloat": torch.complex64},
-}
-"""What torch calls its storages -> what they hold."""
+"""Order -> values that it takes, whether it takes all above the last mark besides, and leaves."""
+_MAX_NAMES = 1000
 _MAX_DEPTH = 100
-"""Of values in one another; checkpoints have about ten."""
+"""Most values in one another; checkpoints have about ten."""
 _MAX_REPEATS = 10
 """How often a value is met on a walk through all, on average."""
 _MAX_COPIES = 2
-"""How many values functions are given for each byte that was read."""
+"""How many values functions are given for each byte of the pickle."""
 _SMALL = 512
 """Bytes of tensors and arrays that count like one other value."""
 
@@ -59,26 +50,19 @@ def load_pickle(
 ) -> Any:
     """Read one pickle of any protocol, also of Python 2, and no byte after it.
 
-    Args:
-        file: Where it begins.
-        tolerant: Put an ``Ignored`` in the place of each object that is not known.
-        functions: What the pickle may call besides, by name.
-        storage: Gives what a persistent id stands for.
+    If ``tolerant``, each object that is not known becomes an ``Ignored``. ``functions`` are what
+    the pickle may call besides, by name; ``storage`` gives what a persistent id stands for.
 
-    Raises:
-        RefusedError: An unknown object, or values that repeat without end. A damaged file raises
-            errors of almost any class.
+    Raises RefusedError for an unknown object, or values that repeat without end. A damaged file
+    raises errors of almost any class.
     """
-    reader = _Reader(tolerant, {**FUNCTIONS, **(functions or {})}, storage)
-    for order, argument, place in pickletools.genops(file):
-        reader.num_read = place or 0
-        if order.name in _VALUES:
-            reader.stack.append(argument)
-        else:
-            reader.follow(order.name, argument)
-    (content,) = reader.stack
-    _require_walkable(content)
-    return content
+    start = file.tell()
+    _check_orders(file)
+    num_bytes = file.tell() - start
+    file.seek(start)
+    parts = _Unpickler(io.BytesIO(file.read(num_bytes)), encoding="latin1").load()
+    known = {**FUNCTIONS, **OBJECTS, **(functions or {}), _Storage.name: storage or _no_storage}
+    return _Walk(known, tolerant, num_bytes).through(parts)
 
 
 def reason_of(error: BaseException) -> str:
@@ -86,176 +70,178 @@ def reason_of(error: BaseException) -> str:
     return str(error) if isinstance(error, RefusedError) else type(error).__name__
 
 
-class _Function:
-    """Something that a pickle may call."""
+def _check_orders(file: IO[bytes]) -> None:
+    """Read up to the end of a pickle, and refuse what Python's unpickler would not come back from.
 
-    def __init__(self, call: Callable[..., Any]) -> None:
-        self.call = call
+    Its table is as long as the largest place in it, and tuples in tuples compute their hashes anew
+    from all that is in them: one that lies twice in a second one, which lies twice in a third and
+    so on, takes a few bytes for each, and 2^40 steps after forty.
+    """
+    stack: list[int] = []  # how many values are in each, where it is a tuple
+    marks: list[int] = []
+    memo: dict[int, int] = {}
+    num_repeated = 0
+    argument: Any
+    for number, (order, argument, _) in enumerate(pickletools.genops(file)):
+        if order.name in _UNUSED:
+            raise UnknownError(f"the order {order.name} of pickle")
+        if order.name in _PUTS:
+            place = len(memo) if order.name == "MEMOIZE" else argument
+            if place > number:
+                raise RefusedError("it has a place beyond its values")
+            memo[place] = stack[-1]
+        elif order.name in _GETS:
+            stack.append(memo[argument])
+            num_repeated += memo[argument]
+        elif order.name == "MARK":
+            marks.append(len(stack))
+        else:
+            num_taken, takes_mark, num_left = _STEPS[order.name]
+            first = (marks.pop() if takes_mark else len(stack)) - num_taken
+            size = 1 + sum(stack[first:]) if "TUPLE" in order.name else 1
+            stack[first:] = [size] * num_left
+        if num_repeated > _MAX_REPEATS * number + 10**5:
+            raise RefusedError("it repeats its values without end")
 
 
-class _Reader:
-    """What orders work on: a stack, places in it that are marked, and what is to be used again."""
+class _StandIn:
+    """What a name gives on being called: it keeps what it is given, and does nothing."""
+
+    name: ClassVar[str]
+    args: tuple
+    state: Any
+    items: list
+
+    def __new__(cls, *args: Any) -> "_StandIn":
+        made = super().__new__(cls)
+        made.args, made.state, made.items = args, None, []
+        return made
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.items.append((key, value))
+
+    def append(self, item: Any) -> None:
+        self.items.append(item)
+
+    add = extend = append
+
+
+class _Storage(_StandIn):
+    """Stands for what lies outside the pickle."""
+
+    name = "a storage"
+
+
+class _Unpickler(pickle.Unpickler):
+    """Python's unpickler, to which every name is a stand-in."""
+
+    def __init__(self, file: IO[bytes], encoding: str) -> None:
+        super().__init__(file, encoding=encoding)
+        self.classes: dict[str, type[_StandIn]] = {}
+
+    def find_class(self, module: str, name: str) -> type[_StandIn]:
+        module = "builtins" if module == "__builtin__" else module  # as in Python 2
+        # numpy 1 and 2 call the same functions by two module names.
+        name = f"{module}.{name}".replace("numpy._core.", "numpy.core.")
+        if name not in self.classes:
+            if len(self.classes) == _MAX_NAMES:
+                raise RefusedError(f"it has more than {_MAX_NAMES} names")
+            self.classes[name] = type("_StandIn", (_StandIn,), {"name": name})
+        return self.classes[name]
+
+    def persistent_load(self, saved: Any) -> _StandIn:
+        return _Storage(saved)
+
+
+def _no_storage(saved: Any) -> Any:
+    raise UnknownError("a storage outside the pickle")
+
+
+class _Walk:
+    """Makes values of what the unpickler gives, each once, and refuses what has no end.
+
+    Refused are deep nests, circles, and values that lie in each other so often that no one could
+    walk through them, copy or show them.
+    """
 
     def __init__(
-        self,
-        tolerant: bool,
-        functions: Mapping[str, Callable[..., Any]],
-        storage: Callable[[Any], Any] | None,
+        self, functions: Mapping[str, Callable[..., Any]], tolerant: bool, num_bytes: int
     ) -> None:
-        self.tolerant, self.storage = tolerant, storage
-        self.functions = {name: _Function(call) for name, call in functions.items()}
-        self.functions["builtins.getattr"] = _Function(self._get_statistic)
-        self.stack: list[Any] = []
-        self.marks: list[int] = []
-        self.memo: dict[int, Any] = {}
-        self.num_read = self.num_copied = 0
+        self.functions, self.tolerant, self.num_bytes = functions, tolerant, num_bytes
+        self.made: dict[int, tuple[Any, int]] = {}
+        """By id of what it is made of: a value, and how many a walk through it meets."""
+        self.num_values = self.num_copied = 0
 
-    def follow(self, order: str, argument: Any) -> None:
-        """Follow one order.
+    def through(self, parts: Any) -> Any:
+        """Make all values."""
+        value, num_met = self._make(parts, 0)
+        if num_met > _MAX_REPEATS * self.num_values + 10_000:
+            raise RefusedError("it repeats its values without end")
+        return value
 
-        Raises:
-            RefusedError: It is unknown, or asks for something that is.
-        """
-        stack = self.stack
-        match order:
-            case "BINPUT" | "LONG_BINPUT" | "PUT":
-                self.memo[argument] = stack[-1]
-            case "MEMOIZE":
-                self.memo[len(self.memo)] = stack[-1]
-            case "BINGET" | "LONG_BINGET" | "GET":
-                stack.append(self.memo[argument])
-            case "MARK":
-                self.marks.append(len(stack))
-            case "TUPLE":
-                stack.append(tuple(self._items()))
-            case "TUPLE1" | "TUPLE2" | "TUPLE3":
-                length = int(order[-1])
-                stack[-length:] = [tuple(stack[-length:])]
-            case "LIST":
-                stack.append(self._items())
-            case "DICT":
-                stack.append(set_items({}, self._items()))
-            case "FROZENSET":
-                stack.append(frozenset(make_set(self._items())))
-            case "APPEND" | "APPENDS":
-                items = self._items() if order == "APPENDS" else [stack.pop()]
-                self._add(list, list.extend, items)
-            case "SETITEM" | "SETITEMS":
-                items = self._items() if order == "SETITEMS" else [stack.pop(-2), stack.pop()]
-                self._add(dict, set_items, items)
-            case "ADDITEMS":
-                self._add(set, set.update, make_set(self._items()))
-            case "GLOBAL":
-                stack.append(self._try(self._find, *argument.split(" ", 1)))
-            case "STACK_GLOBAL":
-                stack.append(self._try(self._find, stack.pop(-2), stack.pop()))
-            case "REDUCE" | "NEWOBJ":
-                stack.append(self._try(self._call, stack.pop(-2), stack.pop()))
-            case "BUILD":
-                state = stack.pop()
-                self._try(self._set_state, stack[-1], state)
-            case "BINPERSID" if self.storage:
-                stack.append(self._try(self.storage, stack.pop()))
-            case "PROTO" | "FRAME" | "STOP":
-                pass
-            case _ if order in _CONSTANTS:
-                stack.append(_CONSTANTS[order])
-            case _ if order in _EMPTY:
-                stack.append(_EMPTY[order]())
-            case _:
-                raise UnknownError(f"the order {order} of pickle")
+    def _make(self, part: Any, depth: int) -> tuple[Any, int]:
+        if not isinstance(part, dict | list | tuple | set | frozenset | type | _StandIn):
+            return part, 1
+        if id(part) not in self.made:
+            if depth > _MAX_DEPTH:
+                raise RefusedError(f"it has more than {_MAX_DEPTH} values in one another")
+            try:
+                made = self._make_anew(part, depth + 1)
+            except UnknownError:
+                if not self.tolerant:
+                    raise
+                made = Ignored(), 1
+            self.made[id(part)] = made
+        return self.made[id(part)]
 
-    def _items(self) -> list[Any]:
-        """Take what lies above the last mark from the stack."""
-        start = self.marks.pop()
-        items = self.stack[start:]
-        del self.stack[start:]
-        return items
+    def _make_each(self, parts: Iterable[Any], depth: int) -> tuple[list[Any], int]:
+        values, num_met = [], 1
+        for part in parts:
+            value, num = self._make(part, depth)
+            values.append(value)
+            num_met += num
+        self.num_values += len(values)
+        return values, num_met
 
-    def _add(self, kind: type, add: Callable[[Any, Any], Any], items: Any) -> None:
-        target = self.stack[-1]
-        if isinstance(target, kind):
-            add(target, items)
-        elif not isinstance(target, Ignored):
-            raise UnknownError("items of something else than a list, a dict or a set")
+    def _make_anew(self, part: Any, depth: int) -> tuple[Any, int]:
+        if isinstance(part, dict):
+            keys, num_keys = self._make_each(part, depth)
+            values, num_met = self._make_each(part.values(), depth)
+            return dict(zip(keys, values, strict=True)), num_keys + num_met
+        if isinstance(part, list | tuple | set | frozenset):
+            values, num_met = self._make_each(part, depth)
+            return type(part)(values), num_met
+        if not isinstance(part, _StandIn):  # but its class: a name that is not called
+            return named(part.name), 1
+        if part.name not in self.functions:
+            raise UnknownError(part.name)
+        (args, state, items), num_met = self._make_each([part.args, part.state, part.items], depth)
+        value = self._call(part.name, args, state, items)
+        if isinstance(value, np.ndarray | torch.Tensor):
+            num_met += value.nbytes // _SMALL
+            self.num_values += value.nbytes // _SMALL
+        return value, num_met
 
-    def _try(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        try:
-            return work(*arguments)
-        except UnknownError:
-            if not self.tolerant:
-                raise
-            return Ignored()
-
-    def _find(self, module: Any, name: Any) -> Any:
-        if not isinstance(module, str) or not isinstance(name, str):
-            raise UnknownError("a name that is no text")
-        module = "builtins" if module == "__builtin__" else module  # as in Python 2
-        found: Any
-        if module in ("torch", "torch.cuda", "torch.storage") and name.endswith("Storage"):
-            found = _STORAGES.get(name.removesuffix("Storage"))
-        elif module == "torch" and isinstance(vars(torch).get(name), torch.dtype):
-            found = vars(torch)[name]
-        else:
-            # numpy 1 and 2 call the same functions by two module names.
-            found = self.functions.get(f"{module}.{name}".replace("numpy._core.", "numpy.core."))
-        if found is None:
-            raise UnknownError(f"{module}.{name}")
-        return found
-
-    def _call(self, function: Any, arguments: tuple) -> Any:
-        self._count_copies(arguments)
+    def _call(self, name: str, args: tuple, state: Any, items: list) -> Any:
+        self._count_copies([*args, items, *(state.values() if isinstance(state, dict) else [])])
         # An argument that is ignored is, for example, a subclass of numpy's array.
-        if any(isinstance(each, Ignored) for each in (function, *arguments)):
+        if any(isinstance(each, Ignored) for each in args):
             raise UnknownError("something else")
-        if not isinstance(function, _Function):
-            raise UnknownError("a call of something else than a function")
-        return function.call(*arguments)
+        if name == "collections.OrderedDict":  # of protocol 2 in one argument, else item by item
+            args, items = ([*(args[0] if args else []), *items],), []
+        if items or (state is not None and name not in OBJECTS):
+            raise UnknownError(f"{name} with more than its arguments")
+        call = self.functions[name]
+        return call(*args, state=state) if name in OBJECTS else call(*args)
 
-    def _set_state(self, target: Any, state: Any) -> None:
-        self._count_copies(state.values() if isinstance(state, dict) else (state,))
-        set_state(target, state)
-
-    def _count_copies(self, parts: Collection[Any]) -> None:
+    def _count_copies(self, parts: list) -> None:
         # A function copies what it is given, and the same list can be given to a thousand.
         self.num_copied += len(parts)
         for part in parts:
             if isinstance(part, Sized) and not isinstance(part, torch.Tensor):
                 self.num_copied += part.size if isinstance(part, np.ndarray) else len(part)
-        if self.num_copied > _MAX_COPIES * self.num_read + 10**5:
+        if self.num_copied > _MAX_COPIES * self.num_bytes + 10**5:
             raise RefusedError("it copies its values without end")
-
-    def _get_statistic(self, owner: Any, name: Any) -> None:
-        # Log buffers name their own methods, which every buffer has.
-        if owner is not self.functions[BUFFER] or name not in STATISTICS:
-            raise UnknownError("an attribute")
-
-
-def _require_walkable(content: Any) -> None:
-    """Refuse what cannot be walked through, copied or shown: deep nests, circles, endless repeats.
-
-    A list that lies twice in a second one, which lies twice in a third and so on, takes a few bytes
-    for each, and a walk through it 2^40 steps after forty.
-    """
-    sizes: dict[int, int] = {}
-    num_values = 0
-
-    def count(value: Any, depth: int) -> int:
-        nonlocal num_values
-        if isinstance(value, np.ndarray | torch.Tensor):
-            if id(value) not in sizes:
-                sizes[id(value)] = 1 + value.nbytes // _SMALL
-                num_values += sizes[id(value)]
-            return sizes[id(value)]
-        if not isinstance(value, dict | list | tuple | set | frozenset):
-            return 1
-        if id(value) not in sizes:
-            if depth > _MAX_DEPTH:
-                raise RefusedError(f"it has more than {_MAX_DEPTH} values in one another")
-            num_values += 1 + len(value)
-            items = [*value, *value.values()] if isinstance(value, dict) else value
-            sizes[id(value)] = 1 + sum(count(each, depth + 1) for each in items)
-        return sizes[id(value)]
-
-    if count(content, 0) > _MAX_REPEATS * num_values + 10_000:
-        raise RefusedError("it repeats its values without end")

@@ -2,6 +2,7 @@
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,10 +17,8 @@ SUPERVISED = "supervised"
 def has_supervised(depth: int) -> bool:
     """Whether torchvision's weights of a ResNet are in torch's cache, with nothing to download."""
     name = f"resnet{depth}"
-    if name not in list_models():
-        return False
-    url = get_model_weights(name)["IMAGENET1K_V1"].url
-    return (_cache() / Path(url).name).is_file()
+    known = name in list_models()
+    return known and (_cache() / Path(_entry(name).url).name).is_file()
 
 
 def supervised_state(depth: int) -> dict[str, Tensor]:
@@ -38,7 +37,7 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
             f"supervised weights exist for torchvision's ResNets, but there is no {name}; "
             "give a file or 'random'."
         )
-    entry = get_model_weights(name)["IMAGENET1K_V1"]
+    entry = _entry(name)
     folder = _cache()
     try:
         state = entry.get_state_dict(progress=True, check_hash=True, weights_only=True)
@@ -54,6 +53,10 @@ def supervised_state(depth: int) -> dict[str, Tensor]:
             f"put {entry.url} there."
         ) from error
     return {key: value for key, value in state.items() if not key.startswith("fc.")}
+
+
+def _entry(name: str) -> Any:
+    return get_model_weights(name)["IMAGENET1K_V1"]
 
 
 def _cache() -> Path:

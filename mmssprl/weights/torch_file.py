@@ -1,7 +1,7 @@
 """Reads what ``torch.save`` wrote: the archives of torch >= 1.6 and the older files.
 
-torch's own readers call Python's unpickler, or one that admits sparse tensors with any index. Here
-a tensor lies in the bytes of its own part of the file, and all tensors together take no more memory
+torch's own readers admit sparse tensors with any index and functions that take any memory. Here a
+tensor lies in the bytes of its own part of the file, and all tensors together take no more memory
 than a few times the file.
 """
 
@@ -38,16 +38,10 @@ def is_archive(path: Path) -> bool:
 
 
 def load_torch(path: Path, *, tolerant: bool = False, mapped: bool = False) -> Any:
-    """Read what ``torch.save`` of any version wrote, since 0.2; tensors come to the CPU.
+    """Read what ``torch.save`` of any version wrote, since 0.2, as ``load_pickle``; to the CPU.
 
-    Args:
-        path: The file.
-        tolerant: As ``load_pickle``.
-        mapped: Leave the tensors of an archive in the file, which must not change meanwhile.
-
-    Raises:
-        RefusedError: As ``load_pickle``, a tensor beyond its bytes, or a compressed archive. A
-            damaged file raises errors of almost any class.
+    If ``mapped``, the tensors of an archive stay in the file, which must not change meanwhile.
+    RefusedError also of a tensor beyond its bytes, or a compressed archive.
     """
     archived = is_archive(path)
     with path.open("rb") as file:
@@ -57,9 +51,7 @@ def load_torch(path: Path, *, tolerant: bool = False, mapped: bool = False) -> A
 def stored_parts(file: IO[bytes]) -> dict[str, tuple[int, int]]:
     """Return place and length of each part of a zip archive, in bytes.
 
-    Raises:
-        RefusedError: The parts are larger than the file.
-        BadZipFile: It is no archive, or a damaged one.
+    Raises RefusedError if the parts are larger than the file, BadZipFile for a damaged one.
     """
     size = os.fstat(file.fileno()).st_size
     with zipfile.ZipFile(file) as archive:
@@ -83,17 +75,16 @@ class _File(ABC):
         self.file = file
         self.num_left = _COPIES * os.fstat(file.fileno()).st_size + _SPARE
         self.storages: dict[str, Tensor] = {}
-        rebuild = "torch._utils._rebuild_"
-        self.functions = {
-            f"{rebuild}parameter": lambda data, *_: data,
-            f"{rebuild}tensor": self._tensor,
-            f"{rebuild}tensor_v2": self._tensor,
-            f"{rebuild}tensor_v3": self._tensor_of_kind,
-        }
 
     def read(self, file: IO[bytes], tolerant: bool = False) -> Any:
         """Read a pickle."""
-        return load_pickle(file, tolerant=tolerant, functions=self.functions, storage=self._storage)
+        functions = {
+            "torch._utils._rebuild_parameter": lambda data, *_: data,
+            "torch._utils._rebuild_tensor": self._tensor,
+            "torch._utils._rebuild_tensor_v2": self._tensor,
+            "torch._utils._rebuild_tensor_v3": self._tensor_of_kind,
+        }
+        return load_pickle(file, tolerant=tolerant, functions=functions, storage=self._storage)
 
     @abstractmethod
     def bytes_of(self, key: str, num_bytes: int) -> Tensor:
@@ -106,12 +97,11 @@ class _File(ABC):
 
     def _storage(self, saved: Any) -> Tensor:
         """Return the numbers (N,) of a storage."""
-        kind, dtype, key, *_ = saved
+        kind, dtype, key, _, count, *view = saved
         if kind != "storage" or not isinstance(dtype, torch.dtype) or not isinstance(key, str):
             raise UnknownError("something else in the place of a storage")
-        count, *view = saved[4:]
         if key not in self.storages:
-            (num_bytes,) = (size * dtype.itemsize for size in sizes_of([count]))
+            num_bytes = sizes_of([count])[0] * dtype.itemsize
             self._take(num_bytes)
             self.storages[key] = self.bytes_of(key, num_bytes).view(dtype)
         numbers = self.storages[key].view(dtype)
@@ -126,11 +116,9 @@ class _File(ABC):
         start: int,
         shape: Sequence[int],
         strides: Sequence[int],
-        requires_grad: bool = False,
-        hooks: Any = None,
-        metadata: Any = None,
+        *others: Any,
     ) -> Tensor:
-        if metadata:
+        if others[2:] and others[2]:
             raise UnknownError("a conjugate or negative view")
         (start,), shape, strides = sizes_of([start]), sizes_of(shape), sizes_of(strides)
         last = start + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))

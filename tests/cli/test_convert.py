@@ -8,7 +8,6 @@ from mmssprl.weights import ConvertReport, key_tables
 
 REPORT = """\
 keys        moco: MoCo v1 and v2 (DetCo and MaskCo, if published as MoCo's code saves)
-found by    encoder_q.conv1.weight
 read        262 tensors
 backbone    ResNet-18, width 8: 126 tensors, all matched
 set afresh  none
@@ -62,8 +61,7 @@ def test_a_wrong_source_is_one_line_and_exit_code_2(file, capsys):
     assert main(["convert", file, "--from", "byol"]) == 2
     assert capsys.readouterr().err == (
         "mmssprl convert: error: a file of byol must have the keys of byol or backbone or "
-        "extracted, but moco_1.6k.pth.tar has those of moco (encoder_q.conv1.weight); pass "
-        "--from auto.\n"
+        "extracted, but moco_1.6k.pth.tar has those of moco; pass --from auto.\n"
     )
 
 
@@ -80,7 +78,6 @@ def test_offers_every_source():
 def test_the_whole_model_is_trained_next(tmp_path):
     report = ConvertReport(
         key_table=key_tables.SSPRL,
-        evidence=("ptypes.weight", "conv1.weight"),
         backbone={"type": "ResNet", "depth": 50},
         num_read=352,
         num_backbone=318,

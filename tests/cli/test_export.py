@@ -102,21 +102,6 @@ def test_full_keeps_the_queues_of_other_ranks_and_lengths(run, tmp_path):
         assert torch.equal(got[name], state[name])
 
 
-def test_full_of_another_algorithm_compares_tensors(run, tmp_path):
-    text = (run / "ssprl_resnet18_scenes.py").read_text()
-    assert "type='SSPRL'" in text
-    (tmp_path / "other.py").write_text(text.replace("type='SSPRL'", "type='SimCLR'"))
-    report = export_weights(
-        str(run / "epoch_2.pth"),
-        "backbone",
-        tmp_path / "f.pth",
-        config=str(tmp_path / "other.py"),
-        full=True,
-    )
-    assert report.model == "mmpretrain ResNet-18"
-    assert report.notes[0].startswith("The config describes no pre-training model: heads")
-
-
 def test_full_must_fit_the_model_and_the_file(run, tmp_path):
     backbone = str(run / "ssprl_resnet18_scenes_backbone.pth")
     with pytest.raises(ValueError, match="must get a training checkpoint, .* holds a backbone al"):

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from photometric_cases import RECIPE, jitter_params, levels, random_images, rng
+from photometric_cases import RECIPE, grayed, jitter_params, jittered, random_images, rng
 from torch import Tensor
 from torchvision.transforms import functional as tv
 
@@ -12,22 +12,10 @@ from mmssprl.functional.photometric import (
     HUE,
     SATURATION,
     ColorJitterParams,
-    apply_color_jitter,
-    apply_grayscale,
     draw_color_jitter,
 )
 
 TV_OPERATIONS = (tv.adjust_brightness, tv.adjust_contrast, tv.adjust_saturation, tv.adjust_hue)
-
-
-def pil_jitter(images: Tensor, params: ColorJitterParams) -> Tensor:
-    jittered = []
-    for image, order, factors in zip(images, *params, strict=True):
-        pil = tv.to_pil_image(image)
-        for operation in order.tolist():
-            pil = TV_OPERATIONS[operation](pil, factors[operation].item())
-        jittered.append(tv.pil_to_tensor(pil))
-    return torch.stack(jittered)
 
 
 def tv_jitter(images: Tensor, params: ColorJitterParams) -> Tensor:
@@ -55,9 +43,7 @@ def test_each_operation_is_torchvisions(operation: int, values: tuple[float, ...
         factors[operation] = value
         params = jitter_params([0, 1, 2, 3], factors, len(images))
         expected = torch.stack([TV_OPERATIONS[operation](image, value) for image in images])
-        torch.testing.assert_close(
-            apply_color_jitter(images, params), expected, rtol=0, atol=2e-5, msg=str
-        )
+        torch.testing.assert_close(jittered(images, params), expected, rtol=0, atol=2e-5, msg=str)
 
 
 def test_jitter_in_any_order_is_torchvisions() -> None:
@@ -65,45 +51,12 @@ def test_jitter_in_any_order_is_torchvisions() -> None:
     params = draw_color_jitter(120, **{**RECIPE, "hue": 0.5}, prob=1.0, generator=rng())
     assert len(params.order.unique(dim=0)) == 24
     torch.testing.assert_close(
-        apply_color_jitter(images, params), tv_jitter(images, params), rtol=0, atol=2e-5
+        jittered(images, params), tv_jitter(images, params), rtol=0, atol=2e-5
     )
-
-
-@pytest.mark.parametrize("operation", [BRIGHTNESS, CONTRAST, SATURATION])
-@pytest.mark.parametrize("value", [0.2, 0.9, 1.8])
-def test_blends_are_within_two_levels_of_pil(operation: int, value: float) -> None:
-    images = levels(random_images(24))
-    factors = [1.0, 1.0, 1.0]
-    factors[operation] = value
-    order = torch.tensor([0, 1, 2]).expand(24, -1)
-    pil = pil_jitter(images, ColorJitterParams(order, torch.tensor(factors).expand(24, -1)))
-    ours = apply_color_jitter(images, jitter_params([0, 1, 2, 3], [*factors, 0.0], 24))
-    assert (ours.int() - pil.int()).abs().max() <= 2
-
-
-def test_whole_jitter_is_pils_but_for_its_rounding() -> None:
-    small = torch.rand(48, 3, 5, 5, generator=rng(3))
-    images = levels(torch.nn.functional.interpolate(small, size=(20, 20), mode="bilinear"))
-    params = draw_color_jitter(48, **RECIPE, prob=1.0, generator=rng())
-    difference = apply_color_jitter(images, params).int() - pil_jitter(images, params).int()
-    # PIL's hue has 256 steps a turn, 6 levels each, and the blends behind it multiply its error.
-    assert difference.abs().float().mean() < 1.8
-    assert (difference.abs() <= 2).float().mean() > 0.85
-
-
-def test_order_matters() -> None:
-    images = torch.full((1, 3, 2, 2), 0.8)
-    images[:, :, 0] = 0.2
-    factors = [1.5, 0.5, 1.0, 0.0]
-    first = apply_color_jitter(images, jitter_params([BRIGHTNESS, CONTRAST, 2, 3], factors, 1))
-    last = apply_color_jitter(images, jitter_params([CONTRAST, BRIGHTNESS, 2, 3], factors, 1))
-    # 0.8 -> 1 -> (1 + mean 0.65) / 2, and 0.8 -> (0.8 + mean 0.5) / 2 -> * 1.5; weights sum .9999
-    torch.testing.assert_close(first[0, :, 1, 0], torch.full((3,), 0.825), rtol=0, atol=1e-4)
-    torch.testing.assert_close(last[0, :, 1, 0], torch.full((3,), 0.975), rtol=0, atol=1e-4)
 
 
 def test_grayscale_weights() -> None:
     images = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
-    gray = apply_grayscale(images[:, :, None, None], torch.tensor([True, True, True, False]))
+    gray = grayed(images[:, :, None, None], torch.tensor([True, True, True, False]))
     expected = [[0.2989] * 3, [0.587] * 3, [0.114] * 3, [1.0, 0.0, 0.0]]
     torch.testing.assert_close(gray[:, :, 0, 0], torch.tensor(expected))

@@ -79,7 +79,7 @@ def test_is_float32_under_autocast():
 )
 def test_shapes_must_fit(shapes):
     query, positive, negatives, *extra = map(torch.zeros, shapes)
-    with pytest.raises(ValueError, match=r"negatives \(K, D\) and extra \(R, J, D\), but got \[\("):
+    with pytest.raises(ValueError, match=r"info_nce.*\[\("):
         info_nce(query, positive, negatives, temperature=T, extra=extra[0] if extra else None)
 
 

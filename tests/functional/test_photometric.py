@@ -1,21 +1,19 @@
 """Photometric operations: samples, paths, levels, draws, errors."""
 
 import math
+import re
 
 import numpy as np
 import pytest
 import torch
-from photometric_cases import RECIPE, jitter_params, levels, random_images, rng
+from photometric_cases import RECIPE, blurred, grayed, jittered, levels, random_images, rng
 from scipy import stats
 from torch import Tensor
 
 from mmssprl.functional import photometric
 from mmssprl.functional.photometric import (
-    ColorJitterParams,
-    apply_color_jitter,
-    apply_gaussian_blur,
-    apply_grayscale,
-    apply_horizontal_flip,
+    PhotometricParams,
+    apply_params,
     color_jitter,
     draw_color_jitter,
     draw_gaussian_blur,
@@ -30,28 +28,6 @@ from mmssprl.functional.photometric import (
 def device_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the path of devices whose values are not read, on the CPU."""
     monkeypatch.setattr(photometric, "params_are_free", lambda images: False)
-
-
-def test_a_sample_does_not_depend_on_its_batch() -> None:
-    images = random_images(40)
-    params = draw_color_jitter(40, **RECIPE, prob=0.8, generator=rng())
-    together = apply_color_jitter(images, params)
-    apart = [
-        apply_color_jitter(images[n : n + 1], ColorJitterParams(*(p[n : n + 1] for p in params)))
-        for n in range(40)
-    ]
-    torch.testing.assert_close(together, torch.cat(apart), rtol=0, atol=1e-6)
-
-
-def test_samples_of_a_batch_get_their_own_parameters() -> None:
-    plain = torch.tensor([0.5, 0.4, 0.45])[:, None, None].expand(64, 3, 8, 8)
-    for jittered in (
-        color_jitter(plain, **RECIPE, prob=1.0, generator=rng()),
-        gaussian_blur(
-            torch.rand(1, 3, 8, 8).expand(64, -1, -1, -1), sigma=(0.5, 2), prob=1.0, generator=rng()
-        ),
-    ):
-        assert len(jittered.flatten(1).unique(dim=0)) == 64
 
 
 @pytest.mark.parametrize("as_levels", [False, True])
@@ -90,10 +66,10 @@ def test_device_path_reads_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
     blur = draw_gaussian_blur(16, sigma=(0.1, 2.0), prob=0.5, generator=generator)
     for name in ("tolist", "nonzero", "__bool__", "__int__", "__index__", "unique_consecutive"):
         monkeypatch.setattr(Tensor, name, refuse)
-    apply_color_jitter(images, params)
-    apply_gaussian_blur(images, blur)
-    apply_grayscale(images, blur.sigma > 0)
-    apply_horizontal_flip(images, blur.sigma > 0)
+    jittered(images, params)
+    blurred(images, blur)
+    grayed(images, blur.sigma > 0)
+    apply_params(images, PhotometricParams(flip=blur.sigma > 0))
 
 
 @pytest.mark.gpu
@@ -101,7 +77,7 @@ def test_gpu_agrees_with_cpu() -> None:
     images = random_images(60)
     params = draw_color_jitter(60, **RECIPE, prob=0.8, generator=rng())
     blur = draw_gaussian_blur(60, sigma=(0.1, 2.0), prob=0.5, generator=rng())
-    for function, given in ((apply_color_jitter, params), (apply_gaussian_blur, blur)):
+    for function, given in ((jittered, params), (blurred, blur)):
         on_gpu = function(images.cuda(), given).cpu()
         torch.testing.assert_close(on_gpu, function(images, given), rtol=0, atol=1e-5)
 
@@ -110,7 +86,7 @@ def test_levels_are_rounded_once_at_the_end() -> None:
     images = levels(random_images(60))
     params = draw_color_jitter(60, **RECIPE, prob=0.8, generator=rng())
     blur = draw_gaussian_blur(60, sigma=(0.1, 2.0), prob=0.8, generator=rng())
-    for function, given in ((apply_color_jitter, params), (apply_gaussian_blur, blur)):
+    for function, given in ((jittered, params), (blurred, blur)):
         ours = function(images, given)
         exact = function(images / 255, given) * 255
         assert ours.dtype == torch.uint8
@@ -183,41 +159,23 @@ def test_draws_depend_on_the_generator_and_the_number_only() -> None:
     assert not any(map(torch.equal, first, other_seed))
 
 
-def test_flip_mirrors_the_chosen_samples() -> None:
-    images = torch.arange(2 * 3 * 1 * 3, dtype=torch.uint8).view(2, 3, 1, 3)
-    flipped = apply_horizontal_flip(images, torch.tensor([False, True]))
-    assert flipped[0].flatten().tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8]
-    assert flipped[1].flatten().tolist() == [11, 10, 9, 14, 13, 12, 17, 16, 15]
-
-
 def test_autocast_does_not_coarsen() -> None:
     images = random_images(30)
     params = draw_color_jitter(30, **RECIPE, prob=1.0, generator=rng())
     blur = draw_gaussian_blur(30, sigma=(0.1, 2.0), prob=1.0, generator=rng())
-    for function, given in ((apply_color_jitter, params), (apply_gaussian_blur, blur)):
+    for function, given in ((jittered, params), (blurred, blur)):
         with torch.autocast("cpu", torch.bfloat16):
             coarse = function(images, given)
         assert torch.equal(coarse, function(images, given))
 
 
-def test_memory_layout_does_not_matter() -> None:
-    images = random_images(20)
-    strided = images.to(memory_format=torch.channels_last)
-    for one, other in ((images, strided), (levels(images), levels(strided))):
-        for function in (
-            lambda x: color_jitter(x, **RECIPE, prob=0.8, generator=rng()),
-            lambda x: gaussian_blur(x, sigma=(0.1, 2.0), prob=0.5, generator=rng()),
-        ):
-            assert torch.equal(function(one), function(other))
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"brightness": -0.1}, "brightness must be a strength >= 0, but got -0.1"),
-        ({"saturation": math.inf}, "saturation must be a strength >= 0, but got inf"),
-        ({"hue": 0.6}, r"hue must be a strength in \[0, 0.5\] turns, but got 0.6"),
-        ({"prob": 1.5}, r"prob must be a probability in \[0, 1\], but got 1.5"),
+        ({"brightness": -0.1}, "brightness.*-0.1"),
+        ({"saturation": math.inf}, "saturation.*inf"),
+        ({"hue": 0.6}, "hue.*0.6"),
+        ({"prob": 1.5}, "prob.*1.5"),
     ],
 )
 def test_bad_jitter_is_refused(change: dict, message: str) -> None:
@@ -227,23 +185,18 @@ def test_bad_jitter_is_refused(change: dict, message: str) -> None:
 
 @pytest.mark.parametrize("sigma", [(-1.0, 1.0), (2.0, 1.0), (1.0,)])
 def test_bad_sigma_is_refused(sigma: tuple) -> None:
-    with pytest.raises(ValueError, match=r"sigma must be \(low, high\) with 0 <= low <= high"):
+    with pytest.raises(ValueError, match="sigma.*low.*high"):
         draw_gaussian_blur(2, sigma=sigma, prob=0.5, generator=rng())
 
 
 def test_bad_images_are_refused() -> None:
     mask = torch.ones(2, dtype=torch.bool)
-    with pytest.raises(ValueError, match=r"must be a batch \(N, 3, H, W\), but got \(3, 4, 4\)"):
-        apply_grayscale(torch.rand(3, 4, 4), mask)
-    with pytest.raises(ValueError, match=r"must be a batch \(N, 3, H, W\), but got \(2, 1, 4, 4\)"):
-        apply_color_jitter(torch.rand(2, 1, 4, 4), jitter_params([0, 1, 2, 3], [1, 1, 1, 0.1], 2))
-    with pytest.raises(TypeError, match="must be uint8 or float32 .* got torch.float64"):
-        apply_grayscale(torch.rand(2, 3, 4, 4).double(), mask)
-    with pytest.raises(ValueError, match=r"one parameter set per sample, 5 here, but got \(2,\)"):
-        apply_grayscale(torch.rand(5, 3, 4, 4), mask)
-
-
-def test_an_empty_batch_stays_empty() -> None:
-    images = torch.rand(0, 3, 4, 4)
-    assert color_jitter(images, **RECIPE, prob=1.0, generator=rng()).shape == images.shape
-    assert gaussian_blur(images, sigma=(1, 2), prob=1.0, generator=rng()).shape == images.shape
+    for shape in ((3, 4, 4), (2, 1, 4, 4)):
+        with pytest.raises(ValueError, match=re.escape(f"{shape}")):
+            grayed(torch.rand(shape), mask)
+    with pytest.raises(TypeError, match="float64"):
+        grayed(torch.rand(2, 3, 4, 4).double(), mask)
+    with pytest.raises(ValueError, match=r"5 here.*\(2,\)"):
+        grayed(torch.rand(5, 3, 4, 4), mask)
+    empty = torch.rand(0, 3, 4, 4)
+    assert color_jitter(empty, **RECIPE, prob=1.0, generator=rng()).shape == empty.shape

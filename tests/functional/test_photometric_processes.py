@@ -51,17 +51,6 @@ def test_threads_and_forks_change_no_bit() -> None:
     assert child.exitcode == 0
 
 
-@pytest.mark.usefixtures("threads")
-def test_error_in_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*arguments: object) -> None:
-        raise MemoryError("no room")
-
-    monkeypatch.setattr(_cpu_batch, "_call", fail)
-    torch.set_num_threads(3)
-    with pytest.raises(MemoryError, match="no room"):
-        apply_photometric(random_images(12), draw(12), **PLAIN)
-
-
 def python(code: str, **environment: str) -> subprocess.CompletedProcess:
     return subprocess.run(
         [sys.executable, "-c", code],

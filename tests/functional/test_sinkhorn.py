@@ -116,8 +116,8 @@ def test_one_kernel_lives_beside_the_scores_of_all_problems():
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"epsilon": 0.0}, "epsilon must be > 0, but got 0.0"),
-        ({"num_iters": 0}, "num_iters must be >= 1, but got 0"),
+        ({"epsilon": 0.0}, "epsilon.*0.0"),
+        ({"num_iters": 0}, "num_iters.*0"),
     ],
 )
 def test_bad_settings(kwargs, message):
@@ -127,5 +127,5 @@ def test_bad_settings(kwargs, message):
 
 @pytest.mark.parametrize("scores", [torch.zeros(2, 3, 4), torch.zeros(3, 4, dtype=torch.long)])
 def test_bad_scores(scores):
-    with pytest.raises(ValueError, match="floating matrix"):
+    with pytest.raises(ValueError, match="matrix"):
         sinkhorn(scores)

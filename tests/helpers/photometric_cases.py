@@ -5,7 +5,9 @@ from torch import Tensor
 
 from mmssprl.functional.photometric import (
     ColorJitterParams,
+    GaussianBlurParams,
     PhotometricParams,
+    apply_params,
     draw_photometric,
 )
 
@@ -48,3 +50,15 @@ def draw(num: int, sigma: tuple[float, float] = (0.1, 2.0), seed: int = 3) -> Ph
         blur={"sigma": sigma, "prob": 0.7},
         generator=rng(seed),
     )
+
+
+def jittered(images: Tensor, params: ColorJitterParams) -> Tensor:
+    return apply_params(images, PhotometricParams(jitter=params))
+
+
+def blurred(images: Tensor, params: GaussianBlurParams) -> Tensor:
+    return apply_params(images, PhotometricParams(blur=params))
+
+
+def grayed(images: Tensor, mask: Tensor) -> Tensor:
+    return apply_params(images, PhotometricParams(grayscale=mask))

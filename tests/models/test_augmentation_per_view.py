@@ -27,11 +27,6 @@ def test_each_view_has_its_own_probability(name):
             assert changed.tolist() == [prob == 1] * 4
 
 
-def test_solarize_inverts_the_bright_half_of_every_view():
-    views, plain = views_of(**OFF, solarize_prob=1.0)
-    torch.testing.assert_close(views, torch.where(plain < 0.5, plain, 1 - plain))
-
-
 @pytest.mark.parametrize(
     ("layout", "groups"),
     [
@@ -40,12 +35,5 @@ def test_solarize_inverts_the_bright_half_of_every_view():
     ],
 )
 def test_other_views_are_refused(layout, groups):
-    message = rf"blur_prob must be one probability, .* got \(1.0, 0.1\) for groups of {groups}"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=rf"blur_prob.*\(1.0, 0.1\).*{groups}"):
         PyramidPreprocessor(layout, blur_prob=(1.0, 0.1))
-
-
-@pytest.mark.parametrize("prob", [-0.1, (0.0, 1.2)])
-def test_no_probability(prob):
-    with pytest.raises(ValueError, match=r"solarize_prob must be a probability in \[0, 1\]"):
-        PyramidPreprocessor(TWO_VIEWS, solarize_prob=prob)

@@ -1,15 +1,11 @@
 """Chunks of a batch against the whole batch, and against chunks whose activations are kept."""
 
-import contextlib
-
 import pytest
 import torch
 from chunked_model import BATCH, CROPS, assert_equal, crops_of, make_model, relative_error, train
 from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from mmssprl.models.recomputation import _SpareStatistics
 from mmssprl.models.ssprl import crop_features
 
 
@@ -65,12 +61,6 @@ def test_batch_statistics_are_those_of_each_chunk(dtype, cache):
         assert torch.equal(a, b), name
 
 
-def test_chunks_differ_from_the_whole_batch_by_its_statistics():
-    whole, _ = train(make_model())
-    chunked, _ = train(make_model(2))
-    assert not torch.allclose(whole["loss_pyramid_s0"], chunked["loss_pyramid_s0"], rtol=1e-4)
-
-
 def test_all_crops_of_an_image_are_in_one_chunk():
     model = make_model(2, frozen_norms=True)
     inputs = [torch.zeros(n, BATCH, 3, 8, 8) for n in CROPS]
@@ -107,148 +97,21 @@ def saved_bytes(model):
     return losses, sum(found.values())
 
 
-def peak_bytes(model):
-    """The highest sum of live allocations in one forward and backward pass."""
-    inputs = crops_of()
-    with torch.profiler.profile(
-        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
-    ) as profile:
-        sum(model(inputs, mode="loss").values()).backward()
-    live = peak = 0
-    for event in profile.profiler.kineto_results.events():
-        if event.name() == "[memory]":
-            live += event.nbytes()
-            peak = max(peak, live)
-    return peak
-
-
 def test_activations_of_one_chunk_at_a_time_are_kept():
     whole, chunked = make_model(), make_model(4)
     (_, all_saved), (_, saved) = saved_bytes(whole), saved_bytes(chunked)
     # What is left is the neck's and the head's, which see the whole batch in both.
     assert saved < 0.05 * all_saved
     assert all_saved > 2e6
-    # One quarter, and what stays: inputs of convolutions being computed, gradients.
-    assert peak_bytes(chunked) < 0.4 * peak_bytes(whole)
-
-
-class Stochastic(nn.Module):
-    """A backbone that draws random numbers."""
-
-    def __init__(self):
-        super().__init__()
-        self.conv = nn.Conv2d(3, 8, 3)
-        self.drop = nn.Dropout(0.5)
-        self.norm = nn.BatchNorm2d(8)
-
-    def forward(self, images):
-        return self.norm(self.drop(self.conv(images).relu()))
-
-
-def test_the_recomputation_draws_the_same_random_numbers():
-    def grads(make):
-        torch.manual_seed(1)
-        model = make(Stochastic())
-        torch.manual_seed(2)
-        return train(model)[1]
-
-    expected = grads(lambda net: with_kept_activations(make_model(backbone=net), 2))
-    got = grads(lambda net: make_model(2, backbone=net))
-    assert_equal(got, expected, rtol=1e-5, atol=1e-7)
-
-
-@pytest.mark.parametrize("norm", [nn.BatchNorm2d, nn.SyncBatchNorm])
-def test_spare_statistics(norm):
-    network = nn.Sequential(norm(3), norm(3).eval(), norm(3, track_running_stats=False))
-    network.register_buffer("table", torch.ones(2))
-    before = dict(network.named_buffers())
-    spare = _SpareStatistics(network)
-    for _ in range(2):  # a second backward pass through a kept graph
-        with contextlib.suppress(InterruptedError), spare:
-            inside = dict(network.named_buffers())
-            swapped = {name for name in before if inside[name] is not before[name]}
-            assert swapped == {"0.running_mean", "0.running_var", "0.num_batches_tracked"}
-            raise InterruptedError
-        after = dict(network.named_buffers())
-        assert all(after[name] is before[name] for name in before)
-
-
-def test_evaluation_takes_any_batch():
-    model = make_model(2).eval()
-    with torch.no_grad():
-        features = model.extract_feat(crops_of(batch=3))
-    assert features[0].shape == (3, 1, 3, 8)
-
-
-class CountCopies(TorchDispatchMode):
-    """The sizes of what is copied, in bytes."""
-
-    def __init__(self):
-        super().__init__()
-        self.sizes = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if func.overloadpacket.__name__ in ("clone", "copy_", "_to_copy", "contiguous"):
-            self.sizes.append(args[0].nbytes)
-        return func(*args, **(kwargs or {}))
-
-
-@pytest.mark.parametrize("num_chunks", [1, 2])
-def test_the_backbone_s_input_is_channels_last_with_at_most_one_copy(num_chunks):
-    given = [
-        x.flatten(0, 1).contiguous(memory_format=torch.channels_last).unflatten(0, x.shape[:2])
-        for x in crops_of()
-    ]
-    model = make_model(num_chunks)
-    pointers, copies = [], CountCopies()
-
-    class Look(nn.Module):
-        def forward(self, images):
-            assert images.is_contiguous(memory_format=torch.channels_last)
-            pointers.append(images.data_ptr())
-            return images.mean(dim=(2, 3))
-
-    model.backbone = Look()
-    with copies:
-        model.extract_feat(given)
-    if num_chunks == 1:
-        assert pointers == [x.data_ptr() for x in given]
-        assert copies.sizes == []
-    else:
-        assert copies.sizes == [x.nbytes // 2 for x in given for _ in range(2)]
-    # Torch's default layout, as of a preprocessor that does not know better.
-    copies.sizes.clear()
-    plain = [x.contiguous() for x in given]
-    with copies:
-        model.extract_feat(plain)
-    expected = [x.nbytes // num_chunks for x in given for _ in range(num_chunks)]
-    assert copies.sizes == expected
-
-
-def test_the_preprocessor_s_output_is_what_the_backbone_wants():
-    model = make_model()
-    pointers = []
-    model.backbone.register_forward_pre_hook(lambda _, args: pointers.append(args[0].data_ptr()))
-    inputs = crops_of()
-    with torch.autocast("cpu", torch.bfloat16):
-        model.extract_feat(inputs)
-    assert pointers == [x.data_ptr() for x in inputs]
 
 
 def test_bad_chunks():
     for value in (0, 2.0):
-        message = f"num_chunks must be an integer >= 1, but got {value}"
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=f"num_chunks.*{value}"):
             make_model(value)
-    message = "multiple of num_chunks=3, but got 4; change train_dataloader.batch_size"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="num_chunks=3.*4.*batch_size"):
         make_model(3)(crops_of(), mode="loss")
-
-
-def test_chunks_of_an_incomplete_last_batch():
     model = make_model(2)
-    model.check_training(num_images=10, batch_size=4)
     model.check_training(num_images=10, batch_size=4, last_batch_size=2)
-    message = r"num_chunks=2, but it has 3 of 4 images; set train_dataloader.drop_last=True"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="num_chunks=2.*3 of 4.*drop_last=True"):
         model.check_training(num_images=11, batch_size=4, last_batch_size=3)

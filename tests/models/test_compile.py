@@ -66,16 +66,6 @@ def test_a_network_is_compiled_once_per_size(backend):
     assert not counters["graph_break"]
 
 
-def test_chunks_are_recomputed_by_the_compiled_network(backend, monkeypatch):
-    # As in older versions of torch, or where another package has set it.
-    monkeypatch.setattr(torch._dynamo.config, "inline_inbuilt_nn_modules", False)
-    expected_model, model = make_model(2), compiled_model(num_chunks=2)
-    expected, got = train(expected_model), train(model)
-    assert_equal(got[0], expected[0], rtol=1e-5, atol=1e-5)
-    assert relative_error(got[1], expected[1]) < 1e-3
-    assert model.backbone.bn1.num_batches_tracked == 2 * len(CROPS)
-
-
 def test_weights_and_copies_do_not_change(backend):
     eager, compiled = make_model(), compiled_model()
     train(compiled)

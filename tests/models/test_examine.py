@@ -55,18 +55,6 @@ def test_prototypes_in_use_are_those_of_an_epoch(ssprl):
     assert shares == pytest.approx([1, 2, 1, 2])
 
 
-@pytest.mark.parametrize("kind", ["MoCo", "DenseCL"])
-def test_the_moco_family_measures_queries_and_keys(kind):
-    model = make_model(kind).train()
-    if kind == "DenseCL":
-        model.on_epoch_length(3)
-    assert model.examine() == {}
-    model.loss(views_of(), None)
-    found = model.examine()
-    assert found.keys() == VIEWS
-    assert 1 <= found["effective_rank"].item() <= 4
-
-
 def test_the_terms_of_dense_cl_have_the_weights_of_now():
     model = make_model("DenseCL", dense_start_epoch=1, loss_lambda=0.25)
     assert {n: t.weight for n, t in model.loss_terms().items()} == {

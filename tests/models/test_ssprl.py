@@ -1,15 +1,14 @@
 import pytest
 import torch
-from mmengine.registry import DefaultScope, init_default_scope
+from mmengine.registry import DefaultScope
 from small_ssprl import LAYOUT, model_cfg, packed_batch
 
 from mmssprl.functional.pooling import pool
-from mmssprl.models import SSPRL, SinkhornHead
+from mmssprl.models import SSPRL
 from mmssprl.registry import MODELS
 
 BACKBONES = {
     "resnet18": ({"type": "ResNet", "depth": 18}, 512),
-    "resnet50": ({"type": "ResNet", "depth": 50}, 2048),
     "vit_tiny": (
         {
             "type": "VisionTransformer",
@@ -20,7 +19,6 @@ BACKBONES = {
         },
         192,
     ),
-    "swin_tiny": ({"type": "SwinTransformer", "arch": "tiny", "pad_small_map": True}, 768),
 }
 
 
@@ -57,39 +55,6 @@ def test_features_are_pooled_and_ordered_by_scale():
         torch.testing.assert_close(
             scales[0][2, 0], model.backbone(inputs[1][0])[-1].mean(dim=(2, 3))
         )
-
-
-def test_bare_names_resolve_in_the_default_scope():
-    init_default_scope("mmssprl")
-    from mmpretrain.registry import MODELS as PARENT
-
-    model = PARENT.build(model_cfg({"type": "ResNet", "depth": 18}, 512))
-    assert isinstance(model, SSPRL)
-    assert isinstance(model.head, SinkhornHead)
-    assert model.head.layout is model.data_preprocessor.layout
-
-
-def test_backbone_keys_are_torchvision_s():
-    import torchvision
-
-    model = MODELS.build(model_cfg({"type": "mmpretrain.ResNet", "depth": 50}, 2048))
-    missing, unexpected = torchvision.models.resnet50().load_state_dict(
-        model.backbone.state_dict(), strict=False
-    )
-    assert set(missing) == {"fc.weight", "fc.bias"}
-    assert not unexpected
-
-
-def test_what_the_runner_tells_reaches_the_head(monkeypatch):
-    model = MODELS.build(model_cfg(BACKBONES["resnet18"][0], 512, queue_length=4))
-    calls = []
-    monkeypatch.setattr(model.head.queues[0], "gather_ranks", lambda: calls.append("gather"))
-    monkeypatch.setattr(model.head.queues[0], "release_ranks", lambda: calls.append("release"))
-    model.on_epoch_length(7)
-    assert model.head._iterations("freeze_epochs", 2) == 14
-    model.before_checkpoint()
-    model.after_checkpoint()
-    assert calls == ["gather", "release"]
 
 
 def test_health_is_of_what_is_configured():
@@ -133,7 +98,7 @@ def test_pool():
     feature_map = torch.arange(8.0).reshape(1, 2, 2, 2)
     assert pool((torch.zeros(1), feature_map)).tolist() == [[1.5, 5.5]]
     assert pool(torch.ones(2, 3)).tolist() == [[1.0] * 3] * 2
-    with pytest.raises(ValueError, match=r"got \(2, 5, 3\); for a ViT set out_type='avg_featmap'"):
+    with pytest.raises(ValueError, match=r"\(2, 5, 3\).*out_type"):
         pool((torch.zeros(2, 5, 3),))
 
 

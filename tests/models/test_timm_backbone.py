@@ -72,20 +72,11 @@ def test_replaced_batch_norms_keep_their_activations(pair, convert):
     )
 
 
-def test_weights_follow_the_seed():
-    def draw(seed):
-        torch.manual_seed(seed)
-        return TimmBackbone("test_resnet").state_dict()["conv1.0.weight"]
-
-    assert torch.equal(draw(1), draw(1))
-    assert not torch.equal(draw(1), draw(2))
-
-
 def test_refusals(monkeypatch):
-    with pytest.raises(UserValueError, match="no network 'test_resnett'; did you mean test_resnet"):
+    with pytest.raises(UserValueError, match="'test_resnett'.*test_resnet"):
         TimmBackbone("test_resnett")
-    with pytest.raises(UserValueError, match=r"one of \('pooled', 'featmap'\), but got 'map'"):
+    with pytest.raises(UserValueError, match="out_type.*'map'"):
         TimmBackbone("test_resnet", out_type="map")
     monkeypatch.setattr(timm_backbone, "is_importable", lambda _: False)
-    with pytest.raises(UserRuntimeError, match=r'needs timm, .*; pip install "mmssprl\[timm\]"'):
+    with pytest.raises(UserRuntimeError, match=r"pip install .mmssprl\[timm\]"):
         TimmBackbone("test_resnet")

@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -58,37 +56,9 @@ class TestLoadBackbone:
         state["layer9.weight"] = torch.ones(1)
         state["conv1.weight"] = torch.ones(4, 3, 7, 7)
         torch.save(state, weights)
-        with pytest.raises(
-            ValueError,
-            match=r"w.pth must fit the backbone of .*tiny.py, but got 1 missing \(bn1.weight\), "
-            r"1 unexpected \(layer9.weight\), 1 of another shape \(conv1.weight \(4, 3, 7, 7\) "
-            r"instead of \(8, 3, 7, 7\)\); pass --config",
-        ):
+        match = r"w.pth.*tiny.py.*\(bn1.weight\).*\(layer9.weight\).*\(8, 3, 7, 7\).*--config"
+        with pytest.raises(ValueError, match=match):
             load_backbone(str(weights), cfg)
-
-    @pytest.mark.parametrize("value", [math.nan, math.inf])
-    def test_weights_must_be_finite(self, tmp_path, config, value):
-        cfg = Config.fromfile(config)
-        state = load_backbone("random", cfg).state_dict()
-        state["layer1.0.bn1.bias"][2] = value
-        torch.save(state, tmp_path / "w.pth")
-        with pytest.raises(ValueError, match=r"1 of \d+ tensors .* \(first layer1.0.bn1.bias\)"):
-            load_backbone(str(tmp_path / "w.pth"), cfg)
-
-    def test_other_files_are_named(self, tmp_path, config):
-        cfg = Config.fromfile(config)
-        (tmp_path / "text.pth").write_text("not weights")
-        with pytest.raises(
-            ValueError,
-            match=r"safetensors or detectron2 wrote, but .*text.pth cannot be read",
-        ):
-            load_backbone(str(tmp_path / "text.pth"), cfg)
-        (tmp_path / "text.safetensors").write_text("not weights")
-        with pytest.raises(ValueError, match=r"text.safetensors cannot be read"):
-            load_backbone(str(tmp_path / "text.safetensors"), cfg)
-        torch.save([1, 2], tmp_path / "list.pth")
-        with pytest.raises(ValueError, match="holds a list without tensors"):
-            load_backbone(str(tmp_path / "list.pth"), cfg)
 
 
 class TestFindConfig:
@@ -96,9 +66,7 @@ class TestFindConfig:
         torch.save({"conv1.weight": torch.zeros(1)}, tmp_path / "w.pth")
         assert find_config(str(tmp_path / "w.pth"), None).filename == str(config)
         (tmp_path / "second.py").write_text(CONFIG)
-        with pytest.raises(
-            ValueError, match=r"exactly one config, but .* holds \['second.py', 'tiny.py'\]"
-        ):
+        with pytest.raises(ValueError, match="second.py.*tiny.py"):
             find_config(str(tmp_path / "w.pth"), None)
         for name in ("tiny_backbone.pth", "tiny_best_backbone.pth"):
             (tmp_path / name).write_bytes((tmp_path / "w.pth").read_bytes())
@@ -111,7 +79,7 @@ class TestFindConfig:
         assert cfg.model.backbone.depth == 18
         assert load_backbone(str(path), cfg).depth == 18
         torch.save({"conv.weight": torch.zeros(1)}, path)
-        with pytest.raises(ValueError, match=r"exactly one config, but .* holds none; pass"):
+        with pytest.raises(ValueError, match="one config.*none"):
             find_config(str(path), None)
 
     @pytest.mark.parametrize("beside", [None, "", "raise SystemExit", "model = dict(backbone={})"])
@@ -119,16 +87,16 @@ class TestFindConfig:
         (tmp_path / "w.pth").write_text("a page of errors")
         if beside is not None:
             (tmp_path / "a.py").write_text(beside)
-        with pytest.raises(ValueError, match=r"tensors .*, but .*w.pth cannot be read"):
+        with pytest.raises(ValueError, match="w.pth cannot be read"):
             find_config(str(tmp_path / "w.pth"), None)
 
     def test_says_what_is_missing(self, tmp_path, config):
-        with pytest.raises(ValueError, match="config must be given for random weights"):
+        with pytest.raises(ValueError, match="--config"):
             find_config("random", None)
-        with pytest.raises(FileNotFoundError, match=r"there is no gone.pth; training writes"):
+        with pytest.raises(FileNotFoundError, match="gone.pth"):
             find_config("gone.pth", str(config))
-        with pytest.raises(FileNotFoundError, match="there is none at gone.py"):
+        with pytest.raises(FileNotFoundError, match="gone.py"):
             find_config("random", "gone.py")
         (tmp_path / "other.py").write_text("x = 1")
-        with pytest.raises(ValueError, match="describe its backbone under model.backbone"):
+        with pytest.raises(ValueError, match="model.backbone"):
             find_config("random", str(tmp_path / "other.py"))

@@ -1,4 +1,3 @@
-import math
 import re
 
 import published_checkpoints as published
@@ -10,6 +9,8 @@ from mmssprl.weights import convert_weights, find_config, load_backbone
 from mmssprl.weights.convert import default_out
 from mmssprl.weights.key_tables import KEY_TABLES, SOURCES
 
+QUEUE = {"queue": 1, "queue_ptr": 1}
+OPENSELFSUP = {"encoder_q": 8, "encoder_k": 134, "backbone": 126}
 # Key table: file, what the project saves, a source, and the parts left out, counted by hand.
 CASES = {
     "swav": ("w.pth.tar", published.swav, "swav", {"projection_head": 9, "prototypes": 1}),
@@ -20,30 +21,12 @@ CASES = {
         {"encoder_q.fc": 4, "encoder_k": 130, "queue": 1, "queue_ptr": 1},
     ),
     "densecl": (
-        "w.pth",
-        published.densecl,
-        "densecl",
-        {
-            "queue": 1,
-            "queue_ptr": 1,
-            "queue2": 1,
-            "queue2_ptr": 1,
-            "encoder_q": 8,
-            "encoder_k": 134,
-            "backbone": 126,
-        },
+        *("w.pth", published.densecl, "densecl"),
+        {**QUEUE, "queue2": 1, "queue2_ptr": 1, **OPENSELFSUP},
     ),
     "openselfsup-moco": (
-        "w.pth",
-        published.openselfsup_moco,
-        "detco",
-        {
-            "queue": 1,
-            "queue_ptr": 1,
-            "encoder_q": 8,
-            "encoder_k": 134,
-            "backbone": 126,
-        },
+        *("w.pth", published.openselfsup_moco, "detco"),
+        {**QUEUE, **OPENSELFSUP},
     ),
     "byol": (
         "w.pth",
@@ -70,6 +53,13 @@ CASES = {
     ),
     "detectron2-c4": ("w.pth", published.detectron2_c4, "insloc", {"proposal_generator": 1}),
 }
+
+
+def test_every_key_table_has_a_case_here_and_a_source():
+    cases = {re.sub("-(c4|fpn)$", "", case) for case in CASES} | {"ssprl"}
+    assert cases == {table.name for table in KEY_TABLES}
+    named = {table for name in SOURCES if name != "auto" for table in SOURCES[name]}
+    assert named == set(KEY_TABLES)
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +96,9 @@ class TestFeatures:
         torch.testing.assert_close(converted_features(out, images), expected)
         table = re.sub("-(c4|fpn)$", "", case)
         assert report.key_table.name == table
+        # By the keys alone, under a name that lies.
+        file = file.rename(tmp_path / name.replace("w.", "byol_moco."))
+        assert convert_weights(file, "auto", out, force=True).key_table.name == table
         assert report.left_out == left_out
         counters = {"num_batches_tracked": 21} if table == "detectron2" else {}
         assert report.completed == counters
@@ -118,43 +111,15 @@ class TestFeatures:
         assert state.keys() == trunk.keys()
         assert int(state["bn1.num_batches_tracked"]) == (0 if counters else 7)
 
-    @pytest.mark.parametrize("case", CASES)
-    def test_auto_finds_the_same_table_by_the_keys(self, case, trunk, tmp_path):
-        name, project, source, _ = CASES[case]
-        # A name that lies, so that only keys can tell.
-        file = published.save(project(trunk), tmp_path / name.replace("w.", "byol_moco."))
-        found = convert_weights(file, "auto", tmp_path / "a" / "w.pth")
-        told = convert_weights(file, source, tmp_path / "b" / "w.pth")
-        assert (found.key_table, found.evidence) == (told.key_table, told.evidence)
-        assert found.key_table.name == re.sub("-(c4|fpn)$", "", case)
-
-    @pytest.mark.parametrize(
-        ("name", "depth", "project", "source"),
-        [
-            ("resnet18", 18, published.swav, "swav"),
-            ("resnet50", 50, published.detectron2, "detectron2"),
-        ],
-    )
-    def test_of_a_real_resnet(self, name, depth, project, source, images, tmp_path):
+    def test_of_a_real_resnet(self, images, tmp_path):
         torch.manual_seed(1)
-        real = published.randomise(getattr(torchvision.models, name)())
-        suffix = "pkl" if source == "detectron2" else "pth"
-        file = published.save(project(published.trunk_of(real)), tmp_path / f"w.{suffix}")
+        real = published.randomise(torchvision.models.resnet50())
+        file = published.save(published.detectron2(published.trunk_of(real)), tmp_path / "w.pkl")
         out = tmp_path / "ours" / "w.pth"
-        report = convert_weights(file, source, out)
-        assert report.backbone == {"type": "ResNet", "depth": depth}
-        expected = published.features(real, images, pads_outside=source == "swav")
+        report = convert_weights(file, "detectron2", out)
+        assert report.backbone == {"type": "ResNet", "depth": 50}
+        expected = published.features(real, images)
         torch.testing.assert_close(converted_features(out, images), expected, rtol=1e-4, atol=1e-4)
-
-    def test_of_a_file_in_torchs_old_format(self, net, trunk, images, tmp_path):
-        file = tmp_path / "old.pth.tar"
-        torch.save(published.moco(trunk), file, _use_new_zipfile_serialization=False)
-        assert not file.read_bytes().startswith(b"PK")
-        convert_weights(file, "moco", tmp_path / "ours" / "w.pth")
-        torch.testing.assert_close(
-            converted_features(tmp_path / "ours" / "w.pth", images),
-            published.features(net, images),
-        )
 
     def test_of_files_without_counters_and_in_half_precision(self, net, trunk, images, tmp_path):
         state = {
@@ -172,14 +137,6 @@ class TestFeatures:
         )
 
 
-class TestTables:
-    def test_every_key_table_has_a_case_here_and_a_source(self):
-        cases = {re.sub("-(c4|fpn)$", "", case) for case in CASES} | {"ssprl"}
-        assert cases == {table.name for table in KEY_TABLES}
-        named = {table for name in SOURCES if name != "auto" for table in SOURCES[name]}
-        assert named == set(KEY_TABLES)
-
-
 class TestRefusals:
     def refused(self, content, source, tmp_path, match, **options):
         file = published.save(content, tmp_path / "w.pth")
@@ -192,75 +149,39 @@ class TestRefusals:
     def test_a_missing_tensor(self, trunk, tmp_path):
         content = published.moco(trunk)
         del content["state_dict"]["module.encoder_q.layer1.0.conv1.weight"]
-        match = (
-            r"every tensor of .*w.pth must fit mmpretrain's ResNet-18, but got 1 missing "
-            r"\(layer1.0.conv1.weight\)"
-        )
-        self.refused(content, "moco", tmp_path, match)
+        self.refused(content, "moco", tmp_path, r"w.pth.*1 missing \(layer1.0.conv1.weight\)")
 
     def test_tensors_of_another_shape_and_without_a_place(self, trunk, tmp_path):
         content = published.torchvision(trunk)
         content["conv1.weight"] = torch.ones(64, 3, 3, 3)
         content["layer4.1.bn9.bias"] = torch.ones(1)
-        match = (
-            r"but got 1 unexpected \(layer4.1.bn9.bias\), 1 of another shape \(conv1.weight "
-            r"\(64, 3, 3, 3\) instead of \(64, 3, 7, 7\)\); download the file again, or pass one"
-        )
+        match = r"1 unexpected \(layer4.1.bn9.bias\).*\(64, 3, 3, 3\) instead of \(64, 3, 7, 7\)"
         self.refused(content, "torchvision", tmp_path, match)
 
-    @pytest.mark.parametrize("value", [math.nan, math.inf])
-    def test_values_that_are_not_finite(self, trunk, tmp_path, value):
-        content = published.swav({key: tensor.clone() for key, tensor in trunk.items()})
-        content["module.layer2.0.bn1.bias"][3] = value
-        match = r"1 of 136 tensors of .*w.pth hold NaN or infinity \(first layer2.0.bn1.bias\)"
-        self.refused(content, "swav", tmp_path, match)
-
-    def test_blocks_of_no_resnet(self, trunk, tmp_path):
-        content = {k: v for k, v in trunk.items() if not k.startswith("layer4.1.")}
-        match = r"the keys of .*w.pth show basic blocks, \(2, 2, 2, 1\) per stage"
-        self.refused(content, "torchvision", tmp_path, match)
-
-    @pytest.mark.parametrize(
-        ("published_as", "keys"),
-        [
-            (published.swav, r"swav \(prototypes.weight, conv1.weight\)"),
-            (published.torchvision, r"torchvision \(conv1.weight, .*, fc.weight\)"),
-        ],
-    )
-    def test_another_source_than_named(self, trunk, tmp_path, published_as, keys):
-        match = (
-            r"a file of moco must have the keys of moco or openselfsup-moco or extracted, but "
-            rf".*w.pth has those of {keys}; pass --from auto\."
-        )
-        self.refused(published_as(trunk), "moco", tmp_path, match)
+    def test_another_source_than_named(self, trunk, tmp_path):
+        match = r"moco or openselfsup-moco or extracted.*swav.*--from auto"
+        self.refused(published.swav(trunk), "moco", tmp_path, match)
 
     def test_keys_of_no_known_project(self, tmp_path):
         content = {f"blocks.{i}.attn.weight": torch.ones(1) for i in range(7)}
-        match = (
-            r"but .*w.pth has 7 keys that begin blocks.0.attn.weight, .*, blocks.4.attn.weight; "
-            r"rename them to torchvision's. Known keys: "
-            r"ssprl \(released SS-PRL, with all heads\); swav .* torchvision \(torchvision and timm"
-        )
+        match = "7 keys.*blocks.0.attn.weight, .*, blocks.4.attn.weight.*ssprl.*torchvision"
         self.refused(content, "auto", tmp_path, match)
 
     def test_an_unknown_source_and_a_config_where_none_belongs(self, trunk, tmp_path):
         content = published.torchvision(trunk)
-        self.refused(content, "simclr", tmp_path, "must be one of ssprl, .*, but got 'simclr'")
-        match = r"--config is for checkpoints with the keys of ssprl, but .* has those of torchv"
-        self.refused(content, "auto", tmp_path, match, config="any.py")
+        self.refused(content, "simclr", tmp_path, "ssprl, .*'simclr'")
+        self.refused(content, "auto", tmp_path, "--config.*torchvision", config="any.py")
 
     def test_files_that_are_there_or_not(self, trunk, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"there is no .*gone.pkl"):
-            convert_weights(tmp_path / "gone.pkl", "auto", tmp_path / "out.pth")
-        with pytest.raises(FileNotFoundError, match=r"there is no .*gone.pth"):
+        with pytest.raises(FileNotFoundError, match="gone.pth"):
             convert_weights(tmp_path / "gone.pth", "auto", tmp_path / "out.pth")
         file = published.save(published.torchvision(trunk), tmp_path / "w.pth")
         for out in (file, tmp_path / "out.py"):
-            with pytest.raises(ValueError, match=r"another file than the input and end in .pth"):
+            with pytest.raises(ValueError, match=r"\.pth"):
                 convert_weights(file, "auto", out, force=True)
         for existing in ("out.pth", "out.py"):
             (tmp_path / existing).write_text("mine")
-            with pytest.raises(FileExistsError, match=rf"{existing} does; pass --force"):
+            with pytest.raises(FileExistsError, match=rf"{existing}.*--force"):
                 convert_weights(file, "auto", tmp_path / "out.pth")
             assert (tmp_path / existing).read_text() == "mine"
             convert_weights(file, "auto", tmp_path / "out.pth", force=True)
@@ -272,11 +193,8 @@ class TestRefusals:
 @pytest.mark.parametrize(
     ("name", "stem"),
     [
-        ("w.pth", "w"),
         ("a/b/swav_800ep_pretrain.pth.tar", "swav_800ep_pretrain"),
-        ("R-50.pkl", "R-50"),
         ("densecl_1.6k.safetensors", "densecl_1_6k"),
-        ("no_suffix", "no_suffix"),
     ],
 )
 def test_names_a_folder_of_its_own(name, stem):

@@ -1,5 +1,4 @@
 from dataclasses import replace
-from pathlib import Path
 
 import onnxruntime
 import pytest
@@ -50,16 +49,6 @@ class TestRoundTrips:
         assert report.model == "mmpretrain ResNet-18"
         assert report.num_bytes == (tmp_path / "b.pth").stat().st_size
         assert report.map_difference <= report.tolerance == 1e-5
-
-    def test_a_training_checkpoint_gives_its_backbone(self, narrow, tmp_path):
-        backbone, weights = narrow
-        state = {f"backbone.{k}": v for k, v in backbone.state_dict().items()}
-        state["head.weight"] = torch.ones(2)
-        torch.save({"state_dict": state}, tmp_path / "epoch_2.pth")
-        config = str(Path(weights).with_suffix(".py"))
-        export_weights(str(tmp_path / "epoch_2.pth"), "backbone", tmp_path / "b.pth", config=config)
-        written = torch.load(tmp_path / "b.pth", weights_only=True)
-        assert list(written) == list(backbone.state_dict())
 
     def test_torchvision(self, resnet18, tmp_path):
         backbone, weights = resnet18
@@ -189,17 +178,14 @@ class TestProof:
     def test_the_old_file_outlives_a_failed_export(self, narrow, tmp_path, monkeypatch):
         self.tamper(monkeypatch, "backbone", lambda s: s.pop("bn1.bias"))
         (tmp_path / "b.pth").write_text("old")
-        with pytest.raises(ValueError, match=r"must load into its model, .*1 missing \(bn1.bias\)"):
+        with pytest.raises(ValueError, match=r"1 missing \(bn1.bias\)"):
             export_weights(narrow[1], "backbone", tmp_path / "b.pth", force=True)
         assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
     def test_equal_tensors_in_another_network_are_not_enough(self, tmp_path, monkeypatch):
         _, weights = write_weights(tmp_path, "eps")
         monkeypatch.setitem(TARGETS, "torchvision", replace(TARGETS["torchvision"], wanted=None))
-        with pytest.raises(
-            ValueError,
-            match=r"torchvision resnet18 must equal the backbone's within 1e-05 .* pooled features",
-        ):
+        with pytest.raises(ValueError, match="torchvision resnet18.*1e-05"):
             export_weights(weights, "torchvision", tmp_path / "out.pth")
         assert not (tmp_path / "out.pth").exists()
 
@@ -216,5 +202,5 @@ class TestProof:
 
         target = replace(TARGETS["safetensors"], load=load)
         monkeypatch.setitem(TARGETS, "safetensors", target)
-        with pytest.raises(ValueError, match=r"the feature map differs by 0, pooled features by"):
+        with pytest.raises(ValueError, match="map differs by 0, pooled"):
             export_weights(narrow[1], "safetensors", tmp_path / "o.safetensors")

@@ -36,11 +36,11 @@ class DenseCL(MoCo):
     epochs; and as ``MoCo``.
 
     Args:
-        args: Of ``MoCo``; the neck is ``DenseCLNeck`` by default.
+        args: Arguments of ``MoCo``; the neck is ``DenseCLNeck`` by default.
         loss_lambda: lambda in [0, 1].
         dense_start_epoch: First epoch, from 0, with the dense term; lambda is 0 before. Published
             configs: 0.
-        kwargs: Of ``MoCo``.
+        kwargs: Arguments of ``MoCo``.
 
     Raises:
         ValueError: Values outside these ranges, a neck that pools the map, or as ``MoCo``.
@@ -134,14 +134,6 @@ class DenseCL(MoCo):
 
 @torch.no_grad()
 def match_cells(query_map: Tensor, key_map: Tensor) -> Tensor:
-    """Find the most similar cell of the key's map for each cell of the query's.
-
-    Args:
-        query_map: (N, C, S), cells of unit norm.
-        key_map: The same.
-
-    Returns:
-        Indices (N, S) into the cells of ``key_map``.
-    """
+    """Find the most similar cell of the key's map (N, C, S) for each of the query's: (N, S)."""
     with torch.autocast(query_map.device.type, enabled=False):
         return (query_map.mT @ key_map).argmax(dim=2)

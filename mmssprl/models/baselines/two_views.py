@@ -26,15 +26,10 @@ class TwoViewModel(PretrainingModel):
         neck: Config of the network behind it; its fields go before those of ``default_neck``.
         data_preprocessor: ``PyramidPreprocessor``.
         init_cfg: Initialisation of the whole model, see mmengine.
-
-    Raises:
-        ValueError: The layout has other views, too, which the method would leave unused.
-
-    Attributes:
-        default_neck: Fields of the neck that a config need not name, such as its type.
     """
 
     default_neck: ClassVar[Mapping] = {}
+    """Fields of the neck that a config need not name, such as its type."""
     layout: ViewLayout
     neck: Any  # nn.Module
 
@@ -63,7 +58,7 @@ class TwoViewModel(PretrainingModel):
         self.layout = views
         self.backbone.to(memory_format=torch.channels_last)
         self._embeddings: Sequence[Tensor] | None = None
-        """Of the last step: (N, D) of one view and of the other, unit vectors without gradient."""
+        """The last step's unit vectors (N, D) of one view and of the other, without gradient."""
 
     def _require(self, field: str, value: float, is_valid: bool, rule: str) -> None:
         """Raise ValueError with the name and value of an argument that breaks its rule."""
@@ -72,11 +67,9 @@ class TwoViewModel(PretrainingModel):
 
     @abstractmethod
     def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
-        """Compute the terms of the loss by name, and in training mode update queues and averages.
+        """Compute the loss terms by name from one tensor (2, B, 3, px, px), B images per rank.
 
-        Args:
-            inputs: One tensor (2, B, 3, px, px), B images per rank.
-            data_samples: Not used.
+        In training mode it updates queues and averages.
         """
 
     def examine(self) -> dict[str, Tensor]:

@@ -3,7 +3,8 @@
 from functools import partial
 
 from ...models import TimmBackbone
-from .detectron2_file import load_detectron2, to_detectron2, write_detectron2
+from ..key_tables import to_detectron2
+from .detectron2_file import load_detectron2, write_detectron2
 from .models import (
     load_openmmlab,
     load_own,

@@ -2,55 +2,15 @@
 
 import inspect
 import pickle
-import re
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from ...errors import UserValueError
 from ...models import PyramidPreprocessor
 from ..backbone import RANDOM, load_backbone
-from .target import Exported, Features, Loaded, imported, last_and_pooled
-
-_INSTALL = "'git+https://github.com/facebookresearch/detectron2.git'"
-_WIDTH = 64
-_BOTTLENECK_DEPTH = 50
-"""From this depth on blocks are bottlenecks, which detectron2 builds at any width."""
-
-_COUNTER = "num_batches_tracked"
-_STAGE = re.compile(r"layer(\d)\.(\d+)\.(.+)")
-_PARTS = (
-    (re.compile(r"conv(\d)\.weight"), r"conv\1.weight"),
-    (re.compile(r"bn(\d)\.(\w+)"), r"conv\1.norm.\2"),
-    (re.compile(r"downsample\.0\.weight"), r"shortcut.weight"),
-    (re.compile(r"downsample\.1\.(\w+)"), r"shortcut.norm.\1"),
-)
-
-
-def to_detectron2(name: str) -> str | None:
-    """Rename a tensor of a ResNet: ``layer1.0.bn2.bias`` to ``res2.0.conv2.norm.bias``.
-
-    Returns:
-        Detectron2's name; None for BatchNorm's step counters, which its files leave out.
-
-    Raises:
-        ValueError: A name that no ResNet with BatchNorm has.
-    """
-    if name.endswith(f".{_COUNTER}"):
-        return None
-    stage = _STAGE.fullmatch(name)
-    # detectron2 counts the stem as the first stage.
-    prefix = f"res{int(stage[1]) + 1}.{stage[2]}." if stage else "stem."
-    rest = stage[3] if stage else name
-    for ours, theirs in _PARTS:
-        if ours.fullmatch(rest):
-            return prefix + ours.sub(theirs, rest)
-    raise UserValueError(
-        f"every tensor must have a name in detectron2's ResNet, but {name} has none; "
-        "export to backbone or safetensors."
-    )
+from ..key_tables import from_detectron2, to_detectron2
+from .target import Exported, Loaded, last_and_pooled
 
 
 def write_detectron2(source: Exported, path: Path) -> None:
@@ -63,21 +23,17 @@ def write_detectron2(source: Exported, path: Path) -> None:
 
 
 def load_detectron2(path: Path, source: Exported) -> Loaded:
-    """Read the file into detectron2's ResNet, or by the inverse table into mmpretrain's."""
+    """Read the file by the inverse table into mmpretrain's ResNet."""
     with path.open("rb") as stream:
         model = pickle.load(stream)["model"]  # our own file, written a moment ago
     file = {name: torch.from_numpy(value) for name, value in model.items()}
+    backbone = load_backbone(RANDOM, source.cfg)
+    backbone.load_state_dict({from_detectron2(k): v for k, v in file.items()}, strict=False)
+    ours = backbone.state_dict().items()
+    state = {theirs: value for name, value in ours if (theirs := to_detectron2(name))}
     note = "In detectron2: " + ", ".join(f"{k} {v!r}" for k, v in _settings(source).items())
-    if source.backbone.depth < _BOTTLENECK_DEPTH and source.backbone.base_channels != _WIDTH:
-        why = (
-            f"detectron2 builds ResNet-18 and -34 with {_WIDTH} channels only: its own model was "
-            "not tried; this width needs a ResNet class of your own."
-        )
-        return _load_own(file, source, why, note)
-    modeling, missing = imported("detectron2.modeling.backbone", _INSTALL)
-    if missing:
-        return _load_own(file, source, *missing, note)
-    return _load_theirs(modeling, file, source, note)
+    model = f"mmpretrain {source.architecture}, names mapped back"
+    return Loaded(model, last_and_pooled(backbone), file, state, (note,))
 
 
 def _settings(source: Exported) -> dict[str, Any]:
@@ -99,33 +55,3 @@ def _settings(source: Exported) -> dict[str, Any]:
         "MODEL.RESNETS.NORM": "SyncBN",
         "MODEL.BACKBONE.FREEZE_AT": 0,
     }
-
-
-def _load_theirs(modeling: Any, file: dict[str, Tensor], source: Exported, note: str) -> Loaded:
-    from detectron2.config import get_cfg
-    from detectron2.layers import ShapeSpec
-
-    last = f"res{source.backbone.num_stages + 1}"
-    cfg = get_cfg()
-    settings = {**_settings(source), "MODEL.RESNETS.OUT_FEATURES": [last]}
-    settings["MODEL.RESNETS.NORM"] = "BN"  # the same values, and a CPU can run it
-    cfg.merge_from_list([item for pair in settings.items() for item in pair])
-    model = modeling.build_resnet_backbone(cfg, ShapeSpec(channels=source.in_channels))
-    model.load_state_dict(file, strict=False)
-    model.eval()
-
-    def run(images: Tensor) -> Features:
-        features = model(images)[last]
-        return features, features.mean(dim=(2, 3))
-
-    state = {k: v for k, v in model.state_dict().items() if not k.endswith(_COUNTER)}
-    return Loaded(f"detectron2 {source.architecture}", run, file, state, (note,))
-
-
-def _load_own(file: dict[str, Tensor], source: Exported, *notes: str) -> Loaded:
-    backbone = load_backbone(RANDOM, source.cfg)
-    ours = {theirs: name for name in backbone.state_dict() if (theirs := to_detectron2(name))}
-    backbone.load_state_dict({ours.get(k, k): v for k, v in file.items()}, strict=False)
-    state = {theirs: backbone.state_dict()[name] for theirs, name in ours.items()}
-    model = f"mmpretrain {source.architecture}, names mapped back"
-    return Loaded(model, last_and_pooled(backbone), file, state, notes)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from ..._dependencies import OFFICIAL, ONEDL, distribution, installed_version, what_to_install
-from ...models import FeatureQueue, TimmBackbone, is_pretraining
+from ...models import FeatureQueue, TimmBackbone
 from ...system.outputs import whole_file
 from ..backbone import build_model, load_backbone, quiet
 from ..checkpoint_file import read_state
@@ -74,12 +73,6 @@ def load_whole(path: Path, source: Exported) -> Loaded:
     they are compared in the file alone.
     """
     file = read_state(path)
-    if not is_pretraining(source.cfg):
-        note = (
-            "The config describes no pre-training model: heads were compared tensor by tensor, "
-            "and not loaded into a model."
-        )
-        return replace(load_own(path, source, note), state=file)
     with torch.random.fork_rng(devices=[]):
         algorithm = build_model(source.cfg.model)
     algorithm.load_state_dict(dict(file))

@@ -25,18 +25,11 @@ Features = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class Exported:
-    """What is exported.
+    """What is exported."""
 
-    Args:
-        backbone: mmpretrain backbone, an ``nn.Module`` whose fields depend on its type, in eval
-            mode and filled from the checkpoint.
-        cfg: Config that describes it.
-        state: The tensors to write, by our names: the backbone's, or those of the whole model.
-    """
-
-    backbone: Any
+    backbone: Any  # of mmpretrain, in eval mode and filled from the checkpoint
     cfg: Config
-    state: Mapping[str, Tensor]
+    state: Mapping[str, Tensor]  # to write, by our names: the backbone's or the whole model's
 
     @property
     def in_channels(self) -> int:
@@ -58,20 +51,12 @@ class Exported:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A written file, read back into the model that it is meant for.
-
-    Args:
-        model: The model's name, for the report.
-        run: Images (N, in_channels, H, W) to features.
-        file: The tensors of the file, by its own names; None where a file has no names.
-        state: The tensors of the model after loading, by the file's names; None as ``file``.
-        notes: What a user of the file should know, one sentence each.
-    """
+    """A written file, read back into the model that it is meant for."""
 
     model: str
-    run: Callable[[Tensor], Features]
-    file: Mapping[str, Tensor] | None
-    state: Mapping[str, Tensor] | None
+    run: Callable[[Tensor], Features]  # of images (N, in_channels, H, W)
+    file: Mapping[str, Tensor] | None  # the file's tensors; None where it has no names
+    state: Mapping[str, Tensor] | None  # the model's after loading, by the file's names
     notes: tuple[str, ...] = ()
 
 
@@ -79,27 +64,18 @@ class Loaded:
 class ExportTarget:
     """A format that others read.
 
-    Args:
-        name: As users type it.
-        suffixes: Of its files, the default first.
-        write: Writes a new file.
-        load: Reads the file back into the target's own model, or, where that package is not
-            installed, into ours, and says so in its notes.
-        wanted: Fields of the ResNets that the target can hold, see ``check_resnet``; None for every
-            backbone.
-        own: Backbones that hold the target's own networks, whatever is wanted of ResNets.
-        rename: Our name of a tensor to the file's; None for one that the format leaves out.
-        tolerance: Largest difference of features, relative to the largest feature.
+    ``load`` reads a file back into the target's own model, or, where that package is not installed,
+    into ours, and says so in its notes.
     """
 
-    name: str
-    suffixes: tuple[str, ...]
+    name: str  # as users type it
+    suffixes: tuple[str, ...]  # the default first
     write: Callable[[Exported, Path], None]
     load: Callable[[Path, Exported], Loaded]
-    wanted: Mapping[str, Any] | None = None
-    own: tuple[type[nn.Module], ...] = ()
-    rename: Callable[[str], str | None] = lambda name: name
-    tolerance: float = 1e-5  # of float32 sums in another order; the same kernels give exactly 0
+    wanted: Mapping[str, Any] | None = None  # see ``check_resnet``; None takes every backbone
+    own: tuple[type[nn.Module], ...] = ()  # backbones that hold the target's own networks
+    rename: Callable[[str], str | None] = lambda name: name  # to the file's; None is left out
+    tolerance: float = 1e-5  # of float32 sums in another order, relative to the largest feature
 
 
 def last_and_pooled(model: nn.Module) -> Callable[[Tensor], Features]:
@@ -114,15 +90,9 @@ def last_and_pooled(model: nn.Module) -> Callable[[Tensor], Features]:
 
 
 def check_resnet(source: Exported, wanted: Mapping[str, Any], target: str) -> None:
-    """Refuse what is no ResNet with the values of ``wanted``, told from the built backbone.
+    """Raise ValueError for what is no ResNet with the values of ``wanted``.
 
-    Args:
-        source: What is exported.
-        wanted: Values of the backbone's fields; those per stage are cut to its stages.
-        target: Name of the target, for the message.
-
-    Raises:
-        ValueError: Another backbone, or a field of another value.
+    They are told from the built backbone; values per stage are cut to its stages.
     """
     backbone = source.backbone
     # Its subclasses have the same fields and other blocks, stems or names.
@@ -153,11 +123,7 @@ def check_resnet(source: Exported, wanted: Mapping[str, Any], target: str) -> No
 
 
 def imported(module: str, spec: str) -> tuple[Any, tuple[str, ...]]:
-    """Import a module of another package.
-
-    Returns:
-        The module; or None, and the note that the package was not there to try the file.
-    """
+    """Import a module of another package; or return None, and the note that it was not tried."""
     try:
         return importlib.import_module(module), ()
     except ImportError as error:  # also a package that was built for another torch

@@ -9,9 +9,7 @@ from small_contrast import (
     ungrouped,
     views_of,
 )
-from torch.nn import functional as F
 
-from mmssprl.functional import info_nce
 from mmssprl.models.baselines.densecl import match_cells
 
 T = 0.2
@@ -61,25 +59,6 @@ def test_a_step_equals_the_loops_over_cells(loss_lambda):
     assert torch.equal(model.dense_queue.keys[4:].double(), queues[1][4:])
 
 
-def test_the_mean_cell_is_no_mean_of_normalised_cells():
-    model = make_model("DenseCL")
-    maps = torch.randn(1, 2, 8, 3, 3, generator=torch.Generator().manual_seed(0))
-    _, cells, mean_cell, _ = model._embed(model.neck, maps)
-    assert cells.shape == (1, 2, 4, 9)
-    torch.testing.assert_close(cells.norm(dim=2), torch.ones(1, 2, 9))
-    wrong = F.normalize(cells.mean(dim=3), dim=2)
-    assert (mean_cell - wrong).abs().max() > 1e-3
-    right = model.neck.mlp2(maps[0]).mean(dim=(2, 3))
-    torch.testing.assert_close(mean_cell[0], F.normalize(right, dim=1))
-
-
-def test_cells_match_their_permuted_selves():
-    generator = torch.Generator().manual_seed(0)
-    cells = F.normalize(torch.randn(2, 5, 9, generator=generator), dim=1)
-    order = torch.randperm(9, generator=generator)
-    assert torch.equal(match_cells(cells, cells[:, :, order]), order.argsort().expand(2, 9))
-
-
 def test_cells_match_where_an_object_has_moved_to():
     # One object in a corner of 3 x 3 cells, and one cell further right and down in the other map.
     object_, ground = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
@@ -107,22 +86,9 @@ def test_equals_mmpretrain_over_steps_of_sgd():
     assert largest_difference(model, twin, queues) < 1e-12
 
 
-def test_parts_of_the_negatives_change_nothing(monkeypatch):
-    whole, parts = make_model("DenseCL"), make_model("DenseCL")
-    losses = whole.loss(views_of())
-    monkeypatch.setitem(info_nce.__globals__, "_LOGITS_AT_ONCE", 1)
-    in_parts = parts.loss(views_of())
-    for terms in (losses, in_parts):
-        sum(terms.values()).backward()
-    for name, loss in losses.items():
-        torch.testing.assert_close(in_parts[name], loss)
-    for a, b in zip(parts.neck.parameters(), whole.neck.parameters(), strict=True):
-        torch.testing.assert_close(a.grad, b.grad)
-
-
 def test_the_dense_term_starts_with_its_epoch():
     model = make_model("DenseCL", loss_lambda=0.4, dense_start_epoch=2)
-    with pytest.raises(RuntimeError, match="dense_start_epoch=2 needs the length of an epoch; add"):
+    with pytest.raises(RuntimeError, match="dense_start_epoch=2.*PretrainHook"):
         model.loss(views_of())
     model = make_model("DenseCL", loss_lambda=0.4, dense_start_epoch=2)
     model.on_epoch_length(2)
@@ -134,29 +100,19 @@ def test_the_dense_term_starts_with_its_epoch():
     assert model.dense_queue.fill == 1  # it has been filled from the first step on
 
 
-def test_terms():
-    terms = make_model("DenseCL", loss_lambda=0.3).loss_terms()
-    assert {name: (term.weight, term.num_classes) for name, term in terms.items()} == {
-        "loss_nce": (0.7, 13),
-        "loss_dense": (0.3, 13),
-    }
-    assert make_model("DenseCL", loss_lambda=1.0).loss_terms().keys() == {"loss_dense"}
-
-
 def test_vectors_have_no_cells_to_match():
     vectors = {"type": "VisionTransformer", "arch": "deit-tiny", "out_type": "cls_token"}
     model = make_model("DenseCL", backbone={**vectors, "img_size": 16, "patch_size": 8})
-    with pytest.raises(ValueError, match=r"must be a map \(N, C, h, w\), but got \(4, 192\)"):
+    with pytest.raises(ValueError, match=r"\(4, 192\).*out_type"):
         model.loss(views_of())
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"loss_lambda": 1.5}, r"loss_lambda must be in \[0, 1\], but got 1.5"),
-        ({"dense_start_epoch": -1}, "dense_start_epoch must be >= 0, but got -1"),
-        ({"neck": {**model_cfg()["neck"], "num_grid": 2}}, "but it has num_grid; leave it out"),
-        ({"momentum": 1.0}, r"DenseCL: momentum must be in \[0, 1\)"),
+        ({"loss_lambda": 1.5}, "loss_lambda.*1.5"),
+        ({"dense_start_epoch": -1}, "dense_start_epoch.*-1"),
+        ({"neck": {**model_cfg()["neck"], "num_grid": 2}}, "num_grid"),
     ],
 )
 def test_bad_settings(fields, message):

@@ -75,7 +75,9 @@ def jitter_difference(paths: Paths) -> float:
     params = photometric.draw_color_jitter(
         len(crops), **loaders.JITTER, prob=1.0, generator=Generator().manual_seed(0)
     )
-    ours = photometric.apply_color_jitter(crops.float() / 255, params)
+    ours = photometric.apply_params(
+        crops.float() / 255, photometric.PhotometricParams(jitter=params)
+    )
     greatest = 0.0
     for i, (order, factors) in enumerate(zip(*params, strict=True)):
         expected = crops[i].float() / 255
@@ -83,6 +85,10 @@ def jitter_difference(paths: Paths) -> float:
             expected = _STEPS[step](expected, float(factors[step]))
         greatest = max(greatest, float((ours[i] - expected).abs().max()))
     return greatest
+
+
+def _blurred(images: Tensor, params: photometric.GaussianBlurParams) -> Tensor:
+    return photometric.apply_params(images, photometric.PhotometricParams(blur=params))
 
 
 def blur_difference(paths: Paths) -> tuple[float, float]:
@@ -96,7 +102,7 @@ def blur_difference(paths: Paths) -> tuple[float, float]:
     params = photometric.draw_gaussian_blur(
         len(crops), sigma=loaders.BLUR_RADIUS, prob=1.0, generator=Generator().manual_seed(0)
     )
-    ours = photometric.apply_gaussian_blur(crops.float() / 255, params) * 255
+    ours = _blurred(crops.float() / 255, params) * 255
     images = [Image.fromarray(crop.permute(1, 2, 0).numpy()) for crop in crops]
     expected = np.stack(
         [

@@ -22,7 +22,7 @@ def test_fidelity_sees_other_pixels(images, monkeypatch):
         patch.setattr(fidelity, "_STEPS", swapped)
         assert fidelity.jitter_difference(paths) > 2 / 255
     with monkeypatch.context() as patch:
-        patch.setattr(fidelity.photometric, "apply_gaussian_blur", lambda images, params: images)
+        patch.setattr(fidelity, "_blurred", lambda images, params: images)
         assert fidelity.blur_difference(paths)[0] > 10
     interpolate, pil_crop = pyramid_crop.interpolate, fidelity._pil_crop
 
