@@ -97,11 +97,6 @@ def run(args: argparse.Namespace) -> int:
         value = getattr(args, name)
         if value is not None and value < 1:
             raise UserValueError(f"--{name} must be at least 1, but got {value}.")
-    if (args.dry_run or args.commands) and args.overwrite:
-        raise UserValueError(
-            "--dry-run and --commands delete nothing, but --overwrite was given, too; delete "
-            "the work dir first, or give another --work-dir."
-        )
     work_dir = Path(args.work_dir or f"work_dirs/benchmark_{args.size}")
     with hold_work_dir(work_dir, writes=not args.dry_run):
         return _run(args, work_dir)

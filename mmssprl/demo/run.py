@@ -32,10 +32,6 @@ CAPTION = (
 )
 _HEADS = ("pre-training", "epochs", "seconds", "mAP % per seed", "mAP %", "against random")
 
-Values = dict[str, Any]
-"""A line of ``results.csv``: ``method`` (its title), ``seed``, ``mAP`` in [0, 1], ``epochs``,
-``steps``, ``step_seconds`` (the median), ``seconds`` (the product of both)."""
-
 
 @dataclass(frozen=True)
 class DemoRow:
@@ -95,7 +91,7 @@ _PACES = tuple(
 
 def run_demo(
     work_dir: Path, *, num_seeds: int = 3, num_jobs: int = 2, log: Log = print
-) -> list[Values]:
+) -> list[dict[str, Any]]:
     """Run what is missing in ``work_dir``, then write table and pictures.
 
     Returns a line of ``results.csv`` for each run; a run that fails is told after all others.
@@ -107,7 +103,7 @@ def run_demo(
     scenes = generate_sample(work_dir, log)
     jobs = Jobs(num_jobs, groups=["-1"])  # no GPU: the figures are those of a CPU
 
-    def do(rows: Sequence[tuple[DemoRow, int]], lengths: Mapping[str, int]) -> list[Values]:
+    def do(rows: Sequence[tuple[DemoRow, int]], lengths: Mapping[str, int]) -> list[dict[str, Any]]:
         runs = [
             plan_run(work_dir, scenes, row, seed, lengths.get(row.method_key, row.epochs))
             for row, seed in rows
@@ -175,14 +171,14 @@ def plan_run(work_dir: Path, scenes: Path, row: DemoRow, seed: int, epochs: int)
     )
 
 
-def values_of(outcome: RunOutcome) -> Values:
-    """Return a line of ``results.csv``."""
+def values_of(outcome: RunOutcome) -> dict[str, Any]:
+    """Return a line of ``results.csv``; the time is steps x the median time of one."""
     names = ("method", "seed", "mAP", "epochs", "steps", "step_seconds")
     found = {name: outcome.values.get(name, 0) for name in names}
     return {**found, "seconds": found["steps"] * found["step_seconds"]}
 
 
-def epochs_in_equal_time(results: Sequence[Values]) -> dict[str, int]:
+def epochs_in_equal_time(results: Sequence[dict[str, Any]]) -> dict[str, int]:
     """Return by method the epochs of equal time, in which it takes as long as SS-PRL.
 
     SS-PRL's median time counts, and the median step of the other method.
@@ -197,7 +193,7 @@ def epochs_in_equal_time(results: Sequence[Values]) -> dict[str, int]:
     return found
 
 
-def format_table(results: Sequence[Values]) -> str:
+def format_table(results: Sequence[dict[str, Any]]) -> str:
     """Return the results as a Markdown table, mAP in percent as mean and interval over seeds."""
     chance = fmean(100 * r["mAP"] for r in results if r["method"] == RANDOM.title)
     rows = []

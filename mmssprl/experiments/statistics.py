@@ -11,8 +11,6 @@ from typing import Literal
 
 from scipy.stats import t as student
 
-Verdict = Literal["better", "worse", ""]
-
 LEVEL = 0.05
 """Chance of an interval to miss."""
 
@@ -84,7 +82,7 @@ class Difference:
     adjusted_p: float | None = None
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Literal["better", "worse", ""]:
         """'better' or 'worse' only if the interval excludes 0 at the level of its step of Holm."""
         if self.adjusted_p is None or self.adjusted_p >= LEVEL:
             return ""

@@ -9,7 +9,6 @@ from default_scope import own_default_scope
 from mmssprl.experiments import report
 from mmssprl.experiments.compare import paces, training
 from mmssprl.experiments.compare.pace import measure
-from mmssprl.experiments.compare.run import PaceRun
 from mmssprl.experiments.compare.start import Request
 from mmssprl.experiments.run import Run
 from mmssprl.system.outputs import write_whole
@@ -77,7 +76,7 @@ def pretend(monkeypatch, score):
 
     def run_commands(run, threads, gpus):
         folders.append(f"{run.folder.parent.name}/{run.folder.name}")
-        if isinstance(run, PaceRun):
+        if run.kind == "pace":
             keys = run.inputs["methods"]
             values = {
                 "seconds": {key: STEP_SECONDS[key] for key in keys},

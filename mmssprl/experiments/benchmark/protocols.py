@@ -9,12 +9,9 @@ from ...errors import UserValueError
 Size = Literal["paper", "scenes", "coco128"]
 """Size of the data: the paper's own, the generated scenes, or 100 + 100 photographs."""
 
+_SEMISUP = ("semisup-1", "semisup-10", "semisup-100")
 METRICS: dict[str, tuple[str, ...]] = {
-    "linear-coco": ("mAP",),
-    "linear-voc": ("mAP",),
-    "semisup-1": ("mAP",),
-    "semisup-10": ("mAP",),
-    "semisup-100": ("mAP",),
+    **dict.fromkeys(("linear-coco", "linear-voc", *_SEMISUP), ("mAP",)),
     "detection": ("AP", "AP50", "AP75", "mask_AP", "mask_AP50", "mask_AP75"),
     "segmentation": ("mIoU",),
 }
@@ -22,7 +19,7 @@ METRICS: dict[str, tuple[str, ...]] = {
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "linear": ("linear-coco", "linear-voc"),
-    "semisup": ("semisup-1", "semisup-10", "semisup-100"),
+    "semisup": _SEMISUP,
 }
 """Names that stand for several protocols on the command line."""
 

@@ -11,7 +11,7 @@ from mmengine.config import Config
 
 from ...config.shipped import shipped
 from ...datasets.scenes.sample import generate_sample
-from ...errors import UserFileExistsError, UserFileNotFoundError, UserValueError
+from ...errors import UserFileExistsError, UserValueError
 from ..execute import Log
 from ..work_dir import joined, read_marker, write_marker
 from .plan import BenchmarkPlan, make_plan
@@ -43,11 +43,6 @@ def plan_in_work_dir(
     protocols = choose_protocols(size, protocol_names)
     folder = Path(data or "data")
     generated = size == "scenes" and not data
-    if not generated and not folder.is_dir():
-        raise UserFileNotFoundError(
-            f"the data must be in a folder, but there is no {folder}; docs/data.md says how to get "
-            f"them there, or give another --data."
-        )
     rows = find_weights(weights, config)
     settings = {
         "size": size,
@@ -76,7 +71,7 @@ def plan_in_work_dir(
         writes=not dry_run,
         data_follow=dry_run and generated,
     )
-    if overwrite:  # nothing is lost until the new plan is found right
+    if overwrite and not dry_run:  # nothing is lost until the new plan is found right
         shutil.rmtree(work_dir / "runs", ignore_errors=True)
         write_marker(work_dir, MARKER, settings)
     log(f"data: {folder} (in place of {DATA_PREFIX[size]})")

@@ -9,9 +9,9 @@ from typing import Any, Literal
 from ...console.wording import counted
 from ...errors import UserValueError
 from ...pretraining.methods import SSPRL, Method
-from ..run import read_result
+from ..run import Run, read_result
 from .images import TrainingImages
-from .run import PaceRun, module_command
+from .run import module_command
 from .setting import CompareSetting, code_digest, common_options, recipe_digest
 
 ROUNDS, STEPS, SECONDS = 5, 40, 12.0
@@ -40,7 +40,7 @@ def plan_paces(
     methods: Sequence[Method],
     images: TrainingImages,
     known: Mapping[str, MethodPace],
-) -> PaceRun | None:
+) -> Run | None:
     """Return the run that measures what is not ``known``, beside SS-PRL; or None."""
     missing = [method for method in methods if method.trains and method.key not in known]
     if not missing:
@@ -60,7 +60,7 @@ def plan_paces(
     }
     code = code_digest()
     limits = {"rounds": ROUNDS, "steps": STEPS, "seconds": SECONDS}
-    return PaceRun(
+    return Run(
         name=f"pace of {counted(len(measured), 'method')}",
         kind="pace",
         folder=folder,

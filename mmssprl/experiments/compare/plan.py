@@ -12,7 +12,7 @@ from ...pretraining.methods import BY_KEY, Method
 from .images import Split, TrainingImages
 from .paces import MethodPace, epochs_for_equal
 from .run import PretrainResult, PretrainRun, module_command
-from .setting import CompareSetting, code_digest, common_options, recipe_digest
+from .setting import IMAGE_PX, CompareSetting, code_digest, common_options, recipe_digest
 from .tuning import FACTORS, SEEDS, Choice, Scores, factors_to_try
 
 Budget = Literal["epochs", "time", "flops"]
@@ -141,13 +141,13 @@ class Planner:
                 "split": split,
                 **digests,
                 "data": str(setting.data),
-                "image_px": setting.image_px,
+                "image_px": IMAGE_PX[setting.size],
             },
             settings={
                 **described,
                 "options": {k: v for k, v in options.items() if not k.startswith(_ELSEWHERE)},
                 **digests,
-                "image_px": setting.image_px,
+                "image_px": IMAGE_PX[setting.size],
             },
             described=described,
         )

@@ -13,7 +13,7 @@ from ..report import CsvRow, write_report
 from ..statistics import Difference, compare_all, estimate
 from .plan import BUDGETS, Budget, Length, Planner
 from .run import PretrainResult
-from .setting import learning_rate
+from .setting import IMAGE_PX, learning_rate
 from .tuning import Choice
 
 _HEADS = (
@@ -153,7 +153,7 @@ class Report:
         every = [*chain(*(chain(*runs.values()) for runs in self.tables.values()))]
         device = next((pace.device for pace in self.planner.paces.values()), "CPU")
         lines = [
-            f"mAP: linear probe of frozen features at {self.planner.setting.image_px} px; "
+            f"mAP: linear probe of frozen features at {IMAGE_PX[self.planner.setting.size]} px; "
             "±, and the bars of the picture: 95 % t-intervals over the pre-training seeds.",
             WELCH,
             f"seconds: {device} time of the pre-training; TFLOP: counted on one step, forward and "
@@ -163,7 +163,7 @@ class Report:
         ]
         if every:
             chance = 100 * fmean(result.chance_mAP for result in every)
-            commits = sorted({result.commit for result in every})
+            commits = sorted({result.commit for result in every if result.commit})
             lines.append(f"A constant score has {chance:.1f} % mAP.")
             lines.append(f"Made by the code of commit: {', '.join(commits)}.")
         if self.planner.split == "held-out":

@@ -19,15 +19,6 @@ class PretrainRun(Run):
         return f"mAP {100 * values['mAP']:.1f} %{mark}"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PaceRun(Run):
-    """Some steps of each of several methods, in turns."""
-
-    def summary(self, values: dict[str, Any]) -> str:
-        """Return the seconds of a step of each method."""
-        return ", ".join(f"{k} {1000 * s:.0f} ms" for k, s in values["seconds"].items())
-
-
 def module_command(module: str, folder: Path) -> tuple[str, ...]:
     """Return the command that runs a module of this package on a folder."""
     return (sys.executable, "-m", f"{__package__}.{module}", str(folder))

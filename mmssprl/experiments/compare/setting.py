@@ -30,8 +30,6 @@ IMAGE_PX: dict[Size, int] = {"scenes": 96, "photos": 96, "photos-gpu": 128}
 """Side of the centre crops that are probed."""
 _CODE = ("models", "functional", "datasets/transforms")
 """What of the package decides what a training learns."""
-CHECKPOINTS = 10
-"""How often a run can be gone on with, about."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +40,6 @@ class CompareSetting:
     data: Path
     epochs: int
     batch_size: int = BATCH_SIZE
-
-    @property
-    def image_px(self) -> int:
-        """Side of the crops that are probed."""
-        return IMAGE_PX[self.size]
 
 
 def trains_mixed() -> bool:
@@ -99,7 +92,7 @@ def common_options(
         "train_cfg.max_epochs": epochs,
         "param_scheduler": schedule(epochs),
         "optim_wrapper.optimizer.lr": learning_rate(method, setting.size, lr_factor),
-        "default_hooks.checkpoint.interval": max(1, epochs // CHECKPOINTS),
+        "default_hooks.checkpoint.interval": max(1, epochs // 10),
         "default_hooks.checkpoint.max_keep_ckpts": 2,  # the older one until the new one is whole
     }
     options |= method.options

@@ -21,7 +21,7 @@ from .methods import choose_methods
 from .paces import ROUNDS, SECONDS, STEPS, plan_paces, read_paces
 from .plan import MAX_SEEDS, Budget, Length, Planner
 from .report import Report
-from .run import PaceRun, PretrainRun
+from .run import PretrainRun
 from .setting import BATCH_SIZE, EPOCHS, CompareSetting, Size, check_configs, check_images
 from .tuning import Choice, choose
 
@@ -188,7 +188,7 @@ class Comparison:
                 scores[r.method, r.epochs].setdefault(r.lr_factor, []).append(r.mAP)
         return scores
 
-    def _pace_run(self) -> PaceRun | None:
+    def _pace_run(self) -> Run | None:
         planner = self.planner
         images = planner.images[planner.split]
         return plan_paces(planner.work_dir, planner.setting, self.methods, images, planner.paces)

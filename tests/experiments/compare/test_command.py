@@ -186,21 +186,3 @@ def test_a_stopped_run_goes_on_from_its_checkpoint(calls, first, monkeypatch):
         other.work(1)
     other.work(1)
     assert seen == [0, 1, 2, 3, 4, 3, 4, 5, 6, 7, 8]
-
-
-def test_a_run_with_other_settings_is_told_and_done_again(calls, first):
-    lines = []
-    comparison = Comparison(
-        request(calls.work_dir, calls.data, num_seeds=1, budgets=("epochs",)), lines.append
-    )
-    runs = comparison.final_runs()
-    assert all(run.is_complete for run in runs)
-    kept = json.loads(runs[1].result_file.read_text())
-    runs[1].result_file.write_text(
-        json.dumps({**kept, "settings": {**kept["settings"], "recipe": "x"}})
-    )
-    comparison.describe()
-    assert lines[1].startswith("runs: 3, 2 of them complete")
-    assert lines[2] == "made with other settings, and done again: 1 of them"
-    assert [line.rsplit(": ")[1] for line in lines[3:]] == ["complete", "0.5 min", "complete"]
-    runs[1].result_file.write_text(json.dumps(kept))
