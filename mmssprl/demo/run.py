@@ -11,7 +11,6 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Literal
 
-from ..config.shipped import shipped
 from ..console.tables import markdown_table
 from ..datasets.scenes.sample import SIZE_PX, generate_sample
 from ..experiments.compare.run import PretrainRun, module_command
@@ -124,10 +123,10 @@ def run_demo(
 
     titles = [row.title for row in ROWS]
     results = [values for values in results if values["method"] in titles]
+    results.sort(key=lambda values: (values["method"], values["seed"]))
     table = f"{format_table(results)}\n\n{CAPTION}"
-    ordered = sorted(results, key=lambda values: (values["method"], values["seed"]))
     write_whole(work_dir / "table.md", table + "\n")
-    write_whole(work_dir / "results.csv", csv_text(ordered))
+    write_whole(work_dir / "results.csv", csv_text(results))
     folder = work_dir / "ssprl_seed0"
     pictures = _draw_pictures(folder, scenes)
     log(f"\n{table}\n")
@@ -194,11 +193,11 @@ def epochs_in_equal_time(results: Sequence[dict[str, Any]]) -> dict[str, int]:
 
 
 def format_table(results: Sequence[dict[str, Any]]) -> str:
-    """Return the results as a Markdown table, mAP in percent as mean and interval over seeds."""
+    """Return a Markdown table of results in the order of their seeds, mAP in percent."""
     chance = fmean(100 * r["mAP"] for r in results if r["method"] == RANDOM.title)
     rows = []
     for row in ROWS:
-        runs = sorted((r for r in results if r["method"] == row.title), key=lambda r: r["seed"])
+        runs = [r for r in results if r["method"] == row.title]
         scores = [100 * r["mAP"] for r in runs]
         found = estimate(scores)
         rows.append(
@@ -219,7 +218,6 @@ def _draw_pictures(run: Path, scenes: Path) -> list[Path]:
 
     image = sorted((scenes / "coco" / "val2014").glob("*.jpg"))[0]
     views, losses = run.parent / "views.png", run.parent / "losses.png"
-    config = f"configs/{SSPRL.method.config}_resnet18_scenes.py"
-    write_figure(views, draw_views(shipped(config), image))
+    write_figure(views, draw_views(SSPRL.method.config_file("scenes"), image))
     write_figure(losses, draw_losses(run))
     return [views, losses]

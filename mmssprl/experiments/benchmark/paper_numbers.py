@@ -7,9 +7,6 @@ COCO train2014 or for 100 epochs on ImageNet. All values in percent.
 
 from .protocols import METRICS
 
-Numbers = dict[str, dict[str, float]]
-"""Protocol -> metric -> percent."""
-
 SOURCE = "WACV 2023, arXiv:2208.14439"
 
 # Method, pre-training data, then the columns of METRICS: linear on COCO and VOC; semi-supervised
@@ -38,22 +35,19 @@ SS-PRL,     ImageNet, 63.8, 85.4, 41.0, 60.9, 67.4, 23.6, 42.5, 24.0, 22.7, 39.7
 """
 
 
-def _read_table() -> dict[str, Numbers]:
+def _read_table() -> dict[str, dict[tuple[str, str], float]]:
     columns = [(protocol, metric) for protocol, names in METRICS.items() for metric in names]
-    paper: dict[str, Numbers] = {}
+    paper = {}
     for line in _TABLE.strip().splitlines():
         method, data, *cells = (cell.strip() for cell in line.split(","))
-        numbers = paper.setdefault(
-            f"paper: {method}" if data == "-" else f"paper: {method}, {data}", {}
-        )
-        for (protocol, metric), cell in zip(columns, cells, strict=True):
-            if cell != "-":
-                numbers.setdefault(protocol, {})[metric] = float(cell)
+        numbers = zip(columns, cells, strict=True)
+        label = f"paper: {method}" if data == "-" else f"paper: {method}, {data}"
+        paper[label] = {column: float(cell) for column, cell in numbers if cell != "-"}
     return paper
 
 
 PAPER = _read_table()
-"""Row label, such as ``paper: SS-PRL, COCO`` -> its numbers; what is not reported is absent.
+"""Row, such as ``paper: SS-PRL, COCO`` -> percent by protocol and metric, where it is reported.
 
 Random weights come first, then what was pre-trained on COCO, then on ImageNet.
 """

@@ -55,7 +55,7 @@ def panels_of(results: Sequence[TransferResult], size: Size) -> list[Panel]:
                     f"{protocol}, masks" if metric == "mask_AP" else protocol,
                     metric.removeprefix("mask_"),
                     {name: [(value, "") for value in own] for name, own in values.items()},
-                    {"paper": PAPER["paper: SS-PRL, COCO"][protocol][metric]}
+                    {"paper": PAPER["paper: SS-PRL, COCO"][protocol, metric]}
                     if size == "paper"
                     else {},
                 )
@@ -89,8 +89,8 @@ def format_report(results: Sequence[TransferResult], size: Size) -> str:
     rows = [[name, *_cells(measured, name, ".1f", results)] for name in names]
     if size == "paper":
         rows += [
-            [name, *(f"{n[p][m]:.1f}" if m in n.get(p, {}) else _ABSENT for p, m in measured)]
-            for name, n in PAPER.items()
+            [name, *(f"{own[column]:.1f}" if column in own else _ABSENT for column in measured)]
+            for name, own in PAPER.items()
         ]
     parts += _tables([*measured], rows)
     if size != "paper" and SUPERVISED in names:

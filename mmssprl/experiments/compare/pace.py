@@ -2,7 +2,6 @@
 
     python -m mmssprl.experiments.compare.pace FOLDER
 
-Started by ``PaceRun``; reads ``settings.json`` of the folder and writes ``measured.json`` there.
 The methods take turns, so that whatever slows the machine down for a while slows them all.
 """
 

@@ -181,10 +181,12 @@ class Planner:
         """Return the complete runs that would be made with the same settings today, by seed."""
         stem = _stem(method, epochs, factor)
         folders = (self.work_dir / _FOLDERS[split]).glob(f"{glob.escape(stem)}*")
-        names = (folder.name.removeprefix(stem) for folder in folders)
-        seeds = sorted(int(name) for name in names if name.isdecimal())
+        numbers = (folder.name.removeprefix(stem) for folder in folders)
+        seeds = sorted(int(number) for number in numbers if number.isdecimal())
         kept = [self.run_of(method, epochs, seed, factor, split).kept() for seed in seeds]
-        return [PretrainResult.of(outcome.values) for outcome in kept if outcome]
+        names = PretrainResult.__dataclass_fields__
+        values = [{k: v for k, v in each.values.items() if k in names} for each in kept if each]
+        return [PretrainResult(**own) for own in values]
 
     def _lengths(self, method: Method, budgets: Sequence[Budget]) -> list[int]:
         """Return the lengths of a method's runs, without those that are not known or too short."""

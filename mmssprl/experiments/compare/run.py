@@ -1,8 +1,7 @@
 """Runs of the comparison, each a process of its own, and what a pre-training has measured."""
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +46,3 @@ class PretrainResult:
     embedding_spread: float | None = None
     collapsed: bool = False
     commit: str = ""
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> "PretrainResult":
-        """Return it from the values of a kept run, which may have more."""
-        names = [each.name for each in fields(cls)]
-        return cls(**{name: values[name] for name in names if name in values})

@@ -131,11 +131,11 @@ class Comparison:
             [self.planner.epochs(method, budget) for budget in self.request.budgets]
         tuning = self.tuning_runs()
         while not all(run.is_complete for run in tuning):  # the best rate may ask for more
-            self._announce("tuning", tuning)
+            announce("tuning", tuning, self.request.jobs, self._log)
             require_all("the runs that choose the learning rates", self._execute(tuning))
             tuning = self.tuning_runs()
         runs = self.final_runs()
-        self._announce("runs", runs)
+        announce("runs", runs, self.request.jobs, self._log)
         outcomes = self._execute(runs)
         report = self.report()
         files = report.write(self.request.work_dir)
@@ -148,9 +148,10 @@ class Comparison:
         if not self.planner.images or self._pace_run():
             self._log("time of the runs: unknown until the paces are measured, as the command does")
             return
+        jobs = self.request.jobs
         if self.request.tune:
-            self._announce("tuning", self.tuning_runs(), each=True)
-        self._announce("runs", self.final_runs(), each=True)
+            announce("tuning", self.tuning_runs(), jobs, self._log, each=True)
+        announce("runs", self.final_runs(), jobs, self._log, each=True)
 
     def tuning_runs(self) -> list[PretrainRun]:
         """Return the runs that choose the learning rates, as far as they are known yet."""
@@ -192,9 +193,6 @@ class Comparison:
         planner = self.planner
         images = planner.images[planner.split]
         return plan_paces(planner.work_dir, planner.setting, self.methods, images, planner.paces)
-
-    def _announce(self, what: str, runs: Sequence[Run], **how: bool) -> None:
-        announce(what, runs, self.request.jobs, self._log, **how)
 
     def _execute(self, runs: Sequence[Run]) -> list[RunOutcome]:
         written_s = -_REPORT_S

@@ -2,11 +2,10 @@
 
     python -m mmssprl.experiments.compare.training FOLDER
 
-The folder holds ``settings.json``; what was measured is written into ``measured.json`` there. A run
-that was stopped goes on from its last checkpoint; one whose weights are gone, as of a folder that
-was copied without them, begins anew. With ``as_configured`` a training is that of its config alone:
-the model draws its own first weights, and the checkpoints stay. ``probe_seed`` draws the folds that
-choose the probe's penalty.
+A run that was stopped goes on from its last checkpoint; one whose weights are gone, as of a folder
+that was copied without them, begins anew. With ``as_configured`` among the settings a training is
+that of its config alone: the model draws its own first weights, and the checkpoints stay.
+``probe_seed`` draws the folds that choose the probe's penalty.
 """
 
 import json
