@@ -24,7 +24,6 @@ from pathlib import Path
 
 from ..console.quiet import say
 from ..errors import UserValueError
-from ..system.environment import usable_cores
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--size",
         choices=["paper", "scenes", "coco128"],
         default="paper",
-        help="of the data: the paper's, generated scenes, or 100 + 100 real images; the "
+        help="size of the data: the paper's, generated scenes, or 100 + 100 real images; the "
         "last two are for CPUs (default: %(default)s)",
     )
     add(
@@ -98,11 +97,6 @@ def run(args: argparse.Namespace) -> int:
         value = getattr(args, name)
         if value is not None and value < 1:
             raise UserValueError(f"--{name} must be at least 1, but got {value}.")
-    if (args.dry_run or args.commands) and args.overwrite:
-        raise UserValueError(
-            "--dry-run and --commands delete nothing, but --overwrite was given, too; delete "
-            "the work dir first, or give another --work-dir."
-        )
     work_dir = Path(args.work_dir or f"work_dirs/benchmark_{args.size}")
     with hold_work_dir(work_dir, writes=not args.dry_run):
         return _run(args, work_dir)
@@ -112,10 +106,10 @@ def _run(args: argparse.Namespace, work_dir: Path) -> int:
     start = time.perf_counter()
     # mmpretrain prints while it is imported; the commands for a shell stand alone on stdout.
     with contextlib.redirect_stdout(sys.stderr if args.commands else sys.stdout):
-        from ..experiments.benchmark.report import format_report, write_report
-        from ..experiments.benchmark.results import find_results
+        from ..experiments.benchmark.report import format_report, write_benchmark
+        from ..experiments.benchmark.run import find_results
         from ..experiments.benchmark.start import plan_in_work_dir
-        from ..experiments.gpus import default_jobs, groups_of_gpus
+        from ..experiments.execute import announce, jobs_of_machine
 
         plan = plan_in_work_dir(
             work_dir,
@@ -131,17 +125,16 @@ def _run(args: argparse.Namespace, work_dir: Path) -> int:
             dry_run=args.dry_run,
             log=say,
         )
+        jobs = jobs_of_machine(args.jobs, args.gpus)
+        announce("runs", plan.runs, jobs, say, each=args.dry_run)
     if args.commands:
         print("\n".join(plan.shell_lines()))
     if args.commands or args.dry_run:
         return 0
-    groups = groups_of_gpus(args.gpus)
-    jobs = args.jobs or default_jobs(groups)
-    threads = max(1, usable_cores() // jobs)
-    results = plan.execute(num_jobs=jobs, threads=threads, groups=groups)
+    results = plan.execute(jobs)
     failed = any(result.status == "failed" for result in results)
     results += find_results(work_dir, results)
-    files = write_report(results, args.size, work_dir)
+    files = write_benchmark(results, args.size, work_dir)
     print(f"\n{format_report(results, args.size)}")
     print(f"table, all runs, picture: {work_dir}/{{{','.join(files)}}}")
     print(f"{(time.perf_counter() - start) / 60:.1f} min in all")

@@ -17,14 +17,14 @@ Without --data, the images are scenes that are generated into the work dir.
 """
 
 import argparse
-import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..console.quiet import quiet_console
+from ..console.wording import command_line
 from ..experiments.compare.methods import GROUPS
 from ..pretraining.methods import BY_KEY
-from ..system.environment import usable_cores
 
 if TYPE_CHECKING:
     from ..experiments.compare.plan import Budget
@@ -52,12 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=["both"],
         help="what is equal, a table each; both: epochs and time (default: both)",
     )
-    add("--epochs", type=int, help="of SS-PRL (default: 24 for scenes, else 20)")
+    add("--epochs", type=int, help="length of SS-PRL's training (default: 24 for scenes, else 20)")
     add(
         "--size",
         choices=["scenes", "photos", "photos-gpu"],
-        help="of the configs; photos-gpu is a whole ResNet-18 with views of 128 px, the others are "
-        "for a CPU (default: photos with --data, else scenes)",
+        help="size of the configs; photos-gpu is a whole ResNet-18 with views of 128 px, the "
+        "others are for a CPU (default: photos with --data, else scenes)",
     )
     add("--batch-size", type=int, default=64, help="images of a step (default: %(default)s)")
     add(
@@ -101,15 +101,16 @@ def _run(args: argparse.Namespace) -> int:
     from ..errors import UserValueError
     from ..experiments.compare.setting import Size
     from ..experiments.compare.start import Comparison, Request
-    from ..experiments.gpus import default_jobs, groups_of_gpus
+    from ..experiments.execute import jobs_of_machine
     from ..system.one_run import hold_work_dir
 
     size: Size = args.size or ("photos" if args.data else "scenes")
-    groups = groups_of_gpus()
-    jobs = default_jobs(groups) if args.jobs is None else args.jobs
-    for name, value in (("jobs", jobs), ("batch-size", args.batch_size)):
-        if value < 1:
-            raise UserValueError(f"--{name} must be at least 1, but got {value}.")
+    for name in ("jobs", "batch_size"):
+        value = getattr(args, name)
+        if value is not None and value < 1:
+            option = name.replace("_", "-")
+            raise UserValueError(f"--{option} must be at least 1, but got {value}.")
+    jobs = jobs_of_machine(args.jobs)
     budgets = {*args.budget, *(("epochs", "time") if "both" in args.budget else ())}
     request = Request(
         work_dir=Path(args.work_dir or f"work_dirs/compare_{size}"),
@@ -123,9 +124,7 @@ def _run(args: argparse.Namespace) -> int:
         batch_size=args.batch_size,
         tune=args.tune,
         held_out=args.held_out,
-        num_jobs=jobs,
-        threads=max(1, usable_cores() // jobs) if groups else 1,
-        groups=tuple(groups),
+        jobs=jobs if jobs.groups else replace(jobs, threads=1),  # whose CPU time is measured
         command=_command(args),
         dry_run=args.dry_run,
     )
@@ -138,13 +137,13 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _command(args: argparse.Namespace) -> str:
-    words = ["python -m mmssprl compare"]
+    """Return what changes the tables, without the folders of this machine."""
+    words = ["compare"]
     if args.data:
-        words += ["--data", shlex.quote(Path(args.data).name)]  # no folders of this machine
+        words += ["--data", Path(args.data).name]
     methods = [Path(name).name if name.endswith(".py") else name for name in args.methods]
-    words += ["--methods", *methods, f"--seeds {args.seeds} --budget {' '.join(args.budget)}"]
+    words += ["--methods", *methods, "--seeds", args.seeds, "--budget", *args.budget]
     for name in ("epochs", "size", "batch_size", "reference"):
         if getattr(args, name) is not None:
-            words.append(f"--{name.replace('_', '-')} {getattr(args, name)}")
-    words += ["--tune"] * args.tune + ["--held-out"] * args.held_out
-    return " ".join(words)
+            words += [f"--{name.replace('_', '-')}", getattr(args, name)]
+    return command_line(*words, *["--tune"] * args.tune, *["--held-out"] * args.held_out)

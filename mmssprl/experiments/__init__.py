@@ -1,1 +1,1 @@
-"""Runs: work that is done once each, several at a time, and kept when it is complete."""
+"""Many runs: each is planned, done once, kept when it is complete, and a line of one table."""

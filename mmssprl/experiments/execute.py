@@ -1,119 +1,152 @@
-"""Do the work of runs, several at a time, and tell what is done and how long the rest will take."""
+"""Do runs, several at a time, and tell what is done and how long the rest will take."""
 
+import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from json import JSONDecodeError
 from queue import SimpleQueue
 from statistics import fmean
 
-from .gpus import take_group
+import torch
+
+from ..console.wording import counted
+from ..errors import UserRuntimeError
+from ..system.environment import usable_cores
 from .run import Run, RunFailedError, RunOutcome
 
-
-def with_needs(runs: Iterable[Run]) -> list[Run]:
-    """Return the runs, and before each what it needs unless it is complete."""
-    found: dict[Run, None] = {}
-    for run in runs:
-        if not run.is_complete:
-            found.update(dict.fromkeys(with_needs(run.needs)))
-        found[run] = None
-    return list(found)
+Log = Callable[[str], object]
+"""Receives lines about the progress."""
 
 
-def execute_runs(
-    runs: Sequence[Run],
-    *,
-    num_jobs: int,
-    threads: int = 1,
-    groups: Sequence[str] = (),
-    log: Callable[[str], object] = print,
-) -> list[RunOutcome]:
-    """Do everything that is not complete yet.
+@dataclass(frozen=True)
+class Jobs:
+    """How runs share a machine: ``num`` at a time, with so many CPU threads each.
 
-    They begin in their order, each once the runs that it needs have ended. A run that fails is
-    reported, so are those that need it, and the next call tries them again; the others go on.
-
-    Args:
-        runs: What is wanted.
-        num_jobs: Runs at a time.
-        threads: CPU threads of each.
-        groups: Of GPUs, which the runs are spread over, see ``groups_of_gpus``.
-        log: Receives a line about each run that has ended, with an estimate of the time left.
-
-    Returns:
-        An outcome for each of ``runs``.
+    They are spread over ``groups``, values of CUDA_VISIBLE_DEVICES.
     """
-    waiting = with_needs(runs)
-    total, width = len(waiting), len(str(len(waiting)))
-    planned = set(waiting)
+
+    num: int = 1
+    threads: int = 1
+    groups: Sequence[str] = ()
+
+
+def jobs_of_machine(num: int | None, gpus_per_run: int = 1) -> Jobs:
+    """Return ``num`` runs at a time; None is one per group of GPUs, or one per core."""
+    groups = groups_of_gpus(gpus_per_run)
+    num = num or len(groups) or usable_cores()
+    return Jobs(num, max(1, usable_cores() // num), groups)
+
+
+def groups_of_gpus(size: int = 1) -> list[str]:
+    """Return values of CUDA_VISIBLE_DEVICES with ``size`` each of the GPUs that are visible here.
+
+    Fewer than ``size`` are one group, and what is left over belongs to none. Empty without GPUs.
+    """
+    if not torch.cuda.is_available():
+        return []
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = listed.split(",") if listed else [str(i) for i in range(torch.cuda.device_count())]
+    starts = range(0, max(1, len(names) - size + 1), size)
+    return [",".join(names[i : i + size]) for i in starts]
+
+
+def announce(what: str, runs: Sequence[Run], jobs: Jobs, log: Log, *, each: bool = False) -> None:
+    """Tell how many runs are planned and complete; with ``each`` name them all."""
+    missing = [run for run in runs if not run.is_complete]
+    line = f"{what}: {len(runs)}, {len(runs) - len(missing)} of them complete"
+    seconds = sum(run.expected_s for run in missing) / jobs.num
+    if seconds:
+        line += f"; the others take about {seconds / 60:.0f} min, {jobs.num} at a time"
+    log(line)
+    redone = [run for run in missing if run.result_file.exists()]
+    if redone:
+        log(f"made with other settings, and done again: {len(redone)} of them")
+    for run in runs if each else ():
+        time_s = f"{run.expected_s / 60:.1f} min" if run.expected_s else "to do"
+        log(f"  {run.name}: {time_s if run in missing else 'complete'}")
+
+
+def execute_runs(runs: Sequence[Run], jobs: Jobs, log: Log = print) -> list[RunOutcome]:
+    """Do everything that is not complete yet, in this order; return an outcome for each run.
+
+    A run that fails is reported, and the next call tries it again; the others go on. ``log``
+    receives a line about each run that has ended, with an estimate of the time left.
+    """
+    width = len(str(len(runs)))
     outcomes: dict[Run, RunOutcome] = {}
-    under_way: dict[Future[RunOutcome], Run] = {}
-    queue: SimpleQueue[str] = SimpleQueue()
-    for i in range(num_jobs):
-        queue.put(groups[i % len(groups)] if groups else "")
+    groups: SimpleQueue[str] = SimpleQueue()
+    for i in range(jobs.num):
+        groups.put(jobs.groups[i % len(jobs.groups)] if jobs.groups else "")
+
+    def do(run: Run) -> RunOutcome:
+        group = groups.get()
+        try:
+            return _outcome(run, jobs.threads, group)
+        finally:
+            groups.put(group)
+
     # Its threads only wait for processes that do the work.
-    pool = ThreadPoolExecutor(num_jobs, initializer=take_group, initargs=(queue,))
+    pool = ThreadPoolExecutor(jobs.num)
     try:
-        while waiting or under_way:
-            for run in list(waiting):
-                # What is not planned is needed by complete runs alone.
-                needs = [need for need in run.needs if need in planned]
-                if all(need in outcomes for need in needs):
-                    needed = {need: outcomes[need] for need in needs}
-                    under_way[pool.submit(_execute, run, needed, threads)] = run
-                    waiting.remove(run)
-            done = wait(under_way, return_when=FIRST_COMPLETED).done
-            for future in [future for future in under_way if future in done]:  # in their order
-                run = under_way.pop(future)
+        left = {pool.submit(do, run): run for run in runs}
+        while left:
+            done = wait(left, return_when=FIRST_COMPLETED).done
+            for future in [future for future in left if future in done]:  # in their order
+                run = left.pop(future)
                 outcome = outcomes[run] = future.result()
-                left = seconds_left([*under_way.values(), *waiting], outcomes) / num_jobs
-                reason = outcome.reason
-                told = f"failed, {reason}" if reason else run.summary(outcome.values)
+                told = (
+                    f"failed, {outcome.reason}" if outcome.reason else run.summary(outcome.values)
+                )
+                minutes = seconds_left(left.values(), outcomes) / jobs.num / 60
                 log(
-                    f"[{len(outcomes):{width}}/{total}] {run.name}: {told}, "
-                    f"{outcome.seconds:.0f} s; about {left / 60:.0f} min left"
+                    f"[{len(outcomes):{width}}/{len(runs)}] {run.name}: {told}, "
+                    f"{outcome.seconds:.0f} s; about {minutes:.0f} min left"
                 )
     finally:
         pool.shutdown(cancel_futures=True)
     return [outcomes[run] for run in runs]
 
 
-def seconds_left(runs: Iterable[Run], outcomes: Mapping[Run, RunOutcome]) -> float:
-    """Return what ``runs`` will take one after the other.
+def require_all(what: str, outcomes: Sequence[RunOutcome]) -> None:
+    """Raise RuntimeError if a run has failed: how many have, and why the first one."""
+    reasons = [outcome.reason for outcome in outcomes if outcome.reason]
+    if reasons:
+        raise UserRuntimeError(
+            f"{what} must be complete, but {counted(len(reasons), 'run')} of {len(outcomes)} "
+            f"failed, the first with: {reasons[0]}; mend that, and the same command does them "
+            "again and keeps the others."
+        )
 
-    Args:
-        runs: Not ended yet.
-        outcomes: Of at least one run. For a kind that has none among them, what is expected of it
-            is scaled as it turned out for others; where nothing is, their mean is taken.
+
+def seconds_left(runs: Iterable[Run], outcomes: Mapping[Run, RunOutcome]) -> float:
+    """Return what ``runs`` will take one after the other, from outcomes of at least one run.
+
+    For a kind that has none among them, what is expected of it is scaled as it turned out for
+    others; where nothing is, their mean is taken.
     """
     seconds: defaultdict[str, list[float]] = defaultdict(list)
     for run, outcome in outcomes.items():
         seconds[run.kind].append(outcome.seconds)
-    known = [outcome.seconds for outcome in outcomes.values()]
     expected = {run: outcome.seconds for run, outcome in outcomes.items() if run.expected_s}
     scale = sum(expected.values()) / sum(run.expected_s for run in expected) if expected else 0.0
-
-    def of(run: Run) -> float:
-        if run.kind in seconds:
-            return fmean(seconds[run.kind])
-        return scale * run.expected_s or fmean(known)
-
-    return sum(map(of, runs))
+    mean = fmean(outcome.seconds for outcome in outcomes.values())
+    return sum(
+        fmean(seconds[run.kind]) if run.kind in seconds else scale * run.expected_s or mean
+        for run in runs
+    )
 
 
-def _execute(run: Run, needed: Mapping[Run, RunOutcome], threads: int) -> RunOutcome:
-    for need, outcome in needed.items():
-        if outcome.reason:
-            return RunOutcome({}, 0.0, reason=f"needs {need.name}, which failed: {outcome.reason}")
-    settings = run.settings([*needed.values()])
+def _outcome(run: Run, threads: int, gpus: str) -> RunOutcome:
     start = time.perf_counter()
+    settings = dict(run.settings)
     try:
-        kept = run.kept(settings)
+        kept = run.kept()
         if kept:
             return kept
-        values = run.work([*needed.values()], threads)
+        values = run.work(threads, gpus)
         outcome = RunOutcome(values, time.perf_counter() - start, settings)
         run.keep(outcome)
     # A full disk or a damaged file of one run must not cost the results of the others.

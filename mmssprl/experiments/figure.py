@@ -18,46 +18,35 @@ _PANEL_WIDTH_INCHES = 4.2
 _ROW_INCHES = 0.4
 _MAX_PANEL_COLUMNS = 3
 _OFFSET = 0.16
-"""Of the interval below the dots, in rows."""
+"""How far the dots are above a row's middle and the interval below it, in rows."""
 _MIN_SPAN = 5.0
 """Least width of an axis in percentage points, so that noise does not look like an effect."""
 _STYLES = ((0, (4, 3)), (0, (1, 2)))
-"""Of the lines: dashed, dotted."""
+"""Lines are dashed, then dotted."""
 
 
 @dataclass(frozen=True)
 class Panel:
     """One table of the experiment.
 
-    Args:
-        title: Above it.
-        metric: Below its axis.
-        dots: By row: each seed's value in percent, and what sets it apart from the others, such as
-            'collapsed'; it is drawn hollow then.
-        lines: Values in percent to compare with, by their names; at most two.
-        missing: By row, what stands in place of dots.
+    ``dots`` are each seed's value in percent by row, and what sets it apart from the others, such
+    as 'collapsed'; it is drawn hollow then. ``lines`` are at most two values in percent to compare
+    with.
     """
 
     title: str
     metric: str
     dots: Mapping[str, Sequence[tuple[float, str]]]
     lines: Mapping[str, float] = field(default_factory=dict)
-    missing: Mapping[str, str] = field(default_factory=dict)
 
 
 def draw_panels(
     panels: Sequence[Panel], rows: Sequence[str], title: str, *, highlighted: str = ""
 ) -> Figure:
-    """Draw all panels beside each other, with the same rows.
+    """Draw at least one panel beside each other, with the same rows, the first at the top.
 
     An axis spans the values and intervals of its panel, or of all panels if their metric is one,
     and at least 5 points. It need not begin at 0: compare places, not lengths.
-
-    Args:
-        panels: At least one.
-        rows: Names, the first at the top.
-        title: Above all.
-        highlighted: Row in a colour of its own.
     """
     num_columns = min(_MAX_PANEL_COLUMNS, len(panels))
     num_rows = ceil(len(panels) / num_columns)
@@ -110,16 +99,6 @@ def _draw_panel(axes: Axes, panel: Panel, rows: Sequence[str], highlighted: str)
                 capsize=2.5,
             )
             shown += [*values, *(found.interval or ())]
-        elif panel.missing.get(name):
-            axes.annotate(
-                panel.missing[name],
-                (0.5, row),
-                xycoords=("axes fraction", "data"),
-                ha="center",
-                va="center",
-                color=MUTED,
-                fontstyle="italic",
-            )
     for (name, value), style in zip(panel.lines.items(), _STYLES, strict=False):
         axes.axvline(value, color=MUTED, linewidth=1, linestyle=style, label=name)
     handles, names = axes.get_legend_handles_labels()
@@ -130,12 +109,10 @@ def _draw_panel(axes: Axes, panel: Panel, rows: Sequence[str], highlighted: str)
             [*legend],
             loc="lower right",
             bbox_to_anchor=(1, 1),
-            ncols=len(legend),
-            fontsize="small",  # all of them have room beside the panel's title
-            columnspacing=1.0,
-            handlelength=1.5,
-            frameon=False,
             borderpad=0,
+            ncols=len(legend),
+            fontsize="small",
+            frameon=False,
         )
     axes.set_title(panel.title)
     axes.set_xlabel(f"{panel.metric}, %")

@@ -1,44 +1,33 @@
-"""A run: work that is done once, in a folder of its own, and leaves a result file."""
+"""A run: commands that are done once, in a folder of their own, and leave a result file."""
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import UserRuntimeError
 from ..system.outputs import write_whole
+from ..system.stopping import PARENT
+
+SETTINGS, MEASURED = "settings.json", "measured.json"
+_MAX_REASON = 200
 
 
 class RunFailedError(UserRuntimeError):
     """Why a run has no result, in one line."""
 
 
-def read_result(path: Path) -> dict[str, Any]:
-    """Read the result file of a run: the fields of its ``RunOutcome``.
-
-    Raises:
-        RunFailedError: The file is damaged.
-    """
-    try:
-        return dict(json.loads(path.read_text()))
-    except ValueError as error:  # of JSON, or of its bytes
-        raise RunFailedError(
-            f"a result file must be JSON, but {path} is damaged ({error}); delete it, and the same "
-            "command does the run again."
-        ) from None
-
-
 @dataclass(frozen=True)
 class RunOutcome:
-    """What became of a run.
+    """What became of a run, and the content of its result file.
 
-    Args:
-        values: What it measured, as JSON holds it.
-        seconds: Wall time of the call that ended it, >= 0.
-        settings: ``Run.settings`` of then.
-        reason: Why it failed, and so has no values; empty if it is done.
+    ``values`` are what it measured, as JSON holds it, ``seconds`` the wall time of the call that
+    ended it, ``settings`` those of the ``Run``; ``reason`` is why it failed, empty if it is done.
     """
 
     values: dict[str, Any]
@@ -47,58 +36,133 @@ class RunOutcome:
     reason: str = ""
 
 
+def read_result(path: Path) -> RunOutcome:
+    """Read the result file of a run, or raise RunFailedError if it is damaged."""
+    try:
+        return RunOutcome(**json.loads(path.read_text()))
+    except (ValueError, TypeError) as error:
+        raise RunFailedError(
+            f"a result file must be as a run has left it, but {path} is damaged ({error}); delete "
+            "it, and the same command does the run again."
+        ) from None
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Run(ABC):
-    """Work that is done once.
+class Run:
+    """Commands that are done once.
 
     Args:
         name: As in the lines of progress, such as ``linear-coco, random, seed 0``.
         kind: Runs of one kind are taken to last equally long.
-        folder: Of all files of the run.
-        needs: Runs whose outcomes the work takes.
-        expected_s: What the work may take beside that of other runs; 0 where nothing is known.
+        folder: Holds all files of the run.
+        commands: Commands of this package, one after the other, so that they end when this process
+            does, however that ends. Each goes on where it was stopped.
+        measures: File in the folder that the last command writes; "" if nothing is measured.
+        inputs: What the commands read in ``settings.json`` of the folder. Where that says something
+            else, the folder is of another run and is emptied. None if their arguments tell all.
+        settings: What a kept result must have been made with to count, as JSON holds it.
+        described: What a result tells beside what was measured.
+        expected_s: What the run may take beside others; 0 where nothing is known.
     """
 
     name: str
     kind: str
     folder: Path
-    needs: tuple["Run", ...] = ()
+    commands: tuple[tuple[str, ...], ...]
+    measures: str = MEASURED
+    inputs: Mapping[str, Any] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    described: Mapping[str, Any] = field(default_factory=dict)
     expected_s: float = 0.0
 
-    @abstractmethod
-    def work(self, needed: Sequence[RunOutcome], threads: int) -> dict[str, Any]:
-        """Do it with so many CPU threads, and return what it measured, as JSON holds it.
-
-        Raises:
-            RunFailedError: It gave no result.
-        """
-
-    def settings(self, needed: Sequence[RunOutcome]) -> dict[str, Any]:
-        """Return, as JSON holds it, what a kept result must have been made with to count."""
-        return {}
-
-    def summary(self, values: dict[str, Any]) -> str:
-        """Return what a line of progress tells of the result."""
-        return "done"
+    @property
+    def log_file(self) -> Path:
+        """What the commands print, of all attempts."""
+        return self.folder / "run.log"
 
     @property
     def result_file(self) -> Path:
-        """Written last: its presence means that the run is complete."""
+        """Written last."""
         return self.folder / "result.json"
 
     @property
+    def measured_file(self) -> Path:
+        """Written by the last command."""
+        return self.folder / self.measures
+
+    @property
     def is_complete(self) -> bool:
-        """Whether its work would need no other run any more."""
-        return self.result_file.exists()
+        """Whether it was measured with the settings of now, here or as a task of Slurm."""
+        return self.kept() is not None or (self.inputs is None and self.measured_file.is_file())
+
+    def kept(self) -> RunOutcome | None:
+        """Return what an earlier call has left; None if that is nothing or made otherwise."""
+        if not self.result_file.exists():
+            return None
+        found = read_result(self.result_file)
+        return found if found.settings == self.settings else None
 
     def keep(self, outcome: RunOutcome) -> None:
         """Write the result file."""
         self.folder.mkdir(parents=True, exist_ok=True)
         write_whole(self.result_file, json.dumps(asdict(outcome), indent=2) + "\n")
 
-    def kept(self, settings: dict[str, Any]) -> RunOutcome | None:
-        """Return what an earlier call has left; None if that is nothing or made otherwise."""
-        if not self.result_file.exists():
-            return None
-        content = read_result(self.result_file)
-        return RunOutcome(**content) if content.get("settings") == settings else None
+    def work(self, threads: int, gpus: str = "") -> dict[str, Any]:
+        """Run the commands unless they have measured already, and return the result's values.
+
+        ``gpus`` is CUDA_VISIBLE_DEVICES of the commands; "" leaves it as it is.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self.inputs is not None:
+            self._tell(json.dumps(self.inputs, indent=2, sort_keys=True) + "\n")
+        if not self.measured_file.is_file():
+            self.run_commands(threads, gpus)
+        if not self.measures:
+            return {}
+        return {**self.described, **self.read(json.loads(self.measured_file.read_text()))}
+
+    def run_commands(self, threads: int, gpus: str) -> None:
+        """Run the commands up to the first that fails, whose last line is the reason then."""
+        env = {**os.environ, "OMP_NUM_THREADS": str(threads), PARENT: str(os.getpid())}
+        if gpus:
+            env["CUDA_VISIBLE_DEVICES"] = gpus
+        for command in self.commands:
+            start = self.log_file.stat().st_size if self.log_file.exists() else 0
+            with self.log_file.open("a") as file:
+                status = subprocess.run(
+                    command,
+                    env=env,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    stdin=subprocess.DEVNULL,
+                ).returncode
+            if status:
+                said = _last_line(self.log_file, start)[:_MAX_REASON]
+                raise RunFailedError(f"{said} (exit code {status}, {self.log_file})")
+
+    def read(self, measured: dict[str, Any]) -> dict[str, Any]:
+        """Return what the tables need of what was measured, or raise RunFailedError."""
+        return measured
+
+    def summary(self, values: dict[str, Any]) -> str:
+        """Return what a line of progress tells of the result."""
+        return "done"
+
+    def shell_line(self) -> str:
+        """Return the commands as one line for a shell."""
+        return " && ".join(shlex.join(command) for command in self.commands)
+
+    def _tell(self, text: str) -> None:
+        file = self.folder / SETTINGS
+        if not (file.exists() and file.read_text() == text):
+            shutil.rmtree(self.folder)
+            self.folder.mkdir()
+            write_whole(file, text)
+
+
+def _last_line(path: Path, start: int) -> str:
+    """Return the last line that a command has written to a log."""
+    with path.open("rb") as file:
+        file.seek(start)
+        lines = file.read().decode(errors="replace").splitlines()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "no output")

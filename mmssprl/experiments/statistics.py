@@ -11,8 +11,6 @@ from typing import Literal
 
 from scipy.stats import t as student
 
-Verdict = Literal["better", "worse", ""]
-
 LEVEL = 0.05
 """Chance of an interval to miss."""
 
@@ -21,7 +19,7 @@ LEVEL = 0.05
 class Estimate:
     """A mean over n seeds, and half of the width of its 95 % interval, None for one seed.
 
-    Of a difference, n are the seeds of that side which has fewer.
+    For a difference, n are the seeds of that side which has fewer.
     """
 
     mean: float
@@ -43,11 +41,7 @@ class Estimate:
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Return mean +- t(0.975, n - 1) s / sqrt(n), s the sample standard deviation.
-
-    Args:
-        values: One per seed, at least one.
-    """
+    """Return mean +- t(0.975, n - 1) s / sqrt(n) of n seeds, s the sample standard deviation."""
     n = len(values)
     if n < 2:
         return Estimate(fmean(values), None, n)
@@ -58,15 +52,8 @@ def welch(values: Sequence[float], reference: Sequence[float]) -> tuple[Estimate
     """Compare two means whose seeds need not be equal in number or variance, by Welch's test.
 
     Equal seeds are not paired: they share first weights and order of the images alone, and their
-    scores hardly correlate.
-
-    Args:
-        values: One per seed, at least one.
-        reference: As ``values``.
-
-    Returns:
-        The difference values - reference with its interval, and the two-sided p; with one seed on
-        either side there is neither.
+    scores hardly correlate. Returns the difference values - reference with its interval, and the
+    two-sided p; with one seed on either side there is neither.
     """
     difference = fmean(values) - fmean(reference)
     n = min(len(values), len(reference))
@@ -84,12 +71,10 @@ def welch(values: Sequence[float], reference: Sequence[float]) -> tuple[Estimate
 
 @dataclass(frozen=True)
 class Difference:
-    """A method against the reference.
+    """A method against the reference: mean of the method - mean of the reference.
 
-    Args:
-        difference: Mean of the method - mean of the reference, with its 95 % interval.
-        p: Of Welch's test, two-sided; None for one seed.
-        adjusted_p: After Holm; None where it was not among the comparisons.
+    ``p`` is that of Welch's test, two-sided, None for one seed; ``adjusted_p`` that after Holm,
+    None where it was not among the comparisons.
     """
 
     difference: Estimate
@@ -97,7 +82,7 @@ class Difference:
     adjusted_p: float | None = None
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Literal["better", "worse", ""]:
         """'better' or 'worse' only if the interval excludes 0 at the level of its step of Holm."""
         if self.adjusted_p is None or self.adjusted_p >= LEVEL:
             return ""
@@ -105,16 +90,10 @@ class Difference:
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """Adjust p-values for their number, by Holm's step-down.
+    """Adjust m p-values for their number, by Holm's step-down; the order stays.
 
-    With p_(1) <= ... <= p_(m): adjusted p_(k) = max over j <= k of min(1, (m - j + 1) p_(j)). It
-    is below 0.05 where, for all j <= k, the interval of level 1 - 0.05 / (m - j + 1) excludes 0.
-
-    Args:
-        values: m p-values in [0, 1], in any order.
-
-    Returns:
-        The adjusted ones in the same order, each at least as large.
+    With p_(1) <= ... <= p_(m): adjusted p_(k) = max over j <= k of min(1, (m - j + 1) p_(j)). It is
+    below 0.05 where, for all j <= k, the interval of level 1 - 0.05 / (m - j + 1) excludes 0.
     """
     adjusted = [0.0] * len(values)
     largest = 0.0
@@ -129,13 +108,8 @@ def compare_all(
 ) -> dict[str, Difference]:
     """Compare every method with the reference; Holm over those that compete and have two seeds.
 
-    Args:
-        scores: By method, one per seed.
-        reference: A key of ``scores``.
-        competing: The methods of which "better" may be said.
-
-    Returns:
-        By method, without the reference.
+    ``scores`` are those of the seeds by method; of a method that does not compete "better" is never
+    said.
     """
     found = {
         name: Difference(*welch(values, scores[reference]))

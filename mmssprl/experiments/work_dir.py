@@ -13,13 +13,8 @@ from ..system.outputs import write_whole
 def check_own(work_dir: Path, marker: str, what: str) -> bool:
     """Return whether a folder is that of an experiment already; a new or empty one is not.
 
-    Args:
-        work_dir: Folder.
-        marker: Name of the file in it by which the experiment knows its own.
-        what: The experiment, as the message names it.
-
-    Raises:
-        FileExistsError: The folder holds something else; nothing in it is touched.
+    ``marker`` is the name of the file by which the experiment ``what`` knows its own. A folder that
+    holds something else raises FileExistsError.
     """
     if is_unused(work_dir):
         return False
@@ -32,12 +27,7 @@ def check_own(work_dir: Path, marker: str, what: str) -> bool:
 
 
 def read_marker(work_dir: Path, marker: str, what: str) -> dict[str, Any] | None:
-    """Return the settings of the experiment in a folder, None for a new one; arguments as above.
-
-    Raises:
-        FileExistsError: As ``check_own``.
-        ValueError: The marker is damaged.
-    """
+    """Return the settings of the experiment in a folder, None for a new one; see ``check_own``."""
     if not check_own(work_dir, marker, what):
         return None
     path = work_dir / marker
@@ -50,19 +40,34 @@ def read_marker(work_dir: Path, marker: str, what: str) -> dict[str, Any] | None
         ) from None
 
 
-def check_same(work_dir: Path, before: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-    """Refuse settings that are not those which the runs of a folder have been made with.
+def joined(
+    work_dir: Path, before: Mapping[str, Any], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what a folder was begun with and what is asked for now, which must agree.
 
-    Raises:
-        ValueError: Names the first one that differs.
+    Where a value is a mapping, such as digests by name, later calls may add to it. Otherwise the
+    first setting that differs raises ValueError.
     """
+    found: dict[str, Any] = {}
     for key in {**before, **settings}:
-        if before.get(key) != settings.get(key):
+        old, new = before.get(key), settings.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            changed = [name for name in old if new.get(name, old[name]) != old[name]]
+            if changed:
+                raise UserValueError(
+                    f"all runs of a work dir must have the same {key}, but {changed[0]} is not "
+                    f"what {work_dir} was begun with; undo that, give it another name, or give "
+                    "another --work-dir."
+                )
+            found[key] = {**old, **new}
+        elif old == new:
+            found[key] = new
+        else:
             raise UserValueError(
                 f"all runs of a work dir must have the same {key}, but {work_dir} was begun with "
-                f"{before.get(key)} and got {settings.get(key)}; give the former, or another "
-                "--work-dir."
+                f"{old} and got {new}; give the former, or another --work-dir."
             )
+    return found
 
 
 def write_marker(work_dir: Path, marker: str, settings: Mapping[str, Any]) -> None:

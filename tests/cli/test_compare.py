@@ -42,7 +42,7 @@ def test_options_become_a_request(asked, tmp_path):
     assert main(["compare", *arguments, "--tune", "--jobs", "3"]) == 0
     _, request = asked
     assert (request.words, request.num_seeds, request.budgets) == (["all"], 5, ["time", "flops"])
-    assert (request.data, request.size, request.num_jobs) == (tmp_path, "photos", 3)
+    assert (request.data, request.size, request.jobs.num) == (tmp_path, "photos", 3)
     assert str(request.work_dir) == "work_dirs/compare_photos"
     assert request.tune
     # Whatever changes the tables, but no folders of this machine.
@@ -55,7 +55,7 @@ def test_options_become_a_request(asked, tmp_path):
 def test_without_data_it_is_scenes_both_budgets_and_one_thread(asked, capsys, on_cpu):
     assert main(["compare", "--dry-run", "--jobs", "1"]) == 0
     _, request = asked
-    assert (request.data, request.size, request.threads) == (None, "scenes", 1)
+    assert (request.data, request.size, request.jobs.threads) == (None, "scenes", 1)
     assert request.budgets == ["epochs", "time"]
     assert request.dry_run
     assert capsys.readouterr().out == "described\n"

@@ -14,6 +14,7 @@ from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.experiments.benchmark.plan import make_plan
 from mmssprl.experiments.benchmark.protocols import choose_protocols
 from mmssprl.experiments.benchmark.rows import Weights
+from mmssprl.experiments.execute import Jobs
 
 ROOT = Path(__file__).parents[2]
 PRETRAINING = ROOT / "configs/ssprl/ssprl_resnet18_scenes.py"
@@ -87,7 +88,7 @@ def run(rows, protocols, folder, scenes, name, num_gpus=1):
         num_seeds=1,
         num_gpus=num_gpus,
     )
-    results = plan.execute(num_jobs=2, threads=1, log=lambda line: None)
+    results = plan.execute(Jobs(2), lambda line: None)
     assert [(r.status, r.reason) for r in results] == [("done", "")] * len(results)
     return {(r.protocol, r.weights): r.metrics for r in results}
 

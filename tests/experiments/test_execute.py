@@ -1,104 +1,103 @@
-"""Runs that need others, what is kept of them, and the estimate of the time left."""
+"""Runs at a time: their order, failures, GPUs, and the estimate of the time left."""
 
 import json
 from dataclasses import dataclass, field, replace
 
 import pytest
+import torch
+from tiny_benchmark import script_commands
 
-from mmssprl.experiments.execute import execute_runs, seconds_left, with_needs
+from mmssprl.experiments import execute
+from mmssprl.experiments.execute import (
+    Jobs,
+    announce,
+    execute_runs,
+    jobs_of_machine,
+    require_all,
+    seconds_left,
+)
 from mmssprl.experiments.run import Run, RunFailedError, RunOutcome
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Adding(Run):
-    """Adds a number to those of the runs it needs; fails with a number below zero."""
+class Doubling(Run):
+    """Doubles a number; fails with a number below zero."""
 
     number: int
     done: list = field(default_factory=list)
 
-    def settings(self, needed):
-        return {"number": self.number, "needed": [outcome.values for outcome in needed]}
-
-    def work(self, needed, threads):
+    def work(self, threads, gpus=""):
         self.done.append(self.name)
         if self.number < 0:
             raise RunFailedError("below zero")
-        return {"sum": self.number + sum(outcome.values["sum"] for outcome in needed)}
+        return {"double": 2 * self.number}
 
     def summary(self, values):
-        return f"sum {values['sum']}"
+        return f"double {values['double']}"
 
 
 @pytest.fixture
-def add(tmp_path):
+def make(tmp_path):
     done = []
 
-    def add(name, number, *needs):
-        folder = tmp_path / name
-        return Adding(name=name, kind="k", folder=folder, needs=needs, number=number, done=done)
+    def make(name, number=1, **fields):
+        values = {"kind": "k", "folder": tmp_path / name, "commands": (), **fields}
+        return Doubling(name=name, number=number, done=done, settings={"n": number}, **values)
 
-    add.done = done
-    return add
+    make.done = done
+    return make
 
 
-def execute(*runs, num_jobs=1):
+def run_all(*runs, num_jobs=1):
     lines = []
-    return execute_runs(runs, num_jobs=num_jobs, log=lines.append), lines
+    return execute_runs(runs, Jobs(num_jobs), lines.append), lines
 
 
 @pytest.mark.parametrize("num_jobs", [1, 3])
-def test_runs_take_the_outcomes_of_those_they_need(num_jobs, add):
-    first, second = add("a", 1), add("b", 2)
-    both = add("c", 10, first, second)
-    outcomes, lines = execute(add("d", 100, both), second, num_jobs=num_jobs)
-    assert [outcome.values for outcome in outcomes] == [{"sum": 113}, {"sum": 2}]
-    assert sorted(add.done[:2]) == ["a", "b"]
-    assert add.done[2:] == ["c", "d"]
-    assert lines[-1] == "[4/4] d: sum 113, 0 s; about 0 min left"
-    assert json.loads(both.result_file.read_text())["values"] == {"sum": 13}
-
-
-def test_what_waits_does_not_hold_up_what_is_ready(add):
-    first = add("a", 1)
-    execute(first, add("b", 2, first), add("c", 3))
-    assert add.done == ["a", "c", "b"]
-
-
-def test_a_failure_is_told_to_all_that_need_it_and_tried_again(add):
-    bad = add("bad", -1)
-    middle = add("middle", 1, bad)
-    last, other = add("last", 1, middle), add("other", 5)
-    outcomes, lines = execute(last, other)
-    assert [outcome.reason for outcome in outcomes] == [
-        "needs middle, which failed: needs bad, which failed: below zero",
-        "",
+def test_every_run_is_done_once_and_told(num_jobs, make):
+    runs = [make("a", 1), make("b", 2)]
+    outcomes, lines = run_all(*runs, num_jobs=num_jobs)
+    assert [outcome.values for outcome in outcomes] == [{"double": 2}, {"double": 4}]
+    assert sorted(line.split("] ")[1] for line in lines) == [
+        "a: double 2, 0 s; about 0 min left",
+        "b: double 4, 0 s; about 0 min left",
     ]
-    assert add.done == ["bad", "other"]
-    assert lines[0].startswith("[1/4] bad: failed, below zero, 0 s; ")
-    outcomes, _ = execute(last, other)
-    assert add.done == ["bad", "other", "bad"]
+    again, lines = run_all(*runs, num_jobs=num_jobs)
+    assert again == outcomes
+    assert len(lines) == len(make.done) == 2
+    changed, _ = run_all(replace(runs[0], number=5, settings={"n": 5}))
+    assert changed[0].values == {"double": 10}
 
 
-def test_only_a_result_of_the_same_settings_counts(add):
-    first = add("a", 1)
-    run = add("b", 10, first)
-    execute(first, run)
-    execute(first, run)
-    assert add.done == ["a", "b"]
-    changed = replace(first, number=2)
-    (_, outcome), _ = execute(changed, replace(run, needs=(changed,)))
-    assert add.done == ["a", "b", "a", "b"]
-    assert outcome.values == {"sum": 12}
-    run.result_file.write_text('{"sum": 12, "version": "old"}')
-    assert run.kept({}) is None
+def test_a_failure_costs_that_run_alone_and_is_tried_again(make):
+    bad, damaged, whole = make("bad", -1), make("damaged"), make("whole", 2)
+    damaged.keep(RunOutcome({"double": 2}, 1.0))
+    damaged.result_file.write_text('{"values": {"su')
+    outcomes, lines = run_all(bad, damaged, whole)
+    assert outcomes[0].reason == "below zero"
+    assert "is damaged" in outcomes[1].reason
+    assert outcomes[2].values == {"double": 4}
+    assert lines[0].startswith("[1/3] bad: failed, below zero, 0 s; ")
+    with pytest.raises(RuntimeError, match=r"the table .* 2 runs of 3 failed, .* below zero; mend"):
+        require_all("the table", outcomes)
+    require_all("the table", outcomes[2:])
+    run_all(bad, whole)
+    assert make.done == ["bad", "whole", "bad"]
 
 
-def test_what_is_complete_needs_nothing(add):
-    first = add("a", 1)
-    run = add("b", 10, first)
-    assert with_needs([run, first]) == [first, run]
-    run.keep(RunOutcome({"sum": 11}, 1.0))
-    assert with_needs([run]) == [run]
+def test_what_is_planned_complete_and_made_otherwise_is_announced(make):
+    runs = [make("a", 1, expected_s=60.0), make("b", 2, expected_s=90.0), make("c", 3)]
+    run_all(*runs[::2])
+    runs[2] = replace(runs[2], settings={"n": 4})
+    lines = []
+    announce("runs", runs, Jobs(2), lines.append, each=True)
+    assert lines == [
+        "runs: 3, 1 of them complete; the others take about 1 min, 2 at a time",
+        "made with other settings, and done again: 1 of them",
+        "  a: complete",
+        "  b: 1.5 min",
+        "  c: to do",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -106,36 +105,68 @@ def test_what_is_complete_needs_nothing(add):
     [
         ([], 0.0),
         (["short", "short"], 40.0),  # their mean is 20
-        (["long"], 100.0),
         (["other"], (10 + 30 + 100) / 3),  # unlike any that is known
         (["short", "long", "other"], 20 + 100 + 140 / 3),
     ],
 )
-def test_time_left_is_that_of_runs_of_the_same_kind(waiting, expected, add):
-    def of(kind):
-        return replace(add("x", 1), kind=kind)
-
+def test_time_left_is_that_of_runs_of_the_same_kind(waiting, expected, make):
     known = [("short", 10.0), ("short", 30.0), ("long", 100.0)]
-    outcomes = {of(kind): RunOutcome({}, seconds) for kind, seconds in known}
-    assert seconds_left([of(kind) for kind in waiting], outcomes) == pytest.approx(expected)
+    outcomes = {make("x", kind=kind): RunOutcome({}, seconds) for kind, seconds in known}
+    runs = [make("x", kind=kind) for kind in waiting]
+    assert seconds_left(runs, outcomes) == pytest.approx(expected)
 
 
-def test_what_is_expected_of_a_run_is_scaled_as_it_turned_out(add):
-    done = replace(add("a", 1), kind="a", expected_s=10.0)
-    waiting = replace(add("b", 2), kind="b", expected_s=30.0)
-    unknown = replace(add("c", 3), kind="c")
-    outcomes = {done: RunOutcome({}, 20.0)}
+def test_what_is_expected_of_a_run_is_scaled_as_it_turned_out(make):
+    done = make("a", kind="a", expected_s=10.0)
+    waiting = [make("b", kind="b", expected_s=30.0), make("c", kind="c")]
     # 30 s twice, as 10 s became 20; of nothing is known but that a run took 20 s.
-    assert seconds_left([waiting, unknown], outcomes) == 60 + 20
+    assert seconds_left(waiting, {done: RunOutcome({}, 20.0)}) == 60 + 20
 
 
-def test_a_damaged_result_costs_that_run_alone(add):
-    damaged, whole = add("a", 1), add("b", 2)
-    damaged.keep(RunOutcome({"sum": 1}, 1.0))
-    damaged.result_file.write_text('{"values": {"su')
-    (first, second), lines = execute(damaged, whole)
-    assert str(damaged.result_file) in first.reason
-    assert "is damaged (Unterminated string" in first.reason
-    assert "delete it" in first.reason
-    assert (second.reason, second.values) == ("", {"sum": 2})
-    assert lines[0].startswith("[1/2] a: failed, a result file must be JSON")
+@pytest.mark.parametrize(
+    ("visible", "size", "groups"),
+    [
+        (None, 1, ["0", "1", "2", "3", "4"]),
+        (None, 2, ["0,1", "2,3"]),
+        ("4,GPU-7a,2", 1, ["4", "GPU-7a", "2"]),
+        ("4,GPU-7a,2", 4, ["4,GPU-7a,2"]),
+    ],
+)
+def test_jobs_are_one_for_each_group_of_the_gpus_that_are_seen(monkeypatch, visible, size, groups):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 5)
+    monkeypatch.setattr(execute, "usable_cores", lambda: 8)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert jobs_of_machine(None, size) == Jobs(len(groups), 8 // len(groups), groups)
+    assert jobs_of_machine(3, size) == Jobs(3, 2, groups)
+
+
+def test_without_gpus_there_is_a_job_per_core(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(execute, "usable_cores", lambda: 3)
+    assert jobs_of_machine(None) == Jobs(3, 1, [])
+
+
+SAY = """
+import os, pathlib, time
+folder = pathlib.Path({!r})
+(folder / "seen").write_text(os.environ.get("CUDA_VISIBLE_DEVICES", "all"))
+while len(list(folder.parent.glob("*/seen"))) < 2:  # both at a time
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("groups", [["3", "5"], ["3"], []])
+def test_runs_at_a_time_are_spread_over_the_groups(tmp_path, monkeypatch, groups):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "all of them")
+    runs = []
+    for name in ("a", "b"):
+        folder = tmp_path / name
+        commands = script_commands(SAY.format(str(folder)))
+        runs.append(Run(name=name, kind="k", folder=folder, commands=commands, measures=""))
+    execute_runs(runs, Jobs(2, groups=groups), lambda line: None)
+    seen = sorted((tmp_path / name / "seen").read_text() for name in ("a", "b"))
+    assert seen == {2: groups, 1: ["3", "3"], 0: ["all of them"] * 2}[len(groups)]
+    assert all(json.loads(run.result_file.read_text())["reason"] == "" for run in runs)

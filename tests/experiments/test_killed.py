@@ -1,4 +1,4 @@
-"""Commands and workers of a process that is killed: they end with it, whatever they are doing."""
+"""Commands of a process that is killed: they end with it, whatever they are doing."""
 
 import os
 import subprocess
@@ -16,27 +16,16 @@ ROOT = str(Path(__file__).resolve().parents[2])
 COMMAND = """
 import sys
 from pathlib import Path
-from mmssprl.experiments.commands import CommandRun
+from mmssprl.experiments.run import Run
 
 child = "import mmssprl, os, time; print(os.getpid(), 'begins', flush=True); {}"
 command = (sys.executable, "-c", child.format(sys.argv[1]))
-CommandRun(name="a", kind="a", folder=Path("run"), commands=(command,)).work([], 1)
-"""
-WORKERS = """
-import sys
-from pathlib import Path
-from mmssprl.experiments.workers import Workers
-
-if __name__ == "__main__":
-    Path("run").mkdir()
-    code = "import os, time; print(os.getpid(), 'begins', flush=True); " + sys.argv[1]
-    Workers(1, Path("run/run.log")).call(exec, code)
+Run(name="a", kind="a", folder=Path("run"), commands=(command,)).work(1)
 """
 
 
-@pytest.mark.parametrize("script", [COMMAND, WORKERS], ids=["command", "workers"])
-def test_what_it_has_started_ends_with_it(script, tmp_path):
-    (tmp_path / "script.py").write_text(script)
+def test_what_it_has_started_ends_with_it(tmp_path):
+    (tmp_path / "script.py").write_text(COMMAND)
     words = [sys.executable, "script.py", "import torch; time.sleep(60)"]
     parent = subprocess.Popen(words, cwd=tmp_path, env=os.environ | {"PYTHONPATH": ROOT})
     log = tmp_path / "run/run.log"

@@ -1,6 +1,7 @@
 """Short names for results of benchmark runs."""
 
-from mmssprl.experiments.benchmark.results import METRICS, TransferResult
+from mmssprl.experiments.benchmark.protocols import METRICS
+from mmssprl.experiments.benchmark.run import TransferResult
 
 
 def done(weights, protocol, seed, *values):

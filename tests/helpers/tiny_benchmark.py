@@ -68,14 +68,13 @@ def script_commands(*scripts):
     return tuple((sys.executable, "-S", "-c", script) for script in scripts)
 
 
-def script_run(folder, *scripts, name="linear-coco", weights="w", seed=0, needs=()):
+def script_run(folder, *scripts, name="linear-coco", weights="w", seed=0):
     """A run whose commands are Python scripts instead of training and test."""
     folder = Path(folder) / f"{weights}_{name}_{seed}"
     return TransferRun(
         name=f"{name}, {weights}, seed {seed}",
         kind=name,
         folder=folder,
-        needs=needs,
         commands=script_commands(*scripts),
         protocol=protocol(name),
         weights=weights,
@@ -86,4 +85,4 @@ def script_run(folder, *scripts, name="linear-coco", weights="w", seed=0, needs=
 
 def gives(run, metrics):
     """The script of a test that ends with these metrics, as JSON."""
-    return f"open({str(run.metrics_file)!r}, 'w').write({metrics!r})"
+    return f"open({str(run.measured_file)!r}, 'w').write({metrics!r})"

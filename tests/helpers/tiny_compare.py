@@ -6,12 +6,11 @@ from pathlib import Path
 
 from default_scope import own_default_scope
 
-from mmssprl.experiments.commands import CommandRun
-from mmssprl.experiments.compare import paces, report, training
+from mmssprl.experiments import report
+from mmssprl.experiments.compare import paces, training
 from mmssprl.experiments.compare.pace import measure
-from mmssprl.experiments.compare.run import PaceRun
 from mmssprl.experiments.compare.start import Request
-from mmssprl.experiments.compare.training import MEASURED
+from mmssprl.experiments.run import Run
 from mmssprl.system.outputs import write_whole
 
 MODULES = {
@@ -24,14 +23,13 @@ def stay_in_process(monkeypatch):
     """Let runs do their work in this process, and measure short paces; returns their folders."""
     folders = []
 
-    def work(run, needed, threads):
+    def run_commands(run, threads, gpus):
         [(_, _, module, folder)] = run.commands
         folders.append(Path(folder).name)
         with own_default_scope():
             MODULES[module](Path(folder))
-        return {}
 
-    monkeypatch.setattr(CommandRun, "work", work)
+    monkeypatch.setattr(Run, "run_commands", run_commands)
     draw_nothing(monkeypatch)
     monkeypatch.setattr(paces, "ROUNDS", 1)
     monkeypatch.setattr(paces, "STEPS", 1)
@@ -76,24 +74,24 @@ def pretend(monkeypatch, score):
     draw_nothing(monkeypatch)
     folders = []
 
-    def work(run, needed, threads):
+    def run_commands(run, threads, gpus):
         folders.append(f"{run.folder.parent.name}/{run.folder.name}")
-        if isinstance(run, PaceRun):
+        if run.kind == "pace":
+            keys = run.inputs["methods"]
             values = {
-                "seconds": {key: STEP_SECONDS[key] for key in run.methods},
-                "flops": {key: FLOPS.get(key, 10**9) for key in run.methods},
+                "seconds": {key: STEP_SECONDS[key] for key in keys},
+                "flops": {key: FLOPS.get(key, 10**9) for key in keys},
                 "device": "CPU",
                 "machine": "a machine",
             }
         else:
-            described = run.described()
-            values = {"mAP": score(described), "chance_mAP": 0.1}
-            if run.method.trains:
-                values |= {"steps": 3 * run.epochs, "images": 24 * run.epochs, "seconds": 1.0}
-        write_whole(run.folder / MEASURED, json.dumps(values))
-        return {}
+            values = {"mAP": score(run.described), "chance_mAP": 0.1}
+            epochs = run.described["epochs"]
+            if epochs:
+                values |= {"steps": 3 * epochs, "images": 24 * epochs, "seconds": 1.0}
+        write_whole(run.measured_file, json.dumps(values))
 
-    monkeypatch.setattr(CommandRun, "work", work)
+    monkeypatch.setattr(Run, "run_commands", run_commands)
     return folders
 
 

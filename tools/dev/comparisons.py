@@ -14,7 +14,8 @@ from pathlib import Path
 from mmssprl.console.arguments import Parser
 from mmssprl.console.tables import markdown_table
 from mmssprl.experiments.compare.plan import BUDGETS
-from mmssprl.experiments.compare.report import WELCH, comparisons_csv, p_text
+from mmssprl.experiments.compare.report import WELCH, comparison_rows, p_text
+from mmssprl.experiments.report import csv_text
 from mmssprl.experiments.statistics import Difference, compare_all
 from mmssprl.pretraining.methods import BY_KEY
 
@@ -43,7 +44,7 @@ def comparisons(folder: Path, reference: str) -> str:
     """Return the lines of comparisons.csv."""
     scores = read_scores(folder)
     found = {budget: compare(own, reference) for budget, own in scores.items()}
-    return comparisons_csv(found, scores, reference)
+    return csv_text(comparison_rows(found, scores, reference))
 
 
 def table(folder: Path) -> str:

@@ -5,17 +5,9 @@ Visual Analysis and Beyond", WACV 2023, arXiv:2208.14439. ResNet-50; pre-trained
 COCO train2014 or for 100 epochs on ImageNet. All values in percent.
 """
 
-from collections.abc import Collection
-
-from .results import METRICS
-
-Numbers = dict[str, dict[str, float]]
-"""Protocol -> metric -> percent."""
+from .protocols import METRICS
 
 SOURCE = "WACV 2023, arXiv:2208.14439"
-
-_LINEAR = ("linear-coco", "linear-voc")
-_SEMISUP = ("semisup-1", "semisup-10", "semisup-100")
 
 # Method, pre-training data, then the columns of METRICS: linear on COCO and VOC; semi-supervised
 # with 1, 10 and 100 % of the labels; AP, AP50 and AP75 of boxes and of masks after 15k iterations;
@@ -43,89 +35,19 @@ SS-PRL,     ImageNet, 63.8, 85.4, 41.0, 60.9, 67.4, 23.6, 42.5, 24.0, 22.7, 39.7
 """
 
 
-def _read_table() -> dict[str, Numbers]:
+def _read_table() -> dict[str, dict[tuple[str, str], float]]:
     columns = [(protocol, metric) for protocol, names in METRICS.items() for metric in names]
-    paper: dict[str, Numbers] = {}
+    paper = {}
     for line in _TABLE.strip().splitlines():
         method, data, *cells = (cell.strip() for cell in line.split(","))
-        numbers = paper.setdefault(
-            f"paper: {method}" if data == "-" else f"paper: {method}, {data}", {}
-        )
-        for (protocol, metric), cell in zip(columns, cells, strict=True):
-            if cell != "-":
-                numbers.setdefault(protocol, {})[metric] = float(cell)
+        numbers = zip(columns, cells, strict=True)
+        label = f"paper: {method}" if data == "-" else f"paper: {method}, {data}"
+        paper[label] = {column: float(cell) for column, cell in numbers if cell != "-"}
     return paper
 
 
 PAPER = _read_table()
-"""Row label, such as ``paper: SS-PRL, COCO`` -> its numbers; what is not reported is absent.
+"""Row, such as ``paper: SS-PRL, COCO`` -> percent by protocol and metric, where it is reported.
 
 Random weights come first, then what was pre-trained on COCO, then on ImageNet.
 """
-
-ABLATIONS = {
-    "swav": 79.2,
-    "shared-prototypes": 79.4,
-    "pyramid-only": 79.5,
-    "cross-only": 79.8,
-    "ssprl": 80.5,
-}
-"""Table 4, the ablations: row -> mAP in percent of ``linear-voc`` after pre-training on COCO.
-
-``swav`` is scale 0 alone (``ssprl-image-only`` in configs); ``shared-prototypes`` has one set of
-prototypes for all scales; ``pyramid-only`` lacks the cross-scale terms; ``cross-only`` lacks the
-pyramid's patch terms, but not its term of scale 0; ``ssprl`` is everything. The first and the last
-number are also in ``PAPER``.
-"""
-ABLATIONS_NOTE = (
-    "The paper's rows were most likely trained in the released code's form, with six small views."
-)
-
-_Notes = tuple[tuple[tuple[str, ...], str], ...]
-"""Pairs of the protocols that are concerned, and a note."""
-
-_ORIGINS: _Notes = (
-    (("segmentation",), "The paper's mIoU is from a table that its authors did not publish."),
-    (
-        tuple(METRICS),
-        "The paper's SS-PRL was most likely trained in the released code's form, with six small "
-        "views.",
-    ),
-    (
-        tuple(METRICS),
-        "Learning rates and augmentations of the paper's baselines are not known, so reruns may "
-        "give other numbers. To judge by the released converters of weights, MoCo v2, BYOL, "
-        "DenseCL and MaskCo were trained with code of OpenSelfSup's form, which DenseCL's has, "
-        "InsLoc with its authors' code, and DetCo very likely with a port by others, "
-        "shuuchen/DetCo.pytorch.",
-    ),
-)
-
-_DEVIATIONS: _Notes = (
-    (
-        (*_LINEAR, *_SEMISUP),
-        "The paper's mAP is probably that of the best epoch on the test images, which the released "
-        "linear script prints; ours is that of the last epoch.",
-    ),
-    (
-        _LINEAR,
-        "The released linear protocol lowers its cosine once per epoch, ours at every iteration.",
-    ),
-    (
-        ("detection",),
-        "The released detection measures BatchNorm's statistics anew before a test (PreciseBN), "
-        "ours does not.",
-    ),
-)
-
-
-def notes(protocols: Collection[str], *, comparable: bool) -> list[str]:
-    """Return what to know about the paper's numbers of any of ``protocols``.
-
-    Args:
-        protocols: Keys of ``METRICS``.
-        comparable: Whether they stand beside numbers of full-size data: then also in what they are
-            not measured as ours. Where they come from is always told.
-    """
-    chosen = (*_ORIGINS, *_DEVIATIONS) if comparable else _ORIGINS
-    return [note for concerned, note in chosen if set(concerned) & set(protocols)]

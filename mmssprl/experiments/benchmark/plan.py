@@ -1,6 +1,5 @@
 """From the arguments of the benchmark to runs: one config and its commands each."""
 
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,12 +16,11 @@ from ...engine.initial_weights import apply_weights
 from ...errors import UserFileNotFoundError, UserValueError
 from ...system.outputs import write_whole
 from ...weights import RANDOM, SUPERVISED
-from ..commands import CommandRun
-from ..execute import execute_runs, with_needs
-from .protocols import DATA_PREFIX, PROTOCOLS, REMEDIES, Protocol
-from .results import Size, TransferResult
+from ..execute import Jobs, Log, execute_runs
+from ..run import Run, RunOutcome
+from .protocols import DATA_PREFIX, PROTOCOLS, Protocol, Size
 from .rows import Weights
-from .run import TransferRun
+from .run import TransferResult, TransferRun
 
 _PRETRAINING = "semisup-100"
 """The protocol that trains on all labels: from random weights it is supervised pre-training."""
@@ -30,26 +28,41 @@ _PRETRAINING = "semisup-100"
 
 @dataclass(frozen=True)
 class BenchmarkPlan:
-    """What is to be run.
+    """What is to be run, and what cannot be run here.
 
-    Args:
-        runs: In their order; those that start from weights trained here need that training.
-        skipped: Runs that cannot be made here, with the reason.
+    ``training`` is the supervised pre-training that runs of the row ``supervised`` begin with, if
+    it is done here.
     """
 
     runs: tuple[TransferRun, ...]
-    skipped: tuple[TransferResult, ...]
+    skipped: tuple[TransferResult, ...] = ()
+    training: Run | None = None
 
-    def execute(self, **how: Any) -> list[TransferResult]:
+    @property
+    def waiting(self) -> list[TransferRun]:
+        """The runs that ``training`` must have ended for."""
+        of_it = [run for run in self.runs if self.training and run.weights == SUPERVISED]
+        return [run for run in of_it if not run.is_complete]
+
+    def execute(self, jobs: Jobs, log: Log = print) -> list[TransferResult]:
         """Do ``execute_runs``, and return one result per run, the skipped ones included."""
-        outcomes = execute_runs(self.runs, **how)
-        done = [run.result(outcome) for run, outcome in zip(self.runs, outcomes, strict=True)]
-        return [*done, *self.skipped]
+        lost: list[TransferRun] = []
+        reason = ""
+        if self.training and self.waiting:
+            [outcome] = execute_runs([self.training], jobs, log)
+            if outcome.reason:
+                lost = self.waiting
+                reason = f"needs {self.training.name}, which failed: {outcome.reason}"
+        runs = [run for run in self.runs if run not in lost]
+        outcomes = execute_runs(runs, jobs, log)
+        done = [run.result(outcome) for run, outcome in zip(runs, outcomes, strict=True)]
+        failed = [run.result(RunOutcome({}, 0.0, reason=reason)) for run in lost]
+        return [*done, *failed, *self.skipped]
 
     def shell_lines(self) -> list[str]:
-        """Return a line for a shell for each run, those that others need first."""
-        needed = [run for run in with_needs(self.runs) if run not in self.runs]
-        return [run.shell_line() for run in [*needed, *self.runs] if isinstance(run, CommandRun)]
+        """Return a line for a shell for each run, the one that others need first."""
+        first = [self.training] if self.training and self.waiting else []
+        return [run.shell_line() for run in (*first, *self.runs)]
 
 
 def make_plan(
@@ -66,35 +79,33 @@ def make_plan(
 ) -> BenchmarkPlan:
     """Check everything that can be known beforehand, and write the configs.
 
-    Args:
-        weights: Rows of the table.
-        protocols: Columns of the table.
-        size: Of the data.
-        data: Folder that replaces the prefix of the configs' ``data_root``.
-        work_dir: Configs go to ``configs/`` in it, runs to ``runs/``.
-        num_seeds: Trainings of each pair, with seeds 0, 1, ...
-        num_gpus: Processes that detection and segmentation share their images among.
-        writes: Whether the configs are written.
-        data_follow: Whether the data are still to be generated.
-
-    Raises:
-        FileNotFoundError: Data that are not there, all of them, with what makes them.
-        ValueError: Weights that do not fit, or images that cannot be shared among the GPUs.
+    ``data`` replaces the prefix of the configs' ``data_root``; with ``data_follow`` it is still to
+    be generated. ``num_gpus`` processes share the images of detection and segmentation. Configs go
+    to ``configs/`` of the work dir, runs to ``runs/``.
     """
     runs: list[TransferRun] = []
     skipped: list[TransferResult] = []
-    missing: dict[str, str] = {}
-    needs: dict[str, CommandRun] = {}
     configs: dict[Path, Config] = {}
+    missing: dict[str, None] = {}
+    training = None
     rows = list(weights)
     for index, row in enumerate(rows):
         if row.start == SUPERVISED and size != "paper":  # at full size there are torchvision's
             protocol = next(p for p in PROTOCOLS[size] if p.name == _PRETRAINING)
             start = replace(row, start=RANDOM)
             cfg = _make_config(protocol, start, size=size, data=data, num_gpus=num_gpus)
-            missing |= _find_missing(cfg, size, data)
-            needs[row.name] = training = _plan_training(cfg, work_dir, configs)
-            last = training.folder / f"epoch_{cfg.train_cfg.max_epochs}.pth"
+            folder = work_dir / "runs" / "supervised_pretraining"
+            config = work_dir / "configs" / "supervised_pretraining.py"
+            configs[config] = cfg
+            missing |= _missing(cfg)
+            training = Run(
+                name="supervised pre-training",
+                kind=_PRETRAINING,
+                folder=folder,
+                commands=_commands(config, folder, num_processes=1)[:1],  # its test tells nothing
+                measures="",
+            )
+            last = folder / f"epoch_{cfg.train_cfg.max_epochs}.pth"
             rows[index] = replace(row, start=str(last))
     for seed in range(num_seeds):
         for protocol in protocols:
@@ -107,24 +118,33 @@ def make_plan(
                 cfg = _make_config(protocol, row, size=size, data=data, num_gpus=num_gpus)
                 cfg.randomness.seed = seed
                 if seed == 0:
-                    missing |= _find_missing(cfg, size, data)
-                    if row.name not in needs:  # or else its file is still to be made
+                    missing |= _missing(cfg)
+                    if not (training and row.name == SUPERVISED):  # whose file is still to be made
                         apply_weights(cfg.copy(), None, adapt=False)
-                run = _plan_run(cfg, protocol, row.name, seed, work_dir, num_gpus)
-                configs[run.config] = cfg
-                if row.name in needs:
-                    run = replace(run, needs=(needs[row.name],))
+                folder = work_dir / "runs" / row.name / protocol.name / f"seed{seed}"
+                config = work_dir / "configs" / f"{row.name}_{protocol.name}_seed{seed}.py"
+                configs[config] = cfg
+                run = TransferRun(
+                    name=f"{protocol.name}, {row.name}, seed {seed}",
+                    kind=protocol.name,
+                    folder=folder,
+                    commands=_commands(config, folder, num_gpus if protocol.images_per_step else 1),
+                    protocol=protocol,
+                    weights=row.name,
+                    seed=seed,
+                    config=config,
+                )
                 runs.append(run)
     if missing and not data_follow:
-        lines = "\n".join(f"  {problem}\n    {remedy}" for problem, remedy in missing.items())
         raise UserFileNotFoundError(
-            f"the data of all protocols must be there, but some are not:\n{lines}\n"
-            "give their folder by --data, or choose other --protocols."
+            "the data of all protocols must be there, but some are not:\n"
+            + "".join(f"  {problem}\n" for problem in missing)
+            + "docs/data.md says how to get them there; give their folder by --data, or choose "
+            "other --protocols."
         )
-    if writes:
-        for path, cfg in configs.items():
-            _write_config(cfg, path)
-    return BenchmarkPlan(tuple(runs), tuple(skipped))
+    for path, cfg in configs.items() if writes else ():
+        _write_config(cfg, path)
+    return BenchmarkPlan(tuple(runs), tuple(skipped), training)
 
 
 def _why_not(protocol: Protocol, row: Weights) -> str:
@@ -138,33 +158,6 @@ def _why_not(protocol: Protocol, row: Weights) -> str:
         except ValueError as error:
             return str(error)
     return ""
-
-
-def _plan_training(cfg: Config, work_dir: Path, configs: dict[Path, Config]) -> CommandRun:
-    """BenchmarkPlan the supervised pre-training, whose test is not asked for."""
-    folder = work_dir / "runs" / "supervised_pretraining"
-    config = work_dir / "configs" / "supervised_pretraining.py"
-    configs[config] = cfg
-    train, _ = _commands(config, folder, num_processes=1)
-    name = "supervised pre-training"
-    return CommandRun(name=name, kind=_PRETRAINING, folder=folder, commands=(train,))
-
-
-def _plan_run(
-    cfg: Config, protocol: Protocol, weights: str, seed: int, work_dir: Path, num_gpus: int
-) -> TransferRun:
-    folder = work_dir / "runs" / weights / protocol.name / f"seed{seed}"
-    config = work_dir / "configs" / f"{weights}_{protocol.name}_seed{seed}.py"
-    return TransferRun(
-        name=f"{protocol.name}, {weights}, seed {seed}",
-        kind=protocol.name,
-        folder=folder,
-        commands=_commands(config, folder, num_gpus if protocol.images_per_step else 1),
-        protocol=protocol,
-        weights=weights,
-        seed=seed,
-        config=config,
-    )
 
 
 def _make_config(
@@ -188,16 +181,12 @@ def _make_config(
     return cfg
 
 
-def _find_missing(cfg: Config, size: Size, data: Path) -> dict[str, str]:
-    """Return what a config needs and does not find, with what makes it; nothing if all is there."""
+def _missing(cfg: Config) -> dict[str, None]:
+    """Return what a config needs and does not find; nothing if all is there."""
     try:
         check_config(cfg, ("train", "test"))
     except FileNotFoundError as error:
-        problem = str(error).removeprefix(f"{cfg.filename}: ")
-        for part, remedy in REMEDIES[size].items():
-            if str(data.resolve() / part) in problem:
-                return {problem: remedy.format(shlex.quote(str(data)))}
-        return {problem: "see docs/data.md"}
+        return {str(error).removeprefix(f"{cfg.filename}: "): None}
     return {}
 
 

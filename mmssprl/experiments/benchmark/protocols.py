@@ -2,48 +2,50 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from ...errors import UserValueError
-from .results import Size
+
+Size = Literal["paper", "scenes", "coco128"]
+"""Size of the data: the paper's own, the generated scenes, or 100 + 100 photographs."""
+
+_SEMISUP = ("semisup-1", "semisup-10", "semisup-100")
+METRICS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("linear-coco", "linear-voc", *_SEMISUP), ("mAP",)),
+    "detection": ("AP", "AP50", "AP75", "mask_AP", "mask_AP50", "mask_AP75"),
+    "segmentation": ("mIoU",),
+}
+"""The metrics of each protocol, in percent, both in the order of the tables; higher is better."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "linear": ("linear-coco", "linear-voc"),
-    "semisup": ("semisup-1", "semisup-10", "semisup-100"),
+    "semisup": _SEMISUP,
 }
 """Names that stand for several protocols on the command line."""
 
-_MULTI_LABEL = {"mAP": ("multi-label/mAP", 1.0)}
 # mmdet tells fractions, mmseg and ours percent.
-_METRICS = {
-    "detection": {
+_THEIRS = {
+    **{
         f"{ours}AP{at}": (f"coco/{theirs}_mAP{'_' if at else ''}{at}", 100.0)
         for ours, theirs in (("", "bbox"), ("mask_", "segm"))
         for at in ("", "50", "75")
     },
-    "segmentation": {"mIoU": ("mIoU", 1.0)},
+    "mAP": ("multi-label/mAP", 1.0),
+    "mIoU": ("mIoU", 1.0),
 }
-_SHARED: dict[tuple[Size, str], int] = {("paper", "detection"): 16, ("paper", "segmentation"): 16}
-"""``Protocol.images_per_step`` where it is not 0."""
+"""For each metric of the tables its name in the runner and the factor to percent."""
 
 
 @dataclass(frozen=True)
 class Protocol:
     """One transfer protocol at one size of data.
 
-    Args:
-        name: As in the tables.
-        config: Shipped config.
-        images_per_step: Images of one update that several GPUs share; 0 runs on one GPU.
+    ``images_per_step`` are those of one update that several GPUs share; 0 runs on one GPU.
     """
 
     name: str
     config: str
-    images_per_step: int
-
-    @property
-    def metrics(self) -> dict[str, tuple[str, float]]:
-        """For each metric of the tables its name in the runner and the factor to percent."""
-        return _METRICS.get(self.name, _MULTI_LABEL)
+    images_per_step: int = 0
 
     def read_metrics(self, found: Mapping[str, float]) -> dict[str, float]:
         """Turn the runner's metrics into those of the tables, in percent.
@@ -51,11 +53,12 @@ class Protocol:
         mmdet's -1 for "no such object" and what is missing are left out. mmdet gives no metric at
         all where nothing is detected in any image: an AP of 0.
         """
+        ours = METRICS[self.name]
         if self.name == "detection" and not found:
-            return dict.fromkeys(self.metrics, 0.0)
+            return dict.fromkeys(ours, 0.0)
         return {
-            ours: factor * found[theirs]
-            for ours, (theirs, factor) in self.metrics.items()
+            name: factor * found[theirs]
+            for name, (theirs, factor) in ((name, _THEIRS[name]) for name in ours)
             if found.get(theirs, -1) >= 0
         }
 
@@ -90,7 +93,11 @@ _CONFIGS: dict[Size, dict[str, str]] = {
 
 PROTOCOLS: dict[Size, list[Protocol]] = {
     size: [
-        Protocol(name, f"configs/benchmarks/{config}.py", _SHARED.get((size, name), 0))
+        Protocol(
+            name,
+            f"configs/benchmarks/{config}.py",
+            16 if size == "paper" and name in ("detection", "segmentation") else 0,
+        )
         for name, config in configs.items()
     ]
     for size, configs in _CONFIGS.items()
@@ -99,30 +106,9 @@ PROTOCOLS: dict[Size, list[Protocol]] = {
 DATA_PREFIX: dict[Size, str] = {"paper": "data", "scenes": "data/scenes", "coco128": "data"}
 """Beginning of every ``data_root`` in the configs; ``--data`` replaces it."""
 
-_SAMPLE = "a folder of 100 + 100 images in that layout, which nothing can download for you"
-REMEDIES: dict[Size, dict[str, str]] = {
-    "paper": {
-        "coco": "python -m mmssprl prepare coco {}/coco",
-        "VOCdevkit/VOC2007": "python -m mmssprl prepare voc07 {}",
-        "VOCdevkit/VOC2012": "python -m mmssprl prepare voc12aug {}",
-    },
-    "scenes": {"": "leave --data out: scenes are generated; or python -m mmssprl scenes {}"},
-    "coco128": {"coco128": _SAMPLE, "voc128": _SAMPLE},
-}
-"""What prepares or checks absent data, by the part of their path after the prefix; {} stands for
-the folder in place of the prefix."""
-
 
 def choose_protocols(size: Size, names: Sequence[str] | None) -> list[Protocol]:
-    """Return the protocols that are asked for, all of the size for None.
-
-    Args:
-        size: Of the data.
-        names: Names of protocols, or of ``GROUPS``.
-
-    Raises:
-        ValueError: A name that the size does not have.
-    """
+    """Return the protocols that names or ``GROUPS`` ask for, all of the size for None."""
     known = {protocol.name: protocol for protocol in PROTOCOLS[size]}
     if names is None:
         return list(known.values())

@@ -1,96 +1,63 @@
 """The benchmark as text: Markdown for people, CSV and JSON for programs; and as a picture."""
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 
-from ...console.tables import csv_table, markdown_table
-from ...system.outputs import write_figure, write_whole
-from ..figure import LEGEND, Panel, draw_panels
-from ..statistics import Estimate
-from .paper_numbers import PAPER, SOURCE, notes
-from .results import (
-    BASELINE,
-    METRICS,
-    Key,
-    Size,
-    TransferResult,
-    against_baseline,
-    aggregate,
-    order_protocols,
-    order_weights,
-)
+from ...console.tables import markdown_table
+from ...weights import RANDOM, SUPERVISED
+from ..figure import LEGEND, Panel
+from ..report import CsvRow, write_report
+from ..statistics import Estimate, compare_all, estimate
+from .paper_numbers import PAPER, SOURCE
+from .protocols import METRICS, Size
+from .run import TransferResult
 
 Column = tuple[str, str]
 """Protocol and metric."""
-
 _ABSENT = "–"
 """A cell without a number."""
-_COCO128_IS_NOISE = (
-    "The figures are noise at this size (100 training images): no difference between rows means "
-    "anything."
-)
-_NOT_COMPARABLE = (
-    f"The paper's numbers ({SOURCE}) are for full-size data and ResNet-50; they are not "
-    "comparable with the measured ones above."
-)
+_NOISE = "The figures are noise at this size (100 training images): no difference means anything."
 _SUPERVISED_HERE = (
     "Row 'supervised' was trained on the labels of all training images beforehand: its semisup-10 "
     "is not semi-supervised."
 )
-_SIDE_BY_SIDE = f"Rows that begin with 'paper:' are the paper's numbers ({SOURCE}). About them:"
-_SUBTITLES = {
-    "paper": "dashed: the paper's SS-PRL, pre-trained on COCO",
-    "scenes": "not comparable with the paper's numbers",
-    "coco128": "noise at this size, 100 training images",
-}
-_PAPER_ROW = "paper: SS-PRL, COCO"
-
-_CSV_COLUMNS = ("weights", "protocol", "seed", "status", "metric", "value", "seconds", "reason")
-
 _TABLE_WIDTH = 120
 """Characters of a line above which a table is cut: what an editor or a page of Markdown shows."""
 
 
-def write_report(results: Sequence[TransferResult], size: Size, work_dir: Path) -> list[str]:
-    """Write the report in all forms, with a figure.
-
-    Returns:
-        The names of the files.
-    """
-    texts = {
-        "table.md": format_report(results, size),
-        "results.csv": format_csv(results),
-        "results.json": format_json(results),
-    }
-    for name, text in texts.items():
-        write_whole(work_dir / name, text)
-    title = f"Benchmark, size {size}: {LEGEND}\n{_SUBTITLES[size]}"
-    figure = draw_panels(panels_of(results, size), order_weights(results), title)
-    write_figure(work_dir / "benchmark.png", figure)
-    return [*texts, "benchmark.png"]
+def write_benchmark(results: Sequence[TransferResult], size: Size, work_dir: Path) -> list[str]:
+    """Write the report in all forms, and return the names of the files."""
+    return write_report(
+        work_dir,
+        {
+            "table.md": format_report(results, size),
+            "results.csv": rows_of(results),
+            "results.json": json.dumps([asdict(r) for r in results], indent=2) + "\n",
+        },
+        "benchmark.png",
+        panels_of(results, size),
+        title=f"Benchmark, size {size}: {LEGEND}",
+        rows=order_weights(results),
+    )
 
 
 def panels_of(results: Sequence[TransferResult], size: Size) -> list[Panel]:
     """Return the panels of the main metrics: of each protocol the first, and AP of masks."""
     panels = []
-    for protocol in order_protocols(results):
-        own = [result for result in results if result.protocol == protocol]
-        for metric in (m for m in METRICS[protocol] if m in ("mAP", "AP", "mask_AP", "mIoU")):
-            dots: dict[str, list[tuple[float, str]]] = {}
-            for result in own:
-                if metric in result.metrics:
-                    dots.setdefault(result.weights, []).append((result.metrics[metric], ""))
-            missing = {name: _status(own, name, protocol) for name in order_weights(own)}
+    for (protocol, metric), values in scores_of(results).items():
+        if metric in ("mAP", "AP", "mask_AP", "mIoU"):
             panels.append(
                 Panel(
                     f"{protocol}, masks" if metric == "mask_AP" else protocol,
                     metric.removeprefix("mask_"),
-                    dots,
-                    {"paper": PAPER[_PAPER_ROW][protocol][metric]} if size == "paper" else {},
-                    missing,
+                    {name: [(value, "") for value in own] for name, own in values.items()},
+                    {"paper": PAPER["paper: SS-PRL, COCO"][protocol, metric]}
+                    if size == "paper"
+                    else {},
                 )
             )
     return panels
@@ -99,67 +66,96 @@ def panels_of(results: Sequence[TransferResult], size: Size) -> list[Panel]:
 def format_report(results: Sequence[TransferResult], size: Size) -> str:
     """Return the report as Markdown: tables of means over the seeds, with notes.
 
-    Rows are weights, columns protocols and metrics. In size ``paper`` the paper's rows stand in
-    the same table, otherwise in one of their own. The best mean of a column, as printed, is bold;
-    where rows differ in their numbers of seeds, only those with the most seeds compete. A table
-    that is wider than 120 characters is cut into one for each kind of protocol, in which rows
-    without any number are left out.
-
-    Args:
-        results: At least one, at most one per weights, protocol and seed.
-        size: Of the data that they were measured on.
+    Rows are weights, columns protocols and metrics; the paper's rows stand below ours in size
+    ``paper``. A table that is wider than 120 characters is cut into one for each kind of protocol,
+    in which rows without any number are left out.
     """
-    estimates, differences = aggregate(results), against_baseline(results)
-    names = order_weights(results)
-    columns = [
-        (protocol, metric) for protocol in order_protocols(results) for metric in METRICS[protocol]
+    scores, names = scores_of(results), order_weights(results)
+    measured = {
+        column: {name: estimate(values) for name, values in own.items()}
+        for column, own in scores.items()
+    }
+    differences = {
+        column: {k: c.difference for k, c in compare_all(own, RANDOM, ()).items()}
+        for column, own in scores.items()
+        if own.keys() > {RANDOM}
+    }
+    parts = [
+        f"Size {size}, values in %: mean ± half-width of its 95 % t-interval over the seeds (one "
+        "seed has none)."
     ]
-    best = _best(names, estimates, columns)
-    among = " among the rows with the most seeds" if _show_n(estimates) else ""
-    bold = f" Bold: the best measured value of its column{among}." if best else ""
-    measured = [
-        [name, *(_cell(results, estimates, (name, *column), best) for column in columns)]
-        for name in names
-    ]
-    paper = [
-        [name, *(f"{n[p][m]:.1f}" if m in n.get(p, {}) else _ABSENT for p, m in columns)]
-        for name, n in PAPER.items()
-        if any(protocol in n for protocol, _ in columns)
-    ]
-    parts = [f"Size {size}, values in %: {_seeds(estimates)}.{bold}"]
     if size == "coco128":
-        parts.append(_COCO128_IS_NOISE)
-    parts += _tables(columns, measured + (paper if size == "paper" else []))
-    if size != "paper" and "supervised" in names:
+        parts.append(_NOISE)
+    rows = [[name, *_cells(measured, name, ".1f", results)] for name in names]
+    if size == "paper":
+        rows += [
+            [name, *(f"{own[column]:.1f}" if column in own else _ABSENT for column in measured)]
+            for name, own in PAPER.items()
+        ]
+    parts += _tables([*measured], rows)
+    if size != "paper" and SUPERVISED in names:
         parts.append(_SUPERVISED_HERE)
     parts += filter(None, [_problems(results)])
     if differences:
-        among_them = [column for column in columns if any(k[1:] == column for k in differences)]
-        rows = [
-            [name, *(_number(differences, (name, *column), "+.1f") for column in among_them)]
-            for name in names
-            if any(key[0] == name for key in differences)
-        ]
-        parts.append(f"Difference to {BASELINE}, in percentage points: {_seeds(differences)}.")
-        parts += _tables(among_them, rows)
-    parts += [_SIDE_BY_SIDE] if size == "paper" else [_NOT_COMPARABLE, *_tables(columns, paper)]
-    about = notes({protocol for protocol, _ in columns}, comparable=size == "paper")
-    return "\n\n".join([*parts, "\n".join(f"- {note}" for note in about)]) + "\n"
+        parts.append(f"Difference to {RANDOM}, in percentage points, with its 95 % interval.")
+        rows = [[name, *_cells(differences, name, "+.1f")] for name in names]
+        parts += _tables([*differences], rows)
+    if size == "paper":
+        parts.append(
+            f"Rows that begin with 'paper:' are the paper's numbers ({SOURCE}); in what they are "
+            "not measured as ours, docs/paper_and_code.md tells."
+        )
+    return "\n\n".join(parts) + "\n"
 
 
-def format_csv(results: Sequence[TransferResult]) -> str:
-    """Return a line per run and metric; a run that is not done has a line without value."""
-    rows: list[tuple[object, ...]] = []
+def rows_of(results: Sequence[TransferResult]) -> list[CsvRow]:
+    """Return a CSV row per run and metric; a run that is not done has a row without value."""
+    rows: list[CsvRow] = []
     for result in results:
-        start = (result.weights, result.protocol, result.seed, result.status)
-        end = (result.seconds, result.reason)
-        rows += [(*start, *pair, *end) for pair in result.metrics.items() or [("", "")]]
-    return csv_table(_CSV_COLUMNS, rows)
+        run = asdict(result)
+        metrics = run.pop("metrics") or {"": ""}
+        rows += [{**run, "metric": name, "value": value} for name, value in metrics.items()]
+    return rows
 
 
-def format_json(results: Sequence[TransferResult]) -> str:
-    """Return a list of the fields of ``TransferResult``."""
-    return json.dumps([asdict(result) for result in results], indent=2, allow_nan=False) + "\n"
+def scores_of(results: Sequence[TransferResult]) -> dict[Column, dict[str, list[float]]]:
+    """Return the values of the seeds by column, in the order of the tables, and weights."""
+    asked = {result.protocol for result in results}
+    scores: dict[Column, defaultdict[str, list[float]]] = {
+        (protocol, metric): defaultdict(list)
+        for protocol, metrics in METRICS.items()
+        if protocol in asked
+        for metric in metrics
+    }
+    for result in results:
+        for metric, value in result.metrics.items():
+            scores[result.protocol, metric][result.weights].append(value)
+    return {column: dict(own) for column, own in scores.items()}
+
+
+def order_weights(results: Sequence[TransferResult]) -> list[str]:
+    """Return the names of the rows: random, supervised, then the others as they come."""
+    names = dict.fromkeys(result.weights for result in results)
+    return sorted(names, key=(RANDOM, SUPERVISED, *names).index)
+
+
+def _cells(
+    numbers: Mapping[Column, Mapping[str, Estimate]],
+    name: str,
+    form: str,
+    results: Sequence[TransferResult] = (),
+) -> list[str]:
+    """Return a row's numbers, or what became of its runs; n where the rows differ in it."""
+    shows_n = len({each.n for own in numbers.values() for each in own.values()}) > 1
+    cells = []
+    for (protocol, _), own in numbers.items():
+        if name in own:
+            n = f" (n={own[name].n})" if shows_n else ""
+            cells.append(f"{own[name].text(form)}{n}")
+        else:
+            found = {r.status for r in results if (r.weights, r.protocol) == (name, protocol)}
+            cells.append(min(found - {"done"}, default=_ABSENT))
+    return cells
 
 
 def _tables(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -179,85 +175,18 @@ def _tables(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[st
 def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]], places: Sequence[int]) -> str:
     cells = [[row[0], *(row[1 + place] for place in places)] for row in rows]
     kept = [row for row in cells if any(cell != _ABSENT for cell in row[1:])]
-    return markdown_table(["weights", *(_head(*columns[place]) for place in places)], kept)
-
-
-def _head(protocol: str, metric: str) -> str:
-    if protocol != "detection":
-        return f"{protocol} {metric}"
-    # Six long names would be most of the table, and no other protocol has boxes or masks.
-    part, _, name = metric.rpartition("_")
-    return f"{part or 'box'} {name}"
-
-
-def _cell(
-    results: Sequence[TransferResult], estimates: Mapping[Key, Estimate], key: Key, best: set[Key]
-) -> str:
-    if key in best:
-        return f"**{_number(estimates, key, '.1f')}**"
-    if key in estimates:
-        return _number(estimates, key, ".1f")
-    return _status(results, *key[:2]) or _ABSENT
-
-
-def _status(results: Sequence[TransferResult], weights: str, protocol: str) -> str:
-    """Return why a row has no number of a protocol; empty if a run is done, or there is none."""
-    found = {r.status for r in results if (r.weights, r.protocol) == (weights, protocol)}
-    if "done" in found:
-        return ""
-    return next((status for status in ("failed", "skipped") if status in found), "")
-
-
-def _best(
-    names: Sequence[str], estimates: Mapping[Key, Estimate], columns: Sequence[Column]
-) -> set[Key]:
-    best: set[Key] = set()
-    for column in columns:
-        keys = [(name, *column) for name in names if (name, *column) in estimates]
-        most = max((estimates[key].n for key in keys), default=0)
-        rivals = {key: round(estimates[key].mean, 1) for key in keys if estimates[key].n == most}
-        if len(rivals) > 1:
-            best |= {key for key, value in rivals.items() if value == max(rivals.values())}
-    return best
+    # No other protocol has an AP, and six long names would be most of the table.
+    heads = (" ".join(columns[place]).removeprefix("detection ") for place in places)
+    return markdown_table(["weights", *heads], kept)
 
 
 def _problems(results: Sequence[TransferResult]) -> str:
-    """Return a list of the runs that are not done."""
-    seeds: dict[tuple[str, str, str, str], list[int]] = {}
-    for result in results:
-        if result.status != "done":
-            # A list item is one line, whatever an exception says.
-            reason = " ".join(result.reason.split())
-            run = (result.status, result.weights, result.protocol, reason)
-            seeds.setdefault(run, []).append(result.seed)
-    lines = []
-    for (status, weights, protocol, reason), found in seeds.items():
-        numbers = ", ".join(map(str, sorted(found)))
-        seed = "seed" if len(found) == 1 else "seeds"
-        # Quoted, so that its <, * and _ stay what they are.
-        quoted = f"`` {reason} ``" if "`" in reason else f"`{reason}`"
-        lines.append(f"- {status}: {weights}, {protocol}, {seed} {numbers}: {quoted}")
-    return "\n".join(lines)
-
-
-def _seeds(estimates: Mapping[Key, Estimate]) -> str:
-    counts = {each.n for each in estimates.values()}
-    if not counts:
-        return "no run is done"
-    if counts == {1}:
-        return "one seed, so that no interval is known"
-    if len(counts) == 1:
-        return f"mean ± half-width of its 95 % t-interval over {counts.pop()} seeds"
-    alone = "; one seed has no interval" if 1 in counts else ""
-    return f"mean ± half-width of its 95 % t-interval over n seeds{alone}"
-
-
-def _show_n(estimates: Mapping[Key, Estimate]) -> bool:
-    return len({each.n for each in estimates.values()}) > 1
-
-
-def _number(estimates: Mapping[Key, Estimate], key: Key, form: str) -> str:
-    if key not in estimates:
-        return _ABSENT
-    text = estimates[key].text(form)
-    return f"{text} (n={estimates[key].n})" if _show_n(estimates) else text
+    """Return a list of the runs that are not done, each reason on one line."""
+    seeds: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+    for r in results:
+        if r.status != "done":
+            seeds[r.status, r.weights, r.protocol, " ".join(r.reason.split())].append(r.seed)
+    return "\n".join(
+        f"- {status}: {weights}, {protocol}, seed {', '.join(map(str, sorted(own)))}: {reason}"
+        for (status, weights, protocol, reason), own in seeds.items()
+    )

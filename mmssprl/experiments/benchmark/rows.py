@@ -14,12 +14,9 @@ WORDS = (RANDOM, SUPERVISED)
 
 @dataclass(frozen=True)
 class Weights:
-    """A row of the table.
+    """A row of the table; ``start`` is a word or a file.
 
-    Args:
-        name: As printed.
-        start: 'random', 'supervised' or a file.
-        backbone: ``model.backbone`` of its pre-training config; None keeps each protocol's own.
+    ``backbone`` is ``model.backbone`` of its pre-training config; None keeps each protocol's own.
     """
 
     name: str
@@ -28,26 +25,12 @@ class Weights:
 
 
 def find_weights(values: Sequence[str], config: str | None) -> list[Weights]:
-    """Name each argument and find the backbone that belongs to it.
+    """Name each file or word, and find the backbone that belongs to it.
 
-    Args:
-        values: Files, or words of ``WORDS``.
-        config: Config with the backbone of all; None takes the one beside each file.
-
-    Raises:
-        FileNotFoundError: A file that does not exist.
-        ValueError: The same argument or row name twice, a file that is named like a word, files of
-            several backbones beside a word, or a config without ``model.backbone``.
+    A file has the name of its row; of equal names, or one of ``WORDS``, its folder is told, too.
+    ``config`` has the backbone of all; None takes the one beside each file.
     """
-    if len(set(values)) != len(values):
-        raise UserValueError(f"weights must be different, but got {' '.join(values)}.")
     files = {value: Path(value).resolve() for value in values if value not in WORDS}
-    for path in files.values():
-        if path.stem in WORDS:
-            raise UserValueError(
-                f"the name of a file is that of its row, but {path.name} has that of the words "
-                f"'{RANDOM}' and '{SUPERVISED}'; rename it."
-            )
     backbones = {value: _backbone(path, config) for value, path in files.items()}
     of_words = next(iter(backbones.values()), None)
     if config and not files:
@@ -58,14 +41,14 @@ def find_weights(values: Sequence[str], config: str | None) -> list[Weights]:
             f"'{RANDOM}' and '{SUPERVISED}' need one backbone for all files, but the files have "
             "several; benchmark each backbone in a --work-dir of its own."
         )
-    stems = [path.stem for path in files.values()]
+    taken = [*WORDS, *(path.stem for path in files.values())]
     rows = []
     for value in values:
         if value in WORDS:
             rows.append(Weights(value, value, of_words))
             continue
         path = files[value]
-        name = path.stem if stems.count(path.stem) == 1 else f"{path.parent.name}_{path.stem}"
+        name = path.stem if taken.count(path.stem) == 1 else f"{path.parent.name}_{path.stem}"
         rows.append(Weights(name, str(path), backbones[value]))
     names = [row.name for row in rows]
     twice = next((name for name in names if names.count(name) > 1), None)

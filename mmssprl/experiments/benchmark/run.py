@@ -1,54 +1,46 @@
 """One run of the benchmark: a training in one protocol, and the test of what it ends with."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from ..commands import CommandRun
-from ..run import RunFailedError, RunOutcome
-from .protocols import Protocol
-from .results import METRICS, TransferResult
+from ..run import Run, RunFailedError, RunOutcome, read_result
+from .protocols import METRICS, Protocol
+
+
+@dataclass(frozen=True)
+class TransferResult:
+    """One run: one protocol with one backbone and one seed.
+
+    ``metrics`` are percent by metric; what could not be measured is left out. ``seconds`` are those
+    of the call that finished it, about 0 if it only collected it.
+    """
+
+    protocol: str
+    weights: str
+    seed: int
+    metrics: dict[str, float]
+    seconds: float
+    status: Literal["done", "failed", "skipped"]
+    reason: str = ""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TransferRun(CommandRun):
-    """Training and test, in this order.
+class TransferRun(Run):
+    """Training and test, in this order, with a config that was written for this run."""
 
-    Args:
-        protocol: What is trained and measured.
-        weights: Name of the weights it starts from.
-        seed: Of the training.
-        config: Written for this run.
-    """
-
+    measures: str = "metrics.json"
     protocol: Protocol
     weights: str
     seed: int
     config: Path
 
-    @property
-    def metrics_file(self) -> Path:
-        """Written by the test."""
-        return self.folder / "metrics.json"
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the test has ended, here or as a task of Slurm."""
-        return super().is_complete or self.metrics_file.exists()
-
-    def work(self, needed: Sequence[RunOutcome], threads: int) -> dict[str, Any]:
-        """Train and test, and return the metrics of the tables in percent.
-
-        Raises:
-            RunFailedError: A command failed, or the test measured something else.
-        """
-        if not self.metrics_file.exists():
-            super().work(needed, threads)
-        metrics = self.protocol.read_metrics(json.loads(self.metrics_file.read_text()))
+    def read(self, measured: dict[str, Any]) -> dict[str, Any]:
+        """Return the metrics of the tables in percent."""
+        metrics = self.protocol.read_metrics(measured)
         if not metrics:
-            self.metrics_file.unlink()  # the next call tests again
+            self.measured_file.unlink()  # the next call tests again
             raise RunFailedError("the test gave none of the protocol's metrics")
         return metrics
 
@@ -68,3 +60,16 @@ class TransferRun(CommandRun):
             "failed" if outcome.reason else "done",
             outcome.reason,
         )
+
+
+def find_results(work_dir: Path, planned: Sequence[TransferResult]) -> list[TransferResult]:
+    """Return what earlier calls have completed in a work dir beside the runs of this one."""
+    known = {(result.protocol, result.weights, result.seed) for result in planned}
+    found = []
+    for path in sorted(work_dir.glob("runs/*/*/seed*/result.json")):
+        *_, weights, protocol, seed, _ = path.parts
+        kept = read_result(path)
+        run = (protocol, weights, int(seed.removeprefix("seed")))
+        if run not in known:
+            found.append(TransferResult(*run, kept.values, kept.seconds, "done"))
+    return found

@@ -1,19 +1,24 @@
 """Take a work dir for a benchmark, get the data there, and plan the runs."""
 
-from collections.abc import Callable, Sequence
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from mmengine.config import Config
 
 from ...config.shipped import shipped
-from ...console.wording import counted
 from ...datasets.scenes.sample import generate_sample
-from ...errors import UserFileNotFoundError
+from ...errors import UserFileExistsError, UserValueError
+from ..execute import Log
+from ..work_dir import joined, read_marker, write_marker
 from .plan import BenchmarkPlan, make_plan
-from .protocols import DATA_PREFIX, choose_protocols
-from .results import Size
-from .rows import Weights, find_weights
-from .work_dir import claim, digest, start_anew
+from .protocols import DATA_PREFIX, Size, choose_protocols
+from .rows import WORDS, find_weights
+
+MARKER = "benchmark.json"
 
 
 def plan_in_work_dir(
@@ -29,37 +34,30 @@ def plan_in_work_dir(
     resume: bool,
     overwrite: bool,
     dry_run: bool,
-    log: Callable[[str], object],
+    log: Log,
 ) -> BenchmarkPlan:
-    """BenchmarkPlan a benchmark and write its configs, unless nothing is to be written.
+    """Take a work dir, get the data there, plan the runs and write their configs.
 
     The arguments are the options of the command; ``log`` receives lines about what is planned.
-
-    Raises:
-        FileExistsError: The work dir is used, and neither flag is given.
-        FileNotFoundError: Weights or data that are not there.
-        ValueError: Arguments that do not fit each other or the runs of the work dir.
     """
     protocols = choose_protocols(size, protocol_names)
     folder = Path(data or "data")
     generated = size == "scenes" and not data
-    if not generated and not folder.is_dir():
-        raise UserFileNotFoundError(
-            f"the data must be in a folder, but there is no {folder}; docs/data.md says how to get "
-            f"them there, or give another --data."
-        )
     rows = find_weights(weights, config)
-    settings = {"size": size, "data": None if generated else str(folder.resolve())}
-    digests = {
-        "weights": {row.name: _digest(row) for row in rows},
+    settings = {
+        "size": size,
+        "data": None if generated else str(folder.resolve()),
+        # By the backbone and what is in the file, wherever that is, or by the word.
+        "weights": {
+            row.name: digest([row.backbone, row.start * (row.start in WORDS)], row.start)
+            for row in rows
+        },
         "configs": {
             p.name: digest(Config.fromfile(shipped(p.config)).to_dict()) for p in protocols
         },
     }
     starts = [row.start for row in rows]
-    claim(
-        work_dir, settings, digests, starts, resume=resume, overwrite=overwrite, writes=not dry_run
-    )
+    claim(work_dir, settings, starts, resume=resume, overwrite=overwrite, writes=not dry_run)
     if generated:
         folder = work_dir / "scenes" if dry_run else generate_sample(work_dir)
     plan = make_plan(
@@ -73,24 +71,56 @@ def plan_in_work_dir(
         writes=not dry_run,
         data_follow=dry_run and generated,
     )
-    if overwrite:
-        start_anew(work_dir, settings, digests)
-    log("\n".join([f"data: {folder} (in place of {DATA_PREFIX[size]})", *_describe(plan)]))
+    if overwrite and not dry_run:  # nothing is lost until the new plan is found right
+        shutil.rmtree(work_dir / "runs", ignore_errors=True)
+        write_marker(work_dir, MARKER, settings)
+    log(f"data: {folder} (in place of {DATA_PREFIX[size]})")
+    for protocol, reason in dict.fromkeys((r.protocol, r.reason) for r in plan.skipped):
+        log(f"skipped: {protocol}: {reason}")
+    if plan.training and plan.waiting:
+        log(f"before some of the runs: {plan.training.name}, in {plan.training.folder}")
     return plan
 
 
-def _digest(row: Weights) -> str:
-    """Tell a row by its backbone and what is in its file, wherever that is, or else by its word."""
-    word = "" if Path(row.start).is_file() else row.start
-    return digest([row.backbone, word], row.start)
+def claim(
+    work_dir: Path,
+    settings: Mapping[str, Any],
+    starts: Sequence[str],
+    *,
+    resume: bool,
+    overwrite: bool,
+    writes: bool = True,
+) -> None:
+    """Take an unused folder, or the one of this benchmark if that is wanted.
+
+    ``settings`` must not change between calls; ``starts`` are the files that rows start from, which
+    ``overwrite`` must not delete with the runs.
+    """
+    before = read_marker(work_dir, MARKER, "a benchmark")
+    runs = work_dir / "runs"
+    # Planned at most otherwise: a call that ended with an error leaves its folder free.
+    if before is not None and runs.exists():
+        if overwrite:
+            for start in starts:
+                if Path(start).resolve().is_relative_to(runs.resolve()):
+                    raise UserValueError(
+                        f"--overwrite deletes the runs in {work_dir}, but {start} is of one of "
+                        "them; copy it elsewhere, or give another --work-dir."
+                    )
+            return
+        if not resume:
+            raise UserFileExistsError(
+                f"{work_dir} holds a benchmark; go on with it by --resume, delete its runs by "
+                "--overwrite, or give another --work-dir."
+            )
+        settings = joined(work_dir, before, settings)
+    if writes:
+        write_marker(work_dir, MARKER, settings)
 
 
-def _describe(plan: BenchmarkPlan) -> list[str]:
-    names = dict.fromkeys(run.protocol.name for run in plan.runs)
-    rows = dict.fromkeys(run.weights for run in plan.runs)
-    seeds = counted(len({run.seed for run in plan.runs}), "seed")
-    lines = [f"{len(plan.runs)} runs: {', '.join(names)}; {', '.join(rows)}; {seeds}"]
-    needs = dict.fromkeys(need for run in plan.runs if not run.is_complete for need in run.needs)
-    lines += [f"before some of them: {need.name}, its output is in {need.folder}" for need in needs]
-    reasons = dict.fromkeys((result.protocol, result.reason) for result in plan.skipped)
-    return lines + [f"skipped: {protocol}: {reason}" for protocol, reason in reasons]
+def digest(content: Any, file: str = "") -> str:
+    """Return the SHA-256 of what JSON makes of ``content``, and of a file if there is one."""
+    found = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode())
+    if Path(file).is_file():
+        found.update(Path(file).read_bytes())
+    return found.hexdigest()

@@ -20,12 +20,8 @@ HELD_OUT = 0.2
 class TrainingImages:
     """The images that the runs of a split are trained on.
 
-    Args:
-        list_file: Their paths, for ``UnlabeledImages``.
-        num_images: Of them.
-        digest: SHA-256 of their names in their order.
-        labelled: Config of the data set that also has their labels, without its pipeline.
-        num_classes: Of the labels.
+    ``list_file`` has their paths, for ``UnlabeledImages``; ``labelled`` is the config of the data
+    set that also has their labels, without its pipeline; ``digest`` is the SHA-256 of their names.
     """
 
     list_file: Path
@@ -38,13 +34,8 @@ class TrainingImages:
 def read_images(data: Path, split: Split) -> ProbeData:
     """Read the labelled images of a folder for the final runs or for the tuning.
 
-    Args:
-        data: Labelled folder, see ``find_probe_data``.
-        split: 'test': its own training and test images. 'held-out': a fifth of the training images
-            in place of the test images, always the same ones, and the rest in place of all.
-
-    Raises:
-        FileNotFoundError, ValueError: As ``find_probe_data``.
+    'test' are its own training and test images. 'held-out' has a fifth of the training images in
+    place of the test images, always the same ones, and the rest in place of all.
     """
     found = find_probe_data(data)
     if split == "test":
@@ -60,10 +51,7 @@ def read_images(data: Path, split: Split) -> ProbeData:
 
 
 def list_images(folder: Path, data: Path, split: Split, *, writes: bool = True) -> TrainingImages:
-    """List the training images, and their labels, in files of a folder.
-
-    Arguments as for ``read_images``; without ``writes`` the files are only named.
-    """
+    """List the training images, and their labels, in files of a folder, or only name these."""
     images = read_images(data, split)
     path = folder.resolve() / f"images_of_{split}_runs.txt"
     labels = path.with_name(f"labels_of_{split}_runs.json")

@@ -1,8 +1,7 @@
 """What a training begins with, what it costs, and whether its features have collapsed."""
 
-import os
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from mmengine.config import Config
@@ -10,7 +9,6 @@ from mmengine.device import get_device
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from ...errors import UserRuntimeError
 from ...models.unwrap import unwrap
 from ...monitoring.troubles import is_collapsed
 from ...system.machine import peak_bytes
@@ -27,43 +25,31 @@ _SECONDS = "compare_seconds"
 class Meter(Hook):
     """Starts the backbone where the row of random weights stands, and measures the training.
 
-    So equal seeds give equal backbones, whatever else a method's model draws. The seconds of a
-    training that was stopped are those of the epochs up to its checkpoint and of those after it.
-
-    Args:
-        config: Of the backbone.
-        seed: Of its weights.
+    So equal seeds give equal backbones, whatever else a method's model draws; without ``config``
+    its weights stay. The seconds of a training that was stopped are those of the epochs up to its
+    checkpoint and of those after it.
     """
 
     measured: dict[str, Any]
-    """After the training: ``steps``, ``images``, ``seconds``, ``peak_mib``, ``loss`` of the last
-    epoch, ``embedding_spread`` likewise if the model logs it, ``collapsed``."""
+    """After the training: ``steps``, ``images``, ``seconds``, ``step_seconds`` (median wall time,
+    data included), ``peak_mib``, ``loss`` of the last epoch, ``embedding_spread`` likewise if the
+    model logs it, ``collapsed``."""
 
-    def __init__(self, config: Path, seed: int) -> None:
+    def __init__(self, config: Path | None, seed: int) -> None:
         self.config, self.seed = config, seed
-        self._parent = os.getppid()
         self._now = work_ns()
         self._peak_bytes = 0
 
     def before_train(self, runner: Runner) -> None:
         """Draw the weights, unless the run goes on, and start the clock."""
-        if runner.iter == 0:
+        if runner.iter == 0 and self.config is not None:
             drawn = load_backbone(RANDOM, Config.fromfile(self.config), seed=self.seed)
             unwrap(runner.model).backbone.load_state_dict(drawn.state_dict())
         self._start = self._now() / 1e9 - (runner.message_hub.get_info(_SECONDS) or 0.0)
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        """Look at the memory, and stop if the command that started this process is gone.
-
-        Raises:
-            RuntimeError: It is.
-        """
-        # At each of its lines the log begins a new peak of the GPU's memory.
+        """Look at the memory: at each of its lines the log begins a new peak of the GPU's."""
         self._peak_bytes = max(self._peak_bytes, peak_bytes(get_device()))
-        if os.getppid() != self._parent:
-            raise UserRuntimeError(
-                "a run ends with the command that started it, and that is gone; start it again."
-            )
 
     def after_train_epoch(self, runner: Runner) -> None:
         """Keep the time in the checkpoint that follows."""
@@ -79,10 +65,12 @@ class Meter(Hook):
         }
         if _RANK in last:  # of some steps, not of all: a mean would reach back into other epochs
             last[_RANK] = float(runner.message_hub.get_scalar(f"train/{_RANK}").current())
+        times = runner.message_hub.log_scalars.get("train/time")
         self.measured = {
             "steps": runner.iter,
             "images": runner.iter * runner.train_dataloader.batch_size,
             "seconds": runner.message_hub.get_info(_SECONDS),
+            "step_seconds": median(times.data[0].tolist()) if times else None,
             "peak_mib": round(self._peak_bytes / 2**20),
             "loss": last.get("loss"),
             SPREAD: last.get(SPREAD),

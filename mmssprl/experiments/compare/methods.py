@@ -16,13 +16,8 @@ GROUPS = {
 def choose_methods(words: Sequence[str]) -> list[Method]:
     """Return the methods that words name, in the order of the tables and each once.
 
-    Args:
-        words: Keys of methods, names of groups, and paths of config files, which come last and
-            are named by their files.
-
-    Raises:
-        ValueError: A word that is none of them, or a file that has another row's name.
-        FileNotFoundError: No config file at such a path.
+    Words are keys of methods, names of groups, and paths of config files, which come last and are
+    named by their files.
     """
     keys: set[str] = set()
     own: dict[str, Path] = {}

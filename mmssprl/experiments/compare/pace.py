@@ -2,12 +2,10 @@
 
     python -m mmssprl.experiments.compare.pace FOLDER
 
-Started by ``PaceRun``; reads ``settings.json`` of the folder and writes ``measured.json`` there.
 The methods take turns, so that whatever slows the machine down for a while slows them all.
 """
 
 import json
-import sys
 from itertools import chain
 from pathlib import Path
 from statistics import median
@@ -17,13 +15,13 @@ from mmengine.device import get_device
 
 from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
-from ...errors import message_for_user
 from ...system.machine import describe_machine
 from ...system.outputs import write_whole
 from ...timing.clock import work_ns
 from ...timing.stopwatch import LoadedSteps
+from ..run import MEASURED, SETTINGS
 from .setting import trains_mixed
-from .training import MEASURED, SETTINGS
+from .training import main
 
 
 def measure(folder: Path) -> None:
@@ -66,10 +64,4 @@ def measure(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        measure(Path(sys.argv[1]))
-    except Exception as error:
-        text = message_for_user(error)
-        if text is None:
-            raise
-        sys.exit(text)
+    main(measure)

@@ -9,9 +9,9 @@ from typing import Any, Literal
 from ...console.wording import counted
 from ...errors import UserValueError
 from ...pretraining.methods import SSPRL, Method
-from ..run import read_result
+from ..run import Run, read_result
 from .images import TrainingImages
-from .run import PaceRun, module_command
+from .run import module_command
 from .setting import CompareSetting, code_digest, common_options, recipe_digest
 
 ROUNDS, STEPS, SECONDS = 5, 40, 12.0
@@ -20,15 +20,10 @@ ROUNDS, STEPS, SECONDS = 5, 40, 12.0
 
 @dataclass(frozen=True)
 class MethodPace:
-    """What a step of a method takes.
+    """What a step of a method takes, and one of SS-PRL's, measured in turns with it.
 
-    Args:
-        seconds: Median, of this process on a CPU, else of the device.
-        reference_seconds: Of SS-PRL's steps, measured in turns with them.
-        flops: Floating-point operations of a step, forward and backward.
-        reference_flops: Of SS-PRL's.
-        device: 'CPU' or 'device'.
-        machine: What it was measured on.
+    Seconds are medians, of this process on a CPU, else of the device; FLOPs are those of a step,
+    forward and backward; ``device`` is 'CPU' or 'device'.
     """
 
     seconds: float
@@ -45,47 +40,40 @@ def plan_paces(
     methods: Sequence[Method],
     images: TrainingImages,
     known: Mapping[str, MethodPace],
-) -> PaceRun | None:
+) -> Run | None:
     """Return the run that measures what is not ``known``, beside SS-PRL; or None."""
     missing = [method for method in methods if method.trains and method.key not in known]
     if not missing:
         return None
-    measured = {method.key: method for method in (SSPRL, *missing)}
     # Those of former configs and code keep their folders, too.
     folders = (work_dir / "paces" / f"{number}" for number in count())
     folder = next(path for path in folders if not (path / "result.json").exists())
-    return PaceRun(
+    measured = {
+        method.key: {
+            "config": str(method.config_file(setting.size)),
+            "recipe": recipe_digest(setting, method),
+            "options": common_options(
+                setting, method, images=images, epochs=setting.epochs, seed=0, lr_factor=1
+            ),
+        }
+        for method in (SSPRL, *missing)
+    }
+    code = code_digest()
+    limits = {"rounds": ROUNDS, "steps": STEPS, "seconds": SECONDS}
+    return Run(
         name=f"pace of {counted(len(measured), 'method')}",
         kind="pace",
         folder=folder,
         commands=(module_command("pace", folder),),
-        rounds=ROUNDS,
-        steps=STEPS,
-        seconds=SECONDS,
-        code=code_digest(),
-        methods={
-            key: {
-                "config": str(method.config_file(setting.size)),
-                "recipe": recipe_digest(setting, method),
-                "options": common_options(
-                    setting, method, images=images, epochs=setting.epochs, seed=0, lr_factor=1
-                ),
-            }
-            for key, method in measured.items()
-        },
+        inputs={"methods": measured, "code": code, **limits},
+        settings={"recipes": {k: v["recipe"] for k, v in measured.items()}, "code": code},
     )
 
 
 def read_paces(
     work_dir: Path, setting: CompareSetting, methods: Mapping[str, Method]
 ) -> dict[str, MethodPace]:
-    """Return the paces that were measured with today's configs and code; the first of each method.
-
-    Args:
-        work_dir: Of the comparison.
-        setting: Of the comparison.
-        methods: That are asked about, by key, SS-PRL among them.
-    """
+    """Return each method's first pace that was measured with today's configs and code."""
 
     def is_current(key: str, settings: dict[str, Any]) -> bool:
         method = methods.get(key)
@@ -95,31 +83,21 @@ def read_paces(
     for path in sorted(
         work_dir.glob("paces/*/result.json"), key=lambda path: int(path.parent.name)
     ):
-        content = read_result(path)
-        settings, values = content["settings"], content["values"]
-        if settings.get("code") != code_digest() or not is_current(SSPRL.key, settings):
+        kept = read_result(path)
+        if kept.settings.get("code") != code_digest() or not is_current(SSPRL.key, kept.settings):
             continue
-        seconds, flops = values["seconds"], values["flops"]
-        for key in filter(lambda key: is_current(key, settings), seconds):
+        seconds, flops = kept.values["seconds"], kept.values["flops"]
+        for key in (key for key in seconds if is_current(key, kept.settings)):
             sides = (seconds[key], seconds[SSPRL.key], flops[key], flops[SSPRL.key])
-            found.setdefault(key, MethodPace(*sides, values["device"], values["machine"]))
+            pace = MethodPace(*sides, kept.values["device"], kept.values["machine"])
+            found.setdefault(key, pace)
     return found
 
 
 def epochs_for_equal(
     what: Literal["time", "flops"], epochs: int, pace: MethodPace, method: Method
 ) -> int:
-    """Return for how many epochs a method takes as much as SS-PRL for ``epochs``.
-
-    Args:
-        what: Is equal.
-        epochs: Of SS-PRL.
-        pace: Of the method.
-        method: That is asked about.
-
-    Raises:
-        ValueError: Less than one.
-    """
+    """Return for how many epochs a method takes as much as SS-PRL for ``epochs``."""
     own: float = pace.seconds if what == "time" else pace.flops
     reference: float = pace.reference_seconds if what == "time" else pace.reference_flops
     exact = epochs * reference / own

@@ -1,17 +1,19 @@
-"""Which runs a comparison needs: methods, seeds and lengths, finally and while tuning."""
+"""The runs of a comparison: methods, seeds and lengths, finally and while tuning."""
 
+import glob
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from ...console.wording import counted
+from ...errors import UserValueError
 from ...pretraining.methods import BY_KEY, Method
 from .images import Split, TrainingImages
 from .paces import MethodPace, epochs_for_equal
-from .run import PretrainRun, module_command
-from .setting import CompareSetting, code_digest, common_options, recipe_digest
-from .tuning import SEEDS, Choice, Scores, factors_to_try
+from .run import PretrainResult, PretrainRun, module_command
+from .setting import IMAGE_PX, CompareSetting, code_digest, common_options, recipe_digest
+from .tuning import FACTORS, SEEDS, Choice, Scores, factors_to_try
 
 Budget = Literal["epochs", "time", "flops"]
 BUDGETS: dict[Budget, str] = {
@@ -22,24 +24,21 @@ BUDGETS: dict[Budget, str] = {
 Length = tuple[str, int]
 """Key of a method, and epochs: what a learning rate is chosen for."""
 MAX_SEEDS = SEEDS[0]
-FOLDERS: dict[Split, str] = {"test": "runs", "held-out": "tuning"}
-"""Of the runs, in the work dir."""
-OVERHEAD_S = 30.0
-"""Of a run: starting its process, and the probe. For the estimate before anything has run."""
+_FOLDERS: dict[Split, str] = {"test": "runs", "held-out": "tuning"}
+"""Where the runs of a split lie in the work dir."""
+_OVERHEAD_S = 30.0
+"""Seconds of a run beside its steps: the start of its process, and the probe."""
+_ELSEWHERE = ("train_dataloader.dataset", "default_hooks.")
+"""Options that say where files are, on which no result depends."""
 
 
 @dataclass(frozen=True)
 class Planner:
-    """Makes the runs of one work dir.
+    """Makes the runs of one work dir, and finds what is complete of them.
 
-    Args:
-        work_dir: Folder of all runs.
-        setting: Of all runs.
-        paces: By method; at least of those that are planned for equal time or FLOPs.
-        images: That are trained on, by split.
-        methods: Rows that a table may have, by key and in their order.
-        split: Of the runs of the tables. On held-out images they have the seeds of the tuning, so
-            that what is chosen by them is not chosen by the seeds that the test images score.
+    ``methods`` are the rows that a table may have, in their order; ``split`` is that of the runs of
+    the tables. On held-out images they have the seeds of the tuning, so that what is chosen by them
+    is not chosen by the seeds that the test images score.
     """
 
     work_dir: Path
@@ -50,15 +49,7 @@ class Planner:
     split: Split = "test"
 
     def epochs(self, method: Method, budget: Budget) -> int:
-        """Return the length of a method's runs.
-
-        Args:
-            method: 0 if it does not train.
-            budget: What is equal.
-
-        Raises:
-            ValueError: Less than one epoch in equal time or FLOPs.
-        """
+        """Return the length of a method's runs, 0 if it does not train; below one is refused."""
         if not method.trains:
             return 0
         if budget == "epochs":
@@ -74,11 +65,7 @@ class Planner:
     ) -> list[PretrainRun]:
         """Return the runs of the tables, seed after seed, so that all methods grow together.
 
-        Args:
-            methods: Rows.
-            num_seeds: Of each.
-            budgets: Tables. A run that is of several is there once.
-            choices: Of the learning rates.
+        A run that is of several tables is there once.
         """
         found: dict[Path, PretrainRun] = {}
         first = MAX_SEEDS if self.split == "held-out" else 0
@@ -99,10 +86,7 @@ class Planner:
     ) -> list[PretrainRun]:
         """Return the runs that choose the learning rates, as long as those that they serve.
 
-        Args:
-            methods: Rows.
-            budgets: Tables. Runs of equal length are there once.
-            scores: That are known; they tell which factors are tried.
+        Known scores tell which factors are tried.
         """
         trained = [method for method in methods if method.trains]
         lengths = dict.fromkeys((m, self.epochs(m, budget)) for m in trained for budget in budgets)
@@ -116,41 +100,108 @@ class Planner:
     def run_of(
         self, method: Method, epochs: int, seed: int, factor: float, split: Split
     ) -> PretrainRun:
-        """Return one run; arguments as for ``PretrainRun``, ``factor`` of the learning rate."""
-        images = self.images[split]
+        """Return one run; ``factor`` is that of the learning rate."""
+        images, setting = self.images[split], self.setting
         pace = self.paces.get(method.key)
-        steps = epochs * (images.num_images // self.setting.batch_size)
-        if not method.trains:
-            factor = 1.0
-        parts = [method.key, f"{epochs}ep", f"lr{factor:.3g}", f"seed{seed}"]
-        folder = self.work_dir / FOLDERS[split] / "-".join(parts)
+        steps = epochs * (images.num_images // setting.batch_size)
+        factor = factor if method.trains else 1.0
+        folder = self.work_dir / _FOLDERS[split] / f"{_stem(method, epochs, factor)}{seed}"
         rate = "" if factor == 1 else f", lr x {factor:.3g}"
         length = f", {counted(epochs, 'epoch')}" if method.trains else ""
+        options = (
+            common_options(
+                setting, method, images=images, epochs=epochs, seed=seed, lr_factor=factor
+            )
+            if method.trains
+            else {}
+        )
+        described = {
+            "method": method.key,
+            "seed": seed,
+            "epochs": epochs,
+            "lr_factor": factor,
+            "split": split,
+        }
+        digests = {
+            "recipe": recipe_digest(setting, method),
+            "code": code_digest(),
+            "images": images.digest,
+        }
         return PretrainRun(
             name=f"{method.title}{length}{rate}, seed {seed}",
             kind=f"{method.key} {epochs}",
             folder=folder,
-            expected_s=OVERHEAD_S + steps * (pace.seconds if pace else 0.0),
             commands=(module_command("training", folder),),
-            method=method,
-            seed=seed,
-            epochs=epochs,
-            lr_factor=factor,
-            split=split,
-            config=method.config_file(self.setting.size),
-            options=common_options(
-                self.setting, method, images=images, epochs=epochs, seed=seed, lr_factor=factor
-            )
-            if method.trains
-            else {},
-            data=self.setting.data,
-            image_px=self.setting.image_px,
-            digests={
-                "recipe": recipe_digest(self.setting, method),
-                "code": code_digest(),
-                "images": images.digest,
+            expected_s=_OVERHEAD_S + steps * (pace.seconds if pace else 0.0),
+            inputs={
+                "config": str(method.config_file(setting.size)),
+                "options": options,
+                "trains": method.trains,
+                "seed": seed,
+                "split": split,
+                **digests,
+                "data": str(setting.data),
+                "image_px": IMAGE_PX[setting.size],
             },
+            settings={
+                **described,
+                "options": {k: v for k, v in options.items() if not k.startswith(_ELSEWHERE)},
+                **digests,
+                "image_px": IMAGE_PX[setting.size],
+            },
+            described=described,
         )
+
+    def table(
+        self, budget: Budget, choices: Mapping[Length, Choice]
+    ) -> dict[str, list[PretrainResult]]:
+        """Return the complete runs of one table by method, of all calls in this work dir."""
+        found = {}
+        for key, method in self.methods.items():
+            for epochs in self._lengths(method, [budget]):
+                factor = taken_factor(choices, (key, epochs))
+                found[key] = self._results(method, epochs, factor, self.split)
+        return {key: own for key, own in found.items() if own}
+
+    def tuning_results(self, budgets: Sequence[Budget]) -> list[PretrainResult]:
+        """Return the complete runs that choose the learning rates of tables."""
+        return [
+            result
+            for method in self.methods.values()
+            if method.trains
+            for epochs in self._lengths(method, budgets)
+            for factor in FACTORS
+            for result in self._results(method, epochs, factor, "held-out")
+            if result.seed in SEEDS
+        ]
+
+    def _results(
+        self, method: Method, epochs: int, factor: float, split: Split
+    ) -> list[PretrainResult]:
+        """Return the complete runs that would be made with the same settings today, by seed."""
+        stem = _stem(method, epochs, factor)
+        folders = (self.work_dir / _FOLDERS[split]).glob(f"{glob.escape(stem)}*")
+        numbers = (folder.name.removeprefix(stem) for folder in folders)
+        seeds = sorted(int(number) for number in numbers if number.isdecimal())
+        kept = [self.run_of(method, epochs, seed, factor, split).kept() for seed in seeds]
+        names = PretrainResult.__dataclass_fields__
+        values = [{k: v for k, v in each.values.items() if k in names} for each in kept if each]
+        return [PretrainResult(**own) for own in values]
+
+    def _lengths(self, method: Method, budgets: Sequence[Budget]) -> list[int]:
+        """Return the lengths of a method's runs, without those that are not known or too short."""
+        found = set()
+        for budget in budgets:
+            if budget == "epochs" or not method.trains or method.key in self.paces:
+                try:
+                    found.add(self.epochs(method, budget))
+                except UserValueError:
+                    continue
+        return sorted(found)
+
+
+def _stem(method: Method, epochs: int, factor: float) -> str:
+    return f"{method.key}-{epochs}ep-lr{factor:.3g}-seed"
 
 
 def taken_factor(choices: Mapping[Length, Choice], length: Length) -> float:

@@ -1,20 +1,19 @@
-"""The comparison as tables: for a terminal, as Markdown and as CSV."""
+"""The comparison as tables: for a terminal, as Markdown and as CSV, and as a picture."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
 
-from ...console.tables import csv_table, markdown_table
-from ...console.wording import counted
-from ...pretraining.methods import BY_KEY, RANDOM
-from ...system.outputs import write_figure, write_whole
-from ..benchmark.paper_numbers import ABLATIONS, ABLATIONS_NOTE
-from ..figure import LEGEND, Panel, draw_panels
+from ...console.tables import markdown_table
+from ...pretraining.methods import RANDOM
+from ..figure import LEGEND, Panel
+from ..report import CsvRow, write_report
 from ..statistics import Difference, compare_all, estimate
 from .plan import BUDGETS, Budget, Length, Planner
-from .results import PretrainResult, as_row
+from .run import PretrainResult
+from .setting import IMAGE_PX, learning_rate
 from .tuning import Choice
 
 _HEADS = (
@@ -27,33 +26,25 @@ WELCH = (
     "table's methods (p < 0.05)."
 )
 """What the columns of differences mean."""
-_PAPER_TITLES = {"swav": "scale 0 alone", "ssprl": "all terms"}
-"""Of the rows of table 4 that ours are not named like: the paper does not say which form it is."""
-_ONLY_ABLATIONS = ABLATIONS.keys() - _PAPER_TITLES.keys()
-"""Rows that nobody asks for who does not compare ablations."""
+
+Results = Mapping[str, Sequence[PretrainResult]]
+"""The runs of a table, by method."""
 
 
 @dataclass(frozen=True)
 class Report:
     """What a comparison has found so far.
 
-    Args:
-        planner: Of the work dir.
-        tables: Runs by method, for each budget.
-        reference: Key of the method that the others are compared with.
-        tuning: Runs of the tuning; empty without one.
-        choices: Of its learning rates.
-        foot: Lines on command, machine and time.
-        num_others: Complete runs of other code, which are left out.
+    ``tables`` are the runs of each table, ``tuning`` those of the tuning, ``choices`` its learning
+    rates; ``foot`` is a line on command, machine and time.
     """
 
     planner: Planner
-    tables: Mapping[Budget, Mapping[str, Sequence[PretrainResult]]]
+    tables: Mapping[Budget, Results]
     reference: str
     tuning: Sequence[PretrainResult]
     choices: Mapping[Length, Choice]
-    foot: Sequence[str]
-    num_others: int = 0
+    foot: str
 
     def text(self) -> str:
         """Return all tables and what they mean, as Markdown."""
@@ -61,35 +52,41 @@ class Report:
         for budget, runs in self.tables.items():
             if runs:
                 parts += [f"### {BUDGETS[budget]}", self._table(runs)]
-        if self.tuning:
+        if self.choices:
             parts += ["### Learning rates", self._tuning_table()]
-        if any(key in runs for runs in self.tables.values() for key in _ONLY_ABLATIONS):
-            parts += ["### Table 4 of the paper, not comparable", _paper_ablations()]
-        return "\n\n".join([*parts, *self._notes(), *self._origin(), *self.foot])
+        return "\n\n".join([*parts, self._notes(), self.foot])
 
     def write(self, work_dir: Path) -> list[str]:
-        """Write the tables and the figure, and return the names of the files."""
-        files = {
+        """Write the tables and the picture, and return the names of the files."""
+        files: dict[str, str | Sequence[CsvRow]] = {
             "table.md": self.text() + "\n",
-            "results.csv": self._results_csv(),
-            "comparisons.csv": self._comparisons_csv(),
+            "results.csv": [
+                {"budget": budget, **self._row(result)}
+                for budget, runs in self.tables.items()
+                for own in runs.values()
+                for result in own
+            ],
+            "comparisons.csv": comparison_rows(
+                {budget: self.comparisons(runs) for budget, runs in self.tables.items()},
+                self.tables,
+                self.reference,
+            ),
         }
         if self.tuning:
-            files["tuning.csv"] = self._tuning_csv()
-        for name, text in files.items():
-            write_whole(work_dir / name, text)
-        panels = self.panels()
-        drawn = {title for panel in panels for title in panel.dots}
-        if not drawn:
-            return [*files]
-        rows = [m.title for m in self.planner.methods.values() if m.title in drawn]
-        figure = draw_panels(
-            panels, rows, LEGEND.capitalize(), highlighted=self._title(self.reference)
+            files["tuning.csv"] = [
+                {**self._row(result), "chosen": self._is_chosen(result)} for result in self.tuning
+            ]
+        return write_report(
+            work_dir,
+            files,
+            "compare.png",
+            self.panels(),
+            title=LEGEND.capitalize(),
+            rows=[method.title for method in self.planner.methods.values()],
+            highlighted=self._title(self.reference),
         )
-        write_figure(work_dir / "compare.png", figure)
-        return [*files, "compare.png"]
 
-    def comparisons(self, runs: Mapping[str, Sequence[PretrainResult]]) -> dict[str, Difference]:
+    def comparisons(self, runs: Results) -> dict[str, Difference]:
         """Compare the methods of one table with the reference, in percent."""
         if self.reference not in runs:
             return {}
@@ -97,42 +94,13 @@ class Report:
         competing = [key for key in scores if self.planner.methods[key].competes]
         return compare_all(scores, self.reference, competing)
 
-    def _table(self, runs: Mapping[str, Sequence[PretrainResult]]) -> str:
-        against = self.comparisons(runs)
-        rows = []
-        for key, own in runs.items():
-            trains = self.planner.methods[key].trains
-            num_collapsed = sum(result.collapsed for result in own)
-            mark = f" ({num_collapsed} collapsed)" if num_collapsed else ""
-            found = against.get(key)
-            rows.append(
-                [
-                    self._title(key),
-                    str(own[0].epochs),
-                    f"{max(r.images for r in own):,}",
-                    self._tera(own) if trains else "",
-                    _seconds(own) if trains else "",
-                    f"{max(r.peak_mib or 0 for r in own)}" if trains else "",
-                    str(len(own)),
-                    estimate([100 * r.mAP for r in own]).text() + mark,
-                    found.difference.text("+.1f") if found else "",
-                    p_text(found.adjusted_p) if found else "",
-                    found.verdict if found else "",
-                ]
-            )
-        heads = [head.format(self._title(self.reference)) for head in _HEADS]
-        return markdown_table(heads, rows)
-
-    def _title(self, key: str) -> str:
-        return self.planner.methods[key].title
-
     def panels(self) -> list[Panel]:
         """Return a panel for each table, in which random weights are a line."""
         panels = []
         for budget, runs in self.tables.items():
-            everything = [result for own in runs.values() for result in own]
-            if not everything:
+            if not runs:
                 continue
+            everything = [*chain(*runs.values())]
             lines = {"chance": 100 * fmean(result.chance_mAP for result in everything)}
             if RANDOM.key in runs:
                 lines["random weights"] = 100 * fmean(result.mAP for result in runs[RANDOM.key])
@@ -144,18 +112,48 @@ class Report:
             panels.append(Panel(BUDGETS[budget], "mAP", dots, lines))
         return panels
 
-    def _tera(self, own: Sequence[PretrainResult]) -> str:
-        pace = self.planner.paces.get(own[0].method)
-        return f"{pace.flops * max(r.steps for r in own) / 1e12:.1f}" if pace else ""
+    def _title(self, key: str) -> str:
+        return self.planner.methods[key].title
 
-    def _notes(self) -> list[str]:
-        chances = [
-            r.chance_mAP for runs in self.tables.values() for own in runs.values() for r in own
+    def _table(self, runs: Results) -> str:
+        against = self.comparisons(runs)
+        heads = [head.format(self._title(self.reference)) for head in _HEADS]
+        return markdown_table(
+            heads, [self._line(own, against.get(key)) for key, own in runs.items()]
+        )
+
+    def _line(self, own: Sequence[PretrainResult], found: Difference | None) -> list[str]:
+        key = own[0].method
+        pace = self.planner.paces.get(key)
+        flops = pace.flops * max(r.steps for r in own) if pace else 0
+        cost = ["", "", ""]
+        if self.planner.methods[key].trains:
+            # Of runs that did not come to their end no time is known.
+            seconds = [result.seconds for result in own if result.steps]
+            cost = [
+                f"{flops / 1e12:.1f}" if pace else "",
+                f"{fmean(seconds):.0f}" if seconds else "",
+                str(max(r.peak_mib or 0 for r in own)),
+            ]
+        num_collapsed = sum(result.collapsed for result in own)
+        return [
+            self._title(key),
+            str(own[0].epochs),
+            f"{max(r.images for r in own):,}",
+            *cost,
+            str(len(own)),
+            estimate([100 * r.mAP for r in own]).text()
+            + (f" ({num_collapsed} collapsed)" if num_collapsed else ""),
+            found.difference.text("+.1f") if found else "",
+            p_text(found.adjusted_p) if found else "",
+            found.verdict if found else "",
         ]
-        setting = self.planner.setting
+
+    def _notes(self) -> str:
+        every = [*chain(*(chain(*runs.values()) for runs in self.tables.values()))]
         device = next((pace.device for pace in self.planner.paces.values()), "CPU")
         lines = [
-            f"mAP: linear probe of frozen features at {setting.image_px} px; "
+            f"mAP: linear probe of frozen features at {IMAGE_PX[self.planner.setting.size]} px; "
             "±, and the bars of the picture: 95 % t-intervals over the pre-training seeds.",
             WELCH,
             f"seconds: {device} time of the pre-training; TFLOP: counted on one step, forward and "
@@ -163,127 +161,65 @@ class Report:
             "on a sphere and they fill fewer than 5 dimensions, or the loss was not finite (scored "
             "as a constant).",
         ]
-        if chances:
-            lines.append(f"A constant score has {100 * fmean(chances):.1f} % mAP.")
-        if self.num_others:
-            lines.append(
-                f"Left out: {counted(self.num_others, 'complete run')} of other code, which the "
-                "same command does again as far as the tables need them."
-            )
+        if every:
+            chance = 100 * fmean(result.chance_mAP for result in every)
+            commits = sorted({result.commit for result in every if result.commit})
+            lines.append(f"A constant score has {chance:.1f} % mAP.")
+            lines.append(f"Made by the code of commit: {', '.join(commits)}.")
         if self.planner.split == "held-out":
             lines.append(
                 "Pre-trained on four fifths of the training images and scored on the last fifth; "
                 "the test images were not looked at."
             )
-        return ["\n".join(lines)]
+        return "\n".join(lines)
 
-    def _origin(self) -> list[str]:
-        """Return what made the runs. Those that are in several tables count once."""
-        tables = (own for table in self.tables.values() for own in table.values())
-        runs = {
-            (r.method, r.epochs, r.lr_factor, r.seed): r
-            for r in chain(self.tuning, *tables)
-            if self.planner.methods[r.method].trains
-        }
-        if not runs:
-            return []
-        num = counted(len(runs), "pre-training")
-        hours = sum(r.seconds for r in runs.values()) / 3600
-        commits = ", ".join(sorted({r.commit for r in runs.values()}))
-        return [f"{num}, {hours:.1f} h in all, made by the code of commit: {commits}."]
-
-    def _results_csv(self) -> str:
-        return _csv(
-            {"budget": budget, **as_row(result, self.planner)}
-            for budget, runs in self.tables.items()
-            for own in runs.values()
-            for result in own
+    def _row(self, result: PretrainResult) -> CsvRow:
+        planner = self.planner
+        method, pace = planner.methods[result.method], planner.paces.get(result.method)
+        rate = (
+            learning_rate(method, planner.setting.size, result.lr_factor) if method.trains else ""
         )
-
-    def _comparisons_csv(self) -> str:
-        found = {budget: self.comparisons(runs) for budget, runs in self.tables.items()}
-        return comparisons_csv(found, self.tables, self.reference)
+        flops = pace.flops * result.steps if pace else ""
+        return {**asdict(result), "lr": rate, "flops": flops}
 
     def _tuning_table(self) -> str:
-        factors = sorted({r.lr_factor for r in self.tuning})
-        rows = []
-        for key, epochs in dict.fromkeys((r.method, r.epochs) for r in self.tuning):
-            cells = []
-            for factor in factors:
-                run = (key, epochs, factor)
-                own = [r for r in self.tuning if (r.method, r.epochs, r.lr_factor) == run]
-                scores = " / ".join(
-                    f"{100 * r.mAP:.1f}{' (collapsed)' if r.collapsed else ''}" for r in own
-                )
-                cells.append(f"**{scores}**" if own and self._is_chosen(own[0]) else scores)
-            choice = self.choices.get((key, epochs))
-            if choice:
-                found = (100 * choice.lead, 100 * choice.standard_error)
-                cells += [f"{choice.best:.3g}", *(f"{number:.1f}" for number in found)]
-            rows.append([self._title(key), str(epochs), *cells, *[""] * (not choice) * 3])
-        tried = (f"lr x {factor:.3g}" for factor in factors)
-        chosen = ("best", "lead over x 1", "standard error")
-        heads = ["held-out mAP % per tuning seed", "epochs", *tried, *chosen]
-        about = "Bold: what is taken; x 1 where the lead of the best is below its standard error."
-        return f"{markdown_table(heads, rows)}\n\n{about}"
-
-    def _tuning_csv(self) -> str:
-        return _csv(
-            {**as_row(result, self.planner), "chosen": self._is_chosen(result)}
-            for result in self.tuning
-        )
+        heads = ("pre-training", "epochs", "taken lr x", "best lr x", "lead over x 1, mAP %")
+        rows = [
+            [
+                self._title(key),
+                str(epochs),
+                f"{choice.taken:.3g}",
+                f"{choice.best:.3g}",
+                f"{100 * choice.lead:.1f} (standard error {100 * choice.standard_error:.1f})",
+            ]
+            for (key, epochs), choice in self.choices.items()
+        ]
+        about = "x 1 is taken where the lead of the best is below its standard error."
+        return f"{markdown_table(heads, rows)}\n\n{about} tuning.csv has every value."
 
     def _is_chosen(self, result: PretrainResult) -> bool:
         choice = self.choices.get((result.method, result.epochs))
         return choice is not None and choice.taken == result.lr_factor
 
 
-def _paper_ablations() -> str:
-    heads = ["pre-training (COCO, ResNet-50)", "linear VOC07 mAP %"]
-    titles = {key: _PAPER_TITLES.get(key, BY_KEY[key].title) for key in ABLATIONS}
-    table = markdown_table(heads, [[titles[key], str(mAP)] for key, mAP in ABLATIONS.items()])
-    return f"{table}\n\n{ABLATIONS_NOTE}"
-
-
-def comparisons_csv(
+def comparison_rows(
     found: Mapping[Budget, Mapping[str, Difference]],
     tables: Mapping[Budget, Mapping[str, Sequence[object]]],
     reference: str,
-) -> str:
-    """Return a line per comparison.
-
-    Args:
-        found: By budget and method.
-        tables: Runs by budget and method.
-        reference: Method that the others are compared with.
-    """
-    heads = (
+) -> list[CsvRow]:
+    """Return a row of ``comparisons.csv`` for each difference."""
+    names = (
         *("budget", "method", "reference", "num_seeds", "num_reference_seeds"),
         *("difference", "low", "high", "p", "p_holm", "verdict"),
     )
-    lines = []
+    rows: list[CsvRow] = []
     for budget, runs in tables.items():
-        for key, comparison in found[budget].items():
-            low, high = comparison.difference.interval or ("", "")
-            lines.append(
-                [
-                    *(budget, key, reference, len(runs[key]), len(runs[reference])),
-                    *(comparison.difference.mean, low, high, comparison.p),
-                    *(comparison.adjusted_p, comparison.verdict),
-                ]
-            )
-    return csv_table(heads, lines)
-
-
-def _csv(lines: Iterable[Mapping[str, object]]) -> str:
-    rows = [*lines]
-    return csv_table([*rows[0]], [[*row.values()] for row in rows]) if rows else ""
-
-
-def _seconds(own: Sequence[PretrainResult]) -> str:
-    """Return the mean over the runs that came to their end: of the others none are known."""
-    measured = [result.seconds for result in own if result.steps]
-    return f"{fmean(measured):.0f}" if measured else ""
+        for key, one in found[budget].items():
+            low, high = one.difference.interval or ("", "")
+            compared = (budget, key, reference, len(runs[key]), len(runs[reference]))
+            values = (one.difference.mean, low, high, one.p, one.adjusted_p, one.verdict)
+            rows.append(dict(zip(names, (*compared, *values), strict=True)))
+    return rows
 
 
 def p_text(value: float | None) -> str:

@@ -24,36 +24,22 @@ from .images import TrainingImages
 
 Size = Literal["scenes", "photos", "photos-gpu"]
 EPOCHS: dict[Size, int] = {"scenes": 24, "photos": 20, "photos-gpu": 20}
-"""Of SS-PRL, unless told otherwise."""
+"""Length of SS-PRL's runs, unless told otherwise."""
 BATCH_SIZE = 64
 IMAGE_PX: dict[Size, int] = {"scenes": 96, "photos": 96, "photos-gpu": 128}
 """Side of the centre crops that are probed."""
 _CODE = ("models", "functional", "datasets/transforms")
 """What of the package decides what a training learns."""
-CHECKPOINTS = 10
-"""How often a run can be gone on with, about."""
 
 
 @dataclass(frozen=True)
 class CompareSetting:
-    """What must not differ between the runs of one work dir.
-
-    Args:
-        size: Of the shipped configs.
-        data: Folder of the images and their labels.
-        epochs: Of SS-PRL, >= 1.
-        batch_size: Images of a step.
-    """
+    """What must not differ between the runs of one work dir; ``epochs`` are SS-PRL's."""
 
     size: Size
     data: Path
     epochs: int
     batch_size: int = BATCH_SIZE
-
-    @property
-    def image_px(self) -> int:
-        """Side of the crops that are probed."""
-        return IMAGE_PX[self.size]
 
 
 def trains_mixed() -> bool:
@@ -96,13 +82,7 @@ def common_options(
 ) -> dict[str, Any]:
     """Return the ``cfg_options`` that every method trains with, the one place for them.
 
-    Args:
-        setting: Of the comparison.
-        method: What is trained.
-        images: That it is trained on.
-        epochs: Of this run.
-        seed: Of all randomness.
-        lr_factor: Of the config's learning rate.
+    ``lr_factor`` multiplies the config's learning rate.
     """
     cfg = config_of(method, setting.size)
     options = {
@@ -112,7 +92,7 @@ def common_options(
         "train_cfg.max_epochs": epochs,
         "param_scheduler": schedule(epochs),
         "optim_wrapper.optimizer.lr": learning_rate(method, setting.size, lr_factor),
-        "default_hooks.checkpoint.interval": max(1, epochs // CHECKPOINTS),
+        "default_hooks.checkpoint.interval": max(1, epochs // 10),
         "default_hooks.checkpoint.max_keep_ckpts": 2,  # the older one until the new one is whole
     }
     options |= method.options
@@ -155,11 +135,7 @@ def code_digest() -> str:
 
 
 def check_configs(setting: CompareSetting, methods: list[Method]) -> None:
-    """Refuse a user's config that pre-trains nothing, and another backbone than SS-PRL's.
-
-    Raises:
-        ValueError: Names the first one and what does not fit.
-    """
+    """Refuse a user's config that pre-trains nothing, and another backbone than SS-PRL's."""
     expected = _backbone(SSPRL, setting)
     for method in methods:
         if method.is_users:
@@ -171,15 +147,8 @@ def check_configs(setting: CompareSetting, methods: list[Method]) -> None:
                     f"optim_wrapper.optimizer.lr, but {method.config} has not; begin with a copy "
                     f"of {SSPRL.config_file(setting.size).name}."
                 )
-            kind = cfg.optim_wrapper.get("type", "OptimWrapper")
-            if trains_mixed() and kind not in ("OptimWrapper", "AmpOptimWrapper"):
-                raise UserValueError(
-                    "on a GPU, where rows train in mixed precision, a row's optim_wrapper.type "
-                    f"must be OptimWrapper, but {method.config} has {kind}; change it."
-                )
         got = _backbone(method, setting)
-        keys = sorted({*expected, *got})
-        names = [key for key in keys if expected.get(key) != got.get(key)]
+        names = sorted(k for k in {*expected, *got} if expected.get(k) != got.get(k))
         if names:
             raise UserValueError(
                 f"all methods must train one backbone, but {', '.join(names)} of that of "
@@ -189,14 +158,7 @@ def check_configs(setting: CompareSetting, methods: list[Method]) -> None:
 
 
 def check_images(setting: CompareSetting, methods: list[Method], images: TrainingImages) -> None:
-    """Refuse images and a batch that a method cannot be trained with, before any training.
-
-    The models of users' configs are built, and checked as their runs would.
-
-    Raises:
-        ValueError: Names the first method and what does not fit; or as ``check_config``, a model's
-            constructor and its ``check_training``.
-    """
+    """Refuse images and a batch that a method cannot be trained with, before any training."""
     batch = setting.batch_size
     if images.num_images < batch:
         raise UserValueError(
@@ -204,39 +166,29 @@ def check_images(setting: CompareSetting, methods: list[Method], images: Trainin
             "lower --batch-size or add images."
         )
     for method in methods:
-        cfg = config_of(method, setting.size)
-        groups = cfg.model.get("bn_groups", 1)
-        if batch % groups:
-            raise UserValueError(
-                f"--batch-size must be a multiple of the {groups} groups in which {method.key} "
-                f"normalises a batch, but got {batch}; choose one, or leave {method.key} out."
-            )
+        cfg = copy.deepcopy(config_of(method, setting.size))
         model_class = pretraining_class(cfg)
-        least = model_class.batch_unit(cfg.model) if model_class else 1
+        if model_class is None or not method.trains:
+            continue
+        least = model_class.batch_unit(cfg.model)
         if batch < least:
             raise UserValueError(
                 f"--batch-size must be at least {least}, over which {method.key} normalises, but "
                 f"got {batch}; raise it, or leave {method.key} out."
             )
-        is_symmetric = cfg.model.get("symmetric") or method.options.get("model.symmetric")
-        num_keys = batch * (2 if is_symmetric else 1)
-        length = _queue_length(cfg.model, images)
-        if length is not None and length <= num_keys:
-            raise UserValueError(
-                f"the queue of {method.key} must have more than the {num_keys} keys of a step, but "
-                f"it has {length}, at most half of the {images.num_images} images; lower "
-                f"--batch-size, or leave {method.key} out."
-            )
-    for method in methods:
+        options = common_options(setting, method, images=images, epochs=1, seed=0, lr_factor=1)
+        cfg.merge_from_dict(options)
         if method.is_users:
-            cfg = copy.deepcopy(config_of(method, setting.size))
-            cfg.merge_from_dict(
-                common_options(setting, method, images=images, epochs=1, seed=0, lr_factor=1)
-            )
             check_config(cfg, ("train",))
-            with DefaultScope.overwrite_default_scope("mmssprl"):
-                model: PretrainingModel = MODELS.build(cfg.model)
+        with DefaultScope.overwrite_default_scope("mmssprl"):
+            model: PretrainingModel = MODELS.build(cfg.model)
+        try:
             model.check_training(images.num_images, batch)
+        except ValueError as error:
+            raise UserValueError(
+                f"--batch-size {batch} does not fit {method.key}: {error} Choose another "
+                f"--batch-size, or leave {method.key} out."
+            ) from None
 
 
 def _queue_length(model: Mapping[str, Any], images: TrainingImages) -> int | None:

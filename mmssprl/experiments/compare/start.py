@@ -1,54 +1,44 @@
 """The whole command: take the work dir, measure the paces, tune, run, and report."""
 
+import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from ...console.wording import counted
 from ...datasets.scenes.sample import generate_sample
-from ...errors import UserRuntimeError, UserValueError
+from ...errors import UserValueError
 from ...pretraining.methods import BY_KEY
 from ...system.machine import describe_machine
-from ..execute import execute_runs
+from ..execute import Jobs, Log, announce, execute_runs, require_all
 from ..run import Run, RunOutcome
+from ..work_dir import joined, read_marker, write_marker
 from .images import Split, TrainingImages, list_images, read_images
 from .methods import choose_methods
-from .paces import plan_paces, read_paces
+from .paces import ROUNDS, SECONDS, STEPS, plan_paces, read_paces
 from .plan import MAX_SEEDS, Budget, Length, Planner
 from .report import Report
-from .results import PretrainResult, in_budget, of_tuning, read_results, scores_of
-from .run import PaceRun, PretrainRun
+from .run import PretrainRun
 from .setting import BATCH_SIZE, EPOCHS, CompareSetting, Size, check_configs, check_images
 from .tuning import Choice, choose
-from .work_dir import claim
 
+MARKER = "compare.json"
+_OF_PACES = ("data", "batch_size")
+"""Settings that a measured pace depends on, beside the config that it names."""
 _REPORT_S = 5.0
-"""At least, between two reports while runs end."""
+"""Least time between two reports while runs end."""
 
 
 @dataclass(frozen=True)
 class Request:
     """What a call asks for: the options of the command.
 
-    Args:
-        work_dir: Folder of the comparison.
-        words: Methods and groups of them.
-        reference: Key of the method that the others are compared with; it is run, too.
-        num_seeds: Runs of each method.
-        budgets: Tables.
-        data: Labelled folder; None generates the scenes.
-        size: Of the shipped configs.
-        epochs: Of SS-PRL; None takes the size's.
-        batch_size: Images of a step.
-        tune: Whether the learning rates are chosen first.
-        held_out: Whether a fifth of the training images is scored in place of the test images.
-        num_jobs: Runs at a time.
-        groups: Of GPUs, which runs are spread over.
-        threads: CPU threads of each.
-        command: As it was typed, for the foot of the tables.
-        dry_run: Whether nothing is trained or written.
+    ``words`` are methods and groups of them, ``reference`` the method that the others are compared
+    with. None of ``data`` generates the scenes, None of ``epochs`` takes the size's. ``command`` is
+    what was typed, for the foot of the tables.
     """
 
     work_dir: Path
@@ -62,28 +52,18 @@ class Request:
     batch_size: int = BATCH_SIZE
     tune: bool = False
     held_out: bool = False
-    num_jobs: int = 1
-    groups: tuple[str, ...] = ()
-    threads: int = 1
+    jobs: Jobs = Jobs()
     command: str = ""
     dry_run: bool = False
 
 
 class Comparison:
-    """A comparison in its work dir, claimed and checked.
+    """A comparison in its work dir, claimed and checked before any training."""
 
-    Args:
-        request: What is asked for.
-        log: Receives lines about the progress.
-
-    Raises:
-        ValueError, FileNotFoundError, FileExistsError: Anything of the request that does not fit,
-            before any training.
-    """
-
-    def __init__(self, request: Request, log: Callable[[str], object] = print) -> None:
+    def __init__(self, request: Request, log: Log = print) -> None:
         self.request, self._log = request, log
         self._start = time.perf_counter()
+        writes = not request.dry_run
         epochs = EPOCHS[request.size] if request.epochs is None else request.epochs
         if not 1 <= request.num_seeds <= MAX_SEEDS:
             raise UserValueError(
@@ -91,7 +71,7 @@ class Comparison:
                 f"{request.num_seeds}."
             )
         if epochs < 1:
-            raise UserValueError(f"a budget must be at least one epoch, but --epochs is {epochs}.")
+            raise UserValueError(f"--epochs must be at least 1, but got {epochs}.")
         reference, *others = choose_methods([request.reference])
         if others:
             raise UserValueError(
@@ -112,9 +92,9 @@ class Comparison:
         for name in ("tune", "held_out"):  # not there otherwise, as in dirs of former versions
             if getattr(request, name):
                 common[name] = True
-        claim(request.work_dir, common, writes=not request.dry_run)
+        claim(request.work_dir, common, writes=writes)
         if data is None:
-            if not request.dry_run:
+            if writes:
                 generate_sample(request.work_dir, log)
             data = (request.work_dir / "scenes" / "coco").resolve()
         setting = CompareSetting(request.size, data, epochs, request.batch_size)
@@ -123,8 +103,7 @@ class Comparison:
         images: dict[Split, TrainingImages] = {}
         also: list[Split] = ["held-out"] * request.tune
         for each in dict.fromkeys([split, *also]) if data.exists() else ():
-            lists = request.work_dir / "lists"
-            images[each] = list_images(lists, data, each, writes=not request.dry_run)
+            images[each] = list_images(request.work_dir / "lists", data, each, writes=writes)
             check_images(setting, self.methods, images[each])
         rows = {**BY_KEY, **{method.key: method for method in self.methods}}
         paces = read_paces(request.work_dir, setting, rows)
@@ -132,35 +111,31 @@ class Comparison:
 
     @property
     def choices(self) -> dict[Length, Choice]:
-        """Of the learning rates, as far as the tuning has come."""
-        found = {k: choose(scores) for k, scores in scores_of(self.tuning_results()).items()}
-        return {key: choice for key, choice in found.items() if choice}
+        """Chosen learning rates, as far as the tuning has come."""
+        found = {length: choose(scores) for length, scores in self._scores().items()}
+        return {length: choice for length, choice in found.items() if choice}
 
     def run(self) -> int:
-        """Do what is missing, then report; return how many runs have failed.
-
-        Raises:
-            RuntimeError: The paces or the tuning, which the runs need, have failed.
-        """
+        """Do what is missing, then report; return how many runs have failed."""
         pace = self._pace_run()
         if pace:
             self._log(
-                f"{pace.name}, {pace.rounds} turns of {pace.steps} steps or {pace.seconds:.0f} s "
-                f"each; {pace.log_file} tells of every turn"
+                f"{pace.name}, {ROUNDS} turns of {STEPS} steps or {SECONDS:.0f} s each; "
+                f"{pace.log_file} tells of every turn"
             )
-            self._require(self._execute([pace]), "the paces")
+            require_all("the paces", self._execute([pace]))
             planner = self.planner
             paces = read_paces(planner.work_dir, planner.setting, planner.methods)
             self.planner = replace(planner, paces=paces)
         for method in self.methods:  # a budget below one epoch is told before any training
             [self.planner.epochs(method, budget) for budget in self.request.budgets]
         tuning = self.tuning_runs()
-        while not all(run.is_kept for run in tuning):  # the best rate may ask for more
-            self._announce("tuning", tuning)
-            self._require(self._execute(tuning), "the learning rates")
+        while not all(run.is_complete for run in tuning):  # the best rate may ask for more
+            announce("tuning", tuning, self.request.jobs, self._log)
+            require_all("the runs that choose the learning rates", self._execute(tuning))
             tuning = self.tuning_runs()
         runs = self.final_runs()
-        self._announce("runs", runs)
+        announce("runs", runs, self.request.jobs, self._log)
         outcomes = self._execute(runs)
         report = self.report()
         files = report.write(self.request.work_dir)
@@ -173,21 +148,16 @@ class Comparison:
         if not self.planner.images or self._pace_run():
             self._log("time of the runs: unknown until the paces are measured, as the command does")
             return
-        plans = {"runs": self.final_runs()}
+        jobs = self.request.jobs
         if self.request.tune:
-            plans = {"tuning": self.tuning_runs(), **plans}
-        for name, runs in plans.items():
-            self._announce(name, runs)
-            for run in runs:
-                done = "complete" if run.is_kept else f"{run.expected_s / 60:.1f} min"
-                self._log(f"  {run.name}: {done}")
+            announce("tuning", self.tuning_runs(), jobs, self._log, each=True)
+        announce("runs", self.final_runs(), jobs, self._log, each=True)
 
     def tuning_runs(self) -> list[PretrainRun]:
         """Return the runs that choose the learning rates, as far as they are known yet."""
         if not self.request.tune:
             return []
-        scores = scores_of(self.tuning_results())
-        return self.planner.tuning_runs(self.methods, self.request.budgets, scores)
+        return self.planner.tuning_runs(self.methods, self.request.budgets, self._scores())
 
     def final_runs(self) -> list[PretrainRun]:
         """Return the runs of the tables."""
@@ -199,48 +169,30 @@ class Comparison:
     def report(self) -> Report:
         """Return what all calls in this work dir have found; of users' configs, the named ones'."""
         planner, choices = self.planner, self.choices
-        results, num_others = read_results(planner, planner.split)
+        machine = next((p.machine for p in planner.paces.values()), describe_machine("cpu"))
+        day = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+        minutes = (time.perf_counter() - self._start) / 60
         return Report(
             planner,
-            {b: in_budget(results, planner, b, choices) for b in self.request.budgets},
+            {budget: planner.table(budget, choices) for budget in self.request.budgets},
             self.reference,
-            self.tuning_results(),
+            planner.tuning_results(self.request.budgets) if self.request.tune else [],
             choices,
-            self._foot(),
-            num_others,
+            f"`{self.request.command}`, {machine}, {day}, {minutes:.0f} min of the last call.",
         )
 
-    def tuning_results(self) -> list[PretrainResult]:
-        """Return the runs that choose the learning rates, as far as they are complete."""
-        if not self.request.tune:
-            return []
-        results, _ = read_results(self.planner, "held-out")
-        return of_tuning(results, self.planner, self.request.budgets)
+    def _scores(self) -> dict[Length, dict[float, list[float]]]:
+        """Return the mAP of a tuning, by method and epochs, then by factor."""
+        scores: defaultdict[Length, dict[float, list[float]]] = defaultdict(dict)
+        if self.request.tune:
+            for r in self.planner.tuning_results(self.request.budgets):
+                scores[r.method, r.epochs].setdefault(r.lr_factor, []).append(r.mAP)
+        return scores
 
-    def _foot(self) -> list[str]:
-        machine = next((p.machine for p in self.planner.paces.values()), describe_machine("cpu"))
-        day = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-        return [
-            f"`{self.request.command}`, {machine}, {day}, "
-            f"{(time.perf_counter() - self._start) / 60:.0f} min of the last call."
-        ]
-
-    def _pace_run(self) -> PaceRun | None:
+    def _pace_run(self) -> Run | None:
         planner = self.planner
         images = planner.images[planner.split]
         return plan_paces(planner.work_dir, planner.setting, self.methods, images, planner.paces)
-
-    def _announce(self, name: str, runs: Sequence[PretrainRun]) -> None:
-        jobs = self.request.num_jobs
-        missing = [run for run in runs if not run.is_kept]
-        seconds = sum(run.expected_s for run in missing) / jobs
-        redone = [run for run in missing if run.is_complete]
-        self._log(
-            f"{name}: {len(runs)}, {len(runs) - len(missing)} of them complete; the others take "
-            f"about {seconds / 60:.0f} min, {jobs} at a time"
-        )
-        if redone:
-            self._log(f"made with other settings, and done again: {len(redone)} of them")
 
     def _execute(self, runs: Sequence[Run]) -> list[RunOutcome]:
         written_s = -_REPORT_S
@@ -253,20 +205,22 @@ class Comparison:
                 self.report().write(self.request.work_dir)
                 written_s = time.perf_counter()
 
-        request = self.request
-        return execute_runs(
-            runs,
-            num_jobs=request.num_jobs,
-            threads=request.threads,
-            groups=request.groups,
-            log=told,
-        )
+        return execute_runs(runs, self.request.jobs, told)
 
-    def _require(self, outcomes: Sequence[RunOutcome], what: str) -> None:
-        reasons = [outcome.reason for outcome in outcomes if outcome.reason]
-        if reasons:
-            raise UserRuntimeError(
-                f"the runs need {what}, but {counted(len(reasons), 'run')} failed, the first "
-                f"with: {reasons[0]}; mend that, and the same command does them again and keeps "
-                "the others."
-            )
+
+def claim(work_dir: Path, settings: dict[str, Any], *, writes: bool = True) -> None:
+    """Take an unused folder, or go on in one of the same settings.
+
+    One in which nothing has been trained yet takes other settings: a first call that was refused
+    must not stand in the way of the one that corrects it.
+    """
+    before = read_marker(work_dir, MARKER, "a comparison")
+    if before is not None:
+        if before.pop("tuning_epochs", None):  # of former versions
+            before["tune"] = True
+        if any(work_dir.glob("runs/*")) or any(work_dir.glob("tuning/*")):
+            joined(work_dir, before, settings)
+        elif writes and any(before.get(key) != settings.get(key) for key in _OF_PACES):
+            shutil.rmtree(work_dir / "paces", ignore_errors=True)
+    if writes:
+        write_marker(work_dir, MARKER, settings)

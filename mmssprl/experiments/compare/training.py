@@ -2,15 +2,17 @@
 
     python -m mmssprl.experiments.compare.training FOLDER
 
-The folder holds ``settings.json``; what was measured is written into ``measured.json`` there. A run
-that was stopped goes on from its last checkpoint; one whose weights are gone, as of a folder that
-was copied without them, begins anew.
+A run that was stopped goes on from its last checkpoint; one whose weights are gone, as of a folder
+that was copied without them, begins anew. With ``as_configured`` among the settings a training is
+that of its config alone: the model draws its own first weights, and the checkpoints stay.
+``probe_seed`` draws the folds that choose the probe's penalty.
 """
 
 import json
 import logging
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +31,12 @@ from ...saving.finiteness import NotFiniteError
 from ...system.environment import source_commit
 from ...system.outputs import write_whole
 from ...weights import RANDOM, find_config
-from .images import Split, read_images
+from ..run import MEASURED, SETTINGS
+from .images import read_images
 from .meter import Meter
 from .setting import trains_mixed
 
-SETTINGS, TRAINED, MEASURED = "settings.json", "trained.json", "measured.json"
+_TRAINED = "trained.json"
 
 
 def train_and_probe(folder: Path) -> None:
@@ -44,58 +47,36 @@ def train_and_probe(folder: Path) -> None:
     if settings["trains"]:
         try:
             if not _is_trained(folder):
-                _write(folder / TRAINED, _train(folder, settings))
+                _write(folder / _TRAINED, _train(folder, settings))
         except NotFiniteError:
             # It counts, at the score of a constant: else the worst runs of a method were left out.
-            nothing = _score_nothing(Path(settings["data"]), split=settings["split"])
-            _write(folder / MEASURED, {**nothing, "collapsed": True, "commit": source_commit()})
+            chance = _chance(read_images(Path(settings["data"]), settings["split"]).test.labels)
+            nothing = {"mAP": chance, "chance_mAP": chance, "collapsed": True}
+            _write(folder / MEASURED, {**nothing, "commit": source_commit()})
             return
-        cost = json.loads((folder / TRAINED).read_text())
+        cost = json.loads((folder / _TRAINED).read_text())
         weights = str(folder / cost.pop("weights"))
-    score = probe(
-        weights,
-        Path(settings["config"]),
-        Path(settings["data"]),
-        image_px=settings["image_px"],
-        weights_seed=settings["seed"],
-        split=settings["split"],
-    )
+    score = _probe(weights, settings)
     _write(folder / MEASURED, {**score, **cost, "commit": source_commit()})
     for checkpoint in folder.glob("epoch_*.pth"):
-        if checkpoint.name != Path(weights).name:
+        if checkpoint.name != Path(weights).name and not settings.get("as_configured"):
             checkpoint.unlink()
 
 
-def probe(
-    weights: str,
-    config: Path,
-    data: Path,
-    *,
-    split: Split,
-    image_px: int,
-    weights_seed: int,
-) -> dict[str, Any]:
-    """Score frozen features as ``features.linear_probe`` does.
+def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
+    """Return ``mAP`` and ``chance_mAP`` in [0, 1] of frozen features, as ``linear_probe`` has them.
 
-    Args:
-        weights: Weights file, training checkpoint, or 'random'.
-        config: With ``model.backbone``.
-        data: Folder of the labelled images.
-        split: Which images score, see ``read_images``.
-        image_px: Side of the centre crops.
-        weights_seed: Of random weights.
-
-    Returns:
-        ``mAP`` and ``chance_mAP`` in [0, 1].
+    Other images may be scored than those that the folder's own splits name.
     """
-    cfg, device = find_config(weights, str(config)), choose_device("auto")
-    model = frozen_backbone(weights, cfg, image_px=image_px, seed=weights_seed)
-    images = read_images(data, split)
+    cfg, device = find_config(weights, settings["config"]), choose_device("auto")
+    model = frozen_backbone(weights, cfg, image_px=settings["image_px"], seed=settings["seed"])
+    images = read_images(Path(settings["data"]), settings["split"])
     (train_x, train_y), (test_x, test_y) = (
         extract_split(model, each, device=device, progress=False, log=_warn)
         for each in (images.train, images.test)
     )
-    classifier = fit_linear_probe(train_x.to(device), train_y.to(device))
+    folds = settings.get("probe_seed", 0)
+    classifier = fit_linear_probe(train_x.to(device), train_y.to(device), seed=folds)
     score, _ = mean_average_precision(classifier(test_x.to(device)), test_y)
     return {"mAP": score, "chance_mAP": _chance(test_y)}
 
@@ -104,18 +85,12 @@ def _warn(line: str) -> None:
     print_log(line, logger="current", level=logging.WARNING)
 
 
-def _score_nothing(data: Path, *, split: Split) -> dict[str, Any]:
-    """Return what ``probe`` would of features that tell nothing: the score of a constant."""
-    chance = _chance(read_images(data, split).test.labels)
-    return {"mAP": chance, "chance_mAP": chance}
-
-
 def _chance(labels: Tensor) -> float:
     return mean_average_precision(torch.zeros_like(labels, dtype=torch.float32), labels)[0]
 
 
 def _is_trained(folder: Path) -> bool:
-    file = folder / TRAINED
+    file = folder / _TRAINED
     return file.exists() and (folder / json.loads(file.read_text())["weights"]).exists()
 
 
@@ -131,7 +106,7 @@ def _train(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
         cfg_options=settings["options"],
     )
     cfg.experiment_name = f"{folder.name}_{time.time_ns()}"  # mmengine's own ends in the second
-    meter = Meter(config, settings["seed"])
+    meter = Meter(None if settings.get("as_configured") else config, settings["seed"])
     launch(cfg, "train", overwrite=not goes_on, hooks=[meter])
     backbone = folder / f"{config.stem}_backbone.pth"
     last = folder / f"epoch_{cfg.train_cfg.max_epochs}.pth"
@@ -142,10 +117,10 @@ def _write(path: Path, values: dict[str, Any]) -> None:
     write_whole(path, json.dumps(values, indent=2) + "\n")
 
 
-def main(folder: Path) -> None:
-    """Do the run; a mistake of the user ends the process with one line, a bug with a traceback."""
+def main(work: Callable[[Path], None]) -> None:
+    """Do the work of a run; a mistake of the user ends the process with one line."""
     try:
-        train_and_probe(folder)
+        work(Path(sys.argv[1]))
     except Exception as error:
         message = message_for_user(error)
         if message is None:
@@ -154,4 +129,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(train_and_probe)

@@ -17,13 +17,10 @@ Scores = Mapping[float, Sequence[float]]
 
 @dataclass(frozen=True)
 class Choice:
-    """What a tuning has found.
+    """What a tuning has found: the ``best`` factor, and the one that is ``taken``.
 
-    Args:
-        best: Factor with the highest mean.
-        taken: The best, or 1 where its lead over 1 is below the standard error of that.
-        lead: Mean of the best - mean of factor 1, >= 0.
-        standard_error: Of the lead.
+    ``lead`` is the mean of the best - mean of factor 1, >= 0. Where it is below its standard error,
+    1 is taken.
     """
 
     best: float

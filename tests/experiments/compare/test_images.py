@@ -33,11 +33,3 @@ def test_all_methods_train_on_the_list_and_the_supervised_one_too(write, split, 
     found = [dataset.get_data_info(i)["img_path"] for i in range(len(dataset))]
     assert [str(Path(path).resolve()) for path in found] == paths
     assert len(dataset.metainfo["classes"]) == images.num_classes
-
-
-def test_an_image_in_both_splits_is_refused(tmp_path):
-    root = write_voc(tmp_path)
-    test = root / "ImageSets/Main/test.txt"
-    test.write_text(test.read_text() + "000003\n")
-    with pytest.raises(ValueError, match=r"in train and in val, but 1 are, .*000003\.jpg"):
-        read_images(root, "test")

@@ -33,16 +33,3 @@ def test_words_are_methods_and_groups_in_the_order_of_the_tables():
     found = [method.key for method in choose_methods(["ablations", "swav-small"])]
     assert found == sorted(found, key=list(BY_KEY).index)
     assert {"random", "swav", "swav-small", "ssprl"} <= set(found)
-
-
-@pytest.mark.parametrize(
-    ("word", "near"),
-    [
-        ("swav-smal", "swav-small"),
-        ("MoCoV2", "mocov2"),
-        ("ablation", "ablations"),
-    ],
-)
-def test_an_unknown_method_is_told_with_the_nearest_name(word, near):
-    with pytest.raises(ValueError, match=rf"but got '{word}'; did you mean {near}\?"):
-        choose_methods([word])

@@ -37,7 +37,9 @@ def test_a_method_is_paced_by_the_steps_that_were_timed_in_its_own_turns(tmp_pat
         file = tmp_path / "paces" / f"{number}" / "result.json"
         file.parent.mkdir(parents=True)
         file.write_text(
-            json.dumps({"settings": {"recipes": recipes, "code": code}, "values": values})
+            json.dumps(
+                {"settings": {"recipes": recipes, "code": code}, "values": values, "seconds": 1.0}
+            )
         )
     found = read_paces(tmp_path, setting, BY_KEY)
     assert {key: (p.seconds, p.reference_seconds, p.flops) for key, p in found.items()} == {

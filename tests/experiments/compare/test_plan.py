@@ -46,7 +46,7 @@ def test_a_budget_below_one_epoch_is_refused_before_any_training(compare, monkey
     with pytest.raises(ValueError, match=re.escape("3 epochs of SS-PRL are 0.40 of supervised")):
         compare(words=["supervised"], epochs=3).run()
     assert folders == ["paces/0"]
-    with pytest.raises(ValueError, match="at least one epoch, but --epochs is 0"):
+    with pytest.raises(ValueError, match="--epochs must be at least 1, but got 0"):
         compare(epochs=0)
 
 
@@ -59,9 +59,9 @@ def test_a_budget_below_one_epoch_is_refused_before_any_training(compare, monkey
         ({"reference": "ssprk"}, "got 'ssprk'; did you mean ssprl?"),
         ({"batch_size": 25}, "needs 25 images, but .* has 24 to train on"),
         ({"batch_size": 20, "tune": True}, "needs 20 images, but .* has 19 to train on"),
-        ({"words": ["mocov2"], "batch_size": 10}, "multiple of the 4 groups .* mocov2 .* got 10"),
-        ({"words": ["densecl"], "batch_size": 12}, "densecl .* 12 keys .* has 12, .* 24 images"),
-        ({"words": ["mocov2-symmetric"], "batch_size": 8}, "the 16 keys of a step, .* has 12"),
+        ({"words": ["mocov2"], "batch_size": 10}, "--batch-size 10 .* mocov2: .* 4 .* leave"),
+        ({"words": ["densecl"], "batch_size": 12}, "densecl: .* 12 keys .* 24 images .* got 12"),
+        ({"words": ["mocov2-symmetric"], "batch_size": 8}, "16 keys of a step .* got 12"),
         ({"words": ["byol"], "batch_size": 1}, "at least 2, over which .* but got 1; raise it"),
         ({"reference": "ablations"}, "--reference must be one method, but ablations are 6; name"),
     ],
@@ -69,14 +69,6 @@ def test_a_budget_below_one_epoch_is_refused_before_any_training(compare, monkey
 def test_what_does_not_fit_is_refused_before_any_training(changes, message, compare):
     with pytest.raises(ValueError, match=message):
         compare(**changes)
-
-
-def test_both_directions_of_a_user_s_config_count_as_keys(compare, tmp_path):
-    path = tmp_path / "both.py"
-    base = shipped("configs/baselines/mocov2_resnet18_scenes.py")
-    path.write_text(f'_base_ = "{base}"\nmodel = dict(symmetric=True)\n')
-    with pytest.raises(ValueError, match="both must have more than the 16 keys of a step"):
-        compare(words=[str(path)], batch_size=8)
 
 
 @pytest.fixture
@@ -150,10 +142,8 @@ def test_held_out_runs_see_no_test_image_and_are_those_of_the_tuning(compare, mo
     assert len(rows(compare.work_dir / "tuning.csv")) == 18
     assert "the test images were not looked at" in (compare.work_dir / "table.md").read_text()
     for run in comparison.final_runs():
-        assert (run.split, run.digests["images"]) == (
-            "held-out",
-            comparison.planner.images["held-out"].digest,
-        )
+        assert run.inputs["split"] == "held-out"
+        assert run.inputs["images"] == comparison.planner.images["held-out"].digest
     with pytest.raises(ValueError, match="same held_out, .* begun with True and got None"):
         compare(**changes | {"held_out": False})
 
@@ -193,7 +183,6 @@ def test_rates_are_tuned_at_the_length_of_each_table_and_the_final_runs_take_the
         *(("swav", 3.0), ("swav", 9.0), ("ssprl", 1.0))
     }
     assert {float(r["lr"]) for r in table} == {0.004 / 3, 0.004, 0.012, 0.004 * 9}
-    assert "lr x 0.333" in (compare.work_dir / "table.md").read_text()
     # Tuned and untuned runs are not mixed.
     with pytest.raises(ValueError, match="the same tune"):
         compare()
@@ -257,12 +246,3 @@ def test_all_methods_get_the_same_options(compare):
     assert supervised.pop("model.head.num_classes") == 2
     same = {k: v for k, v in expected.items() if not k.startswith("train_dataloader.dataset.")}
     assert supervised == same
-
-
-def test_another_backbone_is_refused(compare, monkeypatch):
-    from mmssprl.experiments.compare import setting
-
-    backbones = {"ssprl": {"depth": 18}, "swav": {"depth": 50}, "random": {"depth": 18}}
-    monkeypatch.setattr(setting, "_backbone", lambda method, _: backbones[method.key])
-    with pytest.raises(ValueError, match=r"depth of that of swav is \[50\] in place of \[18\]"):
-        compare()

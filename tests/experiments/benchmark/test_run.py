@@ -1,0 +1,90 @@
+"""Runs of the benchmark: their metrics, the training that some need, and earlier results."""
+
+from dataclasses import replace
+
+import pytest
+from tiny_benchmark import gives, script_commands, script_run
+
+from mmssprl.experiments.benchmark.plan import BenchmarkPlan
+from mmssprl.experiments.benchmark.run import TransferResult, find_results
+from mmssprl.experiments.execute import Jobs
+from mmssprl.experiments.run import Run, RunOutcome
+
+MAP_50 = '{"multi-label/mAP": 50.0}'
+
+
+def measuring(folder, *scripts, metrics=MAP_50, **names):
+    """A run whose last command writes metrics."""
+    run = script_run(folder, **names)
+    return replace(run, commands=script_commands(*scripts, gives(run, metrics)))
+
+
+def execute(*runs, **parts):
+    return BenchmarkPlan(runs, **parts).execute(Jobs(), lambda line: None)
+
+
+def test_metrics_are_kept_and_the_skipped_runs_told(tmp_path):
+    skipped = TransferResult("detection", "x", 0, {}, 0.0, "skipped", "needs mmdet")
+    run = measuring(tmp_path, "print('training')")
+    result, other = execute(run, skipped=(skipped,))
+    assert other == skipped
+    assert result.metrics == {"mAP": 50.0}
+    assert (result.protocol, result.weights, result.seed) == ("linear-coco", "w", 0)
+    assert result.status == "done"
+    assert run.result(run.kept()) == result
+    assert run.summary(result.metrics) == "mAP 50.0 %"
+    assert script_run(tmp_path, name="detection").summary({"AP50": 60.0}) == "done"
+
+
+def test_metrics_of_a_slurm_task_are_collected(tmp_path):
+    run = measuring(tmp_path, "raise SystemExit(1)")
+    run.folder.mkdir(parents=True)
+    run.measured_file.write_text('{"multi-label/mAP": 12.5}')
+    assert run.is_complete
+    [result] = execute(run)
+    assert (result.status, result.metrics) == ("done", {"mAP": 12.5})
+
+
+def test_a_test_without_the_metrics_is_a_failure_and_done_again(tmp_path):
+    run = measuring(tmp_path, metrics='{"accuracy/top1": 1.0, "multi-label/mAP": NaN}')
+    [result] = execute(run)
+    assert (result.status, result.metrics) == ("failed", {})
+    assert "none of the protocol's metrics" in result.reason
+    assert not run.result_file.exists()
+    assert not run.measured_file.exists()
+
+
+def test_results_of_earlier_calls_are_found_beside_the_planned_ones(tmp_path):
+    folder = tmp_path / "runs/w/linear-coco"
+    results = []
+    for seed in (0, 1):
+        run = replace(script_run(tmp_path, seed=seed), folder=folder / f"seed{seed}")
+        outcome = RunOutcome({"mAP": 30.0}, 1.0)
+        run.keep(outcome)
+        results.append(run.result(outcome))
+    (folder / "seed2").mkdir()
+    assert find_results(tmp_path, results[:1]) == results[1:]
+
+
+@pytest.fixture
+def training(tmp_path):
+    """A training that fails, and what it leaves."""
+    commands = script_commands("print('out of memory'); raise SystemExit(1)")
+    folder = tmp_path / "pre"
+    return Run(name="the training", kind="t", folder=folder, commands=commands, measures="")
+
+
+def test_rows_whose_training_has_failed_fail_and_the_others_go_on(training, tmp_path):
+    runs = [measuring(tmp_path, weights=name) for name in ("supervised", "random")]
+    done, failed = execute(*runs, training=training)
+    assert (done.weights, done.status) == ("random", "done")
+    assert (failed.weights, failed.status) == ("supervised", "failed")
+    assert failed.reason.startswith("needs the training, which failed: out of memory")
+
+
+def test_a_training_is_left_out_when_nothing_starts_from_it_any_more(training, tmp_path):
+    complete = measuring(tmp_path, weights="supervised")
+    complete.keep(RunOutcome({"mAP": 30.0}, 1.0))
+    results = execute(complete, measuring(tmp_path, weights="random"), training=training)
+    assert [result.status for result in results] == ["done", "done"]
+    assert not training.folder.exists()

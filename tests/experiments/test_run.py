@@ -1,0 +1,99 @@
+"""Commands that are run once: what is kept, told and done again."""
+
+import json
+import shlex
+import subprocess
+from dataclasses import replace
+
+import pytest
+from tiny_benchmark import script_commands
+
+from mmssprl.experiments.run import Run, RunFailedError, RunOutcome
+
+MEASURE = "open(\"{0}/measured.json\", 'w').write('{{\"mAP\": 0.5}}'); print('measured')"
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Return a run of Python scripts; what the last one writes is measured."""
+
+    def make(*scripts, measures="measured.json", **fields):
+        folder = tmp_path / "run"
+        texts = [*scripts, *([MEASURE.format(folder)] if measures else [])]
+        commands = script_commands(*texts)
+        return Run(
+            name="a run", kind="k", folder=folder, commands=commands, measures=measures, **fields
+        )
+
+    return make
+
+
+def test_commands_run_in_order_with_their_threads_and_gpus(make):
+    see = "import os; print(os.environ['OMP_NUM_THREADS'], os.environ['CUDA_VISIBLE_DEVICES'])"
+    run = make("print('training')", see, described={"method": "swav"})
+    assert run.work(3, "1,2") == {"method": "swav", "mAP": 0.5}
+    assert run.log_file.read_text() == "training\n3 1,2\nmeasured\n"
+    # What was measured is not measured again, even if no result was kept of it.
+    assert run.is_complete
+    run.work(1)
+    assert run.log_file.read_text().count("measured") == 1
+
+
+def test_a_run_may_measure_nothing(make):
+    run = make("print('training')", measures="")
+    assert run.work(1) == {}
+    assert not run.is_complete  # before its result is kept
+
+
+def test_a_kept_result_counts_with_the_same_settings_alone(make):
+    run = make(settings={"epochs": 6})
+    assert run.kept() is None
+    outcome = RunOutcome({"mAP": 0.5}, 1.5, {"epochs": 6})
+    run.keep(outcome)
+    assert run.kept() == outcome
+    assert replace(run, settings={"epochs": 5}).kept() is None
+    run.result_file.write_text(run.result_file.read_text()[:20])
+    with pytest.raises(RunFailedError, match=f"{run.result_file} is damaged .*; delete it"):
+        run.kept()
+
+
+def test_a_folder_of_other_inputs_is_emptied_and_one_of_the_same_goes_on(make):
+    run = make("print('an attempt')", inputs={"seed": 0})
+    run.work(1)
+    assert json.loads((run.folder / "settings.json").read_text()) == {"seed": 0}
+    run.measured_file.unlink()
+    run.work(1)
+    assert run.log_file.read_text().count("an attempt") == 2
+    replace(run, inputs={"seed": 1}).work(1)
+    assert run.log_file.read_text().count("an attempt") == 1
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (
+            "import sys; print('first'); sys.exit('why it failed\\n\\n')",
+            "why it failed (exit code 1",
+        ),
+        ("raise SystemExit(3)", "no output (exit code 3"),
+        ("import os; os.kill(os.getpid(), 9)", "no output (exit code -9"),
+        ("import sys; print('x' * 500); sys.exit(1)", f"{'x' * 200} (exit code 1"),
+    ],
+)
+def test_a_failure_is_the_last_line_of_this_attempt(script, reason, make):
+    run = make(script)
+    run.folder.mkdir()
+    run.log_file.write_text("an earlier attempt\n")
+    with pytest.raises(RunFailedError) as caught:
+        run.work(1)
+    assert str(caught.value) == f"{reason}, {run.log_file})"
+    assert run.log_file.read_text().startswith("an earlier attempt\n")
+    assert not run.measured_file.exists()  # the next command does not follow
+
+
+def test_shell_line_is_a_line_for_a_shell_that_stops_at_a_failure(make):
+    run = make("print('one  \"two\"; $PATH & more')", "raise SystemExit(3)", "print('third')")
+    line = run.shell_line()
+    assert [word for word in shlex.split(line) if word == "&&"] == ["&&"] * 3
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (3, 'one  "two"; $PATH & more\n')

@@ -1,0 +1,142 @@
+"""The folders of comparisons and benchmarks: what is taken, refused, added to, and left alone."""
+
+import hashlib
+import json
+
+import pytest
+
+from mmssprl.experiments.benchmark import start as benchmark
+from mmssprl.experiments.compare import start as compare
+
+COMPARE = {"data": None, "size": "scenes", "epochs": 24}
+BENCHMARK = {
+    "size": "scenes",
+    "data": None,
+    "weights": {"random": "r"},
+    "configs": {"linear-coco": "c1"},
+}
+
+
+def claim(folder, settings, **how):
+    if settings.keys() >= {"weights"}:
+        how = {"starts": [], "resume": False, "overwrite": False, **how}
+        benchmark.claim(folder, settings, **how)
+    else:
+        compare.claim(folder, settings, **how)
+
+
+def content(folder):
+    """Every file below a folder with what is in it."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def marker(folder):
+    [path] = folder.glob("*.json")
+    return json.loads(path.read_text())
+
+
+def begun(folder, settings):
+    claim(folder, settings)
+    for name in ("runs/random/epoch_1.pth", "scenes/coco/a.jpg", "table.md"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    return folder
+
+
+@pytest.mark.parametrize("settings", [COMPARE, BENCHMARK], ids=["compare", "benchmark"])
+def test_a_new_folder_is_taken_and_one_of_the_user_left_as_it_was(settings, tmp_path):
+    claim(tmp_path / "a" / "b", settings)
+    assert marker(tmp_path / "a" / "b") == settings
+    photo = tmp_path / "mine" / "photo.jpg"
+    photo.parent.mkdir()
+    photo.write_bytes(b"mine")
+    with pytest.raises(FileExistsError, match="a folder of its own, but .* --work-dir"):
+        claim(photo.parent, settings)
+    assert content(photo.parent) == {"photo.jpg": b"mine"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "change", "message"),
+    [
+        (COMPARE, {"epochs": 12}, "the same epochs, but .* with 24 and got 12"),
+        (COMPARE, {"tune": True}, "the same tune, .* with None and got True"),
+        (BENCHMARK, {"data": "/other"}, "the same data, .* with None and got /other"),
+        (BENCHMARK, {"weights": {"random": "x"}}, "same weights, but random .* another --work-dir"),
+        (BENCHMARK, {"configs": {"linear-coco": "c2"}}, "same configs, but linear-coco"),
+    ],
+)
+def test_what_was_trained_goes_on_with_the_same_settings_alone(settings, change, message, tmp_path):
+    folder = begun(tmp_path / "work", settings)
+    how = {"resume": True} if settings is BENCHMARK else {}
+    before = content(folder)
+    claim(folder, settings, **how)
+    with pytest.raises(ValueError, match=message):
+        claim(folder, {**settings, **change}, **how)
+    assert content(folder) == before
+
+
+@pytest.mark.parametrize("settings", [COMPARE, BENCHMARK], ids=["compare", "benchmark"])
+def test_other_settings_are_taken_until_something_is_trained(settings, tmp_path):
+    claim(tmp_path, settings)
+    other = {**settings, "data": "/other"}
+    claim(tmp_path, other, writes=False)
+    assert marker(tmp_path) == settings
+    claim(tmp_path, other)
+    assert marker(tmp_path) == other
+    [path] = tmp_path.glob("*.json")
+    path.write_text('{"data": ')
+    with pytest.raises(ValueError, match=f"{path.name} must be JSON, but is damaged"):
+        claim(tmp_path, settings)
+
+
+def test_paces_stay_as_long_as_they_are_of_the_same_data_and_batch(tmp_path):
+    claim(tmp_path, COMPARE)
+    (tmp_path / "paces" / "0").mkdir(parents=True)
+    claim(tmp_path, {**COMPARE, "epochs": 12})
+    assert (tmp_path / "paces" / "0").exists()
+    claim(tmp_path, {**COMPARE, "batch_size": 32})
+    assert not (tmp_path / "paces").exists()
+    (tmp_path / "tuning" / "swav-8ep").mkdir(parents=True)
+    with pytest.raises(ValueError, match="the same batch_size"):
+        claim(tmp_path, COMPARE)
+
+
+def test_a_tuned_folder_of_a_former_version_is_taken_by_a_tuned_call(tmp_path):
+    (tmp_path / "runs" / "random-0ep").mkdir(parents=True)
+    (tmp_path / compare.MARKER).write_text(json.dumps({**COMPARE, "tuning_epochs": 5}))
+    with pytest.raises(ValueError, match="the same tune"):
+        claim(tmp_path, COMPARE)
+    claim(tmp_path, {**COMPARE, "tune": True})
+    assert marker(tmp_path) == {**COMPARE, "tune": True}
+
+
+def test_runs_of_a_benchmark_are_kept_or_deleted_only_when_told(tmp_path, monkeypatch):
+    folder = begun(tmp_path / "work", BENCHMARK)
+    before = content(folder)
+    with pytest.raises(FileExistsError, match="--resume, .* --overwrite"):
+        claim(folder, BENCHMARK)
+    claim(folder, {**BENCHMARK, "data": "/other"}, overwrite=True)  # the caller deletes later
+    monkeypatch.chdir(folder)
+    with pytest.raises(ValueError, match=r"runs/random/epoch_1.pth is of one .*; copy it"):
+        claim(folder, BENCHMARK, overwrite=True, starts=["runs/random/epoch_1.pth"])
+    assert content(folder) == before
+
+
+def test_rows_and_protocols_may_be_added_and_none_is_forgotten(tmp_path):
+    folder = begun(tmp_path / "work", BENCHMARK)
+    claim(folder, {**BENCHMARK, "weights": {"w": "1"}, "configs": {"detection": "d"}}, resume=True)
+    assert marker(folder) == {
+        **BENCHMARK,
+        "weights": {"random": "r", "w": "1"},
+        "configs": {"linear-coco": "c1", "detection": "d"},
+    }
+
+
+def test_digests_are_the_sha256_of_the_description_and_the_file(tmp_path):
+    file = tmp_path / "w.pth"
+    file.write_bytes(bytes(1000))
+    description = {"depth": 50, "type": "ResNet"}
+    text = b'{"depth": 50, "type": "ResNet"}'
+    digest = benchmark.digest
+    assert digest(description, str(file)) == hashlib.sha256(text + bytes(1000)).hexdigest()
+    assert digest(dict(reversed(description.items()))) == hashlib.sha256(text).hexdigest()
