@@ -10,15 +10,15 @@ import stat
 import tarfile
 import weakref
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from mmengine.logging import print_log
 
-from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, heic_remedy, kind_of
-from mmssprl.datasets.image_names import ImageNames
+from mmssprl.datasets.image_index import IMAGE_SUFFIXES, ImageNames, heic_remedy, kind_of
 from mmssprl.datasets.image_reading import ImageReadError
 
 from ..console.progress import watch
@@ -66,34 +66,27 @@ class _Opened:
 _open = lru_cache(maxsize=_MAX_OPEN)(_Opened)
 
 
+@dataclass(frozen=True)
 class TarImages:
-    """Images in tar files, by number. Memory: 24 bytes per image, which forked workers share.
+    """Images in tar files, by number.
 
     Args:
         tars: The tar files.
         places: int64 (N, 3), for each image the number of its tar file, its offset there and its
-            size in bytes.
+            size in bytes. Forked workers share them.
     """
 
-    def __init__(self, tars: Sequence[_Tar], places: np.ndarray) -> None:
-        self._tars = tars
-        self._places = places
+    tars: list[_Tar]
+    places: np.ndarray
 
     def read(self, index: int, path: str) -> np.ndarray:
-        """Read the file of one image.
-
-        Args:
-            index: Number of the image, from 0.
-            path: What to call it in an error.
-
-        Returns:
-            uint8 (size,), not decoded.
+        """Read the file of one image, which errors call ``path``, as uint8 (size,), not decoded.
 
         Raises:
             ImageReadError: The tar file cannot be read, or has changed since it was indexed.
         """
-        number, offset, size = self._places[index].tolist()
-        tar = self._tars[number]
+        number, offset, size = self.places[index].tolist()
+        tar = self.tars[number]
         data = np.empty(size, np.uint8)
         try:
             opened = _open(tar)
@@ -106,42 +99,25 @@ class TarImages:
             raise ImageReadError(path, f"{tar.path} has changed since its headers were read")
         return data
 
-    def size(self, index: int) -> int:
-        """Return the size of an image's file in bytes."""
-        return int(self._places[index, 2])
-
-    def subset(self, indices: np.ndarray) -> "TarImages":
-        """Return the images at ``indices`` (int64, from 0), in that order."""
-        return TarImages(self._tars, self._places[indices])
-
 
 class Found(NamedTuple):
-    """What is in tar files.
-
-    Attributes:
-        names: Of the images, sorted.
-        images: In the same order.
-        skipped: Number of other files by their kind.
-        num_links: Number of links to images.
-    """
+    """What is in tar files: sorted names, images in the same order, other files by their kind."""
 
     names: ImageNames
     images: TarImages
     skipped: Counter[str]
     num_links: int
+    """Links to images."""
 
 
 def index_tars(paths: Mapping[str, str]) -> Found:
-    """Find the images in tar files.
+    """Find the images in tar files, given by the prefixes of their images' names.
 
     An image is a regular file with one of ``IMAGE_SUFFIXES``; hidden files and folders are left
     out. Its name is the prefix of the tar file and the member's name without "./" in front. If a
     name is there twice, the last one counts, as it does when tar unpacks.
 
     Tar files that have not changed since the last call are not read again.
-
-    Args:
-        paths: Prefix and path of each tar file.
 
     Raises:
         ValueError: A tar file that is compressed, cut off, damaged, none at all or stores an image
@@ -195,13 +171,10 @@ def _read_headers(tars: Mapping[str, _Tar]) -> Found:
         places.append(np.array(found, np.int64).reshape(-1, 3))
     if not names:
         where = _listed(tars)
-        num_tars = skipped[TAR_SUFFIX]
-        inner = f" ({num_tars:,} of them tar files: unpack {where} and give the folder)"
-        heic = heic_remedy(skipped)
         raise UserValueError(
             f"{where}: a tar file must hold images ({', '.join(IMAGE_SUFFIXES)}), but got "
-            f"{skipped.total():,} other files{inner if num_tars else ''} and no image; correct the "
-            f"path{heic and f', or {heic}'}."
+            f"{skipped.total():,} other files and no image; correct the path, or "
+            f"{heic_remedy(skipped) or 'unpack it if it holds tar files'}."
         )
     last = {name: i for i, name in enumerate(names)}  # of equal names the last one stays
     order = sorted(last)
@@ -220,14 +193,8 @@ def _visible_name(name: str) -> str:
 
 
 def _members(tar: _Tar) -> Iterator[tarfile.TarInfo]:
-    """Yield the headers of all members.
-
-    tarfile takes a header that is damaged or cut off for the end of the file, so the end is
-    checked here.
-
-    Raises:
-        ValueError: It is no tar file, compressed, cut off or damaged.
-    """
+    """Yield the headers of all members; ValueError unless it is a complete tar file."""
+    # tarfile takes a header that is damaged or cut off for the end of the file.
     last, end = "", 0
     with open(tar.path, "rb", buffering=_HEADER_BYTES) as file:
         try:

@@ -16,8 +16,8 @@ from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 
 import mmssprl
-from mmssprl.datasets import image_bounds, image_opening
-from mmssprl.datasets.image_bounds import MAX_PIXELS
+from mmssprl.datasets import image_opening
+from mmssprl.datasets.image_opening import MAX_PIXELS
 from mmssprl.datasets.image_reading import ImageReadError, check_header, decode_image, read_image
 from mmssprl.registry import TRANSFORMS, registered
 from tools.dev.faults import bounds
@@ -73,7 +73,7 @@ class TestJpeg:
 def test_limit_of_other_formats(monkeypatch, format):
     data = encode(format)
     decode_image(np.frombuffer(data, np.uint8).copy(), "image")
-    monkeypatch.setattr(image_bounds, "MAX_PIXELS", 24 * 24 - 1)
+    monkeypatch.setattr(image_opening, "MAX_PIXELS", 24 * 24 - 1)
     refused(data, r"says 24 x 24 px, and at most 575 px")
 
 
@@ -120,7 +120,7 @@ def test_what_other_packages_read_through_mmcv(tmp_path, monkeypatch, scope):
     path.write_bytes(forge_sides(jpeg(), 12_000, 12_000))
     with pytest.raises(ImageReadError, match=r"image: .* says 12,000 x 12,000 px, more than"):
         load({"img_path": str(path)})
-    monkeypatch.setattr(image_bounds, "MAX_PIXELS", 24 * 24 - 1)
+    monkeypatch.setattr(image_opening, "MAX_PIXELS", 24 * 24 - 1)
     path.write_bytes(encode("PNG"))
     with pytest.raises(ImageReadError, match=r"says 24 x 24 px, and at most 575 px"):
         load({"img_path": str(path)})
@@ -184,7 +184,7 @@ class Reading(Dataset):
 
 @pytest.mark.parametrize(("workers", "processes", "is_read"), [(0, 1, 1), (2, 1, 1), (2, 2, 0)])
 def test_memory_is_shared_by_all_that_read(tmp_path, monkeypatch, workers, processes, is_read):
-    monkeypatch.setattr(image_bounds, "usable_memory", lambda: 2**30)
+    monkeypatch.setattr(image_opening, "usable_memory", lambda: 2**30)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(processes))
     Image.new("L", (3000, 3000)).save(tmp_path / "a.png")  # 206 MiB at 24 bytes a pixel
     (found,) = DataLoader(Reading(tmp_path / "a.png", 1), num_workers=workers)

@@ -1,6 +1,6 @@
 import os
 
-from mmssprl.datasets.image_index import index_images
+from mmssprl.datasets.image_index import ImageNames, index_images
 
 
 def touch(root, *names):
@@ -53,3 +53,13 @@ def test_a_folder_that_cannot_be_listed_is_named(tmp_path, monkeypatch):
     (error,) = index.unlisted
     assert "Permission denied" in error
     assert "locked" in error
+
+
+def test_names_are_kept_as_bytes_and_come_back_in_their_order():
+    wanted = ["b/ä.jpg", "", "a.png", os.fsdecode(b"\xff.jpg")]
+    names = ImageNames.of(wanted)
+    assert len(names) == 4
+    assert list(names) == [names[i] for i in range(4)] == wanted
+    assert names.blob.tobytes() == "b/ä.jpga.png".encode() + b"\xff.jpg"
+    assert names.ends.tolist() == [8, 8, 13, 18]
+    assert list(ImageNames.of([])) == []

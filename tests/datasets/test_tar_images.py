@@ -202,7 +202,7 @@ def test_index_takes_24_bytes_and_the_name_per_image(tmp_path):
     dataset = build(make_tar(tmp_path / "images.tar", folder(tmp_path / "x", 3), inside=True))
     assert dataset.data_bytes.tobytes() == b"00.png01.png02.png"
     assert dataset.data_list == []
-    assert dataset.tars._places.nbytes == 72
+    assert dataset.tars.places.nbytes == 72
 
 
 # Files that change while they are used

@@ -101,7 +101,7 @@ def test_a_tar_file_without_images(tmp_path):
     make_tar(tmp_path / "x" / "n01.tar", folder(tmp_path / "images", 1))
     make_tar(tmp_path / "x" / "n02.tar", tmp_path / "images")
     tar = make_tar(tmp_path / "train.tar", tmp_path / "x")
-    with pytest.raises(ValueError, match=r"2 other files \(2 of them tar files: unpack .*train.ta"):
+    with pytest.raises(ValueError, match=r"2 other files .* unpack it"):
         build(tar)
     (tmp_path / "zeros.tar").write_bytes(bytes(10240))
     with pytest.raises(ValueError, match="must hold images .*, but got 0 other files and no image"):

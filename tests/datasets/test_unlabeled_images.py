@@ -81,7 +81,7 @@ def test_names_that_are_no_unicode(tmp_path):
     [
         ({"data_prefix": "none"}, FileNotFoundError, "must be a folder .*none' is missing"),
         ({"data_prefix": "n.txt"}, ValueError, "n.txt: must be an uncompressed tar file, but is n"),
-        ({"data_prefix": "text"}, ValueError, r"\(.jpg, .* .tiff.*\) or .* holds 2 other files al"),
+        ({"data_prefix": "text"}, ValueError, r"\(.jpg, .* .tiff.*\) or .* none among 2 files"),
         ({"ann_file": "none.txt"}, FileNotFoundError, "ann_file must be a file.*none.txt'"),
         ({"ann_file": "n.txt"}, FileNotFoundError, r"n.txt: .* 2 of 3 do not.*b.jpg', .*c.jpg'\]"),
         ({"ann_file": "empty.txt"}, ValueError, "empty.txt: must name at least one image"),
