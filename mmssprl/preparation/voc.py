@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from ..datasets.labels.masks import VOC_CLASSES
+from ..datasets.labels.voc import listed_names
 from .archives import Archive
 from .finding import MISSING, MOVE_AWAY, WRONG, Finding, judge_count
 
@@ -34,7 +35,7 @@ def check_list(
     if not (root / file).is_file():
         return Finding(file, MISSING, f"no {root / file}", remedy), []
     text = (root / file).read_text(encoding="utf-8", errors="replace")
-    names = [line.split()[0] for line in text.splitlines() if line.strip()]
+    names = listed_names(text.splitlines())
     once = list(dict.fromkeys(names))
     if len(once) < len(names):
         return Finding(file, WRONG, "some images are named twice", MOVE_AWAY + remedy), once

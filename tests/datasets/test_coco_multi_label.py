@@ -8,7 +8,7 @@ from mmpretrain.evaluation import AveragePrecision
 from mmpretrain.models.heads import MultiLabelLinearClsHead
 from PIL import Image
 
-from mmssprl.datasets.coco_multi_label import CocoMultiLabel
+from mmssprl.datasets import CocoMultiLabel
 from mmssprl.registry import DATASETS
 
 # Ids neither contiguous nor sorted; the image 7 has no annotation, the image 3 a crowd.

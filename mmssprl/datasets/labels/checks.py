@@ -22,20 +22,10 @@ _TURNED = (5, 6, 7, 8)
 
 
 def check_labels(data: LabelledData, task: str, *, measured: bool = True) -> LabelledData:
-    """Check the labels of a task, and fill in the sizes of the images.
+    """Check the labels of a task, and return them with all warnings.
 
-    Args:
-        data: As read.
-        task: As in ``find_labels``.
-        measured: Whether the images are opened, for their sizes. Then boxes and polygons are in
-            pixels; for 'detect' objects without area inside their image are left out.
-
-    Returns:
-        The data with sizes and all warnings.
-
-    Raises:
-        ValueError: No labels, two classes of one name, an image that cannot be read, the same image
-            in both splits, or too few images.
+    Where the images are ``measured``, they get their sizes, and boxes and polygons are in pixels;
+    for 'detect' objects without area inside their image are left out.
     """
     doubled = [name for name, count in Counter(data.classes).items() if count > 1]
     if doubled:

@@ -1,20 +1,23 @@
-"""Which layout a folder has, and what it holds."""
+"""Which layout a folder has, and what it holds; labels of other tools are known by name."""
 
+import csv
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ...errors import UserFileNotFoundError, UserValueError
+from ..coco_file import read_json
 from ..image_index import heic_remedy, kind_of
 from . import coco, folders, masks, voc, yolo
 from .checks import check_labels
 from .files import Files
-from .foreign import find_foreign
 from .labelled_images import LabelledData, LabelledImage, Object
-from .splits import choose_splits
+from .splits import Splits, choose_splits
 
 DEFAULT_VAL_SHARE = 0.2
 _OF_OBJECTS = (coco, voc, yolo)
+_BACKGROUND = "background"
 _EXPECTED = {
     "classify": "a COCO .json, PASCAL VOC .xml files, YOLO .txt files, label images, or a folder "
     "of images per class",
@@ -22,6 +25,7 @@ _EXPECTED = {
     "segment": "label images (PNGs of class indices) in a folder named masks, labels, annotations "
     "or SegmentationClass",
 }
+_CLASS_COLUMNS = frozenset(("class", "label", "class_name", "category", "labels"))
 
 
 def find_labels(
@@ -39,7 +43,7 @@ def find_labels(
         root: The folder.
         task: 'classify', 'detect' or 'segment'.
         val_share: Share of the images to hold out where the data have no splits, in (0, 1).
-        seed: Of that choice.
+        seed: Seed of that choice.
         measured: Whether each image is opened, for its size; without it 'classify' alone.
         class_folders: Take a folder per class, whatever other files lie there; 'classify' alone.
 
@@ -57,7 +61,7 @@ def find_labels(
     warnings: list[str] = []
     classes, splits = layout.read(files, found, warnings)
     if layout is masks and task == "classify":
-        splits = {split: list(map(_of_shown, images)) for split, images in splits.items()}
+        classes, splits = _shown(classes, splits)
     train, val, how = choose_splits(splits, share=val_share, seed=seed)
     data = LabelledData(files.root, layout.TITLE, classes, train, val, how, warnings)
     return check_labels(data, task, measured=measured)
@@ -78,7 +82,7 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
         other: tuple[Any, Any] = (masks, shown) if is_shown else (folders, folders.find(files))
         found = [other] if other[1] else []
     if not found:
-        remedy = find_foreign(files, task) or heic_remedy(map(kind_of, files.names))
+        remedy = _foreign(files, task) or heic_remedy(map(kind_of, files.names))
         raise UserFileNotFoundError(
             f"DATA must hold labels for {task}: {_EXPECTED[task]}; but {files.root} holds none "
             f"among {len(files.names)} files ({len(files.images)} images)"
@@ -92,6 +96,57 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
     return found[0]
 
 
-def _of_shown(image: LabelledImage) -> LabelledImage:
-    """Return an image that is labelled with the classes that its label image shows."""
-    return replace(image, mask=None, objects=tuple(map(Object, sorted(image.labels))))
+def _shown(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
+    """Return classes and images, labelled with what their label images show but a background."""
+    first = int(classes[0].lower() == _BACKGROUND)
+
+    def shown(image: LabelledImage) -> LabelledImage:
+        labels = frozenset(label - first for label in image.labels if label >= first)
+        objects = tuple(map(Object, sorted(labels)))
+        return replace(image, mask=None, objects=objects, labels=labels)
+
+    return classes[first:], {split: list(map(shown, images)) for split, images in splits.items()}
+
+
+def _foreign(files: Files, task: str) -> str:
+    """Return which labels of another tool a folder holds and what converts them; "" for none."""
+    for is_it, suffix, tool, remedy in _TOOLS:
+        for name in files.ending(suffix):
+            try:
+                if is_it(files, name):
+                    if task == "segment":
+                        remedy = "export masks (PNGs of class indices)"
+                    return f"{name} is of {tool}: {remedy}"
+            except (UserValueError, csv.Error):  # not even in its format
+                continue
+    return ""
+
+
+def _is_cvat(files: Files, name: str) -> bool:
+    return voc.parse(files.root / name, name).tag == "annotations"
+
+
+def _is_labelme(files: Files, name: str) -> bool:
+    content = read_json(files.root / name, name)
+    return isinstance(content, Mapping) and isinstance(content.get("shapes"), list)
+
+
+def _is_label_studio(files: Files, name: str) -> bool:
+    content = read_json(files.root / name, name)
+    first = content[0] if isinstance(content, list) and content else None
+    return isinstance(first, Mapping) and bool({"annotations", "completions"} & set(first))
+
+
+def _is_table(files: Files, name: str) -> bool:
+    header = next(csv.reader(files.read_lines(name)[:1]), [])
+    return bool(_CLASS_COLUMNS & {title.strip().lower() for title in header})
+
+
+_TOOLS: tuple[tuple[Callable[[Files, str], bool], str, str, str], ...] = (
+    (_is_cvat, ".xml", "CVAT", "export the task there as COCO 1.0 or Ultralytics YOLO"),
+    (_is_labelme, ".json", "LabelMe", "pip install labelme2coco; labelme2coco DATA"),
+    (_is_label_studio, ".json", "Label Studio", "export the project there as COCO or YOLO"),
+    (_is_table, ".csv", "a table", "write its rows as a COCO .json, or sort the images into a "
+     "folder per class"),
+)  # fmt: skip
+"""How each is known, the suffix of its files, its name, and the converter."""

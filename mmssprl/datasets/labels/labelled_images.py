@@ -33,7 +33,7 @@ class LabelledImage:
 
     Args:
         path: The image file.
-        objects: Of COCO, VOC and YOLO.
+        objects: What COCO, VOC and YOLO annotate.
         label: Index of the one class that a folder names.
         mask: PNG of class indices, of the image's size.
         labels: Indices of all classes in the image.
@@ -86,7 +86,7 @@ class LabelledData:
 
     @property
     def objects(self) -> list[Object]:
-        """Of all images."""
+        """The objects of all images."""
         return [thing for image in (*self.train, *self.val) for thing in image.objects]
 
     @property
@@ -96,7 +96,7 @@ class LabelledData:
 
     @property
     def num_boxes(self) -> int:
-        """Of all objects."""
+        """How many objects have a box."""
         return sum(thing.box is not None for thing in self.objects)
 
     def count(self, images: Iterable[LabelledImage]) -> list[int]:

@@ -54,11 +54,6 @@ def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str]
     The classes are the lines of classes.txt (index 0 first), VOC's in its folders if no XML
     file names others, or 'class 0', 'class 1', ... as many as the label images have. Pixels of 255
     count nowhere.
-
-    Raises:
-        FileNotFoundError: Label images without their image.
-        ValueError: A label image of colours, of another size than its image, or with an index
-            beyond the classes.
     """
     images, masks = _by_key(files.photographs), _by_key(found)
     lost = [name for key, name in masks.items() if key not in images]
@@ -103,11 +98,7 @@ def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str]
 
 
 def read_indices(path: str | Path, name: str) -> NDArray[np.uint8]:
-    """Read a label image, which errors call ``name``: the indices (H, W), not their colours.
-
-    Raises:
-        ValueError: It cannot be read, or holds no indices of 8 bits.
-    """
+    """Read a label image, which errors call ``name``: the indices (H, W), not their colours."""
     try:
         with open_image(path) as image:
             mode, pixels = image.mode, np.asarray(image)

@@ -39,7 +39,7 @@ def split_of(name: str) -> str | None:
 
 
 def by_folder(images: Mapping[str, LabelledImage]) -> Splits:
-    """Return images, given by name, by the split that their folder names."""
+    """Return images, given by their names, by the split that their folder names."""
     splits: dict[str | None, list[LabelledImage]] = defaultdict(list)
     for name, image in images.items():
         splits[split_of(Path(name).parent.as_posix())].append(image)
@@ -54,9 +54,6 @@ def choose_splits(
     The data's own splits count where there are two; 'test' validates where there is no 'val'.
     Otherwise ``share`` of the images is held out by ``seed``: of each class, where each image has
     one, else of all.
-
-    Raises:
-        ValueError: A split without an image, or nothing to train on.
     """
     named = {name: images for name, images in splits.items() if name is not None}
     if TRAIN in named and (VAL in named or TEST in named):

@@ -29,7 +29,6 @@ Line = tuple[int, list[float]]
 def find(files: Files) -> dict[str, str]:
     """Return the text file of each image that has one, if they begin as YOLO's do.
 
-    That of images/a.jpg is labels/a.txt, with any folders before and behind, or images/a.txt.
     Images in a folder that is named like one of masks count if no others have texts.
     """
     texts = set(files.ending(".txt"))
@@ -46,10 +45,6 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
 
     The classes are the names of data.yaml, or the lines of classes.txt. The splits are those of
     data.yaml, or those that folders name. An image without a text file shows no object.
-
-    Raises:
-        FileNotFoundError: Text files in labels/ without their image, but for lists of classes.
-        ValueError: A line or a class that is none, or a data.yaml that cannot be used.
     """
     used = set(found.values())
     texts = files.ending(".txt")
@@ -89,7 +84,10 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
 
 
 def _texts_of(image: str) -> list[str]:
-    """Return the names that the text file of an image may have; the last that is there counts."""
+    """Return the names that the text of an image may have; the last that is there counts.
+
+    That of images/a.jpg is labels/a.txt, with any folders before and behind, or images/a.txt.
+    """
     stem = image.rpartition(".")[0]
     below = re.fullmatch("(.*/)?images/(.*)", stem, re.IGNORECASE)
     texts = [f"{stem}.txt"]
@@ -232,7 +230,7 @@ def _named_by(files: Files, entry: str, images: dict[str, LabelledImage]) -> lis
 def _read_list(files: Files, name: str, images: dict[str, LabelledImage]) -> list[str]:
     """Return the images of a list; none if all are missing, as those of a test often are."""
     lines = [line.strip() for line in files.read_lines(name) if line.strip()]
-    found = {line: files.find_image(line, name) for line in lines}
+    found = {line: files.find_image(line, name, is_moved=True) for line in lines}
     missing = [line for line in lines if found[line] not in images]
     if missing and len(missing) < len(lines):
         raise UserFileNotFoundError(

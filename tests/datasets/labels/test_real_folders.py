@@ -6,7 +6,6 @@ import pytest
 from labelled_folders import (
     coco_content,
     write_class_folders,
-    write_coco,
     write_image,
     write_voc,
     write_xml,
@@ -109,15 +108,6 @@ class TestYolo:
         (root / "train.txt").write_text("images/train/0.jpg\nimages/train/gone.jpg\n")
         (root / "data.yaml").write_text("train: train.txt\nval: images/val\nnames: [a, b]\n")
         refused(root, "detect", "train.txt: .* 1 of 2 are not, for example .'images/train/gone.jpg")
-
-
-def test_boxes_without_area_are_no_labels(tmp_path):
-    path = write_coco(tmp_path) / "train" / "_annotations.coco.json"
-    content = json.loads(path.read_text())
-    for annotation in content["annotations"]:
-        annotation["bbox"] = [5, 5, 0, 0]
-    path.write_text(json.dumps(content))
-    refused(tmp_path, "detect", "16 images of train has a box with an area")
 
 
 def test_a_table_that_is_none(tmp_path):
