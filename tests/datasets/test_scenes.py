@@ -6,12 +6,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from mmssprl.datasets.scenes import SCENE_CATEGORIES, backgrounds, categories
-from mmssprl.datasets.scenes.coco_files import tight_box
+from mmssprl.datasets.scenes.annotations import tight_box
 from mmssprl.datasets.scenes.colors import draw_color_pair
 from mmssprl.datasets.scenes.generate import draw_scene
-from mmssprl.datasets.scenes.outlines import OUTLINES, pose_outline
-from mmssprl.datasets.scenes.poses import Pose, clip_box, draw_pose
 from mmssprl.datasets.scenes.render import MIN_VISIBLE, SceneObject, _paint, _place
+from mmssprl.datasets.scenes.shapes import OUTLINES, Pose, clip_box, draw_pose, pose_outline
 from mmssprl.datasets.scenes.textures import TEXTURES, texture_share
 
 PX = 64

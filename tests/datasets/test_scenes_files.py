@@ -12,10 +12,9 @@ from pycocotools.coco import COCO
 
 from mmssprl.cli import build_parser
 from mmssprl.datasets.scenes import SCENE_CATEGORIES, generate_scenes
-from mmssprl.datasets.scenes.coco_files import encode_mask, tight_box
+from mmssprl.datasets.scenes.annotations import VocDevkit, encode_mask, tight_box
 from mmssprl.datasets.scenes.generate import draw_scene
 from mmssprl.datasets.scenes.render import Scene, SceneObject
-from mmssprl.datasets.scenes.voc_files import VocDevkit
 
 SIZES = {"num_train": 10, "num_val": 5, "size_px": 96, "seed": 3}
 SPLITS = {"train": 10, "val": 5}

@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from mmssprl.datasets.scenes.coco_files import CocoSplit
-from mmssprl.datasets.scenes.render import Scene, render_scene
-from mmssprl.datasets.scenes.voc_files import VocDevkit
-
 from ...console.progress import watch
 from ...errors import UserFileExistsError, UserTypeError, UserValueError
 from ...system.outputs import write_whole
+from .annotations import CocoSplit, VocDevkit
+from .render import Scene, render_scene
 
 META_FILE = "scenes.json"
 """Written last: its presence means that the folder is complete."""
@@ -83,7 +81,7 @@ def generate_scenes(
             Image.fromarray(scene.image).save(path, quality=JPEG_QUALITY, subsampling="4:4:4")
             coco.add(offset + i, path.name, scene)
             voc.add(split, path, scene)
-        (annotations / f"instances_{split}2014.json").write_text(_to_json(coco.to_dict()))
+        (annotations / f"instances_{split}2014.json").write_text(_to_json(coco.content))
     voc.write_image_sets()
     write_whole(root / META_FILE, _to_json(meta))
     return root

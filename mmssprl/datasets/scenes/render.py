@@ -6,11 +6,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from mmssprl.datasets.scenes.backgrounds import STRUCTURES, draw_background
-from mmssprl.datasets.scenes.categories import SCENE_CATEGORIES, draw_category
-from mmssprl.datasets.scenes.colors import draw_color_pair
-from mmssprl.datasets.scenes.poses import Pose, clip_box, draw_pose
-from mmssprl.datasets.scenes.textures import texture_share
+from .backgrounds import STRUCTURES, draw_background
+from .categories import SCENE_CATEGORIES, draw_category
+from .colors import draw_color_pair
+from .shapes import Pose, clip_box, draw_pose
+from .textures import texture_share
 
 MIN_VISIBLE = 0.25
 """Least share of an object that stays visible; a pose that hides more of any object is redrawn."""
