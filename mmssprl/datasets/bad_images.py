@@ -20,11 +20,7 @@ class BadImages:
 
     The flags lie in shared memory: what one loader worker finds, the others of the same rank do
     not try again. Over ranks and runs the list file, kept under a lock, is what is shared.
-
-    Args:
-        num_images: Images of the data set.
-        max_share: Share of the images in [0, 1] that may be unreadable. At least one may,
-            however few images there are, unless the share is 0.
+    ``max_share`` of the images in [0, 1] may be unreadable; at least one may, unless it is 0.
     """
 
     def __init__(self, num_images: int, max_share: float) -> None:

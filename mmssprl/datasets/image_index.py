@@ -29,11 +29,8 @@ class ImageNames:
     """Names of images as one array of bytes, which forked processes share.
 
     A list of str would not do: reading it changes the reference count of each string, so every
-    loader worker ends up with a copy of its own.
-
-    Args:
-        blob: uint8, the file system's bytes of all names, one after the other.
-        ends: int64 (N,), where in ``blob`` each name ends.
+    loader worker ends up with a copy of its own. ``blob`` (uint8) has the file system's bytes of
+    all names, one after the other, and ``ends`` (N,) tells where each ends.
     """
 
     def __init__(self, blob: np.ndarray, ends: np.ndarray) -> None:
@@ -64,18 +61,14 @@ class ImageNames:
 
 @dataclass
 class ImageIndex:
-    """What is below a folder.
-
-    Args:
-        names, tars: Paths of the images and of the tar files relative to the folder, sorted.
-        unlisted: Errors of the folders that could not be listed.
-        skipped: Number of other files by their kind, see ``kind_of``, without the hidden ones.
-    """
+    """What is below a folder: paths relative to it, sorted."""
 
     names: ImageNames
     tars: list[str]
     unlisted: list[str]
+    """Errors of the folders that could not be listed."""
     skipped: Counter[str]
+    """Number of other files by their kind, see ``kind_of``, without the hidden ones."""
 
 
 def walk(
@@ -141,13 +134,6 @@ def search_images(folder: str) -> ImageIndex:
             f"uncompressed tar files ({TAR_SUFFIX}), but holds none among "
             f"{counted(index.skipped.total(), 'file')}; correct the path, or "
             f"{heic_remedy(index.skipped) or 'decompress what is compressed'}."
-        )
-    if index.tars and index.skipped:
-        print_log(
-            f"{index.skipped.total():,} files beside the {len(index.tars):,} tar files of {folder} "
-            "are left out; decompress those that are compressed.",
-            logger="current",
-            level=logging.WARNING,
         )
     return index
 

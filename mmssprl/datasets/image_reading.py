@@ -40,12 +40,7 @@ _MOST_OF_16_BIT = 65535
 
 
 class ImageReadError(UserValueError):
-    """A file that is missing, empty, truncated, too large to decode, or no image.
-
-    Args:
-        path: The file.
-        reason: What is wrong with it, one line.
-    """
+    """A file that is missing, empty, truncated, too large to decode, or no image: the reason."""
 
     def __init__(self, path: str | Path, reason: str) -> None:
         super().__init__(path, reason)  # as args, so that it crosses processes

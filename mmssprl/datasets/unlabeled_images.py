@@ -50,9 +50,8 @@ class UnlabeledImages(BaseDataset):
     An unreadable image is replaced by another one; which one follows from ``crop_seed`` alone,
     if there is one. Images of any size are accepted: crops of small ones are scaled up.
 
-    Attributes:
-        skipped: Number of files of the folder or the tar files that are no images, by kind.
-        tars: Reads the images out of tar files; None if they are files of their own.
+    ``skipped`` counts the files of the folder or the tar files that are no images by kind, and
+    ``tars`` reads images out of tar files; it is None if they are files of their own.
 
     Args:
         data_root: What ``data_prefix`` and ``ann_file`` are relative to, or a tar file.
@@ -123,12 +122,9 @@ class UnlabeledImages(BaseDataset):
             index = search_images(source)
             self.skipped += index.skipped
             if index.tars:
-                return self._index_tars(
-                    {
-                        f"{tar.removesuffix(TAR_SUFFIX)}/": os.path.join(source, tar)
-                        for tar in index.tars
-                    }
-                )
+                folders = [f"{tar.removesuffix(TAR_SUFFIX)}/" for tar in index.tars]
+                paths = [os.path.join(source, tar) for tar in index.tars]
+                return self._index_tars(dict(zip(folders, paths, strict=True)))
             return index.names
         require_ann_file(self.ann_file)
         names = _read_names(self.ann_file)
@@ -142,10 +138,7 @@ class UnlabeledImages(BaseDataset):
         return {"img_path": self._path(self.names[idx]), "sample_idx": idx}
 
     def load_image(self, idx: int) -> Tensor:
-        """Read and decode one image, without the pipeline.
-
-        Returns:
-            uint8 (3, H, W), RGB in [0, 255].
+        """Read and decode one image, uint8 (3, H, W), without the pipeline.
 
         Raises:
             ImageReadError: The image is unreadable; nothing takes its place here.
@@ -207,14 +200,7 @@ class UnlabeledImages(BaseDataset):
     def set_epoch(self, epoch: int, seed: int) -> None:
         """Make the crops of this epoch depend on ``seed``, the epoch and the index alone.
 
-        Loader workers that run already see it at the next image they start.
-
-        Args:
-            epoch: Number of the epoch, from 0.
-            seed: Seed of the run, from 0, the same on all ranks.
-
-        Raises:
-            ValueError: A negative number, which no generator takes as a seed.
+        Both count from 0. Loader workers that run already see it at the next image they start.
         """
         if epoch < 0 or seed < 0:
             raise UserValueError(f"epoch and seed must be >= 0, but got {epoch} and {seed}.")
@@ -252,8 +238,7 @@ class UnlabeledImages(BaseDataset):
 
     def _index_tars(self, paths: dict[str, str]) -> ImageNames:
         found = index_tars(paths)
-        self.tars = found.images
-        self.skipped += found.skipped
+        self.tars, self.skipped = found.images, self.skipped + found.skipped
         return found.names
 
     def _path(self, name: str) -> str:

@@ -1,4 +1,3 @@
-import random
 import re
 
 import pytest
@@ -25,6 +24,7 @@ COCO_TRAIN_IDS = list(range(9, 9 + 7 * 82783, 7))
 )
 def test_takes_the_ids_with_the_lowest_hash(fraction, seed, expected):
     assert choose_subset(range(1, 11), fraction, seed) == expected
+    assert choose_subset([3, 9, 1, 10, 2, 8, 4, 7, 6, 5], fraction, seed) == expected
 
 
 @pytest.mark.parametrize(("fraction", "size"), [(0.01, 828), (0.1, 8278), (1.0, 82783)])
@@ -40,15 +40,6 @@ def test_a_smaller_share_lies_within_a_larger_one():
     shares = [set(choose_subset(ids, fraction)) for fraction in (0.01, 0.1, 0.5, 1)]
     assert [len(share) for share in shares] == [50, 500, 2500, 5000]
     assert all(small < large for small, large in zip(shares, shares[1:], strict=False))
-
-
-def test_the_order_of_the_ids_does_not_count_and_the_seed_does():
-    ids = COCO_TRAIN_IDS[:1000]
-    shuffled = random.Random(0).sample(ids, len(ids))
-    assert choose_subset(shuffled, 0.1) == choose_subset(ids, 0.1)
-    assert shuffled != ids
-    common = set(choose_subset(ids, 0.1, seed=0)) & set(choose_subset(ids, 0.1, seed=1))
-    assert len(common) < 30  # 10 are expected of two independent choices of 100
 
 
 @pytest.mark.parametrize("fraction", [0, -0.1, 1.01, 10, float("nan")])

@@ -100,22 +100,12 @@ class Files:
     def find_image(
         self, named: str, near: str, *, or_stem: bool = False, is_moved: bool = False
     ) -> str | None:
-        """Return the one image that an annotation file means, None if there is none.
+        """Return the one image that the annotation file ``near`` means, None if there is none.
 
-        It lies in the folders that are named with it, anywhere below the root. Of an absolute path,
-        which may be one of another machine, the last folder has to be there, and it may lead out of
-        the root. Of several such images those count that share most folders with the name, then
-        photographs, then those whose folder shares most words with the annotation file
-        (train2014/ with instances_train2014.json).
-
-        Args:
-            named: A file name, with or without folders before it.
-            near: Name of the annotation file.
-            or_stem: Whether ``named`` may lack the suffix.
-            is_moved: Whether the last folder has to be there, as of an absolute path.
-
-        Raises:
-            ValueError: Several images fit equally well.
+        It lies in the folders that are named with it, anywhere below the root; of an absolute path,
+        or if it ``is_moved``, the last one has to be there. Of several such images those count that
+        share most folders with the name, then photographs, then those that share most words with
+        the annotation file (train2014/ with instances_train2014.json).
         """
         *folders, last = PurePosixPath(named.replace("\\", "/")).parts or ("",)
         if folders and (folders[0] == "/" or folders[0].endswith(":")):

@@ -1,13 +1,10 @@
-"""Which layout a folder has, and what it holds; labels of other tools are known by name."""
+"""Which layout a folder has, and what it holds."""
 
-import csv
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ...errors import UserFileNotFoundError, UserValueError
-from ..coco_file import read_json
 from ..image_index import heic_remedy, kind_of
 from . import coco, folders, masks, voc, yolo
 from .checks import check_labels
@@ -25,7 +22,13 @@ _EXPECTED = {
     "segment": "label images (PNGs of class indices) in a folder named masks, labels, annotations "
     "or SegmentationClass",
 }
-_CLASS_COLUMNS = frozenset(("class", "label", "class_name", "category", "labels"))
+_OTHER_TOOLS = {
+    ".xml": "as CVAT's, export them as COCO 1.0, Ultralytics YOLO or masks",
+    ".json": "as LabelMe's, make COCO of them (pip install labelme2coco; labelme2coco DATA); as "
+    "Label Studio's, export them as COCO, YOLO or masks",
+    ".csv": "write its rows as a COCO .json, or sort the images into a folder per class",
+}
+"""What to do with labels of others, by the suffix of their files."""
 
 
 def find_labels(
@@ -41,11 +44,10 @@ def find_labels(
 
     Args:
         root: The folder.
-        task: 'classify', 'detect' or 'segment'.
-        val_share: Share of the images to hold out where the data have no splits, in (0, 1).
-        seed: Seed of that choice.
-        measured: Whether each image is opened, for its size; without it 'classify' alone.
-        class_folders: Take a folder per class, whatever other files lie there; 'classify' alone.
+        task: 'classify', 'detect' or 'segment'; the last two options are for 'classify'.
+        val_share, seed: Share of the images to hold out where the data have no splits, by a seed.
+        measured: Whether each image is opened, for its size.
+        class_folders: Whether to take a folder per class, whatever other files lie there.
 
     Raises:
         FileNotFoundError: No such folder, no labels of the task, or labels without their image.
@@ -82,7 +84,7 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
         other: tuple[Any, Any] = (masks, shown) if is_shown else (folders, folders.find(files))
         found = [other] if other[1] else []
     if not found:
-        remedy = _foreign(files, task) or heic_remedy(map(kind_of, files.names))
+        remedy = _other_tool(files) or heic_remedy(map(kind_of, files.names))
         raise UserFileNotFoundError(
             f"DATA must hold labels for {task}: {_EXPECTED[task]}; but {files.root} holds none "
             f"among {len(files.names)} files ({len(files.images)} images)"
@@ -108,45 +110,9 @@ def _shown(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
     return classes[first:], {split: list(map(shown, images)) for split, images in splits.items()}
 
 
-def _foreign(files: Files, task: str) -> str:
-    """Return which labels of another tool a folder holds and what converts them; "" for none."""
-    for is_it, suffix, tool, remedy in _TOOLS:
-        for name in files.ending(suffix):
-            try:
-                if is_it(files, name):
-                    if task == "segment":
-                        remedy = "export masks (PNGs of class indices)"
-                    return f"{name} is of {tool}: {remedy}"
-            except (UserValueError, csv.Error):  # not even in its format
-                continue
+def _other_tool(files: Files) -> str:
+    """Return what makes labels of files that other tools write, "" without such files."""
+    for suffix, remedy in _OTHER_TOOLS.items():
+        for name in files.ending(suffix)[:1]:
+            return f"if its labels are in {name}, {remedy}"
     return ""
-
-
-def _is_cvat(files: Files, name: str) -> bool:
-    return voc.parse(files.root / name, name).tag == "annotations"
-
-
-def _is_labelme(files: Files, name: str) -> bool:
-    content = read_json(files.root / name, name)
-    return isinstance(content, Mapping) and isinstance(content.get("shapes"), list)
-
-
-def _is_label_studio(files: Files, name: str) -> bool:
-    content = read_json(files.root / name, name)
-    first = content[0] if isinstance(content, list) and content else None
-    return isinstance(first, Mapping) and bool({"annotations", "completions"} & set(first))
-
-
-def _is_table(files: Files, name: str) -> bool:
-    header = next(csv.reader(files.read_lines(name)[:1]), [])
-    return bool(_CLASS_COLUMNS & {title.strip().lower() for title in header})
-
-
-_TOOLS: tuple[tuple[Callable[[Files, str], bool], str, str, str], ...] = (
-    (_is_cvat, ".xml", "CVAT", "export the task there as COCO 1.0 or Ultralytics YOLO"),
-    (_is_labelme, ".json", "LabelMe", "pip install labelme2coco; labelme2coco DATA"),
-    (_is_label_studio, ".json", "Label Studio", "export the project there as COCO or YOLO"),
-    (_is_table, ".csv", "a table", "write its rows as a COCO .json, or sort the images into a "
-     "folder per class"),
-)  # fmt: skip
-"""How each is known, the suffix of its files, its name, and the converter."""

@@ -47,22 +47,15 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
     data.yaml, or those that folders name. An image without a text file shows no object.
     """
     used = set(found.values())
-    texts = files.ending(".txt")
-    lost = []
-    for name in texts:
-        *folders, last = name.lower().split("/")
-        if "labels" in folders and last not in CLASS_FILES and name not in used:
-            lost.append(name)
+    lost = [name for name in files.ending(".txt") if name not in used and _is_of_labels(name)]
     if lost:
         raise UserFileNotFoundError(
             f"each file of labels/ must have its image in images/, with the same name but for the "
             f"suffix, but {len(lost)} have none, for example {lost[:_MOST_NAMED]}; copy the images "
             "there, or remove the files."
         )
-    lines = {
-        image: _read_lines(files, text)
-        for image, text in watch(list(found.items()), "reading annotations")
-    }
+    texts = watch(list(found.items()), "reading annotations")
+    lines = {image: _read_lines(files, text) for image, text in texts}
     settings, source = _settings(files)
     largest = max((label for own in lines.values() for label, _ in own), default=0)
     classes = settings.get("names")
@@ -83,17 +76,21 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
     return classes, _listed(files, settings, source, images) or by_folder(images)
 
 
+def _is_of_labels(text: str) -> bool:
+    *folders, last = text.lower().split("/")
+    return "labels" in folders and last not in CLASS_FILES
+
+
 def _texts_of(image: str) -> list[str]:
     """Return the names that the text of an image may have; the last that is there counts.
 
     That of images/a.jpg is labels/a.txt, with any folders before and behind, or images/a.txt.
     """
     stem = image.rpartition(".")[0]
-    below = re.fullmatch("(.*/)?images/(.*)", stem, re.IGNORECASE)
     texts = [f"{stem}.txt"]
-    if below:
-        before, behind = below[1] or "", below[2]
-        texts += [f"{before}{folder}/{behind}.txt" for folder in ("LABELS", "Labels", "labels")]
+    below = re.fullmatch("(.*/)?images/(.*)", stem, re.IGNORECASE)
+    for folder in ("LABELS", "Labels", "labels") if below else ():
+        texts.append(f"{below[1] or ''}{folder}/{below[2]}.txt")  # type: ignore[index]
     return texts
 
 
@@ -162,16 +159,12 @@ def _settings(files: Files) -> tuple[dict[str, Any], str]:
                     "poses; export them without keypoints."
                 )
             found[name] = {**content, "names": _names(name, content["names"])}
-    if not found:
-        return {}, ""
-    first, *others = found
-    for name in others:
-        if found[name]["names"] != found[first]["names"]:
-            raise UserValueError(
-                f"DATA must have one list of classes, but the names of {first} and {name} differ; "
-                "move one out of it."
-            )
-    return found[first], first
+    if len({tuple(content["names"]) for content in found.values()}) > 1:
+        raise UserValueError(
+            "DATA must have one list of classes, but the names differ in "
+            f"{' and '.join(list(found)[:_MOST_NAMED])}; move one out of it."
+        )
+    return next(((content, name) for name, content in found.items()), ({}, ""))
 
 
 def _names(name: str, names: Any) -> list[str]:
@@ -200,8 +193,7 @@ def _listed(
                     f"{str(entry)[:60]!r} has none there; correct it."
                 )
             listed.setdefault(split_of(key), []).extend(names)
-    train, val = (listed.get(split, []) for split in ("train", "val"))
-    if not listed or train == val:
+    if listed.get("train") == listed.get("val"):
         return {}
     used = {name for names in listed.values() for name in names}
     listed[None] = [name for name in images if name not in used]

@@ -115,22 +115,18 @@ def pose_outline(
 
 @dataclass(frozen=True)
 class Pose:
-    """An object's place, and its coverage of the pixels of a square box around it.
-
-    Args:
-        center_px: (x, y) from the image's top left corner.
-        radius_px: Half the object's diameter.
-        to_upright: (2, 2), takes points of the unit disc to the upright object's unit disc.
-        left, top: Image column and row of the box's corner; negative outside the image.
-        coverage: (side, side) in [0, 1], the anti-aliased silhouette.
-    """
+    """An object's place, and its coverage of the pixels of a square box around it."""
 
     center_px: NDArray[np.float64]
+    """(x, y) from the image's top left corner."""
     radius_px: float
     to_upright: NDArray[np.float64]
+    """(2, 2), takes points of the unit disc to the upright object's unit disc."""
     left: int
     top: int
+    """Image column and row of the box's corner; negative outside the image."""
     coverage: Array
+    """(side, side) in [0, 1], the anti-aliased silhouette."""
 
 
 def draw_pose(rng: np.random.Generator, shape: str, size_px: int) -> Pose:

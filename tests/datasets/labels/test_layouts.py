@@ -68,9 +68,6 @@ class TestCoco:
         assert names(data.train, tmp_path)[0] == "train2014/0.jpg"
         assert names(data.val, tmp_path)[0] == "val2014/0.jpg"
 
-    def test_boxes_alone_are_no_masks(self, tmp_path):
-        assert not find_labels(write_coco(tmp_path, masks=False), "detect").has_masks
-
 
 class TestVoc:
     def test_splits_classes_and_boxes(self, tmp_path):
