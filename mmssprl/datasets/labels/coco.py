@@ -3,9 +3,9 @@
 from collections import defaultdict
 from typing import Any
 
-from ...errors import UserFileNotFoundError, UserValueError
+from ...errors import UserValueError
 from ..coco_file import check_coco, is_coco, read_json
-from .files import Files
+from .files import Files, refuse_missing
 from .labelled_images import LabelledImage, Object, image_of_objects
 from .splits import Splits, split_of
 
@@ -85,12 +85,8 @@ def _read_images(files: Files, path: str, content: dict[str, Any]) -> list[Label
             missing.append(image["file_name"])
         else:
             images.append(image_of_objects(files.path(found), objects[image["id"]]))
-    if missing:
-        raise UserFileNotFoundError(
-            f"{path}: every image that it lists must be below DATA, but {len(missing)} of "
-            f"{len(content['images'])} are not, for example {missing[:_MOST_NAMED]}; copy them "
-            "there, or remove them from the file."
-        )
+    rule = f"{path}: every file_name must have its image below DATA, in the folders that it names"
+    refuse_missing(rule, missing, len(content["images"]))
     return images
 
 

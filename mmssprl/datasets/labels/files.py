@@ -2,6 +2,7 @@
 
 import os
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -14,6 +15,7 @@ MASK_FOLDERS = frozenset(
 )
 """Folders whose images are label images, in lower case."""
 _MOST_CLASSES = 100_000
+_MOST_NAMED = 3
 CLASS_FILES = ("classes.txt", "class_names.txt", "labelmap.txt", "labels.txt", "obj.names")
 """Names of files that list the classes, in lower case."""
 
@@ -137,6 +139,15 @@ class Files:
                 "remove one, or give file names with their folders."
             )
         return found[0] if found else None
+
+
+def refuse_missing(what: str, missing: Sequence[str], total: int) -> None:
+    """Raise FileNotFoundError if something is missing of what must be, of so many, in words."""
+    if missing:
+        raise UserFileNotFoundError(
+            f"{what}, but {len(missing)} of {total} have none, for example "
+            f"{list(missing[:_MOST_NAMED])}; copy what is missing there, or remove what names it."
+        )
 
 
 def is_label_image(name: str) -> bool:

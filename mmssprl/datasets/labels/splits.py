@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ...console.wording import counted
 from ...errors import UserValueError
 from .labelled_images import LabelledImage
 
@@ -58,12 +57,6 @@ def choose_splits(
     named = {name: images for name, images in splits.items() if name is not None}
     if TRAIN in named and (VAL in named or TEST in named):
         validating = VAL if VAL in named else TEST
-        for name in (TRAIN, validating):
-            if not named[name]:
-                raise UserValueError(
-                    f"each split must have at least one labelled image, but {name} has none; "
-                    "label some images, or remove the split to have one drawn."
-                )
         rest = sum(map(len, splits.values())) - len(named[TRAIN]) - len(named[validating])
         unused = f"; {rest} other images are not used" if rest else ""
         return (
@@ -77,11 +70,6 @@ def choose_splits(
             f"{next(iter(named))}; add a split named train, or rename this one."
         )
     images = [image for part in splits.values() for image in part]
-    if len(images) < 2:
-        raise UserValueError(
-            "train and val need an image each, but got "
-            f"{counted(len(images), 'labelled image')}; label more."
-        )
     held_out = _draw(images, share, seed)
     train = [image for index, image in enumerate(images) if index not in held_out]
     val = [image for index, image in enumerate(images) if index in held_out]
@@ -102,7 +90,7 @@ def _draw(images: Sequence[LabelledImage], share: float, seed: int) -> set[int]:
         held_out.update(np.asarray(members)[rng.permutation(len(members))[:count]].tolist())
     if not held_out:
         raise UserValueError(
-            "some class must have two images, one to train on and one to validate with, but each "
-            "has one; label more."
+            "some class must have two images, one to train on and one to validate with, but none "
+            f"of {len(images)} labelled images has a second; label more."
         )
     return held_out

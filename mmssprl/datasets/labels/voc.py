@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...console.progress import watch
 from ...errors import UserFileNotFoundError, UserValueError
-from .files import Files
+from .files import Files, refuse_missing
 from .labelled_images import LabelledImage, Object, image_of_objects
 from .splits import TRAIN, VAL, Splits, by_folder
 
@@ -17,7 +17,6 @@ Named = list[tuple[str, Object]]
 """Objects, each with the name of its class; their labels are not yet known."""
 _PAIRS = (("trainval", "test"), ("train", "val"), ("train", "test"))
 """Lists of ImageSets/Main that are taken for train and val, the first two that are there."""
-_MOST_NAMED = 3
 
 
 def find(files: Files) -> dict[str, ET.Element]:
@@ -51,12 +50,7 @@ def read(
             missing.append(name)
         else:
             named[name] = (image, read_objects(root, name))
-    if missing:
-        raise UserFileNotFoundError(
-            f"each annotation file must have its image below DATA, but {len(missing)} of "
-            f"{len(used)} have none, for example {missing[:_MOST_NAMED]}; copy the images there, "
-            "or remove the files."
-        )
+    refuse_missing("each annotation file must have its image below DATA", missing, len(used))
     titles = {title for _, objects in named.values() for title, _ in objects}
     classes = sorted(titles | set(listed_classes(_lists(files, "Main"))))
     index_of = {name: index for index, name in enumerate(classes)}
@@ -112,12 +106,8 @@ def listed_splits(
     splits: dict[str | None, list[LabelledImage]] = {}
     for split, names in _listed_splits(files, folder).items():
         lost = [name for name in names if name not in by_stem]
-        if lost:
-            raise UserFileNotFoundError(
-                f"every image that ImageSets/{folder} lists must have {what}, but {len(lost)} of "
-                f"{len(names)} of {split} have none, for example {lost[:_MOST_NAMED]}; add them, "
-                "or remove the names."
-            )
+        rule = f"every image that ImageSets/{folder} lists for {split} must have {what}"
+        refuse_missing(rule, lost, len(names))
         splits[split] = [by_stem[name] for name in names]
     return splits
 

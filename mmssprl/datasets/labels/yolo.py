@@ -7,8 +7,8 @@ from typing import Any
 import yaml
 
 from ...console.progress import watch
-from ...errors import UserFileNotFoundError, UserValueError
-from .files import CLASS_FILES, Files, is_label_image
+from ...errors import UserValueError
+from .files import CLASS_FILES, Files, is_label_image, refuse_missing
 from .labelled_images import LabelledImage, Object, image_of_objects
 from .splits import TEST, Splits, by_folder, split_of
 
@@ -48,12 +48,8 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
     """
     used = set(found.values())
     lost = [name for name in files.ending(".txt") if name not in used and _is_of_labels(name)]
-    if lost:
-        raise UserFileNotFoundError(
-            f"each file of labels/ must have its image in images/, with the same name but for the "
-            f"suffix, but {len(lost)} have none, for example {lost[:_MOST_NAMED]}; copy the images "
-            "there, or remove the files."
-        )
+    rule = "each file of labels/ must have its image in images/, of the same name but the suffix"
+    refuse_missing(rule, lost, len(used) + len(lost))
     texts = watch(list(found.items()), "reading annotations")
     lines = {image: _read_lines(files, text) for image, text in texts}
     settings, source = _settings(files)
@@ -224,10 +220,6 @@ def _read_list(files: Files, name: str, images: dict[str, LabelledImage]) -> lis
     lines = [line.strip() for line in files.read_lines(name) if line.strip()]
     found = {line: files.find_image(line, name, is_moved=True) for line in lines}
     missing = [line for line in lines if found[line] not in images]
-    if missing and len(missing) < len(lines):
-        raise UserFileNotFoundError(
-            f"{name}: every image that it lists must be below DATA, but {len(missing)} of "
-            f"{len(lines)} are not, for example {missing[:_MOST_NAMED]}; copy them there, or "
-            "remove the lines."
-        )
+    if len(missing) < len(lines):
+        refuse_missing(f"{name}: each line must have its image below DATA", missing, len(lines))
     return [image for image in found.values() if image in images]

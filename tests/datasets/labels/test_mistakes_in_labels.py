@@ -100,7 +100,7 @@ FILE = "train/_annotations.coco.json"
         (write_coco, "detect", copy(FILE, "train/copy.json"), f"{FILE} and train/copy.json"),
         (write_coco, "detect", text("notes.json", '{"images": ['), "notes.json: must be JSON"),
         (write_voc, "detect", text("Annotations/img_003.xml", "<a>"), "img_003.xml: must be XML"),
-        (write_coco, "detect", unlink(IMAGE), "1 of 16 are not, .*'cam 0/Shot-04"),
+        (write_coco, "detect", unlink(IMAGE), "1 of 16 have none, .*'cam 0/Shot-04"),
         (write_voc, "detect", unlink("JPEGImages/img_005.jpg"), "1 of 24 .*Annotations/img_005"),
         (write_masks, "segment", unlink("images/val/20.jpg"), "1 of 24 .*masks/val/20.png"),
         (write_coco, "detect", first("annotations", category_id=7), "annotation 1 .*category_id=7"),
@@ -132,7 +132,7 @@ FILE = "train/_annotations.coco.json"
             write_coco,
             "detect",
             in_coco(lambda content: content.update(images=[], annotations=[]), "valid"),
-            "at least one .* but val has none",
+            "none of the 0 images of val",
         ),
         (
             write_coco,
@@ -213,7 +213,7 @@ class TestImagesOfCocoFiles:
         self.write(tmp_path, images, [f"../images/val/{i}.jpg" for i in range(6)])
         assert len(find_labels(tmp_path, "detect").train) == 5
         self.write(tmp_path, images, ["val/0.jpg", "train/1.jpg", "train/images/val/2.jpg"])
-        refused(tmp_path, "detect", "2 of 3 are not, .*'train/1.jpg', 'train/images/val/2.jpg'")
+        refused(tmp_path, "detect", "2 of 3 have none, .*'train/1.jpg', 'train/images/val/2.jpg'")
 
     @pytest.mark.parametrize("before", ["/home/me/photos/", "C:\\me\\photos\\"])
     def test_an_absolute_path_may_be_of_another_machine(self, tmp_path, before):
@@ -225,7 +225,7 @@ class TestImagesOfCocoFiles:
         data = find_labels(tmp_path, "detect")
         assert all("/photos/" in image.path for image in (*data.train, *data.val))
         self.write(tmp_path, (), [f"/home/me/gone/{name}" for name in names])
-        refused(tmp_path, "detect", "6 of 6 are not")
+        refused(tmp_path, "detect", "6 of 6 have none")
 
     def test_an_absolute_path_may_lead_out_of_the_folder(self, tmp_path):
         names = [str(tmp_path / "elsewhere" / f"{i}.png") for i in range(6)]
@@ -237,7 +237,7 @@ class TestImagesOfCocoFiles:
         data = find_labels(root, "detect")
         assert sorted(image.path for image in [*data.train, *data.val]) == names
         os.unlink(names[2])
-        refused(root, "detect", "1 of 6 are not, .*2.png")
+        refused(root, "detect", "1 of 6 have none, .*2.png")
 
     def test_two_images_of_one_name(self, tmp_path):
         self.write(tmp_path, ["a/0.jpg", "b/0.jpg", "a/1.jpg"], ["0.jpg", "1.jpg"])

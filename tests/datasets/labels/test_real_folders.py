@@ -106,4 +106,4 @@ class TestYolo:
         root = write_yolo(tmp_path)
         (root / "train.txt").write_text("images/train/0.jpg\nimages/train/gone.jpg\n")
         (root / "data.yaml").write_text("train: train.txt\nval: images/val\nnames: [a, b]\n")
-        refused(root, "detect", "train.txt: .* 1 of 2 are not, for example .'images/train/gone.jpg")
+        refused(root, "detect", "train.txt: .* 1 of 2 have none, .*images/train/gone.jpg")
