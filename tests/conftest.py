@@ -70,6 +70,6 @@ def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         assert (logger, level) == ("current", logging.WARNING)
         messages.append(message)
 
-    for module in ("bad_images", "tar_images", "image_index"):
+    for module in ("bad_images", "image_index"):
         monkeypatch.setattr(f"mmssprl.datasets.{module}.print_log", log)
     return messages

@@ -1,11 +1,10 @@
 """Data sets: images without labels for pre-training, labelled ones for all that follows it."""
 
 import mmssprl.registry  # noqa: F401  imports mmpretrain's data sets, which print, quietly
-from mmssprl.datasets.coco_multi_label import CocoMultiLabel
 from mmssprl.datasets.image_reading import ImageReadError, read_image
+from mmssprl.datasets.multi_label import CocoMultiLabel, VocMultiLabel
 from mmssprl.datasets.stack_views import stack_views
 from mmssprl.datasets.unlabeled_images import UnlabeledImages
-from mmssprl.datasets.voc_multi_label import VocMultiLabel
 
 __all__ = [
     "CocoMultiLabel",

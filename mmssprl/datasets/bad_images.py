@@ -2,7 +2,6 @@
 
 import fcntl
 import logging
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TextIO
@@ -21,11 +20,7 @@ class BadImages:
 
     The flags lie in shared memory: what one loader worker finds, the others of the same rank do
     not try again. Over ranks and runs the list file, kept under a lock, is what is shared.
-
-    Args:
-        num_images: Images of the data set.
-        max_share: Share of the images in [0, 1] that may be unreadable. At least one may,
-            however few images there are, unless the share is 0.
+    ``max_share`` of the images in [0, 1] may be unreadable; at least one may, unless it is 0.
     """
 
     def __init__(self, num_images: int, max_share: float) -> None:
@@ -34,8 +29,6 @@ class BadImages:
         self._flags = torch.zeros(num_images, dtype=torch.uint8).share_memory_()
         self._list: Path | None = None
         self._not_counted: frozenset[str] = frozenset()
-        self._listed: set[str] = set()
-        self._end = 0  # how far this process has read the list
 
     def __contains__(self, index: int) -> bool:
         return bool(self._flags[index])
@@ -48,15 +41,8 @@ class BadImages:
     ) -> None:
         """List bad images in the file ``path``, one line ``image path<TAB>reason`` each.
 
-        What would end the line in a path is written as ``on_one_line`` does.
-
-        Images that an earlier run listed are tried once more: those still bad count from the
-        start, while repaired images and lines of other data sets no longer do.
-
-        Args:
-            path: The list; made if it is missing, with its folder.
-            image_paths: The paths of all images in the order of their indices.
-            load_image: Reads the image of an index or raises ``ImageReadError``.
+        Images that an earlier run listed are tried once more by ``load_image``: those still bad
+        count from the start, while repaired images and lines of other data sets no longer do.
 
         Raises:
             RuntimeError: The images that are listed and still bad exceed the limit already.
@@ -64,17 +50,16 @@ class BadImages:
         self._list = Path(path)
         self._list.parent.mkdir(parents=True, exist_ok=True)
         with _open_locked(self._list) as file:
-            listed = set(self._read_on(file))
+            listed = _read_listed(file)
         still_bad = set()
-        if listed:
-            for index, image_path in enumerate(image_paths):
-                if on_one_line(image_path) not in listed:
-                    continue
-                try:
-                    load_image(index)
-                except ImageReadError:
-                    self._flags[index] = 1
-                    still_bad.add(on_one_line(image_path))
+        for index, image_path in enumerate(image_paths) if listed else ():
+            if on_one_line(image_path) not in listed:
+                continue
+            try:
+                load_image(index)
+            except ImageReadError:
+                self._flags[index] = 1
+                still_bad.add(on_one_line(image_path))
         self._not_counted = frozenset(listed - still_bad)
         self._check_share(len(still_bad))
 
@@ -87,15 +72,15 @@ class BadImages:
         image_path, reason = on_one_line(image_path), on_one_line(reason)
         is_new = index not in self
         self._flags[index] = 1
-        if self._list is None:
-            num_listed = 0
-        else:
+        num_listed = 0
+        if self._list is not None:
             with _open_locked(self._list) as file:
-                is_new = image_path not in self._read_on(file)
+                listed = _read_listed(file)
+                is_new = image_path not in listed
                 if is_new:
                     file.write(f"{image_path}\t{reason}\n")
-                    self._listed.add(image_path)
-            num_listed = len(self._listed - self._not_counted)
+                    listed.add(image_path)
+            num_listed = len(listed - self._not_counted)
         if is_new:
             print_log(
                 f"{image_path}: {reason}; another image takes its place.",
@@ -103,15 +88,6 @@ class BadImages:
                 level=logging.WARNING,
             )
         self._check_share(max(num_listed, int(self._flags.count_nonzero())))
-
-    def _read_on(self, file: TextIO) -> set[str]:
-        """Return all images that are listed; reads only what others added since the last time."""
-        if file.seek(0, os.SEEK_END) < self._end:  # somebody has shortened it
-            self._listed, self._end = set(), 0
-        file.seek(self._end)
-        self._listed.update(line.split("\t")[0] for line in iter(file.readline, ""))
-        self._end = file.tell()
-        return self._listed
 
     def _check_share(self, num_bad: int) -> None:
         if num_bad > most_bad(self.num_images, self.max_share) or num_bad >= self.num_images:
@@ -135,3 +111,8 @@ def _open_locked(path: Path) -> TextIO:
     file = path.open("a+", encoding="utf-8", errors="surrogateescape")
     fcntl.flock(file, fcntl.LOCK_EX)
     return file
+
+
+def _read_listed(file: TextIO) -> set[str]:
+    file.seek(0)
+    return {line.split("\t")[0] for line in file}

@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 from ..errors import UserFileNotFoundError, UserValueError
 
 LISTS = ("images", "annotations", "categories")
-"""Of a COCO file with objects."""
+"""The lists of a COCO file with objects."""
 _NEEDED = {
     "images": ("id", "file_name"),
     "annotations": ("image_id", "category_id"),
@@ -33,11 +33,9 @@ def require_ann_file(ann_file: str | Path) -> None:
 
 
 def read_coco(ann_file: str | Path, *lists: str) -> dict[str, Any]:
-    """Read a COCO file, and check what it says.
+    """Read a COCO file with some lists, and check what it says.
 
-    Args:
-        ann_file: Path of the file.
-        lists: Those it must hold: ``LISTS``, or "images" alone, whose entries then need no id.
+    With ``lists`` of "images" alone its entries need no id.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -59,15 +57,9 @@ def read_coco(ann_file: str | Path, *lists: str) -> dict[str, Any]:
 
 
 def read_json(path: str | Path, name: str) -> Any:
-    """Read JSON in UTF-8, UTF-16 or UTF-32, with or without a mark of its order of bytes.
+    """Read JSON in any UTF, called ``name`` in errors, which tell of what is none too.
 
-    Args:
-        path: Of the file.
-        name: What to call it in an error.
-
-    Raises:
-        ValueError: It is no JSON, is nested too deep, holds a number of thousands of digits, or a
-            key twice in one object.
+    That is deep nesting, a number of thousands of digits, or a key twice in one object.
     """
     try:
         return json.loads(Path(path).read_bytes(), object_pairs_hook=_without_repeats)
@@ -89,14 +81,7 @@ def check_coco(name: str, content: dict[str, Any]) -> None:
     """Check the ids, sizes, boxes and masks of a COCO file with objects.
 
     An image may be called by an absolute path or by one that leads out of its folder: it is opened
-    as an image and nothing else.
-
-    Args:
-        name: What to call the file in an error.
-        content: With ``LISTS``.
-
-    Raises:
-        ValueError: The first entry that is wrong, in one line.
+    as an image and nothing else. The first entry that is wrong is told as a ValueError.
     """
     for kind, needed in _NEEDED.items():
         _check_entries(name, kind, content[kind], needed)

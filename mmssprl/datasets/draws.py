@@ -28,12 +28,7 @@ class Draw(NamedTuple):
 
 
 def seed_generators(entropy: Sequence[int], *, on_device: bool) -> None:
-    """Seed the global generators of Python, numpy and torch.
-
-    Args:
-        entropy: Numbers >= 0; each sequence has a stream of its own.
-        on_device: Seed torch's generators of all devices, too.
-    """
+    """Seed the generators of Python, numpy and torch by numbers >= 0, on the devices too or not."""
     words = np.random.SeedSequence(entropy).generate_state(4).tolist()
     random.seed(words[0])
     np.random.seed(words[1])  # noqa: NPY002  what the transforms of OpenMMLab draw from
@@ -47,8 +42,7 @@ def seed_generators(entropy: Sequence[int], *, on_device: bool) -> None:
 class SeededSamples(Dataset):
     """A data set whose transforms draw from generators that are seeded for each sample.
 
-    Args:
-        dataset: The data set, or its config; everything but its samples is reached through this.
+    Everything else of ``dataset``, given itself or by its config, is reached through this.
     """
 
     takes_draws = True
@@ -75,16 +69,10 @@ class SeededSamples(Dataset):
 
 
 class DrawSampler(Sampler):
-    """A sampler of mmengine that begins at any place.
+    """A sampler of mmengine, given by its config, that begins at any place.
 
-    Args:
-        dataset: What to draw from; gets each ``Draw`` if it is a ``SeededSamples``, else indices.
-        sampler: Config of the sampler.
-        seed: Of the run.
-
-    Attributes:
-        start: Samples of this rank to leave out at the beginning.
-        seed: Of the samples.
+    It yields a ``Draw`` each for ``SeededSamples``, else indices. ``start`` samples of this rank
+    are left out at the beginning.
     """
 
     def __init__(self, dataset: Any, sampler: Mapping[str, Any], seed: int | None = None) -> None:
@@ -123,16 +111,7 @@ class DrawSampler(Sampler):
 
 
 class LateBatches(BatchSampler):
-    """Batches of a batch sampler, which may depend on all indices before, from any of them on.
-
-    Args:
-        sampler: Of the samples.
-        batch_size: Samples of a batch.
-        batch_sampler: Config of the batch sampler.
-
-    Attributes:
-        start: Batches to leave out at the beginning.
-    """
+    """Batches of a batch sampler, which may depend on all indices before, but ``start`` of them."""
 
     def __init__(self, sampler: Sampler, batch_size: int, batch_sampler: Mapping) -> None:
         defaults = {"sampler": sampler, "batch_size": batch_size}
@@ -150,9 +129,7 @@ class LateBatches(BatchSampler):
 def with_draws(loader: Any, *, seeds_itself: bool) -> Any:
     """Return the config of a training's loader with ``DrawSampler`` and ``SeededSamples``.
 
-    Args:
-        loader: The config; anything else is returned as it is.
-        seeds_itself: The data set's samples follow from (seed, epoch, index) already.
+    The latter is left out if the data set's samples follow from (seed, epoch, index) already.
     """
     if not isinstance(loader, Mapping) or not isinstance(loader.get("sampler"), Mapping):
         return loader

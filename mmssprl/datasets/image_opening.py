@@ -1,4 +1,4 @@
-"""The one door to pillow: the documented formats, within the bounds."""
+"""The one door to images: the documented formats, within bounds that their first bytes tell."""
 
 import contextlib
 import importlib
@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from PIL import Image
+from torch.utils.data import get_worker_info
 
-from .image_bounds import MAX_BYTES, OutOfBoundsError, check_pixels
+from ..system.environment import usable_memory
 
 READ_HEIC = "pip install pillow-heif to read HEIC"
 with contextlib.suppress(ImportError):  # where it is installed, pillow reads HEIC
@@ -25,19 +26,66 @@ FORMATS = tuple(
 )
 """As pillow calls them; of its other decoders none is asked, whatever a file is called."""
 
+MAX_PIXELS = 178_956_970
+"""Pixels of the largest image that is decoded, such as 13,377 x 13,377: pillow's own limit."""
+MAX_BYTES = 8 * MAX_PIXELS
+"""Bytes of the largest file that is read: those of as many pixels of four channels of 16 bits."""
+SMALL_PIXELS = 2**22
+"""Images up to this size, such as 2048 x 2048 px, are decoded whatever their bytes and the memory:
+the most that one takes is some 100 MiB."""
+
+_PIXELS_PER_BYTE = {"JPEG": 512, "MPO": 512, "PNG": 8256, "GIF": 8256, "BMP": 8256}
+"""More than any file can hold. JPEG's Huffman codes take a bit at least for 8 x 8 pixels; deflate
+makes at most 1,032 bytes of one, of 8 pixels each; GIF's and BMP's codes less."""
+_PIXELS_PER_BYTE_OF_OTHERS = 2**15
+"""TIFF, WebP, AVIF and HEIC may take no bits for what has one colour. Of a blank image their
+encoders make up to 25,000 pixels a byte (WebP), of one that shows anything far less."""
+_BYTES_PER_PIXEL = {"JPEG": 12, "MPO": 12}
+_BYTES_PER_PIXEL_OF_OTHERS = 24
+"""Memory that decoding takes at most: measured are 11 of a progressive CMYK JPEG and 21 of WebP."""
+_SHARE_OF_MEMORY = 0.5
+"""What all reading processes of the machine or the container may take at a time, as a share."""
+_MOST_SCANS = 100
+"""Most scans of a progressive JPEG. Encoders make some 10; a scan of a few bytes takes the time of
+an image to decode, so that a small file could take hours."""
+
+_NO_LENGTH = {0x00, 0x01, *range(0xD0, 0xD8)}
+"""Markers of a JPEG that nothing belongs to."""
+_ARITHMETIC = {0xC9, 0xCA}
+_BEFORE_PIXELS = {0xC0, 0xC1, 0xC2, *_ARITHMETIC}
+"""Markers before width and height: of the kinds of JPEG that libjpeg decodes."""
+_PROGRESSIVE = {0xC2, 0xCA}
+_AT_SCAN_OR_END = {0xD9, 0xDA}
+
+
+class OutOfBoundsError(ValueError):
+    """An image that is not worth the memory or the time that decoding it would take."""
+
 
 def can_read(suffix: str) -> bool:
     """Whether pillow, as it is installed here, reads files of a suffix such as ".avif"."""
     return Image.registered_extensions().get(suffix) in FORMATS
 
 
-def check_file(path: str | Path) -> int:
-    """Return a file's bytes, and refuse what is too large to read, or no file.
+@contextlib.contextmanager
+def open_image(source: str | Path | bytes) -> Iterator[Image.Image]:
+    """Open an image file, given by its path or its bytes; nothing of it is decoded yet.
 
     Raises:
-        OSError: There is nothing at the path.
-        OutOfBoundsError: It is no regular file behind all links, for to open a pipe would wait for
-            ever, and a device may have no end; or more than ``MAX_BYTES``.
+        OutOfBoundsError: As ``check_file`` and ``check_pixels``.
+        Exception: What pillow's plugins raise at a file that is damaged, or of another format.
+    """
+    num_bytes = len(source) if isinstance(source, bytes) else check_file(source)
+    file = io.BytesIO(source) if isinstance(source, bytes) else source
+    with Image.open(file, formats=FORMATS) as image:
+        check_pixels(*image.size, kind=image.format or "", num_bytes=num_bytes)
+        yield image
+
+
+def check_file(path: str | Path) -> int:
+    """Return the bytes of a regular file of at most ``MAX_BYTES``, and refuse anything else.
+
+    To open a pipe would wait for ever, and a device may have no end.
     """
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
@@ -49,19 +97,64 @@ def check_file(path: str | Path) -> int:
     return status.st_size
 
 
-@contextlib.contextmanager
-def open_image(source: str | Path | bytes) -> Iterator[Image.Image]:
-    """Open an image file, of which nothing is decoded yet.
+def check_pixels(width: int, height: int, *, kind: str, num_bytes: int) -> None:
+    """Refuse an image that is too large for this package, for its file, or for the memory.
 
-    Args:
-        source: A path, or a whole file.
-
-    Raises:
-        OutOfBoundsError: As ``check_file`` and ``check_pixels``.
-        Exception: What pillow's plugins raise at a file that is damaged, or of another format.
+    The memory is that of the machine, not of the moment, shared by all processes that read images:
+    on the same machine, with as many workers, the same images are refused.
     """
-    num_bytes = len(source) if isinstance(source, bytes) else check_file(source)
-    file = io.BytesIO(source) if isinstance(source, bytes) else source
-    with Image.open(file, formats=FORMATS) as image:
-        check_pixels(*image.size, kind=image.format or "", num_bytes=num_bytes)
-        yield image
+    said = f"its header says {width:,} x {height:,} px"
+    pixels = width * height
+    if pixels > MAX_PIXELS:
+        raise OutOfBoundsError(
+            f"{said}, and at most {MAX_PIXELS:,} px are decoded (scale it down or cut it into "
+            "tiles)"
+        )
+    if pixels <= SMALL_PIXELS:
+        return
+    if pixels > _PIXELS_PER_BYTE.get(kind, _PIXELS_PER_BYTE_OF_OTHERS) * num_bytes:
+        raise OutOfBoundsError(f"{said}, more than {num_bytes:,} bytes can hold")
+    worker = get_worker_info()
+    readers = (worker.num_workers if worker else 1) * int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    memory = usable_memory()
+    needed = pixels * _BYTES_PER_PIXEL.get(kind, _BYTES_PER_PIXEL_OF_OTHERS)
+    if needed * readers > _SHARE_OF_MEMORY * memory:
+        raise OutOfBoundsError(
+            f"{said}, which {readers} reading processes with {memory / 2**30:.1f} GiB of memory do "
+            "not decode (take fewer workers, scale it down or cut it into tiles)"
+        )
+
+
+def check_jpeg(data: bytes) -> None:
+    """Refuse a whole JPEG that is out of bounds, by its header as libjpeg reads it.
+
+    A file without such a header passes: libjpeg says what is wrong with it.
+    """
+    found = _find_frame(data)
+    if found is None:
+        return
+    marker, width, height = found
+    kind = "arithmetic JPEG" if marker in _ARITHMETIC else "JPEG"
+    check_pixels(width, height, kind=kind, num_bytes=len(data))
+    if marker in _PROGRESSIVE and (scans := data.count(b"\xff\xda")) > _MOST_SCANS:
+        raise OutOfBoundsError(f"it has {scans:,} scans, and at most {_MOST_SCANS} are decoded")
+
+
+def _find_frame(data: bytes) -> tuple[int, int, int] | None:
+    """Return the marker, width and height of a JPEG's frame, None if there is none."""
+    place = 2
+    while (place := data.find(b"\xff", place)) >= 0:  # libjpeg, too, skips what is in between
+        marker = data[place + 1] if place + 1 < len(data) else 0xD9
+        if marker in _AT_SCAN_OR_END:
+            return None
+        if marker == 0xFF:  # a marker may begin with several
+            place += 1
+        elif marker in _NO_LENGTH:
+            place += 2
+        elif marker in _BEFORE_PIXELS:
+            # length (2 bytes), precision (1), height (2), width (2)
+            height, width = data[place + 5 : place + 7], data[place + 7 : place + 9]
+            return marker, int.from_bytes(width, "big"), int.from_bytes(height, "big")
+        else:
+            place += 2 + int.from_bytes(data[place + 2 : place + 4], "big")
+    return None

@@ -17,8 +17,15 @@ from torchvision.io import ImageReadMode, decode_jpeg
 
 from ..console.wording import on_one_line
 from ..errors import UserFileNotFoundError, UserValueError
-from .image_bounds import MAX_PIXELS, OutOfBoundsError, check_jpeg
-from .image_opening import READ_HEIC, can_read, check_file, open_image
+from .image_opening import (
+    MAX_PIXELS,
+    READ_HEIC,
+    OutOfBoundsError,
+    can_read,
+    check_file,
+    check_jpeg,
+    open_image,
+)
 
 _JPEG_START = b"\xff\xd8\xff"
 _IMAGE_START = re.compile(
@@ -33,12 +40,7 @@ _MOST_OF_16_BIT = 65535
 
 
 class ImageReadError(UserValueError):
-    """A file that is missing, empty, truncated, too large to decode, or no image.
-
-    Args:
-        path: The file.
-        reason: What is wrong with it, one line.
-    """
+    """A file that is missing, empty, truncated, too large to decode, or no image: the reason."""
 
     def __init__(self, path: str | Path, reason: str) -> None:
         super().__init__(path, reason)  # as args, so that it crosses processes
@@ -52,7 +54,16 @@ class ImageReadError(UserValueError):
 
 
 def read_image(path: str | Path) -> Tensor:
-    """Read and decode one image file, see ``decode_image``.
+    """Read and decode one image file.
+
+    JPEG goes through torchvision's libjpeg, everything else through PIL. Gray becomes three
+    equal channels, CMYK and palettes become RGB, 16 bits become the upper 8, transparency is
+    dropped without compositing (as PIL's ``convert("RGB")`` does), the EXIF orientation is
+    applied, and of an animation or of several pages the first one counts. Pixels of 32 bits, whose
+    range no file tells, are refused, and so is what is out of the bounds of ``image_opening``.
+
+    A file that ends too early is an error; nothing is filled with gray. Damage in the middle of
+    JPEG data that libjpeg resynchronises from is only warned of by libjpeg and not seen here.
 
     Args:
         path: File in any format that torchvision or PIL reads; the content decides, not the name.
@@ -74,31 +85,7 @@ def read_image(path: str | Path) -> Tensor:
 
 
 def decode_image(data: np.ndarray, path: str | Path) -> Tensor:
-    """Decode the bytes of one image file.
-
-    JPEG goes through torchvision's libjpeg, everything else through PIL. Gray becomes three
-    equal channels, CMYK and palettes become RGB, 16 bits become the upper 8, transparency is
-    dropped without compositing (as PIL's ``convert("RGB")`` does), the EXIF orientation is
-    applied, and of an animation or of several pages the first one counts. Pixels of 32 bits, whose
-    range no file tells, are refused.
-
-    Images of more than ``MAX_PIXELS``, JPEGs whose header says more pixels than the file can hold,
-    and those of very many scans are refused before they are decoded.
-
-    A file that ends too early is an error; nothing is filled with gray. Damage in the middle of
-    JPEG data that libjpeg resynchronises from is only warned of by libjpeg and not seen here.
-
-    Args:
-        data: uint8 (N,), writable, the whole file; its content decides the format.
-        path: What to call the image in an error.
-
-    Returns:
-        uint8 (3, H, W), RGB in [0, 255], on the CPU. A JPEG lies in memory as H, W, channel.
-
-    Raises:
-        ImageReadError: The data are empty, too large, or cannot be decoded completely; names path
-            and reason.
-    """
+    """Decode the bytes (N,) uint8 of one file, which errors call ``path``, as ``read_image``."""
     if not data.size:
         raise ImageReadError(path, "it is empty")
     content = data.tobytes()
@@ -112,16 +99,9 @@ def decode_image(data: np.ndarray, path: str | Path) -> Tensor:
 
 
 def check_header(data: bytes, path: str | Path) -> None:
-    """Refuse what ``decode_image`` would refuse from its header, for another decoder.
+    """Refuse a whole file that ``decode_image`` would refuse by its header, for another decoder.
 
-    Args:
-        data: A whole file. A damaged JPEG passes, and what neither is named nor begins like an
-            image.
-        path: What to call it in an error.
-
-    Raises:
-        ImageReadError: It has too many pixels, or more than the file can hold, or too many scans;
-            or it is in no format that this package reads.
+    A damaged JPEG passes, and what neither is named nor begins like an image.
     """
     with _errors_told(path, data):
         if data.startswith(_JPEG_START):
@@ -152,15 +132,7 @@ def _errors_told(path: str | Path, data: bytes) -> Iterator[None]:
 
 
 def require_files(paths: Sequence[str], ann_file: str) -> None:
-    """Check that the images an annotation file names are there.
-
-    Args:
-        paths: The images, as they will be opened.
-        ann_file: The file that names them, for the message.
-
-    Raises:
-        FileNotFoundError: Some are missing; names how many and the first three.
-    """
+    """Raise FileNotFoundError unless all images are there that an annotation file names."""
     missing = missing_files(paths)
     if missing:
         raise UserFileNotFoundError(
@@ -171,11 +143,8 @@ def require_files(paths: Sequence[str], ann_file: str) -> None:
 
 
 def missing_files(paths: Sequence[str]) -> list[str]:
-    """Return the paths at which there is nothing.
-
-    Lists each folder once instead of asking for each file, which is what makes this affordable
-    for a hundred thousand files on a network drive.
-    """
+    """Return the paths at which there is nothing."""
+    # Each folder is listed once: to ask for each file takes long on a network drive.
     listings: dict[str, frozenset[str]] = {}
     missing = []
     for path in paths:

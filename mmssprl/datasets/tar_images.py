@@ -1,24 +1,21 @@
 """Read images out of plain tar files without unpacking them.
 
-The headers of all members are read once, by seeking over the data. An image is then read at its
-offset in its tar file, as if it were a file of its own.
+The headers of all members are read once. An image is then read at its offset, as a file of its own.
 """
 
-import logging
 import os
 import stat
 import tarfile
 import weakref
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from mmengine.logging import print_log
 
-from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, heic_remedy, kind_of
-from mmssprl.datasets.image_names import ImageNames
+from mmssprl.datasets.image_index import IMAGE_SUFFIXES, ImageNames, heic_remedy, kind_of
 from mmssprl.datasets.image_reading import ImageReadError
 
 from ..console.progress import watch
@@ -33,6 +30,11 @@ its space and was broken off ends in as many zeros as it lacks data."""
 
 _MAX_OPEN = 512
 """Most tar files that a process keeps open, of the 1,024 files that many systems allow it."""
+
+
+_NOT_WHOLE = "linked or sparse"
+"""Kind of the images that a tar file does not hold as they are: tar's --dereference and
+--hard-dereference store links as images."""
 
 
 class _Tar(NamedTuple):
@@ -66,34 +68,22 @@ class _Opened:
 _open = lru_cache(maxsize=_MAX_OPEN)(_Opened)
 
 
+@dataclass(frozen=True)
 class TarImages:
-    """Images in tar files, by number. Memory: 24 bytes per image, which forked workers share.
+    """Images in tar files, by number."""
 
-    Args:
-        tars: The tar files.
-        places: int64 (N, 3), for each image the number of its tar file, its offset there and its
-            size in bytes.
-    """
-
-    def __init__(self, tars: Sequence[_Tar], places: np.ndarray) -> None:
-        self._tars = tars
-        self._places = places
+    tars: list[_Tar]
+    places: np.ndarray
+    """int64 (N, 3), the number of each image's tar file, its offset there and its size in bytes."""
 
     def read(self, index: int, path: str) -> np.ndarray:
-        """Read the file of one image.
-
-        Args:
-            index: Number of the image, from 0.
-            path: What to call it in an error.
-
-        Returns:
-            uint8 (size,), not decoded.
+        """Read the file of one image, which errors call ``path``, as uint8 (size,), not decoded.
 
         Raises:
             ImageReadError: The tar file cannot be read, or has changed since it was indexed.
         """
-        number, offset, size = self._places[index].tolist()
-        tar = self._tars[number]
+        number, offset, size = self.places[index].tolist()
+        tar = self.tars[number]
         data = np.empty(size, np.uint8)
         try:
             opened = _open(tar)
@@ -106,62 +96,33 @@ class TarImages:
             raise ImageReadError(path, f"{tar.path} has changed since its headers were read")
         return data
 
-    def size(self, index: int) -> int:
-        """Return the size of an image's file in bytes."""
-        return int(self._places[index, 2])
-
-    def subset(self, indices: np.ndarray) -> "TarImages":
-        """Return the images at ``indices`` (int64, from 0), in that order."""
-        return TarImages(self._tars, self._places[indices])
-
 
 class Found(NamedTuple):
-    """What is in tar files.
-
-    Attributes:
-        names: Of the images, sorted.
-        images: In the same order.
-        skipped: Number of other files by their kind.
-        num_links: Number of links to images.
-    """
+    """What is in tar files: sorted names, images in the same order, other files by their kind."""
 
     names: ImageNames
     images: TarImages
     skipped: Counter[str]
-    num_links: int
 
 
 def index_tars(paths: Mapping[str, str]) -> Found:
-    """Find the images in tar files.
+    """Find the images in tar files, given by the prefixes of their images' names.
 
     An image is a regular file with one of ``IMAGE_SUFFIXES``; hidden files and folders are left
     out. Its name is the prefix of the tar file and the member's name without "./" in front. If a
-    name is there twice, the last one counts, as it does when tar unpacks.
-
-    Tar files that have not changed since the last call are not read again.
-
-    Args:
-        paths: Prefix and path of each tar file.
+    name is there twice, the last one counts, as it does when tar unpacks. Tar files that have not
+    changed since the last call are not read again.
 
     Raises:
-        ValueError: A tar file that is compressed, cut off, damaged, none at all or stores an image
-            sparsely; or no image in any of them.
+        ValueError: A tar file that is compressed, cut off, damaged or none at all; or no image in
+            any of them.
     """
     tars = {prefix: _Tar.of(path) for prefix, path in paths.items()}
     key = tuple(tars.items())
     if key not in last_index:
-        found = _read_headers(tars)
         last_index.clear()
-        last_index[key] = found
-    found = last_index[key]
-    if found.num_links:
-        print_log(
-            f"{found.num_links:,} links to images in {_listed(tars)} are left out; to have them as "
-            "images, make the tar file with --dereference --hard-dereference.",
-            logger="current",
-            level=logging.WARNING,
-        )
-    return found
+        last_index[key] = _read_headers(tars)
+    return last_index[key]
 
 
 last_index: dict[tuple[tuple[str, _Tar], ...], Found] = {}
@@ -173,7 +134,6 @@ def _read_headers(tars: Mapping[str, _Tar]) -> Found:
     names: list[str] = []
     places: list[np.ndarray] = []
     skipped: Counter[str] = Counter()
-    num_links = 0
     headers = watch(tars.items(), "reading the headers of tar files")
     for number, (prefix, tar) in enumerate(headers):
         found = []
@@ -182,35 +142,23 @@ def _read_headers(tars: Mapping[str, _Tar]) -> Found:
             if not name.lower().endswith(IMAGE_SUFFIXES):
                 if name and not member.isdir():
                     skipped[kind_of(name)] += 1
-            elif member.issparse():
-                raise UserValueError(
-                    f"{tar.path}: images must be stored as they are, but {member.name!r} "
-                    "is stored sparsely; make the file again without --sparse."
-                )
-            elif member.isreg():
+            elif member.isreg() and not member.issparse():
                 names.append(prefix + name)
                 found.append((number, member.offset_data, member.size))
-            else:
-                num_links += member.islnk() or member.issym()
+            elif not member.isdir():
+                skipped[_NOT_WHOLE] += 1
         places.append(np.array(found, np.int64).reshape(-1, 3))
     if not names:
-        where = _listed(tars)
-        num_tars = skipped[TAR_SUFFIX]
-        inner = f" ({num_tars:,} of them tar files: unpack {where} and give the folder)"
-        heic = heic_remedy(skipped)
+        first = next(iter(tars.values())).path
         raise UserValueError(
-            f"{where}: a tar file must hold images ({', '.join(IMAGE_SUFFIXES)}), but got "
-            f"{skipped.total():,} other files{inner if num_tars else ''} and no image; correct the "
-            f"path{heic and f', or {heic}'}."
+            f"{first}: a tar file must hold images ({', '.join(IMAGE_SUFFIXES)}), but got "
+            f"{skipped.total():,} other files and no image; correct the path, or "
+            f"{heic_remedy(skipped) or 'unpack it if it holds tar files'}."
         )
     last = {name: i for i, name in enumerate(names)}  # of equal names the last one stays
     order = sorted(last)
     chosen = np.concatenate(places)[[last[name] for name in order]]
-    return Found(ImageNames.of(order), TarImages([*tars.values()], chosen), skipped, num_links)
-
-
-def _listed(tars: Mapping[str, _Tar]) -> str:
-    return ", ".join(tar.path for tar in [*tars.values()][:3])
+    return Found(ImageNames.of(order), TarImages([*tars.values()], chosen), skipped)
 
 
 def _visible_name(name: str) -> str:
@@ -220,14 +168,8 @@ def _visible_name(name: str) -> str:
 
 
 def _members(tar: _Tar) -> Iterator[tarfile.TarInfo]:
-    """Yield the headers of all members.
-
-    tarfile takes a header that is damaged or cut off for the end of the file, so the end is
-    checked here.
-
-    Raises:
-        ValueError: It is no tar file, compressed, cut off or damaged.
-    """
+    """Yield the headers of all members; ValueError unless it is a complete tar file."""
+    # tarfile takes a header that is damaged or cut off for the end of the file.
     last, end = "", 0
     with open(tar.path, "rb", buffering=_HEADER_BYTES) as file:
         try:
@@ -244,16 +186,11 @@ def _members(tar: _Tar) -> Iterator[tarfile.TarInfo]:
                 ) from error
         file.seek(end)
         rest = file.read(tarfile.BLOCKSIZE + _MAX_PADDING + 1)
-    if len(rest) < tarfile.BLOCKSIZE or any(rest[: tarfile.BLOCKSIZE]):
+    is_cut = len(rest) < tarfile.BLOCKSIZE or any(rest[: tarfile.BLOCKSIZE])
+    if is_cut or len(rest) > tarfile.BLOCKSIZE + _MAX_PADDING or any(rest):
         raise UserValueError(
-            f"{tar.path}: a tar file must be complete, but this one is cut off or damaged behind "
-            f"byte {end:,} of {tar.size:,}, where "
-            f"{f'its last whole member {last!r} ends' if last else 'its first member begins'}; "
-            "copy or make it again."
-        )
-    if len(rest) > tarfile.BLOCKSIZE + _MAX_PADDING or any(rest):
-        raise UserValueError(
-            f"{tar.path}: a tar file must end after its last member {last!r}, but this one goes on "
-            f"from byte {end:,} to {tar.size:,}; copy it again if the copy was broken off, and "
-            "join tar files by `tar -Af`, not by cat."
+            f"{tar.path}: a tar file must be complete and end after its last member, but "
+            f"{f'behind {last!r}' if last else 'in its first member'}, from byte {end:,} to "
+            f"{tar.size:,}, this one {'is cut off or damaged' if is_cut else 'goes on'}; copy or "
+            "make it again, and join tar files by `tar -Af`, not by cat."
         )

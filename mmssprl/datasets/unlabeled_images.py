@@ -1,5 +1,6 @@
 """Images without labels: of a folder, of tar files, of a list, or of a COCO file."""
 
+import copy
 import hashlib
 import os
 from collections import Counter
@@ -14,8 +15,7 @@ from torch import Tensor
 
 from mmssprl.datasets.bad_images import BadImages
 from mmssprl.datasets.coco_file import read_coco, require_ann_file
-from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, search_images
-from mmssprl.datasets.image_names import ImageNames
+from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, ImageNames, search_images
 from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_image, require_files
 from mmssprl.datasets.tar_images import TarImages, index_tars
 from mmssprl.registry import DATASETS, TRANSFORMS
@@ -50,9 +50,8 @@ class UnlabeledImages(BaseDataset):
     An unreadable image is replaced by another one; which one follows from ``crop_seed`` alone,
     if there is one. Images of any size are accepted: crops of small ones are scaled up.
 
-    Attributes:
-        skipped: Number of files of the folder or the tar files that are no images, by kind.
-        tars: Reads the images out of tar files; None if they are files of their own.
+    ``skipped`` counts the files of the folder or the tar files that are no images by kind, and
+    ``tars`` reads images out of tar files; it is None if they are files of their own.
 
     Args:
         data_root: What ``data_prefix`` and ``ann_file`` are relative to, or a tar file.
@@ -123,12 +122,9 @@ class UnlabeledImages(BaseDataset):
             index = search_images(source)
             self.skipped += index.skipped
             if index.tars:
-                return self._index_tars(
-                    {
-                        f"{tar.removesuffix(TAR_SUFFIX)}/": os.path.join(source, tar)
-                        for tar in index.tars
-                    }
-                )
+                folders = [f"{tar.removesuffix(TAR_SUFFIX)}/" for tar in index.tars]
+                paths = [os.path.join(source, tar) for tar in index.tars]
+                return self._index_tars(dict(zip(folders, paths, strict=True)))
             return index.names
         require_ann_file(self.ann_file)
         names = _read_names(self.ann_file)
@@ -142,10 +138,7 @@ class UnlabeledImages(BaseDataset):
         return {"img_path": self._path(self.names[idx]), "sample_idx": idx}
 
     def load_image(self, idx: int) -> Tensor:
-        """Read and decode one image, without the pipeline.
-
-        Returns:
-            uint8 (3, H, W), RGB in [0, 255].
+        """Read and decode one image, uint8 (3, H, W), without the pipeline.
 
         Raises:
             ImageReadError: The image is unreadable; nothing takes its place here.
@@ -182,9 +175,8 @@ class UnlabeledImages(BaseDataset):
     def fingerprint(self) -> dict[str, Any]:
         """Return what tells whether these are the images of another time, wherever they lie.
 
-        Returns:
-            ``num_images``, ``names`` (digest of all names in their order), ``sizes`` (digest of the
-            sizes of ``num_sized`` files, evenly spread, 10,000 at most).
+        It is digests of all names in their order, and of the sizes of ``num_sized`` files, evenly
+        spread, 10,000 at most.
         """
         places = np.linspace(0, len(self) - 1, min(len(self), _MOST_SIZED)).astype(int).tolist()
         sizes = np.array([self.size_of(index) for index in places], np.int64)
@@ -199,7 +191,7 @@ class UnlabeledImages(BaseDataset):
     def size_of(self, index: int) -> int:
         """Return the size of an image's file in bytes, -1 if there is none."""
         if self.tars is not None:
-            return self.tars.size(index)
+            return int(self.tars.places[index, 2])
         try:
             return os.stat(self._path(self.names[index])).st_size
         except OSError:
@@ -208,27 +200,17 @@ class UnlabeledImages(BaseDataset):
     def set_epoch(self, epoch: int, seed: int) -> None:
         """Make the crops of this epoch depend on ``seed``, the epoch and the index alone.
 
-        Loader workers that run already see it at the next image they start.
-
-        Args:
-            epoch: Number of the epoch, from 0.
-            seed: Seed of the run, from 0, the same on all ranks.
-
-        Raises:
-            ValueError: A negative number, which no generator takes as a seed.
+        Both count from 0. Loader workers that run already see it at the next image they start.
         """
         if epoch < 0 or seed < 0:
             raise UserValueError(f"epoch and seed must be >= 0, but got {epoch} and {seed}.")
         self._clock.copy_(torch.tensor([seed, epoch]))
 
     def record_bad_images(self, path: str | Path) -> None:
-        """List unreadable images in the file ``path`` from now on.
+        """List unreadable images in the file ``path`` from now on, as ``BadImages.keep_list``.
 
-        Call it before the loader starts its workers. All ranks and resumed runs may share a file.
-
-        Args:
-            path: The list, usually ``work_dir/bad_images.txt``: one image path, a tab and the
-                reason per line, and each image once.
+        Call it before the loader starts its workers. All ranks and resumed runs may share a file,
+        usually ``work_dir/bad_images.txt``.
 
         Raises:
             RuntimeError: The images listed by an earlier run already exceed ``max_bad_share``.
@@ -237,33 +219,27 @@ class UnlabeledImages(BaseDataset):
         self._bad_images.keep_list(path, paths, self.load_image)
 
     def get_subset_(self, indices: Sequence[int] | int) -> None:
-        """Keep only some images; bad images and the epoch are forgotten."""
-        chosen = self._choose(indices)
-        names = self.names.subset(chosen)
+        """Keep only some images, as in mmengine; bad images and the epoch are forgotten."""
+        everything = range(len(self))
+        if isinstance(indices, int):
+            indices = everything[:indices] if indices >= 0 else everything[indices:]
+        chosen = [everything[index] for index in indices]
+        names = ImageNames.of(self.names[index] for index in chosen)
         self.data_bytes, self.data_address = names.blob, names.ends
         if self.tars is not None:
-            self.tars = self.tars.subset(chosen)
+            self.tars = TarImages(self.tars.tars, self.tars.places[chosen])
         self._share_state()
 
     def get_subset(self, indices: Sequence[int] | int) -> "UnlabeledImages":
         """Return a data set of some of the images, with its own bad images and epoch."""
-        subset = self._copy_without_annotation()
-        subset.data_bytes, subset.data_address = self.data_bytes, self.data_address
+        subset = copy.copy(self)
         subset.get_subset_(indices)
         return subset
 
     def _index_tars(self, paths: dict[str, str]) -> ImageNames:
         found = index_tars(paths)
-        self.tars = found.images
-        self.skipped += found.skipped
+        self.tars, self.skipped = found.images, self.skipped + found.skipped
         return found.names
-
-    def _choose(self, indices: Sequence[int] | int) -> np.ndarray:
-        """Return the numbers of the images; an int takes so many, the last ones if negative."""
-        everything = np.arange(len(self))
-        if isinstance(indices, int):
-            return everything[:indices] if indices >= 0 else everything[indices:]
-        return everything[np.asarray(indices, np.int64)]
 
     def _path(self, name: str) -> str:
         return os.path.join(self.data_prefix["img_path"], name)

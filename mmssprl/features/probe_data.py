@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..datasets.labels import LabelledData, LabelledImage, find_labels
-from ..datasets.multi_label_target import target
+from ..datasets.multi_label import target
 from ..errors import UserValueError
 
 

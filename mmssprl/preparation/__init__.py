@@ -1,8 +1,7 @@
-"""Checks of the data sets' folders: lists, sizes, and the commands that complete them.
+"""Checks of the data sets' folders: lists, numbers, and the commands that complete them.
 
 Each data set is a module with ``TREE``, the files that it wants below ``root``, and
-``check(root, any_size=...)``, which looks and changes nothing. With ``any_size`` other numbers of
-images and categories than the official ones are right too.
+``check(root, any_size=...)``, which looks and changes nothing.
 """
 
 from pathlib import Path
@@ -22,7 +21,7 @@ def check_data(name: str, root: Path, *, any_size: bool = False) -> list[Finding
     Args:
         name: Key of ``DATA_SETS``.
         root: Its folder, which need not be there.
-        any_size: Other numbers of images than the official ones are right too.
+        any_size: Other numbers of images and categories than the official ones are right too.
 
     Raises:
         FileNotFoundError: ``root`` is a file.

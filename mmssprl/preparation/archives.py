@@ -19,25 +19,17 @@ class Archive:
     size: str
     member: str = ""
 
-    def commands(self, folder: Path, *, keep_in: Path | None = None, replace: bool = False) -> str:
-        """Give the shell commands that put the content into a folder.
-
-        Args:
-            folder: Folder for the content.
-            keep_in: Folder for the archive itself. None: ``folder`` too.
-            replace: Whether files that are there already are damaged and must be replaced. They
-                are kept otherwise.
-        """
+    def commands(self, folder: Path, *, keep_in: Path | None = None) -> str:
+        """Return the commands that put what is missing into ``folder``, the archive in another."""
         name = self.url.rpartition("/")[2]
         target = shlex.quote(str(folder))
         file = shlex.quote(str((keep_in or folder) / name))
         fetch = f"curl -fL -C - -o {file} {self.url}  # {self.size}"
         if "://" not in self.url:
             fetch = f"# put {name} ({self.size}) here: {file}"
+        unpack = f"tar -xf {file} -C {target} --skip-old-files"
         if name.endswith(".zip"):
-            unpack = f"unzip -q {'-o' if replace else '-n'} {file} -d {target}"
-        else:
-            unpack = f"tar -xf {file} -C {target}" + ("" if replace else " --skip-old-files")
-            if self.member:
-                unpack += f" --strip-components={self.member.count('/') + 1} {self.member}"
+            unpack = f"unzip -q -n {file} -d {target}"
+        elif self.member:
+            unpack += f" --strip-components={self.member.count('/') + 1} {self.member}"
         return f"mkdir -p {target}\n{fetch}\n{unpack}"

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from ..datasets.coco_file import LISTS, read_coco
 from .archives import Archive
-from .finding import MISSING, OK, WRONG, Finding, judge_count
-from .samples import check_images
+from .finding import MISSING, MOVE_AWAY, OK, WRONG, Finding, check_files, judge_count
 
 TREE = """\
 DIR/
@@ -18,10 +17,7 @@ SPLITS = {"train2014": 82_783, "val2014": 40_504}
 NUM_CATEGORIES = 80
 _HOST = "http://images.cocodataset.org"
 _ANNOTATIONS = Archive(f"{_HOST}/annotations/annotations_trainval2014.zip", "241 MB")
-_IMAGES = {
-    "train2014": Archive(f"{_HOST}/zips/train2014.zip", "13 GB"),
-    "val2014": Archive(f"{_HOST}/zips/val2014.zip", "6 GB"),
-}
+_SIZES = {"train2014": "13 GB", "val2014": "6 GB"}
 
 
 def check(root: Path, *, any_size: bool = False) -> list[Finding]:
@@ -29,21 +25,22 @@ def check(root: Path, *, any_size: bool = False) -> list[Finding]:
     findings = []
     for split in SPLITS:
         found, images = _check_annotations(root, split, any_size)
-        fetch, replace = (_IMAGES[split].commands(root, replace=new) for new in (False, True))
-        findings += [found, *check_images(f"{split}/", root / split, images, fetch, replace)]
+        fetch = Archive(f"{_HOST}/zips/{split}.zip", _SIZES[split]).commands(root)
+        findings += [found, check_files(root / split, images, fetch)]
     return findings
 
 
 def _check_annotations(root: Path, split: str, any_size: bool) -> tuple[Finding, list[str]]:
     """Return the finding and the names of the images, none if the file cannot be used."""
     name = f"annotations/instances_{split}.json"
-    fetch, replace = (_ANNOTATIONS.commands(root, replace=new) for new in (False, True))
+    fetch = _ANNOTATIONS.commands(root)
     try:
         content = read_coco(root / name, *LISTS)
     except FileNotFoundError:
         return Finding(name, MISSING, "no such file", fetch), []
     except ValueError as error:
-        return Finding(name, WRONG, str(error).removeprefix(f"{root / name}: "), replace), []
+        detail = str(error).removeprefix(f"{root / name}: ")
+        return Finding(name, WRONG, detail, MOVE_AWAY + fetch), []
     images = [image["file_name"] for image in content["images"]]
     count = len(content["categories"])
     what = f"images, {len(content['annotations']):,} annotations, {count} categories"

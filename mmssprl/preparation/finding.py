@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from ..console.tables import markdown_table
+from ..datasets.image_reading import missing_files
 
 OK: Literal["OK"] = "OK"
 MISSING: Literal["MISSING"] = "MISSING"
 WRONG: Literal["WRONG"] = "WRONG"
+MOVE_AWAY = "# move it away first\n"
+"""Begin of the remedy of a file that is wrong: it may be the user's own."""
 
 
 @dataclass(frozen=True)
@@ -31,15 +35,25 @@ class Finding:
 def judge_count(
     name: str, count: int, expected: int, what: str, *, any_size: bool, remedy: str
 ) -> Finding:
-    """Compare the count of ``what``, such as "images", with the official one.
-
-    With ``any_size`` any count above 0 is right.
-    """
+    """Compare the count of ``what``, such as "images", with the official one."""
     if count == expected or (any_size and count):
         return Finding(name, OK, f"{count:,} {what}")
     hint = "# if it is meant to be another set, pass --any-size; if not, move it away and then:\n"
     detail = f"not the official set: {count:,} of {expected:,} {what}"
     return Finding(name, WRONG, detail, hint + remedy)
+
+
+def check_files(folder: Path, files: Sequence[str], remedy: str) -> Finding:
+    """Find out whether all files, given by their names below ``folder``, are there."""
+    name = f"{folder.name}/"
+    if not folder.is_dir():
+        return Finding(name, MISSING, f"no folder {folder}", remedy)
+    missing = missing_files([f"{folder}/{file}" for file in files])
+    if missing:
+        first = missing[0].removeprefix(f"{folder}/")
+        detail = f"{len(missing):,} of {len(files):,} files are not there, first {first}"
+        return Finding(name, MISSING, detail, remedy)
+    return Finding(name, OK, f"all {len(files):,} files are there")
 
 
 def format_table(findings: Sequence[Finding]) -> str:
@@ -50,6 +64,4 @@ def format_table(findings: Sequence[Finding]) -> str:
 
 def format_remedies(findings: Sequence[Finding]) -> str:
     """Join the remedies, each once; a shell can run them."""
-    return "\n\n".join(
-        dict.fromkeys(item.remedy.rstrip() for item in findings if item.status != OK)
-    )
+    return "\n\n".join(dict.fromkeys(item.remedy for item in findings if item.status != OK))

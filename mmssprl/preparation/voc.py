@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from ..datasets.labels.masks import VOC_CLASSES
+from ..datasets.labels.voc import listed_names
 from .archives import Archive
-from .finding import MISSING, WRONG, Finding, judge_count
+from .finding import MISSING, MOVE_AWAY, WRONG, Finding, judge_count
 
 CLASSES = VOC_CLASSES[1:]
-"""The 20 classes; in label images class i is i + 1, 0 is background and 255 is ignored."""
+"""The 20 classes, without the background."""
 
 
 def archive(year: str, name: str, size: str) -> Archive:
@@ -17,10 +18,7 @@ def archive(year: str, name: str, size: str) -> Archive:
 
 
 def find_year(root: Path, name: str) -> Path:
-    """Return the folder of one year, or where it is to be made.
-
-    ``root`` holds ``VOCdevkit/NAME`` or ``NAME``, or is it; the name is "VOC2007" or "VOC2012".
-    """
+    """Return the folder of a year: ``root``, or NAME or VOCdevkit/NAME in it, or yet to be made."""
     for folder in (root / "VOCdevkit" / name, root / name, root):
         if (folder / "ImageSets").is_dir():
             return folder
@@ -37,10 +35,9 @@ def check_list(
     if not (root / file).is_file():
         return Finding(file, MISSING, f"no {root / file}", remedy), []
     text = (root / file).read_text(encoding="utf-8", errors="replace")
-    names = [line.split()[0] for line in text.splitlines() if line.strip()]
-    if len(set(names)) < len(names):
-        detail = "some images are named twice"
-        once = list(dict.fromkeys(names))
-        return Finding(file, WRONG, detail, f"# move it away first\n{remedy}"), once
+    names = listed_names(text.splitlines())
+    once = list(dict.fromkeys(names))
+    if len(once) < len(names):
+        return Finding(file, WRONG, "some images are named twice", MOVE_AWAY + remedy), once
     found = judge_count(file, len(names), expected, "images", any_size=any_size, remedy=remedy)
     return found, names

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..datasets import VocMultiLabel
-from .finding import MISSING, OK, WRONG, Finding
-from .samples import check_sample
+from .finding import MISSING, MOVE_AWAY, OK, WRONG, Finding
 from .voc import CLASSES, archive, check_list, find_year
 
 TREE = """\
@@ -29,34 +28,30 @@ def check(root: Path, *, any_size: bool = False) -> list[Finding]:
     findings = []
     for split, expected in SPLITS.items():
         fetch = _ARCHIVES[split].commands(voc, keep_in=voc.parent)
-        replace = _ARCHIVES[split].commands(voc, keep_in=voc.parent, replace=True)
         listing = f"ImageSets/Main/{split}.txt"
         found, names = check_list(voc, listing, expected, fetch, any_size=any_size)
         findings.append(found)
         if names:
-            findings += _check_split(voc, split, names, fetch, replace)
+            findings.append(_check_split(voc, split, names, fetch))
     return findings
 
 
-def _check_split(
-    voc: Path, split: str, names: Sequence[str], fetch: str, replace: str
-) -> list[Finding]:
-    """Read the labels as the benchmark does, and a sample of the images."""
+def _check_split(voc: Path, split: str, names: Sequence[str], fetch: str) -> Finding:
+    """Read the labels as the benchmark does."""
     title = f"{split}: labels and images"
     lists = [f"{name}_{split}.txt" for name in CLASSES]
     absent = [name for name in lists if not (voc / "ImageSets/Main" / name).is_file()]
     if absent:
         detail = f"{len(absent)} lists of classes are not there, first {absent[0]}"
-        return [Finding(title, MISSING, detail, fetch)]
+        return Finding(title, MISSING, detail, fetch)
     try:
         dataset = VocMultiLabel(data_root=str(voc), split=split, classes=list(CLASSES))
     except FileNotFoundError as error:
-        return [Finding(title, MISSING, str(error), fetch)]
+        return Finding(title, MISSING, str(error), fetch)
     except ValueError as error:
-        return [Finding(title, WRONG, str(error), replace)]
+        return Finding(title, WRONG, str(error), MOVE_AWAY + fetch)
     items = [dataset.get_data_info(index) for index in range(len(dataset))]
     shown = sum(len(item["gt_label"]) for item in items)
     difficult = sum(len(item["gt_unknown"]) for item in items)
     detail = f"{len(names):,} files, {shown:,} labels, {difficult:,} more are difficult"
-    images = [f"{name}.jpg" for name in names]
-    return [Finding(title, OK, detail), *check_sample(split, voc / "JPEGImages", images, replace)]
+    return Finding(title, OK, detail)

@@ -3,12 +3,9 @@
 import shlex
 from pathlib import Path
 
-from ..datasets.image_opening import open_image
-from ..datasets.labels.masks import read_indices, shown_indices
 from .archives import Archive
-from .finding import WRONG, Finding
-from .samples import check_images, find_fault
-from .voc import CLASSES, archive, check_list, find_year
+from .finding import WRONG, Finding, check_files
+from .voc import archive, check_list, find_year
 
 LIST_FILE = "ImageSets/Segmentation/train_aug.txt"
 LABEL_FOLDER = "SegmentationClassAug"
@@ -22,7 +19,7 @@ made of them and of SBD (benchmark_RELEASE, in DIR, VOCdevkit or VOCaug) by mmse
   {LIST_FILE}    10,582 names
   {LABEL_FOLDER}/*.png
 """
-NUM_TRAIN, NUM_VAL, NUM_TRAIN_AUG = 1_464, 1_449, 10_582
+NUMBERS = {"train": 1_464, "val": 1_449, "train_aug": 10_582}
 _VOC = archive("VOC2012", "VOCtrainval_11-May-2012.tar", "1.9 GB")
 _SBD = Archive(
     "https://www2.eecs.berkeley.edu/Research/Projects/CS/vision/grouping/semantic_contours/"
@@ -38,30 +35,25 @@ _CONVERTER = (
 def check(root: Path, *, any_size: bool = False) -> list[Finding]:
     """Look at VOC2012, and at what mmsegmentation makes of it and of SBD."""
     voc = find_year(root, "VOC2012")
-    fetch, replace = (_VOC.commands(voc, keep_in=voc.parent, replace=new) for new in (False, True))
+    fetch = _VOC.commands(voc, keep_in=voc.parent)
     make = _make(root, voc)
     findings = []
     listed: dict[str, list[str]] = {}
-    for split, (expected, remedy) in {
-        "train": (NUM_TRAIN, fetch),
-        "val": (NUM_VAL, fetch),
-        "train_aug": (NUM_TRAIN_AUG, make),
-    }.items():
+    for split, expected in NUMBERS.items():
         file = f"ImageSets/Segmentation/{split}.txt"
+        remedy = make if split == "train_aug" else fetch
         found, listed[split] = check_list(voc, file, expected, remedy, any_size=any_size)
         common = sorted(set(listed[split]) & set(listed.get("val", ())))
         if split == "train_aug" and common:
             detail = f"{len(common):,} images are in val.txt too, first {common[0]}"
             found = Finding(file, WRONG, detail, remedy)
         findings.append(found)
-    own = listed["train"] + listed["val"]
-    names = {"SegmentationClass": own, LABEL_FOLDER: listed["train_aug"]}
-    for folder, remedies in (("SegmentationClass", (fetch, replace)), (LABEL_FOLDER, (make, make))):
-        files = [f"{name}.png" for name in names[folder]]
-        if files or folder != LABEL_FOLDER:
-            findings += check_images(f"{folder}/", voc / folder, files, *remedies, _fault)
-    images = [f"{name}.jpg" for name in dict.fromkeys(own + listed["train_aug"])]
-    return [*findings, *check_images("JPEGImages/", voc / "JPEGImages", images, fetch, replace)]
+    own, added = listed["train"] + listed["val"], listed["train_aug"]
+    findings.append(check_files(voc / "SegmentationClass", [f"{n}.png" for n in own], fetch))
+    if added:
+        findings.append(check_files(voc / LABEL_FOLDER, [f"{n}.png" for n in added], make))
+    images = [f"{name}.jpg" for name in dict.fromkeys(own + added)]
+    return [*findings, check_files(voc / "JPEGImages", images, fetch)]
 
 
 def _make(root: Path, voc: Path) -> str:
@@ -80,29 +72,13 @@ def _make(root: Path, voc: Path) -> str:
     sbd = shlex.quote(str(places[0] if places else root / "benchmark_RELEASE"))
     folder = shlex.quote(str(voc))
     lists = f"{folder}/ImageSets/Segmentation"
-    lines = [
+    commands = [
         "# with VOC2012 complete; this writes SegmentationClassAug/ and its lists anew",
         f"python {_CONVERTER} {shlex.quote(str(devkit))} {sbd}",
         f"while read -r name; do cp {folder}/SegmentationClass/$name.png {folder}/{LABEL_FOLDER}/; "
         f"done < {lists}/train.txt",
         f"LC_ALL=C sort {lists}/trainaug.txt > {folder}/{LIST_FILE}",
     ]
-    return "\n".join([*([] if places else [_SBD.commands(root)]), *lines])
-
-
-def _fault(path: Path) -> str:
-    """Return what is wrong with a label image, nothing if it is right or has no image yet."""
-    try:
-        labels = read_indices(path, "it")
-    except ValueError as error:
-        return str(error)
-    unknown = [label for label in shown_indices(labels) if label > len(CLASSES)]
-    if unknown:
-        return f"must have labels 0 to {len(CLASSES)} or 255, but has {unknown[:5]}"
-    image = path.parents[1] / "JPEGImages" / f"{path.stem}.jpg"
-    if find_fault(image):  # the sample of images tells of it
-        return ""
-    with open_image(image) as file:
-        size = file.size
-    same = labels.shape == size[::-1]
-    return "" if same else f"has {labels.shape} and its image {size[::-1]} pixels (height, width)"
+    if not places:
+        commands.insert(0, _SBD.commands(root))
+    return "\n".join(commands)

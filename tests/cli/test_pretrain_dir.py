@@ -19,10 +19,10 @@ def test_errors_about_the_folder_call_it_dir(tmp_path, capsys):
     assert main(["pretrain", str(tmp_path / "empty")]) == 2
     told = capsys.readouterr().err
     assert f"error: DIR '{tmp_path / 'empty'}/' must hold images" in told
-    assert told.endswith("but it is empty; correct the path.\n")
+    assert "none among 0 files; correct the path" in told
     (tmp_path / "empty" / "a.zip").touch()
     assert main(["pretrain", str(tmp_path / "empty")]) == 2
-    assert "but it holds 1 other file alone; correct the path, or dec" in capsys.readouterr().err
+    assert "none among 1 file; correct the path, or decompress" in capsys.readouterr().err
 
 
 def test_an_image_as_dir_is_told_to_be_one(tmp_path, capsys):

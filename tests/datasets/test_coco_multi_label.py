@@ -2,13 +2,10 @@ import json
 
 import numpy as np
 import pytest
-import torch
 from mmengine.dataset import default_collate
-from mmpretrain.evaluation import AveragePrecision
-from mmpretrain.models.heads import MultiLabelLinearClsHead
 from PIL import Image
 
-from mmssprl.datasets.coco_multi_label import CocoMultiLabel
+from mmssprl.datasets import CocoMultiLabel
 from mmssprl.registry import DATASETS
 
 # Ids neither contiguous nor sorted; the image 7 has no annotation, the image 3 a crowd.
@@ -68,19 +65,6 @@ def test_images_without_labels_pass_through_mmpretrain(root):
     samples = batch["data_samples"]
     assert [sample.gt_label.tolist() for sample in samples] == [[0, 3], [2], []]
     assert batch["inputs"].shape == (3, 3, 8, 10)
-    # Scores of 0 give ln 2 for each class, whatever the label.
-    head = MultiLabelLinearClsHead(num_classes=4, in_channels=5)
-    torch.nn.init.zeros_(head.fc.weight)
-    torch.nn.init.zeros_(head.fc.bias)
-    loss = head.loss((torch.ones(3, 5),), samples)["loss"]
-    assert loss.item() == pytest.approx(4 * np.log(2), rel=1e-6)
-    # Class 0 is ranked first, 3 second behind the image without labels, 2 perfectly: 1, 1/2, 1.
-    scores = torch.tensor([[0.9, 0.1, 0.1, 0.5], [0.2, 0.1, 0.9, 0.2], [0.1, 0.1, 0.2, 0.8]])
-    metric = AveragePrecision(average=None)
-    for sample, score in zip(samples, scores, strict=True):
-        metric.process(None, [{**sample.to_dict(), "pred_score": score}])
-    result = metric.compute_metrics(metric.results)["AP_classwise"]
-    assert [result[0], result[2], result[3]] == pytest.approx([100, 100, 50])
 
 
 def test_files_that_are_missing(root):
@@ -89,34 +73,20 @@ def test_files_that_are_missing(root):
     (root / "images" / "b.png").unlink()
     with pytest.raises(FileNotFoundError, match=r"coco.json: .* but 1 of 3 do not.*images/b.png"):
         build(root)
-    with pytest.raises(FileNotFoundError, match="3 of 3 do not.*correct data_root or data_prefix"):
+    with pytest.raises(FileNotFoundError, match="3 of 3 .*data_root or data_prefix"):
         build(root, data_prefix="")
 
 
 @pytest.mark.parametrize(
-    ("extra", "message"),
+    ("content", "match"),
     [
-        ({"id": 8, "image_id": 9, "category_id": 12}, "annotation 8 .* but got category_id=12"),
-        ({"id": 8, "image_id": 5, "category_id": 1}, "annotation 8 .* but got image_id=5"),
-        ({"image_id": 9}, "image_id and category_id, but entry 4 is"),
-    ],
-)
-def test_annotations_of_unknown_images_or_categories(root, extra, message):
-    write(root, {**COCO, "annotations": [*COCO["annotations"], extra]})
-    with pytest.raises(ValueError, match=message):
-        build(root)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", "coco.json: must be JSON, but Expecting"),
-        ([], "has no list 'images'"),
+        ("{", "coco.json: must be JSON"),
         ({"images": [], "annotations": []}, "has no list 'categories'"),
         ({**COCO, "images": [{"id": 3}]}, "each entry of images must have id and file_name"),
+        ({**COCO, "annotations": [{"image_id": 5, "category_id": 1}]}, "image_id=5"),
     ],
 )
-def test_files_that_are_no_coco_file(root, content, message):
+def test_files_that_are_no_coco_file(root, content, match):
     write(root, content)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=match):
         CocoMultiLabel(ann_file=str(root / "coco.json"))

@@ -5,19 +5,15 @@ import io
 import os
 import re
 import time
-from pathlib import Path
 
 import mmcv
 import numpy as np
 import pytest
 from forged_images import encode, forge_sides, jpeg
-from image_folders import build, folder, read_list
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 
-import mmssprl
-from mmssprl.datasets import image_bounds, image_opening
-from mmssprl.datasets.image_bounds import MAX_PIXELS
+from mmssprl.datasets import image_opening
 from mmssprl.datasets.image_reading import ImageReadError, check_header, decode_image, read_image
 from mmssprl.registry import TRANSFORMS, registered
 from tools.dev.faults import bounds
@@ -31,19 +27,15 @@ def refused(data, match):
 
 
 class TestJpeg:
-    def test_more_pixels_than_any_image_may_have(self):
-        match = r"image: .* says 30,000 x 20,000 px, and at most 178,956,970 .* cut it into tiles"
-        refused(forge_sides(jpeg(), 30_000, 20_000), match)
-
-    @pytest.mark.parametrize("marker", [b"\xff\xc9", b"\xff\xca"])
-    def test_arithmetic_codes(self, marker):
-        data = forge_sides(jpeg(), 30_000, 20_000)
-        refused(data.replace(b"\xff\xc0", marker, 1), "30,000 x 20,000 px, and at most 178,956,970")
+    @pytest.mark.parametrize("marker", [b"\xff\xc0", b"\xff\xc9", b"\xff\xca"])
+    def test_more_pixels_than_any_image_may_have(self, marker):
+        data = forge_sides(jpeg(), 30_000, 20_000).replace(b"\xff\xc0", marker, 1)
+        refused(data, r"image: .* 30,000 x 20,000 px, and at most 178,956,970 .* tiles")
 
     @pytest.mark.parametrize("options", [{}, {"progressive": True}])
     def test_more_pixels_than_the_bytes_can_hold(self, options):
         data = jpeg(**options)
-        refused(forge_sides(data, 13_000, 13_000), rf"more than {len(data):,} bytes can hold; re")
+        refused(forge_sides(data, 13_000, 13_000), rf"more than {len(data):,} bytes can hold")
 
     def test_header_behind_what_libjpeg_skips(self):
         data = forge_sides(jpeg(), 13_000, 13_000)
@@ -66,21 +58,15 @@ class TestJpeg:
     def test_scans_without_end(self):
         data = jpeg(progressive=True)
         scan = data[data.rindex(b"\xff\xda") : -2]
-        refused(data[:-2] + scan * 100 + data[-2:], r"it has 1\d\d scans, and at most 100")
+        refused(data[:-2] + scan * 100 + data[-2:], r"1\d\d scans, and at most 100")
 
 
 @pytest.mark.parametrize("format", ["PNG", "BMP", "GIF", "TIFF", "WEBP"])
 def test_limit_of_other_formats(monkeypatch, format):
     data = encode(format)
     decode_image(np.frombuffer(data, np.uint8).copy(), "image")
-    monkeypatch.setattr(image_bounds, "MAX_PIXELS", 24 * 24 - 1)
+    monkeypatch.setattr(image_opening, "MAX_PIXELS", 24 * 24 - 1)
     refused(data, r"says 24 x 24 px, and at most 575 px")
-
-
-def test_where_pillow_refuses_first(monkeypatch):
-    assert 2 * Image.MAX_IMAGE_PIXELS == MAX_PIXELS
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 24 * 24 // 2 - 1)
-    refused(encode("PNG"), r"it has more than the 178,956,970 px .* cut it into tiles")
 
 
 def test_files_that_are_not_read(tmp_path, monkeypatch):
@@ -93,16 +79,6 @@ def test_files_that_are_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(image_opening, "MAX_BYTES", 100)
     with pytest.raises(ImageReadError, match=r"bytes, and at most 100 are read"):
         read_image(tmp_path / "large.jpg")
-
-
-def test_forged_sides_are_a_bad_image(tmp_path):
-    data = build(folder(tmp_path / "images", 4))
-    (tmp_path / "images/02.png").write_bytes(forge_sides(jpeg(), 12_000, 12_000))
-    data.record_bad_images(tmp_path / "bad_images.txt")
-    assert data[2]["sample_idx"] != 2
-    ((path, reason),) = read_list(tmp_path / "bad_images.txt")
-    assert path.endswith("02.png")
-    assert "12,000 x 12,000 px" in reason
 
 
 @pytest.mark.parametrize("scope", ["mmpretrain", "mmdet", "mmseg"])
@@ -120,7 +96,7 @@ def test_what_other_packages_read_through_mmcv(tmp_path, monkeypatch, scope):
     path.write_bytes(forge_sides(jpeg(), 12_000, 12_000))
     with pytest.raises(ImageReadError, match=r"image: .* says 12,000 x 12,000 px, more than"):
         load({"img_path": str(path)})
-    monkeypatch.setattr(image_bounds, "MAX_PIXELS", 24 * 24 - 1)
+    monkeypatch.setattr(image_opening, "MAX_PIXELS", 24 * 24 - 1)
     path.write_bytes(encode("PNG"))
     with pytest.raises(ImageReadError, match=r"says 24 x 24 px, and at most 575 px"):
         load({"img_path": str(path)})
@@ -140,10 +116,6 @@ class TestFewBytes:
         refused(data, rf"says 13,300 x 13,300 px, more than {len(data)} bytes can hold")
         with pytest.raises(ImageReadError, match="bytes can hold"):
             check_header(data, "file")
-
-    def test_take_no_memory(self):
-        outcome = bounds.bounds(print)
-        assert outcome.survived == outcome.tries == 16
 
     def test_a_small_one_is_decoded(self):
         data = np.frombuffer(bounds.flat_webp(bounds.SMALL_PX), np.uint8).copy()
@@ -184,7 +156,7 @@ class Reading(Dataset):
 
 @pytest.mark.parametrize(("workers", "processes", "is_read"), [(0, 1, 1), (2, 1, 1), (2, 2, 0)])
 def test_memory_is_shared_by_all_that_read(tmp_path, monkeypatch, workers, processes, is_read):
-    monkeypatch.setattr(image_bounds, "usable_memory", lambda: 2**30)
+    monkeypatch.setattr(image_opening, "usable_memory", lambda: 2**30)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(processes))
     Image.new("L", (3000, 3000)).save(tmp_path / "a.png")  # 206 MiB at 24 bytes a pixel
     (found,) = DataLoader(Reading(tmp_path / "a.png", 1), num_workers=workers)
@@ -202,12 +174,6 @@ def test_no_other_format_is_opened_whatever_its_name(tmp_path):
             read_image(path)
         with pytest.raises(ImageReadError, match="in no image format that is known"):
             check_header(data, path)
-
-
-def test_pillow_is_asked_through_one_door():
-    root = Path(mmssprl.__file__).parent
-    places = [p.name for p in root.rglob("*.py") if "Image.open(" in p.read_text()]
-    assert places == ["image_opening.py"]
 
 
 @pytest.mark.parametrize("backend", ["cv2", "pillow"])

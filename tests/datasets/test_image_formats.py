@@ -54,10 +54,6 @@ class TestTiff:
             data = encode(Image.fromarray(wide[..., 1].astype(order)), "TIFF")
             assert np.array_equal(decode(data), BLOCKS[..., 1:2].repeat(3, 2))
 
-    def test_cmyk_is_not_inverted(self):
-        data = encode(Image.fromarray(BLOCKS).convert("CMYK"), "TIFF")
-        assert np.abs(decode(data).astype(int) - BLOCKS).max() <= 2
-
     def test_of_several_pages_the_first_counts(self):
         other = Image.fromarray(BLOCKS[::-1].copy())
         data = encode(Image.fromarray(BLOCKS), "TIFF", save_all=True, append_images=[other])

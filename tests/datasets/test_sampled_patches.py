@@ -52,11 +52,6 @@ def test_both_views_show_the_same_cells_and_none_twice(num_sampled):
             assert len(set(cells[0].tolist())) == num_patches
 
 
-def test_the_views_crop_a_sampled_cell_independently():
-    patches = [cut(transform_for(2, 3), seed)[1][:4].unflatten(0, (2, 2)) for seed in range(10)]
-    assert any(not torch.equal(one, two) for one, two in patches)
-
-
 @pytest.mark.parametrize(
     ("num_sampled", "num_outcomes", "quantile"),
     [

@@ -1,5 +1,4 @@
 import torch
-from mmengine.registry import FUNCTIONS
 from torch.utils.data import DataLoader, default_collate
 
 from mmssprl.datasets import stack_views
@@ -40,7 +39,3 @@ def test_the_channel_stays_last_in_a_worker():
     assert [(t.shape[1], t.stride()) for t in batch["inputs"]] == CHANNEL_LAST
     (plain,) = DataLoader(Samples(), batch_size=3, num_workers=1)
     assert plain["inputs"][0].stride() != CHANNEL_LAST[0][1]  # the reason it exists
-
-
-def test_configs_find_it():
-    assert FUNCTIONS.get("mmssprl.stack_views") is stack_views

@@ -3,7 +3,7 @@ import os
 import tarfile
 
 import pytest
-from image_folders import build, folder, make_tar, save
+from image_folders import build, folder, make_tar
 
 from mmssprl.datasets import tar_images
 
@@ -35,49 +35,43 @@ def test_what_is_no_regular_file_is_not_opened(make, tmp_path):
 )
 def test_a_shard_that_is_cut_off_is_refused(tmp_path, past, whole):
     root = folder(tmp_path / "images", 6)
-    shards = tmp_path / "shards"
-    make_tar(shards / "a.tar", root)
-    tar = make_tar(shards / "b.tar", root)
+    make_tar(tmp_path / "shards/a.tar", root)
+    tar = make_tar(tmp_path / "shards/b.tar", root)
     of_images = ends(tar)[1:]  # the first member is the folder
-    os.truncate(tar, of_images[2] + past)
+    size = of_images[2] + past
+    os.truncate(tar, size)
     end = of_images[int(whole[-5])]
-    message = (
-        rf"b.tar: .* cut off or damaged behind byte {end:,} of {of_images[2] + past:,}, where its "
-        rf"last whole member '{whole}' ends; copy or make it again"
-    )
-    with pytest.raises(ValueError, match=message):
-        build(shards)
+    match = rf"b.tar: .* behind '{whole}', from byte {end:,} to {size:,}, this one is cut off"
+    with pytest.raises(ValueError, match=match):
+        build(tmp_path / "shards")
 
 
 def test_a_file_that_is_cut_off_in_its_first_member_is_refused(tmp_path):
     tar, root = tmp_path / "a.tar", folder(tmp_path / "images", 1)
-    for form, message in (
-        (tarfile.GNU_FORMAT, "behind byte 0 of 532, where its first member begins"),
-        (tarfile.PAX_FORMAT, "but is none or is cut off"),  # has a header before the header
+    for form, match in (
+        (tarfile.GNU_FORMAT, "in its first member, from byte 0 to 532"),
+        (tarfile.PAX_FORMAT, "is none or is cut off"),  # has a header before the header
     ):
         with tarfile.open(tar, "w", format=form) as archive:
             archive.add(root / "00.png", "00.png")
         os.truncate(tar, BLOCK + 20)
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=match):
             build(tar)
 
 
-def test_a_damaged_header_is_refused(tmp_path):
-    tar = make_tar(tmp_path / "a.tar", folder(tmp_path / "images", 4))
-    data = bytearray(tar.read_bytes())
-    data[ends(tar)[2] + 3] ^= 1
-    tar.write_bytes(data)
-    with pytest.raises(ValueError, match="cut off or damaged .* last whole member 'images/01.png'"):
-        build(tar)
-
-
-@pytest.mark.parametrize("extra", ["reserved", "joined"])
-def test_what_goes_on_after_its_end_is_refused(tmp_path, extra, monkeypatch):
+@pytest.mark.parametrize("extra", ["damaged", "reserved", "joined"])
+def test_damaged_headers_and_what_goes_on_after_the_end_are_refused(tmp_path, extra, monkeypatch):
     monkeypatch.setattr(tar_images, "_MAX_PADDING", 20_000)
     tar = make_tar(tmp_path / "a.tar", folder(tmp_path / "images", 4))
-    more = bytes(30_000) if extra == "reserved" else tar.read_bytes()
-    tar.write_bytes(tar.read_bytes() + more)
-    with pytest.raises(ValueError, match="must end after its last member 'images/03.png', .* goes"):
+    data = bytearray(tar.read_bytes())
+    match = "behind 'images/03.png', .* goes on; .*tar -Af"
+    if extra == "damaged":
+        data[ends(tar)[2] + 3] ^= 1
+        match = "behind 'images/01.png', .* cut off or damaged"
+    else:
+        data += bytes(30_000) if extra == "reserved" else bytes(data)
+    tar.write_bytes(data)
+    with pytest.raises(ValueError, match=match):
         build(tar)
 
 
@@ -101,33 +95,21 @@ def test_a_tar_file_without_images(tmp_path):
     make_tar(tmp_path / "x" / "n01.tar", folder(tmp_path / "images", 1))
     make_tar(tmp_path / "x" / "n02.tar", tmp_path / "images")
     tar = make_tar(tmp_path / "train.tar", tmp_path / "x")
-    with pytest.raises(ValueError, match=r"2 other files \(2 of them tar files: unpack .*train.ta"):
+    with pytest.raises(ValueError, match=r"2 other files .* unpack it"):
         build(tar)
     (tmp_path / "zeros.tar").write_bytes(bytes(10240))
-    with pytest.raises(ValueError, match="must hold images .*, but got 0 other files and no image"):
+    with pytest.raises(ValueError, match="0 other files"):
         build(tmp_path / "zeros.tar")
-
-
-def test_sparse_images_are_refused(tmp_path):
-    root = tmp_path / "images"
-    save(root / "a.bmp", size=(300, 300))
-    with (root / "a.bmp").open("r+b") as file:
-        file.truncate(10_000_000)
-    tar = make_tar(tmp_path / "a.tar", root, "--sparse")
-    with pytest.raises(ValueError, match="'images/a.bmp' is stored sparsely; .* without --sparse"):
-        build(tar)
 
 
 def test_a_folder_of_both_kinds_is_refused(tmp_path):
     root = folder(tmp_path / "images", 5)
     make_tar(root / "sub" / "old.tar", folder(tmp_path / "others", 2))
-    with pytest.raises(
-        ValueError, match="5 images and 1 tar file, .* sub/old.tar; move .* or give"
-    ):
+    with pytest.raises(ValueError, match="5 images and 1 tar file, .* sub/old.tar"):
         build(root)
 
 
 def test_a_tar_file_takes_no_list(tmp_path):
     tar = make_tar(tmp_path / "images.tar", folder(tmp_path / "images", 2))
-    with pytest.raises(ValueError, match=r"ann_file must be empty .*images.tar, but got .*-T LIST"):
+    with pytest.raises(ValueError, match=r"ann_file must be empty .*images.tar.*-T LIST"):
         build(tar, ann_file="list.txt")

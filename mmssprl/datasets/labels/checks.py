@@ -22,20 +22,10 @@ _TURNED = (5, 6, 7, 8)
 
 
 def check_labels(data: LabelledData, task: str, *, measured: bool = True) -> LabelledData:
-    """Check the labels of a task, and fill in the sizes of the images.
+    """Check the labels of a task, and return them with all warnings.
 
-    Args:
-        data: As read.
-        task: As in ``find_labels``.
-        measured: Whether the images are opened, for their sizes. Then boxes and polygons are in
-            pixels; for 'detect' objects without area inside their image are left out.
-
-    Returns:
-        The data with sizes and all warnings.
-
-    Raises:
-        ValueError: No labels, two classes of one name, an image that cannot be read, the same image
-            in both splits, or too few images.
+    Where the images are ``measured``, they get their sizes, and boxes and polygons are in pixels;
+    for 'detect' objects without area inside their image are left out.
     """
     doubled = [name for name, count in Counter(data.classes).items() if count > 1]
     if doubled:
@@ -82,16 +72,17 @@ def _check_each_has_labels(data: LabelledData, what: str) -> None:
 def _warnings(data: LabelledData, task: str) -> list[str]:
     found = []
     in_train, in_val = data.count(data.train), data.count(data.val)
-    classes = list(zip(data.classes, in_train, in_val, strict=True))
-    unseen = [f"{name} ({shown} images)" for name, known, shown in classes if shown and not known]
-    if unseen:
-        found.append(f"val has classes that train lacks and cannot teach: {_named(unseen)}.")
-    untested = [name for name, known, shown in classes if known and not shown]
-    if untested:
-        found.append(f"no score without an image in val: {_named(untested)}.")
-    nowhere = [name for name, known, shown in classes if not known and not shown]
-    if nowhere:
-        found.append(f"classes that no image shows: {_named(nowhere)}.")
+    lacking = [
+        f"{name} ({known} and {shown})"
+        for name, known, shown in zip(data.classes, in_train, in_val, strict=True)
+        if not known or not shown
+    ]
+    if lacking:
+        more = f" and {len(lacking) - _MOST_NAMED} more" if len(lacking) > _MOST_NAMED else ""
+        found.append(
+            "classes without an image in train cannot be learned, those without one in val have no "
+            f"score: {', '.join(lacking[:_MOST_NAMED])}{more} (images in train and val)."
+        )
     bare = sum(not image.labels for image in data.train)
     if bare:
         meant = "show none of the classes" if task == "classify" else "are not trained on"
@@ -100,16 +91,11 @@ def _warnings(data: LabelledData, task: str) -> list[str]:
         )
     objects = data.objects
     if task == "detect" and any(t.segmentation for t in objects) and not data.has_masks:
-        lacking = sum(not (thing.segmentation or thing.is_crowd) for thing in objects)
-        found.append(f"{lacking} of {len(objects)} objects have no mask: only boxes are trained.")
+        num_bare = sum(not (thing.segmentation or thing.is_crowd) for thing in objects)
+        found.append(f"{num_bare} of {len(objects)} objects have no mask: only boxes are trained.")
     if len(data.val) < FEW_VAL:
         found.append(f"val has {counted(len(data.val), 'image')}: its scores are mostly chance.")
     return found
-
-
-def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 def _with_size(image: LabelledImage) -> LabelledImage:

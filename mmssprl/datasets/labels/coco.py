@@ -3,9 +3,9 @@
 from collections import defaultdict
 from typing import Any
 
-from ...errors import UserFileNotFoundError, UserValueError
+from ...errors import UserValueError
 from ..coco_file import check_coco, is_coco, read_json
-from .files import Files
+from .files import Files, refuse_missing
 from .labelled_images import LabelledImage, Object, image_of_objects
 from .splits import Splits, split_of
 
@@ -21,11 +21,7 @@ _LEAST_COORDINATES = 6
 
 
 def find(files: Files) -> dict[str, dict[str, Any]]:
-    """Return the content of each COCO file with objects, by name.
-
-    Raises:
-        ValueError: As ``read_json``, or two COCO files for one split.
-    """
+    """Return the content of each COCO file with objects, by name; one for each split."""
     jsons = files.ending(".json")
     names = next((pair for pair in _OWN_FILES if set(pair) <= set(jsons)), jsons)
     contents = {name: read_json(files.root / name, name) for name in names}
@@ -45,14 +41,7 @@ def find(files: Files) -> dict[str, dict[str, Any]]:
 def read(
     files: Files, found: dict[str, dict[str, Any]], warnings: list[str]
 ) -> tuple[list[str], Splits]:
-    """Read the classes, in the order of their ids, and the images of all splits.
-
-    An image without annotations stays.
-
-    Raises:
-        FileNotFoundError: Images that are listed and not there.
-        ValueError: Splits with different categories, or as ``check_coco``.
-    """
+    """Read the classes, in the order of their ids, and all images, also without annotations."""
     for path, content in found.items():
         check_coco(path, content)
     categories = {path: _categories(content) for path, content in found.items()}
@@ -74,10 +63,7 @@ def class_names(content: dict[str, Any]) -> list[str]:
 
 
 def objects_by_image(content: dict[str, Any]) -> dict[Any, list[Object]]:
-    """Return the objects in each image of a checked COCO file, by the image's id.
-
-    The label of an object is the index of its category in ``class_names``.
-    """
+    """Return the objects in each image of a checked COCO file, labelled as in ``class_names``."""
     index_of = {number: index for index, (number, _) in enumerate(_categories(content))}
     objects: dict[Any, list[Object]] = {image["id"]: [] for image in content["images"]}
     for annotation in content["annotations"]:
@@ -99,12 +85,8 @@ def _read_images(files: Files, path: str, content: dict[str, Any]) -> list[Label
             missing.append(image["file_name"])
         else:
             images.append(image_of_objects(files.path(found), objects[image["id"]]))
-    if missing:
-        raise UserFileNotFoundError(
-            f"{path}: every image that it lists must be below DATA, but {len(missing)} of "
-            f"{len(content['images'])} are not, for example {missing[:_MOST_NAMED]}; copy them "
-            "there, or remove them from the file."
-        )
+    rule = f"{path}: every file_name must have its image below DATA, in the folders that it names"
+    refuse_missing(rule, missing, len(content["images"]))
     return images
 
 

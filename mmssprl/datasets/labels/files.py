@@ -2,12 +2,12 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ...errors import UserFileNotFoundError, UserValueError
-from ..image_index import IMAGE_SUFFIXES
+from ..image_index import IMAGE_SUFFIXES, walk
 
 MASK_FOLDERS = frozenset(
     ("masks", "mask", "labels", "annotations", "ann_dir", "gt", "labelids", "segmentationclass")
@@ -15,15 +15,13 @@ MASK_FOLDERS = frozenset(
 )
 """Folders whose images are label images, in lower case."""
 _MOST_CLASSES = 100_000
+_MOST_NAMED = 3
 CLASS_FILES = ("classes.txt", "class_names.txt", "labelmap.txt", "labels.txt", "obj.names")
 """Names of files that list the classes, in lower case."""
 
 
 class Files:
-    """All files below a folder, without the hidden ones.
-
-    Args:
-        root: The folder; symbolic links below it are followed, each folder once.
+    """All files below a folder, as ``walk`` visits them.
 
     Raises:
         FileNotFoundError: There is no such folder.
@@ -33,18 +31,7 @@ class Files:
         self.root = Path(root).resolve()
         if not self.root.is_dir():
             raise UserFileNotFoundError(f"DATA must be an existing folder, but there is no {root}.")
-        names = []
-        seen = set()
-        for folder, folders, found in os.walk(self.root, followlinks=True):
-            here = os.path.realpath(folder)
-            if here in seen:  # a link back up would never end
-                folders.clear()
-                continue
-            seen.add(here)
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            below = Path(folder).relative_to(self.root)
-            names += [(below / name).as_posix() for name in found if not name.startswith(".")]
-        self.names = sorted(names)
+        self.names = sorted(below + name for below, own in walk(str(self.root)) for name in own)
 
     def ending(self, *suffixes: str) -> list[str]:
         """Return the names with one of some suffixes, in upper or lower case."""
@@ -55,16 +42,17 @@ class Files:
         """The names of the image files."""
         return self.ending(*IMAGE_SUFFIXES)
 
+    @cached_property
+    def photographs(self) -> list[str]:
+        """The names of the image files that lie in no folder of label images."""
+        return [name for name in self.images if not is_label_image(name)]
+
     def path(self, name: str) -> str:
         """Return the path of a name."""
         return str(self.root / name)
 
     def read_lines(self, name: str) -> list[str]:
-        """Return the lines of a text file.
-
-        Raises:
-            ValueError: It is not in UTF-8.
-        """
+        """Return the lines of a text file; ValueError if it is not in UTF-8."""
         try:
             return (self.root / name).read_text("utf-8-sig").splitlines()  # Windows adds a mark
         except UnicodeDecodeError as error:
@@ -74,13 +62,9 @@ class Files:
             ) from error
 
     def listed_classes(self) -> tuple[list[str], str] | None:
-        """Return the classes that the lines of classes.txt name, and the file's name.
-
-        Raises:
-            ValueError: A blank line before others.
-        """
+        """Return the classes that the lines of classes.txt name, and the file's name."""
         for name in self.ending(*CLASS_FILES):
-            if Path(name).name.lower() in CLASS_FILES:
+            if PurePosixPath(name).name.lower() in CLASS_FILES:
                 # labelmap.txt of CVAT has name:colour:parts:actions and comments.
                 lines = [line for line in self.read_lines(name) if not line.startswith("#")]
                 titles = [line.split(":")[0].strip() for line in lines]
@@ -107,47 +91,48 @@ class Files:
         return [f"class {k}" for k in range(largest + 1)]
 
     @cached_property
-    def photographs(self) -> list[str]:
-        """The names of the image files that lie in no folder of label images."""
-        return [name for name in self.images if not is_label_image(name)]
-
-    @cached_property
     def _by_last_part(self) -> dict[str, list[str]]:
         found = defaultdict(list)
         for name in self.images:
-            found[name.rpartition("/")[2]].append(name)
-            found[Path(name).stem].append(name)
+            path = PurePosixPath(name)
+            found[path.name].append(name)
+            found[path.stem].append(name)
         return found
 
-    def find_image(self, named: str, near: str, *, or_stem: bool = False) -> str | None:
-        """Return the one image that an annotation file means, None if there is none.
+    def find_image(
+        self, named: str, near: str, *, or_stem: bool = False, is_moved: bool = False
+    ) -> str | None:
+        """Return the one image that the annotation file ``near`` means, None if there is none.
 
-        Args:
-            named: What the file calls it: a file name, with or without folders before it; an
-                absolute path may lead out of the root. Of several images of this name, those count
-                that share most of these folders, and label images only if there are no others.
-            near: Name of the annotation file; of several images that fit, the one counts whose
-                folder shares most words with it (train2014/ with instances_train2014.json).
-            or_stem: Whether ``named`` may lack the suffix.
-
-        Raises:
-            ValueError: Several images fit equally well.
+        It lies in the folders that are named with it, anywhere below the root; of an absolute path,
+        or if it ``is_moved``, the last one has to be there. Of several such images those count that
+        share most folders with the name, then photographs, then those that share most words with
+        the annotation file (train2014/ with instances_train2014.json).
         """
-        parts = Path(named.replace("\\", "/")).parts
-        if not parts:
-            return None
-        found = self._by_last_part.get(parts[-1], [])
+        *folders, last = PurePosixPath(named.replace("\\", "/")).parts or ("",)
+        if folders and (folders[0] == "/" or folders[0].endswith(":")):
+            is_moved = True
+            del folders[0]
+        folders = [folder for folder in folders if folder != ".."]
+        least = min(1, len(folders)) if is_moved else len(folders)
+        found = self._by_last_part.get(last, [])
         if or_stem and all(map(is_label_image, found)):
-            found = self._by_last_part.get(Path(parts[-1]).stem, found)
+            found = self._by_last_part.get(PurePosixPath(last).stem, found)
         if all(map(is_label_image, found)) and os.path.isabs(named) and os.path.isfile(named):
             return named
-        found = sorted(set(found))
-        if len(found) > 1:
-            found = _best(found, lambda name: _num_common_last(Path(name).parts[:-1], parts[:-1]))
-        if len(found) > 1:
-            found = _best(found, lambda name: not is_label_image(name))
-        if len(found) > 1:
-            found = _best(found, lambda name: len(words(name) & words(near)))
+
+        def num_common(name: str) -> int:
+            return _num_common_last((self.root / name).parts[:-1], folders)
+
+        found = sorted({name for name in found if num_common(name) >= least})
+        scores = (
+            num_common,
+            lambda name: not is_label_image(name),
+            lambda name: _alike(name, near),
+        )
+        for score in scores if len(found) > 1 else ():
+            best = max(map(score, found))
+            found = [name for name in found if score(name) == best]
         if len(found) > 1:
             raise UserValueError(
                 f"each image of {near} must be one file, but {named} is {found[0]} and {found[1]}; "
@@ -156,24 +141,32 @@ class Files:
         return found[0] if found else None
 
 
+def refuse_missing(what: str, missing: Sequence[str], total: int) -> None:
+    """Raise FileNotFoundError if something is missing of what must be, of so many, in words."""
+    if missing:
+        raise UserFileNotFoundError(
+            f"{what}, but {len(missing)} of {total} have none, for example "
+            f"{list(missing[:_MOST_NAMED])}; copy what is missing there, or remove what names it."
+        )
+
+
 def is_label_image(name: str) -> bool:
     """Whether an image lies in a folder that is named like one of masks."""
-    return any(part.lower() in MASK_FOLDERS for part in Path(name).parts[:-1])
+    return any(part.lower() in MASK_FOLDERS for part in name.split("/")[:-1])
 
 
-def words(name: str) -> set[str]:
-    """Return the parts of a path, and the words of its last one."""
-    folder, _, last = name.rpartition("/")
-    text = last.rpartition(".")[0].replace("-", "_").replace(".", "_")
-    return {*folder.split("/"), *text.split("_")} - {""}
+def _alike(one: str, other: str) -> int:
+    """Return how many folders and words of their names two files share."""
+
+    def words(name: str) -> set[str]:
+        folder, _, last = name.rpartition("/")
+        text = last.rpartition(".")[0].replace("-", "_").replace(".", "_")
+        return {*folder.split("/"), *text.split("_")} - {""}
+
+    return len(words(one) & words(other))
 
 
-def _best(names: list[str], score: Callable[[str], int]) -> list[str]:
-    best = max(map(score, names))
-    return [name for name in names if score(name) == best]
-
-
-def _num_common_last(left: tuple[str, ...], right: tuple[str, ...]) -> int:
+def _num_common_last(left: tuple[str, ...], right: list[str]) -> int:
     count = 0
     for one, other in zip(reversed(left), reversed(right), strict=False):
         if one != other:

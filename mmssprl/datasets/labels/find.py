@@ -9,12 +9,12 @@ from ..image_index import heic_remedy, kind_of
 from . import coco, folders, masks, voc, yolo
 from .checks import check_labels
 from .files import Files
-from .foreign import find_foreign
 from .labelled_images import LabelledData, LabelledImage, Object
-from .splits import choose_splits
+from .splits import Splits, choose_splits
 
 DEFAULT_VAL_SHARE = 0.2
 _OF_OBJECTS = (coco, voc, yolo)
+_BACKGROUND = "background"
 _EXPECTED = {
     "classify": "a COCO .json, PASCAL VOC .xml files, YOLO .txt files, label images, or a folder "
     "of images per class",
@@ -22,6 +22,13 @@ _EXPECTED = {
     "segment": "label images (PNGs of class indices) in a folder named masks, labels, annotations "
     "or SegmentationClass",
 }
+_OTHER_TOOLS = {
+    ".xml": "as CVAT's, export them as COCO 1.0, Ultralytics YOLO or masks",
+    ".json": "as LabelMe's, make COCO of them (pip install labelme2coco; labelme2coco DATA); as "
+    "Label Studio's, export them as COCO, YOLO or masks",
+    ".csv": "write its rows as a COCO .json, or sort the images into a folder per class",
+}
+"""What to do with labels of others, by the suffix of their files."""
 
 
 def find_labels(
@@ -37,11 +44,10 @@ def find_labels(
 
     Args:
         root: The folder.
-        task: 'classify', 'detect' or 'segment'.
-        val_share: Share of the images to hold out where the data have no splits, in (0, 1).
-        seed: Of that choice.
-        measured: Whether each image is opened, for its size; without it 'classify' alone.
-        class_folders: Take a folder per class, whatever other files lie there; 'classify' alone.
+        task: 'classify', 'detect' or 'segment'; the last two options are for 'classify'.
+        val_share, seed: Share of the images to hold out where the data have no splits, by a seed.
+        measured: Whether each image is opened, for its size.
+        class_folders: Whether to take a folder per class, whatever other files lie there.
 
     Raises:
         FileNotFoundError: No such folder, no labels of the task, or labels without their image.
@@ -57,7 +63,7 @@ def find_labels(
     warnings: list[str] = []
     classes, splits = layout.read(files, found, warnings)
     if layout is masks and task == "classify":
-        splits = {split: list(map(_of_shown, images)) for split, images in splits.items()}
+        classes, splits = _shown(classes, splits)
     train, val, how = choose_splits(splits, share=val_share, seed=seed)
     data = LabelledData(files.root, layout.TITLE, classes, train, val, how, warnings)
     return check_labels(data, task, measured=measured)
@@ -78,7 +84,7 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
         other: tuple[Any, Any] = (masks, shown) if is_shown else (folders, folders.find(files))
         found = [other] if other[1] else []
     if not found:
-        remedy = find_foreign(files, task) or heic_remedy(map(kind_of, files.names))
+        remedy = _other_tool(files) or heic_remedy(map(kind_of, files.names))
         raise UserFileNotFoundError(
             f"DATA must hold labels for {task}: {_EXPECTED[task]}; but {files.root} holds none "
             f"among {len(files.names)} files ({len(files.images)} images)"
@@ -92,6 +98,21 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
     return found[0]
 
 
-def _of_shown(image: LabelledImage) -> LabelledImage:
-    """Return an image that is labelled with the classes that its label image shows."""
-    return replace(image, mask=None, objects=tuple(map(Object, sorted(image.labels))))
+def _shown(classes: list[str], splits: Splits) -> tuple[list[str], Splits]:
+    """Return classes and images, labelled with what their label images show but a background."""
+    first = int(classes[0].lower() == _BACKGROUND)
+
+    def shown(image: LabelledImage) -> LabelledImage:
+        labels = frozenset(label - first for label in image.labels if label >= first)
+        objects = tuple(map(Object, sorted(labels)))
+        return replace(image, mask=None, objects=objects, labels=labels)
+
+    return classes[first:], {split: list(map(shown, images)) for split, images in splits.items()}
+
+
+def _other_tool(files: Files) -> str:
+    """Return what makes labels of files that other tools write, "" without such files."""
+    for suffix, remedy in _OTHER_TOOLS.items():
+        for name in files.ending(suffix)[:1]:
+            return f"if its labels are in {name}, {remedy}"
+    return ""

@@ -11,18 +11,8 @@ from .splits import TRAIN, VAL, Splits, split_of
 TITLE = "a folder per class"
 
 
-def read_class_folders(files: Files, below: str = "") -> dict[str, list[str]]:
-    """Return the images of each class: of each folder just below ``below``, sorted by name.
-
-    Images are found in the folders below a class's, too.
-
-    Args:
-        files: The files below the data's root.
-        below: A folder in it, ending in "/", or "" for the root.
-
-    Raises:
-        ValueError: Images that lie beside the folders of the classes.
-    """
+def _read_class_folders(files: Files, below: str = "") -> dict[str, list[str]]:
+    """Return the images of each class: of each folder just below ``below`` ("a/"), sorted."""
     classes: dict[str, list[str]] = defaultdict(list)
     beside = []
     for name in files.images:
@@ -41,13 +31,9 @@ def read_class_folders(files: Files, below: str = "") -> dict[str, list[str]]:
 
 
 def find(files: Files) -> dict[str, str | None]:
-    """Return the folders of whose folders each is a class, and their splits; {} for one class.
-
-    Raises:
-        ValueError: Images beside the folders, or other folders beside those of splits.
-    """
+    """Return the folders of whose folders each is a class, and their splits; {} for one class."""
     found = _split_folders(files) or {"": None}
-    titles = {title for folder in found for title in read_class_folders(files, folder)}
+    titles = {title for folder in found for title in _read_class_folders(files, folder)}
     return found if len(titles) > 1 else {}
 
 
@@ -55,7 +41,7 @@ def read(
     files: Files, found: dict[str, str | None], warnings: list[str]
 ) -> tuple[list[str], Splits]:
     """Read the classes, in alphabetical order, and the images of all splits."""
-    by_class = [(split, read_class_folders(files, folder)) for folder, split in found.items()]
+    by_class = [(split, _read_class_folders(files, folder)) for folder, split in found.items()]
     classes = sorted({title for _, titles in by_class for title in titles})
     index_of = {title: index for index, title in enumerate(classes)}
     splits: dict[str | None, list[LabelledImage]] = defaultdict(list)
@@ -70,11 +56,7 @@ def read(
 
 
 def _split_folders(files: Files) -> dict[str, str | None]:
-    """Return the folders that are splits, if all that hold images are named like one.
-
-    Raises:
-        ValueError: Two splits, and other folders beside them.
-    """
+    """Return the folders that are splits, if all that hold images are named like one."""
     tops = {Path(name).parts[0] for name in files.images if "/" in name}
     folders = {f"{top}/": split_of(top) for top in sorted(tops)}
     others = [folder for folder, split in folders.items() if split is None]

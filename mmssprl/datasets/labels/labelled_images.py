@@ -12,44 +12,35 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True)
 class Object:
-    """One annotated object.
-
-    Args:
-        label: Index of its class.
-        box: x, y, width and height in pixels; None where only the class is known.
-        segmentation: As in COCO: polygons or run lengths; None without a mask.
-        is_crowd: A crowd or a "difficult" object, which counts in no score of detection.
-    """
+    """One annotated object, of the class of index ``label``."""
 
     label: int
     box: tuple[float, float, float, float] | None = None
+    """x, y, width and height in pixels; None where only the class is known."""
     segmentation: Any = None
+    """Polygons or run lengths, as in COCO; None without a mask."""
     is_crowd: bool = False
+    """Whether it is a crowd or "difficult", and counts in no score of detection."""
 
 
 @dataclass(frozen=True)
 class LabelledImage:
-    """One image and its labels, of which a layout has one kind.
-
-    Args:
-        path: The image file.
-        objects: Of COCO, VOC and YOLO.
-        label: Index of the one class that a folder names.
-        mask: PNG of class indices, of the image's size.
-        labels: Indices of all classes in the image.
-        unknown: Those of ``labels`` of which the image has "difficult" objects only.
-        size: Width and height in pixels, as the image is shown; 0, 0 before it is opened.
-        in_shares: Whether boxes and polygons are shares of width and height, not pixels.
-    """
+    """One image and its labels, of which a layout has one kind: objects, label or mask."""
 
     path: str
     objects: tuple[Object, ...] = ()
     label: int | None = None
+    """Index of the one class that a folder names."""
     mask: str | None = None
+    """Path of a PNG of class indices, of the image's size."""
     labels: frozenset[int] = frozenset()
+    """Indices of all classes in the image."""
     unknown: frozenset[int] = frozenset()
+    """Those of ``labels`` of which the image has "difficult" objects only."""
     size: tuple[int, int] = (0, 0)
+    """Width and height in pixels, as the image is shown; 0, 0 before it is opened."""
     in_shares: bool = False
+    """Whether boxes and polygons are shares of width and height, not pixels."""
 
 
 def image_of_objects(path: str, objects: Iterable[Object], **fields: Any) -> LabelledImage:
@@ -62,13 +53,8 @@ def image_of_objects(path: str, objects: Iterable[Object], **fields: Any) -> Lab
 class LabelledData:
     """A folder's classes, its images to train on and its images to validate with.
 
-    Args:
-        root: The folder.
-        layout: What it was found to be, in words.
-        classes: Names in the order of their indices.
-        train, val: The two splits.
-        split: How they came about, in words.
-        warnings: What is odd about the data and does not stop a training.
+    ``layout`` and ``split`` say in words what was found and how the splits came about, ``warnings``
+    what is odd about the data and does not stop a training.
     """
 
     root: Path
@@ -86,7 +72,7 @@ class LabelledData:
 
     @property
     def objects(self) -> list[Object]:
-        """Of all images."""
+        """The objects of all images."""
         return [thing for image in (*self.train, *self.val) for thing in image.objects]
 
     @property
@@ -96,7 +82,7 @@ class LabelledData:
 
     @property
     def num_boxes(self) -> int:
-        """Of all objects."""
+        """How many objects have a box."""
         return sum(thing.box is not None for thing in self.objects)
 
     def count(self, images: Iterable[LabelledImage]) -> list[int]:

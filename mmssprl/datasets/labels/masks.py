@@ -4,13 +4,12 @@ import re
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...console.progress import watch
-from ...errors import UserFileNotFoundError, UserValueError
+from ...errors import UserValueError
 from ..image_opening import open_image
 from . import voc
-from .files import MASK_FOLDERS, Files, is_label_image
+from .files import MASK_FOLDERS, Files, is_label_image, refuse_missing
 from .labelled_images import LabelledImage
 from .splits import Splits, by_folder
 
@@ -54,25 +53,16 @@ def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str]
     The classes are the lines of classes.txt (index 0 first), VOC's in its folders if no XML
     file names others, or 'class 0', 'class 1', ... as many as the label images have. Pixels of 255
     count nowhere.
-
-    Raises:
-        FileNotFoundError: Label images without their image.
-        ValueError: A label image of colours, of another size than its image, or with an index
-            beyond the classes.
     """
     images, masks = _by_key(files.photographs), _by_key(found)
     lost = [name for key, name in masks.items() if key not in images]
-    if lost:
-        raise UserFileNotFoundError(
-            f"each label image must have its image below DATA, with the same name but for the "
-            f"suffix, but {len(lost)} of {len(masks)} have none, for example {lost[:3]}; copy the "
-            "images there, or remove the label images."
-        )
+    rule = "each label image must have its image below DATA, with the same name but for the suffix"
+    refuse_missing(rule, lost, len(masks))
     bare = len(images) - len(masks)
     if bare:
         warnings.append(f"{bare} of {len(images)} images have no label image: they are left out.")
     shown = {
-        key: shown_indices(read_indices(files.root / masks[key], masks[key]))
+        key: _shown_indices(files.root / masks[key], masks[key])
         for key in watch(sorted(masks), "reading label images", total=len(masks))
     }
     used = set().union(*shown.values())
@@ -102,12 +92,8 @@ def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str]
     return classes, listed or by_folder(labelled)
 
 
-def read_indices(path: str | Path, name: str) -> NDArray[np.uint8]:
-    """Read a label image, which errors call ``name``: the indices (H, W), not their colours.
-
-    Raises:
-        ValueError: It cannot be read, or holds no indices of 8 bits.
-    """
+def _shown_indices(path: Path, name: str) -> list[int]:
+    """Return the indices in a label image, which errors call ``name``, without 255."""
     try:
         with open_image(path) as image:
             mode, pixels = image.mode, np.asarray(image)
@@ -120,12 +106,7 @@ def read_indices(path: str | Path, name: str) -> NDArray[np.uint8]:
             f"{name}: must be a PNG of class indices (8 bits, gray or with a palette), but its "
             f"mode is {mode}, of colours or larger numbers; convert it."
         )
-    return pixels.astype(np.uint8)
-
-
-def shown_indices(pixels: NDArray[np.uint8]) -> list[int]:
-    """Return the indices in a label image (H, W), without 255."""
-    return [value for value in np.unique(pixels).tolist() if value != IGNORED]
+    return [value for value in np.unique(pixels.astype(np.uint8)).tolist() if value != IGNORED]
 
 
 def _key(name: str) -> str:

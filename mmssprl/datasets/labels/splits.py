@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ...console.wording import counted
 from ...errors import UserValueError
 from .labelled_images import LabelledImage
 
@@ -39,7 +38,7 @@ def split_of(name: str) -> str | None:
 
 
 def by_folder(images: Mapping[str, LabelledImage]) -> Splits:
-    """Return images, given by name, by the split that their folder names."""
+    """Return images, given by their names, by the split that their folder names."""
     splits: dict[str | None, list[LabelledImage]] = defaultdict(list)
     for name, image in images.items():
         splits[split_of(Path(name).parent.as_posix())].append(image)
@@ -54,19 +53,10 @@ def choose_splits(
     The data's own splits count where there are two; 'test' validates where there is no 'val'.
     Otherwise ``share`` of the images is held out by ``seed``: of each class, where each image has
     one, else of all.
-
-    Raises:
-        ValueError: A split without an image, or nothing to train on.
     """
     named = {name: images for name, images in splits.items() if name is not None}
     if TRAIN in named and (VAL in named or TEST in named):
         validating = VAL if VAL in named else TEST
-        for name in (TRAIN, validating):
-            if not named[name]:
-                raise UserValueError(
-                    f"each split must have at least one labelled image, but {name} has none; "
-                    "label some images, or remove the split to have one drawn."
-                )
         rest = sum(map(len, splits.values())) - len(named[TRAIN]) - len(named[validating])
         unused = f"; {rest} other images are not used" if rest else ""
         return (
@@ -80,11 +70,6 @@ def choose_splits(
             f"{next(iter(named))}; add a split named train, or rename this one."
         )
     images = [image for part in splits.values() for image in part]
-    if len(images) < 2:
-        raise UserValueError(
-            "train and val need an image each, but got "
-            f"{counted(len(images), 'labelled image')}; label more."
-        )
     held_out = _draw(images, share, seed)
     train = [image for index, image in enumerate(images) if index not in held_out]
     val = [image for index, image in enumerate(images) if index in held_out]
@@ -105,7 +90,7 @@ def _draw(images: Sequence[LabelledImage], share: float, seed: int) -> set[int]:
         held_out.update(np.asarray(members)[rng.permutation(len(members))[:count]].tolist())
     if not held_out:
         raise UserValueError(
-            "some class must have two images, one to train on and one to validate with, but each "
-            "has one; label more."
+            "some class must have two images, one to train on and one to validate with, but none "
+            f"of {len(images)} labelled images has a second; label more."
         )
     return held_out

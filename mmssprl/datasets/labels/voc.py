@@ -8,29 +8,21 @@ from pathlib import Path
 
 from ...console.progress import watch
 from ...errors import UserFileNotFoundError, UserValueError
-from .files import Files
+from .files import Files, refuse_missing
 from .labelled_images import LabelledImage, Object, image_of_objects
 from .splits import TRAIN, VAL, Splits, by_folder
 
 TITLE = "PASCAL VOC"
 Named = list[tuple[str, Object]]
-"""The objects of an image, each with the name of its class; their labels are not yet known."""
+"""Objects, each with the name of its class; their labels are not yet known."""
 _PAIRS = (("trainval", "test"), ("train", "val"), ("train", "test"))
 """Lists of ImageSets/Main that are taken for train and val, the first two that are there."""
-_BENCHMARK = "VOC2007"
-"""Of several years in one folder, the one that is taken."""
-_MOST_NAMED = 3
 
 
 def find(files: Files) -> dict[str, ET.Element]:
-    """Return the root of each XML file with annotations, by name.
-
-    Raises:
-        ValueError: A file that is no XML, or several years and no VOC2007 among them.
-    """
-    below = _year(files)
-    names = [name for name in files.ending(".xml") if name.startswith(below)]
-    parsed = {name: parse(files.root / name, name) for name in watch(names, "reading annotations")}
+    """Return the root of each XML file with annotations, by name."""
+    names = watch(files.ending(".xml"), "reading annotations")
+    parsed = {name: parse(files.root / name, name) for name in names}
     return {name: root for name, root in parsed.items() if root.tag == "annotation"}
 
 
@@ -43,17 +35,13 @@ def read(
     are those of ImageSets/Main, whose images alone are read, or those that folders name. A
     "difficult" object counts in no score of detection; a class with no other object in an image is
     unknown there, to classification, a probe and a comparison alike.
-
-    Raises:
-        FileNotFoundError: Annotations without an image, or an image set that lists others.
-        ValueError: An object without a name, or a box that is none.
     """
     named: dict[str, tuple[str, Named]] = {}
     missing = []
-    listed = {name for names in _listed_names(files, "Main").values() for name in names}
+    listed = {name for names in _listed_splits(files, "Main").values() for name in names}
     used = {name: found[name] for name in found if not listed or Path(name).stem in listed}
     for name, root in used.items():
-        told = (root.findtext("filename") or "").strip()
+        told = Path((root.findtext("filename") or "").strip()).name
         # LabelImg keeps what an image was once called; then the file's own name counts.
         if Path(told).stem != Path(name).stem:
             told = Path(name).stem
@@ -62,12 +50,7 @@ def read(
             missing.append(name)
         else:
             named[name] = (image, read_objects(root, name))
-    if missing:
-        raise UserFileNotFoundError(
-            f"each annotation file must have its image below DATA, but {len(missing)} of "
-            f"{len(used)} have none, for example {missing[:_MOST_NAMED]}; copy the images there, "
-            "or remove the files."
-        )
+    refuse_missing("each annotation file must have its image below DATA", missing, len(used))
     titles = {title for _, objects in named.values() for title, _ in objects}
     classes = sorted(titles | set(listed_classes(_lists(files, "Main"))))
     index_of = {name: index for index, name in enumerate(classes)}
@@ -82,12 +65,7 @@ def read(
 
 
 def parse(path: Path, name: str) -> ET.Element:
-    """Return the root of an XML file, which errors call ``name``.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is no XML.
-    """
+    """Return the root of an XML file, which errors call ``name``."""
     try:
         return ET.parse(path).getroot()
     except FileNotFoundError as error:
@@ -101,11 +79,7 @@ def parse(path: Path, name: str) -> ET.Element:
 
 
 def read_objects(root: ET.Element, name: str) -> Named:
-    """Return the objects of an annotation file, which errors call ``name``.
-
-    Raises:
-        ValueError: An object without a name, or a box that is not four numbers.
-    """
+    """Return the objects of an annotation file, which errors call ``name``."""
     return [_read_object(item, name) for item in root.iter("object")]
 
 
@@ -116,11 +90,7 @@ def only_difficult(objects: Named) -> set[str]:
 
 
 def listed_classes(lists: Iterable[str]) -> list[str]:
-    """Return the classes that per-class lists name, sorted.
-
-    Args:
-        lists: Stems of the files in ImageSets/Main; such a list is called <class>_<image set>.
-    """
+    """Return the classes that stems of files in ImageSets/Main name: <class>_<image set>."""
     stems = set(lists)
     suffixes = tuple(f"_{name}" for name in stems)
     return sorted({name[: name.rindex("_")] for name in stems if name.endswith(suffixes)})
@@ -131,37 +101,28 @@ def listed_splits(
 ) -> Splits:
     """Return the images of train and val that the files of ImageSets/<folder> list, or nothing.
 
-    Args:
-        files: Of the folder.
-        folder: Below ImageSets.
-        by_stem: Images by the names that the lists have.
-        what: That each of them must have, for an error.
-
-    Raises:
-        FileNotFoundError: A listed name without an image.
-        ValueError: A list without a name.
+    Each of ``by_stem``, the images by the names that the lists have, must have ``what``.
     """
     splits: dict[str | None, list[LabelledImage]] = {}
-    for split, names in _listed_names(files, folder).items():
+    for split, names in _listed_splits(files, folder).items():
         lost = [name for name in names if name not in by_stem]
-        if lost:
-            raise UserFileNotFoundError(
-                f"every image that ImageSets/{folder} lists must have {what}, but {len(lost)} of "
-                f"{len(names)} of {split} have none, for example {lost[:_MOST_NAMED]}; add them, "
-                "or remove the names."
-            )
+        rule = f"every image that ImageSets/{folder} lists for {split} must have {what}"
+        refuse_missing(rule, lost, len(names))
         splits[split] = [by_stem[name] for name in names]
     return splits
 
 
-def _listed_names(files: Files, folder: str) -> dict[str, list[str]]:
-    """Return the names of train and val that the files of ImageSets/<folder> list, or nothing."""
+def listed_names(lines: Iterable[str]) -> list[str]:
+    """Return the names of images in the lines of an image set."""
+    return [line.split()[0] for line in lines if line.strip()]
+
+
+def _listed_splits(files: Files, folder: str) -> dict[str, list[str]]:
     lists = _lists(files, folder)
     pair = next((pair for pair in _PAIRS if set(pair) <= set(lists)), ())
     listed = {}
     for split, stem in zip((TRAIN, VAL), pair, strict=False):
-        lines = files.read_lines(lists[stem])
-        listed[split] = [line.split()[0] for line in lines if line.strip()]
+        listed[split] = listed_names(files.read_lines(lists[stem]))
         if not listed[split]:
             raise UserValueError(
                 f"each split must have at least one image, but {lists[stem]} lists none; list "
@@ -171,26 +132,15 @@ def _listed_names(files: Files, folder: str) -> dict[str, list[str]]:
 
 
 def _lists(files: Files, folder: str) -> dict[str, str]:
-    """Return the files of ImageSets/<folder> by their stems."""
-    texts = [name for name in files.ending(".txt") if name.startswith(_year(files))]
-    return {
-        Path(name).stem: name for name in texts if Path(name).parts[-3:-1] == ("ImageSets", folder)
-    }
-
-
-def _year(files: Files) -> str:
-    """Return the folder of the one year to read, ending in "/"; "" if there is no choice."""
-    texts = files.ending(".txt")
-    years = sorted({name.rpartition("ImageSets/")[0] for name in texts if "ImageSets/" in name})
-    if len(years) < 2:
-        return ""
-    taken = [year for year in years if Path(year).name == _BENCHMARK]
-    if len(taken) != 1:
+    """Return the files of ImageSets/<folder> by their stems; there must be one such folder."""
+    names = [n for n in files.ending(".txt") if Path(n).parts[-3:-1] == ("ImageSets", folder)]
+    years = sorted({name.rpartition("ImageSets/")[0] for name in names})
+    if len(years) > 1:
         raise UserValueError(
             f"DATA must hold one year of PASCAL VOC, but has {', '.join(years)}; give the folder "
             "of one."
         )
-    return taken[0]
+    return {Path(name).stem: name for name in names}
 
 
 def _read_object(item: ET.Element, name: str) -> tuple[str, Object]:

@@ -7,8 +7,8 @@ from typing import Any
 import yaml
 
 from ...console.progress import watch
-from ...errors import UserFileNotFoundError, UserValueError
-from .files import CLASS_FILES, Files, is_label_image
+from ...errors import UserValueError
+from .files import CLASS_FILES, Files, is_label_image, refuse_missing
 from .labelled_images import LabelledImage, Object, image_of_objects
 from .splits import TEST, Splits, by_folder, split_of
 
@@ -29,7 +29,6 @@ Line = tuple[int, list[float]]
 def find(files: Files) -> dict[str, str]:
     """Return the text file of each image that has one, if they begin as YOLO's do.
 
-    That of images/a.jpg is labels/a.txt, with any folders before and behind, or images/a.txt.
     Images in a folder that is named like one of masks count if no others have texts.
     """
     texts = set(files.ending(".txt"))
@@ -46,28 +45,13 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
 
     The classes are the names of data.yaml, or the lines of classes.txt. The splits are those of
     data.yaml, or those that folders name. An image without a text file shows no object.
-
-    Raises:
-        FileNotFoundError: Text files in labels/ without their image, but for lists of classes.
-        ValueError: A line or a class that is none, or a data.yaml that cannot be used.
     """
     used = set(found.values())
-    texts = files.ending(".txt")
-    lost = []
-    for name in texts:
-        *folders, last = name.lower().split("/")
-        if "labels" in folders and last not in CLASS_FILES and name not in used:
-            lost.append(name)
-    if lost:
-        raise UserFileNotFoundError(
-            f"each file of labels/ must have its image in images/, with the same name but for the "
-            f"suffix, but {len(lost)} have none, for example {lost[:_MOST_NAMED]}; copy the images "
-            "there, or remove the files."
-        )
-    lines = {
-        image: _read_lines(files, text)
-        for image, text in watch(list(found.items()), "reading annotations")
-    }
+    lost = [name for name in files.ending(".txt") if name not in used and _is_of_labels(name)]
+    rule = "each file of labels/ must have its image in images/, of the same name but the suffix"
+    refuse_missing(rule, lost, len(used) + len(lost))
+    texts = watch(list(found.items()), "reading annotations")
+    lines = {image: _read_lines(files, text) for image, text in texts}
     settings, source = _settings(files)
     largest = max((label for own in lines.values() for label, _ in own), default=0)
     classes = settings.get("names")
@@ -88,14 +72,21 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
     return classes, _listed(files, settings, source, images) or by_folder(images)
 
 
+def _is_of_labels(text: str) -> bool:
+    *folders, last = text.lower().split("/")
+    return "labels" in folders and last not in CLASS_FILES
+
+
 def _texts_of(image: str) -> list[str]:
-    """Return the names that the text file of an image may have; the last that is there counts."""
+    """Return the names that the text of an image may have; the last that is there counts.
+
+    That of images/a.jpg is labels/a.txt, with any folders before and behind, or images/a.txt.
+    """
     stem = image.rpartition(".")[0]
-    below = re.fullmatch("(.*/)?images/(.*)", stem, re.IGNORECASE)
     texts = [f"{stem}.txt"]
-    if below:
-        before, behind = below[1] or "", below[2]
-        texts += [f"{before}{folder}/{behind}.txt" for folder in ("LABELS", "Labels", "labels")]
+    below = re.fullmatch("(.*/)?images/(.*)", stem, re.IGNORECASE)
+    for folder in ("LABELS", "Labels", "labels") if below else ():
+        texts.append(f"{below[1] or ''}{folder}/{below[2]}.txt")  # type: ignore[index]
     return texts
 
 
@@ -164,16 +155,12 @@ def _settings(files: Files) -> tuple[dict[str, Any], str]:
                     "poses; export them without keypoints."
                 )
             found[name] = {**content, "names": _names(name, content["names"])}
-    if not found:
-        return {}, ""
-    first, *others = found
-    for name in others:
-        if found[name]["names"] != found[first]["names"]:
-            raise UserValueError(
-                f"DATA must have one list of classes, but the names of {first} and {name} differ; "
-                "move one out of it."
-            )
-    return found[first], first
+    if len({tuple(content["names"]) for content in found.values()}) > 1:
+        raise UserValueError(
+            "DATA must have one list of classes, but the names differ in "
+            f"{' and '.join(list(found)[:_MOST_NAMED])}; move one out of it."
+        )
+    return next(((content, name) for name, content in found.items()), ({}, ""))
 
 
 def _names(name: str, names: Any) -> list[str]:
@@ -202,8 +189,7 @@ def _listed(
                     f"{str(entry)[:60]!r} has none there; correct it."
                 )
             listed.setdefault(split_of(key), []).extend(names)
-    train, val = (listed.get(split, []) for split in ("train", "val"))
-    if not listed or train == val:
+    if listed.get("train") == listed.get("val"):
         return {}
     used = {name for names in listed.values() for name in names}
     listed[None] = [name for name in images if name not in used]
@@ -232,12 +218,8 @@ def _named_by(files: Files, entry: str, images: dict[str, LabelledImage]) -> lis
 def _read_list(files: Files, name: str, images: dict[str, LabelledImage]) -> list[str]:
     """Return the images of a list; none if all are missing, as those of a test often are."""
     lines = [line.strip() for line in files.read_lines(name) if line.strip()]
-    found = {line: files.find_image(line, name) for line in lines}
+    found = {line: files.find_image(line, name, is_moved=True) for line in lines}
     missing = [line for line in lines if found[line] not in images]
-    if missing and len(missing) < len(lines):
-        raise UserFileNotFoundError(
-            f"{name}: every image that it lists must be below DATA, but {len(missing)} of "
-            f"{len(lines)} are not, for example {missing[:_MOST_NAMED]}; copy them there, or "
-            "remove the lines."
-        )
+    if len(missing) < len(lines):
+        refuse_missing(f"{name}: each line must have its image below DATA", missing, len(lines))
     return [image for image in found.values() if image in images]

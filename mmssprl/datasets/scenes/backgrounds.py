@@ -123,11 +123,7 @@ STRUCTURES: dict[str, Callable[[Array, Array, np.random.Generator], tuple[Array,
 
 
 def draw_background(rng: np.random.Generator, scene: str, size_px: int) -> Array:
-    """Paint the background of a scene in two random colours.
-
-    Returns:
-        RGB (H, W, 3) float32, in about [0, 255] (not clipped); H = W = ``size_px``.
-    """
+    """Paint the background of a scene in two random colours: RGB (H, W, 3), not clipped."""
     steps = (np.arange(size_px, dtype=np.float32) + np.float32(0.5)) / np.float32(size_px)
     x, y = np.meshgrid(steps, steps)
     if rng.random() < 0.5:

@@ -48,11 +48,7 @@ texture alone does not tell the scene; each category is typical of exactly 2 sce
 
 
 def draw_category(rng: np.random.Generator, scene: str) -> int:
-    """Draw an object of a scene, as its index in ``SCENE_CATEGORIES``.
-
-    Uniform over the scene's group with probability ``TYPICAL_SHARE``, otherwise uniform over the 18
-    categories outside it.
-    """
+    """Draw an object, an index of ``SCENE_CATEGORIES``, evenly in or outside the scene's group."""
     group = [SCENE_CATEGORIES.index(name) for name in SCENE_GROUPS[scene]]
     if rng.random() >= TYPICAL_SHARE:
         group = [c for c in range(len(SCENE_CATEGORIES)) if c not in group]

@@ -18,16 +18,7 @@ def _color(rng: np.random.Generator, luma: float) -> Array:
 
 
 def draw_color_pair(rng: np.random.Generator, *, min_gap: float, max_gap: float) -> Array:
-    """Draw two colours in random order.
-
-    Args:
-        rng: Source of randomness.
-        min_gap: Least difference of luma, in [0, max_gap].
-        max_gap: Greatest difference of luma, at most 195.
-
-    Returns:
-        RGB (2, 3) in [0, 255]; both lumas in [30, 225].
-    """
+    """Draw two colours, RGB (2, 3) in [0, 255], of lumas in [30, 225] that differ by the gap."""
     gap = rng.uniform(min_gap, max_gap)
     dark = rng.uniform(30, 225 - gap)
     pair = np.stack([_color(rng, dark), _color(rng, dark + gap)])

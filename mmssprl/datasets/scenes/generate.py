@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from mmssprl.datasets.scenes.coco_files import CocoSplit
-from mmssprl.datasets.scenes.render import Scene, render_scene
-from mmssprl.datasets.scenes.voc_files import VocDevkit
-
 from ...console.progress import watch
-from ...errors import UserFileExistsError, UserTypeError, UserValueError
+from ...errors import UserFileExistsError, UserValueError
 from ...system.outputs import write_whole
+from .annotations import CocoSplit, VocDevkit
+from .render import Scene, render_scene
 
 META_FILE = "scenes.json"
 """Written last: its presence means that the folder is complete."""
@@ -44,8 +42,7 @@ def generate_scenes(
 
     Args:
         out_dir: Folder to write to; absent, empty, or made by the same call before.
-        num_train: Training images, 1 to 1,000,000.
-        num_val: Validation images, 1 to 1,000,000.
+        num_train, num_val: Training and validation images, 1 to 1,000,000.
         size_px: Side of the square images in pixels, 64 to 640.
         seed: Seed of all randomness, >= 0.
         progress: Whether to show a progress bar.
@@ -54,8 +51,7 @@ def generate_scenes(
         ``out_dir`` as a path.
 
     Raises:
-        TypeError: A number that is not an int.
-        ValueError: A number out of range.
+        ValueError: A number that is no int or out of range.
         FileExistsError: ``out_dir`` holds anything else; nothing is overwritten.
     """
     meta = {
@@ -83,7 +79,7 @@ def generate_scenes(
             Image.fromarray(scene.image).save(path, quality=JPEG_QUALITY, subsampling="4:4:4")
             coco.add(offset + i, path.name, scene)
             voc.add(split, path, scene)
-        (annotations / f"instances_{split}2014.json").write_text(_to_json(coco.to_dict()))
+        (annotations / f"instances_{split}2014.json").write_text(_to_json(coco.content))
     voc.write_image_sets()
     write_whole(root / META_FILE, _to_json(meta))
     return root
@@ -95,12 +91,8 @@ def draw_scene(seed: int, split: str, index: int, size_px: int) -> Scene:
 
 
 def _check_int(name: str, value: int, low: int, high: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise UserTypeError(f"{name} must be an int, but got {value!r}; pass a whole number.")
-    if not low <= value <= high:
-        raise UserValueError(
-            f"{name} must be from {low} to {high}, but got {value}; choose a value in that range."
-        )
+    if type(value) is not int or not low <= value <= high:
+        raise UserValueError(f"{name} must be an int from {low} to {high}, but got {value!r}.")
     return value
 
 

@@ -6,11 +6,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from mmssprl.datasets.scenes.backgrounds import STRUCTURES, draw_background
-from mmssprl.datasets.scenes.categories import SCENE_CATEGORIES, draw_category
-from mmssprl.datasets.scenes.colors import draw_color_pair
-from mmssprl.datasets.scenes.poses import Pose, clip_box, draw_pose
-from mmssprl.datasets.scenes.textures import texture_share
+from .backgrounds import STRUCTURES, draw_background
+from .categories import SCENE_CATEGORIES, draw_category
+from .colors import draw_color_pair
+from .shapes import Pose, clip_box, draw_pose
+from .textures import texture_share
 
 MIN_VISIBLE = 0.25
 """Least share of an object that stays visible; a pose that hides more of any object is redrawn."""
@@ -24,13 +24,10 @@ Array = NDArray[np.float32]
 
 @dataclass
 class SceneObject:
-    """One object and how much of it is seen, in pixels covered by at least one half.
+    """One object, an index into ``SCENE_CATEGORIES``, and how many of its pixels are seen.
 
-    Args:
-        category: Index into ``SCENE_CATEGORIES``.
-        area: Pixels of the whole silhouette, beyond the image's border too.
-        inside: Pixels of the silhouette inside the image.
-        visible: Pixels neither outside the image nor hidden by an object in front.
+    ``area`` counts those of the whole silhouette, ``inside`` those inside the image, ``visible``
+    those that no object in front hides either.
     """
 
     category: int
@@ -41,18 +38,12 @@ class SceneObject:
 
 @dataclass(frozen=True)
 class Scene:
-    """One rendered image with its ground truth.
-
-    Args:
-        name: Scene type, a key of ``STRUCTURES``.
-        image: RGB (H, W, 3) uint8.
-        instances: (H, W) uint8; 0 is background, k + 1 the visible pixels of ``objects[k]``.
-        objects: 1-6 objects from back to front.
-    """
+    """One rendered image, RGB (H, W, 3), with its ground truth: 1-6 objects from back to front."""
 
     name: str
     image: NDArray[np.uint8]
     instances: NDArray[np.uint8]
+    """(H, W); 0 is background, k + 1 the visible pixels of ``objects[k]``."""
     objects: tuple[SceneObject, ...]
 
 

@@ -10,14 +10,9 @@ NUM_TRAIN, NUM_VAL, SIZE_PX = 1200, 600, 96
 
 
 def generate_sample(work_dir: Path, log: Callable[[str], object] = lambda line: None) -> Path:
-    """Generate the sample data in ``work_dir/scenes``, or find them there.
+    """Generate the sample data in ``work_dir/scenes``, or find them there; return their folder.
 
-    Args:
-        work_dir: A folder of our own: what was left half-made in it is deleted.
-        log: Receives a line about it.
-
-    Returns:
-        The folder of the scenes.
+    The folder is of our own: what was left half-made in it is deleted.
     """
     folder = work_dir / "scenes"
     if not (folder / META_FILE).exists():

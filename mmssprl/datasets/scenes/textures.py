@@ -70,13 +70,9 @@ TEXTURES: dict[str, Callable[[Array, Array, np.random.Generator], Array]] = {
 def texture_share(
     texture: str, u: Array, v: Array, *, radius_px: float, rng: np.random.Generator
 ) -> Array:
-    """Draw a texture with random period, phase and slant.
+    """Draw the share [0, 1] of the second colour, with random period, phase and slant.
 
-    The coordinate v points down. ``radius_px``, the object's radius in pixels, sets the width of
-    the smoothed borders.
-
-    Returns:
-        Share of the second colour in [0, 1], of the shape of ``u``.
+    ``radius_px``, the object's radius in pixels, sets the width of the smoothed borders.
     """
     slant = rng.uniform(-0.35, 0.35)
     cos, sin = np.float32(np.cos(slant)), np.float32(np.sin(slant))

@@ -179,10 +179,8 @@ def _draw_box(
 def _cut_patches(
     resized: np.ndarray, level: PyramidLevel, rng: np.random.Generator, out: np.ndarray
 ) -> None:
-    """Fill ``out`` (2 * P, patch_px, patch_px, 3) with the patches of both views, view-major.
-
-    ``resized`` (resize_px, resize_px, 3) is divided into grid x grid cells of cell_px.
-    """
+    """Fill ``out`` (2 * P, patch_px, patch_px, 3) with the patches of both views, view-major."""
+    # ``resized`` (resize_px, resize_px, 3) has grid x grid cells of cell_px.
     # The P cells, then the same once more for the second view.
     cells = _draw_cells(level, rng) * NUM_PYRAMIDS
     slack = level.cell_px - level.patch_px  # how far a patch may lie from its cell's corner

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ...datasets.multi_label_target import PRESENT, UNKNOWN
+from ...datasets.multi_label import PRESENT, UNKNOWN
 from ...datasets.subset import choose_subset
 from ...features.probe_data import LabelledSplit, ProbeData, find_probe_data
 from ...system.outputs import write_whole

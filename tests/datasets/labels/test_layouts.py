@@ -68,9 +68,6 @@ class TestCoco:
         assert names(data.train, tmp_path)[0] == "train2014/0.jpg"
         assert names(data.val, tmp_path)[0] == "val2014/0.jpg"
 
-    def test_boxes_alone_are_no_masks(self, tmp_path):
-        assert not find_labels(write_coco(tmp_path, masks=False), "detect").has_masks
-
 
 class TestVoc:
     def test_splits_classes_and_boxes(self, tmp_path):
@@ -109,10 +106,21 @@ class TestMasks:
         assert data.train[1].labels == {0, 2}
         assert data.train[1].mask.endswith("masks/train/1.png")
 
+    @pytest.mark.parametrize("names", [("Background", "disc", "square"), ("disc", "square", "sky")])
+    def test_to_classify_the_background_is_no_class(self, tmp_path, names):
+        data = find_labels(write_masks(tmp_path, classes=names), "classify")
+        has_background = names[0] == "Background"
+        assert data.classes == list(names)[has_background:]
+        # Image 1 shows a square, of index 2, on the background.
+        assert data.train[1].labels == ({1} if has_background else {0, 2})
+        assert [thing.label for thing in data.train[1].objects] == sorted(data.train[1].labels)
+        assert data.train[1].mask is None
+        assert find_labels(tmp_path, "segment").classes == list(names)
+
     def test_without_names_classes_are_numbers(self, tmp_path):
         data = find_labels(write_masks(tmp_path, classes=None), "segment")
         assert data.classes == ["class 0", "class 1", "class 2"]
-        assert "have no names: list them in DATA/classes.txt" in data.warnings[0]
+        assert "DATA/classes.txt" in data.warnings[0]
 
     def test_vocs_folders_with_its_palette_and_names(self, tmp_path):
         write_voc(tmp_path)

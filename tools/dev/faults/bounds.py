@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from PIL import Image
 
-from mmssprl.datasets.image_bounds import SMALL_PIXELS
-from mmssprl.datasets.image_opening import FORMATS
+from mmssprl.datasets.image_opening import FORMATS, SMALL_PIXELS
 
 from .apart import judge
 from .images import decoded_apart

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 
 from mmssprl.datasets import UnlabeledImages
-from mmssprl.datasets.image_names import ImageNames
+from mmssprl.datasets.image_index import ImageNames
 
 from ..common.gates import Row, measured
 

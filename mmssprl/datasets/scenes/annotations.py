@@ -1,21 +1,83 @@
-"""Scenes as a PASCAL VOC devkit: VOC2007/{JPEGImages,Annotations,ImageSets,Segmentation*}."""
+"""Scenes as COCO instance annotations and as a PASCAL VOC devkit, VOC2007."""
 
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from mmssprl.datasets.scenes.categories import SCENE_CATEGORIES
-from mmssprl.datasets.scenes.coco_files import tight_box
-from mmssprl.datasets.scenes.render import Scene, SceneObject
+from .categories import SCENE_CATEGORIES
+from .render import Scene, SceneObject
 
 DIFFICULT_BELOW = 0.4
 """An object of which less than this share is visible is marked difficult."""
 INTACT_FROM = 0.95
 """An object is truncated (occluded) if the border (another object) takes more than the rest."""
+
+
+def encode_mask(mask: NDArray[np.bool_]) -> dict[str, list[int]]:
+    """Encode a mask (H, W) as COCO's uncompressed run lengths: ``size`` [H, W] and ``counts``.
+
+    Polygons would lose the holes of rings and the visible fragments of occluded objects.
+    """
+    flat = mask.T.ravel()
+    changes = np.flatnonzero(flat[1:] != flat[:-1]) + 1
+    runs = np.diff(changes, prepend=0, append=flat.size).tolist()
+    return {"size": list(mask.shape), "counts": [0, *runs] if flat[0] else runs}
+
+
+def tight_box(mask: NDArray[np.bool_]) -> tuple[int, int, int, int]:
+    """Return x, y, width and height in pixels of the smallest box around a non-empty mask."""
+    columns, rows = np.flatnonzero(mask.any(axis=0)), np.flatnonzero(mask.any(axis=1))
+    x, y = int(columns[0]), int(rows[0])
+    return x, y, int(columns[-1]) + 1 - x, int(rows[-1]) + 1 - y
+
+
+class CocoSplit:
+    """COCO's dictionary of one split.
+
+    Args:
+        description: Text of the file's ``info``.
+        first_annotation_id: Annotation ids count up from here, >= 1: pycocotools takes an id of 0
+            for "no match".
+    """
+
+    def __init__(self, description: str, first_annotation_id: int) -> None:
+        self._first_id = first_annotation_id
+        self._images: list[dict[str, Any]] = []
+        self._annotations: list[dict[str, Any]] = []
+        self.content: dict[str, Any] = {
+            "info": {"description": description},
+            "licenses": [],
+            "images": self._images,
+            "annotations": self._annotations,
+            "categories": [
+                {"id": c, "name": name, "supercategory": name.split("_")[1]}
+                for c, name in enumerate(SCENE_CATEGORIES, start=1)
+            ],
+        }
+
+    def add(self, image_id: int, file_name: str, scene: Scene) -> None:
+        """Append one image; ``area`` and ``bbox`` describe the visible mask."""
+        height, width = scene.instances.shape
+        image = {"id": image_id, "file_name": file_name, "width": width, "height": height}
+        self._images.append({**image, "scene": scene.name})
+        for index, item in enumerate(scene.objects, start=1):
+            mask = scene.instances == index
+            self._annotations.append(
+                {
+                    "id": self._first_id + len(self._annotations),
+                    "image_id": image_id,
+                    "category_id": item.category + 1,
+                    "iscrowd": 0,
+                    "area": item.visible,
+                    "bbox": list(tight_box(mask)),
+                    "segmentation": encode_mask(mask),
+                }
+            )
 
 
 def _voc_palette() -> list[int]:
@@ -30,8 +92,7 @@ def _voc_palette() -> list[int]:
 _PALETTE = _voc_palette()
 
 
-def is_difficult(item: SceneObject) -> bool:
-    """Whether too little of an object is visible to demand that it be found."""
+def _is_difficult(item: SceneObject) -> bool:
     return item.visible < DIFFICULT_BELOW * item.area
 
 
@@ -43,7 +104,7 @@ def _object_xml(item: SceneObject, mask: NDArray[np.bool_]) -> str:
         "    <pose>Unspecified</pose>\n"
         f"    <truncated>{int(item.inside < INTACT_FROM * item.area)}</truncated>\n"
         f"    <occluded>{int(item.visible < INTACT_FROM * item.inside)}</occluded>\n"
-        f"    <difficult>{int(is_difficult(item))}</difficult>\n"
+        f"    <difficult>{int(_is_difficult(item))}</difficult>\n"
         f"    <bndbox><xmin>{x + 1}</xmin><ymin>{y + 1}</ymin>"
         f"<xmax>{x + width}</xmax><ymax>{y + height}</ymax></bndbox>\n"
         "  </object>\n"
@@ -55,9 +116,6 @@ class VocDevkit:
 
     The train split fills the sets ``train`` and ``trainval``, the val split ``val`` and ``test``:
     both of VOC's usual pairs (train -> val, trainval -> test) are free of overlap.
-
-    Args:
-        root: Folder of the devkit; VOC2007 is created in it.
     """
 
     SETS = {"train": ("train", "trainval"), "val": ("val", "test")}
@@ -84,20 +142,20 @@ class VocDevkit:
         self._write_labels("SegmentationObject", name, scene.instances)
         signs: dict[int, int] = {}
         for item in scene.objects:
-            signs[item.category] = max(signs.get(item.category, 0), int(not is_difficult(item)))
+            signs[item.category] = max(signs.get(item.category, 0), int(not _is_difficult(item)))
         self._labels[split][name] = signs
 
     def write_image_sets(self) -> None:
         """Write ImageSets: names, and per class 1 (present), 0 (only difficult) or -1 (absent)."""
+        sets = self._root / "ImageSets"
         for split, labels in self._labels.items():
             for image_set in self.SETS[split]:
                 text = "".join(f"{name}\n" for name in labels)
                 for task in ("Main", "Segmentation"):
-                    (self._root / "ImageSets" / task / f"{image_set}.txt").write_text(text)
+                    (sets / task / f"{image_set}.txt").write_text(text)
                 for c, category in enumerate(SCENE_CATEGORIES):
                     lines = [f"{name} {signs.get(c, -1):2d}\n" for name, signs in labels.items()]
-                    path = self._root / "ImageSets" / "Main" / f"{category}_{image_set}.txt"
-                    path.write_text("".join(lines))
+                    (sets / "Main" / f"{category}_{image_set}.txt").write_text("".join(lines))
 
     def _write_xml(self, name: str, file_name: str, scene: Scene) -> None:
         height, width = scene.instances.shape

@@ -1,0 +1,171 @@
+"""COCO's and PASCAL VOC's objects as labels of whole images: present, absent, not counted."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mmpretrain.datasets import MultiLabelDataset
+from numpy.typing import NDArray
+
+from ..errors import UserFileNotFoundError, UserValueError
+from ..registry import DATASETS
+from .coco_file import LISTS, read_coco
+from .image_reading import require_files
+from .labels import voc
+from .labels.coco import class_names, objects_by_image
+from .subset import choose_subset
+
+PRESENT, ABSENT, UNKNOWN = 1, 0, -1
+
+
+def target(num_classes: int, present: Sequence[int], unknown: Sequence[int] = ()) -> NDArray:
+    """Return the target (K,) float32 of one image: 1 present, 0 absent, -1 not counted."""
+    scores = np.full(num_classes, ABSENT, np.float32)
+    scores[list(unknown)] = UNKNOWN
+    scores[list(present)] = PRESENT
+    return scores
+
+
+@DATASETS.register_module()
+class MultiLabelTargetDataset(MultiLabelDataset):
+    """A data set whose items also have ``gt_score``, the ``target`` of the image.
+
+    Items, of ``ann_file`` in mmengine's format or of a subclass, have ``gt_label``, the classes
+    present, and may have ``gt_unknown``, those that neither loss nor metric counts.
+    """
+
+    def get_data_info(self, idx: int) -> dict[str, Any]:
+        """Return the annotations of one image."""
+        info = super().get_data_info(idx)
+        classes = self.metainfo["classes"]
+        info["gt_score"] = target(len(classes), info["gt_label"], info.get("gt_unknown", ()))
+        return info
+
+
+@DATASETS.register_module()
+class CocoMultiLabel(MultiLabelTargetDataset):
+    """The categories present in each image of a COCO annotation file.
+
+    An item has ``img_path`` (str) and ``gt_label``, the sorted indices of the categories that at
+    least one annotation of the image names. Index i is the i-th category by id, and
+    ``metainfo['classes']`` holds the names in that order. A crowd annotation counts: the category
+    is in the image. An image without annotations stays, with ``gt_label=[]``. ``gt_score`` (K,) is
+    the same as 0 and 1.
+
+    Args:
+        ann_file: COCO instances file, relative to ``data_root`` or absolute.
+        data_prefix: Folder of the images, relative to ``data_root`` or absolute.
+        fraction: Share of the images that is used, in (0, 1], see ``choose_subset``: the
+            semi-supervised protocol trains on 0.01, 0.1 and 1.
+        split_seed: Seed of that choice.
+        kwargs: As mmpretrain's ``MultiLabelDataset``, but the classes are those of the file.
+
+    Raises:
+        FileNotFoundError: The file or an image that it lists does not exist.
+        ValueError: As ``read_coco``.
+    """
+
+    def __init__(
+        self, ann_file: str, *, fraction: float = 1.0, split_seed: int = 0, **kwargs: Any
+    ) -> None:
+        self.fraction = fraction
+        self.split_seed = split_seed
+        super().__init__(ann_file=ann_file, **kwargs)
+
+    def load_data_list(self) -> list[dict]:
+        """Read the annotation file."""
+        content = read_coco(self.ann_file, *LISTS)
+        self._metainfo["classes"] = tuple(class_names(content))
+        objects = objects_by_image(content)
+        chosen = set(objects)
+        if self.fraction != 1:
+            chosen = set(choose_subset(list(objects), self.fraction, self.split_seed))
+        folder = self.data_prefix["img_path"]
+        data_list = [
+            {
+                "img_path": os.path.join(folder, image["file_name"]),
+                "gt_label": sorted({thing.label for thing in objects[image["id"]]}),
+            }
+            for image in content["images"]
+            if image["id"] in chosen
+        ]
+        require_files([item["img_path"] for item in data_list], self.ann_file)
+        return data_list
+
+
+@DATASETS.register_module()
+class VocMultiLabel(MultiLabelTargetDataset):
+    """The classes present in each image of a VOC image set.
+
+    An item has ``img_path`` (str), ``gt_label``, the sorted indices of the classes of which the
+    image shows an object, ``gt_unknown``, those of which it shows "difficult" objects only, and
+    ``gt_score`` (K,): 1 present, 0 absent, -1 difficult, which the protocol counts neither in loss
+    nor in metric.
+
+    Args:
+        data_root: Folder with Annotations, ImageSets and JPEGImages, such as VOCdevkit/VOC2007.
+        split: Image set, a file name of ImageSets/Main without ".txt".
+        classes: Names in the order of their indices. None takes the names of the per-class lists
+            of ImageSets/Main in alphabetical order, as in the benchmark.
+        kwargs: As mmpretrain's ``MultiLabelDataset``.
+
+    Raises:
+        FileNotFoundError: An image set, annotation file or image that does not exist.
+        ValueError: Annotations that are no XML or of an unknown class, or no per-class lists.
+    """
+
+    def __init__(
+        self,
+        data_root: str = "",
+        split: str = "trainval",
+        classes: list[str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            ann_file=os.path.join("ImageSets", "Main", f"{split}.txt"),
+            data_root=data_root,
+            data_prefix=os.path.join("JPEGImages", ""),
+            classes=classes,
+            **kwargs,
+        )
+
+    def load_data_list(self) -> list[dict]:
+        """Read the image set and the annotations of its images."""
+        listing = Path(self.ann_file)
+        if not listing.is_file():
+            raise UserFileNotFoundError(
+                f"an image set must be a file of ImageSets/Main, but there is no {listing}; the "
+                "test annotations of VOC2007 are a download of their own."
+            )
+        main = listing.parent
+        if not self._metainfo.get("classes"):
+            stems = (path.stem for path in main.glob("*.txt"))
+            self._metainfo["classes"] = tuple(voc.listed_classes(stems))
+        index_of = {name: index for index, name in enumerate(self._metainfo["classes"])}
+        if not index_of:
+            raise UserValueError(
+                f"{main} must hold the lists <class>_<split>.txt, which name the classes, but "
+                "holds none; copy them, or give classes=[...]."
+            )
+        data_list: list[dict[str, Any]] = []
+        for name in voc.listed_names(listing.read_text().splitlines()):
+            path = main.parents[1] / "Annotations" / f"{name}.xml"
+            objects = voc.read_objects(voc.parse(path, str(path)), str(path))
+            shown, unknown = {title for title, _ in objects}, voc.only_difficult(objects)
+            strange = sorted(shown - set(index_of))
+            if strange:
+                raise UserValueError(
+                    f"{path}: objects must be of the {len(index_of)} classes of the data set, but "
+                    f"got {strange[0]!r}; give classes=[...] with all names, or correct the file."
+                )
+            data_list.append(
+                {
+                    "img_path": os.path.join(self.data_prefix["img_path"], f"{name}.jpg"),
+                    "gt_label": sorted(index_of[title] for title in shown - unknown),
+                    "gt_unknown": sorted(index_of[title] for title in unknown),
+                }
+            )
+        require_files([item["img_path"] for item in data_list], self.ann_file)
+        return data_list
