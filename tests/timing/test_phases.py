@@ -15,8 +15,8 @@ from small_ssprl import LAYOUT, packed_batch
 
 from mmssprl.functional import phases
 from mmssprl.timing import stopwatch, training
-from mmssprl.timing.clock import REST, PhaseClock
 from mmssprl.timing.result import PHASES
+from mmssprl.timing.stopwatch import REST, PhaseClock
 
 # The package has a function of this name.
 sinkhorn_module = importlib.import_module("mmssprl.functional.sinkhorn")
@@ -117,7 +117,7 @@ class TestPhase:
 def time(monkeypatch):
     """What the clock of a measured training reads."""
     time = Time()
-    monkeypatch.setattr(stopwatch, "PhaseClock", lambda **kwargs: PhaseClock(time.now))
+    monkeypatch.setattr(stopwatch, "PhaseClock", lambda *given: PhaseClock(time.now))
     return time
 
 
@@ -129,7 +129,7 @@ def start(model):
         optim_wrapper=OptimWrapper(optimizer),
         train_loop=SimpleNamespace(dataloader=None),
     )
-    hook = training.MeasuringHook(None, least=1, most=1, max_seconds=1)
+    hook = training.MeasuringHook(None, most=1, max_seconds=1)
     return runner, hook
 
 

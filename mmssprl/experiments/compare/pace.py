@@ -20,8 +20,7 @@ from ...engine.launch import run as launch
 from ...errors import message_for_user
 from ...system.machine import describe_machine
 from ...system.outputs import write_whole
-from ...timing.clock import work_ns
-from ...timing.stopwatch import LoadedSteps
+from ...timing.stopwatch import LoadedSteps, work_ns
 from .setting import trains_mixed
 from .training import MEASURED, SETTINGS
 
