@@ -17,17 +17,15 @@ from pathlib import Path
 from mmssprl.console.arguments import Parser
 from mmssprl.datasets import UnlabeledImages
 
-from .common.gates import Row
-from .common.machine import machine
-from .common.pictures import draw_loaders
-from .common.report import summary, table, write
-from .common.sample_images import write_images
+from .gates import Row
+from .models import write_images
+from .report import draw_loaders, machine, summary, table, write
 
 EXAMPLES = """examples, from the root of the repository:
   python -m tools.dev.speed.cpu --images photos/
   python -m tools.dev.speed.cpu --only data --quick --out work_dirs/speed
 """
-_PARTS = {"data": ".data.rows", "large": ".data.large", "step": ".step.rows"}
+_PARTS = {"data": ".data_rows", "large": ".large", "step": ".step_rows"}
 """Part -> its module, each with ``rows(images, quick, log)``."""
 
 _ABOUT_MINUTES = {"data": 3.5, "large": 3, "step": 6}
@@ -73,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             *quick,
             *failures,
         ],
-        figure=draw_loaders(rows, caption=f"{here['cpu']}, one thread; {origin}"),
+        figure=draw_loaders(rows, f"{here['cpu']}, one thread; {origin}"),
     )
     print(f"\n{table(rows)}\n\n{summary(rows)}")
     print("written:", ", ".join(str(path) for path in written))

