@@ -3,7 +3,7 @@
 import io
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from PIL import Image
@@ -11,9 +11,8 @@ from PIL import Image
 from mmssprl.datasets.image_bounds import SMALL_PIXELS
 from mmssprl.datasets.image_opening import FORMATS
 
-from .apart import judge
+from .base import Log, Outcome, judge
 from .images import decoded_apart
-from .outcome import Outcome
 
 LARGE_PX = 13_300
 """Side of a square image that is just inside the limit of pixels."""
@@ -23,7 +22,7 @@ MOST_MIB = 64
 """Memory that refusing a file may take."""
 
 
-def bounds(log: Callable[[str], object]) -> Outcome:
+def bounds(log: Log) -> Outcome:
     """Decode such files in a process apart; all must be refused before memory is taken."""
     files = [*tiny_files(LARGE_PX), *undocumented_files()]
     small = (
@@ -33,7 +32,7 @@ def bounds(log: Callable[[str], object]) -> Outcome:
     found = judge(small, ("refused",), log)
     fault = "files of some bytes that say 177 million pixels; other formats than the documented"
     remark = f"all refused, {found.mib:.0f} MiB at most for one"
-    return Outcome(fault, found.tries, found.survived, "0", remark)
+    return found.outcome(fault, remark)
 
 
 def tiny_files(side: int) -> Iterator[tuple[str, bytes]]:

@@ -16,9 +16,8 @@ from torch import Tensor
 
 from mmssprl.models.unwrap import unwrap
 
-from .outcome import Outcome, describe_lost
-from .runs import Runs
-from .tiny import STEPS_PER_EPOCH, train
+from .base import Log, Outcome, describe_lost
+from .training import STEPS_PER_EPOCH, Runs, Work, train
 
 _EPOCHS = 4
 _POINTERS = {
@@ -34,7 +33,6 @@ _POINTERS = {
 }
 """What a pointer may hold; what is right in it names the third epoch."""
 
-Log = Callable[[str], object]
 Contents = Callable[[bytes], Iterator[bytes | None]]
 """What a file holds after a damage, by what it held; None if it is missing."""
 
@@ -93,11 +91,7 @@ def _damaged(fault: str, name: str, contents: Contents, log: Log) -> Outcome:
 
 
 class BadGradient(Hook):
-    """Makes the gradient of the first weight NaN in some steps.
-
-    Args:
-        steps: Counted from 1.
-    """
+    """Makes the gradient of the first weight NaN in some steps, counted from 1."""
 
     def __init__(self, *steps: int) -> None:
         self.steps = steps
@@ -128,7 +122,7 @@ def full_disk(log: Log) -> Outcome:
     return _stopped("full disk, full quota", spoiled, log)
 
 
-def _stopped(fault: str, spoiled: Sequence[Callable[[Path, Path], None]], log: Log) -> Outcome:
+def _stopped(fault: str, spoiled: Sequence[Work], log: Log) -> Outcome:
     """Let trainings end by an error, and go on with them."""
     with tempfile.TemporaryDirectory() as folder:
         runs = Runs(Path(folder), _EPOCHS)

@@ -15,8 +15,7 @@ from PIL import Image
 from mmssprl.datasets.image_opening import can_read
 from mmssprl.datasets.image_reading import ImageReadError, decode_image
 
-from .apart import Answer, Apart, judge
-from .outcome import Outcome
+from .base import Answer, Apart, Log, Outcome, judge
 
 LIMIT_S = 30.0
 """Time that one file may take, on a machine that does other things."""
@@ -46,12 +45,8 @@ _FORMATS: dict[str, Sequence[tuple[str, dict]]] = {
 """Kinds of files, of each format: the mode of the image, and what it is saved with."""
 
 
-def images(log: Callable[[str], object], tries: int = 5000) -> Outcome:
-    """Decode so many spoiled files; each must become an image of its header's size, or be refused.
-
-    A process that crashes or hangs, an error of another kind, a size that is not the header's, and
-    memory above the limit are not survived.
-    """
+def images(log: Log, tries: int = 5000) -> Outcome:
+    """Decode spoiled files; each must become an image of its header's size, or be refused."""
     files = islice(fuzzed_files(random.Random(0)), tries)
     found = judge(decoded_apart(files), FINE, log)
     remark = (
@@ -60,7 +55,7 @@ def images(log: Callable[[str], object], tries: int = 5000) -> Outcome:
     )
     formats = ", ".join(_sources())
     fault = f"{formats} files cut, bits flipped, headers swapped, sides forged"
-    return Outcome(fault, tries, found.survived, "0", remark)
+    return found.outcome(fault, remark)
 
 
 def fuzzed_files(draw: random.Random) -> Iterator[tuple[str, bytes]]:
@@ -77,14 +72,9 @@ def decoded_apart(
     files: Iterable[tuple[str, bytes]],
     decode: Callable[[bytes], tuple[int, ...]] | None = None,
 ) -> Iterator[tuple[str, Answer]]:
-    """Decode files in another process.
+    """Decode named files in another process.
 
-    Args:
-        files: Name and content.
-        decode: Returns height and width, or raises ``ImageReadError``; None takes the package's.
-
-    Yields:
-        The name, and what came of it.
+    ``decode`` returns height and width, or raises ``ImageReadError``; None takes the package's.
     """
 
     def answer(data: bytes) -> tuple[str, str]:

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import psutil
 
 from mmssprl.datasets.scenes.generate import generate_scenes
 
-from .outcome import Outcome
+from .base import Log, Outcome
 
 _MOST_S = 6.0
 """After its start, within which a process loads torch, builds its training and begins to train."""
@@ -22,7 +21,7 @@ _ALLOWED_S = 10.0
 _START_S = 120.0
 
 
-def killed_compare(log: Callable[[str], object], tries: int = 4) -> Outcome:
+def killed_compare(log: Log, tries: int = 4) -> Outcome:
     """Kill it at moments that are spread over the start of what it has started."""
     draw, survived, slowest = random.Random(0), 0, 0.0
     with tempfile.TemporaryDirectory() as root:

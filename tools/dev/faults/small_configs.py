@@ -24,13 +24,9 @@ _PASCAL_CLASSES = 21
 
 
 def small_configs(data: Path, pattern: str = "**/*.py") -> dict[str, dict[str, Any]]:
-    """Return the shipped configs that train here by their names, see ``small_config``.
+    """Return the shipped configs that train here by their names, on images of ``write_data``.
 
     What their runs would import is imported, for the processes that are forked from this one.
-
-    Args:
-        data: From ``write_data``.
-        pattern: Of files below configs/.
     """
     files = (path.relative_to(_CONFIGS) for path in _CONFIGS.glob(pattern))
     names = sorted(f"configs/{path.as_posix()}" for path in files if "_base_" not in path.parts)

@@ -3,7 +3,6 @@
 import random
 import tempfile
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -13,8 +12,8 @@ from PIL import Image
 from mmssprl.features.folder import embed_to_file
 from mmssprl.features.formats import read_embeddings
 
-from .children import Child
-from .outcome import Outcome
+from .base import Log, Outcome
+from .training import Child
 
 _IMAGES = 400
 _LONGEST_S = 0.25
@@ -33,7 +32,7 @@ model = dict(
 """
 
 
-def two_at_once(log: Callable[[str], object], tries: int = 25) -> Outcome:
+def two_at_once(log: Log, tries: int = 25) -> Outcome:
     """Start the second at moments that are spread over the work of the first."""
     draw, survived, num_late = random.Random(0), 0, 0
     with tempfile.TemporaryDirectory() as root:

@@ -27,10 +27,9 @@ from mmssprl.features.formats import read_embeddings
 from mmssprl.saving.newest_checkpoint import newest_intact
 from mmssprl.weights import load_backbone
 
-from .apart import Answer, Apart, judge
+from .base import Answer, Apart, Log, Outcome, judge
 from .hostile_files import write_files
-from .outcome import Outcome
-from .tiny import write_config
+from .training import write_config
 
 LIMIT_S = 30.0
 """Time that one reader may take for one file, on a machine that does other things."""
@@ -102,12 +101,8 @@ READERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-def weights(log: Callable[[str], object]) -> Outcome:
-    """Give every file to every reader: each is to say what is wrong in one line.
-
-    A signal, a time or a memory above the limits, another error and more than a line are not
-    survived.
-    """
+def weights(log: Log) -> Outcome:
+    """Give every file to every reader: each is to say what is wrong in one line, in its limits."""
     with tempfile.TemporaryDirectory() as folder:
         files = dict(write_files(Path(folder)))
         found = judge(answers(Path(folder), product(READERS, files.items())), SURVIVED, log)
@@ -116,21 +111,13 @@ def weights(log: Callable[[str], object]) -> Outcome:
         f"line, {found.kinds['read']} read as plain values; {found.mib:,.0f} MiB more and "
         f"{found.seconds:.1f} s at most"
     )
-    return Outcome("hostile files of weights", found.tries, found.survived, "0", remark)
+    return found.outcome("hostile files of weights", remark)
 
 
 def answers(
     folder: Path, tries: Iterable[tuple[str, tuple[str, Path]]]
 ) -> Iterator[tuple[str, Answer]]:
-    """Give files to readers in another process.
-
-    Args:
-        folder: Where the process works.
-        tries: Name of a reader, and name and path of a file.
-
-    Yields:
-        Names of reader and file, and what came of it.
-    """
+    """Give files, each with its name, to readers by name, in another process in ``folder``."""
     for index in range(8):
         path = folder / f"photos/{'ab'[index % 2]}/{index}.png"
         path.parent.mkdir(parents=True, exist_ok=True)

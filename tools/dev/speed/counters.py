@@ -5,6 +5,7 @@ On the CPU the backward pass runs in the thread that asks for it.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -19,10 +20,7 @@ from mmssprl.models import pyramid_preprocessor
 
 
 class PhaseCounter(TorchDispatchMode):
-    """Hands every operator to ``see``; a clock of ``functional.phases``.
-
-    ``is_sinkhorn`` says whether the step is in its assignment.
-    """
+    """Hands every operator to ``see``; a clock of ``functional.phases``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,12 +46,9 @@ class PhaseCounter(TorchDispatchMode):
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Take note of the assignment, with all that happens inside."""
-        before = self.is_sinkhorn
-        self.is_sinkhorn = before or name == SINKHORN
-        try:
-            yield
-        finally:
-            self.is_sinkhorn = before
+        before, self.is_sinkhorn = self.is_sinkhorn, self.is_sinkhorn or name == SINKHORN
+        yield
+        self.is_sinkhorn = before
 
     def go_on_as(self, name: str) -> None:
         """Go on with the part: the backward pass is not divided."""
@@ -63,19 +58,15 @@ class PhaseCounter(TorchDispatchMode):
         """Leave out what draws and plans the augmentation, on tensors of the CPU by intent."""
         with ExitStack() as stack:
             for module, name in ((pyramid_preprocessor, "draw_photometric"), (_sorted, "plan")):
-                unseen = self._unseen(getattr(module, name))
+                unseen = partial(self._unseen, getattr(module, name))
                 stack.enter_context(mock.patch.object(module, name, unseen))
             yield
 
-    def _unseen(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def called(*args: Any, **kwargs: Any) -> Any:
-            before, self._found = self._found, []
-            try:
-                return function(*args, **kwargs)
-            finally:
-                self._found = before
-
-        return called
+    def _unseen(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        before, self._found = self._found, []
+        result = function(*args, **kwargs)
+        self._found = before
+        return result
 
 
 class SyncCounter(PhaseCounter):

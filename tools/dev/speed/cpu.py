@@ -32,16 +32,33 @@ _ABOUT_MINUTES = {"data": 3.5, "large": 3, "step": 6}
 """What the parts take on two cores."""
 
 _NUM_SAMPLES = 64
+RESULTS = Path(__file__).with_name("results")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the parts that are asked for; see the module's text."""
-    args = _parse(arguments)
+    parser = Parser(prog="python -m tools.dev.speed.cpu", description=__doc__, epilog=EXAMPLES)
+    add = parser.add_argument
+    add("--out", type=Path, default=RESULTS, help="folder of the report (default: %(default)s)")
+    help_images = "folder of photographs, at least 16; without it, JPEGs are generated"
+    add("--images", type=Path, metavar="DIR", help=help_images)
+    help_only = f"some of {','.join(_PARTS)} (default: all); the files are then named after them"
+    add("--only", type=_parts, default=list(_PARTS), metavar="PART,...", help=help_only)
+    add("--quick", action="store_true", help="few rounds: rough numbers")
+    args = parser.parse_args(arguments)
+    if args.images and not args.images.is_dir():
+        parser.error(f"--images must be a folder of images, but got {args.images}.")
     here = machine()  # before the run itself is the load
     start = time.monotonic()
     about = sum(_ABOUT_MINUTES[part] for part in args.only) / (4 if args.quick else 1)
     rows: list[Row] = []
-    failures = []
+    notes = [
+        f"Load of the machine before the run: {here['load before']} on {here['cores']} cores. "
+        "On a busy machine the rows by the clock mean nothing and ratios are rough."
+    ]
+    if args.quick:
+        notes.append("**Quick run: few rounds and small data, the numbers are rough.**")
+    status = 0
     with ExitStack() as stack:
         images, origin = _images(args.images, stack)
         for part in args.only:
@@ -55,8 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 rows += module.rows(images, args.quick, log)
             except Exception as error:  # of one part, which costs its own rows only
                 traceback.print_exc()
-                failures.append(f"**The part {part} failed: {type(error).__name__}: {error}**")
-    quick = ["**Quick run: few rounds and small data, the numbers are rough.**"] * args.quick
+                notes.append(f"**The part {part} failed: {type(error).__name__}: {error}**")
+                status = 1
     name = "-".join(["cpu", *(args.only if args.only != list(_PARTS) else [])])
     written = write(
         rows,
@@ -64,46 +81,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{name}-quick" if args.quick else name,
         title="mmssprl on a CPU: gates of speed, memory and fidelity",
         machine=here,
-        notes=[
-            f"Images: {origin}. CPU time of one thread, sides interleaved, medians.",
-            f"Load of the machine before the run: {here['load before']} on {here['cores']} cores. "
-            "On a busy machine the rows by the clock mean nothing and ratios are rough.",
-            *quick,
-            *failures,
-        ],
+        notes=[f"Images: {origin}. CPU time of one thread, sides interleaved, medians.", *notes],
         figure=draw_loaders(rows, f"{here['cpu']}, one thread; {origin}"),
     )
     print(f"\n{table(rows)}\n\n{summary(rows)}")
     print("written:", ", ".join(str(path) for path in written))
-    return int(bool(failures))
-
-
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = Parser(prog="python -m tools.dev.speed.cpu", description=__doc__, epilog=EXAMPLES)
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path(__file__).with_name("results"),
-        help="folder of the report (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--images",
-        type=Path,
-        metavar="DIR",
-        help="folder of photographs, at least 16; without it, JPEGs are generated",
-    )
-    parser.add_argument(
-        "--only",
-        type=_parts,
-        default=list(_PARTS),
-        metavar="PART,...",
-        help=f"some of {','.join(_PARTS)} (default: all); the files are then named after them",
-    )
-    parser.add_argument("--quick", action="store_true", help="few rounds: rough numbers")
-    args = parser.parse_args(arguments)
-    if args.images and not args.images.is_dir():
-        parser.error(f"--images must be a folder of images, but got {args.images}.")
-    return args
+    return status
 
 
 def _parts(text: str) -> list[str]:
@@ -117,7 +100,6 @@ def _parts(text: str) -> list[str]:
 def _images(given: Path | None, stack: ExitStack) -> tuple[Path, str]:
     """Return a folder of images and what they are."""
     if given is None:
-        print(f"generating {_NUM_SAMPLES} images", flush=True)
         made = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="speed_images")))
         return write_images(made, _NUM_SAMPLES), f"{_NUM_SAMPLES} generated JPEGs, no photographs"
     names = UnlabeledImages(data_root=str(given)).names

@@ -4,8 +4,6 @@ Legend: N crops, px their side.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -21,8 +19,6 @@ from mmssprl.pyramid import ViewLayout
 
 from . import loaders
 
-Paths = Sequence[str | Path]
-
 _STEPS = {
     photometric.BRIGHTNESS: F.adjust_brightness,
     photometric.CONTRAST: F.adjust_contrast,
@@ -31,24 +27,22 @@ _STEPS = {
 }
 
 
-def share_within_one_level(paths: Paths) -> float:
+def share_within_one_level(paths: Sequence[str]) -> float:
     """Compare resized crops with PIL's antialiased bilinear resize of the same box.
 
     Every size of the released recipe is cut from every image: 224, 96, 314 and 383 px, each with
-    its share of the area.
-
-    Returns:
-        Share of the pixels whose channels all differ by at most one level of 255.
+    its share of the area. Returns the share of the pixels whose channels all differ by at most one
+    level of 255.
     """
     recipe = loaders.RELEASED
     sizes = {recipe.image_px: recipe.image_area, recipe.small_px: recipe.small_area}
     sizes.update({level.resize_px: level.area for level in recipe.levels})
-    near = total = 0
     draw = pyramid_crop._draw_box
+    near: list[np.ndarray] = []
     boxes: list[tuple[int, int, int, int]] = []
 
-    def recorded(*args: Any) -> tuple[int, int, int, int]:
-        boxes.append(draw(*args))
+    def recorded(*args: object) -> tuple[int, int, int, int]:
+        boxes.append(draw(*args))  # type: ignore[arg-type]
         return boxes[-1]
 
     with mock.patch.object(pyramid_crop, "_draw_box", recorded):
@@ -60,16 +54,14 @@ def share_within_one_level(paths: Paths) -> float:
                 for found, box in zip(_cut(layout, image, index), boxes, strict=True):
                     crop = found.permute(1, 2, 0).numpy().astype(int)
                     worst = np.abs(crop - _pil_crop(image, box, px)).max(axis=2)
-                    near += int((worst <= 1).sum())
-                    total += worst.size
-    return near / total
+                    near.append((worst <= 1).ravel())
+    return float(np.concatenate(near).mean())
 
 
-def jitter_difference(paths: Paths) -> float:
+def jitter_difference(paths: Sequence[str]) -> float:
     """Compare our jitters with torchvision's functions on float images, step by step in order.
 
-    Returns:
-        The greatest difference of a channel of a pixel, of images in [0, 1].
+    Returns the greatest difference of a channel of a pixel, of images in [0, 1].
     """
     crops = _crops(paths)
     params = photometric.draw_color_jitter(
@@ -85,29 +77,25 @@ def jitter_difference(paths: Paths) -> float:
     return greatest
 
 
-def blur_share(paths: Paths) -> float:
+def blur_share(paths: Sequence[str]) -> float:
     """Compare our blurs with PIL's of the same radius, which rounds between its passes.
 
-    Returns:
-        Share of the channels of pixels that differ by at most 2 levels of 255.
+    Returns the share of the channels of pixels that differ by at most 2 levels of 255.
     """
     crops = _crops(paths)
     params = photometric.draw_gaussian_blur(
         len(crops), sigma=loaders.BLUR_RADIUS, prob=1.0, generator=Generator().manual_seed(0)
     )
     ours = photometric.apply_gaussian_blur(crops.float() / 255, params) * 255
-    images = [Image.fromarray(crop.permute(1, 2, 0).numpy()) for crop in crops]
-    expected = np.stack(
-        [
-            np.asarray(image.filter(ImageFilter.GaussianBlur(sigma)))
-            for image, sigma in zip(images, params.sigma.tolist(), strict=True)
-        ]
-    )
-    difference = np.abs(ours.permute(0, 2, 3, 1).numpy() - expected)
-    return float((difference <= 2).mean())
+    near = []
+    for crop, blurred, sigma in zip(crops, ours, params.sigma.tolist(), strict=True):
+        image = Image.fromarray(crop.permute(1, 2, 0).numpy())
+        expected = np.asarray(image.filter(ImageFilter.GaussianBlur(sigma)))
+        near.append(np.abs(blurred.permute(1, 2, 0).numpy() - expected) <= 2)
+    return float(np.mean(near))
 
 
-def _crops(paths: Paths) -> Tensor:
+def _crops(paths: Sequence[str]) -> Tensor:
     """Return crops (N, 3, 96, 96), uint8, several of each image."""
     recipe = loaders.RELEASED
     layout = ViewLayout(image_px=recipe.small_px, image_area=recipe.image_area, levels=())

@@ -100,6 +100,7 @@ def draw_loaders(rows: Sequence[Row], caption: str) -> Figure | None:
         bars = axes.barh(list(_LOADERS.values()), per_image, color=colors)
         axes.bar_label(bars, [f"{value:.3g}" for value in per_image], padding=4)
         axes.axvline(decoding, color=PYRAMIDS[1], label=f"decoding alone: {decoding:.3g}")
+        axes.margins(x=0.1)
         axes.invert_yaxis()
         axes.legend(loc="lower right")
         axes.set_title("CPU time of loading one image as 34 crops, ms (shorter is better)")

@@ -42,18 +42,14 @@ _SMALL_BACKBONE = {"depth": 18, "stem_channels": 8, "base_channels": 8}
 class Step(NamedTuple):
     """One step of a run.
 
-    Attributes:
-        epoch: Counted from 0.
-        number: In its epoch, from 0.
-        may_read: Whether the step may wait for the device: the run's first, which checks the
-            batch sizes of the ranks, those that write a log line, and the last of an epoch.
-        found: What the counter found.
+    It may wait for the device if it is the run's first, which checks the batch sizes of the ranks,
+    if it writes a log line, or if it is the last of an epoch.
     """
 
-    epoch: int
-    number: int
+    epoch: int  # counted from 0
+    number: int  # in its epoch, from 0
     may_read: bool
-    found: list[Any]
+    found: list[Any]  # by the counter
 
 
 def run_config(num_crops: int = 28, **changes: Any) -> Config:
@@ -87,20 +83,17 @@ def syncs_per_step(cfg: Config) -> list[Step]:
 
 
 def run_steps(cfg: Config, counter: PhaseCounter, patch: AbstractContextManager) -> list[Step]:
-    """Train with mmengine's runner and all hooks of the config, and count in each step.
+    """Train on temporary data with mmengine's runner and all hooks, and count in each step.
 
     A step is ``run_iter`` of the loop: the hooks before and after it, preprocessor (with the
     GPU's photometric path), forward, backward, optimizer. Getting the batch is no part of it.
-
-    Args:
-        cfg: From ``run_config``; its data and work dir are replaced by temporary ones.
-        counter: What counts.
-        patch: What the counter needs around the run.
     """
     steps: list[Step] = []
     with tempfile.TemporaryDirectory() as folder:
-        _write_images(Path(folder, "images"))
-        cfg.train_dataloader.dataset.data_root = str(Path(folder, "images"))
+        for i in range(_NUM_IMAGES):
+            pixels = np.random.default_rng(i).integers(256, size=(60, 80, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(Path(folder, f"{i:02}.png"))
+        cfg.train_dataloader.dataset.data_root = folder
         cfg.work_dir = str(Path(folder, "run"))
         cfg.experiment_name = Path(folder).name  # mmengine's logger and message hub bear it
         cfg.log_level = "ERROR"
@@ -122,14 +115,6 @@ def run_steps(cfg: Config, counter: PhaseCounter, patch: AbstractContextManager)
         with device_path(), counter.leaving_out_the_host(), patch:
             runner.train()
     return steps
-
-
-def _write_images(folder: Path) -> None:
-    folder.mkdir()
-    rng = np.random.default_rng(0)
-    for i in range(_NUM_IMAGES):
-        pixels = rng.integers(256, size=(60, 80, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(folder / f"{i:02}.png")
 
 
 def collectives_per_step(cfg: Config) -> list[Collective]:

@@ -1,10 +1,8 @@
 """The rows of the training step: exact counts first, then ratios of times (C7 to C10)."""
 
-import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,23 +27,13 @@ _GIGA = 1e9
 def rows(images: Path, quick: bool, log: Callable[[str], None]) -> list[Row]:
     """Measure all gates of the training step, on batches of the first images of a folder."""
     batch_size, rounds = (2, 2) if quick else (4, 4)
-    with _quiet_mmengine(), one_thread():
+    MMLogger.get_current_instance().setLevel("ERROR")
+    with one_thread():
         log("host syncs and collectives in real runs (exact)")
         found = [_sync_row(), _collective_row()]
         log(f"{rounds + 1} rounds of {batch_size} images x 28 crops, ResNet-50")
         found += time_rows(images, batch_size, rounds)
     return found
-
-
-@contextmanager
-def _quiet_mmengine() -> Iterator[None]:
-    logger = MMLogger.get_current_instance()
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def sync_configs() -> dict[str, Config]:

@@ -1,40 +1,60 @@
-"""Questions that a process apart answers, where a crash does no harm, and one way to judge them."""
+"""What comes of a fault, and questions that a process apart answers, where a crash does no harm."""
 
 import multiprocessing
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
+from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+
+from mmssprl.system.environment import processor, source_commit, usable_cores
+
+Log = Callable[[str], object]
 _HANGS, _MEMORY, _ENDS = "hangs", "takes too much memory", "ends the process by"
 
 
+class Outcome(NamedTuple):
+    """One row of the table."""
+
+    fault: str  # what was done to the run
+    tries: int  # how often
+    survived: int  # how often the run went on, with nothing torn, as if nothing had happened
+    lost_steps: str  # steps that were done again, the most in one try and on average
+    remark: str  # what else counts
+
+
+def describe_lost(steps: list[int]) -> str:
+    """Return the most and the mean of the steps that were done again."""
+    return f"{max(steps)} at most, {sum(steps) / len(steps):.1f} on average" if steps else "0"
+
+
+def describe_run(command: str, minutes: float) -> str:
+    """Return where and when faults were injected, and by what."""
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return (
+        f"`{command}`, {when}, commit {source_commit(excluded='docs/results')}, {processor()}, "
+        f"{usable_cores()} cores, torch {torch.__version__}, {minutes:.0f} minutes."
+    )
+
+
 class Answer(NamedTuple):
-    """What came of a question.
+    """What came of a question; one that ended its process, or hung, has an answer too."""
 
-    Attributes:
-        kind: How it ended; the process that ended or hung has an answer too.
-        line: What was said.
-        mib: Memory that it took in MiB, at its peak and beside what there was.
-        seconds: Time that it took.
-    """
-
-    kind: str
-    line: str = ""
-    mib: float = 0.0
+    kind: str  # how it ended
+    line: str = ""  # what was said
+    mib: float = 0.0  # memory that it took at its peak, beside what there was
     seconds: float = 0.0
 
 
 class Apart:
     """A forked process that answers questions, and a new one after each that it does not survive.
 
-    Args:
-        answer: Takes a question and returns the kind and the line of an ``Answer``.
-        limit_s: Time for one question.
-        limit_mib: Memory for one.
-        prepare: Is called before the first question.
+    ``answer`` takes a question and returns the kind and the line of an ``Answer``; ``prepare`` is
+    called before the first one. The limits are for one question.
     """
 
     def __init__(
@@ -94,33 +114,20 @@ class Apart:
 
 
 class Judged(NamedTuple):
-    """Answers counted.
-
-    Attributes:
-        kinds: How many of each kind.
-        tries: How many.
-        survived: Of them, those that are fine.
-        mib: The most memory of one.
-        seconds: The most time of one.
-    """
+    """Answers counted."""
 
     kinds: Counter[str]
-    tries: int
     survived: int
-    mib: float
-    seconds: float
+    mib: float  # the most memory of one
+    seconds: float  # the most time of one
+
+    def outcome(self, fault: str, remark: str) -> Outcome:
+        """Return the row of the table."""
+        return Outcome(fault, self.kinds.total(), self.survived, "0", remark)
 
 
-def judge(
-    answers: Iterable[tuple[str, Answer]], fine: Collection[str], log: Callable[[str], object]
-) -> Judged:
-    """Count answers, and log those that are not fine.
-
-    Args:
-        answers: Name of the question, and the answer.
-        fine: Kinds of answers to questions that are survived.
-        log: Takes a line.
-    """
+def judge(answers: Iterable[tuple[str, Answer]], fine: Collection[str], log: Log) -> Judged:
+    """Count answers to named questions, and log those that are not of a fine kind."""
     kinds: Counter[str] = Counter()
     mib = seconds = 0.0
     for name, answer in answers:
@@ -128,8 +135,7 @@ def judge(
         mib, seconds = max(mib, answer.mib), max(seconds, answer.seconds)
         if answer.kind not in fine:
             log(f"{name}: {answer.kind} {answer.line}")
-    survived = sum(kinds[kind] for kind in fine)
-    return Judged(kinds, kinds.total(), survived, mib, seconds)
+    return Judged(kinds, sum(kinds[kind] for kind in fine), mib, seconds)
 
 
 def _peak_mib() -> float:
