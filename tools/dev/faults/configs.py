@@ -17,7 +17,7 @@ from mmssprl.errors import message_for_user
 from mmssprl.registry import all_names
 
 from .base import Answer, Apart, Log, Outcome, judge
-from .small_configs import kind_of, small_configs, write_data
+from .small_configs import small_configs, write_data
 
 LIMIT_S = 60.0
 """Time from reading a config to the end of its first step, on a machine that does other things."""
@@ -69,11 +69,9 @@ def configs(log: Log, tries: int = 500, pattern: str = "**/*.py") -> Outcome:
         bases = small_configs(write_data(Path(folder)), pattern)
         _check_right(next(iter(bases.values())), Path(folder))
         found = judge(_answers(bases, Path(folder), tries), _FINE, log)
-    kinds = len({kind_of(name) for name in bases})
     remark = (
         f"{found.kinds[REFUSED]} refused in one line with file and remedy, "
-        f"{found.kinds[TRAINS]} harmless; {len(bases)} shipped configs of {kinds} kinds, up to the "
-        "first step's end"
+        f"{found.kinds[TRAINS]} harmless; {len(bases)} shipped configs, up to the first step's end"
     )
     fault = "config with a name, a type, a value, a path or the file itself spoiled"
     return found.outcome(fault, remark)

@@ -36,7 +36,7 @@ def aimed_at_saves(log: Log, kills: int) -> Outcome:
             if not target:
                 time.sleep(delay)
                 break
-        child.kill()
+        os.kill(child.pid, signal.SIGKILL)
 
     return _struck("kill -9 aimed at a save", kills, strike, log)
 
@@ -46,7 +46,7 @@ def at_random(log: Log, kills: int) -> Outcome:
 
     def strike(runs: Runs, child: Child, draw: random.Random) -> None:
         time.sleep(draw.uniform(0, runs.start_s + 8 * runs.epoch_s))
-        child.kill()
+        os.kill(child.pid, signal.SIGKILL)
 
     return _struck("kill -9 at random", kills, strike, log)
 

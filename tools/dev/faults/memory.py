@@ -6,9 +6,7 @@ twice, and pages of files, which come and go with the machine's other work, are 
 """
 
 import gc
-import multiprocessing
 import tempfile
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from torch import Tensor, nn
 
 from mmssprl.engine.launch import run
 from mmssprl.registry import DATASETS as OUR_DATASETS  # noqa: F401  (the registries' locations)
+from mmssprl.system.one_process import call_in_process
 
 from .base import Log, Outcome
 
@@ -128,14 +127,7 @@ def memory(log: Log, steps: int = 20_000, num_workers: int = 0) -> Outcome:
 
     With workers they decode and crop images; without, the data are vectors.
     """
-    ours, theirs = multiprocessing.Pipe()
-    child = multiprocessing.get_context("fork").Process(
-        target=_train, args=(theirs, steps, num_workers)
-    )
-    child.start()
-    theirs.close()
-    noted, sizes = ours.recv()
-    child.join()
+    noted, sizes = call_in_process(_train, steps, num_workers)
     slopes, told = [], []
     for name, points in noted.items():
         settled = np.array([point for point in points if point[0] > _SETTLED])
@@ -154,7 +146,7 @@ def memory(log: Log, steps: int = 20_000, num_workers: int = 0) -> Outcome:
     return Outcome(f"{steps:,} steps{workers}", 1, survived, "0", remark)
 
 
-def _train(answer: Connection, steps: int, num_workers: int) -> None:
+def _train(steps: int, num_workers: int) -> tuple[dict[str, Any], dict[int, float]]:
     watch = Watch()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
@@ -171,4 +163,4 @@ def _train(answer: Connection, steps: int, num_workers: int) -> None:
         cfg.work_dir = str(Path(folder, "run"))
         cfg.train_cfg = {"by_epoch": True, "max_epochs": steps // _STEPS_PER_EPOCH}
         run(cfg, "train", hooks=[watch], keep_record=False)
-    answer.send((watch.memory, watch.sizes))
+    return watch.memory, watch.sizes

@@ -21,24 +21,20 @@ from mmssprl.console.tables import csv_table, markdown_table
 from mmssprl.engine import launch  # noqa: F401  (once, before the children are forked)
 from mmssprl.system.outputs import write_whole
 
-from . import bounds, configs, damages, images, kills, memory, orphans, planted, two_embeds, weights
+from . import commands, configs, damages, images, kills, memory, planted, weights
 from .base import Log, Outcome, describe_run
 
-EXAMPLES = """examples, from the root of the repository:
-  make faults
-  python -m tools.dev.faults.run --only pointers files --out work_dirs/faults
-"""
 CASES: dict[str, Callable[[Log], Outcome]] = {
     "saves": partial(kills.aimed_at_saves, kills=200),
     "random": partial(kills.at_random, kills=100),
     "stops": partial(kills.stops, stops=100),
-    "embeds": two_embeds.two_at_once,
-    "orphans": orphans.killed_compare,
+    "embeds": commands.two_embeds,
+    "orphans": commands.killed_compare,
     "pointers": damages.pointers,
     "files": damages.files,
     "flips": damages.flipped_bytes,
     "images": images.images,
-    "bounds": bounds.bounds,
+    "bounds": images.bounds,
     "weights": weights.weights,
     "configs": configs.configs,
     "planted": planted.planted,
@@ -53,7 +49,7 @@ _HEADS = ("fault", "tries", "survived", "lost steps", "remark")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cases that are asked for; see the module's text."""
-    parser = Parser(description=__doc__, epilog=EXAMPLES)
+    parser = Parser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES))
     out = Path("work_dirs/faults")
     parser.add_argument("--out", type=Path, default=out, help="folder of table and CSV")

@@ -24,9 +24,6 @@ from . import slurm_cluster, training
 from .base import describe_run
 from .training import equal, load_state
 
-EXAMPLE = """example, from the root of the repository:
-  python -m tools.dev.faults.slurm --out docs/results/faults
-"""
 ROOT = Path(__file__).resolve().parents[3]
 EPOCHS = 40
 """Of two steps of 0.5 s: long enough for a fault in the middle."""
@@ -35,7 +32,6 @@ _STRIKE_AT = 8
 _QUICKLY = ("--cfg-options", "custom_hooks=[]")
 _WAIT_S = 300.0
 _HEADS = ("fault", "state of the job after it", "starts", "lost steps", "end bit-equal", "seconds")
-_SHOWN = re.compile(r"stopped by|go on with|requeued|left to Slurm|CANCELLED|resumed epoch|error:")
 
 
 class Survived(NamedTuple):
@@ -47,7 +43,6 @@ class Survived(NamedTuple):
     lost_steps: int  # steps that were done more than once
     is_equal: bool  # whether its end is that of a run without the fault
     seconds: float  # from the submission to the end, with Slurm's own delays
-    said: str  # commands, and the lines of the job's output that tell of the fault
 
 
 class Cluster:
@@ -124,23 +119,20 @@ class Cluster:
         self.wait(f"job {job}: {state}", lambda: self.state(job) == state)
 
 
-Strike = Callable[[Cluster, str, str], Sequence[str]]
+Strike = Callable[[Cluster, str, str], None]
 
 
-def requeue(at: Cluster, name: str, job: str) -> Sequence[str]:
+def requeue(at: Cluster, name: str, job: str) -> None:
     """Put the running job back into the queue."""
     at.call("scontrol", "requeue", job)
-    return [f"scontrol requeue {job}"]
 
 
-def preempt(at: Cluster, name: str, job: str) -> Sequence[str]:
+def preempt(at: Cluster, name: str, job: str) -> None:
     """Submit a job that preempts the other."""
-    command = ("sbatch", "--partition=high", "--ntasks=2", "--output=/dev/null", "--wrap=sleep 2")
-    at.call(*command)
-    return [shlex.join(command)]
+    at.call("sbatch", "--partition=high", "--ntasks=2", "--output=/dev/null", "--wrap=sleep 2")
 
 
-def cancel(at: Cluster, name: str, job: str) -> Sequence[str]:
+def cancel(at: Cluster, name: str, job: str) -> None:
     """Cancel the job, see that it stays so, and submit what its last line says."""
     at.call("scancel", job)
     at.wait_for_state(job, "CANCELLED")
@@ -151,12 +143,11 @@ def cancel(at: Cluster, name: str, job: str) -> Sequence[str]:
     (line,) = re.findall("go on with: (.*)", (at.folder / f"{name}.txt").read_text())
     said = at.call(*shlex.split(line))
     at.wait_for_state(said.split()[-1], "COMPLETED")
-    return [f"scancel {job}", line]
 
 
 FAULTS: dict[str, tuple[str, int, Strike]] = {
     "requeued": ("low", 10, requeue),
-    "time limit": ("low", 2, lambda at, name, job: []),
+    "time limit": ("low", 2, lambda at, name, job: None),
     "preempted": ("low", 10, preempt),
     "preempted, with a minute of grace": ("patient", 10, preempt),
     "cancelled, submitted again": ("low", 10, cancel),
@@ -171,8 +162,7 @@ def survive(at: Cluster, fault: str) -> Survived:
     start = time.monotonic()
     job = at.submit(name, partition, minutes)
     at.wait_for_step(name, _STRIKE_AT)
-    commands = strike(at, name, job)
-    output = at.folder / f"{name}.txt"
+    strike(at, name, job)
     state = at.state(job) if strike is cancel else "PENDING"
     if strike is not cancel:
         at.wait_for_state(job, state)
@@ -180,12 +170,8 @@ def survive(at: Cluster, fault: str) -> Survived:
     seconds = time.monotonic() - start
     steps = at.steps(name)
     is_equal = equal(at.end_of(name), at.expected) and set(steps) == set(range(1, 2 * EPOCHS + 1))
-    lines = [line for line in output.read_text().splitlines() if _SHOWN.search(line)]
-    said = "\n".join([*(f"$ {command}" for command in commands), *lines])
-    for place, shown in ((f"{at.folder}/", ""), (f"{ROOT}/", ""), (sys.executable, "python")):
-        said = said.replace(place, shown)
     starts = len(list((at.folder / name).glob("*/vis_data")))
-    return Survived(fault, state, starts, len(steps) - len(set(steps)), is_equal, seconds, said)
+    return Survived(fault, state, starts, len(steps) - len(set(steps)), is_equal, seconds)
 
 
 def equals_processes_of_torch(at: Cluster) -> bool:
@@ -200,8 +186,8 @@ def equals_processes_of_torch(at: Cluster) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Bring all faults, and write the table and what the jobs said."""
-    parser = Parser(description=__doc__, epilog=EXAMPLE)
+    """Bring all faults, and write the table."""
+    parser = Parser(description=__doc__)
     out = Path("work_dirs/faults")
     parser.add_argument("--out", type=Path, default=out, help="folder of slurm.md")
     args = parser.parse_args(arguments)
@@ -220,10 +206,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"slurm: two tasks, no fault: bit-equal {is_same}", flush=True)
         for fault in FAULTS:
             found.append(survive(at, fault))
-            print(f"slurm: {', '.join(map(str, found[-1][:-1]))}", flush=True)
+            print(f"slurm: {', '.join(map(str, found[-1]))}", flush=True)
     rows = [
-        [each.fault, each.state, str(each.starts), str(each.lost_steps)]
-        + ["yes" if each.is_equal else "no", f"{each.seconds:.0f}"]
+        [*map(str, each[:4]), "yes" if each.is_equal else "no", f"{each.seconds:.0f}"]
         for each in found
     ]
     about = describe_run("python -m tools.dev.faults.slurm", (time.monotonic() - begin) / 60)
@@ -232,8 +217,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{about} Without a fault, two tasks of srun ended {same} two processes of "
         f"`tools/dist_train.sh`.\n\n{markdown_table(_HEADS, rows, num_left=2)}\n"
     )
-    for each in found:
-        text += f"\n{each.fault}:\n\n```text\n{each.said}\n```\n"
     args.out.mkdir(parents=True, exist_ok=True)
     write_whole(args.out / "slurm.md", text)
     print(f"written: {args.out / 'slurm.md'}")

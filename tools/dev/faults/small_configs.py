@@ -41,14 +41,6 @@ def small_configs(data: Path, pattern: str = "**/*.py") -> dict[str, dict[str, A
     return {name: cfg for name, cfg in configs.items() if cfg["default_scope"] in known}
 
 
-def kind_of(name: str) -> str:
-    """Return what a config trains, and its size."""
-    folder, _, file = name.removeprefix("configs/").partition("/")
-    size = "CPU size" if "resnet18" in file else "full size"
-    kind = file.rpartition("/")[0] or file.partition("_")[0].partition("-")[0]
-    return f"{folder}/{kind}, {size}" if folder == "baselines" else f"{kind or folder}, {size}"
-
-
 def write_data(folder: Path) -> Path:
     """Write a dozen images with labels in the layouts of COCO and VOC, and return the folder."""
     scenes = generate_scenes(

@@ -47,6 +47,8 @@ custom_hooks = [dict(type="TellProgress")]
 randomness = dict(seed=0)
 log_level = "ERROR"
 """
+_SILENT_S = 120.0
+"""After it a training hangs."""
 SLOWLY = """
 custom_hooks = [dict(type="Pause", seconds=0.5)]
 default_hooks["logger"]["interval"] = 1
@@ -149,14 +151,10 @@ class Child:
             _be_child(function, log, self._reading, writing)
         os.close(writing)
 
-    def events(self, timeout_s: float = 120.0) -> Iterator[str]:
-        """Yield the letters of what it tells, until it ends.
-
-        Raises:
-            TimeoutError: It has said nothing for so long, and was killed.
-        """
+    def events(self) -> Iterator[str]:
+        """Yield the letters of what it tells, until it ends."""
         while True:
-            if not select.select([self._reading], [], [], timeout_s)[0]:
+            if not select.select([self._reading], [], [], _SILENT_S)[0]:
                 os.kill(self.pid, signal.SIGKILL)
                 raise TimeoutError(f"after step {self.steps} a training hangs")
             data = os.read(self._reading, 65536)
@@ -169,12 +167,6 @@ class Child:
                 yield letter
             if not data:
                 return
-
-    def kill(self) -> None:
-        """End it by SIGKILL, and take note of what it has told."""
-        os.kill(self.pid, signal.SIGKILL)
-        for _ in self.events():
-            pass
 
     def wait(self) -> int:
         """Return how it has ended: an exit code, or the number of a signal below 0."""

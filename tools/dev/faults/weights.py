@@ -8,7 +8,6 @@ import resource
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from itertools import product
 from pathlib import Path
 
@@ -78,11 +77,6 @@ def _use(content: object) -> None:
 _CONFIG = str(shipped("configs/ssprl/ssprl_resnet18_scenes.py"))
 
 
-@lru_cache
-def _config() -> Config:
-    return Config.fromfile(_CONFIG)
-
-
 READERS: dict[str, Callable[[Path], object]] = {
     "export": _command("export", "FILE", "--to", "safetensors", "--out", "o.safetensors"),
     "convert": _command("convert", "FILE", "--from", "auto", "--out", "o.pth"),
@@ -94,7 +88,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "pretrain --weights": _command("pretrain", "photos", "--weights", "FILE", "--work-dir", "new"),
     "train --resume": _resume,
     "newest checkpoint": _resume_newest,
-    "load_backbone": lambda path: load_backbone(str(path), _config()),
+    "load_backbone": lambda path: load_backbone(str(path), Config.fromfile(_CONFIG)),
     "load_from": lambda path: _use(CheckpointLoader.load_checkpoint(str(path), logger="silent")),
     "embeddings": _read_embeddings,
     "annotations": lambda path: _use(mmengine.load(str(path), file_format="pkl")),

@@ -4,7 +4,6 @@ Missed gates are part of a report: the exit code is 0 all the same. A part that 
 the report, which holds what the others measured; the exit code is then 1.
 """
 
-import argparse
 import importlib
 import sys
 import tempfile
@@ -21,14 +20,10 @@ from .gates import Row
 from .models import write_images
 from .report import draw_loaders, machine, summary, table, write
 
-EXAMPLES = """examples, from the root of the repository:
-  python -m tools.dev.speed.cpu --images photos/
-  python -m tools.dev.speed.cpu --only data --quick --out work_dirs/speed
-"""
-_PARTS = {"data": ".data_rows", "large": ".large", "step": ".step_rows"}
+_PARTS = {"data": ".data_rows", "step": ".step_rows"}
 """Part -> its module, each with ``rows(images, quick, log)``."""
 
-_ABOUT_MINUTES = {"data": 3.5, "large": 3, "step": 6}
+_ABOUT_MINUTES = {"data": 3.5, "step": 6}
 """What the parts take on two cores."""
 
 _NUM_SAMPLES = 64
@@ -37,20 +32,20 @@ RESULTS = Path(__file__).with_name("results")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the parts that are asked for; see the module's text."""
-    parser = Parser(prog="python -m tools.dev.speed.cpu", description=__doc__, epilog=EXAMPLES)
+    parser = Parser(prog="python -m tools.dev.speed.cpu", description=__doc__)
     add = parser.add_argument
     add("--out", type=Path, default=RESULTS, help="folder of the report (default: %(default)s)")
     help_images = "folder of photographs, at least 16; without it, JPEGs are generated"
     add("--images", type=Path, metavar="DIR", help=help_images)
-    help_only = f"some of {','.join(_PARTS)} (default: all); the files are then named after them"
-    add("--only", type=_parts, default=list(_PARTS), metavar="PART,...", help=help_only)
+    add("--only", choices=list(_PARTS), help="one part; the files are then named after it")
     add("--quick", action="store_true", help="few rounds: rough numbers")
     args = parser.parse_args(arguments)
     if args.images and not args.images.is_dir():
         parser.error(f"--images must be a folder of images, but got {args.images}.")
     here = machine()  # before the run itself is the load
     start = time.monotonic()
-    about = sum(_ABOUT_MINUTES[part] for part in args.only) / (4 if args.quick else 1)
+    parts = [args.only] if args.only else list(_PARTS)
+    about = sum(_ABOUT_MINUTES[part] for part in parts) / (4 if args.quick else 1)
     rows: list[Row] = []
     notes = [
         f"Load of the machine before the run: {here['load before']} on {here['cores']} cores. "
@@ -61,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     status = 0
     with ExitStack() as stack:
         images, origin = _images(args.images, stack)
-        for part in args.only:
+        for part in parts:
 
             def log(line: str, part: str = part) -> None:
                 gone = (time.monotonic() - start) / 60
@@ -74,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 traceback.print_exc()
                 notes.append(f"**The part {part} failed: {type(error).__name__}: {error}**")
                 status = 1
-    name = "-".join(["cpu", *(args.only if args.only != list(_PARTS) else [])])
+    name = f"cpu-{args.only}" if args.only else "cpu"
     written = write(
         rows,
         args.out,
@@ -87,14 +82,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"\n{table(rows)}\n\n{summary(rows)}")
     print("written:", ", ".join(str(path) for path in written))
     return status
-
-
-def _parts(text: str) -> list[str]:
-    wanted = text.split(",")
-    unknown = sorted(set(wanted) - set(_PARTS))
-    if unknown:
-        raise argparse.ArgumentTypeError(f"must be some of {','.join(_PARTS)}, but got {unknown}")
-    return [part for part in _PARTS if part in wanted]
 
 
 def _images(given: Path | None, stack: ExitStack) -> tuple[Path, str]:

@@ -1,7 +1,6 @@
 """The rows of the loader: time against the other loaders, what crosses processes, fidelity."""
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from itertools import cycle
 from pathlib import Path
 
@@ -26,6 +25,7 @@ SIDES = {
 }
 _COMPARISONS = {
     "C1": ("torchvision", "ours", "Ours leaves all photometric work to the device; see C2."),
+    "C3": ("ours", "decode", ""),
     "C2": ("torchvision", "ours_cpu", "Equal work: float32 crops, recoloured and normalised."),
     "C13": (
         *("mmpretrain", "ours"),
@@ -55,8 +55,6 @@ def rows(images: Path, quick: bool, log: Callable[[str], None]) -> list[Row]:
     num_rounds = 3 if quick else 16
     log(f"34 crops, {len(SIDES)} loaders, {num_rounds} rounds")
     found += speed_rows(time_loaders(images, loaders.RELEASED, num_rounds))
-    log("our loader against decoding alone")
-    found.append(_decoding_row(dataset, paths, num_rounds))
     return found + crossing_rows(dataset)
 
 
@@ -65,17 +63,29 @@ def time_loaders(images: Path, layout: ViewLayout, num_rounds: int) -> dict[str,
     dataset = our_loader(images, layout)
     paths = loaders.image_paths(dataset)
     preprocessor = loaders.our_preprocessor(layout)
-    work: dict[str, Callable[[Sequence[int]], None]] = {
-        "torchvision": _each(loaders.TorchvisionLoader(paths, layout).__getitem__),
-        "mmpretrain": _each(loaders.MultiViewLoader(paths, layout).__getitem__),
-        "ours": _each(dataset.__getitem__),
-        "ours_cpu": partial(loaders.load_on_cpu, dataset, preprocessor),
-        "decode": _each(lambda index: read_image(paths[index])),
-    }
     # Whole batches only, so that an image costs the same in every round.
     size = 2 * loaders.BATCH_SIZE
     batches = [range(i, i + size) for i in range(0, len(paths) - size + 1, size)]
-    seconds = interleave({name: _in_turn(load, batches) for name, load in work.items()}, num_rounds)
+
+    def each(load: Callable[[int], object]) -> Callable[[], None]:
+        """Return what loads the images of the next batch one by one."""
+        endless = cycle(batches)
+
+        def load_all() -> None:
+            for index in next(endless):
+                load(index)
+
+        return load_all
+
+    on_cpu = cycle(batches)
+    work: dict[str, Callable[[], object]] = {
+        "torchvision": each(loaders.TorchvisionLoader(paths, layout).__getitem__),
+        "mmpretrain": each(loaders.MultiViewLoader(paths, layout).__getitem__),
+        "ours": each(dataset.__getitem__),
+        "ours_cpu": lambda: loaders.load_on_cpu(dataset, preprocessor, next(on_cpu)),
+        "decode": each(lambda index: read_image(paths[index])),
+    }
+    seconds = interleave(work, num_rounds)
     return {name: [value / size for value in values] for name, values in seconds.items()}
 
 
@@ -92,33 +102,6 @@ def speed_rows(seconds: dict[str, list[float]]) -> list[Row]:
         row_id = f"{side}{'_34' * is_loader}_ms"
         found.append(measured(row_id, *milliseconds, info=Gate(what, "ms", better="lower")))
     return found
-
-
-def _decoding_row(dataset: UnlabeledImages, paths: Sequence[str], num_rounds: int) -> Row:
-    """Time the two alone, so that no other loader's memory stands between them."""
-    batch = [range(min(64, len(paths)))]
-    sides = {"ours": dataset.__getitem__, "decode": lambda index: read_image(paths[index])}
-    work = {name: _in_turn(_each(load), batch) for name, load in sides.items()}
-    seconds = interleave(work, num_rounds)
-    return measured("C3", *ratio(seconds["ours"], seconds["decode"]))
-
-
-def _each(load: Callable[[int], object]) -> Callable[[Iterable[int]], None]:
-    """Return a function that loads the images of some indices one by one."""
-
-    def load_all(indices: Iterable[int]) -> None:
-        for index in indices:
-            load(index)
-
-    return load_all
-
-
-def _in_turn(
-    load: Callable[[Sequence[int]], None], batches: Sequence[Sequence[int]]
-) -> Callable[[], None]:
-    """Return a function that loads the next batch at each call."""
-    endless = cycle(batches)
-    return lambda: load(next(endless))
 
 
 def crossing_rows(dataset: UnlabeledImages) -> list[Row]:

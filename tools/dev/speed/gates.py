@@ -68,10 +68,6 @@ _CPU = {
         "colour jitter: greatest difference to torchvision, of 1", "", 2 / 255, "lower"
     ),
     "C14_blur": Gate("blur: share of values within 2 levels of PIL", "", 0.99),
-    "start_folder": Gate("start-up of the data set by the clock, from a folder", "s", 10, "lower"),
-    "worker_growth": Gate(
-        "growth of a worker's own memory per path that it reads", "bytes", 1, "lower"
-    ),
 }
 
 _ACTIVATION_MB = 318
@@ -79,7 +75,6 @@ _ACTIVATION_MB = 318
 
 _AGAINST_PLAIN = "images/s in crops of 224 px of equal FLOPs, against a plain ResNet"
 _SHARE = "augmentation's share of a step"
-_DIFFERENCE = "augmentation against the CPU's kernels, same crops and draws, 28 crops"
 _GPU = {
     "G1": Gate(f"28 crops, eager: {_AGAINST_PLAIN}", "x", 0.90),
     "G1-34": Gate(f"34 crops, eager: {_AGAINST_PLAIN}", "x", 0.90),
@@ -89,8 +84,6 @@ _GPU = {
     "G2-compiled": Gate("28 crops, synthetic batch, compiled", "images/s", 550),
     "G6": Gate(f"{_SHARE}, 28 crops, eager", "", 0.10, "lower"),
     "G6-compiled": Gate(f"{_SHARE}, 28 crops, compiled", "", 0.04, "lower"),
-    "C14": Gate(f"{_DIFFERENCE}, eager", "levels", 2, "lower"),
-    "C14-compiled": Gate(f"{_DIFFERENCE}, compiled", "levels", 2, "lower"),
     "G7": Gate("28 crops, eager, from JPEG with our loader, against synthetic", "x", 0.95),
     "G9": Gate("the host waits for the GPU between log steps, 1 if so", "", 0, "lower"),
     "G10": Gate(
@@ -99,7 +92,6 @@ _GPU = {
         1.35 * _ACTIVATION_MB,
         "lower",
     ),
-    "loader": Gate("28 crops: loader alone", "images/s"),
 }
 
 GATES: dict[str, Gate] = {**_CPU, **_GPU}

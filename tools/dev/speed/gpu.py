@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import torch
 from mmengine.config import Config
-from mmengine.registry import DefaultScope
 
 from mmssprl.console.arguments import Parser
 from mmssprl.engine.launch import prepare_train_config
@@ -35,19 +34,13 @@ from .gpu_steps import (
     PlainResNet,
     Pretraining,
     WatchHook,
-    augmentation_difference,
     augmentation_share,
-    loader_rate,
     seconds_per_call,
     train_from_jpeg,
 )
 from .models import CONFIGS, SHIPPED, equivalent_crops, random_batch, write_images
 from .report import machine, summary, table, write
 
-EXAMPLES = """examples, from the root of the repository:
-  python -m tools.dev.speed.gpu
-  python -m tools.dev.speed.gpu --out work_dirs/gpu --batch 32 --quick
-"""
 RESULTS = Path(__file__).with_name("results")
 _PLAIN_MULTIPLE = 8  # of the plain batch
 _NUM_FILES = 128
@@ -64,12 +57,10 @@ class Part(NamedTuple):
 
 
 PARTS = {
-    "28 crops, eager": Part(28, False, False, 300, ("G1", "C14", "G2", "G6", "G10")),
+    "28 crops, eager": Part(28, False, False, 300, ("G1", "G2", "G6", "G10")),
     "28 crops from JPEG": Part(28, False, True, 300, ("G9", "G7")),
     "34 crops, eager": Part(34, False, False, 300, ("G1-34",)),
-    "28 crops, compiled": Part(
-        *(28, True, False, 900), ("G1-compiled", "C14-compiled", "G2-compiled", "G6-compiled")
-    ),
+    "28 crops, compiled": Part(28, True, False, 900, ("G1-compiled", "G2-compiled", "G6-compiled")),
     "34 crops, compiled": Part(34, True, False, 900, ("G1-34-compiled",)),
 }
 """In the order of their worth."""
@@ -77,7 +68,7 @@ PARTS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print and write the report; return the exit code."""
-    parser = Parser(prog="python -m tools.dev.speed.gpu", description=__doc__, epilog=EXAMPLES)
+    parser = Parser(prog="python -m tools.dev.speed.gpu", description=__doc__)
     parser.add_argument(
         "--out", type=Path, default=RESULTS, help="folder of the report (default: %(default)s)"
     )
@@ -176,7 +167,7 @@ def _send_rows(sender: Connection, name: str, batch: int, quick: bool) -> None:
 def synthetic_rows(
     part: Part, cfg: Config, device: torch.device, batch: int, quick: bool
 ) -> Iterator[Row]:
-    """Measure one batch on the device: G10, C14, G2, G6 with 28 crops, and G1."""
+    """Measure one batch on the device: G10, G2, G6 with 28 crops, and G1."""
     rounds, repeats, warmup = (3, 2, 3) if quick else (7, 5, 5)
     suffix = ("-34" if part.crops == 34 else "") + ("-compiled" if part.compiled else "")
     kind, note = f"{part.crops} crops, {'compiled' if part.compiled else 'eager'}", f"B = {batch}."
@@ -185,17 +176,14 @@ def synthetic_rows(
         return seconds_per_call(device, work, repeats)
 
     ours = Pretraining(cfg, device, batch)
-    first = Gate(f"{kind}: first {warmup} steps, compilers and cudnn's choice", "s")
-    first_s = warmup * seconds_per_call(device, ours.step, warmup)
+    seconds_per_call(device, ours.step, warmup)  # compiles, and cudnn chooses
     if not all(torch.isfinite(value).all() for value in ours.losses.values()):
         raise RuntimeError(f"all losses must be finite, but they are {ours.losses}.")
-    yield measured(f"first_steps{suffix}", first_s, info=first)
     if "G10" in part.ids:
         reset_peak_bytes(device.type)
         ours.step()
         yield measured("G10", peak_bytes(device.type) / batch / 1e6, note=note)
     if f"G2{suffix}" in part.ids:
-        yield measured(f"C14{suffix}", augmentation_difference(ours), note=note)
         rates = quartiles([batch / seconds(ours.step) for _ in range(rounds)])
         judges = device.type == "cuda" and "H200" in torch.cuda.get_device_name()
         of_h200 = note if judges else f"{note} The gate is for an H200."
@@ -226,7 +214,7 @@ def jpeg_rows(
     quick: bool,
     workers: int | None = None,
 ) -> Iterator[Row]:
-    """Measure the real loop from JPEG files: G9, G7 and what the loader needs."""
+    """Measure the real loop from JPEG files: G9 and G7."""
     workers = min(16, usable_cores()) if workers is None else workers
     cfg.train_dataloader.update(
         batch_size=batch, num_workers=workers, persistent_workers=workers > 0
@@ -242,23 +230,17 @@ def jpeg_rows(
         cfg.train_dataloader.dataset.update(
             data_root=folder, data_prefix="images", ann_file="list.txt"
         )
-        with DefaultScope.overwrite_default_scope("mmssprl"):
-            loader = loader_rate(cfg, watch.drained, watch.timed)
         waits = train_from_jpeg(cfg, Path(folder, "runs"), watch)
-    source = f"{len(files)} generated JPEGs of {kilobytes:.0f} kB, {workers} workers"
-    yield measured("loader", loader, note=source)
     passed = f"{watch.guarded} steps of the runner's loop passed."
     yield measured("G9", 1 if waits else 0, note=waits or passed)
     if waits:
         raise RuntimeError("the host waits for the GPU, see G9")
-    # The timed steps may use up batches that were made before them; the loader alone cannot.
-    rate, rates = min(watch.jpeg_rate, loader), watch.synthetic_rates
     note = (
-        f"B = {batch}. {watch.jpeg_rate:.0f} in the loop and {loader:.0f} by the loader alone, the "
-        f"slower one counts, against {sum(rates) / 2:.0f} images/s; {source}, {usable_cores()} "
-        "cores."
+        f"B = {batch}. {watch.jpeg_rate:.0f} against {watch.synthetic_rate:.0f} images/s; "
+        f"{len(files)} generated JPEGs of {kilobytes:.0f} kB, {workers} workers, "
+        f"{usable_cores()} cores."
     )
-    yield measured("G7", 2 * rate / sum(rates), rate / max(rates), rate / min(rates), note=note)
+    yield measured("G7", watch.jpeg_rate / watch.synthetic_rate, note=note)
 
 
 if __name__ == "__main__":

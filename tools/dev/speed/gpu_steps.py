@@ -15,11 +15,10 @@ from mmengine.hooks import Hook
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mmssprl.engine.runner import ConsoleRunner, end_workers
-from mmssprl.functional.photometric import apply_photometric, draw_photometric
 from mmssprl.functional.pooling import pool
 from mmssprl.pyramid import ViewLayout
 
@@ -83,7 +82,8 @@ class PlainResNet:
         whole = build_model(cfg)
         px = whole.layout.image_px
         self.mixed = cfg.optim_wrapper.type == "AmpOptimWrapper"
-        self.model = _Classifier(whole.backbone, cfg.model.neck.in_channels).to(device)
+        classifier = nn.Linear(cfg.model.neck.in_channels, _NUM_CLASSES)
+        self.model = nn.Sequential(whole.backbone, _Pool(), classifier).to(device)
         self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.forward = (
             torch.compile(self.model, dynamic=False) if whole.compile_backbone else self.model
@@ -102,14 +102,8 @@ class PlainResNet:
         self.optimizer.step()
 
 
-class _Classifier(nn.Module):
-    def __init__(self, backbone: nn.Module, channels: int) -> None:
-        super().__init__()
-        self.backbone = backbone
-        self.linear = nn.Linear(channels, _NUM_CLASSES)
-
-    def forward(self, crops: Tensor) -> Tensor:
-        return self.linear(pool(self.backbone(crops)))
+class _Pool(nn.Module):
+    forward = staticmethod(pool)
 
 
 def augmentation_share(ours: Any, repeats: int) -> float:
@@ -136,35 +130,12 @@ def augmentation_share(ours: Any, repeats: int) -> float:
     return sum(seconds_between(begin, end) for begin, end in parts) / whole
 
 
-def augmentation_difference(ours: Any) -> float:
-    """C14: the same crops and draws on the device and by the CPU's kernels.
-
-    Returns:
-        The greatest difference of a channel of a pixel, in levels of 255.
-    """
-    preprocessor = ours.model.data_preprocessor
-    std = torch.tensor(preprocessor.std)[:, None, None]  # levels per unit of the result
-    greatest = 0.0
-    for packed in ours.data["inputs"]:
-        crops = packed.transpose(0, 1)
-        params = draw_photometric(
-            crops.shape[:2].numel(), **preprocessor.augmentations, generator=Generator()
-        )
-        settings = {"mean": preprocessor.mean, "std": preprocessor.std}
-        settings = {name: [v / 255 for v in values] for name, values in settings.items()}
-        compiled = preprocessor._compile
-        found = apply_photometric(crops, params, **settings, compile=compiled).cpu()
-        difference = (found - apply_photometric(crops.cpu(), params, **settings)).abs() * std
-        greatest = max(greatest, float(difference.max()))
-    return greatest
-
-
 class WatchHook(Hook):
     """Guards and times the steps of an epoch; runs after all other hooks.
 
     After ``warmup`` steps come those in which the host must not wait for the device, none of them
     logged, then those in which most batches are used up that the loader had made, then those that
-    are timed. ``data`` is a synthetic batch on the device, timed before and after the epoch.
+    are timed. ``data`` is a synthetic batch on the device, timed after the epoch.
     """
 
     priority = "LOWEST"
@@ -178,12 +149,8 @@ class WatchHook(Hook):
         self.num_steps = self.warmup + self.to_guard + drained + timed
         self.guarded = 0
         self.jpeg_rate = float("nan")
-        self.synthetic_rates: list[float] = []
+        self.synthetic_rate = float("nan")
         self._start: Any = None
-
-    def before_train(self, runner: Runner) -> None:
-        """Time synthetic steps before the loader has started."""
-        self._time_synthetic(runner)
 
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
@@ -201,22 +168,19 @@ class WatchHook(Hook):
             self.jpeg_rate = self.timed * self.batch / seconds
 
     def after_train(self, runner: Runner) -> None:
-        """Time synthetic steps again."""
-        self._time_synthetic(runner)
+        """Time synthetic steps."""
+
+        def step() -> None:
+            runner.model.train_step(self.data, runner.optim_wrapper)
+
+        seconds_per_call(self.device, step, self.warmup)
+        seconds = seconds_per_call(self.device, step, self.synthetic)
+        self.synthetic_rate = self.batch / seconds
 
     def forbid_waiting(self, forbidden: bool) -> None:
         """Make every wait of the host for the device an error, or allow them again."""
         if self.device.type == "cuda":
             torch.cuda.set_sync_debug_mode("error" if forbidden else "default")
-
-    def _time_synthetic(self, runner: Runner) -> None:
-        def step() -> None:
-            runner.model.train_step(self.data, runner.optim_wrapper)
-
-        for _ in range(self.warmup):
-            step()
-        seconds = seconds_per_call(self.device, step, self.synthetic)
-        self.synthetic_rates.append(self.batch / seconds)
 
 
 def train_from_jpeg(cfg: Config, work_dir: Path, watch: WatchHook) -> str:
@@ -252,16 +216,3 @@ def train_from_jpeg(cfg: Config, work_dir: Path, watch: WatchHook) -> str:
         watch.forbid_waiting(False)
         end_workers(runner)
     return ""
-
-
-def loader_rate(cfg: Config, drained: int, timed: int) -> float:
-    """Images per second of the loader alone, after what it had made before."""
-    settings = {**cfg.train_dataloader, "persistent_workers": False}
-    loader = Runner.build_dataloader(Config(settings), seed=0)
-    start = time.monotonic()
-    for done, _ in enumerate(loader, start=1):
-        if done <= drained:
-            start = time.monotonic()
-        if done == drained + timed:
-            break
-    return timed * loader.batch_size / (time.monotonic() - start)

@@ -4,8 +4,7 @@ The crops and their numbers are those of the released recipe (method: 2 x 224, 6
 and 2 x 9 x 96 px); the code of the other sides is written for this comparison. Each side loads an
 image by the number of its file.
 
-Legend: V views, P patches per view; every side orders its crops by slot: image views, small views,
-then each level view by view and cell by cell.
+Legend: V views, P patches per view.
 """
 
 import random
@@ -26,9 +25,6 @@ from mmssprl.pyramid import NUM_PYRAMIDS, PyramidLevel, ViewLayout
 
 RELEASED = ViewLayout(num_small=6)
 """34 crops, the released recipe."""
-
-PAPER = ViewLayout()
-"""28 crops, without small views."""
 
 JITTER = {"brightness": 0.8, "contrast": 0.8, "saturation": 0.8, "hue": 0.2}
 JITTER_PROB, GRAYSCALE_PROB, BLUR_PROB, FLIP_PROB = 0.8, 0.2, 0.5, 0.5
@@ -161,17 +157,6 @@ class MultiViewLoader:
 def image_paths(dataset: UnlabeledImages) -> list[str]:
     """Return the files of a data set in its order."""
     return [dataset.get_data_info(i)["img_path"] for i in range(len(dataset))]
-
-
-def by_slot(layout: ViewLayout, packed: Sequence[Tensor]) -> list[Tensor]:
-    """Take packed crops (N_g, ...), one tensor per group, apart into the order of the legend."""
-    slots = [
-        (slot.scale, slot.role == "small", crops[slot.start : slot.stop])
-        for group, crops in zip(layout.groups, packed, strict=True)
-        for slot in group.slots
-    ]
-    slots.sort(key=lambda slot: slot[:2])
-    return [crop for *_, crops in slots for crop in crops]
 
 
 def our_preprocessor(layout: ViewLayout) -> PyramidPreprocessor:

@@ -2,7 +2,6 @@
 
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +15,7 @@ from mmssprl.console.tables import markdown_table
 from mmssprl.system.environment import describe_environment, source_commit
 from mmssprl.system.outputs import write_figure, write_whole
 
-from .gates import Row
+from .gates import GATES, Row
 
 _HEADS = ("id", "what", "value", "quartiles", "gate", "result")
 _LOADERS = {
@@ -109,15 +108,9 @@ def draw_loaders(rows: Sequence[Row], caption: str) -> Figure | None:
 
 
 def _sorted(rows: Sequence[Row]) -> list[Row]:
-    """Put gates first, C2 before C10; what only informs stays in its order."""
-
-    def key(row: Row) -> tuple[bool, list[tuple[int, str]]]:
-        if row.passed is None:
-            return True, []
-        parts = re.findall(r"\d+|\D+", row.id)
-        return False, [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
-
-    return sorted(rows, key=key)
+    """Put gates first, in their own order; what only informs stays in its order."""
+    order = [*GATES]
+    return sorted(rows, key=lambda row: len(order) if row.passed is None else order.index(row.id))
 
 
 def _cells(row: Row) -> list[str]:
