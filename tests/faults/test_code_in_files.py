@@ -41,9 +41,7 @@ RUNS_CONFIGS = {
     "visualization/views.py": ["read_config_file"],  # CONFIG
     "weights/backbone.py": ["read_config_file"],  # --config
     "weights/convert.py": ["read_config_file"],  # --config, or a shipped one
-    "experiments/compare/setting.py": [
-        "read_config_file"
-    ],  # --method NAME=CONFIG, or a shipped one
+    "experiments/compare/setting.py": ["read_config_file"],  # --method NAME=CONFIG, or shipped
     "experiments/compare/meter.py": ["Config.fromfile"],  # the same
     "experiments/benchmark/plan.py": ["Config.fromfile", "Config.fromfile"],  # shipped
     "experiments/benchmark/start.py": ["Config.fromfile"],  # shipped

@@ -84,13 +84,6 @@ def test_a_config_that_is_named_runs(trap, capsys):
     assert "backbone read from" not in capsys.readouterr().out
 
 
-def test_plain_values_are_read_and_told(trap, capsys):
-    text = Path("w/a.py").read_text().removeprefix(TRAP)
-    Path("w/a.py").write_text(text)
-    assert cli.main(["export", "w/w.pth", "--to", "safetensors"]) == 0
-    assert "w/w.pth: backbone read from a.py." in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("command", "told"),
     [

@@ -106,9 +106,6 @@ class TestMeasureLoader:
         assert dataset.threads == {1}
         assert "load_image" not in vars(dataset)
 
-    def test_takes_what_few_images_give(self, time):
-        assert self.measure(SlowImages(time), [4, 5, 6, 7, 8], batch_size=2)[1] == [[4, 5], [6, 7]]
-
     def test_a_slow_disk_ends_it_after_one_batch(self, time):
         dataset = SlowImages(time, wall_ns=21 * 10**9)
         assert self.measure(dataset, list(range(100)), batch_size=3)[1] == [[0, 1, 2]]

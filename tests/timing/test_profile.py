@@ -1,7 +1,6 @@
 """A profile of a real training, its means, its mistakes."""
 
 import itertools
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 import torch
 import toy_run  # noqa: F401  # registers ToyData
 from mmengine.config import Config
-from mmengine.registry import DefaultScope
 from no_gpu import hidden_gpu
 from profiles import CONFIG, PROFILE, SETTING, save_images
 
@@ -20,7 +18,7 @@ from mmssprl.timing import profile_training, training
 from mmssprl.timing.profile import choose_batch_size
 from mmssprl.timing.result import PHASES, typical
 from mmssprl.timing.stopwatch import PhaseClock
-from mmssprl.timing.training import MeasuringHook, read_config
+from mmssprl.timing.training import MeasuringHook
 
 LINEAR = shipped("configs/benchmarks/classification/linear_resnet18_scenes.py")
 BYOL = shipped("configs/baselines/byol_resnet18_scenes.py")
@@ -165,20 +163,3 @@ class TestBatchSize:
         monkeypatch.setattr("mmssprl.timing.profile.get_device", lambda: "cuda")
         assert choose_batch_size(self.cfg(64), None) == 64
         assert choose_batch_size(self.cfg(64), 5) == 5
-
-
-@pytest.mark.parametrize("name", sorted(path.name for path in CONFIG.parent.glob("ssprl*.py")))
-def test_every_shipped_pretraining_config_is_taken(name, images, tmp_path, monkeypatch):
-    monkeypatch.setenv("CXX", sys.executable)  # asked for, but not called: nothing is built
-    with DefaultScope.overwrite_default_scope("mmssprl"):
-        cfg = read_config(
-            shipped(f"configs/ssprl/{name}"),
-            data=images,
-            work_dir=str(tmp_path),
-            compile=True,
-            cfg_options={"train_dataloader.num_workers": 3},
-        )
-    assert cfg.train_dataloader.dataset.data_root == str(images)
-    assert cfg.train_dataloader.num_workers == 3
-    assert cfg.model.compile_backbone
-    assert cfg.model.data_preprocessor.compile

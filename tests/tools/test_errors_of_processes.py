@@ -120,14 +120,6 @@ def test_the_traceback_of_a_bug_is_kept(monkeypatch, tmp_path):
     assert '"is_mistake": false' in path.read_text()
 
 
-@pytest.mark.parametrize(
-    ("status", "text"),
-    [(-9, "process 1 was ended by SIGKILL; SIGKILL most"), (3, "process 1 ended with exit code 3")],
-)
-def test_a_process_that_says_nothing(status, text):
-    assert text in processes._silent_end(1, status)
-
-
 def test_a_run_is_saved_though_a_process_aborts_at_its_end(tmp_path):
     script = tmp_path / "run.py"
     script.write_text("import os\nos._exit(75) if os.environ['RANK'] == '0' else os.abort()\n")

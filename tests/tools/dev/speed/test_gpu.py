@@ -41,18 +41,6 @@ def test_synthetic_rows_on_a_cpu(tiny, monkeypatch):
     assert "8 a step" in rows["G1"].note
 
 
-def test_losses_that_are_not_finite_are_no_measurement(tiny, monkeypatch):
-    step = gpu_steps.Pretraining.step
-
-    def spoilt(self):
-        step(self)
-        self.losses["loss"] = torch.tensor(float("nan"))
-
-    monkeypatch.setattr(gpu_steps.Pretraining, "step", spoilt)
-    with pytest.raises(RuntimeError, match="finite"):
-        next(gpu.synthetic_rows(gpu.PARTS["34 crops, eager"], tiny, CPU, 2, quick=True))
-
-
 class Watch(gpu_steps.WatchHook):
     """What it forbids, among the steps of the model."""
 
