@@ -50,10 +50,7 @@ class Forecast:
         return self.seconds / 3600
 
     def fitting_epochs(self, seconds: float) -> int:
-        """Return epochs that fit into a time with all the rest; 0 if none does.
-
-        They are the most, but where more epochs would come with fewer probes.
-        """
+        """Return the most epochs that fit into a time with all the rest; 0 if none does."""
         numbers = range(1, int(seconds / self.steps_per_epoch / self.pace.step_s) + 1)
         return bisect_right(numbers, seconds, key=lambda n: replace(self, epochs=n).seconds)
 
@@ -87,10 +84,7 @@ class Forecast:
 
 
 def forecast_profile(profile: Profile, work_dir: str | Path) -> Forecast | None:
-    """Return what the whole training of a profiled config will take.
-
-    None if the config counts iterations in place of epochs, or the images fill no step.
-    """
+    """Return what a profiled training will take; None if it has no epochs, or no image a step."""
     setting = profile.setting
     share = -(-setting.num_images // setting.num_processes)
     steps = share // setting.config_batch_size

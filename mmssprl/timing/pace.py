@@ -30,17 +30,15 @@ from .stopwatch import LoadedSteps
 from .training import LEAST_STEPS, MeasuringHook, for_measuring, read_config
 
 _MOST_STEPS = 10
-_LONG_ENOUGH_S = 8.0
-"""After it no step begins, but for the least number."""
+_LONG_ENOUGH_S = 8.0  # after it no step begins, but for the least number
 _VALIDATION_S = 4.0
 
 
 def measure_pace(cfg: Config, *, amp: bool, num_devices: int) -> Pace:
     """Train some steps of a pre-training or a fine-tuning, without leaving a trace.
 
-    A process of its own does it: so the random numbers of this one stay as they are, the peak of
-    its memory is its own, and a GPU is free again afterwards. Of ``num_devices`` processes that
-    will train one is measured, and no communication.
+    A process of its own does it, with its own random numbers and peak of memory. One of
+    ``num_devices`` processes is measured, and no communication.
 
     Raises:
         RuntimeError: Too little memory: the process was ended, or the device refused.

@@ -149,11 +149,9 @@ class Profile:
 
 
 def typical(steps: Sequence[Mapping[str, int]]) -> dict[str, float]:
-    """Average the middle half of the steps, so that a step that was disturbed does not count.
+    """Return milliseconds by phase, of the middle half of the steps: a disturbed one counts less.
 
-    Whole steps are chosen, by their length: so the phases' means sum to the steps' mean. Takes
-    nanoseconds per phase of at least one step; returns milliseconds of all ``PHASES``, and of what
-    else the model has names for.
+    Whole steps are chosen, by their length: so the phases' means sum to the steps' mean.
     """
     ranked = sorted(steps, key=lambda times: sum(times.values()))
     cut = len(ranked) // 4

@@ -3,7 +3,7 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, repeat
 from statistics import median
@@ -16,11 +16,18 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch.utils.flop_counter import FlopCounterMode
 
+from ..datasets import UnlabeledImages
 from ..engine.device_prefetcher import Prefetcher
+from ..system.environment import torch_threads
 from ..system.machine import reset_peak_bytes
 
 REST = "rest"
 """The phase of a step's time that no other phase claims."""
+DECODE = "read and decode"
+NUM_BATCHES = 4  # batches that are kept; the steps take them in turn
+
+_MIN_IMAGES = 64
+_TIME_LIMIT_S = 20.0
 _COMPARING_S, _ROUNDS = 4.0, 5
 """After both, no more steps are taken to choose the number of threads."""
 _LONGEST_S = 20.0
@@ -31,10 +38,7 @@ chance, and what they lose later is not."""
 
 
 def work_ns() -> Callable[[], int]:
-    """Return a clock in nanoseconds: of this process on a CPU, of the device where there is one.
-
-    A CPU's counts the work of all threads of this process, and no waiting for other processes.
-    """
+    """Return a clock in ns: work of this process's threads on a CPU, else time of the device."""
     device = get_device()
     if device == "cpu":
         return time.process_time_ns
@@ -110,6 +114,44 @@ class PhaseClock:
         self._last = now
 
 
+@torch_threads(1)  # as in a loader's worker
+def measure_loader(
+    dataset: UnlabeledImages,
+    indices: Sequence[int],
+    collate: Callable[[list], Any],
+    *,
+    batch_size: int,
+) -> tuple[dict[str, float], list[Any]]:
+    """Load images, and return CPU milliseconds per image by phase, and up to 4 batches.
+
+    At least 64 images, or those of the batches; fewer, but one batch, if that takes long.
+    """
+    wanted = max(_MIN_IMAGES, NUM_BATCHES * batch_size)
+    clock = PhaseClock(time.process_time_ns)
+    cpu_ns: Counter[str] = Counter()
+    samples: list[Any] = []
+    dataset.load_image = clock.phase(DECODE)(dataset.load_image)  # type: ignore[method-assign]
+    try:
+        dataset[indices[0]]  # imports, first calls
+        start = time.perf_counter()
+        for num_images, index in enumerate(indices[:wanted], start=1):
+            with clock.step() as times:
+                sample = dataset[index]
+            cpu_ns += times
+            if len(samples) < NUM_BATCHES * batch_size:
+                samples.append(sample)
+            if time.perf_counter() - start > _TIME_LIMIT_S and num_images >= batch_size:
+                break
+    finally:
+        del dataset.load_image
+    whole = len(samples) // batch_size * batch_size
+    begin = time.process_time_ns()
+    batches = [collate(samples[i : i + batch_size]) for i in range(0, whole, batch_size)]
+    collate_ns = time.process_time_ns() - begin
+    ms = {DECODE: cpu_ns[DECODE] / num_images / 1e6, "crop": cpu_ns[REST] / num_images / 1e6}
+    return {**ms, "collate": collate_ns / whole / 1e6}, batches
+
+
 class Stopwatch(Hook):
     """Takes the place of the runner's loader, and measures what happens between two batches.
 
@@ -141,9 +183,7 @@ class Stopwatch(Hook):
 class LoadedSteps(Stopwatch):
     """Times steps with the loading of their data, after one that compiles and allocates.
 
-    There are ``least`` to ``most``; none begins after ``max_seconds``, but for the least number.
-    ``now`` is a clock in nanoseconds in place of wall time. With ``counts_flops`` the operations of
-    one more step are counted.
+    No step begins after ``max_seconds``, but for the least number; ``now`` is a clock in ns.
     """
 
     def __init__(
@@ -181,10 +221,8 @@ class LoadedSteps(Stopwatch):
 def choose_threads(watch: Stopwatch, batches: Iterator[Any]) -> Generator[Any, None, float | None]:
     """Take steps with all threads and with one in turns, and go on with the faster number.
 
-    Beside other work the threads wait for the slowest one, and one alone can be faster. Medians are
-    compared, since other work can make a single step ten times as long. Returns that of the chosen
-    number in seconds; None where there is no choice: on a device, with several processes, or where
-    the user or the config gives the number.
+    Beside other work the threads wait for the slowest one. Returns the median seconds of a step;
+    None on a device, with several processes, or where the user or the config gives the number.
     """
     everything = torch.get_num_threads()
     if everything == 1 or watch.device != "cpu" or get_world_size() > 1:

@@ -7,12 +7,11 @@ from math import ceil
 from ..console.tables import aligned_pairs, csv_table, markdown_table
 from ..console.wording import counted
 from ..functional.phases import AUGMENT, COMMUNICATION, COPY, OPTIMIZER, SINKHORN
-from .loader_phases import DECODE
 from .result import HEADS, Profile, Row
+from .stopwatch import DECODE
 
 _BACKBONE = "backbone"
-_NOTICEABLE = 0.05
-"""Share of a step from which something is worth an advice."""
+_NOTICEABLE = 0.05  # share of a step from which something is worth an advice
 _HINTS = {
     _BACKBONE: "that is the work itself; on a GPU --amp, and --compile where it is taken, help",
     AUGMENT: "--compile fuses it on a GPU",

@@ -28,19 +28,15 @@ from ..models.unwrap import unwrap
 from ..saving.safe_checkpoint_hook import checkpoint_bytes
 from ..system.environment import usable_cores
 from ..system.machine import describe_machine, peak_bytes, reset_peak_bytes
-from .loader_phases import measure_loader
 from .result import Profile, Setting, typical
-from .stopwatch import Stopwatch, choose_threads
+from .stopwatch import Stopwatch, choose_threads, measure_loader
 
-LEAST_STEPS = 3
-"""Those that a forecast is made of."""
+LEAST_STEPS = 3  # those that a forecast is made of
 _TIMED_STEP_S = 11.25
 """Steps that may have few images are made so small that they are likely to end in it: three timed
 steps and one to warm up take 45 s."""
-_COMPARED_STEP_S = 0.5
-"""The same for the steps that compare numbers of threads."""
-_ENDLESS = 10**6
-"""Epochs: more steps may be measured than the training has."""
+_COMPARED_STEP_S = 0.5  # the same for the steps that compare numbers of threads
+_ENDLESS = 10**6  # epochs: more steps may be measured than the training has
 _WITHOUT = ("runtime_info", "timer", "logger", "param_scheduler", "checkpoint", "sampler_seed")
 
 
@@ -52,13 +48,7 @@ def read_config(
     cfg_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Config:
-    """Read a pre-training config as ``prepare_train_config`` does, which also has its errors.
-
-    ``data`` replaces ``train_dataloader.dataset.data_root``, ``cfg_options`` other values.
-
-    Raises:
-        ValueError: No pre-training config.
-    """
+    """Read a pre-training config as ``prepare_train_config`` does; ``data`` is its data_root."""
     cfg = read_config_file(config)
     if not is_pretraining(cfg) or cfg.get("train_dataloader") is None:
         raise UserValueError(
@@ -73,10 +63,7 @@ def read_config(
 
 
 def for_measuring(cfg: Config, *, validates: bool = False) -> Config:
-    """Make a config one for any number of steps from random weights that leave nothing behind.
-
-    Its probe is left out; its validation too, unless it ``validates``: then it never begins.
-    """
+    """Make a config one for any number of steps that leave nothing behind, without its probe."""
     cfg = copy.deepcopy(cfg)
     hooks = cfg.get("custom_hooks") or []
     cfg.custom_hooks = [hook for hook in hooks if hook["type"] != "ProbeHook"]
@@ -99,15 +86,10 @@ def for_measuring(cfg: Config, *, validates: bool = False) -> Config:
 class MeasuringHook(Stopwatch):
     """Times steps of a pre-training on batches from memory, and makes a ``profile`` of them.
 
-    The images are loaded first, on one thread, so a step never waits for its loader. The model
-    tells the clock its phases (``functional.phases``), and the hook those of the optimizer: the
-    backward pass counts as ``HEADS_BACKWARD`` until the model says that it goes on as the
-    backbone's, with the gradients' all-reduce; ``OPTIMIZER`` is ``step`` and ``zero_grad``. Queues
-    are full and in use from the first step on, as for most of a training.
-
-    No step begins after ``max_seconds``, but for the least number. If it ``forecasts``, steps that
-    would take too long have fewer images than the loader's batch. ``num_devices`` will train (0:
-    as many as are measured), ``load`` processes wanted a core in the minute before.
+    The images are loaded first, so a step never waits for its loader, and the queues are full. The
+    model tells the clock its phases: a backward pass counts as ``HEADS_BACKWARD`` until it goes on
+    as the backbone's, with the gradients' all-reduce. If it ``forecasts``, steps that would take
+    too long have fewer images. ``num_devices`` (0: as many as are measured) will train.
     """
 
     profile: Profile
@@ -249,11 +231,9 @@ class MeasuringHook(Stopwatch):
 
 @contextmanager
 def saved_bytes(module: nn.Module) -> Iterator[list[int]]:
-    """Count the bytes that the module's forward passes inside keep for their backward passes.
+    """Count the bytes that forward passes inside keep for their backward passes, in a list.
 
-    Each storage counts once and whole, however many tensors share it; the module's own parameters
-    and buffers do not count. Of a part under ``torch.utils.checkpoint`` the inputs count. Yields a
-    list that receives one number at the end of each forward pass.
+    A storage counts once and whole; the module's own do not, nor what is computed again.
     """
     saved: dict[int, int] = {}
     counts: list[int] = []

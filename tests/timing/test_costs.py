@@ -15,9 +15,8 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader
 
 from mmssprl.system.environment import torch_threads
-from mmssprl.timing import loader_phases, stopwatch, training
-from mmssprl.timing.loader_phases import measure_loader
-from mmssprl.timing.stopwatch import PhaseClock
+from mmssprl.timing import stopwatch, training
+from mmssprl.timing.stopwatch import PhaseClock, measure_loader
 from mmssprl.timing.training import saved_bytes
 
 
@@ -88,7 +87,7 @@ class TestMeasureLoader:
         fake = SimpleNamespace(
             process_time_ns=cpu.now, perf_counter=lambda: (cpu.ns + cpu.wall_ns) / 1e9
         )
-        monkeypatch.setattr(loader_phases, "time", fake)
+        monkeypatch.setattr(stopwatch, "time", fake)
         return cpu
 
     def measure(self, dataset, indices, batch_size):

@@ -22,8 +22,7 @@ from .base import Log, Outcome
 from .training import Child
 
 _IMAGES = 400
-_LONGEST_S = 0.25
-"""Between the starts of two `embed`: what one takes, and less."""
+_LONGEST_S = 0.25  # between the starts of two `embed`: what one takes, and less
 _TOLD = ("one process at a time must write", "the output must not exist yet")
 _CONFIG = """
 layout = dict(image_px=32)
@@ -42,10 +41,7 @@ _ALLOWED_S, _START_S = 10.0, 120.0
 
 
 def two_embeds(log: Log, tries: int = 25) -> Outcome:
-    """Start the second `embed` at moments that are spread over the work of the first.
-
-    One must be refused, and the file have every row once.
-    """
+    """Start `embed` twice, at spread moments: one must be refused, and each row be there once."""
     draw, survived, num_late = random.Random(0), 0, 0
     with tempfile.TemporaryDirectory() as root:
         folder = Path(root)

@@ -59,12 +59,7 @@ class _StopHook(Hook):
 
 
 def configs(log: Log, tries: int = 500, pattern: str = "**/*.py") -> Outcome:
-    """Start so many trainings with a mistake; each must be refused in one line, or do a step.
-
-    A traceback, a process that hangs or ends, a message that does not name file and remedy,
-    and a step in spite of a mistake that is certainly one are not survived. ``pattern`` is that of
-    the files below configs/ that the mistakes are made in.
-    """
+    """Start trainings with a mistake; each must be refused in one line, or do a step."""
     with tempfile.TemporaryDirectory() as folder:
         bases = small_configs(write_data(Path(folder)), pattern)
         _check_right(next(iter(bases.values())), Path(folder))

@@ -22,17 +22,12 @@ from mmssprl.datasets.image_reading import ImageReadError, decode_image
 
 from .base import Answer, Apart, Log, Outcome, judge
 
-LIMIT_S = 30.0
-"""Time that one file may take, on a machine that does other things."""
-LIMIT_MIB = 2560
-"""Memory that decoding one file may take."""
+LIMIT_S = 30.0  # time that one file may take, on a machine that does other things
+LIMIT_MIB = 2560  # memory that decoding one file may take
 FINE = ("decoded", "refused")
-LARGE_PX = 13_300
-"""Side of a square image that is just inside the limit of pixels."""
-SMALL_PX = int(SMALL_PIXELS**0.5)
-"""Side of one that is decoded whatever its bytes."""
-MOST_MIB = 64
-"""Memory that refusing a file may take."""
+LARGE_PX = 13_300  # side of a square image that is just inside the limit of pixels
+SMALL_PX = int(SMALL_PIXELS**0.5)  # side of one that is decoded whatever its bytes
+MOST_MIB = 64  # memory that refusing a file may take
 
 _WIDTH, _HEIGHT = 67, 45
 _SIDES = (0, 1, 7, 66, 300, 5_000, 12_000, 16_383, 30_000, 65_535)
@@ -83,10 +78,7 @@ def decoded_apart(
     files: Iterable[tuple[str, bytes]],
     decode: Callable[[bytes], tuple[int, ...]] | None = None,
 ) -> Iterator[tuple[str, Answer]]:
-    """Decode named files in another process.
-
-    ``decode`` returns height and width, or raises ``ImageReadError``; None takes the package's.
-    """
+    """Decode named files in another process, by the package's function or by another one."""
 
     def answer(data: bytes) -> tuple[str, str]:
         try:
@@ -203,10 +195,7 @@ def tiny_files(side: int) -> Iterator[tuple[str, bytes]]:
 
 
 def flat_webp(side: int) -> bytes:
-    """Return a WebP without loss in one colour, ``side`` x ``side`` px up to 16,384: 30 bytes.
-
-    Each of its five Huffman codes has one symbol, so that a pixel takes no bit.
-    """
+    """Return a WebP in one colour, up to 16,384 px a side: 30 bytes, a pixel takes no bit."""
     sides = (side - 1) | (side - 1) << 14
     codes = int("0001" * 5, 2)  # simple, one symbol, of one bit: 0; lowest bit first
     data = b"\x2f" + struct.pack("<I", sides) + (codes << 3).to_bytes(5, "little")

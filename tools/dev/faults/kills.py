@@ -16,10 +16,8 @@ from .training import STEPS_PER_EPOCH, Child, Runs, Work, train
 
 _EPOCHS, _STOPPED_EPOCHS = 60, 15
 """Of each run that is killed or stopped; when one is complete, the next one begins."""
-_DRAWN_SAVES = 3
-"""A kill is aimed at one of so many saves after a start."""
-_MOST_STEPS = 12
-"""Between two stops of a run."""
+_DRAWN_SAVES = 3  # a kill is aimed at one of so many saves after a start
+_MOST_STEPS = 12  # between two stops of a run
 _SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP, signal.SIGXCPU)
 
 Strike = Callable[[Runs, Child, random.Random], None]

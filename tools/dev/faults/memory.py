@@ -28,12 +28,9 @@ from mmssprl.system.one_process import call_in_process
 from .base import Log, Outcome
 
 _STEPS_PER_EPOCH = 50
-_LOSSES = 12
-"""Scalars of a step, about as many as SS-PRL's."""
-_SETTLED = 5_000
-"""Steps after which the histories are full and the allocator knows its sizes."""
-MOST_KIB = 64.0
-"""Slope that is called flat, in KiB per 1,000 steps: 6 MiB after 100,000."""
+_LOSSES = 12  # scalars of a step, about as many as SS-PRL's
+_SETTLED = 5_000  # steps after which the histories are full and the allocator knows its sizes
+MOST_KIB = 64.0  # slope that is called flat, in KiB per 1,000 steps: 6 MiB after 100,000
 
 _LAYOUT = {"image_px": 16, "levels": [{"grid": 2, "resize_px": 32, "patch_px": 16}]}
 
@@ -90,11 +87,7 @@ class ManyLosses(BaseModel):
 
 
 class Watch(Hook):
-    """Notes the memory of this process and its loader's, and the size of checkpoints.
-
-    ``memory`` holds steps done and MiB, each 1,000 steps, by the name of the process; ``sizes``
-    KiB of the newest checkpoint, by epoch.
-    """
+    """Notes MiB by step and process, and KiB of the newest checkpoint by epoch."""
 
     priority = "LOWEST"
 
@@ -123,10 +116,7 @@ class Watch(Hook):
 
 
 def memory(log: Log, steps: int = 20_000, num_workers: int = 0) -> Outcome:
-    """Train so many steps, and fit a line through each process's memory after the first 5,000.
-
-    With workers they decode and crop images; without, the data are vectors.
-    """
+    """Train on vectors, or with workers on images, and fit a line through the memory."""
     noted, sizes = call_in_process(_train, steps, num_workers)
     slopes, told = [], []
     for name, points in noted.items():

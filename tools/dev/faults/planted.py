@@ -20,8 +20,7 @@ from mmssprl.weights import RANDOM, load_backbone
 
 from .base import Answer, Apart, Log, Outcome, judge
 
-LIMIT_S = 60.0
-"""Time of one command, on a machine that does other things."""
+LIMIT_S = 60.0  # time of one command, on a machine that does other things
 BACKBONE = {
     **{"type": "ResNet", "depth": 18, "stem_channels": 8, "base_channels": 8, "num_stages": 2},
     **{"strides": (1, 2), "dilations": (1, 1), "out_indices": (1,)},

@@ -25,10 +25,8 @@ from .base import describe_run
 from .training import equal, load_state
 
 ROOT = Path(__file__).resolve().parents[3]
-EPOCHS = 40
-"""Of two steps of 0.5 s: long enough for a fault in the middle."""
-_STRIKE_AT = 8
-"""Step after which the fault comes."""
+EPOCHS = 40  # of two steps of 0.5 s: long enough for a fault in the middle
+_STRIKE_AT = 8  # step after which the fault comes
 _QUICKLY = ("--cfg-options", "custom_hooks=[]")
 _WAIT_S = 300.0
 _HEADS = ("fault", "state of the job after it", "starts", "lost steps", "end bit-equal", "seconds")

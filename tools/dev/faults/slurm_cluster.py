@@ -59,11 +59,7 @@ def missing() -> str | None:
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[dict[str, str]]:
-    """Start a Slurm whose files lie in an empty folder, and end it.
-
-    The folder lies under /tmp, since the path of a socket must be short. Yields the environment in
-    which the commands are called.
-    """
+    """Start a Slurm in an empty folder of a short path; yield the environment of its commands."""
     for name in ("state", "spool"):
         (folder / name).mkdir()
     key = folder / "munge.key"

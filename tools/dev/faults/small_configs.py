@@ -16,8 +16,7 @@ from mmssprl.config.run_checks import missing_package
 from mmssprl.datasets.scenes import SCENE_CATEGORIES, generate_scenes
 
 _CONFIGS = Path(__file__).resolve().parents[3] / "configs"
-_CHANNELS = 8
-"""Of the first stage of each backbone."""
+_CHANNELS = 8  # of the first stage of each backbone
 _SIDE_PX = 64
 _DENSE_PX = (_SIDE_PX, _SIDE_PX)
 _PASCAL_CLASSES = 21
@@ -58,10 +57,7 @@ def write_data(folder: Path) -> Path:
 
 
 def small_config(name: str, data: Path) -> dict[str, Any]:
-    """Read a shipped config; images are those of ``write_data``, layers narrow, batches small.
-
-    What else the config says stays, as plain values of the keys that a run reads.
-    """
+    """Read a shipped config as plain values; layers narrow, batches and images small."""
     cfg = read_config_file(name)
     for split in ("train", "val", "test"):
         if cfg.get(f"{split}_dataloader"):

@@ -47,8 +47,7 @@ custom_hooks = [dict(type="TellProgress")]
 randomness = dict(seed=0)
 log_level = "ERROR"
 """
-_SILENT_S = 120.0
-"""After it a training hangs."""
+_SILENT_S = 120.0  # after it a training hangs
 SLOWLY = """
 custom_hooks = [dict(type="Pause", seconds=0.5)]
 default_hooks["logger"]["interval"] = 1
@@ -198,11 +197,7 @@ Work = Callable[[Path, Path], object]
 
 
 class Runs:
-    """Trainings of one config, each in a folder of its own, and the one without a fault.
-
-    ``work`` begins a training or goes on with it, given config and work dir. ``start_s`` is the
-    time from the start of a process to its first step, ``save_s`` a save's, ``epoch_s`` an epoch's.
-    """
+    """Trainings of one config, each in a folder of its own, and the one without a fault."""
 
     def __init__(self, folder: Path, epochs: int, work: Work = train) -> None:
         self.folder, self.epochs, self.work = folder, epochs, work

@@ -30,10 +30,8 @@ from .base import Answer, Apart, Log, Outcome, judge
 from .hostile_files import write_files
 from .training import write_config
 
-LIMIT_S = 30.0
-"""Time that one reader may take for one file, on a machine that does other things."""
-LIMIT_MIB = 64
-"""Memory that it may take beside what there is."""
+LIMIT_S = 30.0  # time that one reader may take for one file, on a machine that does other things
+LIMIT_MIB = 64  # memory that it may take beside what there is
 _ADDRESSES = 4 * 2**30
 """Bytes that the process may reserve beside what it has, lest a fault fills the machine."""
 SURVIVED = ("refused", "read")

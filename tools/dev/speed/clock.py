@@ -30,10 +30,7 @@ def take_turns(
     rounds: int,
     seconds_of: Callable[[Callable[[], object]], float],
 ) -> dict[str, list[float]]:
-    """Time all sides in turn: A B, B A, A B, ..., so that a slow minute meets all of them.
-
-    ``seconds_of`` does the work of a side and returns its seconds; so does this, for every round.
-    """
+    """Time all sides in turn, A B, B A, ..., so that a slow minute meets all; seconds by round."""
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     order = list(sides)
     for _ in range(rounds):
@@ -44,10 +41,7 @@ def take_turns(
 
 
 def interleave(sides: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Return seconds of CPU time per round of sides that take turns on one thread.
-
-    Each works once untimed before. Other processes make this one wait, which does not count.
-    """
+    """Return CPU seconds per round of sides that take turns on one thread, warm."""
     with one_thread():
         for work in sides.values():
             work()

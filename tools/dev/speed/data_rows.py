@@ -38,11 +38,7 @@ _FEWEST_IMAGES = 16
 
 
 def rows(images: Path, quick: bool, log: Callable[[str], None]) -> list[Row]:
-    """Time and compare the loaders, and the pixels of ours with torchvision's and PIL's.
-
-    Raises:
-        RuntimeError: The folder holds too few images.
-    """
+    """Time and compare the loaders, and the pixels of ours with torchvision's and PIL's."""
     dataset = our_loader(images, loaders.RELEASED)
     paths = loaders.image_paths(dataset)
     if len(paths) < _FEWEST_IMAGES:

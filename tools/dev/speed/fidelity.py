@@ -59,10 +59,7 @@ def share_within_one_level(paths: Sequence[str]) -> float:
 
 
 def jitter_difference(paths: Sequence[str]) -> float:
-    """Compare our jitters with torchvision's functions on float images, step by step in order.
-
-    Returns the greatest difference of a channel of a pixel, of images in [0, 1].
-    """
+    """Return the greatest difference, of 1, between our jitters and torchvision's."""
     crops = _crops(paths)
     params = photometric.draw_color_jitter(
         len(crops), **loaders.JITTER, prob=1.0, generator=Generator().manual_seed(0)
@@ -78,10 +75,7 @@ def jitter_difference(paths: Sequence[str]) -> float:
 
 
 def blur_share(paths: Sequence[str]) -> float:
-    """Compare our blurs with PIL's of the same radius, which rounds between its passes.
-
-    Returns the share of the channels of pixels that differ by at most 2 levels of 255.
-    """
+    """Return the share of values of our blurs within 2 levels of PIL's, which rounds midway."""
     crops = _crops(paths)
     params = photometric.draw_gaussian_blur(
         len(crops), sigma=loaders.BLUR_RADIUS, prob=1.0, generator=Generator().manual_seed(0)

@@ -38,11 +38,7 @@ class Row:
 def measured(
     row_id: str, *values: float, note: str = "", gates: bool = True, info: Gate | None = None
 ) -> Row:
-    """Return the row of a number, or of a median with its quartiles.
-
-    ``info`` says what the number is if its id is not in ``GATES``; ``gates`` is False where the
-    gate does not judge this run.
-    """
+    """Return the row of a number, or of a median with its quartiles; ``info`` if no gate is."""
     judged = info or GATES[row_id]
     if not gates:
         judged = judged._replace(gate=None)
@@ -70,8 +66,7 @@ _CPU = {
     "C14_blur": Gate("blur: share of values within 2 levels of PIL", "", 0.99),
 }
 
-_ACTIVATION_MB = 318
-"""Of one image with 28 crops, derived from the layers; G10 allows 1.35 of it."""
+_ACTIVATION_MB = 318  # of one image with 28 crops, derived from the layers; G10 allows 1.35 of it
 
 _AGAINST_PLAIN = "images/s in crops of 224 px of equal FLOPs, against a plain ResNet"
 _SHARE = "augmentation's share of a step"

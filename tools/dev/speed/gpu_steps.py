@@ -53,10 +53,7 @@ def seconds_per_call(device: torch.device, work: Callable[[], object], repeats: 
 
 
 class Pretraining:
-    """A config's model with its optimizer and one synthetic batch of B images on the device.
-
-    The config is prepared by ``mmssprl.engine.launch``, which sets mixed precision and compilation.
-    """
+    """A config's model with its optimizer and one synthetic batch on the device."""
 
     def __init__(self, cfg: Config, device: torch.device, batch: int) -> None:
         self.device, self.batch = device, batch
@@ -72,11 +69,7 @@ class Pretraining:
 
 
 class PlainResNet:
-    """Supervised training of the config's backbone on full-size crops, which the hardware can do.
-
-    Mixed precision, compilation and the side of the crops are those of the config; ``batch`` is the
-    number of crops per step.
-    """
+    """The config's backbone trained on full-size crops: what the hardware can do."""
 
     def __init__(self, cfg: Config, device: torch.device, batch: int) -> None:
         whole = build_model(cfg)
@@ -107,11 +100,7 @@ class _Pool(nn.Module):
 
 
 def augmentation_share(ours: Any, repeats: int) -> float:
-    """G6: the preprocessor's share of the device's time, inside of running steps.
-
-    Timed alone it would also be charged with the gaps in which it waits for the host, which the
-    rest of a step covers.
-    """
+    """G6: the preprocessor's share of the device's time, inside of running steps."""
     marks: list[Any] = []
     preprocessor = ours.model.data_preprocessor
     hooks = [

@@ -23,15 +23,13 @@ from mmssprl.datasets import UnlabeledImages
 from mmssprl.models.pyramid_preprocessor import PyramidPreprocessor
 from mmssprl.pyramid import NUM_PYRAMIDS, PyramidLevel, ViewLayout
 
-RELEASED = ViewLayout(num_small=6)
-"""34 crops, the released recipe."""
+RELEASED = ViewLayout(num_small=6)  # 34 crops, the released recipe
 
 JITTER = {"brightness": 0.8, "contrast": 0.8, "saturation": 0.8, "hue": 0.2}
 JITTER_PROB, GRAYSCALE_PROB, BLUR_PROB, FLIP_PROB = 0.8, 0.2, 0.5, 0.5
 BLUR_RADIUS = (0.1, 2.0)
 MEAN, STD = (0.485, 0.456, 0.406), (0.228, 0.224, 0.225)
-BATCH_SIZE = 8
-"""Images that our preprocessor augments at once."""
+BATCH_SIZE = 8  # images that our preprocessor augments at once
 
 
 def pil_blur(image: Image.Image) -> Image.Image:
@@ -40,10 +38,7 @@ def pil_blur(image: Image.Image) -> Image.Image:
 
 
 class TorchvisionLoader:
-    """The released recipe as it is usually written: PIL images through torchvision.
-
-    An item is a list of float32 crops (3, px, px), normalised.
-    """
+    """The recipe by PIL images through torchvision: lists of float32 crops (3, px, px)."""
 
     def __init__(self, paths: Sequence[str], layout: ViewLayout) -> None:
         self.paths = paths

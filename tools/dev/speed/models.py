@@ -44,10 +44,7 @@ def shipped_config(num_crops: int = 28) -> Config:
 
 
 def build_model(cfg: Mapping) -> Any:
-    """Build a config's model with the weights of its constructors, in training mode.
-
-    The queues are as in the config, and an epoch has 10 iterations.
-    """
+    """Build a config's model in training mode, for epochs of 10 iterations."""
     model = MODELS.build({"_scope_": "mmssprl", **cfg["model"]})
     model.on_epoch_length(10)
     return model.train()
@@ -81,10 +78,7 @@ def device_path() -> Iterator[None]:
 
 
 def write_images(root: Path, num_images: int) -> Path:
-    """Write JPEGs of about 160 kB, every fourth upright, the same on every call; return ``root``.
-
-    They are scenes of 640x480 px, for where no photographs are at hand.
-    """
+    """Write the same scenes of 640x480 px and about 160 kB on every call; return ``root``."""
     root.mkdir(parents=True, exist_ok=True)
     for i in range(num_images):
         scene = draw_scene(0, "train", i, _LONG_PX).image[:_SHORT_PX]

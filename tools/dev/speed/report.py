@@ -67,10 +67,7 @@ def write(
     notes: Sequence[str] = (),
     figure: Figure | None = None,
 ) -> list[Path]:
-    """Write ``name.md`` and, with a figure, ``name.png`` into a folder, and return the files.
-
-    Below the summary stand the notes as paragraphs, the table, the notes of rows, the machine.
-    """
+    """Write ``name.md`` and, with a figure, ``name.png`` into a folder, and return the files."""
     parts = [f"# {title}", f"**{summary(rows)}**", *notes, table(rows)]
     remarks = [f"- {row.id}: {row.note}" for row in _sorted(rows) if row.note]
     if remarks:

@@ -40,11 +40,7 @@ _SMALL_BACKBONE = {"depth": 18, "stem_channels": 8, "base_channels": 8}
 
 
 class Step(NamedTuple):
-    """One step of a run.
-
-    It may wait for the device if it is the run's first, which checks the batch sizes of the ranks,
-    if it writes a log line, or if it is the last of an epoch.
-    """
+    """One step of a run; the first and those that write a log line may wait for the device."""
 
     epoch: int  # counted from 0
     number: int  # in its epoch, from 0
@@ -53,10 +49,7 @@ class Step(NamedTuple):
 
 
 def run_config(num_crops: int = 28, **changes: Any) -> Config:
-    """Return the shipped config with small crops and backbone, 5 steps of 2 images in one epoch.
-
-    ``changes`` replace values of the config; dots in their names are written as ``__``.
-    """
+    """Return a shipped config made small, with changes by key, ``__`` in place of dots."""
     cfg = shipped_config(num_crops)
     cfg.merge_from_dict(
         {
@@ -83,11 +76,7 @@ def syncs_per_step(cfg: Config) -> list[Step]:
 
 
 def run_steps(cfg: Config, counter: PhaseCounter, patch: AbstractContextManager) -> list[Step]:
-    """Train on temporary data with mmengine's runner and all hooks, and count in each step.
-
-    A step is ``run_iter`` of the loop: the hooks before and after it, preprocessor (with the
-    GPU's photometric path), forward, backward, optimizer. Getting the batch is no part of it.
-    """
+    """Train with mmengine's runner and all hooks, and count in each ``run_iter`` of the loop."""
     steps: list[Step] = []
     with tempfile.TemporaryDirectory() as folder:
         for i in range(_NUM_IMAGES):
@@ -118,10 +107,7 @@ def run_steps(cfg: Config, counter: PhaseCounter, patch: AbstractContextManager)
 
 
 def collectives_per_step(cfg: Config) -> list[Collective]:
-    """List the collectives of a step between log steps, with two gloo processes.
-
-    Of the last such step: DDP has settled its buckets by then.
-    """
+    """List the collectives of a step, when DDP has settled its buckets, with two processes."""
     with tempfile.TemporaryDirectory() as folder:
         multiprocessing.spawn(_rank, (cfg, folder), nprocs=NUM_RANKS)
         return [Collective(*c) for c in json.loads(Path(folder, "collectives.json").read_text())]

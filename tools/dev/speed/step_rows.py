@@ -39,8 +39,7 @@ def rows(images: Path, quick: bool, log: Callable[[str], None]) -> list[Row]:
 def sync_configs() -> dict[str, Config]:
     """Return short runs of both variants through all states of prototypes and queues.
 
-    Epoch 0: frozen, queues fill unused. Epoch 1: learning, the image queue and that of scale 2
-    are used, that of scale 1 is still filling until its last step. Epoch 2: all are used.
+    Queues fill unused while all is frozen, then some are used, and in the last epoch all.
     """
     states: dict[str, Any] = {
         "train_cfg__max_epochs": 3,
