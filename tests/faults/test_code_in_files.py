@@ -37,6 +37,7 @@ READERS = {
 RUNS_CONFIGS = {
     "config/reading.py": ["Config.fromfile"],
     "engine/launch.py": ["read_config_file"],  # CONFIG of train and test
+    "timing/pace.py": ["Config.fromfile"],  # what it has just written
     "timing/training.py": ["read_config_file"],  # CONFIG
     "visualization/views.py": ["read_config_file"],  # CONFIG
     "weights/backbone.py": ["read_config_file"],  # --config
