@@ -16,8 +16,9 @@ from ..datasets.labels import LabelledData, find_labels
 from ..errors import UserFileNotFoundError, UserValueError
 from ..pretraining.start import train
 from ..pretraining.work_dir import default_work_dir, read_roots, refuse_used
+from ..system.disk_space import require_space
 from ..system.outputs import write_whole
-from ..timing.forecast import Forecast, check_disk, may_start
+from ..timing.forecast import Forecast, may_start
 from ..timing.pace import measure_pace
 from .config import make_config, set_label_files
 from .evaluate import Outcome, evaluate
@@ -87,7 +88,7 @@ def finetune(
             set_label_files(cfg, Path(labels))
             expected = forecast_run(cfg, recipe, folder)
         log(wrapped(expected.line))
-        check_disk(expected)
+        require_space(expected.work_dir, expected.disk_bytes)
         if not may_start(expected, yes=yes):
             return None
         write_labels(data, folder / "labels")

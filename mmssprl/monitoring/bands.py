@@ -1,7 +1,7 @@
 """Where the curves of healthy runs have been, over the share of the training that is done.
 
 ``bands.csv`` is made by ``python -m tools.dev.monitoring.bands`` from the healthy runs of
-``tools/dev/monitoring/cases.py``: small networks and images, hundreds of steps. A larger run may
+``tools/dev/monitoring/runs.py``: small networks and images, hundreds of steps. A larger run may
 leave a band without being sick.
 """
 

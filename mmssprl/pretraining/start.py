@@ -24,6 +24,7 @@ from ..errors import (
 from ..saving.newest_checkpoint import newest_intact
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE
 from ..saving.work_dir import finished_line, finished_weights, folders_of_run
+from ..system.disk_space import require_space
 from ..system.outputs import write_whole
 from ..system.processes import run_processes
 from ..timing import forecast
@@ -102,7 +103,7 @@ def pretrain(
     else:
         refuse_used(folder)
         plan = make_plan(images, folder, log=log, **options)
-        forecast.check_disk(plan.expected)
+        require_space(plan.expected.work_dir, plan.expected.disk_bytes)
         # Who gives a budget has agreed to the time.
         if dry_run or not forecast.may_start(plan.expected, yes=yes or "budget" in options):
             return None

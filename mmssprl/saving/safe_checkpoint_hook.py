@@ -140,11 +140,11 @@ class _LateRemoval(WholeFileBackend):
         self.outdated.append(str(filepath))
 
 
-def checkpoint_bytes(runner: Runner) -> int:
-    """Return about the size of a checkpoint, before the optimizer has made its state."""
+def checkpoint_bytes(runner: Runner, num_ranks: int | None = None) -> int:
+    """Return about the size of a checkpoint of all ranks, also before the optimizer has a state."""
     model = unwrap(runner.model)
     if isinstance(model, PretrainingModel):
-        num_bytes = model.checkpoint_bytes(get_world_size())
+        num_bytes = model.checkpoint_bytes(num_ranks or get_world_size())
     else:
         num_bytes = sum(value.nbytes for value in model.state_dict().values())
     for optimizer in optimizers_of(runner):

@@ -3,7 +3,7 @@
 import os
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,8 @@ from ..console.durations import format_hours
 from ..console.wording import counted
 from ..errors import UserRuntimeError
 from ..features.probe_hook import probe_interval
-from ..system.disk_space import format_bytes, free_bytes, num_checkpoints, require_space
-from .pace import Pace
-from .result import Profile
+from ..system.disk_space import format_bytes, free_bytes, num_checkpoints
+from .result import Pace, Profile
 
 MAX_CPU_HOURS = 12
 """A longer run on a CPU starts only if it is asked for: most likely it is a mistake."""
@@ -22,30 +21,15 @@ MAX_CPU_HOURS = 12
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a run will take.
-
-    Args:
-        pace: Of a step.
-        epochs: Passes over the images.
-        steps_per_epoch: Steps of one process and epoch.
-        checkpoint: ``default_hooks.checkpoint``: ``interval`` in epochs, ``max_keep_ckpts``.
-        work_dir: Where the checkpoints go; it need not exist yet.
-        num_backbones: Files of the backbone's weights: the last ones, and the best of a probe.
-        other_s: Seconds beside epochs and probes: of a report, of validations.
-    """
+    """What a run will take."""
 
     pace: Pace
     epochs: int
-    steps_per_epoch: int
-    checkpoint: Mapping[str, Any]
-    work_dir: Path
-    num_backbones: int = 1
-    other_s: float = 0.0
-
-    @property
-    def epoch_s(self) -> float:
-        """Seconds of an epoch."""
-        return self.steps_per_epoch * self.pace.step_s
+    steps_per_epoch: int  # of one process
+    checkpoint: Mapping[str, Any]  # default_hooks.checkpoint: interval in epochs, max_keep_ckpts
+    work_dir: Path  # where the checkpoints go; it need not exist yet
+    num_backbones: int = 1  # files of the backbone's weights: the last ones, and the best
+    other_s: float = 0.0  # seconds beside epochs and probes: of a report, of validations
 
     @property
     def num_probes(self) -> int:
@@ -56,20 +40,18 @@ class Forecast:
 
     @property
     def seconds(self) -> float:
-        """Of all epochs and probes, and the rest."""
-        return self.epochs * self.epoch_s + self.num_probes * self.pace.probe_s + self.other_s
+        """Seconds of all epochs and probes, and the rest."""
+        steps_s = self.epochs * self.steps_per_epoch * self.pace.step_s
+        return steps_s + self.num_probes * self.pace.probe_s + self.other_s
 
     @property
     def hours(self) -> float:
-        """Of all epochs and probes, and the rest."""
+        """The same in hours."""
         return self.seconds / 3600
 
     def fitting_epochs(self, seconds: float) -> int:
-        """Return epochs that fit into a time with all the rest; 0 if none does.
-
-        They are the most, but where more epochs would come with fewer probes.
-        """
-        numbers = range(1, int(seconds / self.epoch_s) + 1)
+        """Return the most epochs that fit into a time with all the rest; 0 if none does."""
+        numbers = range(1, int(seconds / self.steps_per_epoch / self.pace.step_s) + 1)
         return bisect_right(numbers, seconds, key=lambda n: replace(self, epochs=n).seconds)
 
     @property
@@ -102,15 +84,7 @@ class Forecast:
 
 
 def forecast_profile(profile: Profile, work_dir: str | Path) -> Forecast | None:
-    """Return what the whole training of a profiled config will take.
-
-    Args:
-        profile: Of some of its steps.
-        work_dir: Of the training.
-
-    Returns:
-        None if the config counts iterations in place of epochs, or the images fill no step.
-    """
+    """Return what a profiled training will take; None if it has no epochs, or no image a step."""
     setting = profile.setting
     share = -(-setting.num_images // setting.num_processes)
     steps = share // setting.config_batch_size
@@ -119,16 +93,11 @@ def forecast_profile(profile: Profile, work_dir: str | Path) -> Forecast | None:
     return Forecast(profile.pace, setting.max_epochs, steps, setting.checkpoint, Path(work_dir))
 
 
-def may_start(forecast: Forecast, *, yes: bool, ask: Callable[[str], str] = input) -> bool:
-    """Whether the run may start: always, unless it takes more than 12 h on a CPU.
-
-    Args:
-        forecast: Of the run.
-        yes: Whether it was agreed to beforehand.
-        ask: Puts the question where there is a terminal, and returns the answer.
+def may_start(forecast: Forecast, *, yes: bool) -> bool:
+    """Whether the run may start: if it takes over 12 h on a CPU, ``yes`` or the answer says so.
 
     Raises:
-        RuntimeError: Too long, and nobody there to be asked.
+        RuntimeError: Too long, and there is no terminal to ask at.
     """
     if yes or forecast.pace.device != "cpu" or forecast.hours <= MAX_CPU_HOURS:
         return True
@@ -140,11 +109,6 @@ def may_start(forecast: Forecast, *, yes: bool, ask: Callable[[str], str] = inpu
     fewer_epochs = f"--epochs N ({fitting} fit into it), " if fitting else ""
     shorter = f"{fewer_epochs}--backbone resnet18 or fewer images make it shorter"
     if sys.stdin is not None and sys.stdin.isatty():
-        answer = ask(f"{too_long}{shorter}. Go on? [y/N] ")
+        answer = input(f"{too_long}{shorter}. Go on? [y/N] ")
         return answer.strip().lower() in ("y", "yes")
     raise UserRuntimeError(f"{too_long}{shorter}, --yes starts it all the same.")
-
-
-def check_disk(forecast: Forecast) -> None:
-    """Refuse a run whose checkpoints do not fit the disk, as ``require_space``."""
-    require_space(forecast.work_dir, forecast.disk_bytes)

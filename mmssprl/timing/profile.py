@@ -40,16 +40,12 @@ def profile_training(
 
     Args:
         config: Pre-training config.
-        steps: Steps to measure >= 1, or >= 2 with several processes, where every other one leaves
-            out the gradients' all-reduce.
+        steps: Steps to measure >= 1.
         batch_size: Images per process and step; None takes the config's, or a few on a CPU.
         launcher: What started the processes; every one of them calls this.
         time_limit_s: Seconds after which no step begins, but for the least number.
         log: Receives lines of progress.
         options: ``data``, ``cfg_options``, ``amp`` and ``compile``, see ``read_config``.
-
-    Returns:
-        The profile; its times are those of this process.
 
     Raises:
         FileNotFoundError: No such config or images.
@@ -58,11 +54,8 @@ def profile_training(
             there are, a batch that ``model.num_chunks`` does not divide, or ``amp`` without an
             accelerator.
     """
-    least = 1 if launcher == "none" else 2
-    if steps < least:
-        raise UserValueError(
-            f"--steps must be >= {least} with launcher {launcher!r}, but got {steps}."
-        )
+    if steps < 1:
+        raise UserValueError(f"--steps must be >= 1, but got {steps}.")
     with (
         # The scope first: the config's model is looked up in it.
         DefaultScope.overwrite_default_scope("mmssprl"),
@@ -80,14 +73,7 @@ def profile_training(
                 "a CPU; --batch-size sets the number"
             )
         log(f"loading images of {cfg.train_dataloader.dataset.get('data_root')}")
-        hook = MeasuringHook(
-            whole,
-            least=least,
-            most=steps,
-            max_seconds=time_limit_s,
-            load=os.getloadavg()[0],
-            log=log,
-        )
+        hook = MeasuringHook(whole, steps, time_limit_s, load=os.getloadavg()[0], log=log)
         try:
             run(cfg, "train", hooks=[hook], keep_record=False)
         except UserFileNotFoundError as error:
@@ -97,17 +83,15 @@ def profile_training(
 
 
 def choose_batch_size(cfg: Config, batch_size: int | None) -> int:
-    """Return the images per process and step: those that are asked for, which must be >= 1.
+    """Return the images per process and step: those that are asked for, or the config's.
 
-    None takes the config's, or on a CPU, where an image of the full-size configs takes about 5 s a
-    core, as few as the model can be trained with.
+    On a CPU, where an image of the full-size configs takes about 5 s a core, these are as few as
+    the model can be trained with.
     """
-    if batch_size is not None:
-        if batch_size < 1:
-            raise UserValueError(f"--batch-size must be >= 1, but got {batch_size}.")
-        return batch_size
-    chosen = cfg.train_dataloader.batch_size
-    if get_device() == "cpu":
-        method = pretraining_class(cfg) or PretrainingModel
-        return min(chosen, method.batch_unit(cfg.model))
-    return chosen
+    if batch_size is not None and batch_size < 1:
+        raise UserValueError(f"--batch-size must be >= 1, but got {batch_size}.")
+    chosen = batch_size or cfg.train_dataloader.batch_size
+    if batch_size or get_device() != "cpu":
+        return chosen
+    method = pretraining_class(cfg) or PretrainingModel
+    return min(chosen, method.batch_unit(cfg.model))

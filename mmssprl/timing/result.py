@@ -7,27 +7,36 @@ from typing import Any, NamedTuple
 
 from ..functional import phases
 from ..system.environment import usable_cores
-from .clock import REST
-from .loader_phases import LoaderCost
-from .pace import Pace, scaled, with_loader
+from .stopwatch import REST
 
 PHASES = (
-    phases.COPY,
-    phases.AUGMENT,
-    phases.BACKBONE_FORWARD,
-    phases.BACKBONE_BACKWARD,
-    phases.HEADS_FORWARD,
-    phases.HEADS_BACKWARD,
-    phases.SINKHORN,
-    phases.OPTIMIZER,
-    phases.COMMUNICATION,
-    REST,
+    *(phases.COPY, phases.AUGMENT, phases.BACKBONE_FORWARD, phases.BACKBONE_BACKWARD),
+    *(phases.HEADS_FORWARD, phases.HEADS_BACKWARD, phases.SINKHORN, phases.OPTIMIZER),
+    *(phases.COMMUNICATION, REST),
 )
 """The phases of SS-PRL's step in the order of the table; those of other models follow."""
 
 HEADS = "heads"
-BACKBONE = "backbone"
 _TABLE_NAMES = {phases.HEADS_FORWARD: HEADS, phases.HEADS_BACKWARD: HEADS}
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What a step of one process takes."""
+
+    step_s: float  # with all its images, and with the loader's work on a CPU
+    num_timed: int  # images of the steps that were timed
+    batch_size: int  # images of a step in training; ``num_timed`` is less where it takes too long
+    memory_bytes: float  # peak, allocated on a GPU or resident without workers on a CPU
+    checkpoint_bytes: int  # model, queues of all processes and optimizer
+    backbone_bytes: int  # the backbone's weights, if they are kept beside it
+    device: str  # 'cpu', 'cuda', ...
+    cores: int  # CPU cores that the process may use
+    threads: int  # of torch, in this process
+    load: float  # processes that wanted a core in the minute before
+    probe_s: float = 0.0  # seconds of a probe; 0 without
+    first_probes: int = 0  # probes before the training: of its own weights and of others
+    validation_s: float = 0.0  # seconds of a validation; 0 without
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,6 @@ class Setting:
     checkpoint: dict[str, Any]  # the config's checkpoint hook
     num_processes: int  # that train together
     num_workers: int  # loader processes of each, as the config asks for
-    num_small: int  # small views of the layout
     precision: str  # 'float32', or the type that autocast computes in
     device: str  # 'cpu', 'cuda', ...
     threads: int  # of torch
@@ -64,53 +72,37 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Profile:
-    """A measured step; its times are those of rank 0.
-
-    Attributes:
-        setting: What was measured.
-        num_steps: Steps measured.
-        loader: What an image costs the loader.
-        step_ms: Wall milliseconds of a step by phase, waiting for the device between phases:
-            means over the middle half of the steps by length. Their sum is the step.
-        free_step_ms: Wall milliseconds of a step without these waits, as in training.
-        activation_bytes: What one step keeps for its backward, see ``saved_bytes``.
-        peak_bytes: Most memory in use, allocated on the device or resident on a CPU.
-        checkpoint_bytes: Size of a checkpoint, with what all processes keep.
-        backbone_bytes: Size of the backbone's weights.
-    """
+    """A measured step; its times are those of rank 0."""
 
     setting: Setting
-    num_steps: int
-    loader: LoaderCost
-    step_ms: dict[str, float]
-    free_step_ms: float
-    activation_bytes: int
-    peak_bytes: int
-    checkpoint_bytes: int
-    backbone_bytes: int
+    num_steps: int  # measured
+    loader_ms: dict[str, float]  # CPU milliseconds of one core per image, by phase
+    step_ms: dict[str, float]  # wall milliseconds by phase, waiting for the device, see ``typical``
+    free_step_ms: float  # wall milliseconds of a step without these waits, as in training
+    activation_bytes: int  # that one step keeps for its backward pass
+    peak_bytes: int  # most memory in use, allocated on the device or resident on a CPU
+    checkpoint_bytes: int  # with what all processes keep
+    backbone_bytes: int  # the backbone's weights
 
     @property
     def pace(self) -> Pace:
         """A step of the training, with all its images and its loader."""
         setting = self.setting
-        num_more = setting.config_batch_size - setting.batch_size
-        step_s = scaled(
-            self.free_step_ms / 1000,
-            self.step_ms[phases.OPTIMIZER] / 1000,
-            setting.batch_size,
-            setting.config_batch_size,
-        )
+        timed, full = setting.batch_size, setting.config_batch_size
+        fixed_s = self.step_ms[phases.OPTIMIZER] / 1000  # it does not grow with the images
+        step_s = fixed_s + (self.free_step_ms / 1000 - fixed_s) * full / timed
+        loading_s = sum(self.loader_ms.values()) / 1000 * full
+        if setting.num_workers == 0:
+            step_s += loading_s
+        elif setting.device == "cpu":  # the workers share the cores with the step
+            step_s += loading_s / setting.cores
+        else:  # the step hides the loading that fits into it
+            step_s = max(step_s, loading_s / min(setting.num_workers, max(1.0, setting.cores)))
         return Pace(
-            step_s=with_loader(
-                step_s,
-                sum(self.loader.ms.values()) / 1000 * setting.config_batch_size,
-                num_workers=setting.num_workers,
-                cores=setting.cores,
-                on_gpu=setting.device != "cpu",
-            ),
-            num_timed=setting.batch_size,
-            batch_size=setting.config_batch_size,
-            memory_bytes=self.peak_bytes + self.activation_bytes / setting.batch_size * num_more,
+            step_s=step_s,
+            num_timed=timed,
+            batch_size=full,
+            memory_bytes=self.peak_bytes + self.activation_bytes / timed * (full - timed),
             checkpoint_bytes=self.checkpoint_bytes,
             backbone_bytes=self.backbone_bytes,
             device=setting.device,
@@ -127,14 +119,14 @@ class Profile:
     @property
     def cores_needed(self) -> float:
         """Cores of each process whose loader keeps up with the step."""
-        return self.loader.worker_ms * self.setting.batch_size / self.free_step_ms
+        return sum(self.loader_ms.values()) * self.setting.batch_size / self.free_step_ms
 
     @property
     def rows(self) -> list[Row]:
         """The table: the loader's phases, then the step's, whose percents sum to 100."""
         batch = self.setting.batch_size
         rows = []
-        for name, ms in self.loader.ms.items():
+        for name, ms in self.loader_ms.items():
             rows.append(Row("loader", name, ms, ms * batch, 100 * ms * batch / self.free_step_ms))
         merged: defaultdict[str, float] = defaultdict(float)
         for name, ms in self.step_ms.items():
@@ -156,45 +148,10 @@ class Profile:
         }
 
 
-def dominant(profile: Profile) -> tuple[str, float]:
-    """Return the largest part of the step, backbone taken as one, and its percent."""
-    parts: defaultdict[str, float] = defaultdict(float)
-    for row in profile.rows:
-        if row.part == "step":
-            is_backbone = row.name in (phases.BACKBONE_FORWARD, phases.BACKBONE_BACKWARD)
-            parts[BACKBONE if is_backbone else row.name] += row.percent
-    return max(parts.items(), key=lambda item: item[1])
-
-
-def mean_phases(steps: Sequence[Mapping[str, int]], num_processes: int) -> dict[str, float]:
-    """Return milliseconds per phase of a step as in training.
-
-    Args:
-        steps: Nanoseconds per phase of each step.
-        num_processes: If there are several, every other step, the second first, had no all-reduce
-            of the gradients. What that adds to the backward of the others is their
-            ``COMMUNICATION``; where the backward is not shorter without it, nothing is.
-    """
-    if num_processes == 1:
-        return typical(steps)
-    means, local = typical(steps[::2]), typical(steps[1::2])
-    for name in (phases.BACKBONE_BACKWARD, phases.HEADS_BACKWARD):
-        added = max(0.0, means[name] - local[name])
-        means[name] -= added
-        means[phases.COMMUNICATION] += added
-    return means
-
-
 def typical(steps: Sequence[Mapping[str, int]]) -> dict[str, float]:
-    """Average the middle half of the steps, so that a step that was disturbed does not count.
+    """Return milliseconds by phase, of the middle half of the steps: a disturbed one counts less.
 
     Whole steps are chosen, by their length: so the phases' means sum to the steps' mean.
-
-    Args:
-        steps: Nanoseconds per phase of each step; at least one step.
-
-    Returns:
-        Milliseconds of all ``PHASES``, and of what else the model has names for.
     """
     ranked = sorted(steps, key=lambda times: sum(times.values()))
     cut = len(ranked) // 4

@@ -1,19 +1,155 @@
 """The one way to time the steps of a training: its runner, whose loop is asked for batches."""
 
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, repeat
+from statistics import median
 from typing import Any
 
 import torch
 from mmengine.device import get_device
+from mmengine.dist import get_world_size
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch.utils.flop_counter import FlopCounterMode
 
+from ..datasets import UnlabeledImages
 from ..engine.device_prefetcher import Prefetcher
+from ..system.environment import torch_threads
 from ..system.machine import reset_peak_bytes
-from .clock import PhaseClock
+
+REST = "rest"
+"""The phase of a step's time that no other phase claims."""
+DECODE = "read and decode"
+NUM_BATCHES = 4  # batches that are kept; the steps take them in turn
+
+_MIN_IMAGES = 64
+_TIME_LIMIT_S = 20.0
+_COMPARING_S, _ROUNDS = 4.0, 5
+"""After both, no more steps are taken to choose the number of threads."""
+_LONGEST_S = 20.0
+"""After it fewer rounds do: one step of other work's making is then as long as many."""
+_LEAST_GAIN = 1.1
+"""How many times faster all threads must be than one: what they gain beside other work is often
+chance, and what they lose later is not."""
+
+
+def work_ns() -> Callable[[], int]:
+    """Return a clock in ns: work of this process's threads on a CPU, else time of the device."""
+    device = get_device()
+    if device == "cpu":
+        return time.process_time_ns
+    synchronize = torch.get_device_module(device).synchronize
+
+    def read() -> int:
+        synchronize()
+        return time.perf_counter_ns()
+
+    return read
+
+
+class PhaseClock:
+    """Books every nanosecond of a step to one phase.
+
+    Phases nest: the inner one takes its time from the outer one. So they never overlap, and their
+    sum is the time of the step, exactly, because both are made of the same integers. ``now`` is
+    the time in nanoseconds; ``synchronize`` waits for the device before each reading.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], int] = time.perf_counter_ns,
+        synchronize: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._now = now
+        self._synchronize = synchronize
+        self._times: Counter[str] | None = None
+        self._open: list[str] = []
+        self._last = 0
+
+    @contextmanager
+    def step(self) -> Iterator[Counter[str]]:
+        """Measure one step; yield nanoseconds per phase, complete when the context ends."""
+        times: Counter[str] = Counter()
+        self._open = [REST]
+        self._last = self._read()
+        self._times = times
+        try:
+            yield times
+            self._book()
+        finally:
+            self._times = None
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Book what runs inside to ``name``; without a step nothing is read or waited for."""
+        if self._times is None:
+            yield
+            return
+        self._book()
+        self._open.append(name)
+        try:
+            yield
+        finally:
+            self._book()
+            self._open.pop()
+
+    def go_on_as(self, name: str) -> None:
+        """End the innermost open phase and book the rest of its context to ``name``."""
+        if self._times is not None:
+            self._book()
+            self._open[-1] = name
+
+    def _read(self) -> int:
+        self._synchronize()
+        return self._now()
+
+    def _book(self) -> None:
+        now = self._read()
+        if self._times is not None:
+            self._times[self._open[-1]] += now - self._last
+        self._last = now
+
+
+@torch_threads(1)  # as in a loader's worker
+def measure_loader(
+    dataset: UnlabeledImages,
+    indices: Sequence[int],
+    collate: Callable[[list], Any],
+    *,
+    batch_size: int,
+) -> tuple[dict[str, float], list[Any]]:
+    """Load images, and return CPU milliseconds per image by phase, and up to 4 batches.
+
+    At least 64 images, or those of the batches; fewer, but one batch, if that takes long.
+    """
+    wanted = max(_MIN_IMAGES, NUM_BATCHES * batch_size)
+    clock = PhaseClock(time.process_time_ns)
+    cpu_ns: Counter[str] = Counter()
+    samples: list[Any] = []
+    dataset.load_image = clock.phase(DECODE)(dataset.load_image)  # type: ignore[method-assign]
+    try:
+        dataset[indices[0]]  # imports, first calls
+        start = time.perf_counter()
+        for num_images, index in enumerate(indices[:wanted], start=1):
+            with clock.step() as times:
+                sample = dataset[index]
+            cpu_ns += times
+            if len(samples) < NUM_BATCHES * batch_size:
+                samples.append(sample)
+            if time.perf_counter() - start > _TIME_LIMIT_S and num_images >= batch_size:
+                break
+    finally:
+        del dataset.load_image
+    whole = len(samples) // batch_size * batch_size
+    begin = time.process_time_ns()
+    batches = [collate(samples[i : i + batch_size]) for i in range(0, whole, batch_size)]
+    collate_ns = time.process_time_ns() - begin
+    ms = {DECODE: cpu_ns[DECODE] / num_images / 1e6, "crop": cpu_ns[REST] / num_images / 1e6}
+    return {**ms, "collate": collate_ns / whole / 1e6}, batches
 
 
 class Stopwatch(Hook):
@@ -23,6 +159,7 @@ class Stopwatch(Hook):
     ``yield`` lasts for one step with all its hooks. The training ends with the last batch.
     """
 
+    now: Callable[[], int] | None = None  # nanoseconds in place of wall time
     priority = "LOWEST"  # the others have prepared model and data
 
     def before_train(self, runner: Runner) -> None:
@@ -31,12 +168,8 @@ class Stopwatch(Hook):
         self.loader = runner.train_loop.dataloader
         self.device = get_device()
         self.synchronize = torch.get_device_module(self.device).synchronize
-        self.clock = self.make_clock()
+        self.clock = PhaseClock(self.now or time.perf_counter_ns, self.synchronize)
         runner.train_loop.dataloader = _Batches(self.loader, self._until_the_last())
-
-    def make_clock(self) -> PhaseClock:
-        """Return what times the steps: wall time, waiting for the device."""
-        return PhaseClock(synchronize=self.synchronize)
 
     def steps(self) -> Iterator[Any]:
         """Yield the batches of all steps."""
@@ -50,12 +183,7 @@ class Stopwatch(Hook):
 class LoadedSteps(Stopwatch):
     """Times steps with the loading of their data, after one that compiles and allocates.
 
-    Args:
-        least: Steps that are timed at least.
-        most: At most.
-        max_seconds: After which none begins, but for the least number.
-        now: Nanoseconds, see ``PhaseClock``; None takes wall time.
-        counts_flops: Whether the operations of one more step are counted.
+    No step begins after ``max_seconds``, but for the least number; ``now`` is a clock in ns.
     """
 
     def __init__(
@@ -71,10 +199,6 @@ class LoadedSteps(Stopwatch):
         self.now, self.counts_flops = now, counts_flops
         self.seconds: list[float] = []
         self.flops = 0
-
-    def make_clock(self) -> PhaseClock:
-        """Return the clock that was asked for."""
-        return PhaseClock(self.now) if self.now else super().make_clock()
 
     def steps(self) -> Iterator[Any]:
         """Yield batches of the loader, from the first again where an epoch has fewer."""
@@ -94,17 +218,29 @@ class LoadedSteps(Stopwatch):
             self.seconds.append(times.total() / 1e9)
 
 
-def validation_s(runner: Runner, max_seconds: float) -> float:
-    """Return the seconds of a whole validation without its score, from a part of it."""
-    runner.model.eval()
-    loader = runner.val_loop.dataloader
+def choose_threads(watch: Stopwatch, batches: Iterator[Any]) -> Generator[Any, None, float | None]:
+    """Take steps with all threads and with one in turns, and go on with the faster number.
+
+    Beside other work the threads wait for the slowest one. Returns the median seconds of a step;
+    None on a device, with several processes, or where the user or the config gives the number.
+    """
+    everything = torch.get_num_threads()
+    if everything == 1 or watch.device != "cpu" or get_world_size() > 1:
+        return None
+    if "OMP_NUM_THREADS" in os.environ or watch.runner.cfg.get("num_threads"):
+        return None
+    times: dict[int, list[int]] = {everything: [], 1: []}
     start = time.perf_counter()
-    with torch.no_grad():
-        for num_batches, batch in enumerate(loader, start=1):  # noqa: B007
-            runner.model.val_step(batch)
-            if time.perf_counter() - start > max_seconds:
-                break
-    return (time.perf_counter() - start) * len(loader) / num_batches
+    while time.perf_counter() - start < (_COMPARING_S if len(times[1]) >= _ROUNDS else _LONGEST_S):
+        for number, of_number in times.items():
+            torch.set_num_threads(number)
+            with watch.clock.step() as phases:
+                yield next(batches)
+            of_number.append(phases.total())
+    of_all, of_one = median(times[everything]), median(times[1])
+    chosen, step_ns = (1, of_one) if of_all * _LEAST_GAIN > of_one else (everything, of_all)
+    torch.set_num_threads(chosen)
+    return step_ns / 1e9
 
 
 class _Batches(Prefetcher):

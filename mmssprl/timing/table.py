@@ -1,29 +1,24 @@
 """Lay out a profile for a terminal, a CSV file, and in a line of advice."""
 
+from collections import Counter
 from collections.abc import Sequence
 from math import ceil
-from pathlib import Path
 
 from ..console.tables import aligned_pairs, csv_table, markdown_table
 from ..console.wording import counted
 from ..functional.phases import AUGMENT, COMMUNICATION, COPY, OPTIMIZER, SINKHORN
-from .loader_phases import DECODE
-from .result import BACKBONE, HEADS, Profile, Row, dominant
+from .result import HEADS, Profile, Row
+from .stopwatch import DECODE
 
-_NOTICEABLE = 0.05
-"""Share of a step from which something is worth an advice."""
-
-_DISK_BOUND = 1.5
-"""Wall time over CPU time of loading, from which reading itself is slow."""
-
+_BACKBONE = "backbone"
+_NOTICEABLE = 0.05  # share of a step from which something is worth an advice
 _HINTS = {
-    BACKBONE: "that is the work itself; on a GPU --amp, and --compile where it is taken, help",
+    _BACKBONE: "that is the work itself; on a GPU --amp, and --compile where it is taken, help",
     AUGMENT: "--compile fuses it on a GPU",
     HEADS: "fewer prototypes or a smaller neck.hid_channels make it faster",
     SINKHORN: "fewer prototypes or shorter queues make it faster",
     COPY: "set train_dataloader.pin_memory=True",
-    OPTIMIZER: "a larger batch shares it among more images",
-    COMMUNICATION: "a larger batch per process shares it among more images",
+    **dict.fromkeys((OPTIMIZER, COMMUNICATION), "a larger batch shares it among more images"),
 }
 
 
@@ -52,26 +47,32 @@ def advise(profile: Profile) -> str:
     if setting.num_workers == 0 and needed > _NOTICEABLE:
         return (
             f"the loader adds {100 * needed:.0f} % to every step, because "
-            f"train_dataloader.num_workers=0; set it to {ceil(needed)}{_disk(profile)}."
+            f"train_dataloader.num_workers=0; set it to {ceil(needed)}."
         )
     if needed > max(1, setting.num_workers):
         there = f"train_dataloader.num_workers={setting.num_workers}"
     elif needed > setting.cores:
         there = f"each process has {setting.cores:g} cores"
     else:
-        name, percent = dominant(profile)
+        name, percent = _dominant(profile)
         hint = f": {_HINTS[name]}" if name in _HINTS else ""
         return f"the step, not its loader, sets the pace; {name} takes {percent:.0f} %{hint}."
-    ways = [f"give it {ceil(needed)} cores and as many workers"]
-    if Path(setting.data).is_dir():
-        ways.append("put the images into one file with `tar cf photos.tar photos/`")
-    if setting.num_small:
-        ways.append(f"fewer than {setting.num_small} small views")
-    decoding = 100 * profile.loader.ms[DECODE] / profile.loader.worker_ms
+    decoding = 100 * profile.loader_ms[DECODE] / sum(profile.loader_ms.values())
     return (
-        f"the loader is the bottleneck: it needs {needed:.1f} cores to keep up, but {there}; "
-        f"{', '.join(ways)} (reading and decoding is {decoding:.0f} % of it){_disk(profile)}."
+        f"the loader is the bottleneck: it needs {needed:.1f} cores to keep up, but {there}; give "
+        f"it {ceil(needed)} cores and as many workers (reading and decoding is {decoding:.0f} % "
+        "of it; images in one file, `tar cf photos.tar photos/`, are read faster from a slow disk)."
     )
+
+
+def _dominant(profile: Profile) -> tuple[str, float]:
+    """Return the largest part of the step, backbone taken as one, and its percent."""
+    parts: Counter[str] = Counter()
+    for row in profile.rows:
+        if row.part == "step":
+            name = _BACKBONE if row.name.startswith(_BACKBONE) else row.name
+            parts[name] += row.percent  # type: ignore[assignment]
+    return parts.most_common(1)[0]
 
 
 def _sum(rows: Sequence[Row]) -> Row:
@@ -101,10 +102,3 @@ def _how(profile: Profile) -> str:
     if setting.batch_size != setting.config_batch_size:
         words.append(f"the config's batch is {setting.config_batch_size}")
     return "; ".join(words)
-
-
-def _disk(profile: Profile) -> str:
-    ratio = profile.loader.wall_over_cpu
-    if ratio < _DISK_BOUND:
-        return ""
-    return f"; loading took {ratio:.1f} x its CPU time: the disk is slow or the cores are busy"

@@ -4,8 +4,8 @@ import copy
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
-from itertools import count, cycle
+from contextlib import contextmanager
+from itertools import chain, count, cycle
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from mmengine.config import Config
 from mmengine.dist import broadcast, get_rank, get_world_size
 from mmengine.optim import AmpOptimWrapper
 from mmengine.runner import Runner
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
 
 from ..config.reading import read_config_file
 from ..engine.launch import prepare_train_config
@@ -23,19 +25,18 @@ from ..errors import UserValueError
 from ..functional import phases
 from ..models import is_pretraining
 from ..models.unwrap import unwrap
+from ..saving.safe_checkpoint_hook import checkpoint_bytes
 from ..system.environment import usable_cores
 from ..system.machine import describe_machine, peak_bytes, reset_peak_bytes
-from .loader_phases import measure_loader
-from .pace import fitting_images
-from .result import Profile, Setting, mean_phases
-from .saved_bytes import saved_bytes
-from .stopwatch import Stopwatch
-from .threads import choose_threads
+from .result import Profile, Setting, typical
+from .stopwatch import Stopwatch, choose_threads, measure_loader
 
-_COMPARED_STEP_S = 0.5
-"""About as long take the steps that compare numbers of threads, where few images do."""
-_ENDLESS = 10**6
-"""Epochs: more steps may be measured than the training has."""
+LEAST_STEPS = 3  # those that a forecast is made of
+_TIMED_STEP_S = 11.25
+"""Steps that may have few images are made so small that they are likely to end in it: three timed
+steps and one to warm up take 45 s."""
+_COMPARED_STEP_S = 0.5  # the same for the steps that compare numbers of threads
+_ENDLESS = 10**6  # epochs: more steps may be measured than the training has
 _WITHOUT = ("runtime_info", "timer", "logger", "param_scheduler", "checkpoint", "sampler_seed")
 
 
@@ -47,20 +48,7 @@ def read_config(
     cfg_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Config:
-    """Read a pre-training config.
-
-    Args:
-        config: Config file.
-        work_dir: An empty folder that is deleted afterwards.
-        data: Replaces ``train_dataloader.dataset.data_root``.
-        cfg_options: Values by dotted key that replace the config's.
-        options: ``amp``, ``compile`` and ``launcher`` of ``prepare_train_config``.
-
-    Raises:
-        FileNotFoundError: No such config.
-        RuntimeError: Something is to be compiled that cannot be compiled here.
-        ValueError: No pre-training config, or ``amp`` without an accelerator.
-    """
+    """Read a pre-training config as ``prepare_train_config`` does; ``data`` is its data_root."""
     cfg = read_config_file(config)
     if not is_pretraining(cfg) or cfg.get("train_dataloader") is None:
         raise UserValueError(
@@ -75,14 +63,7 @@ def read_config(
 
 
 def for_measuring(cfg: Config, *, validates: bool = False) -> Config:
-    """Make a config one for steps from random weights that leave nothing behind, and no probe.
-
-    However few steps the training has, any number can be measured.
-
-    Args:
-        cfg: Of a training.
-        validates: Keep its validation, but never begin it.
-    """
+    """Make a config one for any number of steps that leave nothing behind, without its probe."""
     cfg = copy.deepcopy(cfg)
     hooks = cfg.get("custom_hooks") or []
     cfg.custom_hooks = [hook for hook in hooks if hook["type"] != "ProbeHook"]
@@ -105,23 +86,10 @@ def for_measuring(cfg: Config, *, validates: bool = False) -> Config:
 class MeasuringHook(Stopwatch):
     """Times steps of a pre-training on batches from memory, and makes a ``profile`` of them.
 
-    The images are loaded first, on one thread, so a step never waits for its loader. The model
-    tells the clock its phases (``functional.phases``), and the hook those of the optimizer: the
-    backward pass counts as ``HEADS_BACKWARD`` until the model says that it goes on as the
-    backbone's, ``OPTIMIZER`` is ``step`` and ``zero_grad``. The gradients' all-reduce runs inside
-    the backward; of several processes odd steps leave it out. Queues are full and in use from the
-    first step on, as for most of a training.
-
-    Args:
-        whole: Config of the training that is measured.
-        least: Steps that are timed at least.
-        most: At most.
-        max_seconds: After which none begins, but for the least number.
-        takes_few: Let a step have only so many images that the least steps end in
-            ``TIME_LIMIT_S``, in place of all of the loader's batch.
-        num_devices: Processes that will train; 0 takes those that are measured.
-        load: Processes that wanted a core in the minute before.
-        log: Receives lines of progress.
+    The images are loaded first, so a step never waits for its loader, and the queues are full. The
+    model tells the clock its phases: a backward pass counts as ``HEADS_BACKWARD`` until it goes on
+    as the backbone's, with the gradients' all-reduce. If it ``forecasts``, steps that would take
+    too long have fewer images. ``num_devices`` (0: as many as are measured) will train.
     """
 
     profile: Profile
@@ -129,18 +97,16 @@ class MeasuringHook(Stopwatch):
     def __init__(
         self,
         whole: Config,
-        *,
-        least: int,
         most: int,
         max_seconds: float,
-        takes_few: bool = False,
+        *,
+        forecasts: bool = False,
         num_devices: int = 0,
         load: float = 0.0,
         log: Callable[[str], object] = lambda line: None,
     ) -> None:
-        self.whole, self.least, self.most, self.max_seconds = whole, least, most, max_seconds
-        self.takes_few, self.load, self.log = takes_few, load, log
-        self.num_devices = num_devices
+        self.whole, self.most, self.max_seconds = whole, most, max_seconds
+        self.forecasts, self.num_devices, self.load, self.log = forecasts, num_devices, load, log
 
     def before_train(self, runner: Runner) -> None:
         """Fill the queues, let the clock listen, and take the place of the loader."""
@@ -164,38 +130,42 @@ class MeasuringHook(Stopwatch):
             yield from self.measured_steps(batches)
 
     def measured_steps(self, batches: Iterator[dict]) -> Iterator[dict]:
-        """Yield batches to warm up, for the steps under the clock, and for as many without it.
-
-        Args:
-            batches: Endless.
-        """
+        """Yield batches to warm up, for the steps under the clock, and for as many without it."""
         full = self.loader.batch_size
-        unit = min(full, self.model.batch_unit(self.runner.cfg.model)) if self.takes_few else full
+        unit = min(full, self.model.batch_unit(self.runner.cfg.model)) if self.forecasts else full
         self.log(
-            f"{self.loader_cost.num_images} images loaded; 3 steps to warm up, then {self.most} to "
-            f"measure, in {self.max_seconds:.0f} s at most"
+            f"3 steps to warm up, then {self.most} to measure, in {self.max_seconds:.0f} s at most"
         )
 
         def batch(images: int) -> dict:
             return {"inputs": [part[:images] for part in next(batches)["inputs"]]}
+
+        def fitting(step_s: float) -> int:
+            """Return how many images a step of so many seconds has: whole units, up to all."""
+            return max(unit, min(full, int(step_s / unit_s * unit) // unit * unit))
 
         with saved_bytes(self.runner.model) as counts:
             yield batch(unit)  # compiles as well
         with self.clock.step() as first:
             yield batch(unit)
         unit_s = first.total() / 1e9
-        few = fitting_images(unit_s, unit, full, unit, _COMPARED_STEP_S)
+        few = fitting(_COMPARED_STEP_S)
         few_s = yield from choose_threads(self, (batch(few) for _ in count()))
         if few_s is not None:
             unit_s = few_s * unit / few
-        images = fitting_images(unit_s, unit, full, unit)
+        images = fitting(_TIMED_STEP_S)
         reset_peak_bytes(self.device)
         yield batch(images)  # allocates for this size
         times: list[Mapping[str, int]] = []
-        yield from self.timed_steps((batch(images) for _ in count()), times)
+        least = LEAST_STEPS if self.forecasts else 1
+        deadline = time.perf_counter() + self.max_seconds
+        while len(times) < self.most and (len(times) < least or self._in_time(deadline)):
+            with self.clock.step() as of_phases:
+                yield batch(images)
+            times.append(of_phases)
         if len(times) < self.most:
             self.log(f"only {len(times)} of {self.most} steps fit into {self.max_seconds:.0f} s")
-        step_ms = mean_phases(times, get_world_size())
+        step_ms = typical(times)
         free_step_ms = sum(step_ms.values())
         if self.device != "cpu":
             start = time.perf_counter()
@@ -206,26 +176,14 @@ class MeasuringHook(Stopwatch):
         self.profile = Profile(
             setting=self._setting(images),
             num_steps=len(times),
-            loader=self.loader_cost,
+            loader_ms=self.loader_ms,
             step_ms=step_ms,
             free_step_ms=free_step_ms,
             activation_bytes=counts[0] * images // unit,
             peak_bytes=peak_bytes(self.device),
-            checkpoint_bytes=self._checkpoint_bytes(),
+            checkpoint_bytes=checkpoint_bytes(self.runner, self.num_devices),
             backbone_bytes=sum(each.nbytes for each in self.model.backbone.state_dict().values()),
         )
-
-    def timed_steps(
-        self, batches: Iterator[dict], times: list[Mapping[str, int]]
-    ) -> Iterator[dict]:
-        """Yield batches, and append the nanoseconds per phase of each step to ``times``."""
-        deadline = time.perf_counter() + self.max_seconds
-        while len(times) < self.most and (len(times) < self.least or self._in_time(deadline)):
-            is_local = get_world_size() > 1 and len(times) % 2 == 1
-            no_all_reduce = self.runner.model.no_sync() if is_local else nullcontext()
-            with no_all_reduce, self.clock.step() as of_phases:
-                yield next(batches)
-            times.append(of_phases)
 
     def _in_time(self, deadline: float) -> bool:
         """Rank 0's clock decides for all."""
@@ -239,7 +197,7 @@ class MeasuringHook(Stopwatch):
         # The first images once more, as the sampler does: every process takes equally many.
         share = ceil(len(dataset) / world_size)
         order = np.resize(np.random.default_rng(0).permutation(len(dataset)), share * world_size)
-        self.loader_cost, batches = measure_loader(
+        self.loader_ms, batches = measure_loader(
             dataset,
             order[get_rank() :: world_size].tolist(),
             self.loader.collate_fn,
@@ -248,14 +206,6 @@ class MeasuringHook(Stopwatch):
         if self.loader.pin_memory and self.device.startswith("cuda"):
             batches = [{"inputs": [t.pin_memory() for t in batch["inputs"]]} for batch in batches]
         return batches
-
-    def _checkpoint_bytes(self) -> int:
-        """Return the size of a checkpoint of all processes: model, queues and optimizer."""
-        # AdamW counts its steps in tensors, other optimizers in numbers.
-        of_parameters = self.runner.optim_wrapper.optimizer.state.values()
-        values = [value for state in of_parameters for value in state.values()]
-        num_bytes = sum(value.nbytes for value in values if isinstance(value, torch.Tensor))
-        return num_bytes + self.model.checkpoint_bytes(self.num_devices)
 
     def _setting(self, images: int) -> Setting:
         wrapper, loader = self.runner.optim_wrapper, self.loader
@@ -270,7 +220,6 @@ class MeasuringHook(Stopwatch):
             checkpoint=dict(self.whole.default_hooks.checkpoint or {}),
             num_processes=self.num_devices,
             num_workers=loader.num_workers,
-            num_small=getattr(self.model.layout, "num_small", 0),
             precision=str(wrapper.cast_dtype).removeprefix("torch.") if is_amp else "float32",
             device=self.device,
             threads=torch.get_num_threads(),
@@ -278,3 +227,33 @@ class MeasuringHook(Stopwatch):
             cores=usable_cores() / int(os.environ.get("LOCAL_WORLD_SIZE", self.num_devices)),
             machine=describe_machine(self.device),
         )
+
+
+@contextmanager
+def saved_bytes(module: nn.Module) -> Iterator[list[int]]:
+    """Count the bytes that forward passes inside keep for their backward passes, in a list.
+
+    A storage counts once and whole; the module's own do not, nor what is computed again.
+    """
+    saved: dict[int, int] = {}
+    counts: list[int] = []
+
+    def pack(tensor: Tensor) -> Tensor:
+        saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    def finish(*_: object) -> None:
+        hooks.__exit__()
+        for own in chain(module.parameters(), module.buffers()):
+            saved.pop(own.untyped_storage().data_ptr(), None)
+        counts.append(sum(saved.values()))
+        saved.clear()
+
+    hooks = saved_tensors_hooks(pack, lambda tensor: tensor)
+    begin = module.register_forward_pre_hook(lambda *_: hooks.__enter__())
+    end = module.register_forward_hook(finish, always_call=True)
+    try:
+        yield counts
+    finally:
+        begin.remove()
+        end.remove()

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 from mmssprl.datasets import image_opening
 from mmssprl.datasets.image_reading import ImageReadError, check_header, decode_image, read_image
 from mmssprl.registry import TRANSFORMS, registered
-from tools.dev.faults import bounds
+from tools.dev.faults import images
 
 
 def refused(data, match):
@@ -112,15 +112,19 @@ class TestFewBytes:
 
     @pytest.mark.parametrize("index", range(5))
     def test_are_refused_by_their_header(self, index):
-        _, data = list(bounds.tiny_files(bounds.LARGE_PX))[index]
+        _, data = list(images.tiny_files(images.LARGE_PX))[index]
         refused(data, rf"says 13,300 x 13,300 px, more than {len(data)} bytes can hold")
         with pytest.raises(ImageReadError, match="bytes can hold"):
             check_header(data, "file")
 
+    def test_take_no_memory(self):
+        outcome = images.bounds(print)
+        assert outcome.survived == outcome.tries == 16
+
     def test_a_small_one_is_decoded(self):
-        data = np.frombuffer(bounds.flat_webp(bounds.SMALL_PX), np.uint8).copy()
+        data = np.frombuffer(images.flat_webp(images.SMALL_PX), np.uint8).copy()
         assert decode_image(data, "image").shape == (3, 2048, 2048)
-        refused(bounds.flat_webp(bounds.SMALL_PX + 1), "can hold")
+        refused(images.flat_webp(images.SMALL_PX + 1), "can hold")
 
     @pytest.mark.parametrize(
         ("mode", "format", "options"),
@@ -165,7 +169,7 @@ def test_memory_is_shared_by_all_that_read(tmp_path, monkeypatch, workers, proce
 
 
 def test_no_other_format_is_opened_whatever_its_name(tmp_path):
-    files = list(bounds.undocumented_files())
+    files = list(images.undocumented_files())
     assert len(files) == 11
     for name, data in files:
         path = tmp_path / f"{name}.jpg"
@@ -179,7 +183,7 @@ def test_no_other_format_is_opened_whatever_its_name(tmp_path):
 @pytest.mark.parametrize("backend", ["cv2", "pillow"])
 def test_what_mmcv_reads_is_of_documented_formats_too(tmp_path, backend):
     importlib.import_module("mmssprl.engine")
-    for name, data in bounds.undocumented_files():
+    for name, data in images.undocumented_files():
         path = tmp_path / f"{name}.png"
         path.write_bytes(data)
         with pytest.raises(ImageReadError, match="in no image format that is known"):

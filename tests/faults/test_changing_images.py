@@ -75,17 +75,15 @@ def _bytes_of(path):
     return [line.split(b"\t") for line in path.read_bytes().splitlines()]
 
 
-@pytest.mark.parametrize("suffix", ["npz", "csv"])
-def test_embedding_of_names_of_any_bytes(strange, tmp_path, suffix):
+def test_embedding_of_names_of_any_bytes(strange, tmp_path):
     before = state(strange)
-    out = tmp_path / f"features.{suffix}"
+    out = tmp_path / "features.npz"
     (tmp_path / "config.py").write_text(CONFIG)
     embed_to_file("random", strange, out, config=tmp_path / "config.py", image_px=32)
-    listed = [name for name, _ in _bytes_of(tmp_path / f"features.{suffix}.unreadable.txt")]
+    listed = [name for name, _ in _bytes_of(tmp_path / "features.npz.unreadable.txt")]
     assert set(listed) == {b"\xff\xfe.png", rb"line\nbreak.png", rb"tab\tand\rreturn.png"}
-    if suffix != "csv":
-        names = {os.fsencode(name) for name in read_embeddings(out).names}
-        assert names == {os.fsencode(e.name) for e in os.scandir(strange)} - set(NAMES[:3])
+    names = {os.fsencode(name) for name in read_embeddings(out).names}
+    assert names == {os.fsencode(e.name) for e in os.scandir(strange)} - set(NAMES[:3])
     assert state(strange) == before
 
 
@@ -106,5 +104,5 @@ def test_images_that_change_between_two_epochs(tmp_path, warnings):
     assert [after[4], after[5]] == [200, 6]
     ((path, reason),) = read_list(tmp_path / "bad_images.txt")
     assert path == str(root / "03.png")
-    assert reason == "it cannot be opened (No such file or directory)"
+    assert "No such file" in reason
     assert len(warnings) == 1

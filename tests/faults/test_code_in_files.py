@@ -37,13 +37,12 @@ READERS = {
 RUNS_CONFIGS = {
     "config/reading.py": ["Config.fromfile"],
     "engine/launch.py": ["read_config_file"],  # CONFIG of train and test
+    "timing/pace.py": ["Config.fromfile"],  # what it has just written
     "timing/training.py": ["read_config_file"],  # CONFIG
     "visualization/views.py": ["read_config_file"],  # CONFIG
     "weights/backbone.py": ["read_config_file"],  # --config
     "weights/convert.py": ["read_config_file"],  # --config, or a shipped one
-    "experiments/compare/setting.py": [
-        "read_config_file"
-    ],  # --method NAME=CONFIG, or a shipped one
+    "experiments/compare/setting.py": ["read_config_file"],  # --method NAME=CONFIG, or shipped
     "experiments/compare/meter.py": ["Config.fromfile"],  # the same
     "experiments/benchmark/plan.py": ["Config.fromfile", "Config.fromfile"],  # shipped
     "experiments/benchmark/start.py": ["Config.fromfile"],  # shipped
@@ -135,7 +134,7 @@ def test_no_program_in_an_image_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)  # not looked for yet
     path = tmp_path / "photo.jpg"
     Image.new("RGB", (24, 24)).save(path, "EPS")
-    with pytest.raises(ImageReadError, match=r"photo.jpg: .* decoded \(it is in no image"):
+    with pytest.raises(ImageReadError, match="photo.jpg"):
         read_image(path)
     assert not (tmp_path / "sprung").exists()
     assert EpsImagePlugin.has_ghostscript()
@@ -150,7 +149,7 @@ class TestAnnotationFiles:
         assert np.array_equal(read["data_list"][0].pop("boxes"), np.ones((2, 4)))
         assert read["data_list"] == [{"img_path": "a.png"}]
         (tmp_path / "b.pkl").write_bytes(pickle.dumps({"a": Trap(tmp_path / "sprung")}))
-        with pytest.raises(UserError, match=r"plain values only, but .* asks for posix.mkdir, and"):
+        with pytest.raises(UserError, match="posix.mkdir"):
             mmengine.load(tmp_path / "b.pkl")
         assert not (tmp_path / "sprung").exists()
 

@@ -109,8 +109,7 @@ def test_time_since_the_last_save(config, tmp_path):
 
 @pytest.mark.parametrize("value", ["0", "often", "-5m", 1.5])
 def test_nonsense_for_save_every(config, tmp_path, value):
-    message = r"^save_every, if no number of steps from 1 on, must be a time such as 90m"
-    with pytest.raises(UserValueError, match=message):
+    with pytest.raises(UserValueError, match="^save_every.*90m"):
         train(config, tmp_path, options={"save_every": value})
     assert not list(tmp_path.iterdir())
 
@@ -119,7 +118,7 @@ def test_another_batch_size_is_refused(config, tmp_path):
     with pytest.raises(Kill):
         train(config, tmp_path, options={"save_every": 3}, hooks=(KillAt(4),))
     options = {"train_dataloader.batch_size": 5}
-    with pytest.raises(UserValueError, match=r"5 samples a step and 2 steps an epoch, .* 2 and 5;"):
+    with pytest.raises(UserValueError, match="5 samples .* 2 and 5"):
         train(config, tmp_path, resume="auto", options=options)
 
 

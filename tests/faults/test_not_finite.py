@@ -26,9 +26,8 @@ class TestSaving:
         with pytest.raises(NotFiniteError) as caught:
             train_toy(tmp_path, BadGradient(8), options=keep)
         text = str(caught.value)
-        assert "after step 8 linear.weight (layer linear: Linear) does not" in text
-        assert "losses last read: loss=" in text
-        assert "--resume" in text
+        for part in ("step 8 linear.weight", "loss=", "--resume"):
+            assert part in text
         assert "\n" not in text
         assert saved(tmp_path) == ["epoch_1.pth"]
         assert (tmp_path / "run/last_checkpoint").read_text().endswith("epoch_1.pth")
@@ -36,7 +35,7 @@ class TestSaving:
         assert saved(tmp_path) == ["epoch_2.pth"]
 
     def test_the_optimizer_counts_too(self, tmp_path):
-        with pytest.raises(NotFiniteError, match="4 the optimizer's momentum_buffer of linear.wei"):
+        with pytest.raises(NotFiniteError, match="4 .*momentum_buffer of linear.weight"):
             train_toy(tmp_path, BadMomentum(4), options=MOMENTUM)
         assert saved(tmp_path) == []
 
@@ -52,7 +51,7 @@ class TestSaving:
         checkpoint["default_hooks.checkpoint.save_last"] = False
         runner = make_runner(images, tmp_path / "run", **checkpoint)
         runner.register_hook(BadGradient(4))
-        with pytest.raises(NotFiniteError, match=r"4 backbone.conv1.weight \(layer backbone.conv1"):
+        with pytest.raises(NotFiniteError, match="4 backbone.conv1.weight"):
             runner.train()
         assert saved(tmp_path) == []
 

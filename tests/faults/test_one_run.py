@@ -53,7 +53,7 @@ def holder(tmp_path, monkeypatch):
 
 
 def test_the_second_is_refused_until_the_first_is_killed(holder, tmp_path):
-    message = rf"write run, but process {holder.pid} on \S+, since 20.*; wait for its end"
+    message = rf"process {holder.pid} on \S+, since 20.*; wait"
     with pytest.raises(UserError, match=message):
         run(prepare_train_config("toy.py", work_dir="run"), "train")
     assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]

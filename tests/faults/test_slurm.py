@@ -70,7 +70,7 @@ def test_a_port_and_an_address_of_the_user_stay():
 
 
 def test_without_srun_the_error_says_what_to_do():
-    with pytest.raises(ValueError, match="SLURM_STEP_ID is not set; start the command with tools/"):
+    with pytest.raises(ValueError, match="SLURM_STEP_ID.*tools/"):
         use_step_environment({"SLURM_JOB_ID": "1"})
 
 
@@ -86,9 +86,9 @@ def test_only_a_job_that_would_be_over_is_requeued(asked, monkeypatch, state):
 
 def test_a_refusal_names_the_command(asked, monkeypatch):
     monkeypatch.setenv("REFUSED", "1")
-    assert requeue(is_first=True) == (
-        "job 4711 could not be requeued (Slurm is on holiday); do it by: scontrol requeue 4711"
-    )
+    told = requeue(is_first=True)
+    assert "Slurm is on holiday" in told
+    assert "scontrol requeue 4711" in told
 
 
 def test_other_tasks_ask_nothing(asked, tmp_path):

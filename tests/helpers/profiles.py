@@ -7,7 +7,6 @@ import numpy as np
 from PIL import Image
 
 from mmssprl.config.shipped import shipped
-from mmssprl.timing.loader_phases import LoaderCost
 from mmssprl.timing.result import Profile, Setting
 
 CONFIG = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
@@ -22,7 +21,6 @@ SETTING = Setting(
     checkpoint={"interval": 10, "max_keep_ckpts": 3},
     num_processes=1,
     num_workers=8,
-    num_small=0,
     precision="float32",
     device="cpu",
     threads=2,
@@ -33,11 +31,7 @@ SETTING = Setting(
 PROFILE = Profile(
     setting=SETTING,
     num_steps=30,
-    loader=LoaderCost(
-        ms={"read and decode": 3.0, "crop": 6.0, "collate": 3.0},
-        num_images=64,
-        wall_over_cpu=1.0,
-    ),
+    loader_ms={"read and decode": 3.0, "crop": 6.0, "collate": 3.0},
     # 200 ms: 20 images a second, whose loading takes 40 of 200 ms of a core.
     step_ms={
         "copy to the device": 1.0,
@@ -59,11 +53,8 @@ PROFILE = Profile(
 )
 
 
-def profile_with(*, free_step_ms=200.0, loader=None, **setting):
-    cost = replace(PROFILE.loader, **(loader or {}))
-    return replace(
-        PROFILE, setting=replace(SETTING, **setting), loader=cost, free_step_ms=free_step_ms
-    )
+def profile_with(*, free_step_ms=200.0, **setting):
+    return replace(PROFILE, setting=replace(SETTING, **setting), free_step_ms=free_step_ms)
 
 
 class Time:

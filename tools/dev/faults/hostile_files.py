@@ -6,6 +6,7 @@ import pickle
 import zipfile
 from collections import OrderedDict
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,8 @@ class Call:
 class Storage:
     """A storage of so many float32, of which the file has four; in old files, a view of it."""
 
-    def __init__(
-        self, count: int, kind: Any = torch.FloatStorage, key: Any = "0", view: Any = None
-    ) -> None:
-        self.count, self.kind, self.key, self.view = count, kind, key, view
+    def __init__(self, count: int, kind: Any = torch.FloatStorage, view: Any = None) -> None:
+        self.count, self.kind, self.view = count, kind, view
 
 
 class Raw(bytes):
@@ -55,7 +54,7 @@ class _Pickler(pickle.Pickler):
 
     def persistent_id(self, value: Any) -> Any:
         if isinstance(value, Storage):
-            saved = ("storage", value.kind, value.key, "cpu", value.count)
+            saved = ("storage", value.kind, "0", "cpu", value.count)
             return (*saved, value.view) if self.old else saved
         return None
 
@@ -187,12 +186,10 @@ def tensors() -> dict[str, Any]:
 
 def write_files(folder: Path) -> Iterator[tuple[str, Path]]:
     """Write all files; yield what each asks for, with its form, and the file."""
-    index = 0
+    numbers = count(1)
 
-    def place(suffix: str) -> Path:
-        nonlocal index
-        index += 1
-        return folder / f"hostile_{index}{suffix}"
+    def place(suffix: str = ".pth") -> Path:
+        return folder / f"hostile_{next(numbers)}{suffix}"
 
     for forms, contents in (
         (("archive", "old", "pickle"), values()),
@@ -201,19 +198,17 @@ def write_files(folder: Path) -> Iterator[tuple[str, Path]]:
         for what, content in contents.items():
             for form in forms:
                 path = place(".pkl" if form == "pickle" else ".pth")
-                if not isinstance(content, Raw):
-                    _WRITES[form](path, {"state_dict": {"conv1.weight": content}})
-                else:
-                    _WRITES[form](path, content)
+                whole = {"state_dict": {"conv1.weight": content}}
+                _WRITES[form](path, content if isinstance(content, Raw) else whole)
                 yield f"{what} ({form})", path
     plain = {"state_dict": {"a": tensor(4, (4,), (1,))}}
-    path = place(".pth")
+    path = place()
     write_archive(path, Raw(dump(plain) + bytes(2**27)), packed=("data.pkl",))
     yield "2^27 bytes packed", path
-    path = place(".pth")
+    path = place()
     write_archive(path, plain, packed=("data/0",))
     yield "a packed tensor", path
-    path = place(".pth")
+    path = place()
     write_archive(path, Raw(dump(plain) + bytes(2**20)))
     with zipfile.ZipFile(path, "a") as archive:
         archive.comment = b"a"  # so that the list of parts is written again

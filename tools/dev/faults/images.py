@@ -1,4 +1,8 @@
-"""Image files that are cut, flipped, mixed up and forged, decoded where a crash does no harm."""
+"""Image files that are cut, flipped, mixed up and forged, decoded where a crash does no harm.
+
+Among them are a few bytes whose header says an image just inside the limit, and formats that other
+decoders would take.
+"""
 
 import io
 import os
@@ -12,17 +16,17 @@ from itertools import islice
 import numpy as np
 from PIL import Image
 
-from mmssprl.datasets.image_opening import can_read
+from mmssprl.datasets.image_opening import FORMATS, SMALL_PIXELS, can_read
 from mmssprl.datasets.image_reading import ImageReadError, decode_image
 
-from .apart import Answer, Apart, judge
-from .outcome import Outcome
+from .base import Answer, Apart, Log, Outcome, judge
 
-LIMIT_S = 30.0
-"""Time that one file may take, on a machine that does other things."""
-LIMIT_MIB = 2560
-"""Memory that decoding one file may take."""
+LIMIT_S = 30.0  # time that one file may take, on a machine that does other things
+LIMIT_MIB = 2560  # memory that decoding one file may take
 FINE = ("decoded", "refused")
+LARGE_PX = 13_300  # side of a square image that is just inside the limit of pixels
+SMALL_PX = int(SMALL_PIXELS**0.5)  # side of one that is decoded whatever its bytes
+MOST_MIB = 64  # memory that refusing a file may take
 
 _WIDTH, _HEIGHT = 67, 45
 _SIDES = (0, 1, 7, 66, 300, 5_000, 12_000, 16_383, 30_000, 65_535)
@@ -46,12 +50,8 @@ _FORMATS: dict[str, Sequence[tuple[str, dict]]] = {
 """Kinds of files, of each format: the mode of the image, and what it is saved with."""
 
 
-def images(log: Callable[[str], object], tries: int = 5000) -> Outcome:
-    """Decode so many spoiled files; each must become an image of its header's size, or be refused.
-
-    A process that crashes or hangs, an error of another kind, a size that is not the header's, and
-    memory above the limit are not survived.
-    """
+def images(log: Log, tries: int = 5000) -> Outcome:
+    """Decode spoiled files; each must become an image of its header's size, or be refused."""
     files = islice(fuzzed_files(random.Random(0)), tries)
     found = judge(decoded_apart(files), FINE, log)
     remark = (
@@ -60,7 +60,7 @@ def images(log: Callable[[str], object], tries: int = 5000) -> Outcome:
     )
     formats = ", ".join(_sources())
     fault = f"{formats} files cut, bits flipped, headers swapped, sides forged"
-    return Outcome(fault, tries, found.survived, "0", remark)
+    return found.outcome(fault, remark)
 
 
 def fuzzed_files(draw: random.Random) -> Iterator[tuple[str, bytes]]:
@@ -77,15 +77,7 @@ def decoded_apart(
     files: Iterable[tuple[str, bytes]],
     decode: Callable[[bytes], tuple[int, ...]] | None = None,
 ) -> Iterator[tuple[str, Answer]]:
-    """Decode files in another process.
-
-    Args:
-        files: Name and content.
-        decode: Returns height and width, or raises ``ImageReadError``; None takes the package's.
-
-    Yields:
-        The name, and what came of it.
-    """
+    """Decode named files in another process, by the package's function or by another one."""
 
     def answer(data: bytes) -> tuple[str, str]:
         try:
@@ -169,3 +161,66 @@ def _forge(draw: random.Random, data: bytes, other: bytes) -> bytes:
 
 
 _DAMAGES = (_cut, _flip, _swap, _forge)
+
+
+def bounds(log: Log) -> Outcome:
+    """Decode such files in a process apart; all must be refused before memory is taken."""
+    files = [*tiny_files(LARGE_PX), *undocumented_files()]
+    small = (
+        (name, answer if answer.mib < MOST_MIB else answer._replace(kind="takes much memory"))
+        for name, answer in decoded_apart(files)
+    )
+    found = judge(small, ("refused",), log)
+    fault = "files of some bytes that say 177 million pixels; other formats than the documented"
+    remark = f"all refused, {found.mib:.0f} MiB at most for one"
+    return found.outcome(fault, remark)
+
+
+def tiny_files(side: int) -> Iterator[tuple[str, bytes]]:
+    """Yield the smallest files that say ``side`` x ``side`` px: what they are, and their bytes."""
+    yield "WebP without loss", flat_webp(side)
+    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(bytes(64))), (b"IEND", b""))
+    yield "PNG", b"\x89PNG\r\n\x1a\n" + b"".join(_png_chunk(*chunk) for chunk in chunks)
+    size = struct.pack("<HH", side, side)
+    picture = b"\x2c\0\0\0\0" + size + b"\0\x02\x02\x4c\x01\0"
+    yield "GIF", b"GIF89a" + size + b"\x80\0\0" + bytes(6) + picture + b"\x3b"
+    # Run lengths (compression 1) that end at once, as BMP allows.
+    about = struct.pack("<IiiHHIIiiII", 40, side, side, 1, 8, 1, 2, 0, 0, 2, 0)
+    yield "BMP", struct.pack("<2sIII", b"BM", 64, 0, 62) + about + bytes(8) + b"\0\x01"
+    file = io.BytesIO()
+    Image.new("1", (64, 64)).save(file, "TIFF", compression="group4")
+    yield "TIFF", _resized_tiff(file.getvalue(), side)
+
+
+def flat_webp(side: int) -> bytes:
+    """Return a WebP in one colour, up to 16,384 px a side: 30 bytes, a pixel takes no bit."""
+    sides = (side - 1) | (side - 1) << 14
+    codes = int("0001" * 5, 2)  # simple, one symbol, of one bit: 0; lowest bit first
+    data = b"\x2f" + struct.pack("<I", sides) + (codes << 3).to_bytes(5, "little")
+    chunk = b"VP8L" + struct.pack("<I", len(data)) + data
+    return b"RIFF" + struct.pack("<I", 4 + len(chunk)) + b"WEBP" + chunk
+
+
+def undocumented_files() -> Iterator[tuple[str, bytes]]:
+    """Yield images in formats that pillow or OpenCV decodes and this package does not."""
+    image = Image.fromarray(np.zeros((32, 32, 3), np.uint8))
+    for name in sorted({"TGA", "PPM", "PCX", "SGI", "ICO", "JPEG2000", "DDS", "IM"} - {*FORMATS}):
+        file = io.BytesIO()
+        image.save(file, name)
+        yield name, file.getvalue()
+    yield "Sun raster", struct.pack(">8I", 0x59A66A95, 32, 32, 24, 3072, 1, 0, 0) + bytes(3072)
+    yield "Radiance HDR", b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 32 +X 32\n" + bytes(4096)
+    yield "OpenEXR", b"\x76\x2f\x31\x01" + bytes(1024)
+
+
+def _png_chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+def _resized_tiff(data: bytes, side: int) -> bytes:
+    for tag in (256, 257):
+        for kind in (3, 4):
+            old = struct.pack("<HHII", tag, kind, 1, 64)
+            data = data.replace(old, struct.pack("<HHII", tag, 4, 1, side))
+    return data

@@ -11,21 +11,15 @@ from pathlib import Path
 from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.system.stopping import SAVED, StoppedError, signals
 
-from .children import Child
-from .outcome import Outcome, describe_lost
-from .runs import Runs
-from .tiny import STEPS_PER_EPOCH, train
+from .base import Log, Outcome, describe_lost
+from .training import STEPS_PER_EPOCH, Child, Runs, Work, train
 
-_EPOCHS = 60
-"""Of each run that is killed; when one is complete, the next one begins."""
-_DRAWN_SAVES = 3
-"""A kill is aimed at one of so many saves after a start."""
-_STOPPED_EPOCHS = 15
-_MOST_STEPS = 12
-"""Between two stops of a run."""
+_EPOCHS, _STOPPED_EPOCHS = 60, 15
+"""Of each run that is killed or stopped; when one is complete, the next one begins."""
+_DRAWN_SAVES = 3  # a kill is aimed at one of so many saves after a start
+_MOST_STEPS = 12  # between two stops of a run
 _SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP, signal.SIGXCPU)
 
-Log = Callable[[str], object]
 Strike = Callable[[Runs, Child, random.Random], None]
 """Waits for the moment in a child, and strikes; its draws are the same every time."""
 
@@ -40,7 +34,7 @@ def aimed_at_saves(log: Log, kills: int) -> Outcome:
             if not target:
                 time.sleep(delay)
                 break
-        child.kill()
+        os.kill(child.pid, signal.SIGKILL)
 
     return _struck("kill -9 aimed at a save", kills, strike, log)
 
@@ -50,7 +44,7 @@ def at_random(log: Log, kills: int) -> Outcome:
 
     def strike(runs: Runs, child: Child, draw: random.Random) -> None:
         time.sleep(draw.uniform(0, runs.start_s + 8 * runs.epoch_s))
-        child.kill()
+        os.kill(child.pid, signal.SIGKILL)
 
     return _struck("kill -9 at random", kills, strike, log)
 
@@ -78,20 +72,10 @@ def _struck(
     log: Log,
     *,
     epochs: int = _EPOCHS,
-    work: Callable[[Path, Path], object] = train,
+    work: Work = train,
     status: int = -signal.SIGKILL,
 ) -> Outcome:
-    """Strike trainings again and again, until so many strikes have been survived or not.
-
-    Args:
-        fault: For the table.
-        times: Strikes.
-        strike: See ``Strike``.
-        log: Receives a line now and then.
-        epochs: Of each run.
-        work: See ``Runs``.
-        status: How a child must end that was struck.
-    """
+    """Strike trainings again and again; each child that was struck must end with ``status``."""
     draw, lost = random.Random(0), []
     done = stopped_at = num_failed = num_torn = num_unequal = 0
     num_runs = 1

@@ -1,16 +1,12 @@
 """Memory and checkpoints of a long training: they must not grow with its steps.
 
-With loader processes each is looked at by itself. Memory is then what a process holds for itself
-and its share of what it shares with others (Pss of anonymous and shared memory): a sum over the
-processes counts no page twice, and pages of files, which come and go with the machine's other work,
-are left out.
+Each process is looked at by itself. Memory is what it holds for itself and its share of what it
+shares with others (Pss of anonymous and shared memory): a sum over the processes counts no page
+twice, and pages of files, which come and go with the machine's other work, are left out.
 """
 
 import gc
-import multiprocessing
 import tempfile
-from collections.abc import Callable, Iterator
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +23,15 @@ from torch import Tensor, nn
 
 from mmssprl.engine.launch import run
 from mmssprl.registry import DATASETS as OUR_DATASETS  # noqa: F401  (the registries' locations)
+from mmssprl.system.one_process import call_in_process
 
-from .outcome import Outcome
+from .base import Log, Outcome
 
 _STEPS_PER_EPOCH = 50
-_LOSSES = 12
-"""Scalars of a step, about as many as SS-PRL's."""
-_SETTLED = 5_000
-"""Steps after which the histories are full and the allocator knows its sizes."""
-MOST_KIB = 64.0
-"""Slope that is called flat, in KiB per 1,000 steps: 6 MiB after 100,000."""
+_LOSSES = 12  # scalars of a step, about as many as SS-PRL's
+_SETTLED = 5_000  # steps after which the histories are full and the allocator knows its sizes
+MOST_KIB = 64.0  # slope that is called flat, in KiB per 1,000 steps: 6 MiB after 100,000
 
-_SIDE_PX = 32
 _LAYOUT = {"image_px": 16, "levels": [{"grid": 2, "resize_px": 32, "patch_px": 16}]}
 
 CONFIG = {
@@ -94,12 +87,7 @@ class ManyLosses(BaseModel):
 
 
 class Watch(Hook):
-    """Takes note of the memory of this process and its loader's, and of the size of checkpoints.
-
-    Attributes:
-        memory: Steps done and MiB, each 1,000 steps, by the name of the process.
-        sizes: Of the newest checkpoint in KiB, by epoch.
-    """
+    """Notes MiB by step and process, and KiB of the newest checkpoint by epoch."""
 
     priority = "LOWEST"
 
@@ -115,7 +103,9 @@ class Watch(Hook):
             workers = sorted(worker.pid for worker in self._process.children())
             for number, pid in enumerate([self._process.pid, *workers]):
                 name = f"worker {number}" if number else "main process"
-                mib = sum(_parts_kib(pid)) / 1024
+                lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+                own = [line for line in lines if line.startswith(("Pss_Anon:", "Pss_Shmem:"))]
+                mib = sum(int(line.split()[1]) for line in own) / 1024
                 self.memory.setdefault(name, []).append((runner.iter + 1, mib))
 
     def after_train_epoch(self, runner: Runner) -> None:
@@ -125,19 +115,9 @@ class Watch(Hook):
             self.sizes[runner.epoch + 1] = path.stat().st_size / 1024
 
 
-def memory(log: Callable[[str], object], steps: int = 20_000, num_workers: int = 0) -> Outcome:
-    """Train so many steps, and fit a line through each process's memory after the first 5,000.
-
-    With workers they decode and crop images; without, the data are vectors.
-    """
-    ours, theirs = multiprocessing.Pipe()
-    child = multiprocessing.get_context("fork").Process(
-        target=_train, args=(theirs, steps, num_workers)
-    )
-    child.start()
-    theirs.close()
-    noted, sizes = ours.recv()
-    child.join()
+def memory(log: Log, steps: int = 20_000, num_workers: int = 0) -> Outcome:
+    """Train on vectors, or with workers on images, and fit a line through the memory."""
+    noted, sizes = call_in_process(_train, steps, num_workers)
     slopes, told = [], []
     for name, points in noted.items():
         settled = np.array([point for point in points if point[0] > _SETTLED])
@@ -156,31 +136,21 @@ def memory(log: Callable[[str], object], steps: int = 20_000, num_workers: int =
     return Outcome(f"{steps:,} steps{workers}", 1, survived, "0", remark)
 
 
-def _parts_kib(pid: int) -> Iterator[int]:
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith(("Pss_Anon:", "Pss_Shmem:")):
-            yield int(line.split()[1])
-
-
-def _train(answer: Connection, steps: int, num_workers: int) -> None:
+def _train(steps: int, num_workers: int) -> tuple[dict[str, Any], dict[int, float]]:
     watch = Watch()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         cfg = Config(CONFIG)
         if num_workers:
-            loader = cfg.train_dataloader
-            loader.update(num_workers=num_workers, persistent_workers=True)
-            loader.update(dataset=_images(Path(folder)), collate_fn={"type": "mmssprl.stack_views"})
+            pixels = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+            for number in range(2 * _STEPS_PER_EPOCH):
+                Image.fromarray(pixels).save(f"{folder}/{number}.jpg")
+            crop = {"type": "PyramidCrop", "layout": _LAYOUT}
+            images = {"type": "UnlabeledImages", "data_root": folder, "pipeline": [crop]}
+            collate = {"type": "mmssprl.stack_views"}
+            loader = {"num_workers": num_workers, "persistent_workers": True}
+            cfg.train_dataloader.update(loader, dataset=images, collate_fn=collate)
         cfg.work_dir = str(Path(folder, "run"))
         cfg.train_cfg = {"by_epoch": True, "max_epochs": steps // _STEPS_PER_EPOCH}
         run(cfg, "train", hooks=[watch], keep_record=False)
-    answer.send((watch.memory, watch.sizes))
-
-
-def _images(folder: Path) -> dict[str, Any]:
-    """Write JPEG files, and return the data set of them."""
-    pixels = np.random.default_rng(0).integers(0, 256, (_SIDE_PX, _SIDE_PX, 3), dtype=np.uint8)
-    for number in range(2 * _STEPS_PER_EPOCH):
-        Image.fromarray(pixels).save(folder / f"{number}.jpg")
-    crop = {"type": "PyramidCrop", "layout": _LAYOUT}
-    return {"type": "UnlabeledImages", "data_root": str(folder), "pipeline": [crop]}
+    return watch.memory, watch.sizes

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
@@ -18,11 +18,9 @@ from PIL import Image
 from mmssprl import cli
 from mmssprl.weights import RANDOM, load_backbone
 
-from .apart import Answer, Apart, judge
-from .outcome import Outcome
+from .base import Answer, Apart, Log, Outcome, judge
 
-LIMIT_S = 60.0
-"""Time of one command, on a machine that does other things."""
+LIMIT_S = 60.0  # time of one command, on a machine that does other things
 BACKBONE = {
     **{"type": "ResNet", "depth": 18, "stem_channels": 8, "base_channels": 8, "num_stages": 2},
     **{"strides": (1, 2), "dilations": (1, 1), "out_indices": (1,)},
@@ -56,12 +54,12 @@ COMMANDS = (
 """Each looks for a config beside weights or in a run's folder."""
 
 
-def planted(log: Callable[[str], object]) -> Outcome:
+def planted(log: Log) -> Outcome:
     """Give each command each of the programs; one line, and nothing else, must come of it."""
     found = judge(_answers(), ("one line",), log)
     remark = f"refused in one line, nothing runs; {len(COMMANDS)} commands"
     fault = f"planted config beside weights or in a run's folder: {', '.join(PROGRAMS)}"
-    return Outcome(fault, found.tries, found.survived, "0", remark)
+    return found.outcome(fault, remark)
 
 
 def write_trap(folder: Path, program: str) -> None:

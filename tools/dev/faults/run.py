@@ -21,35 +21,18 @@ from mmssprl.console.tables import csv_table, markdown_table
 from mmssprl.engine import launch  # noqa: F401  (once, before the children are forked)
 from mmssprl.system.outputs import write_whole
 
-from . import (
-    bounds,
-    configs,
-    damages,
-    images,
-    kills,
-    memory,
-    orphans,
-    planted,
-    two_embeds,
-    weights,
-)
-from .outcome import Outcome, describe_run
+from . import commands, configs, damages, images, kills, memory, planted, weights
+from .base import Log, Outcome, describe_run
 
-EXAMPLES = """examples, from the root of the repository:
-  make faults
-  python -m tools.dev.faults.run --only pointers files --out work_dirs/faults
-"""
-CASES: dict[str, Callable[[Callable[[str], object]], Outcome]] = {
+CASES: dict[str, Callable[[Log], Outcome]] = {
     "saves": partial(kills.aimed_at_saves, kills=200),
     "random": partial(kills.at_random, kills=100),
     "stops": partial(kills.stops, stops=100),
-    "embeds": two_embeds.two_at_once,
-    "orphans": orphans.killed_compare,
-    "pointers": damages.pointers,
-    "files": damages.files,
-    "flips": damages.flipped_bytes,
+    "embeds": commands.two_embeds,
+    "orphans": commands.killed_compare,
+    **{name: partial(damages.damaged, *damage) for name, damage in damages.DAMAGES.items()},
     "images": images.images,
-    "bounds": bounds.bounds,
+    "bounds": images.bounds,
     "weights": weights.weights,
     "configs": configs.configs,
     "planted": planted.planted,
@@ -64,9 +47,10 @@ _HEADS = ("fault", "tries", "survived", "lost steps", "remark")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cases that are asked for; see the module's text."""
-    parser = Parser(description=__doc__, epilog=EXAMPLES)
+    parser = Parser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES))
-    parser.add_argument("--out", default="work_dirs/faults", help="folder of table and CSV")
+    out = Path("work_dirs/faults")
+    parser.add_argument("--out", type=Path, default=out, help="folder of table and CSV")
     args = parser.parse_args(arguments)
     torch.set_num_threads(1)  # the children are forked: no thread may run before
     start = time.monotonic()
@@ -77,23 +61,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"[{(time.monotonic() - start) / 60:4.1f} min] {name}: {line}", flush=True)
 
         outcomes.append(CASES[name](log))
-    minutes = (time.monotonic() - start) / 60
-    files = write(outcomes, Path(args.out), minutes)
-    print(files[0].read_text())
-    print(f"written: {', '.join(map(str, files))}")
-    return int(any(each.survived < each.tries for each in outcomes))
-
-
-def write(outcomes: Sequence[Outcome], folder: Path, minutes: float) -> list[Path]:
-    """Write the table as Markdown and CSV."""
     rows = [[str(value) for value in each] for each in outcomes]
-    about = describe_run("python -m tools.dev.faults.run", minutes)
-    folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / "faults.md", folder / "faults.csv"]
-    table = markdown_table(_HEADS, rows)
-    write_whole(files[0], f"{about}\n\n{table}\n")
-    write_whole(files[1], csv_table(_HEADS, rows))
-    return files
+    about = describe_run("python -m tools.dev.faults.run", (time.monotonic() - start) / 60)
+    text = f"{about}\n\n{markdown_table(_HEADS, rows)}\n"
+    args.out.mkdir(parents=True, exist_ok=True)
+    write_whole(args.out / "faults.md", text)
+    write_whole(args.out / "faults.csv", csv_table(_HEADS, rows))
+    print(f"{text}\nwritten: {args.out / 'faults.md'}, {args.out / 'faults.csv'}")
+    return int(any(each.survived < each.tries for each in outcomes))
 
 
 if __name__ == "__main__":

@@ -20,61 +20,39 @@ from mmssprl.console.arguments import Parser
 from mmssprl.console.tables import markdown_table
 from mmssprl.system.outputs import write_whole
 
-from . import slurm_cluster, tiny
-from .outcome import describe_run
-from .runs import equal, load_state
+from . import slurm_cluster, training
+from .base import describe_run
+from .training import equal, load_state
 
-EXAMPLE = """example, from the root of the repository:
-  python -m tools.dev.faults.slurm --out docs/results/faults
-"""
 ROOT = Path(__file__).resolve().parents[3]
-EPOCHS = 40
-"""Of two steps of 0.5 s: long enough for a fault in the middle."""
-_STRIKE_AT = 8
-"""Step after which the fault comes."""
+EPOCHS = 40  # of two steps of 0.5 s: long enough for a fault in the middle
+_STRIKE_AT = 8  # step after which the fault comes
 _QUICKLY = ("--cfg-options", "custom_hooks=[]")
 _WAIT_S = 300.0
 _HEADS = ("fault", "state of the job after it", "starts", "lost steps", "end bit-equal", "seconds")
-_SHOWN = re.compile(r"stopped by|go on with|requeued|left to Slurm|CANCELLED|resumed epoch|error:")
 
 
 class Survived(NamedTuple):
-    """One row of the table.
+    """One row of the table."""
 
-    Attributes:
-        fault: What happened to the job.
-        state: Of the job when Slurm had answered the fault.
-        starts: How often the training was started until it was complete.
-        lost_steps: Steps that were done more than once.
-        is_equal: Whether its end is that of a run without the fault.
-        seconds: From the submission to the end, with Slurm's own delays.
-        said: Commands, and the lines of the job's output that tell of the fault.
-    """
-
-    fault: str
-    state: str
-    starts: int
-    lost_steps: int
-    is_equal: bool
-    seconds: float
-    said: str
+    fault: str  # what happened to the job
+    state: str  # of the job when Slurm had answered the fault
+    starts: int  # how often the training was started until it was complete
+    lost_steps: int  # steps that were done more than once
+    is_equal: bool  # whether its end is that of a run without the fault
+    seconds: float  # from the submission to the end, with Slurm's own delays
 
 
 class Cluster:
-    """A Slurm, a folder with the config, and the run that the others are compared with.
-
-    Args:
-        folder: For runs and output.
-        environment: Of the commands, from ``slurm_cluster.cluster``.
-    """
+    """A Slurm, a folder with the config, and the run that the others are compared with."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self.folder = folder
         self.environment = {**environment, "PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
         self.environment |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "-1"}
-        self.config = tiny.write_config(folder, EPOCHS)
+        self.config = training.write_config(folder, EPOCHS)
         with self.config.open("a") as file:
-            file.write(tiny.SLOWLY)
+            file.write(training.SLOWLY)
         script = ROOT / "tools" / "dist_train.sh"
         self.call("bash", script, self.config, 2, "--work-dir", "whole", *_QUICKLY)
         self.expected = self.end_of("whole")
@@ -122,11 +100,7 @@ class Cluster:
         return [json.loads(line)["step"] for path in paths for line in path.open()]
 
     def wait(self, what: str, is_so: Callable[[], bool]) -> None:
-        """Wait until something is so.
-
-        Raises:
-            RuntimeError: It is not after some minutes.
-        """
+        """Wait until something is so, for some minutes."""
         end = time.monotonic() + _WAIT_S
         while not is_so():
             if time.monotonic() > end:
@@ -138,29 +112,25 @@ class Cluster:
         """Wait until a run has logged a step."""
         self.wait(f"step {step} of {name}", lambda: step in self.steps(name))
 
-    def wait_for_state(self, job: str, *states: str) -> str:
-        """Wait until a job is in one of some states, and return it."""
-        self.wait(f"job {job}: {states}", lambda: self.state(job) in states)
-        return self.state(job)
+    def wait_for_state(self, job: str, state: str) -> None:
+        """Wait until a job is in a state."""
+        self.wait(f"job {job}: {state}", lambda: self.state(job) == state)
 
 
-Strike = Callable[[Cluster, str, str], Sequence[str]]
+Strike = Callable[[Cluster, str, str], None]
 
 
-def requeue(at: Cluster, name: str, job: str) -> Sequence[str]:
+def requeue(at: Cluster, name: str, job: str) -> None:
     """Put the running job back into the queue."""
     at.call("scontrol", "requeue", job)
-    return [f"scontrol requeue {job}"]
 
 
-def preempt(at: Cluster, name: str, job: str) -> Sequence[str]:
+def preempt(at: Cluster, name: str, job: str) -> None:
     """Submit a job that preempts the other."""
-    command = ("sbatch", "--partition=high", "--ntasks=2", "--output=/dev/null", "--wrap=sleep 2")
-    at.call(*command)
-    return [shlex.join(command)]
+    at.call("sbatch", "--partition=high", "--ntasks=2", "--output=/dev/null", "--wrap=sleep 2")
 
 
-def cancel(at: Cluster, name: str, job: str) -> Sequence[str]:
+def cancel(at: Cluster, name: str, job: str) -> None:
     """Cancel the job, see that it stays so, and submit what its last line says."""
     at.call("scancel", job)
     at.wait_for_state(job, "CANCELLED")
@@ -171,17 +141,11 @@ def cancel(at: Cluster, name: str, job: str) -> Sequence[str]:
     (line,) = re.findall("go on with: (.*)", (at.folder / f"{name}.txt").read_text())
     said = at.call(*shlex.split(line))
     at.wait_for_state(said.split()[-1], "COMPLETED")
-    return [f"scancel {job}", line]
-
-
-def nothing(at: Cluster, name: str, job: str) -> Sequence[str]:
-    """Let the time limit come."""
-    return []
 
 
 FAULTS: dict[str, tuple[str, int, Strike]] = {
     "requeued": ("low", 10, requeue),
-    "time limit": ("low", 2, nothing),
+    "time limit": ("low", 2, lambda at, name, job: None),
     "preempted": ("low", 10, preempt),
     "preempted, with a minute of grace": ("patient", 10, preempt),
     "cancelled, submitted again": ("low", 10, cancel),
@@ -196,22 +160,16 @@ def survive(at: Cluster, fault: str) -> Survived:
     start = time.monotonic()
     job = at.submit(name, partition, minutes)
     at.wait_for_step(name, _STRIKE_AT)
-    commands = strike(at, name, job)
-    output = at.folder / f"{name}.txt"
-    if strike is cancel:
-        state = at.state(job)
-    else:
-        state = at.wait_for_state(job, "PENDING")
+    strike(at, name, job)
+    state = at.state(job) if strike is cancel else "PENDING"
+    if strike is not cancel:
+        at.wait_for_state(job, state)
         at.wait_for_state(job, "COMPLETED")
     seconds = time.monotonic() - start
     steps = at.steps(name)
     is_equal = equal(at.end_of(name), at.expected) and set(steps) == set(range(1, 2 * EPOCHS + 1))
-    lines = [line for line in output.read_text().splitlines() if _SHOWN.search(line)]
-    said = "\n".join([*(f"$ {command}" for command in commands), *lines])
-    for place, shown in ((f"{at.folder}/", ""), (f"{ROOT}/", ""), (sys.executable, "python")):
-        said = said.replace(place, shown)
     starts = len(list((at.folder / name).glob("*/vis_data")))
-    return Survived(fault, state, starts, len(steps) - len(set(steps)), is_equal, seconds, said)
+    return Survived(fault, state, starts, len(steps) - len(set(steps)), is_equal, seconds)
 
 
 def equals_processes_of_torch(at: Cluster) -> bool:
@@ -226,9 +184,10 @@ def equals_processes_of_torch(at: Cluster) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Bring all faults, and write the table and what the jobs said."""
-    parser = Parser(description=__doc__, epilog=EXAMPLE)
-    parser.add_argument("--out", default="work_dirs/faults", help="folder of slurm.md")
+    """Bring all faults, and write the table."""
+    parser = Parser(description=__doc__)
+    out = Path("work_dirs/faults")
+    parser.add_argument("--out", type=Path, default=out, help="folder of slurm.md")
     args = parser.parse_args(arguments)
     reason = slurm_cluster.missing()
     if reason:
@@ -245,31 +204,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"slurm: two tasks, no fault: bit-equal {is_same}", flush=True)
         for fault in FAULTS:
             found.append(survive(at, fault))
-            print(f"slurm: {', '.join(map(str, found[-1][:-1]))}", flush=True)
-    path = write(found, is_same, Path(args.out), (time.monotonic() - begin) / 60)
-    print(f"written: {path}")
-    return int(not (is_same and all(each.is_equal for each in found)))
-
-
-def write(found: Sequence[Survived], is_same: bool, folder: Path, minutes: float) -> Path:
-    """Write the table, and below it what was typed and said."""
+            print(f"slurm: {', '.join(map(str, found[-1]))}", flush=True)
     rows = [
-        [each.fault, each.state, str(each.starts), str(each.lost_steps)]
-        + ["yes" if each.is_equal else "no", f"{each.seconds:.0f}"]
+        [*map(str, each[:4]), "yes" if each.is_equal else "no", f"{each.seconds:.0f}"]
         for each in found
     ]
+    about = describe_run("python -m tools.dev.faults.slurm", (time.monotonic() - begin) / 60)
     same = "bit-equal to" if is_same else "NOT EQUAL to"
     text = (
-        f"{describe_run('python -m tools.dev.faults.slurm', minutes)} Without a fault, two tasks "
-        f"of srun ended {same} two processes of `tools/dist_train.sh`.\n\n"
-        f"{markdown_table(_HEADS, rows, num_left=2)}\n"
+        f"{about} Without a fault, two tasks of srun ended {same} two processes of "
+        f"`tools/dist_train.sh`.\n\n{markdown_table(_HEADS, rows, num_left=2)}\n"
     )
-    for each in found:
-        text += f"\n{each.fault}:\n\n```text\n{each.said}\n```\n"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "slurm.md"
-    write_whole(path, text)
-    return path
+    args.out.mkdir(parents=True, exist_ok=True)
+    write_whole(args.out / "slurm.md", text)
+    print(f"written: {args.out / 'slurm.md'}")
+    return int(not (is_same and all(each.is_equal for each in found)))
 
 
 if __name__ == "__main__":

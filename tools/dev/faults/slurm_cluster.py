@@ -59,17 +59,7 @@ def missing() -> str | None:
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[dict[str, str]]:
-    """Start a Slurm whose files lie in a folder, and end it.
-
-    Args:
-        folder: Empty; under /tmp, since the path of a socket must be short.
-
-    Yields:
-        The environment in which its commands are called.
-
-    Raises:
-        RuntimeError: The node did not become ready.
-    """
+    """Start a Slurm in an empty folder of a short path; yield the environment of its commands."""
     for name in ("state", "spool"):
         (folder / name).mkdir()
     key = folder / "munge.key"
@@ -83,23 +73,16 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
     config.write_text(CONFIG.format(**words, controller=controller, node=node))
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "SBATCH_"))}
     environment = {**kept, "PATH": _PATH, "SLURM_CONF": str(config)}
-    files = {
-        "key-file": "key",
-        "socket": "socket",
-        "log-file": "log",
-        "seed-file": "seed",
-        "pid-file": "pid",
-    }
-    places = [f"--{option}={folder}/munge.{end}" for option, end in files.items()]
-    munge = ("munged", "--foreground", "--force", *places)
+    places = [f"--{name}-file={folder}/munge.{name}" for name in ("key", "log", "seed", "pid")]
+    socket_file = f"--socket={folder}/munge.socket"
+    munge = ("munged", "--foreground", "--force", socket_file, *places)
     daemons = []
     try:
         for command in (munge, _CONTROLLER, _NODE):
             with (folder / f"{command[0]}.out").open("w") as out:
                 daemons.append(subprocess.Popen(command, env=environment, stdout=out, stderr=out))
             _wait_for((folder / "munge.socket").exists, "munged")
-        ask = ["sinfo", "--noheader", "--format=%T"]
-        _wait_for(lambda: "idle" in _output(ask, environment), "the node")
+        _wait_for(lambda: _is_idle(environment), "the node")
         yield environment
     finally:
         for process in reversed(daemons):
@@ -116,8 +99,9 @@ def _wait_for(is_ready: Callable[[], bool], what: str) -> None:
         time.sleep(0.2)
 
 
-def _output(command: list[str], environment: dict[str, str]) -> str:
-    return subprocess.run(command, env=environment, capture_output=True, text=True).stdout
+def _is_idle(environment: dict[str, str]) -> bool:
+    ask = ["sinfo", "--noheader", "--format=%T"]
+    return b"idle" in subprocess.run(ask, env=environment, capture_output=True).stdout
 
 
 def _free_ports() -> list[int]:

@@ -16,21 +16,16 @@ from mmssprl.config.run_checks import missing_package
 from mmssprl.datasets.scenes import SCENE_CATEGORIES, generate_scenes
 
 _CONFIGS = Path(__file__).resolve().parents[3] / "configs"
-_CHANNELS = 8
-"""Of the first stage of each backbone."""
+_CHANNELS = 8  # of the first stage of each backbone
 _SIDE_PX = 64
 _DENSE_PX = (_SIDE_PX, _SIDE_PX)
 _PASCAL_CLASSES = 21
 
 
 def small_configs(data: Path, pattern: str = "**/*.py") -> dict[str, dict[str, Any]]:
-    """Return the shipped configs that train here by their names, see ``small_config``.
+    """Return the shipped configs that train here by their names, on images of ``write_data``.
 
     What their runs would import is imported, for the processes that are forked from this one.
-
-    Args:
-        data: From ``write_data``.
-        pattern: Of files below configs/.
     """
     files = (path.relative_to(_CONFIGS) for path in _CONFIGS.glob(pattern))
     names = sorted(f"configs/{path.as_posix()}" for path in files if "_base_" not in path.parts)
@@ -43,14 +38,6 @@ def small_configs(data: Path, pattern: str = "**/*.py") -> dict[str, dict[str, A
     importlib.import_module("numba")
     _ = Config(configs[names[0]]).pretty_text
     return {name: cfg for name, cfg in configs.items() if cfg["default_scope"] in known}
-
-
-def kind_of(name: str) -> str:
-    """Return what a config trains, and its size."""
-    folder, _, file = name.removeprefix("configs/").partition("/")
-    size = "CPU size" if "resnet18" in file else "full size"
-    kind = file.rpartition("/")[0] or file.partition("_")[0].partition("-")[0]
-    return f"{folder}/{kind}, {size}" if folder == "baselines" else f"{kind or folder}, {size}"
 
 
 def write_data(folder: Path) -> Path:
@@ -70,10 +57,7 @@ def write_data(folder: Path) -> Path:
 
 
 def small_config(name: str, data: Path) -> dict[str, Any]:
-    """Read a shipped config; images are those of ``write_data``, layers narrow, batches small.
-
-    What else the config says stays, as plain values of the keys that a run reads.
-    """
+    """Read a shipped config as plain values; layers narrow, batches and images small."""
     cfg = read_config_file(name)
     for split in ("train", "val", "test"):
         if cfg.get(f"{split}_dataloader"):

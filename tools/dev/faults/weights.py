@@ -8,7 +8,6 @@ import resource
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from itertools import product
 from pathlib import Path
 
@@ -27,15 +26,12 @@ from mmssprl.features.formats import read_embeddings
 from mmssprl.saving.newest_checkpoint import newest_intact
 from mmssprl.weights import load_backbone
 
-from .apart import Answer, Apart, judge
+from .base import Answer, Apart, Log, Outcome, judge
 from .hostile_files import write_files
-from .outcome import Outcome
-from .tiny import write_config
+from .training import write_config
 
-LIMIT_S = 30.0
-"""Time that one reader may take for one file, on a machine that does other things."""
-LIMIT_MIB = 64
-"""Memory that it may take beside what there is."""
+LIMIT_S = 30.0  # time that one reader may take for one file, on a machine that does other things
+LIMIT_MIB = 64  # memory that it may take beside what there is
 _ADDRESSES = 4 * 2**30
 """Bytes that the process may reserve beside what it has, lest a fault fills the machine."""
 SURVIVED = ("refused", "read")
@@ -79,11 +75,6 @@ def _use(content: object) -> None:
 _CONFIG = str(shipped("configs/ssprl/ssprl_resnet18_scenes.py"))
 
 
-@lru_cache
-def _config() -> Config:
-    return Config.fromfile(_CONFIG)
-
-
 READERS: dict[str, Callable[[Path], object]] = {
     "export": _command("export", "FILE", "--to", "safetensors", "--out", "o.safetensors"),
     "convert": _command("convert", "FILE", "--from", "auto", "--out", "o.pth"),
@@ -95,19 +86,15 @@ READERS: dict[str, Callable[[Path], object]] = {
     "pretrain --weights": _command("pretrain", "photos", "--weights", "FILE", "--work-dir", "new"),
     "train --resume": _resume,
     "newest checkpoint": _resume_newest,
-    "load_backbone": lambda path: load_backbone(str(path), _config()),
+    "load_backbone": lambda path: load_backbone(str(path), Config.fromfile(_CONFIG)),
     "load_from": lambda path: _use(CheckpointLoader.load_checkpoint(str(path), logger="silent")),
     "embeddings": _read_embeddings,
     "annotations": lambda path: _use(mmengine.load(str(path), file_format="pkl")),
 }
 
 
-def weights(log: Callable[[str], object]) -> Outcome:
-    """Give every file to every reader: each is to say what is wrong in one line.
-
-    A signal, a time or a memory above the limits, another error and more than a line are not
-    survived.
-    """
+def weights(log: Log) -> Outcome:
+    """Give every file to every reader: each is to say what is wrong in one line, in its limits."""
     with tempfile.TemporaryDirectory() as folder:
         files = dict(write_files(Path(folder)))
         found = judge(answers(Path(folder), product(READERS, files.items())), SURVIVED, log)
@@ -116,21 +103,13 @@ def weights(log: Callable[[str], object]) -> Outcome:
         f"line, {found.kinds['read']} read as plain values; {found.mib:,.0f} MiB more and "
         f"{found.seconds:.1f} s at most"
     )
-    return Outcome("hostile files of weights", found.tries, found.survived, "0", remark)
+    return found.outcome("hostile files of weights", remark)
 
 
 def answers(
     folder: Path, tries: Iterable[tuple[str, tuple[str, Path]]]
 ) -> Iterator[tuple[str, Answer]]:
-    """Give files to readers in another process.
-
-    Args:
-        folder: Where the process works.
-        tries: Name of a reader, and name and path of a file.
-
-    Yields:
-        Names of reader and file, and what came of it.
-    """
+    """Give files, each with its name, to readers by name, in another process in ``folder``."""
     for index in range(8):
         path = folder / f"photos/{'ab'[index % 2]}/{index}.png"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,7 @@
 
     python -m tools.dev.monitoring.bands OUT
 
-OUT is the folder of ``train``. Each healthy run's curves are read off at twenty shares of the
+OUT is the folder of ``runs``. Each healthy run's curves are read off at twenty shares of the
 training; the band is their lowest, median and highest.
 """
 
@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from mmssprl.console.arguments import Parser
 from mmssprl.console.tables import csv_table
@@ -19,7 +18,7 @@ from mmssprl.monitoring.bands import BANDS_FILE, HEADS
 from mmssprl.monitoring.history import Record, read_scalars
 from mmssprl.system.outputs import write_whole
 
-from .cases import CASES, HEALTHY
+from .runs import CASES, HEALTHY
 
 LOGS_FILE = Path(__file__).parents[3] / "tests" / "monitoring" / "logs.json"
 _SHARES = [step / 20 for step in range(1, 21)]
@@ -28,9 +27,6 @@ _KEPT = (
     *("step", "epochs_done", "progress", "lr", "time", "data_time", "frozen", "alignment"),
     *(*_BANDED, "code_perplexity_s", "prediction_perplexity_s"),
 )
-_DIGITS = 3
-_LOGGED_SEEDS = (0,)
-"""Of the healthy runs: the tests need no more."""
 
 
 def bands_of(runs: Sequence[Sequence[Record]]) -> list[list[object]]:
@@ -59,23 +55,16 @@ def _at(curve: Sequence[tuple[float, float]], share: float) -> float:
 
 
 def compact(records: Sequence[Record]) -> dict[str, list[float | None]]:
-    """Return a log by scalar, with few digits."""
+    """Return a log by scalar, with three digits."""
+
+    def rounded(value: float | None) -> float | None:
+        return None if value is None else float(f"{value:.3g}")
+
     names = [name for name in records[-1] if name.startswith(_KEPT)]
-    return {n: [_rounded(record.get(n)) for record in records] for n in names}
+    return {n: [rounded(record.get(n)) for record in records] for n in names}
 
 
-def write_logs(path: Path, logs: Sequence[dict[str, Any]]) -> None:
-    """Write compact logs for the tests, one a line."""
-    lines = ",\n".join(json.dumps(log, separators=(",", ":")) for log in logs)
-    write_whole(path, f"[\n{lines}\n]\n")
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.{_DIGITS}g}")
-
-
-def main() -> None:
-    """Read the runs, and write the files."""
+if __name__ == "__main__":
     parser = Parser(description=__doc__)
     parser.add_argument("out", type=Path, metavar="OUT", help="folder of images and runs")
     folder = parser.parse_args().out / "runs"
@@ -85,11 +74,8 @@ def main() -> None:
     logs = [
         {"name": case.name, "label": case.label, "scalars": compact(records)}
         for case, records in runs
-        if case.label != HEALTHY or case.seed in _LOGGED_SEEDS
+        if case.label != HEALTHY or case.seed == 0  # the tests need no more
     ]
-    write_logs(LOGS_FILE, logs)
+    lines = ",\n".join(json.dumps(log, separators=(",", ":")) for log in logs)
+    write_whole(LOGS_FILE, f"[\n{lines}\n]\n")
     print(f"{BANDS_FILE}: {len(healthy)} healthy runs\n{LOGS_FILE}: {len(logs)} logs")
-
-
-if __name__ == "__main__":
-    main()

@@ -4,7 +4,6 @@ Missed gates are part of a report: the exit code is 0 all the same. A part that 
 the report, which holds what the others measured; the exit code is then 1.
 """
 
-import argparse
 import importlib
 import sys
 import tempfile
@@ -17,36 +16,47 @@ from pathlib import Path
 from mmssprl.console.arguments import Parser
 from mmssprl.datasets import UnlabeledImages
 
-from .common.gates import Row
-from .common.machine import machine
-from .common.pictures import draw_loaders
-from .common.report import summary, table, write
-from .common.sample_images import write_images
+from .gates import Row
+from .models import write_images
+from .report import draw_loaders, machine, summary, table, write
 
-EXAMPLES = """examples, from the root of the repository:
-  python -m tools.dev.speed.cpu --images photos/
-  python -m tools.dev.speed.cpu --only data --quick --out work_dirs/speed
-"""
-_PARTS = {"data": ".data.rows", "large": ".data.large", "step": ".step.rows"}
+_PARTS = {"data": ".data_rows", "step": ".step_rows"}
 """Part -> its module, each with ``rows(images, quick, log)``."""
 
-_ABOUT_MINUTES = {"data": 3.5, "large": 3, "step": 6}
+_ABOUT_MINUTES = {"data": 3.5, "step": 6}
 """What the parts take on two cores."""
 
 _NUM_SAMPLES = 64
+RESULTS = Path(__file__).with_name("results")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the parts that are asked for; see the module's text."""
-    args = _parse(arguments)
+    parser = Parser(prog="python -m tools.dev.speed.cpu", description=__doc__)
+    add = parser.add_argument
+    add("--out", type=Path, default=RESULTS, help="folder of the report (default: %(default)s)")
+    help_images = "folder of photographs, at least 16; without it, JPEGs are generated"
+    add("--images", type=Path, metavar="DIR", help=help_images)
+    add("--only", choices=list(_PARTS), help="one part; the files are then named after it")
+    add("--quick", action="store_true", help="few rounds: rough numbers")
+    args = parser.parse_args(arguments)
+    if args.images and not args.images.is_dir():
+        parser.error(f"--images must be a folder of images, but got {args.images}.")
     here = machine()  # before the run itself is the load
     start = time.monotonic()
-    about = sum(_ABOUT_MINUTES[part] for part in args.only) / (4 if args.quick else 1)
+    parts = [args.only] if args.only else list(_PARTS)
+    about = sum(_ABOUT_MINUTES[part] for part in parts) / (4 if args.quick else 1)
     rows: list[Row] = []
-    failures = []
+    notes = [
+        f"Load of the machine before the run: {here['load before']} on {here['cores']} cores. "
+        "On a busy machine the rows by the clock mean nothing and ratios are rough."
+    ]
+    if args.quick:
+        notes.append("**Quick run: few rounds and small data, the numbers are rough.**")
+    status = 0
     with ExitStack() as stack:
         images, origin = _images(args.images, stack)
-        for part in args.only:
+        for part in parts:
 
             def log(line: str, part: str = part) -> None:
                 gone = (time.monotonic() - start) / 60
@@ -57,69 +67,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 rows += module.rows(images, args.quick, log)
             except Exception as error:  # of one part, which costs its own rows only
                 traceback.print_exc()
-                failures.append(f"**The part {part} failed: {type(error).__name__}: {error}**")
-    quick = ["**Quick run: few rounds and small data, the numbers are rough.**"] * args.quick
-    name = "-".join(["cpu", *(args.only if args.only != list(_PARTS) else [])])
+                notes.append(f"**The part {part} failed: {type(error).__name__}: {error}**")
+                status = 1
+    name = f"cpu-{args.only}" if args.only else "cpu"
     written = write(
         rows,
         args.out,
         f"{name}-quick" if args.quick else name,
         title="mmssprl on a CPU: gates of speed, memory and fidelity",
         machine=here,
-        notes=[
-            f"Images: {origin}. CPU time of one thread, sides interleaved, medians.",
-            f"Load of the machine before the run: {here['load before']} on {here['cores']} cores. "
-            "On a busy machine the rows by the clock mean nothing and ratios are rough.",
-            *quick,
-            *failures,
-        ],
-        figure=draw_loaders(rows, caption=f"{here['cpu']}, one thread; {origin}"),
+        notes=[f"Images: {origin}. CPU time of one thread, sides interleaved, medians.", *notes],
+        figure=draw_loaders(rows, f"{here['cpu']}, one thread; {origin}"),
     )
     print(f"\n{table(rows)}\n\n{summary(rows)}")
     print("written:", ", ".join(str(path) for path in written))
-    return int(bool(failures))
-
-
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = Parser(prog="python -m tools.dev.speed.cpu", description=__doc__, epilog=EXAMPLES)
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path(__file__).with_name("results"),
-        help="folder of the report (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--images",
-        type=Path,
-        metavar="DIR",
-        help="folder of photographs, at least 16; without it, JPEGs are generated",
-    )
-    parser.add_argument(
-        "--only",
-        type=_parts,
-        default=list(_PARTS),
-        metavar="PART,...",
-        help=f"some of {','.join(_PARTS)} (default: all); the files are then named after them",
-    )
-    parser.add_argument("--quick", action="store_true", help="few rounds: rough numbers")
-    args = parser.parse_args(arguments)
-    if args.images and not args.images.is_dir():
-        parser.error(f"--images must be a folder of images, but got {args.images}.")
-    return args
-
-
-def _parts(text: str) -> list[str]:
-    wanted = text.split(",")
-    unknown = sorted(set(wanted) - set(_PARTS))
-    if unknown:
-        raise argparse.ArgumentTypeError(f"must be some of {','.join(_PARTS)}, but got {unknown}")
-    return [part for part in _PARTS if part in wanted]
+    return status
 
 
 def _images(given: Path | None, stack: ExitStack) -> tuple[Path, str]:
     """Return a folder of images and what they are."""
     if given is None:
-        print(f"generating {_NUM_SAMPLES} images", flush=True)
         made = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="speed_images")))
         return write_images(made, _NUM_SAMPLES), f"{_NUM_SAMPLES} generated JPEGs, no photographs"
     names = UnlabeledImages(data_root=str(given)).names

@@ -1,58 +1,200 @@
-"""The command that measures a GPU, on a made-up device."""
+"""The command that measures a GPU, its steps on a CPU, and parts that fail or take too long."""
 
-import itertools
+import math
+import multiprocessing
+import os
+import time
+from types import SimpleNamespace
 
+import pytest
 import torch
-from fake_gpu import FakeMeter, tiny_config, workload
 
-from mmssprl.pyramid import ViewLayout
-from tools.dev.speed import gpu
-from tools.dev.speed.common.gates import measured
-from tools.dev.speed.on_gpu.parts import Part
+from tools.dev.speed import gpu, gpu_steps
+from tools.dev.speed.gates import GATES, measured
+from tools.dev.speed.models import random_batch, shipped_config
+from tools.dev.speed.runs import run_config
+
+CPU = torch.device("cpu")
 
 
-def test_the_shipped_workload_trains_the_shipped_configs(tmp_path, monkeypatch):
-    # Mixed precision needs a GPU to be set up.
-    monkeypatch.setattr("mmssprl.engine.launch.get_device", lambda: "cuda")
-    monkeypatch.setattr("mmssprl.config.run_checks.get_device", lambda: "cuda")
-    monkeypatch.setattr("mmssprl.config.pretrain_checks.get_device", lambda: "cuda")
-    monkeypatch.setattr("mmssprl.config.pretrain_checks._check_compiler", lambda: None)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H200")
-    given = gpu.shipped_workload(64, quick=False, folder=tmp_path)
-    assert given.gate_2
-    for crops, compiled in itertools.product((28, 34), (False, True)):
-        cfg = given.config(crops, compiled)
-        assert ViewLayout.build(cfg.model.layout).num_crops == crops
-        assert bool(cfg.model.get("compile_backbone")) == compiled
-        assert cfg.optim_wrapper.type == "AmpOptimWrapper"
-        assert cfg.optim_wrapper.dtype == "bfloat16"
-        assert cfg.optim_wrapper.optimizer.type == "LARC"
-    interval = cfg.default_hooks.logger.interval
-    assert given.warmup + given.guarded < interval
+@pytest.fixture
+def tiny():
+    cfg = run_config(28, train_dataloader__batch_size=2)
+    cfg.optim_wrapper.optimizer.lr = 0.1
+    cfg.log_level = "ERROR"
+    return cfg
+
+
+def rows_of(rows):
+    return {row.id: row for row in rows}
+
+
+def test_synthetic_rows_on_a_cpu(tiny, monkeypatch):
+    monkeypatch.setattr(gpu, "equivalent_crops", lambda num_crops: 4.0)
+    part = gpu.PARTS["28 crops, eager"]
+    rows = rows_of(gpu.synthetic_rows(part, tiny, CPU, 2, quick=True))
+    assert {*part.ids, "plain", "images"} == {*rows}
+    assert (rows["G2"].judged.gate, rows["G2"].passed) == (None, None)  # no H200
+    assert 0 < rows["G6"].value < 1
+    # G1 is ours in crops over the plain one's.
+    assert rows["images"].value * 4 == pytest.approx(rows["G1"].value * rows["plain"].value)
+    assert "8 a step" in rows["G1"].note
+
+
+class Watch(gpu_steps.WatchHook):
+    """What it forbids, among the steps of the model."""
+
+    warmup, to_guard, synthetic = 2, 3, 1
+    log: list = []  # noqa: RUF012
+
+    def forbid_waiting(self, forbidden):
+        self.log.append(forbidden)
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """The states of the head at each step, and what was forbidden between them."""
+    from mmssprl.models import SSPRL
+
+    log = []
+    monkeypatch.setattr(gpu, "WatchHook", Watch)
+    monkeypatch.setattr(gpu, "_NUM_FILES", 2)
+    monkeypatch.setattr(Watch, "log", log)
+    train_step = SSPRL.train_step
+
+    def counted(self, *args, **options):
+        log.append((self.head.is_frozen, self.head.uses_queues))
+        return train_step(self, *args, **options)
+
+    monkeypatch.setattr(SSPRL, "train_step", counted)
+    return log
+
+
+def test_the_real_loop_is_guarded_and_timed_where_it_should_be(tiny, steps, monkeypatch):
+    monkeypatch.setattr(
+        gpu, "WatchHook", lambda *given, drained, timed: Watch(*given, drained=1, timed=2)
+    )
+    part = gpu.PARTS["28 crops from JPEG"]
+    rows = rows_of(gpu.jpeg_rows(part, tiny, CPU, 2, quick=True, workers=0))
+    assert {*rows} == {"G9", "G7"}
+    assert rows["G9"].passed
+    assert rows["G7"].value > 0
+    trained = (False, True)  # free, with queues
+    epoch = [trained] * 2 + [True] + [trained] * 3 + [False] + [trained] * 3
+    assert steps == [*epoch, *[trained] * 3, False]
+
+
+@pytest.mark.parametrize("text", ["called a synchronizing CUDA operation\nmore", "something else"])
+def test_a_wait_is_named_and_other_errors_pass_through(text, tiny, steps, tmp_path, monkeypatch):
+    def fail(*args, **options):
+        raise RuntimeError(text)
+
+    monkeypatch.setattr(Watch, "after_train_iter", fail)
+    data = random_batch(gpu.ViewLayout.build(tiny.model.layout), 2)
+    watch = Watch(CPU, data, 2, drained=1, timed=2)
+    gpu.write_images(tmp_path / "images", 12)
+    tiny.train_dataloader.dataset.data_root = str(tmp_path / "images")
+    if "synchron" in text:
+        waits = gpu_steps.train_from_jpeg(tiny, tmp_path / "runs", watch)
+        assert waits.startswith("called a synchronizing CUDA operation (mm")
+    else:
+        with pytest.raises(RuntimeError, match="something else"):
+            gpu_steps.train_from_jpeg(tiny, tmp_path / "runs", watch)
+    assert steps[-1] is False
+
+
+def test_g6_counts_the_preprocessor_inside_the_step(monkeypatch):
+    now = 0.0
+    monkeypatch.setattr(gpu_steps, "mark", lambda device: now)
+
+    class Slow(torch.nn.Module):
+        def forward(self):
+            nonlocal now
+            now += 1.0
+
+    model = SimpleNamespace(data_preprocessor=Slow())
+
+    def step():
+        nonlocal now
+        model.data_preprocessor()
+        now += 3.0
+
+    ours = SimpleNamespace(model=model, step=step, device=CPU)
+    assert gpu_steps.augmentation_share(ours, 3) == pytest.approx(0.25)
+    assert not model.data_preprocessor._forward_hooks
+
+
+def test_a_plain_step_trains_in_the_precision_of_the_config(tiny):
+    tiny.optim_wrapper.type = "AmpOptimWrapper"
+    side = gpu_steps.PlainResNet(tiny, CPU, 2)
+    kinds = []
+    side.model[0].register_forward_hook(lambda *args: kinds.append(args[-1][-1].dtype))
+    before = [p.detach().clone() for p in side.model.parameters()]
+    side.step()
+    changed = [not torch.equal(p, q) for p, q in zip(before, side.model.parameters(), strict=True)]
+    assert sum(changed) > 60
+    assert kinds == [torch.bfloat16]
+    assert side.crops.is_contiguous(memory_format=torch.channels_last)
+
+
+def send(sender, what):
+    sender.send(measured("G7", 0.99))
+    if what == "sleep":
+        time.sleep(60)
+    if what == "die":
+        os._exit(3)
+    sender.send(what)
+
+
+@pytest.mark.parametrize(
+    ("what", "reason"), [("sleep", "stopped after 3 s"), ("die", "ended with 3"), ("full", "full")]
+)
+def test_a_part_that_fails_or_takes_too_long_costs_its_own_rows_only(what, reason, monkeypatch):
+    fork = multiprocessing.get_context("fork")  # imports nothing anew
+    monkeypatch.setattr(gpu.multiprocessing, "get_context", lambda kind: fork)
+    part = gpu.PARTS["28 crops from JPEG"]._replace(limit_s=3)
+    lines = []
+    rows = rows_of(gpu.run_part(part, send, (what,), lines.append))
+    assert rows["G7"].passed
+    assert math.isnan(rows["G9"].value)
+    assert rows["G9"].passed is False
+    assert reason in rows["G9"].note
+    assert lines[0].startswith("G7: 0.99")
+
+
+def test_every_gate_belongs_to_one_part_of_a_shipped_config():
+    ids = [row_id for part in gpu.PARTS.values() for row_id in part.ids]
+    gates = [name for name, gate in GATES.items() if gate.gate is not None]
+    assert sorted(ids) == sorted(name for name in gates if name.startswith("G"))
+    for part in gpu.PARTS.values():
+        layout = gpu.ViewLayout.build(shipped_config(part.crops).model.layout)
+        assert layout.num_crops == part.crops
+        assert all(("compiled" in row_id) == part.compiled for row_id in part.ids)
 
 
 def test_without_cuda_there_is_one_line(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert gpu.main(["--out", str(tmp_path / "out")]) == 2
-    error = capsys.readouterr().err
-    assert error == "gpu.py: error: no CUDA device: it measures GPUs only.\n"
+    assert "no CUDA device" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
-def test_main_writes_the_report(capsys, monkeypatch, tmp_path):
-    meter = FakeMeter()
+def test_main_writes_the_report_after_every_part(capsys, monkeypatch, tmp_path):
+    texts = []
+
+    def run_part(part, send_rows, given, log):
+        texts.append("".join(path.read_text() for path in tmp_path.glob("*.md")))
+        return [measured(part.ids[-1], 0.5, note="Made up.")]
+
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(gpu, "Meter", lambda: meter)
-    monkeypatch.setattr(gpu, "describe_gpu", lambda: {"gpu": "made up"})
-    monkeypatch.setattr(gpu, "shipped_workload", lambda *args: workload(tiny_config()))
-    parts = [Part("a", ("G7",), lambda *given: iter([measured("G7", 0.5, note="Made up.")]))]
-    monkeypatch.setattr(gpu, "all_parts", lambda quick: parts)
-    benchmark = torch.backends.cudnn.benchmark
-    try:
-        assert gpu.main(["--out", str(tmp_path), "--quick"]) == 0
-    finally:
-        torch.backends.cudnn.benchmark = benchmark
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "made up")
+    monkeypatch.setattr(gpu, "run_part", run_part)
+    assert gpu.main(["--out", str(tmp_path), "--quick"]) == 0
+    assert [("G10: Made up." in text, "G7: Made up." in text) for text in texts] == [
+        (False, False),
+        (True, False),
+        (True, True),
+    ]
     text = (tmp_path / "gpu-quick.md").read_text()
-    assert "G7: Made up." in text
-    assert "| gpu         | made up " in text
-    assert "1 of 1 gates MISSED: G7" in capsys.readouterr().out
+    assert "| gpu " in text
+    assert "G1-34 !!!" in capsys.readouterr().out

@@ -1,0 +1,119 @@
+"""Gates, the table and picture of made-up rows, and what the report tells of the machine."""
+
+import math
+import platform
+from importlib.metadata import version
+
+import pytest
+
+from tools.dev.speed import report
+from tools.dev.speed.data_rows import speed_rows
+from tools.dev.speed.gates import GATES, Gate, Row, measured
+
+ROWS = [
+    measured("speed", 1234.5678901234567, 0.1, 2e9, info=Gate("how fast, with | and, a comma", "")),
+    measured("C10", 5, note='says "no", loudly'),
+    measured("C2", 12.25, 11.0, 13.5),
+    measured("C9", 0),
+]
+SIDES = {"torchvision": 0.04, "mmpretrain": 0.05, "ours": 0.004, "ours_cpu": 0.01, "decode": 0.002}
+LOADERS = speed_rows({side: [seconds] for side, seconds in SIDES.items()})
+
+
+@pytest.mark.parametrize(
+    ("better", "value", "passed"),
+    [
+        ("higher", 1.9, False),
+        ("higher", 2.0, True),
+        ("lower", 2.1, False),
+        ("lower", 2.0, True),
+        ("lower", math.nan, False),
+        ("higher", math.nan, False),
+    ],
+)
+def test_equal_to_the_gate_is_enough(better, value, passed):
+    assert measured("A", value, info=Gate("what", "x", 2.0, better)).passed is passed
+
+
+def test_measured_takes_the_number_and_its_quartiles():
+    assert measured("C6", 3, note="Exact.") == Row("C6", GATES["C6"], 3, None, "Exact.")
+    assert measured("C1", 12.5, 11.0, 13.0) == Row("C1", GATES["C1"], 12.5, (11.0, 13.0))
+    for row in (ROWS[0], measured("C1", 5.0, gates=False)):
+        assert row.passed is None
+
+
+def test_every_gate_keeps_its_bound():
+    bounds = {
+        name: (gate.gate, gate.better) for name, gate in GATES.items() if gate.gate is not None
+    }
+    assert bounds == {
+        "C1": (10, "higher"),
+        "C2": (4, "higher"),
+        "C3": (3, "lower"),
+        "C5": (0.26, "lower"),
+        "C6": (4, "lower"),
+        "C7": (0.42, "higher"),
+        "C8": (1.10, "lower"),
+        "C9": (0, "lower"),
+        "C10": (4, "lower"),
+        "C13": (3, "higher"),
+        "C14_crop": (0.99, "higher"),
+        "C14_jitter": (2 / 255, "lower"),
+        "C14_blur": (0.99, "higher"),
+        **dict.fromkeys(("G1", "G1-34", "G1-compiled", "G1-34-compiled"), (0.90, "higher")),
+        **dict.fromkeys(("G2", "G2-compiled"), (550, "higher")),
+        "G6": (0.10, "lower"),
+        "G6-compiled": (0.04, "lower"),
+        "G7": (0.95, "higher"),
+        "G9": (0, "lower"),
+        "G10": (pytest.approx(1.35 * 318), "lower"),
+    }
+
+
+def test_machine_names_what_matters_and_nobody():
+    here = report.machine()
+    assert f"torch {version('torch')}" in here["packages"]
+    assert int(here["cores"]) >= 1
+    private = ("/", "\\", platform.node())
+    assert not [value for value in here.values() for name in private if name in value]
+
+
+def test_misses_are_loud_and_gates_come_first():
+    lines = report.table(ROWS).splitlines()[2:]
+    assert [line.split()[1] for line in lines] == ["C2", "C9", "C10", "speed"]
+    assert lines[0].endswith("  met |")
+    assert lines[2].endswith("MISSED |")
+    assert "<= 4" in lines[2]
+    assert "1,235" in lines[3]
+    assert "1 of 3 gates MISSED: C10" in report.summary(ROWS)
+    assert report.summary(ROWS[2:]) == "All 2 gates are met."
+    assert report.summary(ROWS[:1]) == "No gate was measured."
+
+
+def test_report_holds_machine_notes_and_a_picture_of_every_loader(tmp_path):
+    out = tmp_path / "new" / "folder"
+    figure = report.draw_loaders(LOADERS, "abacus")
+    files = report.write(
+        *(ROWS, out, "cpu"),
+        title="Title",
+        machine={"cpu": "abacus"},
+        notes=["Images: none."],
+        figure=figure,
+    )
+    assert [file.name for file in files] == ["cpu.md", "cpu.png"]
+    assert sorted(out.iterdir()) == sorted(files)
+    text = files[0].read_text()
+    assert text.startswith("# Title\n\n**!!! 1 of 3 gates MISSED: C10 !!!**\n\nImages: none.\n")
+    assert "| cpu  | abacus |" in text
+    assert '- C10: says "no", loudly' in text
+    assert r"how fast, with \| and" in text
+    assert files[1].read_bytes().startswith(b"\x89PNG")
+
+    [axes] = figure.axes
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([40, 50, 4, 10])
+    assert [line.get_xdata()[0] for line in axes.lines] == [2]
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert "torchvision" in labels[0]
+    assert "all work on the CPU" in labels[3]
+    # Without the rows of the loaders, as in a run of another part, there is nothing to draw.
+    assert report.draw_loaders(LOADERS[:-1], "") is None

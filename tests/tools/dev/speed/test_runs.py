@@ -1,0 +1,83 @@
+"""Exact counts of real training steps: the gates C9 and C10."""
+
+import pytest
+from mmengine.hooks import Hook
+
+from mmssprl.models import SinkhornHead
+from mmssprl.models.unwrap import unwrap
+from mmssprl.registry import HOOKS
+from tools.dev.speed import step_rows
+from tools.dev.speed.models import build_model, shipped_config
+from tools.dev.speed.runs import (
+    collectives_per_step,
+    run_config,
+    syncs_per_step,
+)
+
+
+@HOOKS.register_module(force=True)
+class StateRecorder(Hook):
+    """Writes down, before each step, whether it is frozen and which queues it uses."""
+
+    states: list = []  # noqa: RUF012
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None):
+        head = unwrap(runner.model).head
+        used = tuple(queue.is_full and head.uses_queues for queue in head.queues)
+        self.states.append((head.is_frozen, used))
+
+
+@pytest.mark.parametrize("variant", ["paper", "released"])
+def test_steps_between_logs_never_wait(variant, monkeypatch):
+    monkeypatch.setattr(StateRecorder, "states", [])
+    cfg = step_rows.sync_configs()[variant]
+    assert cfg.model.head.variant == variant
+    cfg.custom_hooks.append({"type": "StateRecorder"})
+    steps = syncs_per_step(cfg)
+    assert [step.number for step in steps if not step.may_read] == [1, 3, 0, 1, 3, 0, 1, 3]
+    between = [
+        state for state, step in zip(StateRecorder.states, steps, strict=True) if not step.may_read
+    ]
+    assert between == [
+        *[(True, (False, False, False))] * 2,
+        *[(False, (True, False, True))] * 3,
+        *[(False, (True, True, True))] * 3,
+    ]
+    waiting = {(s.epoch, s.number): s.found for s in steps if s.found and not s.may_read}
+    assert waiting == {}  # C9
+
+
+def test_a_read_in_the_step_is_found(monkeypatch):
+    loss = SinkhornHead.loss
+
+    def reading_loss(self, embeddings):
+        losses = loss(self, embeddings)
+        self.last_loss = float(losses["loss_pyramid_s0"].detach())
+        return losses
+
+    monkeypatch.setattr(SinkhornHead, "loss", reading_loss)
+    steps = syncs_per_step(run_config(28))
+    waits = [step.found for step in steps if not step.may_read]
+    assert waits == [["_local_scalar_dense"]] * 2
+
+
+@pytest.mark.dist
+def test_collectives_of_a_step(on_cpu):
+    cfg = run_config(28, train_dataloader__batch_size=1)
+    found = collectives_per_step(cfg)
+    sinkhorn = [c for c in found if c.is_sinkhorn]
+    # One per iteration: float32 sums of both views over 300, 150 and 150 prototypes.
+    assert [c.num_bytes for c in sinkhorn] == [4 * 2 * (300 + 150 + 150)] * 3
+    assert len(sinkhorn) <= 4  # C10
+    others = [c for c in found if not c.is_sinkhorn]
+    assert {c.name for c in others} == {"allreduce_"}
+    assert sum(c.num_bytes for c in others) == sum(
+        4 * parameter.numel() for parameter in build_model(cfg).parameters()
+    )
+
+
+def test_small_run_has_the_groups_and_slots_of_the_shipped_layouts():
+    for num_crops in (28, 34):
+        shipped = build_model(shipped_config(num_crops)).layout.groups
+        small = build_model(run_config(num_crops)).layout.groups
+        assert [group.slots for group in small] == [group.slots for group in shipped]

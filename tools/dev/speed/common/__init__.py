@@ -1,1 +1,0 @@
-"""What the measurements share: clock, counts, gates, report."""

@@ -1,1 +1,0 @@
-"""Speed, memory and fidelity of the loader."""

@@ -1,0 +1,190 @@
+"""The loaders that are compared: ours, torchvision/PIL, and mmpretrain's MultiView.
+
+The crops and their numbers are those of the released recipe (method: 2 x 224, 6 x 96, 2 x 4 x 112
+and 2 x 9 x 96 px); the code of the other sides is written for this comparison. Each side loads an
+image by the number of its file.
+
+Legend: V views, P patches per view.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from mmpretrain.registry import TRANSFORMS as MMPRETRAIN_TRANSFORMS
+from PIL import Image, ImageFilter
+from torch import Tensor
+from torch.utils.data import default_collate
+from torchvision import transforms as T
+
+from mmssprl.datasets import UnlabeledImages
+from mmssprl.models.pyramid_preprocessor import PyramidPreprocessor
+from mmssprl.pyramid import NUM_PYRAMIDS, PyramidLevel, ViewLayout
+
+RELEASED = ViewLayout(num_small=6)  # 34 crops, the released recipe
+
+JITTER = {"brightness": 0.8, "contrast": 0.8, "saturation": 0.8, "hue": 0.2}
+JITTER_PROB, GRAYSCALE_PROB, BLUR_PROB, FLIP_PROB = 0.8, 0.2, 0.5, 0.5
+BLUR_RADIUS = (0.1, 2.0)
+MEAN, STD = (0.485, 0.456, 0.406), (0.228, 0.224, 0.225)
+BATCH_SIZE = 8  # images that our preprocessor augments at once
+
+
+def pil_blur(image: Image.Image) -> Image.Image:
+    """Blur by PIL's Gaussian of a random radius; torchvision has no such blur."""
+    return image.filter(ImageFilter.GaussianBlur(random.uniform(*BLUR_RADIUS)))
+
+
+class TorchvisionLoader:
+    """The recipe by PIL images through torchvision: lists of float32 crops (3, px, px)."""
+
+    def __init__(self, paths: Sequence[str], layout: ViewLayout) -> None:
+        self.paths = paths
+        self._finish = T.Compose(
+            [
+                T.RandomHorizontalFlip(FLIP_PROB),
+                T.RandomApply([T.ColorJitter(**JITTER)], JITTER_PROB),
+                T.RandomGrayscale(GRAYSCALE_PROB),
+                T.RandomApply([pil_blur], BLUR_PROB),
+                T.ToTensor(),
+                T.Normalize(MEAN, STD),
+            ]
+        )
+        self._whole = [T.RandomResizedCrop(layout.image_px, scale=layout.image_area)] * NUM_PYRAMIDS
+        small = T.RandomResizedCrop(layout.small_px, scale=layout.small_area)
+        self._whole += [small] * layout.num_small
+        self._levels = [
+            (
+                level,
+                T.RandomResizedCrop(level.resize_px, scale=level.area),
+                T.RandomCrop(level.patch_px),
+            )
+            for level in layout.levels
+        ]
+
+    def __getitem__(self, index: int) -> list[Tensor]:
+        """Read an image and cut it."""
+        with Image.open(self.paths[index]) as file:
+            image = file.convert("RGB")
+        crops = [self._finish(crop(image)) for crop in self._whole]
+        for level, resized_crop, patch_crop in self._levels:
+            resized = resized_crop(image)
+            size = level.cell_px
+            cells = [
+                resized.crop((x * size, y * size, (x + 1) * size, (y + 1) * size))
+                for y, x in _visit(level)
+            ]
+            crops += [self._finish(patch_crop(cell)) for _ in range(NUM_PYRAMIDS) for cell in cells]
+        return crops
+
+
+class MultiViewLoader:
+    """The same crops from mmpretrain's and mmcv's transforms, as their SwAV config sets them.
+
+    MultiView cuts the image and small views. mmpretrain has no patch views: they go through its
+    RandomResizedCrop once per level, its RandomCrop per cell and the same per-crop steps, without
+    MultiView's deep copies, which is to their advantage. An item is what its ``PackInputs`` makes:
+    ``inputs``, a list of uint8 crops (3, px, px), and ``data_samples``; their preprocessor
+    normalises on the device.
+    """
+
+    def __init__(self, paths: Sequence[str], layout: ViewLayout) -> None:
+        self.paths = paths
+        build = MMPRETRAIN_TRANSFORMS.build
+        jitter = build({"type": "ColorJitter", **JITTER})
+        gray = {"keep_channels": True, "channel_weights": (0.114, 0.587, 0.2989)}
+        blur = {"magnitude_range": BLUR_RADIUS, "magnitude_std": "inf"}  # uniform in the range
+        self._steps = [
+            build({"type": "RandomApply", "transforms": [jitter], "prob": JITTER_PROB}),
+            build({"type": "RandomGrayscale", "prob": GRAYSCALE_PROB, **gray}),
+            build({"type": "GaussianBlur", "prob": BLUR_PROB, **blur}),
+            build({"type": "RandomFlip", "prob": FLIP_PROB}),
+        ]
+        self._load = build({"type": "LoadImageFromFile"})
+        self._pack = build({"type": "PackInputs"})
+        wanted = {
+            (layout.image_px, layout.image_area): NUM_PYRAMIDS,
+            (layout.small_px, layout.small_area): layout.num_small,
+        }
+        self._multi_view = build(
+            {
+                "type": "MultiView",
+                "transforms": [
+                    [_mmpretrain_resized_crop(px, area), *self._steps]
+                    for (px, area), num_views in wanted.items()
+                    if num_views
+                ],
+                "num_views": [num_views for num_views in wanted.values() if num_views],
+            }
+        )
+        self._levels = [
+            (
+                level,
+                _mmpretrain_resized_crop(level.resize_px, level.area),
+                build({"type": "RandomCrop", "crop_size": level.patch_px}),
+            )
+            for level in layout.levels
+        ]
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        """Read an image and cut it."""
+        results = self._load({"img_path": self.paths[index], "sample_idx": index})
+        patches: list[np.ndarray] = []
+        for level, resized_crop, patch_crop in self._levels:
+            resized = resized_crop({"img": results["img"]})["img"]
+            size = level.cell_px
+            cells = [
+                resized[y * size : (y + 1) * size, x * size : (x + 1) * size]
+                for y, x in _visit(level)
+            ]
+            for cell in cells * NUM_PYRAMIDS:
+                patch = patch_crop({"img": cell})
+                for step in self._steps:
+                    patch = step(patch)
+                patches.append(patch["img"])
+        results = self._multi_view(results)
+        results["img"] = results["img"] + patches
+        return self._pack(results)
+
+
+def image_paths(dataset: UnlabeledImages) -> list[str]:
+    """Return the files of a data set in its order."""
+    return [dataset.get_data_info(i)["img_path"] for i in range(len(dataset))]
+
+
+def our_preprocessor(layout: ViewLayout) -> PyramidPreprocessor:
+    """Return our preprocessor with the recipe's settings."""
+    settings: dict[str, Any] = {
+        **JITTER,
+        "flip_prob": FLIP_PROB,
+        "jitter_prob": JITTER_PROB,
+        "grayscale_prob": GRAYSCALE_PROB,
+        "blur_prob": BLUR_PROB,
+        "blur_sigma": BLUR_RADIUS,
+    }
+    return PyramidPreprocessor(layout=layout, **settings)
+
+
+def load_on_cpu(
+    dataset: UnlabeledImages,
+    preprocessor: PyramidPreprocessor,
+    indices: Sequence[int],
+) -> None:
+    """Load images as ours and do all photometric work as well: float32 crops, normalised."""
+    for start in range(0, len(indices), BATCH_SIZE):
+        samples = [dataset[i] for i in indices[start : start + BATCH_SIZE]]
+        preprocessor(default_collate(samples), training=True)
+
+
+def _visit(level: PyramidLevel) -> list[tuple[int, int]]:
+    """Return (row, column) of the cells in a random order of rows and of columns."""
+    rows, columns = torch.randperm(level.grid).tolist(), torch.randperm(level.grid).tolist()
+    return [(row, column) for row in rows for column in columns]
+
+
+def _mmpretrain_resized_crop(px: int, area: tuple[float, float]) -> Callable:
+    return MMPRETRAIN_TRANSFORMS.build(
+        {"type": "RandomResizedCrop", "scale": px, "crop_ratio_range": area, "backend": "pillow"}
+    )

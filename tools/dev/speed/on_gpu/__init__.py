@@ -1,1 +1,0 @@
-"""Measurements of a GPU."""

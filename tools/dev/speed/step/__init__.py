@@ -1,1 +1,0 @@
-"""Time and exact counts of a training step on a CPU."""
