@@ -34,19 +34,10 @@ def test_a_shipped_config_is_found_and_a_local_one_wins():
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "gone.py",
-        "configs/ssprl/gone.py",
-        "configs/ssprl",
-        "configs",
-        "mmssprl/config/shipped.py",
-        ".",
-    ],
+    "name", ["gone.py", "configs/ssprl/gone.py", "configs/ssprl", "mmssprl/config/shipped.py", "."]
 )
 def test_what_is_no_config_is_named_with_the_remedy(name):
-    message = f"config must be a config file, but there is none at {name}; the shipped ones are in"
-    with pytest.raises(FileNotFoundError, match=re.escape(message)):
+    with pytest.raises(FileNotFoundError, match=rf"{re.escape(name)}; .*configs/"):
         config_file(name)
 
 
@@ -55,7 +46,7 @@ def read_for_training():
 
 
 def read_for_a_test():
-    with pytest.raises(ValueError, match=f"^{SCENES}: a test needs test_dataloader"):
+    with pytest.raises(ValueError, match=f"^{SCENES}: .*test_dataloader"):
         prepare_test_config(SCENES, "any.pth")
     return shipped(SCENES)
 

@@ -9,7 +9,7 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 from own_views import model_and_batch
 
-from mmssprl.config import schedule_checks
+from mmssprl.config import run_checks
 
 FOLDER = Path(__file__).parents[2] / "configs" / "baselines"
 METHODS = {"mocov2": "MoCo", "densecl": "DenseCL"}
@@ -53,8 +53,8 @@ def test_builds_and_takes_one_step_on_its_own_views(name, monkeypatch):
     num_images = sizes.get(name.rsplit("_")[-1], 82783)
     model.check_training(num_images, cfg.train_dataloader.batch_size)
     warnings = []
-    monkeypatch.setattr(schedule_checks, "print_log", lambda text, **_: warnings.append(text))
-    schedule_checks.warn_of_schedule(cfg)
+    monkeypatch.setattr(run_checks, "print_log", lambda text, **_: warnings.append(text))
+    run_checks.warn_of_schedule(cfg)
     assert warnings == []
     assert cfg.sync_bn is None
 

@@ -15,8 +15,6 @@ def test_the_shipped_workload_trains_the_shipped_configs(tmp_path, monkeypatch):
     # Mixed precision needs a GPU to be set up.
     monkeypatch.setattr("mmssprl.engine.launch.get_device", lambda: "cuda")
     monkeypatch.setattr("mmssprl.config.run_checks.get_device", lambda: "cuda")
-    monkeypatch.setattr("mmssprl.config.pretrain_checks.get_device", lambda: "cuda")
-    monkeypatch.setattr("mmssprl.config.pretrain_checks._check_compiler", lambda: None)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H200")
     given = gpu.shipped_workload(64, quick=False, folder=tmp_path)
     assert given.gate_2
