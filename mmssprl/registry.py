@@ -10,11 +10,15 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
-from mmengine.registry import FUNCTIONS as ROOT_FUNCTIONS
-from mmengine.registry import Registry
-from mmpretrain import registry as parents
+from ._dependencies import check_dependencies
 
-from .console.quiet import import_quietly
+check_dependencies()  # tells what is missing before an import of it fails
+
+from mmengine.registry import FUNCTIONS as ROOT_FUNCTIONS  # noqa: E402
+from mmengine.registry import Registry  # noqa: E402
+from mmpretrain import registry as parents  # noqa: E402
+
+from .console.quiet import import_quietly  # noqa: E402
 
 # Every search of a registry below imports it; here what it prints is kept off the console.
 import_quietly("mmpretrain.datasets")
