@@ -82,10 +82,7 @@ FUNCTIONS = Registry(
 def registered(kind: Any, registry: Registry, scope: str = "mmssprl") -> Any:
     """Return what a config's ``type`` stands for, a class or a function, None if it is unknown.
 
-    Args:
-        kind: A name, bare or with its scope (``'mmssprl.SSPRL'``), or the class itself.
-        registry: One of this module's.
-        scope: ``default_scope`` of the config, where a bare name is looked up.
+    A bare name is looked up in ``scope``, the config's ``default_scope``.
     """
     if not isinstance(kind, str):
         return kind if callable(kind) else None
@@ -98,11 +95,7 @@ def registered(kind: Any, registry: Registry, scope: str = "mmssprl") -> Any:
 
 
 def class_of(kind: Any, registry: Registry, scope: str = "mmssprl") -> type | None:
-    """Return the class that a config's ``type`` stands for, None if it is not registered.
-
-    Args:
-        kind, registry, scope: As for ``registered``.
-    """
+    """Return the class that a config's ``type`` stands for, None if it is not registered."""
     found = registered(kind, registry, scope)
     return found if isinstance(found, type) else None
 

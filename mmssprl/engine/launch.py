@@ -241,11 +241,6 @@ def _read(
 
 
 def _use_amp(cfg: Config) -> None:
-    if get_device() == "cpu":
-        raise UserValueError(
-            "--amp needs an accelerator: mmengine's AmpOptimWrapper has no CPU path, but only a "
-            "CPU was found; leave --amp out."
-        )
     wrapper = cfg.get("optim_wrapper")
     kind = wrapper.get("type", "OptimWrapper") if isinstance(wrapper, Mapping) else None
     if kind not in ("OptimWrapper", "AmpOptimWrapper"):

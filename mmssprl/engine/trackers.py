@@ -3,6 +3,7 @@
 import importlib.util
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 from mmengine.config import Config
 
@@ -26,7 +27,7 @@ def use_trackers(cfg: Config, names: Collection[str]) -> None:
     """
     check_trackers(names)
     run = {"project": "mmssprl", "name": Path(cfg.work_dir).name}
-    backends = {
+    backends: dict[str, dict[str, Any]] = {
         "tensorboard": {"type": "TensorboardVisBackend"},
         "wandb": {"type": "WandbVisBackend", "init_kwargs": run},
     }
