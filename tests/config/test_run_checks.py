@@ -60,18 +60,6 @@ class TestConfig:
         with pytest.raises(ValueError, match=r"train_dataloader: data_root .*\[1, 2\]"):
             check_config(cfg, ("train",))
 
-    def test_weights_that_are_not_there(self, config):
-        options = {"load_from": "abc"}
-        with pytest.raises(FileNotFoundError, match=r"\.py: load_from: .*abc"):
-            prepare_train_config(config, cfg_options=options)
-
-    @pytest.mark.parametrize("key", ["model", "optim_wrapper", "train_dataloader"])
-    def test_a_number_in_place_of_a_dict(self, config, key):
-        cfg = Config.fromfile(config)
-        cfg[key] = 5
-        with pytest.raises(ValueError, match=rf"linear.py: {key}: .*a dict.* 5"):
-            check_config(cfg, ("train",))
-
     def test_wrapped_data_sets_are_checked_inside(self, config):
         cfg = Config.fromfile(config)
         inner = {**cfg.train_dataloader.dataset, "ann_file": "gone.json"}

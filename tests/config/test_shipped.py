@@ -9,9 +9,7 @@ from PIL import Image
 
 from mmssprl.config.shipped import config_file, shipped
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config
-from mmssprl.timing.training import read_config
 from mmssprl.visualization import draw_views
-from mmssprl.weights import find_config
 
 SCENES = "configs/ssprl/ssprl_resnet18_scenes.py"
 
@@ -51,14 +49,6 @@ def read_for_a_test():
     return shipped(SCENES)
 
 
-def read_for_a_backbone():
-    return find_config("random", SCENES).filename
-
-
-def read_for_a_profile():
-    return read_config(SCENES, work_dir=".").filename
-
-
 def read_for_the_views():
     Image.fromarray(np.zeros((96, 96, 3), np.uint8)).save("image.png")
     figure = draw_views(SCENES, "image.png")
@@ -71,8 +61,6 @@ def read_for_the_views():
     [
         read_for_training,
         read_for_a_test,
-        read_for_a_backbone,
-        read_for_a_profile,
         read_for_the_views,
     ],
 )

@@ -57,6 +57,7 @@ MISTAKES = [
     ("randomness.sed", 0, "'seed'"),
     ("log_processor.window", 3, "'window_size'"),
     ("model", None, "add it"),
+    ("model", 5, "a dict, but got 5"),
     ("model.head.epsilon", "a", "a number, but got 'a'"),
     ("model.head.alpha", "a", "a number or a list"),
     ("optim_wrapper.optimizer.lr", "a", "a number"),
