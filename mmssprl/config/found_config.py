@@ -148,7 +148,9 @@ class _Literals(ast.NodeTransformer):
                 return content
             case ast.Call(func=ast.Name(id="dict"), args=[], keywords=fields):
                 # None, which ** has in place of a name, is no literal.
-                keys = [ast.Constant(field.arg) if field.arg else None for field in fields]
+                keys: list[ast.expr | None] = [
+                    ast.Constant(field.arg) if field.arg else None for field in fields
+                ]
                 return ast.Dict(keys=keys, values=[field.value for field in fields])
         return node
 
