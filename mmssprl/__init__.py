@@ -13,8 +13,6 @@ mmssprl`` takes no torch along::
 
 import importlib
 import os
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._dependencies import check_dependencies
@@ -42,6 +40,7 @@ _PLACES = {
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    check_dependencies()
     module, attribute = _PLACES[name]
     return getattr(importlib.import_module(module, __name__), attribute)
 
@@ -55,8 +54,4 @@ if PARENT in os.environ:  # which is not for what this process starts
 # Idle threads let others compute: beside six busy processes on two cores, those that spin took more
 # than four times the CPU time. OpenMP reads this when torch is loaded, which nothing above does.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-# `mmssprl doctor` has to start where something is missing, to tell what.
-_PROGRAM, *_WORDS = sys.argv if hasattr(sys, "argv") and sys.argv else [""]
-if not (Path(_PROGRAM).stem in ("-m", "mmssprl") and _WORDS[:1] == ["doctor"]):
-    check_dependencies()
 provide_operators()

@@ -2,13 +2,15 @@
 
 Two families provide the same import names under different distribution names: the official one
 (mmengine, mmcv, mmpretrain) and OneDL's (onedl-mmengine, onedl-mmcv, onedl-mmpretrain). Either
-will do, never both. The package's metadata can name neither, so this check runs at import. It
-reads metadata only: torch is not imported.
+will do, never both. The package's metadata can name neither, so this check runs before anything
+of them is imported. It reads metadata only.
 """
 
 import importlib.metadata
 import importlib.util
 from collections.abc import Iterable
+
+from .errors import UserRuntimeError
 
 TORCH = {"torch": "torch>=2.10", "torchvision": "torchvision>=0.25"}
 
@@ -40,12 +42,12 @@ OPTIONAL = ("mmdet", "mmseg")
 
 
 def check_dependencies() -> None:
-    """Check everything mmssprl needs, and stop with the command that repairs it.
+    """Check everything mmssprl needs.
 
     Raises:
         RuntimeError: A package is missing, broken or out of range, or both OpenMMLab families are
-            installed. Never ImportError: mmengine's registries swallow that one while they look
-            for ``mmssprl.registry``, and the user would read "not in the registry" instead.
+            installed; names the command that repairs it. Never ImportError, which mmengine's
+            registries swallow while they look for ``mmssprl.registry``.
     """
     onedl = _installed(ONEDL.values())
     official = _installed([*OFFICIAL.values(), OFFICIAL_MMCV_LITE])
@@ -156,28 +158,25 @@ def _find_bad_pairs() -> Iterable[tuple[str, str]]:
 
 
 def _fail_mixed(onedl: dict[str, str], official: dict[str, str]) -> None:
-    def listed(found: dict[str, str]) -> str:
-        return ", ".join(f"{name} {version}" for name, version in found.items())
-
-    wanted = [
-        requirement
-        for module, requirement in ONEDL.items()
+    found = onedl | official
+    modules = [
+        module
+        for module in ONEDL
         if module in REQUIRED
-        or distribution(requirement) in onedl
-        or distribution(OFFICIAL[module]) in official
+        or not found.keys().isdisjoint(distribution(each[module]) for each in FAMILIES.values())
     ]
+    listed = ", ".join(f"{name} {version}" for name, version in found.items())
     _fail(
-        [
-            "both OpenMMLab families are installed and overwrite each other's files: "
-            f"OneDL ({listed(onedl)}) and official ({listed(official)})."
-        ],
-        f"pip uninstall -y {' '.join([*onedl, *official])} && pip install {_quote(wanted)}",
+        [f"both OpenMMLab families are installed and overwrite each other's files: {listed}."],
+        f"pip uninstall -y {' '.join(found)} && "
+        f"pip install {_quote(ONEDL[module] for module in modules)}",
     )
 
 
 def _fail(problems: list[str], command: str) -> None:
-    lines = "\n".join(f"  * {problem}" for problem in problems)
-    raise RuntimeError(f"mmssprl cannot run in this environment:\n{lines}\nTo repair: {command}")
+    raise UserRuntimeError(
+        f"mmssprl cannot run in this environment: {' '.join(problems)} To repair: {command}"
+    )
 
 
 def _quote(specs: Iterable[str]) -> str:

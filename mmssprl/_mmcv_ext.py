@@ -21,16 +21,10 @@ _AVERAGE = 1
 
 
 def nms(boxes: Tensor, scores: Tensor, *, iou_threshold: float, offset: int) -> Tensor:
-    """Return the indices of the boxes that non-maximum suppression keeps, best first.
+    """Return the indices of the boxes (N, 4) that non-maximum suppression keeps, best first.
 
-    Args:
-        boxes: (N, 4), corners x1, y1, x2, y2 in px.
-        scores: (N,), also of another type than the boxes, as under autocast.
-        iou_threshold: Boxes that overlap a better one by more are dropped; 0 to 1.
-        offset: What mmcv adds to widths and heights; only 0 is torchvision's.
-
-    Raises:
-        RuntimeError: An ``offset`` of 1, whose rounding moved boxes would not reproduce.
+    The scores (N,) may be of another type, as under autocast. torchvision knows no other
+    ``offset``, which mmcv adds to widths and heights, than 0.
     """
     if offset != 0:
         _refuse(f"nms with offset={offset}")
@@ -55,18 +49,10 @@ def roi_align_forward(
     pool_mode: int,
     aligned: bool,
 ) -> None:
-    """Write the average of each bin of each region to ``output``.
+    """Write the average of each bin of each region of ``input`` (B, C, H, W) to ``output``.
 
-    Args:
-        input: (B, C, H, W).
-        rois: (R, 5), index of the image and corners in px of the image.
-        output: (R, C, h, w).
-        argmax_y: Of maximum pooling; unused, as ``argmax_x``.
-        spatial_scale: Pixels of the feature map per pixel of the image.
-        pool_mode: 1 for the average; 0, the maximum, is not torchvision's.
-
-    Raises:
-        RuntimeError: Maximum pooling.
+    ``rois`` (R, 5) are the index of an image and corners in px, ``output`` is (R, C, h, w). The
+    maximum, for which ``argmax_y`` and ``argmax_x`` are, is not torchvision's.
     """
     if pool_mode != _AVERAGE:
         _refuse("roi_align with pool_mode='max'")

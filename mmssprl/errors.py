@@ -57,10 +57,6 @@ def called(argument: str, *, field: str = "data_root/data_prefix") -> Iterator[N
     """Let errors about a field of a config name the argument that a user has given instead.
 
     Also a decorator. What is raised is of the same class, without the colon behind the field.
-
-    Args:
-        argument: As the usage line of the command has it, such as ``DIR``.
-        field: As the error names it.
     """
     try:
         yield
@@ -87,8 +83,7 @@ def message_for_user(error: BaseException) -> str | None:
     """Return the message that tells a user what to mend, or None if the error is a bug.
 
     A user's mistake is a ``UserError``, even if a registry or a loader's worker wrapped it in text
-    of its own, or an error of the operating system (a missing file, no permission, a full disk),
-    which is told with its path and what to do.
+    of its own, or an error of the operating system, which is told with its path and what to do.
     """
     if not isinstance(error, UserError | OSError):
         return None

@@ -10,11 +10,15 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
-from mmengine.registry import FUNCTIONS as ROOT_FUNCTIONS
-from mmengine.registry import Registry
-from mmpretrain import registry as parents
+from ._dependencies import check_dependencies
 
-from .console.quiet import import_quietly
+check_dependencies()  # tells what is missing before an import of it fails
+
+from mmengine.registry import FUNCTIONS as ROOT_FUNCTIONS  # noqa: E402
+from mmengine.registry import Registry  # noqa: E402
+from mmpretrain import registry as parents  # noqa: E402
+
+from .console.quiet import import_quietly  # noqa: E402
 
 # Every search of a registry below imports it; here what it prints is kept off the console.
 import_quietly("mmpretrain.datasets")
@@ -78,10 +82,7 @@ FUNCTIONS = Registry(
 def registered(kind: Any, registry: Registry, scope: str = "mmssprl") -> Any:
     """Return what a config's ``type`` stands for, a class or a function, None if it is unknown.
 
-    Args:
-        kind: A name, bare or with its scope (``'mmssprl.SSPRL'``), or the class itself.
-        registry: One of this module's.
-        scope: ``default_scope`` of the config, where a bare name is looked up.
+    A bare name is looked up in ``scope``, the config's ``default_scope``.
     """
     if not isinstance(kind, str):
         return kind if callable(kind) else None
@@ -94,11 +95,7 @@ def registered(kind: Any, registry: Registry, scope: str = "mmssprl") -> Any:
 
 
 def class_of(kind: Any, registry: Registry, scope: str = "mmssprl") -> type | None:
-    """Return the class that a config's ``type`` stands for, None if it is not registered.
-
-    Args:
-        kind, registry, scope: As for ``registered``.
-    """
+    """Return the class that a config's ``type`` stands for, None if it is not registered."""
     found = registered(kind, registry, scope)
     return found if isinstance(found, type) else None
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from .._dependencies import check_dependencies
 from ..console.arguments import Parser
 from ..errors import message_for_user
 from ..system.stopping import signals
@@ -103,6 +104,8 @@ def _run(arguments: list[str], stdout: Stream) -> int:
     args = build_parser().parse_args(arguments)
     stdout.is_needed = args.command not in _OF_HOURS
     try:
+        if args.command != "doctor":  # which tells what is missing
+            check_dependencies()
         with signals.watched() if args.command in _TRAINING else nullcontext():
             return args.run(args)
     except (Exception, KeyboardInterrupt) as error:

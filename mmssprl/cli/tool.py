@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
+from .._dependencies import check_dependencies
 from ..console.arguments import Parser
 from ..console.quiet import quiet_console
 from ..errors import UserValueError, message_for_user
@@ -70,17 +71,11 @@ def parser_of(command: ModuleType) -> argparse.ArgumentParser:
 
 
 def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., object]) -> None:
-    """Call ``run`` with the options of the command line.
+    """Call ``run`` with the options of the command line, as the tool of this name.
 
     A signal before the first step ends the process with one line, as a mistake does. A mistake of
     the user ends the process with one line, after a traceback with ``--verbose``; a
     bug keeps its traceback. One of several processes leaves both to what has started it.
-
-    Args:
-        name: Of the tool, for that line.
-        make_parser: Returns the parser; it may import mmengine, whose warnings are kept off the
-            console.
-        run: Takes all options by name but ``--verbose`` and ``--local_rank``.
     """
     if "LOCAL_RANK" in os.environ:  # one of several processes of a launcher
         stop_with_launcher()
@@ -90,7 +85,9 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
             parser = make_parser()
             if is_reported() or not is_first_process():
                 parser.error = _refuse  # once, not from every process
-            run(**run_options(parser.parse_args()))
+            options = run_options(parser.parse_args())
+            check_dependencies()
+            run(**options)
     except Interrupted as error:
         if not is_reported() and is_first_process():
             print(f"{name}: {error}", file=sys.stderr)

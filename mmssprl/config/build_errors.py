@@ -21,15 +21,11 @@ from mmengine.logging import MMLogger
 from ..errors import UserError, UserOSError, UserValueError
 from ..system.processes import is_lost
 from .keys import walk_used
-from .reading import add_place, one_line, refusal
+from .reading import add_place, one_line, placed
 
 
 class FirstStepHook(Hook):
-    """Knows whether the parts of a run have worked together once.
-
-    Attributes:
-        is_done: Whether a step of training or test has ended.
-    """
+    """Knows in ``is_done`` whether a step of training or test has ended."""
 
     priority = "LOWEST"
     is_done = False
@@ -50,9 +46,7 @@ def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -
     The traceback goes to the log. A want of the device's memory passes, that another process has
     ended, and what the operating system says of anything but a part of the config.
 
-    Args:
-        cfg: What is built.
-        first_step: Errors pass once it is done: from there on they are bugs.
+    Once ``first_step`` is done errors pass: from there on they are bugs.
 
     Raises:
         TypeError, ValueError, OSError: In one line.
@@ -77,7 +71,7 @@ def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -
         kind = UserOSError if isinstance(error, OSError) else UserValueError
         log = _log_traceback(cfg, error)
         where = f" (traceback in {log})" if log else ""
-        raise refusal(cfg, key, f"{one_line(error)}; correct it{where}.", kind) from error
+        raise kind(placed(cfg, key, f"{one_line(error)}; correct it{where}.")) from error
 
 
 def _key_of(cfg: Config, spec: Any) -> str:

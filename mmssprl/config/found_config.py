@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import shorten
@@ -18,6 +19,7 @@ _MOST_BYTES = 1_000_000
 _MOST_BITS = 64
 """Of a whole number: Python refuses to print one of 4,300 digits."""
 _MOST_LEVELS = 50
+"""Of what lies in each other: Python copies no more than some hundreds."""
 _REPLACED = re.compile(r"\{\{\s*['\"]?\s*(\$|_base_|file)")
 """What mmengine replaces in a file before it runs it, so that it would read something else."""
 _PACKAGES = ("mmssprl", "mmpretrain", "mmdet", "mmseg", "mmcv", "mmengine", "torch")
@@ -38,23 +40,18 @@ _REMEDY = (
     "--config, which runs it."
 )
 
-
 _KINDS: dict[type, str] = {
-    str: "a string",
-    int: "an integer",
-    float: "a number",
-    dict: "a dict",
-    list: "a list",
+    **{str: "a string", int: "an integer", float: "a number", dict: "a dict", list: "a list"},
 }
 
 
 def found_config(folder: str | Path, *, stem: str = "", remedy: str = "keep one") -> Config:
-    """Read the one config in a folder.
+    """Read the one config in the folder of a run, or of weights.
 
     Args:
-        folder: Of a run, or of weights.
+        folder: Where it lies.
         stem: Of several files the one of this name, without .py, is taken.
-        remedy: For a folder without a config, or with several.
+        remedy: What to do where there is no config, or several.
 
     Raises:
         FileNotFoundError: There is none.
@@ -83,37 +80,22 @@ def read_found(path: str | Path) -> Config:
         ValueError: Anything else is in it; names the line and how to have it run.
     """
     path = Path(path)
-    values: dict[str, Any] = {}
     try:
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:
             raise ValueError(f"it must be a file of at most {_MOST_BYTES:,} bytes")
         text = path.read_text("utf-8")
-        if found := _REPLACED.search(text):
-            line = text.count("\n", 0, found.start()) + 1
-            raise _refused(line, f"{found[0]} stands for something else")
-        for i, statement in enumerate(ast.parse(text).body):
-            match statement:
-                case ast.Assign(targets=[ast.Name(id=name)], value=value) if name != "_base_":
-                    values[name] = _value(value)
-                case ast.Expr(value=ast.Constant(value=str())) if i == 0:  # about the file
-                    pass
-                case _:
-                    raise _refused(statement.lineno, "it does more than assign a value")
-        cfg = Config(values, cfg_text=text, filename=path)
+        values = _values(text)
+        _check_imports(values.get("custom_imports") or {})
+        _check_names(values)
+        return Config(values, cfg_text=text, filename=path)
     except SyntaxError as error:
         raise UserValueError(f"{path}: line {error.lineno or 1}: {error.msg}; {_REMEDY}") from None
     except (ValueError, TypeError, KeyError, RecursionError, MemoryError) as error:
         raise UserValueError(f"{path}: {one_line(error)}; {_REMEDY}") from None
-    _check_names(cfg)
-    return cfg
 
 
 def require(cfg: Config, **kinds: type | tuple[type, ...]) -> None:
-    """Check that a config which was found has what its reader needs.
-
-    Args:
-        cfg: From ``found_config`` or ``read_found``.
-        kinds: Classes by dotted key.
+    """Check that a config which was found has values of these classes, by dotted key.
 
     Raises:
         ValueError: A value is missing, or of another class.
@@ -135,59 +117,74 @@ def _describes_model(path: Path) -> bool:
         return False
 
 
-def _value(node: ast.expr, level: int = 0) -> Any:
-    """Return what a literal, or a dict of literals, stands for."""
+def _values(text: str) -> dict[str, Any]:
+    """Return what a file assigns; SyntaxError where it does anything else."""
+    if found := _REPLACED.search(text):
+        line = text.count("\n", 0, found.start()) + 1
+        raise _refused(line, f"{found[0]} stands for something else")
+    values = {}
+    for i, statement in enumerate(ast.parse(text).body):
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name != "_base_":
+                try:
+                    values[name] = ast.literal_eval(_Literals().visit(value))
+                except ValueError:
+                    line = statement.lineno
+                    raise _refused(line, "it must be plain values, lists, tuples, dicts") from None
+            case ast.Expr(value=ast.Constant(value=str())) if i == 0:  # about the file
+                pass
+            case _:
+                raise _refused(statement.lineno, "it does more than assign a value")
+    return values
 
-    def inner(child: ast.expr) -> Any:
-        return _value(child, level + 1)
 
-    match node:
-        case _ if level > _MOST_LEVELS:
-            raise _refused(node.lineno, f"it is nested deeper than {_MOST_LEVELS} levels")
-        case ast.Constant(value=int() as number) if number.bit_length() <= _MOST_BITS:
-            return number
-        case ast.Constant(value=None | str() | float() as value):
-            return value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float())):
-            return -inner(node.operand)
-        case ast.List(elts=children):
-            return [inner(child) for child in children]
-        case ast.Tuple(elts=children):
-            return tuple(inner(child) for child in children)
-        case ast.Dict(keys=keys, values=values) if None not in keys:
-            return {inner(k): inner(v) for k, v in zip(keys, values, strict=True) if k}
-        case ast.Call(func=ast.Name(id="dict"), args=[ast.Dict() as content], keywords=[]):
-            return inner(content)
-        case ast.Call(func=ast.Name(id="dict"), args=[], keywords=fields) if all(
-            field.arg for field in fields
-        ):
-            return {str(field.arg): inner(field.value) for field in fields}
-    raise _refused(node.lineno, "it must be a plain value, a list, a tuple or a dict of them")
+class _Literals(ast.NodeTransformer):
+    """Writes ``dict(a=1)`` and ``dict({"a": 1})`` as ``{"a": 1}``."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
+        self.generic_visit(node)
+        match node:
+            case ast.Call(func=ast.Name(id="dict"), args=[ast.Dict() as content], keywords=[]):
+                return content
+            case ast.Call(func=ast.Name(id="dict"), args=[], keywords=fields):
+                # None, which ** has in place of a name, is no literal.
+                keys: list[ast.expr | None] = [
+                    ast.Constant(field.arg) if field.arg else None for field in fields
+                ]
+                return ast.Dict(keys=keys, values=[field.value for field in fields])
+        return node
 
 
 def _refused(line: int, reason: str) -> SyntaxError:
     return SyntaxError(reason, (None, line, None, None))
 
 
-def _check_names(cfg: Config) -> None:
-    """Refuse what would make mmengine import a module, or a part that runs what its fields say."""
-    modules = cfg.get("custom_imports") or {}
+def _check_imports(modules: Any) -> None:
+    """Refuse modules that mmengine would import and this process has not."""
     imports = modules.get("imports") if isinstance(modules, dict) else modules
     for name in imports if isinstance(imports, list | tuple) else [imports]:
         if name is not None and str(name) not in sys.modules:
-            refuse(cfg, "custom_imports", f"it would import {str(name)[:_SHOWN]!r}; {_REMEDY}")
-    waiting: list[tuple[str, Any]] = [("", cfg.to_dict())]
+            raise ValueError(f"custom_imports: it would import {str(name)[:_SHOWN]!r}")
+
+
+def _check_names(values: Mapping[str, Any]) -> None:
+    """Refuse parts that run what their fields say, and what nobody can copy or print."""
+    waiting: list[tuple[str, Any, int]] = [("", values, 0)]
     while waiting:
-        place, value = waiting.pop()
+        place, value, level = waiting.pop()
+        if level > _MOST_LEVELS:
+            raise ValueError(f"{place.split('.')[0]} is nested deeper than {_MOST_LEVELS} levels")
+        if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+            raise ValueError(f"{place} has more than {_MOST_BITS} bits")
         items = enumerate(value) if isinstance(value, list | tuple) else ()
         for key, child in value.items() if isinstance(value, dict) else items:
             inner = f"{place}.{key}".removeprefix(".")
             if isinstance(child, str):
                 may_be_name = "." in child and str(key).endswith(_MORE_NAMES)
                 if (may_be_name or _NAMES.fullmatch(str(key))) and not _is_harmless(child):
-                    reason = f"{child[:_SHOWN]!r} may run a program; {_REMEDY}"
-                    refuse(cfg, ascii(inner)[1:-1], reason)
-            waiting.append((inner, child))
+                    name = ascii(inner)[1:-1]
+                    raise ValueError(f"{name}: {child[:_SHOWN]!r} may run a program")
+            waiting.append((inner, child, level + 1))
 
 
 def _is_harmless(kind: str) -> bool:

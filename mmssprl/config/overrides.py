@@ -15,13 +15,7 @@ from .class_fields import SIMILAR, nearest
 from .keys import ELSEWHERE, used_keys, walk_used
 from .pretrain_checks import hand_on_layout
 from .reading import one_line, refuse
-from .rules import reader_of
 
-_CLOSED = ("model.train_cfg", "model.test_cfg")
-"""The models of mmdet and mmseg read these the same way, but each model looks for other fields.
-What the config has is then all that is known."""
-_OF_FILTER = {"filter_empty_gt", "min_size"}
-"""What data sets of mmdet look for in their ``filter_cfg``."""
 _MAX_NAMED = 6
 
 
@@ -34,16 +28,14 @@ def merge_options(cfg: Config, options: Mapping[str, Any], *, flag: str = "--cfg
         flag: What the user gave them by, for the message.
 
     Raises:
-        ValueError: A key that no run reads (the message names those that do), a field that nobody
-            reads where ``check_parts`` cannot know, or a path through a value without fields.
+        ValueError: A key that no run reads (the message names those that do), or a path through a
+            value without fields.
     """
     if any(".pipeline." in key for key in options):  # which may replace a part of its layout
         hand_on_layout(cfg)
     for key in options:
-        name, _, rest = key.partition(".")
-        if name not in used_keys(cfg):
-            _refuse_unused(cfg, name, rest, flag)
-        _check_new(cfg, key, flag)
+        if key.partition(".")[0] not in used_keys(cfg):
+            _refuse_unused(cfg, key, flag)
         try:
             copy.deepcopy(cfg).merge_from_dict({key: options[key]})
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -65,59 +57,21 @@ def check_spelling(cfg: Config) -> None:
         meant = nearest(name, used, SIMILAR)
         # A name such as val_evaluator_2 is a helper for its key.
         if meant and not name.startswith(f"{meant}_"):
-            refuse(
-                cfg,
-                name,
-                f"no run reads it; did you mean {meant!r}? Otherwise give a helper a name less "
-                "similar.",
-            )
+            reason = f"no run reads it; did you mean {meant!r}? Otherwise give a helper another "
+            refuse(cfg, name, reason + "name.")
 
 
-def _find_fields(cfg: Config, name: str) -> list[str]:
-    """Return the dotted keys of a run that end in ``name``."""
-    return [path for path, _ in walk_used(cfg) if path.rpartition(".")[2] == name]
-
-
-def _refuse_unused(cfg: Config, name: str, rest: str, flag: str) -> NoReturn:
+def _refuse_unused(cfg: Config, key: str, flag: str) -> NoReturn:
+    """Name the keys of a run whose last word is the one of a key that no run reads."""
+    name, _, rest = key.partition(".")
     if name in ELSEWHERE:
         raise UserValueError(f"{flag} {name} changes nothing: {ELSEWHERE[name]}.")
+    places: dict[str, list[str]] = {used: [used] for used in used_keys(cfg)}
+    for path, _ in walk_used(cfg):
+        places.setdefault(path.rpartition(".")[2], []).append(path)
     # A helper such as base_lr is the value of lr.
-    places = _find_fields(cfg, name) or _find_fields(cfg, name.rpartition("_")[2])
-    if not places:
-        leaves = {path.rpartition(".")[2] for path, _ in walk_used(cfg)}
-        meant = nearest(name, leaves | used_keys(cfg), SIMILAR)
-        places = (_find_fields(cfg, meant) or [meant]) if meant else []
-    keys = [f"{place}.{rest}" if rest else place for place in places[:_MAX_NAMED]]
-    keys += ["..."] if len(places) > _MAX_NAMED else []
-    remedy = f"set {', '.join(keys)} instead" if keys else "see the config for the key that does"
-    helper = "it only helped to write the config" if name in cfg else "the config has no such key"
-    raise UserValueError(
-        f"{flag} {name} changes nothing, for no run reads {name!r} ({helper}); {remedy}."
-    )
-
-
-def _check_new(cfg: Config, key: str, flag: str) -> None:
-    """Look at the first field of a dotted key that a dict of an unknown reader does not have."""
-    node: Any = cfg
-    passed: list[str] = []
-    for part in key.split("."):
-        if isinstance(node, list):
-            node = node[int(part)] if part.isdigit() and int(part) < len(node) else None
-        elif isinstance(node, Mapping | Config) and part in node:
-            node = node[part]
-        else:
-            break
-        passed.append(part)
-    else:
-        return
-    where = ".".join(passed)
-    if not isinstance(node, Mapping) or "type" in node or reader_of(where, node):
-        return
-    names = {*node, *(_OF_FILTER if where.endswith("filter_cfg") else ())}
-    meant = nearest(part, names, SIMILAR)
-    if meant or where.startswith(_CLOSED) or where.endswith("filter_cfg"):
-        choice = f"it has {', '.join(sorted(names)) or 'no fields'}."
-        remedy = f"did you mean {where}.{meant}?" if meant else choice
-        raise UserValueError(
-            f"{flag} {where}.{part} changes nothing, for {where} has no such field; {remedy}"
-        )
+    last_word, meant = name.rpartition("_")[2], nearest(name, places, SIMILAR)
+    found = next((places[each] for each in (name, last_word, meant) if each in places), [])
+    keys = ", ".join(f"{place}.{rest}" if rest else place for place in found[:_MAX_NAMED])
+    remedy = f"set {keys} instead" if keys else "see the config for the key that does"
+    raise UserValueError(f"{flag} {name} changes nothing, for no run reads {name!r}; {remedy}.")

@@ -1,45 +1,19 @@
 """What a pre-training config must not ask for, found before anything is built."""
 
 import copy
-import importlib.util
-import os
-import shutil
-import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from collections.abc import Mapping
 from typing import Any
 
 from mmengine.config import Config
-from mmengine.device import get_device
 
 from ..datasets.transforms import PyramidCrop
-from ..errors import UserError, UserRuntimeError, UserValueError
+from ..errors import UserValueError
 from ..models import is_pretraining, pretraining_class
-from ..pyramid import ViewLayout
 from ..registry import TRANSFORMS, class_of
-from .reading import add_place, refuse
+from .reading import refuse
 
 
 def check_pretraining(cfg: Config) -> None:
-    """Check views, division and compilation of a pre-training's steps; other configs pass.
-
-    Raises:
-        ValueError: A layout of the model that is not the data's, or as ``check_division``.
-        RuntimeError: Something is to be compiled, and torch.compile cannot work here.
-    """
-    if not is_pretraining(cfg):
-        return
-    check_division(cfg)
-    _check_layouts(cfg)
-    preprocessor = cfg.model.get("data_preprocessor")
-    if not isinstance(preprocessor, Mapping):
-        preprocessor = {}
-    # On a CPU the preprocessor has kernels of its own, which need no compilation here.
-    if cfg.model.get("compile_backbone") or (preprocessor.get("compile") and get_device() != "cpu"):
-        _check_compiler()
-
-
-def check_division(cfg: Config) -> None:
     """Check in which parts a pre-training sees its batch; other configs pass.
 
     Raises:
@@ -51,18 +25,21 @@ def check_division(cfg: Config) -> None:
         return
     wrapper = cfg.get("optim_wrapper")
     counts = wrapper.get("accumulative_counts", 1) if isinstance(wrapper, Mapping) else 1
+    num_chunks = cfg.model.get("num_chunks", 1)
+    batch_size = _loader_of(cfg).get("batch_size")
     if counts != 1:
-        larger = (
-            " For a batch N times as large multiply train_dataloader.batch_size by N and set "
-            "model.num_chunks=N."
-        )
+        remedy = "leave it out."
+        if method.takes_num_chunks:
+            remedy += (
+                " For a batch N times as large multiply train_dataloader.batch_size by N and set "
+                "model.num_chunks=N."
+            )
         refuse(
             cfg,
             "optim_wrapper.accumulative_counts",
             "it must be 1 in pre-training, where queues, targets and freezing count whole updates, "
-            f"but got {counts!r}; leave it out.{larger if method.takes_num_chunks else ''}",
+            f"but got {counts!r}; {remedy}",
         )
-    num_chunks = cfg.model.get("num_chunks", 1)
     if num_chunks != 1 and not method.takes_num_chunks:
         refuse(
             cfg,
@@ -72,12 +49,8 @@ def check_division(cfg: Config) -> None:
             "enough memory.",
         )
     if not isinstance(num_chunks, int) or num_chunks < 1:
-        refuse(
-            cfg,
-            "model.num_chunks",
-            f"it must be an integer >= 1, but got {num_chunks!r}; correct it.",
-        )
-    batch_size = _loader_of(cfg).get("batch_size")
+        reason = f"it must be an integer >= 1, but got {num_chunks!r}; correct it."
+        refuse(cfg, "model.num_chunks", reason)
     if isinstance(batch_size, int) and batch_size % num_chunks:
         refuse(
             cfg,
@@ -100,66 +73,14 @@ def _loader_of(cfg: Config) -> Mapping:
 
 def hand_on_layout(cfg: Config) -> None:
     """Give the model's layout to every ``PyramidCrop`` of its training data that has none."""
-    if is_pretraining(cfg) and "layout" in cfg.model:
-        for _, crop in _crops(cfg):
-            if crop.get("layout") is None:
-                crop["layout"] = copy.deepcopy(cfg.model.layout)
-
-
-def _crops(cfg: Config) -> Iterator[tuple[str, dict]]:
-    """Yield the configs of ``PyramidCrop`` in the training data, behind their keys."""
     dataset = _loader_of(cfg).get("dataset")
     pipeline = dataset.get("pipeline") if isinstance(dataset, Mapping) else None
-    for i, transform in enumerate(pipeline if isinstance(pipeline, list) else ()):
-        kind = transform.get("type") if isinstance(transform, dict) else None
-        if class_of(kind, TRANSFORMS) is PyramidCrop:
-            yield f"train_dataloader.dataset.pipeline.{i}", transform
-
-
-def _check_layouts(cfg: Config) -> None:
-    """Refuse a ``PyramidCrop`` whose own layout is not the model's."""
-    for key, crop in _crops(cfg) if "layout" in cfg.model else ():
-        model = _build_layout(cfg, "model.layout", cfg.model.layout)
-        if crop.get("layout") is None:
-            continue
-        data = _build_layout(cfg, f"{key}.layout", crop["layout"])
-        names = [f.name for f in fields(model) if getattr(model, f.name) != getattr(data, f.name)]
-        if names:
-            got = " and ".join(str([getattr(view, n) for n in names]) for view in (model, data))
-            refuse(
-                cfg,
-                "model.layout",
-                f"it must be the layout of {key}.layout, but {', '.join(names)} of them are {got}; "
-                "leave the second one out, then the data follow the model.",
-            )
-
-
-def _build_layout(cfg: Config, key: str, layout: Any) -> ViewLayout:
-    try:
-        return ViewLayout.build(layout)
-    except UserError as error:
-        add_place(error, cfg, key)
-        raise
-
-
-def _check_compiler() -> None:
-    import torch
-
-    # On a CPU torch tries this one alone.
-    compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
-    on_cpu = get_device() == "cpu"
-    if not torch._dynamo.is_dynamo_supported():
-        missing = f"which does not support Python {sys.version.split()[0]}"
-    elif not on_cpu and importlib.util.find_spec("triton") is None:
-        missing = "which needs the package triton for a GPU, and it is not installed"
-    elif on_cpu and not shutil.which(compiler):
-        missing = f"which needs a C++ compiler on a CPU, and there is no {compiler}"
-    else:
+    if not is_pretraining(cfg) or "layout" not in cfg.model or not isinstance(pipeline, list):
         return
-    raise UserRuntimeError(
-        "model.compile_backbone and model.data_preprocessor.compile use torch.compile, "
-        f"{missing}; install it, or leave --compile out."
-    )
+    for transform in pipeline:
+        kind = transform.get("type") if isinstance(transform, Mapping) else None
+        if class_of(kind, TRANSFORMS) is PyramidCrop and transform.get("layout") is None:
+            transform["layout"] = copy.deepcopy(cfg.model.layout)
 
 
 def use_compile(cfg: Config) -> None:

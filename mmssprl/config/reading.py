@@ -1,8 +1,6 @@
 """Config files as users write them, and what Python or mmengine says about one, in one line."""
 
-import ast
 import traceback
-from contextlib import suppress
 from pathlib import Path
 from textwrap import shorten
 from typing import NoReturn
@@ -38,20 +36,10 @@ def read_config_file(config: str | Path) -> Config:
 def refuse(cfg: Config, key: str, reason: str, kind: type[UserError] = UserValueError) -> NoReturn:
     """Raise the one line for a mistake in a config.
 
-    Args:
-        cfg: Whose file is named.
-        key: Where it is, dotted; empty if nobody knows.
-        reason: What must hold, what was got, and the remedy.
-        kind: Of the error.
+    ``key`` is dotted, empty if nobody knows; ``reason`` says what must hold, what was got, and the
+    remedy.
     """
-    raise refusal(cfg, key, reason, kind)
-
-
-def refusal(
-    cfg: Config, key: str, reason: str, kind: type[UserError] = UserValueError
-) -> UserError:
-    """Return the error that ``refuse`` raises."""
-    return kind(_placed(cfg, key, reason))
+    raise kind(placed(cfg, key, reason))
 
 
 def add_place(error: UserError, cfg: Config, key: str) -> None:
@@ -59,12 +47,8 @@ def add_place(error: UserError, cfg: Config, key: str) -> None:
     if not str(error).startswith(f"{cfg.filename}: "):
         text = text_of(error)
         remedy = "" if "; " in text else "; correct it."
-        error.args = (_placed(cfg, key, text.removesuffix(".") + remedy if remedy else text),)
+        error.args = (placed(cfg, key, text.removesuffix(".") + remedy if remedy else text),)
         error.is_placed = True
-
-
-def _placed(cfg: Config, key: str, reason: str) -> str:
-    return ": ".join(filter(None, (str(cfg.filename or "config"), key, reason)))
 
 
 def one_line(error: BaseException) -> str:
@@ -79,6 +63,11 @@ def one_line(error: BaseException) -> str:
     return text if plain else f"{type(error).__name__}: {text}".removesuffix(": ")
 
 
+def placed(cfg: Config, key: str, reason: str) -> str:
+    """Return the one line for a mistake: file, key and reason."""
+    return ": ".join(filter(None, (str(cfg.filename or "config"), key, reason)))
+
+
 def _explain(error: Exception, path: Path) -> UserError:
     """Return the one line for a file that cannot be read, in the words of Python or mmengine."""
     if isinstance(error, RecursionError):
@@ -89,32 +78,13 @@ def _explain(error: Exception, path: Path) -> UserError:
         remedy += ", or add the folder of the module to PYTHONPATH"
         # What is imported by custom_imports is told with all of Python's path.
         error = error.__cause__ if isinstance(error.__cause__, ImportError) else error
-    file, line = _place(error, path)
-    where = f"line {line}: " if line else ""
-    text = one_line(error)
     if isinstance(error, SyntaxError):
-        of_base = f"line {error.lineno} of a file of its _base_: "
-        text = f"{'' if line else of_base}{error.msg}"
-    return kind(f"{file}: {where}{text}; {remedy}.")
-
-
-def _place(error: Exception, path: Path) -> tuple[Path, int | None]:
-    """Return the file that an error is in, and the line if it is one of that file's own code."""
-    places = [(e.filename, e.lineno, e.name) for e in traceback.extract_tb(error.__traceback__)]
-    if isinstance(error, SyntaxError):
-        with suppress(OSError, UnicodeDecodeError):
-            if not _parses(path):  # else it is in a base, of which the error tells no name
-                return path, error.lineno
-        places.append((error.filename or "", error.lineno, "<module>"))
-    for name, line, function in reversed(places):
-        if function == "<module>" and Path(name).is_file():
-            return path if Path(name).absolute() == path.absolute() else Path(name), line
-    return path, None
-
-
-def _parses(path: Path) -> bool:
-    try:
-        ast.parse(path.read_text("utf-8"))
-    except SyntaxError:
-        return False
-    return True
+        # mmengine parses a file and its bases without their names.
+        file = path if error.filename in (None, "<unknown>", str(path)) else error.filename
+        of_base = " of it or of its _base_" if error.filename == "<unknown>" else ""
+        return kind(f"{file}: line {error.lineno}{of_base}: {error.msg}; {remedy}.")
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.name == "<module>" and Path(frame.filename).is_file():
+            own = path if Path(frame.filename).absolute() == path.absolute() else frame.filename
+            return kind(f"{own}: line {frame.lineno}: {one_line(error)}; {remedy}.")
+    return kind(f"{path}: {one_line(error)}; {remedy}.")

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from mmengine.optim import OptimWrapper
 from mmengine.registry import Registry
@@ -17,8 +17,7 @@ from torch.utils.data import DataLoader
 
 from .. import registry as of
 from ..system.environment import MOST_PROCESSES
-from .class_fields import Fields, arguments_of
-from .field_types import FLAG, misfit
+from .class_fields import FLAG, Fields, arguments_of
 
 _BUILT_BY: dict[str, Registry] = {
     r"model": of.MODELS,
@@ -75,18 +74,8 @@ _MAY_BE_INFINITE = ("max_norm", "norm_type")
 """Of gradients: no limit, to log the norm alone, and the norm of the greatest one."""
 
 _Found = TypeVar("_Found")
-
-
-class _Rule(NamedTuple):
-    """What the values of some keys must be.
-
-    Attributes:
-        fits: Whether a value is.
-        words: That follow "it must be".
-    """
-
-    fits: Callable[[Any], bool]
-    words: str
+_Rule = tuple[Callable[[Any], bool], str]
+"""Whether a value is right, and the words that follow "it must be"."""
 
 
 def registry_of(key: str) -> Registry | None:
@@ -102,7 +91,7 @@ def needs_type(key: str) -> bool:
 def reader_of(key: str, node: Mapping) -> tuple[Fields, str] | None:
     """Return the fields of a dict without a ``type`` and what reads them, None if nobody knows."""
     if names := _matching(READ_BY_NAME, key):
-        return Fields(frozenset(names), hints=_FLAGS), key.rpartition(".")[2]
+        return Fields(frozenset(names), kinds=_FLAGS), key.rpartition(".")[2]
     found = _matching(_READERS, key)
     if key == "train_cfg":
         loop = EpochBasedTrainLoop if node.get("by_epoch") else IterBasedTrainLoop
@@ -118,8 +107,8 @@ def broken_rule(key: str, value: Any) -> str | None:
     if _is_number(value) and not math.isfinite(value):
         may_be = math.isinf(value) and key.rpartition(".")[2] in _MAY_BE_INFINITE
         return None if may_be else "a finite number"
-    rule = _matching(_RULES, key)
-    return None if rule is None or rule.fits(value) else rule.words
+    fits, words = _matching(_RULES, key) or (lambda _: True, "")
+    return None if fits(value) else words
 
 
 def _matching(table: Mapping[str, _Found], key: str) -> _Found | None:
@@ -135,21 +124,15 @@ def _is_part(value: Any) -> bool:
     return not isinstance(value, bool | int | float | str | list | tuple)
 
 
-def _count(least: int, most: float = math.inf, *, never: str = "", or_none: bool = False) -> _Rule:
-    """Make the rule of an integer; ``never`` is what -1 stands for."""
+def _count(least: int, most: float = math.inf, *others: object) -> _Rule:
+    """Make the rule of an integer; some ``others`` have a meaning, too."""
 
     def fits(value: Any) -> bool:
-        if value is None:
-            return or_none
         is_integer = isinstance(value, int) and not isinstance(value, bool)
-        return is_integer and (least <= value <= most or (bool(never) and value == -1))
+        return (is_integer and least <= value <= most) or value in others
 
-    limit = f" and <= {most}" if most < math.inf else f" or -1 for {never}" if never else ""
-    return _Rule(fits, f"an integer >= {least}{limit}")
-
-
-def _length(*, or_none: bool = False) -> _Rule:
-    return _Rule(lambda v: or_none if v is None else _is_number(v) and v > 0, "a number > 0")
+    limit = f" and <= {most}" if most < math.inf else ""
+    return fits, " or ".join([f"an integer >= {least}{limit}", *map(str, others)])
 
 
 def _is_whole(value: Any) -> bool:
@@ -162,31 +145,30 @@ _RULES: dict[str, _Rule] = {
         r"model|model_wrapper_cfg|default_hooks(\.\w+)?|randomness|visualizer|auto_scale_lr"
         r"|env_cfg(\.(mp|dist)_cfg)?|optim_wrapper(\.(optimizer|paramwise_cfg))?"
         r"|\w+_dataloader(\.(dataset|sampler))?|(train|val|test)_cfg"
-    ): _Rule(_is_part, "a dict"),
-    r"custom_hooks": _Rule(lambda v: _is_part(v) or type(v) in (list, tuple), "a list of dicts"),
-    r"param_scheduler": _Rule(
-        lambda v: _is_part(v) or type(v) is list, "a dict or a list of dicts"
+    ): (_is_part, "a dict"),
+    r"custom_hooks|param_scheduler": (
+        lambda v: _is_part(v) or isinstance(v, list | tuple),
+        "a dict or a list of dicts",
     ),
-    r"(custom_hooks|param_scheduler)\.\d+": _Rule(
-        lambda v: v is not None and _is_part(v), "a dict"
+    r"(custom_hooks|param_scheduler)\.\d+": (lambda v: v is not None and _is_part(v), "a dict"),
+    r"default_scope|work_dir|load_from|weights": (
+        lambda v: isinstance(v, str | None),
+        "a string",
     ),
-    r"default_scope|work_dir|load_from|weights": _Rule(
-        lambda v: isinstance(v, str | None), "a string"
-    ),
-    r"resume": _Rule(lambda v: misfit(v, FLAG) is None, "True or False"),
-    r"sync_bn": _Rule(lambda v: v in (None, "torch", "mmcv"), "one of (None, 'torch', 'mmcv')"),
-    r"train_cfg\.(max_epochs|max_iters|val_interval)": _Rule(_is_whole, "an integer >= 1"),
-    r"\w+_dataloader\.(batch_size|num_batch_per_epoch)": _count(1, or_none=True),
+    r"resume": (lambda v: isinstance(v, FLAG.classes), FLAG.words),
+    r"sync_bn": (lambda v: v in (None, "torch", "mmcv"), "one of (None, 'torch', 'mmcv')"),
+    r"train_cfg\.(max_epochs|max_iters|val_interval)": (_is_whole, "an integer >= 1"),
+    r"\w+_dataloader\.(batch_size|num_batch_per_epoch)": _count(1, math.inf, None),
     # Each of these is started, or asked for, one by one.
-    r"\w+_dataloader\.prefetch_factor|num_threads": _count(1, MOST_PROCESSES, or_none=True),
+    r"\w+_dataloader\.prefetch_factor|num_threads": _count(1, MOST_PROCESSES, None),
     r"\w+_dataloader\.num_workers|env_cfg\.mp_cfg\.opencv_num_threads": _count(0, MOST_PROCESSES),
     r"optim_wrapper\.accumulative_counts|auto_scale_lr\.base_batch_size": _count(1),
     r"default_hooks\.logger\.interval|log_processor\.window_size": _count(1),
-    r"default_hooks\.checkpoint\.interval": _count(1, never="never"),
-    r"default_hooks\.checkpoint\.max_keep_ckpts": _count(1, never="no limit"),
-    r"param_scheduler(\.\d+)?\.(step_size|end)": _length(),
-    r"param_scheduler(\.\d+)?\.(T_max|total_steps)|env_cfg\.dist_cfg\.timeout": _length(
-        or_none=True
+    # -1 is never, and no limit.
+    r"default_hooks\.checkpoint\.(interval|max_keep_ckpts)": _count(1, math.inf, -1),
+    r"param_scheduler(\.\d+)?\.(step_size|end|T_max|total_steps)|env_cfg\.dist_cfg\.timeout": (
+        lambda v: v is None or (_is_number(v) and v > 0),
+        "a number > 0",
     ),
-    r"param_scheduler(\.\d+)?\.begin": _Rule(lambda v: _is_number(v) and v >= 0, "a number >= 0"),
+    r"param_scheduler(\.\d+)?\.begin": (lambda v: _is_number(v) and v >= 0, "a number >= 0"),
 }

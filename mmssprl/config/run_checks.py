@@ -2,8 +2,9 @@
 
 import importlib
 import importlib.util
+import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -11,6 +12,7 @@ from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.device import get_device
 from mmengine.logging import print_log
+from mmengine.optim import CosineAnnealingLR
 from mmengine.runner import Runner
 from torch import nn
 
@@ -18,13 +20,13 @@ from .._mmcv_operators import uses_torchvision_operators
 from ..datasets import UnlabeledImages, VocMultiLabel
 from ..datasets.coco_file import LISTS, read_coco
 from ..datasets.image_reading import require_files
-from ..errors import UserFileNotFoundError, UserRuntimeError, UserValueError
+from ..errors import UserError, UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..models.unwrap import unwrap
-from ..registry import DATASETS, class_of
+from ..registry import DATASETS, PARAM_SCHEDULERS, class_of
 from ..system.shared_memory import check_room
-from .pretrain_checks import bytes_of_views, check_division, check_pretraining
-from .reading import refuse
-from .walk import check_parts, check_scope, check_together
+from .pretrain_checks import bytes_of_views, check_pretraining
+from .reading import one_line, refuse
+from .walk import check_parts, check_together
 
 _DENSE_PACKAGES = {"mmdet": "mmdet", "mmseg": "mmsegmentation"}
 """What a registry scope of detection or segmentation is called in errors."""
@@ -35,18 +37,13 @@ _HEADS = (
 
 
 def check_config(cfg: Config, splits: Sequence[str]) -> None:
-    """Check what a config alone tells.
-
-    Args:
-        cfg: Config of a training or a test.
-        splits: Whose data are needed, of 'train', 'val', 'test'.
+    """Check what a config alone tells, with the data of these splits ('train', 'val', 'test').
 
     Raises:
-        RuntimeError: A package that the config's models come from, or a compiler that they are to
-            be compiled with, is not installed, or mmcv's compiled operators do not load.
+        RuntimeError: A package that the config's models come from is not installed, or mmcv's
+            compiled operators do not load.
         FileNotFoundError: An annotation file or an image folder does not exist.
-        ValueError: Mixed precision without an accelerator, or as ``check_scope``,
-            ``check_together``, ``check_parts`` and ``check_pretraining``.
+        ValueError: Anything else.
     """
     scope = cfg.get("default_scope") or "mmssprl"
     missing = missing_package(str(scope))
@@ -55,12 +52,11 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
             f"{cfg.filename} needs {missing}, but it is not installed; "
             "pip install -r requirements/transfer.txt."
         )
-    check_scope(cfg)
     if scope in _DENSE_PACKAGES:
         _check_operators()
     check_together(cfg, splits[0])
     if "train" in splits:
-        check_division(cfg)  # knows why some methods have no field num_chunks
+        check_pretraining(cfg)  # knows why some methods have no field num_chunks
     check_parts(cfg, splits)
     wrapper = cfg.get("optim_wrapper")
     kind = wrapper.get("type") if isinstance(wrapper, Mapping) else None
@@ -69,16 +65,13 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
             cfg,
             "optim_wrapper.type",
             "mixed precision needs an accelerator, but got 'AmpOptimWrapper' and only a CPU was "
-            "found; set it to 'OptimWrapper'.",
+            "found; set it to 'OptimWrapper', or leave --amp out.",
         )
-    if "train" in splits:
-        check_pretraining(cfg)
     for split in splits:
         loader = cfg.get(f"{split}_dataloader")
         if isinstance(loader, Mapping) and loader.get("dataset"):
             for dataset in _leaves(loader["dataset"]):
                 _check_paths(cfg, dataset, f"{split}_dataloader", scope)
-            _check_evaluator(cfg, f"{split}_evaluator")
 
 
 def missing_package(scope: str) -> str | None:
@@ -96,11 +89,7 @@ def log_operators(cfg: Config) -> None:
 
 
 def check_data(runner: Runner, task: str) -> None:
-    """Check the data sets of a runner against the files and against the model.
-
-    Args:
-        runner: Its loops and data sets are built by this.
-        task: 'train' or 'test'.
+    """Build a runner's loops and data, for 'train' or 'test', and check them against the model.
 
     Raises:
         FileNotFoundError: An image or label image that is listed and does not exist.
@@ -151,24 +140,24 @@ def _leaves(dataset: Any) -> Iterator[Any]:
 
 
 def _build_loader(runner: Runner, split: str) -> Any:
+    remedy = "check its ann_file, split and filter_cfg."
     try:
         loop = getattr(runner, f"{split}_loop")
-        loader = None if loop is None else loop.dataloader
-        empty = loader is not None and len(loader.dataset) == 0
     except ValueError as error:
-        # What numpy says when mmengine joins the items of a data set that has none.
-        if "need at least one array" not in str(error):
-            raise
-        empty = True
-    if empty:
+        if isinstance(error, UserError) or not hasattr(error, "built_from"):
+            raise  # of the loader itself
+        # mmengine joins the items of a data set, and numpy refuses to join none.
         raise UserValueError(
-            f"{split}_dataloader must have at least one image, but its data set is empty, perhaps "
-            "after filtering; check ann_file, split and filter_cfg."
-        )
-    return loader
+            f"{split}_dataloader: its data cannot be read, or no image is left after filtering "
+            f"({one_line(error)}); {remedy}"
+        ) from error
+    if loop is None or len(loop.dataloader.dataset) > 0:
+        return loop and loop.dataloader
+    raise UserValueError(f"{split}_dataloader must have at least one image, but has none; {remedy}")
 
 
 def _check_paths(cfg: Config, dataset: Mapping, name: str, scope: str) -> None:
+    """Check that the paths of a data set's config are there, and read mmdet's annotations."""
     kind = class_of(dataset.get("type"), DATASETS, scope) or object
     if issubclass(kind, UnlabeledImages):
         return  # finds and checks its own files
@@ -177,43 +166,27 @@ def _check_paths(cfg: Config, dataset: Mapping, name: str, scope: str) -> None:
         refuse(cfg, name, f"data_root must be a folder's path, but got {root!r}; correct it.")
     if "://" in root:
         return  # mmengine's file clients find it
-
-    def require(field: str, rule: str, exists: Callable[[str], bool], path: Any) -> None:
+    prefix = dataset.get("data_prefix")
+    folders = prefix.values() if isinstance(prefix, Mapping) else [prefix]
+    paths = [("ann_file", dataset.get("ann_file") or None), *(("data_prefix", f) for f in folders)]
+    if issubclass(kind, VocMultiLabel):
+        image_set = os.path.join("ImageSets", "Main", f"{dataset.get('split', 'trainval')}.txt")
+        paths.insert(0, ("split", image_set))
+    for field, path in paths:
+        exists = os.path.isdir if field == "data_prefix" else os.path.isfile
         if isinstance(path, str) and not exists(os.path.join(root, path)):
             refuse(
                 cfg,
                 name,
-                f"{field} must {rule}, but there is no {os.path.join(root, path)}; correct "
+                f"{field} must be there, but there is no {os.path.join(root, path)}; correct "
                 f"data_root or {field} (docs/data.md shows the expected folders).",
                 UserFileNotFoundError,
             )
-
-    if issubclass(kind, VocMultiLabel):
-        image_set = os.path.join("ImageSets", "Main", f"{dataset.get('split', 'trainval')}.txt")
-        require("split", "name an image set", os.path.isfile, image_set)
-    require("ann_file", "be a file", os.path.isfile, dataset.get("ann_file") or None)
-    prefix = dataset.get("data_prefix")
-    for folder in prefix.values() if isinstance(prefix, Mapping) else [prefix]:
-        require("data_prefix", "be a folder", os.path.isdir, folder)
     if kind.__name__ == "CocoDataset" and dataset.get("ann_file"):
         try:  # mmdet takes the last of two images of one id, and any text for a crowd
             read_coco(os.path.join(root, dataset["ann_file"]), *LISTS)
         except UserValueError as error:
             refuse(cfg, name, str(error))
-
-
-def _check_evaluator(cfg: Config, name: str) -> None:
-    evaluator = cfg.get(name)
-    for metric in evaluator if isinstance(evaluator, Sequence) else [evaluator]:
-        ann_file = metric.get("ann_file") if isinstance(metric, Mapping) else None
-        if ann_file and not os.path.isfile(ann_file):
-            refuse(
-                cfg,
-                name,
-                f"ann_file must be a file, but there is no {ann_file}; give the one of the data "
-                "loader.",
-                UserFileNotFoundError,
-            )
 
 
 def _check_classes(model: nn.Module, dataset: Any, split: str) -> None:
@@ -247,3 +220,21 @@ def _check_listed_files(dataset: Any) -> None:
     for key in ("img_path", "seg_map_path"):
         paths = [info[key] for info in infos if info.get(key)]
         require_files(paths, str(dataset.ann_file))
+
+
+def warn_of_schedule(cfg: Config) -> None:
+    """Warn of every cosine that does not end with the training: it ends high, or rises again."""
+    loop = cfg.get("train_cfg") or {}
+    schedulers = cfg.get("param_scheduler") or []
+    for i, scheduler in enumerate([schedulers] if isinstance(schedulers, Mapping) else schedulers):
+        unit = "epochs" if scheduler.get("by_epoch", True) else "iters"
+        end, period = loop.get(f"max_{unit}"), scheduler.get("T_max")
+        kind = class_of(scheduler.get("type"), PARAM_SCHEDULERS) or object
+        begin = scheduler.get("begin", 0)
+        if issubclass(kind, CosineAnnealingLR) and end and period and begin + period != end:
+            text = (
+                f"param_scheduler.{i} has its lowest rate after {begin + period} {unit} "
+                f"(T_max={period}), but the training ends after train_cfg.max_{unit}={end}; set "
+                f"T_max to {end - begin} as well unless that is meant."
+            )
+            print_log(text, logger="current", level=logging.WARNING)

@@ -8,13 +8,10 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def shipped(name: str | Path) -> Path:
-    """Find a shipped file in the installed package's ``.mim`` folder, or else in the checkout.
-
-    Args:
-        name: Path below the repository's root, such as ``configs/ssprl/NAME.py``.
+    """Find a shipped file by its path below the repository's root.
 
     Raises:
-        FileNotFoundError: It is in neither place.
+        FileNotFoundError: It is neither installed nor in a checkout.
     """
     found = _find(name)
     if found is None:
@@ -26,10 +23,7 @@ def shipped(name: str | Path) -> Path:
 
 
 def config_file(config: str | Path) -> Path:
-    """Find a config that a user names: a file of their own, or a shipped one.
-
-    Args:
-        config: Path of a file, which wins, or ``configs/...``, from any folder.
+    """Find a config that a user names: a file of their own, or a shipped one as ``configs/...``.
 
     Raises:
         FileNotFoundError: There is no such file, here or among the shipped configs.

@@ -5,7 +5,6 @@ class that hands none on, and of others a name that is almost a field. What else
 while the run is built, see ``build_errors``.
 """
 
-import importlib.util
 from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
 
@@ -15,13 +14,11 @@ from mmengine.registry import Registry
 from ..models import is_pretraining
 from ..registry import EVALUATORS, MODELS, names_in
 from .class_fields import SIMILAR, Fields, fields_of, nearest
-from .field_types import misfit
 from .keys import used_keys
 from .reading import refuse
 from .rules import broken_rule, needs_type, reader_of, registry_of
 
 _SCOPES = ("mmssprl", "mmpretrain", "mmdet", "mmseg", "mmengine")
-"""Scopes of the packages that this one works with; those of others are found by their registry."""
 _TOGETHER = {
     "train": ("train_dataloader", "train_cfg", "optim_wrapper"),
     "val": ("val_dataloader", "val_cfg", "val_evaluator"),
@@ -29,19 +26,12 @@ _TOGETHER = {
 }
 """What mmengine's runner takes together or not at all."""
 _OF_TRAINING = ("optim_wrapper", "param_scheduler", "auto_scale_lr")
-_DEFAULT_HOOKS = {
-    *("runtime_info", "timer", "sampler_seed", "logger", "param_scheduler", "checkpoint"),
-}
 _OTHERS = ("Albu", "Albumentations")
 """Types whose parts another library builds."""
 
 
 def check_parts(cfg: Config, splits: Collection[str]) -> None:
-    """Check every type, field and value of a config that a run would read.
-
-    Args:
-        cfg: Config of a training or a test.
-        splits: Whose loops, data and metrics are needed, of 'train', 'val', 'test'.
+    """Check every type, field and value that a run of these splits would read.
 
     Raises:
         ValueError: The first mistake, with its key.
@@ -50,46 +40,27 @@ def check_parts(cfg: Config, splits: Collection[str]) -> None:
         refuse(cfg, "model", "a run needs one, but the config sets none; add it.")
     others = {key for split in _TOGETHER.keys() - splits for key in _TOGETHER[split]}
     walk = _Walk(cfg)
-    for key in sorted((used_keys(cfg) | {"default_scope"}) & cfg.keys() - others):
+    scope = cfg.get("default_scope")
+    walk.visit(scope, "default_scope", None, None)
+    if scope not in (None, *_SCOPES, *MODELS.root.children):
+        reason = f"there are no types of the scope {scope!r}; correct it, or name the module that "
+        refuse(cfg, "default_scope", reason + "registers them in custom_imports.")
+    for key in sorted(used_keys(cfg) & cfg.keys() - others):
         if key not in _OF_TRAINING or "train" in splits:
             walk.visit(cfg[key], key, None, walk.scope)
-    walk.default_hooks()
-
-
-def check_scope(cfg: Config) -> None:
-    """Check that the types of a config can be looked up.
-
-    Raises:
-        ValueError: A scope that is neither registered nor a package with registries.
-    """
-    scope = cfg.get("default_scope")
-    if rule := broken_rule("default_scope", scope):
-        refuse(cfg, "default_scope", f"it must be {rule}, but got {scope!r}; correct it.")
-    if scope is None or scope in (*_SCOPES, *MODELS.root.children) or _has_registries(scope):
-        return
-    meant = nearest(scope, _SCOPES)
-    remedy = f"did you mean {meant!r}? Otherwise name" if meant else "name"
-    reason = f"there are no types of the scope {scope!r}; {remedy} the module that registers them "
-    refuse(cfg, "default_scope", reason + "in custom_imports.")
 
 
 def check_together(cfg: Config, needed: str) -> None:
     """Check that there is no loader without a loop or without data, and the like.
 
-    Args:
-        cfg: Config of a run.
-        needed: What the run is for: 'train' or 'test'.
-
-    Raises:
-        ValueError: Names the key that is missing.
+    ``needed`` is what the run is for: 'train' or 'test'.
     """
     for split, keys in _TOGETHER.items():
         missing = [key for key in keys if cfg.get(key) is None]
         if missing and (len(missing) < len(keys) or split == needed):
             others = " and ".join(key for key in keys if key != missing[0])
-            refuse(
-                cfg, missing[0], f"it is needed beside {others}, but the config sets none; add it."
-            )
+            reason = f"it is needed beside {others}, but the config sets none; add it."
+            refuse(cfg, missing[0], reason)
         loader = cfg.get(keys[0])
         if isinstance(loader, Mapping) and loader.get("dataset") is None:
             key = f"{keys[0]}.dataset"
@@ -107,11 +78,8 @@ class _Walk:
     def visit(self, node: Any, key: str, registry: Registry | None, scope: str | None) -> None:
         """Check a part or a value, and what is in it.
 
-        Args:
-            node: What the config holds.
-            key: Where, dotted.
-            registry: Of the list that it lies in.
-            scope: Where types are looked up; None inside of what another library builds.
+        ``registry`` is that of the list that it lies in; ``scope`` where types are looked up, None
+        inside of what another library builds.
         """
         if rule := broken_rule(key, node):
             refuse(self.cfg, key, f"it must be {rule}, but got {node!r}; correct it.")
@@ -150,9 +118,9 @@ class _Walk:
     def fields(self, node: Mapping, key: str, fields: Fields, owner: object) -> None:
         """Check the fields of a dict whose reader is known."""
         for name, value in node.items():
-            rule = misfit(value, fields.hints[name]) if name in fields.hints else None
-            if rule and name != "type":
-                reason = f"it must be {rule}, but got {value!r}; correct it."
+            kind = fields.kinds.get(name)
+            if kind and not isinstance(value, kind.classes):
+                reason = f"it must be {kind.words}, but got {value!r}; correct it."
                 refuse(self.cfg, f"{key}.{name}", reason)
             if name in fields.names or name == "type" or name.startswith("_"):
                 continue
@@ -176,21 +144,3 @@ class _Walk:
             f"there is no {registry.name.replace('_', ' ')} {kind!r}; {remedy} the module that "
             "registers it in custom_imports.",
         )
-
-    def default_hooks(self) -> None:
-        """Check that no default hook runs twice because its name is misspelt."""
-        hooks = self.cfg.get("default_hooks") or {}
-        for name in hooks.keys() - _DEFAULT_HOOKS:
-            meant = nearest(name, _DEFAULT_HOOKS - hooks.keys(), SIMILAR)
-            if meant:
-                reason = (
-                    f"it would run beside the default hook {meant!r}; name it so to replace it."
-                )
-                refuse(self.cfg, f"default_hooks.{name}", reason)
-
-
-def _has_registries(scope: str) -> bool:
-    try:
-        return importlib.util.find_spec(f"{scope}.registry") is not None
-    except (ImportError, ValueError):
-        return False

@@ -30,13 +30,8 @@ _PROBE_PX = 224
 def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
     """Give a transfer config the backbone that a file has weights of.
 
-    The config's own stays if the weights fit it. Otherwise the config that lies beside the file,
-    where training and ``convert`` write it, must tell the backbone.
-
-    Args:
-        cfg: Config; ``model`` is changed in place where the backbone is another.
-        path: Backbone weights or a training checkpoint.
-        adapt: Whether the backbone may be replaced.
+    The config's own stays if the weights fit it. Otherwise, with ``adapt``, it is replaced by that
+    of the config which lies beside the file, where training and ``convert`` write it.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -59,26 +54,16 @@ def fit_backbone(cfg: Config, path: str, *, adapt: bool = True) -> None:
         adapt_backbone(adapted, other)
     _check_fit(state, adapted, path, str(beside.filename))
     cfg.model = adapted.model
-    fields = [f"{key}={other[key]}" for key in ("depth", "arch", "base_channels") if key in other]
-    described = [str(other["type"]), *fields]
     if is_first_process():
         print_log(
-            f"model.backbone is that of {beside.filename} ({', '.join(described)}): the weights of "
-            f"{path} do not fit the one of {cfg.filename}.",
+            f"model.backbone is the {other['type']} of {beside.filename}: the weights of {path} do "
+            f"not fit the one of {cfg.filename}.",
             logger="current",
         )
 
 
 def take_backbone(cfg: Config, checkpoint: str) -> None:
-    """Go on with, or test, the backbone that ``--weights`` gave to a training.
-
-    Args:
-        cfg: Config; without the field ``weights`` it keeps its backbone.
-        checkpoint: Of the training, beside its config; with a URL the config keeps its backbone.
-
-    Raises:
-        ValueError: As ``fit_backbone``.
-    """
+    """Go on with, or test, the backbone that ``--weights`` gave to a checkpoint's training."""
     if "weights" in cfg and "://" not in checkpoint:
         fit_backbone(cfg, checkpoint)
 
@@ -88,10 +73,6 @@ def adapt_backbone(cfg: Config, backbone: Mapping[str, Any]) -> None:
 
     Classification takes any mmpretrain backbone. Detection and segmentation take ResNets, whose
     stages keep the protocol's form: all of them to the FPN, or the last ones dilated to stride 8.
-
-    Args:
-        cfg: Config of a protocol; changed in place.
-        backbone: ``model.backbone`` of the pre-training config.
 
     Raises:
         ValueError: A backbone that the protocol cannot take.

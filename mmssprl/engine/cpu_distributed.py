@@ -12,11 +12,7 @@ from ..errors import UserValueError
 
 
 def use_cpu_processes(cfg: Config) -> None:
-    """Let a config run in several processes on the CPU.
-
-    Raises:
-        ValueError: A launcher that cannot start processes on the CPU.
-    """
+    """Let a config run in several processes on the CPU, which not every launcher can start."""
     if cfg.launcher not in ("pytorch", "slurm"):
         raise UserValueError(
             "launcher must be 'pytorch' or 'slurm' for processes on the CPU, but got "
@@ -38,11 +34,6 @@ class CPUDistributedDataParallel(MMDistributedDataParallel):
     mmengine hands every wrapper ``device_ids=[LOCAL_RANK]``, which torch refuses for CPU models,
     and torch's SyncBatchNorm has no CPU kernel: such layers become BatchNorm, as mmengine does in
     a single process. Each process then normalises with the statistics of its own share.
-
-    Args:
-        module: The model, on the CPU.
-        device_ids: Ignored.
-        kwargs: Of ``MMDistributedDataParallel``.
     """
 
     def __init__(self, module: nn.Module, device_ids: Any = None, **kwargs: Any) -> None:

@@ -14,10 +14,6 @@ class Prefetcher:
     A batch is fetched and copied when it is asked for, not before: the host runs ahead of the
     device, so the device is still busy with the last step then. Nothing is held back, so that
     an error of the loader comes up at its own batch and a loop that stops early loses none.
-
-    Args:
-        loader: The data loader.
-        copy: Takes a batch and returns it where the step wants it.
     """
 
     def __init__(self, loader: Any, copy: Callable[[Any], Any]) -> None:
@@ -40,11 +36,8 @@ class Prefetcher:
 class SideStreamCopy:
     """Runs a copy to a CUDA device beside the kernels that are queued on the current stream.
 
-    Only the kernels queued from then on wait for it, never the host; that needs pinned memory.
-
-    Args:
-        move: Copies a batch to ``device`` with ``non_blocking=True``.
-        device: The CUDA device.
+    Only the kernels queued from then on wait for it, never the host; that needs pinned memory, and
+    a ``move`` that copies with ``non_blocking=True``.
     """
 
     def __init__(self, move: Callable[[Any], Any], device: torch.device) -> None:

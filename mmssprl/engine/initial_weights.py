@@ -4,34 +4,65 @@ from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
+from mmengine.hooks import Hook
+from mmengine.logging import print_log
+from mmengine.runner import Runner
 
 from ..errors import UserValueError
 from ..models import is_pretraining
-from ..registry import MODELS, class_of
-from ..weights import RANDOM, SUPERVISED, supervised_state
+from ..models.unwrap import unwrap
+from ..registry import HOOKS, MODELS, class_of
+from ..weights import RANDOM, SUPERVISED, check_fit, read_backbone, supervised_state
 from .adapted_backbone import fit_backbone
 
 _HOOK = "mmssprl.InitialWeightsHook"
 _TORCHVISION = {
-    "stem_channels": 64,
-    "base_channels": 64,
-    "num_stages": 4,
-    "deep_stem": False,
-    "avg_down": False,
-    "style": "pytorch",
+    **{"stem_channels": 64, "base_channels": 64, "num_stages": 4, "style": "pytorch"},
+    **{"deep_stem": False, "avg_down": False},
 }
+
+
+@HOOKS.register_module()
+class InitialWeightsHook(Hook):
+    """Fill ``model.backbone`` before the first step; a resumed training keeps its own weights.
+
+    Args:
+        weights: Backbone weights or a training checkpoint, read without running code from it, or
+            'supervised': torchvision's ResNet trained on ImageNet's labels (IMAGENET1K_V1).
+        depth: Depth of that ResNet.
+
+    Raises:
+        ValueError: Weights that do not fit the backbone, when the training starts.
+    """
+
+    def __init__(self, weights: str, depth: int = 50) -> None:
+        self.weights = weights
+        self.depth = depth
+
+    def before_train(self, runner: Runner) -> None:
+        """Load the weights, all of them or none."""
+        if runner.iter > 0:
+            return
+        supervised = self.weights == SUPERVISED
+        state = supervised_state(self.depth) if supervised else read_backbone(self.weights)
+        backbone = unwrap(runner.model).backbone
+        check_fit(
+            state,
+            backbone.state_dict(),
+            weights=self.weights,
+            owner=str(runner.cfg.filename),
+            remedy="give weights of this backbone.",
+        )
+        # Only BatchNorm's step counters may be missing.
+        backbone.load_state_dict(state, strict=False)
+        print_log(f"backbone weights: {len(state)} tensors of {self.weights}", logger="current")
 
 
 def apply_weights(cfg: Config, weights: str | None, *, adapt: bool = True) -> None:
     """Make a training start from the weights that ``cfg.weights`` names, checked beforehand.
 
-    Args:
-        cfg: Config; if it has a field ``weights`` or ``weights`` is given, ``model.backbone`` is
-            filled before the first step.
-        weights: Replaces ``cfg.weights``: 'random', 'supervised' or a file, see
-            ``InitialWeightsHook``.
-        adapt: Let weights of another backbone bring theirs along, see ``fit_backbone``; in
-            pre-training they never do.
+    ``weights`` replaces that field: 'random', 'supervised' or a file. With ``adapt`` weights of
+    another backbone bring theirs along, see ``fit_backbone``; in pre-training they never do.
 
     Raises:
         FileNotFoundError: There is no such file.

@@ -65,14 +65,7 @@ class LARC(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Update all parameters that have a gradient.
-
-        Args:
-            closure: Recomputes the loss and returns it.
-
-        Returns:
-            What ``closure`` returns.
-        """
+        """Update all parameters that have a gradient; return what ``closure`` returns, the loss."""
         loss = None
         if closure is not None:
             with torch.enable_grad():

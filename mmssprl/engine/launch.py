@@ -18,12 +18,7 @@ from ..config.build_errors import FirstStepHook, explain_build_errors
 from ..config.overrides import check_spelling, merge_options
 from ..config.pretrain_checks import use_compile
 from ..config.reading import read_config_file
-from ..config.run_checks import (
-    check_config,
-    check_data,
-    log_operators,
-)
-from ..config.schedule_checks import warn_of_schedule
+from ..config.run_checks import check_config, check_data, log_operators, warn_of_schedule
 from ..errors import UserFileNotFoundError, UserValueError
 from ..saving.checkpoint_checks import check_fit_of_checkpoint, check_readable
 from ..saving.loops import use_resumable_loop
@@ -62,19 +57,13 @@ def prepare_train_config(
     cfg_options: Mapping[str, Any] | None = None,
     launcher: Launcher = "none",
 ) -> Config:
-    """Read a config file and apply the command line of a training run.
+    """Read a config and apply the options of ``mmssprl train``.
 
     Args:
         config: Config file, see ``config_file``, or a config that has been read.
-        work_dir: Folder of the run. None: the config's, or ./work_dirs/<config name>.
-        weights: Backbone weights to start from, see ``apply_weights``; None: the config's.
         resume: A checkpoint to go on from, "auto" for the newest one in ``work_dir`` (from the
             start if there is none), or None for a new run.
         overwrite: Allow a ``work_dir`` that holds another run; give ``run`` the same.
-        amp: Use mixed precision, in bfloat16 unless the config names another dtype.
-        compile: Compile the backbone, and on a GPU the augmentation, of a pre-training.
-        tensorboard: Log to TensorBoard as well.
-        wandb: Log to Weights & Biases as well.
         cfg_options: Values by dotted key that replace the config's. The other arguments win.
         launcher: What started the processes; "none" is one process.
 
@@ -86,8 +75,7 @@ def prepare_train_config(
             of whose checkpoints is whole.
         FileExistsError: A new run into a folder that holds another run's checkpoints.
         RuntimeError: A package that the config needs is not installed.
-        ValueError: ``amp`` without an accelerator or with an optimizer wrapper it cannot replace,
-            a launcher that cannot start processes on the CPU, or weights that do not fit.
+        ValueError: An option that does not fit the config, the device or the launcher.
     """
     cfg = _read(config, work_dir, cfg_options, launcher)
     if amp:
@@ -124,29 +112,19 @@ def prepare_test_config(
     cfg_options: Mapping[str, Any] | None = None,
     launcher: Launcher = "none",
 ) -> Config:
-    """Read a config file and apply the command line of a test run.
+    """Read a config with a test set and apply the options of ``mmssprl test``.
 
-    Args:
-        config: Config file with a ``test_dataloader``.
-        checkpoint: Weights to test: a file, a URL, or the folder of a run for its newest ones.
-        work_dir, cfg_options, launcher: As for ``prepare_train_config``.
-
-    Returns:
-        The config for ``run``.
+    ``checkpoint`` is a file, a URL, or the folder of a run for its newest one.
 
     Raises:
         FileNotFoundError: No such config or checkpoint.
         ValueError: The config has nothing to test, or the launcher cannot start CPU processes.
     """
     cfg = _read(config, work_dir, cfg_options, launcher)
-    missing = [
-        key for key in ("test_dataloader", "test_cfg", "test_evaluator") if cfg.get(key) is None
-    ]
-    if missing:
+    if cfg.get("test_dataloader") is None:
         raise UserValueError(
-            f"{config}: a test needs test_dataloader, test_cfg and test_evaluator, but "
-            f"{', '.join(missing)} is not set; pre-training has no test of its own: give a config "
-            "of configs/benchmarks, or evaluate features with `python -m mmssprl probe`."
+            f"{config}: a test needs a test_dataloader, but the config sets none; give a config of "
+            "configs/benchmarks, or evaluate features with `python -m mmssprl probe`."
         )
     with explain_build_errors(cfg):
         check_config(cfg, ("test",))
@@ -181,7 +159,6 @@ def run(
             ``SaveAndStopHook``. Without it they end the process.
 
     Raises:
-        FileNotFoundError, ValueError: As ``check_data`` and ``check_fit_of_checkpoint``.
         OSError, TypeError, ValueError: As ``explain_build_errors`` and ``explain_full_disk``.
         RuntimeError: Another process writes into ``work_dir``.
         StoppedError: A signal stopped the training.
@@ -216,14 +193,10 @@ def run(
                 if is_anew:
                     runner.logger.info(f"{cfg.work_dir} has no checkpoint yet: it begins anew.")
             try:
-                if task == "train":
-                    runner.train()
-                else:
-                    metrics = runner.test()
-                    if out is not None and is_main_process():
-                        # Metrics of mmseg are numpy scalars.
-                        text = json.dumps(metrics, indent=2, default=float)
-                        write_whole(Path(out), text + "\n")
+                metrics = runner.train() if task == "train" else runner.test()
+                if out is not None and is_main_process():
+                    # Metrics of mmseg are numpy scalars.
+                    write_whole(Path(out), json.dumps(metrics, indent=2, default=float) + "\n")
             except StoppedError as error:
                 stopped = error.with_traceback(None)  # which would hold the runner
             finally:
@@ -268,11 +241,6 @@ def _read(
 
 
 def _use_amp(cfg: Config) -> None:
-    if get_device() == "cpu":
-        raise UserValueError(
-            "--amp needs an accelerator: mmengine's AmpOptimWrapper has no CPU path, but only a "
-            "CPU was found; leave --amp out."
-        )
     wrapper = cfg.get("optim_wrapper")
     kind = wrapper.get("type", "OptimWrapper") if isinstance(wrapper, Mapping) else None
     if kind not in ("OptimWrapper", "AmpOptimWrapper"):

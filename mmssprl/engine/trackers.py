@@ -1,7 +1,7 @@
 """Where the scalars of a run go beside its own log: TensorBoard, Weights & Biases."""
 
 import importlib.util
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,8 @@ from mmengine.config import Config
 from ..errors import UserRuntimeError
 
 
-def check_trackers(names: Iterable[str]) -> None:
-    """Check that the packages of 'tensorboard' and 'wandb' are there, where they are among names.
-
-    Raises:
-        RuntimeError: One is not installed.
-    """
+def check_trackers(names: Collection[str]) -> None:
+    """Raise RuntimeError unless the packages of these names are there."""
     for name in names:
         if importlib.util.find_spec(name) is None:
             raise UserRuntimeError(
@@ -24,28 +20,20 @@ def check_trackers(names: Iterable[str]) -> None:
 
 
 def use_trackers(cfg: Config, names: Collection[str]) -> None:
-    """Add mmengine's backends to the config's visualizer, where it has none of the kind.
-
-    Args:
-        cfg: Of a run, with its ``work_dir``.
-        names: As for ``check_trackers``.
+    """Add mmengine's backends to a run's visualizer; ``names`` are of 'tensorboard', 'wandb'.
 
     Raises:
-        RuntimeError: As ``check_trackers``.
+        RuntimeError: A package is not installed.
     """
     check_trackers(names)
+    run = {"project": "mmssprl", "name": Path(cfg.work_dir).name}
+    backends: dict[str, dict[str, Any]] = {
+        "tensorboard": {"type": "TensorboardVisBackend"},
+        "wandb": {"type": "WandbVisBackend", "init_kwargs": run},
+    }
     for name in names:
         visualizer = cfg.get("visualizer") or {"type": "Visualizer"}
         own = visualizer.get("vis_backends") or [{"type": "LocalVisBackend"}]
-        backend = _backend(name, cfg)
-        if backend["type"] in [each["type"] for each in own]:
-            continue  # mmengine refuses two of a kind
-        cfg.vis_backends = [*own, backend]
-        cfg.visualizer = {**visualizer, "vis_backends": cfg.vis_backends}
-
-
-def _backend(name: str, cfg: Config) -> dict[str, Any]:
-    if name == "tensorboard":
-        return {"type": "TensorboardVisBackend"}
-    run = {"project": "mmssprl", "name": Path(cfg.work_dir).name}
-    return {"type": "WandbVisBackend", "init_kwargs": run}
+        if backends[name]["type"] not in [each["type"] for each in own]:  # else mmengine refuses
+            cfg.vis_backends = [*own, backends[name]]
+            cfg.visualizer = {**visualizer, "vis_backends": cfg.vis_backends}

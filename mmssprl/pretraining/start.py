@@ -188,6 +188,8 @@ def train(
     options = ["--verbose"] * verbose + [f"--{name}" for name in trackers]
     go_on = [*go_on, *options, "--resume"]
     if num_gpus > 1:  # the processes run the file, of plain values as they have been read above
+        if resume == "auto":  # looked for once, not by each of them
+            resume = str(newest_intact(work_dir) or "auto")
         command = ["--standalone", f"--nproc_per_node={num_gpus}"]
         command += [str(shipped("tools/train.py")), str(config)]
         command += ["--work-dir", str(work_dir), "--launcher", "pytorch", "--amp"]

@@ -87,9 +87,9 @@ def _families() -> list[DoctorFinding]:
     try:
         check_dependencies()
     except RuntimeError as error:
-        problem = str(error).partition("To repair: ")[2] or str(error)
-        lines = [line.strip("* ") for line in str(error).splitlines() if line.startswith("  *")]
-        findings.append(DoctorFinding("OpenMMLab", " ".join(lines), problem, is_needed=True))
+        found, _, problem = str(error).partition(" To repair: ")
+        found = found.partition("environment: ")[2]
+        findings.append(DoctorFinding("OpenMMLab", found, problem, is_needed=True))
     optional = [module for module in ("mmdet", "mmseg") if importlib.util.find_spec(module) is None]
     if optional and not problem:
         installed = findings[0].what.removeprefix("family ")

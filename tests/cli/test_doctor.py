@@ -149,4 +149,7 @@ def test_it_starts_where_the_package_refuses_to(tmp_path):
     assert status == 1, err
     assert "mmpretrain is broken" in out
     assert "pip install --force-reinstall" in out
-    assert "mmssprl cannot run in this environment" in call("probe", "--help")[1]
+    assert "usage:" in call("probe", "--help")[0]
+    out, err, status = call("probe", "random", str(tmp_path))
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert "mmssprl probe: error: mmssprl cannot run" in err

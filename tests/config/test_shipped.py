@@ -9,9 +9,7 @@ from PIL import Image
 
 from mmssprl.config.shipped import config_file, shipped
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config
-from mmssprl.timing.training import read_config
 from mmssprl.visualization import draw_views
-from mmssprl.weights import find_config
 
 SCENES = "configs/ssprl/ssprl_resnet18_scenes.py"
 
@@ -34,19 +32,10 @@ def test_a_shipped_config_is_found_and_a_local_one_wins():
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "gone.py",
-        "configs/ssprl/gone.py",
-        "configs/ssprl",
-        "configs",
-        "mmssprl/config/shipped.py",
-        ".",
-    ],
+    "name", ["gone.py", "configs/ssprl/gone.py", "configs/ssprl", "mmssprl/config/shipped.py", "."]
 )
 def test_what_is_no_config_is_named_with_the_remedy(name):
-    message = f"config must be a config file, but there is none at {name}; the shipped ones are in"
-    with pytest.raises(FileNotFoundError, match=re.escape(message)):
+    with pytest.raises(FileNotFoundError, match=rf"{re.escape(name)}; .*configs/"):
         config_file(name)
 
 
@@ -55,17 +44,9 @@ def read_for_training():
 
 
 def read_for_a_test():
-    with pytest.raises(ValueError, match=f"^{SCENES}: a test needs test_dataloader"):
+    with pytest.raises(ValueError, match=f"^{SCENES}: .*test_dataloader"):
         prepare_test_config(SCENES, "any.pth")
     return shipped(SCENES)
-
-
-def read_for_a_backbone():
-    return find_config("random", SCENES).filename
-
-
-def read_for_a_profile():
-    return read_config(SCENES, work_dir=".").filename
 
 
 def read_for_the_views():
@@ -80,8 +61,6 @@ def read_for_the_views():
     [
         read_for_training,
         read_for_a_test,
-        read_for_a_backbone,
-        read_for_a_profile,
         read_for_the_views,
     ],
 )

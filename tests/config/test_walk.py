@@ -29,62 +29,50 @@ BROKEN = (
 """What is wrong with the zoos' own configs: these runs fail, or do not what they say."""
 
 MISTAKES = [
-    (
-        "model.type",
-        "SSPLR",
-        r"there is no model 'SSPLR'; did you mean 'SSPRL'\? Otherwise name the",
-    ),
-    ("model.head.type", "SinkhornHed", r"there is no model .*did you mean 'SinkhornHead'\?"),
-    ("model.head.epsilom", 0.1, r"SinkhornHead has no such field; did you mean 'epsilon'\?$"),
-    ("model.backbone.dept", 18, r"ResNet has no such field; did you mean 'depth'\?$"),
-    ("model.nonsense", 1, r"SSPRL has no such field; it has backbone, .*head, .*neck"),
-    ("optim_wrapper.type", "OptimWraper", r"no optimizer wrapper .*did you mean 'OptimWrapper'\?"),
-    ("optim_wrapper.optimizer.type", "AdmW", r"there is no optimizer 'AdmW'; did you mean 'AdamW'"),
-    ("optim_wrapper.clip_grads", {}, r"OptimWrapper has no such field; did you mean 'clip_grad'\?"),
-    ("optim_wrapper.paramwise_cfg", {"norm_decay": 0}, r"did you mean 'norm_decay_mult'\?"),
-    (
-        "param_scheduler.0.type",
-        "CosineLR",
-        r"no parameter scheduler 'CosineLR'; did you mean",
-    ),
-    ("param_scheduler.0.Tmax", 3, r"CosineAnnealingLR has no such field; did you mean 'T_max'\?$"),
-    ("default_hooks.checkpoint.intervall", 3, r"Hook has no such field; did you mean 'interval'\?"),
-    ("custom_hooks.0.type", "PretrainHok", r"no hook 'PretrainHok'; did you mean 'PretrainHook'\?"),
-    ("custom_hooks.0", {}, r"it must have a type, but it has none; add it\.$"),
-    ("optim_wrapper.optimizer", [{}], r"it must be a dict, but got \[\{\}\]; correct it\.$"),
-    (PIPELINE, {"a": 1}, r"it must have a type, but it has none; add it\.$"),
-    ("custom_hooks.0", 3, r"it must be a dict, but got 3; correct it\.$"),
-    ("train_cfg.max_epoch", 3, r"EpochBasedTrainLoop has no such .*; did you mean 'max_epochs'\?$"),
-    ("train_dataloader.num_worker", 2, r"DataLoader has no .*; did you mean 'num_workers'\?$"),
-    ("train_dataloader.sampler.type", "Default", r"no data sampler 'Default'; did you mean 'Def"),
-    ("train_dataloader.collate_fn.type", "stack_view", r"no function .* mean '.*stack_views'"),
-    (f"{PIPELINE}.type", "PyramidCorp", r"no transform 'PyramidCorp'; did you mean 'PyramidCrop'"),
-    (f"{PIPELINE}.layouts", {}, r"PyramidCrop has no such field; did you mean 'layout'\?$"),
-    ("visualizer.vis_backends.0.type", "Local", r"there is no vis backend 'Local'; "),
-    ("env_cfg.mp_cfg.opencv_threads", 0, r"did you mean 'opencv_num_threads'\?$"),
-    ("randomness.sed", 0, r"set_random_seed has no such field; did you mean 'seed'\?$"),
-    ("log_processor.window", 3, r"LogProcessor has no such field; did you mean 'window_size'\?$"),
-    ("env_cfg.mp_cfg", 3, r"it must be a dict, but got 3; correct it\.$"),
-    ("model", None, r"a run needs one, but the config sets none; add it\.$"),
-    ("model.head.epsilon", "a", r"it must be a number, but got 'a'; correct it\.$"),
-    ("model.head.variant", "mine", r"it must be 'paper' or 'released', but got 'mine'; correct"),
-    ("model.head.alpha", ["a"], r"it must be a number or a list, each a number, but got \['a'\]"),
-    ("model.data_preprocessor.blur_sigma", (1,), r"it must be a list of 2, each a number, but"),
-    ("model.data_preprocessor", 3, r"it must be a dict or None, but got 3; correct it\.$"),
-    ("optim_wrapper.optimizer.lr", "a", r"it must be a number, but got 'a'; correct it\.$"),
-    ("train_dataloader.pin_memory", [1], r"it must be True or False, but got \[1\]; correct it"),
-    ("env_cfg.cudnn_benchmark", {}, r"it must be True or False, but got \{\}; correct it\.$"),
-    ("train_cfg", {"max_epochs": 3}, r"it must have a type or by_epoch, but it has neither; add"),
+    ("model.type", "SSPLR", "'SSPLR'.*'SSPRL'.*custom_imports"),
+    ("model.head.type", "SinkhornHed", "'SinkhornHead'"),
+    ("model.head.epsilom", 0.1, "'epsilon'"),
+    ("model.backbone.dept", 18, "'depth'"),
+    ("model.nonsense", 1, "SSPRL .*backbone, .*head, .*neck"),
+    ("optim_wrapper.type", "OptimWraper", "optimizer wrapper .*'OptimWrapper'"),
+    ("optim_wrapper.optimizer.type", "AdmW", "'AdmW'.*'AdamW'"),
+    ("optim_wrapper.clip_grads", {}, "'clip_grad'"),
+    ("optim_wrapper.paramwise_cfg", {"norm_decay": 0}, "'norm_decay_mult'"),
+    ("param_scheduler.0.type", "CosineLR", "parameter scheduler 'CosineLR'"),
+    ("param_scheduler.0.Tmax", 3, "'T_max'"),
+    ("default_hooks.checkpoint.intervall", 3, "'interval'"),
+    ("custom_hooks.0.type", "PretrainHok", "'PretrainHook'"),
+    ("custom_hooks.0", {}, "a type"),
+    ("custom_hooks.0", 3, "a dict, but got 3"),
+    ("optim_wrapper.optimizer", [{}], "a dict"),
+    (PIPELINE, {"a": 1}, "a type"),
+    ("train_cfg.max_epoch", 3, "'max_epochs'"),
+    ("train_dataloader.num_worker", 2, "'num_workers'"),
+    ("train_dataloader.sampler.type", "Default", "data sampler 'Default'"),
+    ("train_dataloader.collate_fn.type", "stack_view", "stack_views"),
+    (f"{PIPELINE}.type", "PyramidCorp", "'PyramidCrop'"),
+    (f"{PIPELINE}.layouts", {}, "'layout'"),
+    ("visualizer.vis_backends.0.type", "Local", "vis backend 'Local'"),
+    ("env_cfg.mp_cfg.opencv_threads", 0, "'opencv_num_threads'"),
+    ("randomness.sed", 0, "'seed'"),
+    ("log_processor.window", 3, "'window_size'"),
+    ("model", None, "add it"),
+    ("model", 5, "a dict, but got 5"),
+    ("model.head.epsilon", "a", "a number, but got 'a'"),
+    ("model.head.alpha", "a", "a number or a list"),
+    ("optim_wrapper.optimizer.lr", "a", "a number"),
+    ("train_dataloader.pin_memory", [1], "True or False"),
+    ("env_cfg.cudnn_benchmark", {}, "True or False"),
+    ("train_cfg", {"max_epochs": 3}, "by_epoch"),
 ]
 TOP_LEVEL = [
-    ("default_scope", 3, r"it must be a string, but got 3; correct it\.$"),
-    ("default_scope", "mmsprl", r"no types of the scope 'mmsprl'; did you mean 'mmssprl'\? Other"),
-    ("default_scope", "json", r"no types of the scope 'json'; name the module that registers"),
-    ("resume", "no", r"it must be True or False, but got 'no'; correct it\.$"),
-    ("sync_bn", True, r"it must be one of \(None, 'torch', 'mmcv'\), but got True; correct it"),
-    ("train_cfg", None, r"it is needed beside train_dataloader and optim_wrapper, but .*; add it"),
+    ("default_scope", 3, "a string"),
+    ("default_scope", "mmsprl", "'mmsprl'.*custom_imports"),
+    ("resume", "no", "True or False"),
+    ("sync_bn", True, "'torch', 'mmcv'"),
+    ("train_cfg", None, "train_dataloader and optim_wrapper"),
     ("val_dataloader", {}, ""),
-    ("train_dataloader.dataset", None, r"a loader needs one, but the config sets none; add it"),
+    ("train_dataloader.dataset", None, "add it"),
 ]
 
 
@@ -113,18 +101,9 @@ def test_the_top_of_a_config(key, value, message):
         check_config(cfg, ("train", "val"))
 
 
-def test_a_default_hook_is_not_doubled_by_a_misspelt_name():
-    cfg = Config.fromfile(SSPRL)
-    cfg.default_hooks.timeer = cfg.default_hooks.pop("timer")
-    with pytest.raises(UserError, match=r"hooks.timeer: it would run beside the .* 'timer'; name"):
-        check_parts(cfg, SPLITS)
-    cfg.default_hooks.timer = {"type": "IterTimerHook"}
-    check_parts(cfg, SPLITS)
-
-
 def test_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match="model.head.type: there is no model 'Hed'"):
+    with pytest.raises(UserError, match="model.head.type: .*'Hed'"):
         prepare_train_config(SSPRL, cfg_options={"model.head.type": "Hed"})
     assert list(tmp_path.iterdir()) == []
 
@@ -146,7 +125,7 @@ def test_a_field_that_a_parent_of_mmdet_may_take_is_left_to_it():
     cfg.model.rpn_head.loss_cls.bg_cls_weight = 0.1
     check_parts(cfg, SPLITS)
     cfg.model.rpn_head.loss_cls.loss_weigth = 0.1
-    with pytest.raises(UserError, match="rpn_head.loss_cls.loss_weigth: .* mean 'loss_weight'"):
+    with pytest.raises(UserError, match="rpn_head.loss_cls.loss_weigth: .*'loss_weight'"):
         check_parts(cfg, SPLITS)
 
 

@@ -1,16 +1,14 @@
-"""Detection and segmentation over mmdet and mmseg: their models, data and metrics as configured."""
+"""Detection and segmentation over mmdet and mmseg: their models and data as configured."""
 
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
-from mmengine.registry import DATASETS, METRICS, MODELS, TRANSFORMS, DefaultScope
+from mmengine.registry import DATASETS, MODELS, DefaultScope
 from mmengine.runner import Runner
-from mmengine.structures import InstanceData
 
 from mmssprl.datasets.scenes import SCENE_CATEGORIES, generate_scenes
 
@@ -102,58 +100,6 @@ def test_fcn_dilates_and_trains_every_parameter():
     ]
 
 
-def test_training_images_of_mask_rcnn(tmp_path):
-    """A short side of 640-800 px, both sides flipped or not, masks along with the image."""
-    generate_scenes(tmp_path / "s", num_train=1, num_val=1, size_px=96, progress=False)
-    cfg = load(MASK_RCNN)
-    folder = tmp_path / "s" / "coco"
-    dataset = dict(cfg.train_dataloader.dataset, data_root=str(folder))
-    dataset["metainfo"] = {"classes": SCENE_CATEGORIES}
-    dataset = build(DATASETS, cfg, dataset)
-    with DefaultScope.overwrite_default_scope("mmdet"):
-        dataset.full_init()
-    np.random.seed(0)  # noqa: NPY002  mmdet draws from the global generator
-    sides, flips = set(), set()
-    for _ in range(40):
-        sample = dataset[0]
-        side = sample["inputs"].shape[1]
-        assert sample["inputs"].shape == (3, side, side)
-        assert sample["data_samples"].gt_instances.masks.masks.shape[1:] == (side, side)
-        sides.add(side)
-        flips.add(sample["data_samples"].flip)
-    assert sides == {640, 672, 704, 736, 768, 800}
-    assert flips == {True, False}
-
-
-def test_training_crops_of_fcn():
-    cfg = load(FCN)
-    steps = [
-        build(TRANSFORMS, cfg, step)
-        for step in cfg.train_pipeline
-        if not step.type.startswith("Load")
-    ]
-    np.random.seed(0)  # noqa: NPY002  mmseg draws from the global generator
-    labels = np.zeros((300, 400), np.uint8)
-    labels[:, 200:] = 15
-    for _ in range(5):
-        results = {
-            "img": np.full((300, 400, 3), 128, np.uint8),
-            "gt_seg_map": labels.copy(),
-            "seg_fields": ["gt_seg_map"],
-            "img_shape": (300, 400),
-        }
-        for step in steps:
-            results = step(results)
-        crop = results["inputs"]
-        # An image scaled down below the crop is padded by the preprocessor.
-        assert max(crop.shape[1:]) <= 512
-        assert tuple(results["data_samples"].gt_sem_seg.data.shape[1:]) == tuple(crop.shape[1:])
-    model_input = build(MODELS, cfg, cfg.model.data_preprocessor)(
-        {"inputs": [crop], "data_samples": [results["data_samples"]]}, training=True
-    )
-    assert tuple(model_input["inputs"].shape) == (1, 3, 512, 512)
-
-
 @pytest.mark.parametrize("name", [MASK_RCNN_SCENES, FCN_SCENES])
 def test_scenes_reach_every_backbone_parameter(name, tmp_path):
     generate_scenes(tmp_path / "s", num_train=8, num_val=2, size_px=96, progress=False)
@@ -200,88 +146,3 @@ def test_photos_have_the_80_classes_in_order():
     assert list(dataset.metainfo["classes"]) == names
     assert cfg.model.roi_head.bbox_head.num_classes == len(names) == 80
     assert len(dataset) == 100
-
-
-SIDE = 100  # of the images of the hand-made annotations, in px
-
-
-def rectangle(width):
-    """A mask of ``width`` columns, full height."""
-    mask = np.zeros((SIDE, SIDE), np.uint8)
-    mask[:, :width] = 1
-    return mask
-
-
-def detection_metrics(folder, predicted_widths):
-    """One image per entry with one object of 100 x 100 px, found as 0..width, or missed (None)."""
-    images = [{"id": i, "width": SIDE, "height": SIDE} for i in range(len(predicted_widths))]
-    annotations = [
-        {
-            "id": i + 1,
-            "image_id": i,
-            "category_id": 1,
-            "bbox": [0, 0, SIDE, SIDE],
-            "area": SIDE * SIDE,
-            "iscrowd": 0,
-            "segmentation": [[0, 0, SIDE, 0, SIDE, SIDE, 0, SIDE]],
-        }
-        for i in range(len(predicted_widths))
-    ]
-    classes = [{"id": 1, "name": "thing"}]
-    path = folder / "annotations.json"
-    path.write_text(
-        json.dumps({"images": images, "annotations": annotations, "categories": classes})
-    )
-    cfg = load(MASK_RCNN)
-    metric = build(METRICS, cfg, dict(cfg.val_evaluator, ann_file=str(path)))
-    metric.dataset_meta = {"classes": ("thing",)}
-    for i, width in enumerate(predicted_widths):
-        widths = [] if width is None else [width]
-        found = InstanceData(
-            bboxes=torch.tensor([[0.0, 0.0, w, SIDE] for w in widths]).reshape(-1, 4),
-            scores=torch.full((len(widths),), 0.9),
-            labels=torch.zeros(len(widths), dtype=torch.long),
-            masks=torch.tensor(np.array([rectangle(w) for w in widths]).reshape(-1, SIDE, SIDE)),
-        )
-        sample = {"img_id": i, "ori_shape": (SIDE, SIDE), "pred_instances": found}
-        metric.process({}, [sample])
-    return metric.evaluate(size=len(predicted_widths))
-
-
-@pytest.mark.parametrize(
-    ("widths", "expected"),
-    [
-        ([100, 100], (1.0, 1.0, 1.0)),
-        # Recall 1/2 at precision 1: 51 of COCO's 101 recall points.
-        ([100, None], (0.505, 0.505, 0.505)),
-        # IoU 0.62 passes 0.50, 0.55 and 0.60, 3 of the 10 thresholds.
-        ([62, 62], (0.3, 1.0, 0.0)),
-    ],
-)
-def test_average_precision_of_boxes_and_masks(tmp_path, widths, expected):
-    metrics = detection_metrics(tmp_path, widths)
-    for kind in ("bbox", "segm"):
-        got = [metrics[f"coco/{kind}_{name}"] for name in ("mAP", "mAP_50", "mAP_75")]
-        assert got == pytest.approx(expected, abs=6e-4)
-
-
-@pytest.mark.parametrize(
-    ("predicted", "expected"),
-    [
-        # Rows are two pixels wide; the second row is void and must not count.
-        ([[0, 15], [7, 7]], 100.0),
-        # Background 1 of 2 pixels, person 0 of 1; classes that do not occur do not count.
-        ([[0, 0], [0, 15]], 25.0),
-    ],
-)
-def test_mean_iou(predicted, expected):
-    cfg = load(FCN)
-    metric = build(METRICS, cfg, cfg.val_evaluator)
-    metric.dataset_meta = {"classes": [str(c) for c in range(21)]}
-    truth = torch.tensor([[[0, 15], [255, 255]]])
-    sample = {
-        "pred_sem_seg": {"data": torch.tensor([predicted])},
-        "gt_sem_seg": {"data": truth},
-    }
-    metric.process({}, [sample])
-    assert metric.evaluate(size=1)["mIoU"] == pytest.approx(expected)

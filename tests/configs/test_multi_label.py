@@ -65,11 +65,14 @@ def test_model_trains_one_step_on_its_own_image_size(path):
 
 
 @pytest.mark.parametrize(
-    ("path", "batch", "lr", "num_classes", "dataset"),
-    [(COCO, 128, 0.1, 80, "CocoMultiLabel"), (VOC, 32, 0.03, 20, "VocMultiLabel")],
+    ("path", "batch", "lr", "num_classes", "dataset", "splits"),
+    [
+        (COCO, 128, 0.1, 80, "CocoMultiLabel", ("train2014/", "val2014/")),
+        (VOC, 32, 0.03, 20, "VocMultiLabel", ("trainval", "test")),
+    ],
     ids=["coco", "voc"],
 )
-def test_linear_values(path, batch, lr, num_classes, dataset):
+def test_linear_values(path, batch, lr, num_classes, dataset, splits):
     cfg = Config.fromfile(path)
     assert cfg.train_dataloader.batch_size == batch
     assert cfg.optim_wrapper.optimizer == {
@@ -79,7 +82,10 @@ def test_linear_values(path, batch, lr, num_classes, dataset):
     assert cfg.train_cfg.max_epochs == 100
     assert cfg.model.frozen_backbone
     assert cfg.model.head.num_classes == num_classes
-    assert cfg.train_dataloader.dataset.type == cfg.test_dataloader.dataset.type == dataset
+    parts = (cfg.train_dataloader.dataset, cfg.test_dataloader.dataset)
+    assert {part.type for part in parts} == {dataset}
+    key = "split" if path == VOC else "data_prefix"
+    assert tuple(part[key] for part in parts) == splits
     torch.manual_seed(0)
     head = build(cfg).head
     head.init_weights()
@@ -98,14 +104,6 @@ def test_images_are_cut_as_the_protocol_says(path):
     assert test[1] == {"type": "ResizeEdge", "scale": 256, "edge": "short", "backend": "pillow"}
     assert test[2] == {"type": "CenterCrop", "crop_size": 224}
     assert "fraction" not in cfg.test_dataloader.dataset
-
-
-def test_linear_splits():
-    coco, voc = Config.fromfile(COCO), Config.fromfile(VOC)
-    assert coco.train_dataloader.dataset.data_prefix == "train2014/"
-    assert coco.test_dataloader.dataset.data_prefix == "val2014/"
-    assert voc.train_dataloader.dataset.split == "trainval"
-    assert voc.test_dataloader.dataset.split == "test"
 
 
 @pytest.mark.parametrize("percent", [1, 10, 100])
@@ -162,9 +160,8 @@ def train(path, tmp_path, **model):
 STEPS = 8  # of one epoch on ToyData
 
 
-@pytest.mark.parametrize(("path", "lr"), [(COCO, 0.1), (VOC, 0.03)], ids=["coco", "voc"])
-def test_linear_rate_is_a_cosine_over_all_iterations(path, lr, tmp_path):
-    found = train(path, tmp_path).rates
+def test_linear_rate_is_a_cosine_over_all_iterations(tmp_path):
+    found, lr = train(COCO, tmp_path).rates, 0.1
     total = 100 * STEPS
     assert len(found) == total
     for step in (0, 1, total // 4, total // 2, total - 1):

@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
-from mmengine.runner import Runner
 from own_views import model_and_batch
 from recipes import choose
 
-from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import MODELS
 
@@ -60,8 +59,6 @@ def test_builds_and_takes_one_step_on_its_own_views(path):
 def test_optimizer_and_schedule_build(path):
     cfg = Config.fromfile(path)
     with DefaultScope.overwrite_default_scope("mmssprl"):
-        from mmengine.optim import build_optim_wrapper
-
         wrapper = build_optim_wrapper(torch.nn.Linear(2, 2), cfg.optim_wrapper)
     assert wrapper.get_lr()["lr"] == [cfg.base_lr]
     assert cfg.param_scheduler[0].T_max == cfg.train_cfg.max_epochs == cfg.max_epochs
@@ -227,19 +224,3 @@ def test_swav_recipes(
     head = cfg.model.head
     assert (head.num_prototypes, head.queue_length * num_gpus) == (num_prototypes, queue)
     assert (head.queue_start_epoch, head.freeze_epochs) == (start, 1)
-
-
-def test_dataloader_of_the_sample_config_builds(tmp_path):
-    from mmssprl.datasets.scenes import generate_scenes
-
-    generate_scenes(tmp_path / "s", num_train=40, num_val=1, size_px=96, progress=False)
-    cfg = load("ssprl_resnet18_scenes")
-    cfg.train_dataloader.dataset.data_root = str(tmp_path / "s" / "coco" / "train2014")
-    hand_on_layout(cfg)
-    with DefaultScope.overwrite_default_scope("mmssprl"):
-        loader = Runner.build_dataloader(cfg.train_dataloader, seed=0)
-    batch = next(iter(loader))
-    groups = ViewLayout.build(cfg.layout).groups
-    assert [tuple(x.shape[1:]) for x in batch["inputs"]] == [
-        (group.num_crops, 3, group.px, group.px) for group in groups
-    ]

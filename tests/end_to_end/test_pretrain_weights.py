@@ -79,7 +79,7 @@ def test_the_config_alone_starts_from_the_weights_again(run, tmp_path):
     # As dumped by the run itself, which has the hook already.
     assert Config.fromfile(config).weights == str(folder / "timm.pth")
     torch.save({"conv1.0.weight": torch.ones(1)}, tmp_path / "wrong.pth")
-    with pytest.raises(UserValueError, match="must fit the backbone of"):
+    with pytest.raises(UserValueError, match="wrong.pth"):
         prepare_train_config(config, work_dir=tmp_path / "a", weights=str(tmp_path / "wrong.pth"))
 
 
@@ -98,6 +98,5 @@ def test_a_resumed_run_keeps_what_it_has_learned(run, tmp_path):
     assert starts[:-1] == before
     assert starts[-1]["resumed_from"].endswith("epoch_1.pth")
     log = max((folder / "out").glob("*/*.log")).read_text()
-    told = "the images are not those that this run began with: there were 12, and now there are 13."
-    assert told in log
+    assert "there were 12, and now there are 13" in log
     assert "tensors of" not in log  # the checkpoint's weights are those that it goes on with

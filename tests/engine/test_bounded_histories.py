@@ -6,7 +6,7 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.logging import HistoryBuffer
 
-from mmssprl.engine.hooks import BoundedHistoriesHook, bounded_histories_hook
+from mmssprl.engine.hooks import bounded_histories_hook
 from mmssprl.engine.launch import run
 from tools.dev.faults.memory import CONFIG
 
@@ -56,17 +56,3 @@ def test_histories_are_as_long_as_the_log_looks_back(tmp_path, monkeypatch, leas
 def test_windows_of_single_scalars_count(tmp_path, monkeypatch, window, length):
     own = {"data_src": "loss_0", "method_name": "mean", "window_size": window}
     assert observe(tmp_path, monkeypatch, 1, custom_cfg=[own]).length == length
-
-
-def test_history_that_a_checkpoint_has_brought_is_cut(tmp_path, monkeypatch):
-    hook = BoundedHistoriesHook()
-    hook._length = 3
-    history = HistoryBuffer([1.0] * 10, [1] * 10)
-
-    class Runner:
-        class message_hub:  # noqa: N801
-            log_scalars = {"train/loss": history}
-
-    hook.after_train_iter(Runner)
-    history.update(2.0)
-    assert history.data[0].tolist() == [1.0, 1.0, 2.0]

@@ -1,19 +1,15 @@
 """The loader that copies batches on their way, with a copy that only notes what it got."""
 
-import copy
-import pickle
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 import torch
-from mmengine.runner import EpochBasedTrainLoop
 from pretrain_runner import make_runner
-from torch.utils.data import DataLoader, DistributedSampler
+from torch.utils.data import DataLoader
 
-from mmssprl.datasets import UnlabeledImages
 from mmssprl.engine.device_prefetcher import Prefetcher, SideStreamCopy
 from mmssprl.engine.hooks import PretrainHook, pretrain_hook
-from mmssprl.models import PretrainingModel
 
 
 class Numbers(torch.utils.data.Dataset):
@@ -64,16 +60,6 @@ def test_order_and_content_over_epochs(num_workers):
         assert note.copied == [[0, 1], [2, 3], [4, 5], [6]] * epoch
 
 
-def test_a_batch_is_fetched_when_it_is_asked_for():
-    note = Note()
-    batches = iter(Prefetcher(loader_of(), note))
-    assert note.copied == []
-    next(batches)
-    assert note.copied == [[0, 1]]
-    next(batches)
-    assert note.copied == [[0, 1], [2, 3]]
-
-
 def test_a_loop_that_stops_early_loses_nothing():
     prefetcher = Prefetcher(loader_of(num_workers=2), Note())
     for batch in prefetcher:
@@ -90,91 +76,24 @@ def test_an_error_of_the_loader_comes_up_at_its_batch(num_workers):
     assert note.copied == [[0, 1], [2, 3]]
 
 
-def test_the_rest_is_the_loader_s():
-    dataset = Numbers()
-    sampler = DistributedSampler(dataset, num_replicas=2, rank=1, shuffle=False)
-    loader = DataLoader(dataset, batch_size=2, sampler=sampler, drop_last=True)
-    prefetcher = Prefetcher(loader, Note())
-    assert len(prefetcher) == 2
-    assert prefetcher.dataset is dataset
-    assert prefetcher.sampler is sampler
-    assert prefetcher.batch_sampler is loader.batch_sampler
-    assert prefetcher.batch_size == 2
-    with pytest.raises(AttributeError, match="no_such_thing"):
-        prefetcher.no_such_thing  # noqa: B018
-    assert numbers(copy.copy(prefetcher)) == [[101, 103], [105, 107]]
-    assert len(pickle.loads(pickle.dumps(Prefetcher([1, 2], len)))) == 2
-
-
-class OnDevice(PretrainingModel):
-    """A model as far as PretrainHook looks at it."""
-
-    def __init__(self, device):
-        torch.nn.Module.__init__(self)
-        self.device = torch.device(device)
-        self.lengths = []
-        self.data_preprocessor = SimpleNamespace(cast_data=self.cast_data)
-
-    def parameters(self, recurse=True):
-        yield self
-
-    def on_epoch_length(self, num_iters):
-        self.lengths.append(num_iters)
-
-    on_training_length = on_epoch_length
-
-    def cast_data(self, batch):
-        return batch
-
-    def loss(self, inputs, data_samples=None):
-        raise NotImplementedError
-
-
-class NoImages(UnlabeledImages):
-    def __init__(self):
-        pass
-
-    def __len__(self):
-        return 4
-
-    def record_bad_images(self, path):
-        pass
-
-
-class StubRunner:
-    max_iters = 6
-
-    def __init__(self, device):
-        self.cfg, self.work_dir, self.model = {}, "", OnDevice(device)
-        self.train_loop = EpochBasedTrainLoop.__new__(EpochBasedTrainLoop)
-        self.train_loop.dataloader = DataLoader(NoImages(), batch_size=2)
-
-    @property
-    def train_dataloader(self):
-        return self.train_loop.dataloader
-
-
 @pytest.mark.parametrize("device", ["cpu", "cuda:1"])
-def test_the_hook_wraps_the_loader_on_cuda_only_and_for_the_training_only(device, monkeypatch):
-    made = []
-
-    def side_stream_copy(move, device):
-        made.append((move, device))
-        return Note()
-
-    monkeypatch.setattr(pretrain_hook, "SideStreamCopy", side_stream_copy)
-    runner = StubRunner(device)
-    loader = runner.train_dataloader
+def test_the_hook_wraps_the_loader_on_cuda_only_and_for_the_training_only(
+    images, tmp_path, device, monkeypatch
+):
+    made = mock.Mock()
+    monkeypatch.setattr(pretrain_hook, "SideStreamCopy", made)
+    runner = make_runner(images, tmp_path)
+    loader, model = runner.train_dataloader, runner.model
+    parameter = SimpleNamespace(device=torch.device(device))
+    monkeypatch.setattr(model, "parameters", lambda: iter([parameter]))
     hook = PretrainHook()
     hook.before_train(runner)
-    assert runner.model.lengths == [2, 6]
     if device == "cpu":
         assert runner.train_dataloader is loader
-        assert not made
+        assert not made.called
     else:
-        assert type(runner.train_dataloader) is Prefetcher
         assert runner.train_dataloader.loader is loader
-        assert made == [(runner.model.cast_data, torch.device(device))]
+        made.assert_called_once_with(model.data_preprocessor.cast_data, parameter.device)
     hook.after_train(runner)
     assert runner.train_dataloader is loader
 

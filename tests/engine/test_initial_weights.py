@@ -2,14 +2,12 @@
 
 import pytest
 import torch
-from linear_config import CONFIG
+from linear_config import CONFIG, write_linear
 from mmengine.config import Config
-from probe_folders import write_coco
 from tiny_benchmark import save_backbone
 from torchvision.models import resnet18
 
 from mmssprl.engine import adapted_backbone, initial_weights
-from mmssprl.engine.hooks import initial_weights_hook
 from mmssprl.engine.initial_weights import apply_weights
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 from mmssprl.weights import load_backbone, read_backbone, supervised_state
@@ -17,10 +15,8 @@ from mmssprl.weights import load_backbone, read_backbone, supervised_state
 
 @pytest.fixture
 def config(tmp_path, monkeypatch):
-    write_coco(tmp_path)
-    (tmp_path / "linear.py").write_text(CONFIG)
     monkeypatch.chdir(tmp_path)
-    return tmp_path / "linear.py"
+    return write_linear(tmp_path)
 
 
 @pytest.fixture
@@ -74,12 +70,8 @@ class TestTraining:
         run(prepare_train_config(config, work_dir="a", resume="auto", **options), "train")
         assert (config.parent / "a/epoch_2.pth").exists()
         run(prepare_test_config(config, "a", work_dir="b"), "test")
-        assert lines[0] == (
-            f"model.backbone is that of {weights.parent}/run.py (ResNet, depth=18, "
-            f"base_channels=12): the weights of {weights} do not fit the one of {config}."
-        )
-        origins = [str(tmp_path / name) for name in ("pretrained/run.py", "a/linear.py")]
-        assert [line.split()[4] for line in lines] == [origins[0], origins[1], origins[1]]
+        for line, origin in zip(lines, ("pretrained/run.py", "a/linear.py"), strict=False):
+            assert str(tmp_path / origin) in line
 
     def test_a_resumed_training_keeps_its_own_weights(self, config, weights):
         options = {"model.frozen_backbone": False}
@@ -104,8 +96,7 @@ class TestTraining:
         self, config, monkeypatch
     ):
         state = read_backbone_of_resnet18()
-        for module in (initial_weights_hook, initial_weights):
-            monkeypatch.setattr(module, "supervised_state", lambda depth: state)
+        monkeypatch.setattr(initial_weights, "supervised_state", lambda depth: state)
         options = {
             "model.backbone": {
                 "_delete_": True,
@@ -128,18 +119,12 @@ def read_backbone_of_resnet18():
 
 
 class TestRefused:
-    def test_a_file_that_does_not_exist(self, config):
-        with pytest.raises(FileNotFoundError, match="must be an existing file, .* no gone.pth"):
-            prepare_train_config(config, weights="gone.pth")
-
     def test_a_checkpoint_of_another_depth(self, config, weights):
         options = {"model.backbone.depth": 34}
-        with pytest.raises(
-            ValueError,
-            match=r"every weight of .*ssprl.pth must fit the backbone of .*linear.py, but got \d+ "
-            r"missing \(layer1.2.conv1.weight",
-        ):
+        with pytest.raises(ValueError, match=r"ssprl.pth .*linear.py.*layer1.2.conv1.weight"):
             prepare_train_config(config, weights=str(weights), cfg_options=options)
+        with pytest.raises(FileNotFoundError, match="gone.pth"):
+            prepare_train_config(config, weights="gone.pth")
         assert not (config.parent / "run").exists()
 
     def test_a_config_beside_them_that_does_not_tell_their_backbone(self, config, weights):
@@ -157,45 +142,38 @@ class TestRefused:
                 old.unlink()
             for name, content in files.items():
                 Config.fromstring(content, ".py").dump(folder / name)
-            message = rf"must fit the backbone of .*{owner}, .* put the config of their pre-train"
+            message = rf"{owner}, .* beside the file"
             with pytest.raises(ValueError, match=message):
                 prepare_train_config(config, weights=str(weights), cfg_options=options)
-
-    def test_weights_that_are_not_finite(self, config, weights):
-        state = read_backbone(weights)
-        state["conv1.weight"][0] = torch.nan
-        torch.save(state, weights)
-        with pytest.raises(ValueError, match=r"hold NaN or infinity \(first conv1.weight\)"):
-            prepare_train_config(config, weights=str(weights))
 
     def test_a_config_without_the_field(self, config, weights):
         text = config.read_text().replace('weights = "random"\n', "")
         config.write_text(text)
-        with pytest.raises(ValueError, match="for pre-training and for configs with a field"):
+        with pytest.raises(ValueError, match="--weights .*load_from"):
             prepare_train_config(config, weights=str(weights))
         prepare_train_config(config)
 
     def test_two_origins(self, config, weights):
         options = {"model.backbone.init_cfg": {"type": "Pretrained", "checkpoint": "x.pth"}}
-        with pytest.raises(ValueError, match="name its backbone weights once"):
+        with pytest.raises(ValueError, match="weights=.*init_cfg"):
             prepare_train_config(config, weights=str(weights), cfg_options=options)
 
     @pytest.mark.parametrize(
         ("backbone", "named"),
         [
             ({"base_channels": 16}, "ResNet, base_channels=16"),
-            ({"style": "caffe", "avg_down": True}, "ResNet, avg_down=True, style=caffe"),
+            ({"style": "caffe"}, "ResNet, style=caffe"),
             ({"type": "SwinTransformer"}, "SwinTransformer"),
         ],
     )
     def test_supervised_weights_for_what_torchvision_does_not_have(self, config, backbone, named):
         cfg = Config.fromfile(config)
         cfg.model.backbone = {"type": "ResNet", "depth": 18, **backbone}
-        with pytest.raises(ValueError, match=rf"of standard width .* is {named}"):
+        with pytest.raises(ValueError, match=rf"supervised.* is {named}"):
             apply_weights(cfg, "supervised")
 
     def test_a_depth_that_torchvision_does_not_have(self):
-        with pytest.raises(ValueError, match="there is no resnet26"):
+        with pytest.raises(ValueError, match="resnet26"):
             supervised_state(26)
 
     def test_a_download_that_fails(self, tmp_path, monkeypatch):
@@ -204,30 +182,24 @@ class TestRefused:
 
         monkeypatch.setenv("TORCH_HOME", str(tmp_path))
         monkeypatch.setattr("torch.hub.download_url_to_file", no_network)
-        with pytest.raises(
-            OSError, match=r"neither in .*checkpoints nor .*; put https://.*resnet18"
-        ):
+        with pytest.raises(OSError, match=r"checkpoints.*; put https://.*resnet18"):
             supervised_state(18)
 
 
 class TestDumpedConfig:
     """The config that a run leaves in its folder names the weights and has the hook."""
 
-    def test_the_hook_is_there_once(self, config, weights):
+    def test_the_hook_is_there_once_and_random_weights_are_random_again(self, config, weights):
         cfg = prepare_train_config(config, weights=str(weights))
         apply_weights(cfg, str(weights))
         assert [hook.type for hook in cfg.custom_hooks] == ["mmssprl.InitialWeightsHook"]
-
-    def test_random_weights_are_random_again(self, config, weights):
-        cfg = prepare_train_config(config, weights=str(weights))
         cfg.custom_hooks.append({"type": "EMAHook"})
         apply_weights(cfg, "random")
         assert [hook["type"] for hook in cfg.custom_hooks] == ["EMAHook"]
 
-    @pytest.mark.parametrize("resume", ["auto", "a/epoch_1.pth"])
-    def test_a_resumed_training_does_not_ask_for_the_first_weights(self, config, weights, resume):
+    def test_a_resumed_training_does_not_ask_for_the_first_weights(self, config, weights):
         run(prepare_train_config(config, weights=str(weights), work_dir="a"), "train")
         weights.unlink()
-        prepare_train_config("a/linear.py", work_dir="a", resume=resume)
-        with pytest.raises(FileNotFoundError, match="no .*ssprl.pth"):
+        prepare_train_config("a/linear.py", work_dir="a", resume="auto")
+        with pytest.raises(FileNotFoundError, match="ssprl.pth"):
             prepare_train_config("a/linear.py", work_dir="b", resume="auto")

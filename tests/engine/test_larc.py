@@ -44,22 +44,6 @@ def test_equals_the_float64_reference_over_steps():
             np.testing.assert_allclose(p.detach().numpy(), weights, rtol=1e-10, atol=1e-12)
 
 
-def test_float32_stays_within_a_millionth():
-    params, doubles = make_params(), make_params(torch.float64)
-    optimizer = LARC(params, **SETTINGS)
-    expected = [(p.detach().numpy(), np.zeros(p.shape)) for p in params]
-    for step in range(5):
-        for i, (p, g) in enumerate(zip(params, grads_of_step(doubles, step), strict=True)):
-            p.grad = g.float()
-            expected[i] = reference.larc_step(
-                *(expected[i][0], p.grad, expected[i][1]),
-                **{"lr": 0.6, "momentum": 0.9, "weight_decay": 1e-2, "trust": 0.02},
-            )
-        optimizer.step()
-    for p, (weights, _) in zip(params, expected, strict=True):
-        np.testing.assert_allclose(p.detach().numpy(), weights, rtol=1e-6, atol=1e-6)
-
-
 def test_norms_of_millions_of_weights_are_exact():
     generator = torch.Generator().manual_seed(0)
     param = torch.nn.Parameter(torch.randn(2_400_000, generator=generator))
@@ -118,17 +102,6 @@ def test_biases_and_norms_can_be_left_to_plain_sgd():
     assert [torch.equal(*pair) for pair in zip(*ends.values(), strict=True)] == [True, False] * 2
 
 
-def test_groups_exclude_on_their_own():
-    one, other = (torch.nn.Parameter(torch.ones(2)) for _ in range(2))
-    groups = [{"params": [one], "exclude_bias_and_norm": True}, {"params": [other]}]
-    optimizer = LARC(groups, lr=0.5, weight_decay=0.1)
-    for p in (one, other):
-        p.grad = torch.ones(2)
-    optimizer.step()
-    assert one.tolist() == [0.5, 0.5]
-    assert (other > 0.99).all()  # the trust coefficient is 0.001
-
-
 def test_loss_scale_does_not_matter():
     # Up to eps and weight decay the step depends on the gradient's direction only; the paper's
     # sums and our means over pairs therefore train alike.
@@ -185,5 +158,5 @@ def test_closure():
     ],
 )
 def test_bad_settings(name, value, rule):
-    with pytest.raises(ValueError, match=f"LARC: {name} must be {rule}, but got {value}"):
+    with pytest.raises(ValueError, match=f"{name} must be {rule}, but got {value}"):
         LARC(make_params(), **{name: value})

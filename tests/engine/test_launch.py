@@ -1,5 +1,5 @@
 import os
-import sys
+from unittest import mock
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from toy_run import ToyModel, write_config
 from mmssprl.config import run_checks as checks
 from mmssprl.engine import cpu_distributed, launch
 from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
-from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
+from mmssprl.engine.launch import prepare_test_config, prepare_train_config
 
 
 @pytest.fixture
@@ -33,27 +33,18 @@ def on_gpu(monkeypatch):
 
 def test_work_dir_comes_from_the_command_line_then_the_config_then_its_name(config):
     assert prepare_train_config(config).work_dir == "work_dirs/toy"
-    options = {"work_dir": "from_config"}
+    options = {"work_dir": "from_config", "optim_wrapper.optimizer.lr": 0.5}
     assert prepare_train_config(config, cfg_options=options).work_dir == "from_config"
     cfg = prepare_train_config(config, work_dir="mine", cfg_options=options)
     assert cfg.work_dir == "mine"
-
-
-def test_cfg_options_replace_dotted_keys(config):
-    cfg = prepare_train_config(config, cfg_options={"optim_wrapper.optimizer.lr": 0.5})
     assert cfg.optim_wrapper.optimizer == {"type": "SGD", "lr": 0.5}
-
-
-def test_missing_config(config):
-    with pytest.raises(FileNotFoundError, match=r"none at nowhere\.py; the shipped ones are in"):
-        prepare_train_config("nowhere.py")
 
 
 @pytest.mark.parametrize("name", ["epoch_3.pth", "last_checkpoint"])
 def test_a_used_work_dir_is_refused_and_left_alone(config, tmp_path, name):
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / name).write_text("old")
-    with pytest.raises(FileExistsError, match=rf"used has {name}; go on .* --resume, delete"):
+    with pytest.raises(FileExistsError, match=rf"{name}; .*--resume.*--overwrite"):
         prepare_train_config(config, work_dir="used")
     assert [path.name for path in (tmp_path / "used").iterdir()] == [name]
     save_checkpoint(tmp_path / "used" / "epoch_3.pth")
@@ -77,7 +68,7 @@ def test_resume_takes_the_newest_or_a_given_checkpoint(config, tmp_path):
     cfg = prepare_train_config(config, resume="a.pth")
     assert (cfg.resume, cfg.load_from) == (True, "a.pth")
     for name in ("b.pth", "https://example.org/a.pth"):
-        with pytest.raises(FileNotFoundError, match=f"--resume must name a file .* got {name}"):
+        with pytest.raises(FileNotFoundError, match=f"--resume .*{name}"):
             prepare_train_config(config, resume=name)
 
 
@@ -98,16 +89,14 @@ def test_amp_keeps_the_dtype_and_scale_of_the_config(config, on_gpu):
     assert (wrapper.dtype, wrapper.loss_scale) == ("bfloat16", 8.0)
 
 
-def test_amp_refuses_a_custom_wrapper_and_the_cpu(config, monkeypatch):
-    monkeypatch.setattr(launch, "get_device", lambda: "cuda")
-    monkeypatch.setattr(checks, "get_device", lambda: "cuda")
+def test_amp_refuses_a_custom_wrapper_and_the_cpu(config, on_gpu, monkeypatch):
     options = {"optim_wrapper.type": "ApexOptimWrapper"}
-    with pytest.raises(ValueError, match=r"but got 'ApexOptimWrapper'; set up mixed precision in"):
+    with pytest.raises(ValueError, match="--amp .*'ApexOptimWrapper'"):
         prepare_train_config(config, amp=True, cfg_options=options)
-    with pytest.raises(ValueError, match="but got None"):
+    with pytest.raises(ValueError, match="--amp .*None"):
         prepare_train_config(config, amp=True, cfg_options={"optim_wrapper": None})
-    monkeypatch.setattr(launch, "get_device", lambda: "cpu")
-    with pytest.raises(ValueError, match="--amp needs an accelerator.*leave --amp out"):
+    monkeypatch.setattr(checks, "get_device", lambda: "cpu")
+    with pytest.raises(ValueError, match="CPU.*leave --amp out"):
         prepare_train_config(config, amp=True)
 
 
@@ -125,9 +114,8 @@ def test_cublas_is_told_of_equal_bits_before_it_starts(monkeypatch, deterministi
     assert found == [(options, told)]
 
 
-def test_compile_needs_a_pre_training(config, tmp_path, monkeypatch):
-    monkeypatch.setenv("CXX", sys.executable)  # asked for, but not called: nothing is built
-    with pytest.raises(ValueError, match=r"such as SSPRL, but .*toy\.py trains ToyModel"):
+def test_compile_needs_a_pre_training(config, tmp_path):
+    with pytest.raises(ValueError, match=r"--compile .*toy\.py trains ToyModel"):
         prepare_train_config(config, compile=True)
     path = tmp_path / "ssprl.py"
     path.write_text(config.read_text() + 'model = dict(type="SSPRL")\n')
@@ -136,16 +124,9 @@ def test_compile_needs_a_pre_training(config, tmp_path, monkeypatch):
     assert (model.compile_backbone, model.data_preprocessor) == (True, {"compile": True})
 
 
-def test_pre_training_is_checked_before_anything_is_built(config, tmp_path):
-    path = tmp_path / "ssprl.py"
-    path.write_text(config.read_text() + 'model = dict(type="SSPRL", num_chunks=3)\n')
-    with pytest.raises(ValueError, match="multiple of model.num_chunks, but got 2 and 3"):
-        prepare_train_config(path)
-
-
 def test_torchrun_must_have_started_the_processes(config, monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
-    with pytest.raises(ValueError, match="RANK is not set; start the command with `torchrun --np"):
+    with pytest.raises(ValueError, match="RANK .*torchrun"):
         prepare_train_config(config, launcher="pytorch")
 
 
@@ -202,19 +183,21 @@ def test_processes_on_gpus_are_left_to_mmengine(config, on_gpu, by_torchrun, by_
 
 
 def test_mpi_is_refused_on_the_cpu(config, on_cpu):
-    with pytest.raises(ValueError, match="but got 'mpi' and no accelerator; use tools/"):
+    with pytest.raises(ValueError, match="'mpi'.*tools/dist_train.sh"):
         prepare_train_config(config, launcher="mpi")
 
 
-@pytest.mark.parametrize("key", ["test_dataloader", "test_cfg", "test_evaluator"])
-def test_a_config_without_a_test_is_refused(config, key):
+@pytest.mark.parametrize(
+    ("key", "remedy"), [("test_dataloader", "mmssprl probe"), ("test_evaluator", "add it")]
+)
+def test_a_config_without_a_test_is_refused(config, key, remedy):
     save_checkpoint(config.with_suffix(".pth"))
-    with pytest.raises(ValueError, match=rf"but {key} is not set; pre-training has no test"):
+    with pytest.raises(ValueError, match=rf"{key}.*{remedy}"):
         prepare_test_config(config, "toy.pth", cfg_options={key: None})
 
 
 def test_test_needs_its_checkpoint_and_never_resumes(config):
-    with pytest.raises(FileNotFoundError, match=r"must name a file .*, but got toy\.pth"):
+    with pytest.raises(FileNotFoundError, match=r"CHECKPOINT .*toy\.pth"):
         prepare_test_config(config, "toy.pth")
     save_checkpoint(config.with_suffix(".pth"))
     cfg = prepare_test_config(config, "toy.pth", cfg_options={"resume": True})
@@ -224,37 +207,21 @@ def test_test_needs_its_checkpoint_and_never_resumes(config):
 def test_cpu_wrapper_reverts_sync_batch_norm_of_any_rank(monkeypatch):
     logged = []
     monkeypatch.setattr(cpu_distributed, "print_log", lambda text, logger: logged.append(text))
-    monkeypatch.setattr(
-        cpu_distributed.MMDistributedDataParallel,
-        "__init__",
-        lambda self, module, device_ids, **kwargs: self.__dict__.update(
-            seen=module, device_ids=device_ids, kwargs=kwargs
-        ),
-    )
+    init = mock.Mock(return_value=None)
+    monkeypatch.setattr(cpu_distributed.MMDistributedDataParallel, "__init__", init)
     sync = nn.Sequential(nn.SyncBatchNorm(3), nn.Linear(3, 3))
-    wrapper = CPUDistributedDataParallel(sync, device_ids=[1], broadcast_buffers=False)
-    assert wrapper.device_ids is None
-    assert wrapper.kwargs == {"broadcast_buffers": False}
-    assert not any(isinstance(layer, nn.SyncBatchNorm) for layer in wrapper.seen.modules())
-    assert wrapper.seen(torch.eye(3)).shape == (3, 3)
-    assert logged == ["SyncBatchNorm has no CPU kernel: its layers are BatchNorm in this run."]
+    CPUDistributedDataParallel(sync, device_ids=[1], broadcast_buffers=False)
+    seen = init.call_args.kwargs.pop("module")
+    assert init.call_args.kwargs == {"device_ids": None, "broadcast_buffers": False}
+    assert not any(isinstance(layer, nn.SyncBatchNorm) for layer in seen.modules())
+    assert ["BatchNorm in this run" in line for line in logged] == [True]
     CPUDistributedDataParallel(nn.Sequential(nn.BatchNorm1d(3)))
     assert len(logged) == 1
 
 
-def test_data_that_fill_no_batch_are_refused(config, tmp_path):
-    cfg = prepare_train_config(
-        config,
-        work_dir=tmp_path / "run",
-        cfg_options={"train_dataloader.batch_size": 16, "train_dataloader.drop_last": True},
-    )
-    with pytest.raises(ValueError, match="8 samples over 1 process.* do not fill one batch of 16"):
-        run(cfg, "train")
-
-
 def test_the_folder_of_a_run_stands_for_its_newest_checkpoint_even_after_a_move(config, tmp_path):
     (tmp_path / "a").mkdir()
-    with pytest.raises(FileNotFoundError, match="must hold a checkpoint, but a holds none; train"):
+    with pytest.raises(FileNotFoundError, match="checkpoint.* a holds none"):
         prepare_test_config(config, "a")
     for name in ("epoch_1.pth", "epoch_2.pth"):
         save_checkpoint(tmp_path / "a" / name)

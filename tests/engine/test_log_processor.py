@@ -1,7 +1,6 @@
 """Pace and memory in the log of a pre-training, against the recorded times."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -76,37 +75,6 @@ def test_pace_memory_and_remaining_time(images, tmp_path, monkeypatch, hierarchy
         else:
             assert 0 < line["memory"] < 1000  # MiB of tensors, by mmengine
         assert line["eta"] > 0
-
-
-def test_the_line_on_the_terminal(images, tmp_path):  # noqa: F811
-    runner, _ = train(images, tmp_path)
-    _, text = runner.log_processor.get_log_after_iter(_Rewound(runner), 1, "train")
-    number = r"\d+\.\d+"
-    memory = [r"memory: \d+  ", ""]  # on a GPU by mmengine, on a CPU beside the pace
-    of_gpu, of_cpu = reversed(memory) if get_device() == "cpu" else memory
-    assert re.search(
-        rf"eta: \S+  time: {number}  data_time: {number}  {of_gpu}.*loss: {number}  .*"
-        rf"images_per_second: {number}  {of_cpu}relative_pyramid_s0: {number}  .*$",
-        text,
-    ), text
-
-
-class _Rewound:
-    """A finished runner inside its last step."""
-
-    def __init__(self, runner):
-        self._runner = runner
-        self.iter = runner.iter - 1
-        self.epoch = runner.epoch - 1
-
-    def __getattr__(self, name):
-        return getattr(self._runner, name)
-
-
-def test_peak_resident_size_is_linux_s():
-    status = Path("/proc/self/status").read_text()
-    kib = int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1))
-    assert peak_resident_mib() == pytest.approx(kib / 1024, rel=0.02, abs=2)
 
 
 def test_the_shipped_runtime_uses_it():

@@ -1,13 +1,16 @@
 """TensorBoard and Weights & Biases beside a run's own log."""
 
+import json
+
 import pytest
 from mmengine.config import Config
+from pretrain_runner import make_runner
 
 from mmssprl.engine import trackers
 from mmssprl.engine.trackers import use_trackers
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def installed(monkeypatch):
     monkeypatch.setattr(trackers.importlib.util, "find_spec", lambda name: name)
 
@@ -16,7 +19,7 @@ def kinds(cfg):
     return [backend["type"] for backend in cfg.visualizer.vis_backends]
 
 
-def test_backends_are_added_to_those_of_the_config():
+def test_backends_are_added_to_those_of_the_config(installed):
     cfg = Config.fromfile("configs/_base_/default_runtime.py")
     cfg.work_dir = "work_dirs/photos"
     use_trackers(cfg, ["tensorboard", "wandb"])
@@ -26,28 +29,39 @@ def test_backends_are_added_to_those_of_the_config():
     assert cfg.visualizer.vis_backends[2]["init_kwargs"] == run
 
 
-def test_a_config_without_a_visualizer_keeps_its_own_log():
+def test_a_config_without_a_visualizer_keeps_its_own_log(installed):
     cfg = Config({"work_dir": "w"})
     use_trackers(cfg, ["tensorboard"])
     assert cfg.visualizer.type == "Visualizer"
     assert kinds(cfg) == ["LocalVisBackend", "TensorboardVisBackend"]
 
 
-def test_a_backend_of_the_config_is_kept_and_not_doubled():
+def test_a_backend_of_the_config_is_kept_and_not_doubled(installed):
     own = {"type": "TensorboardVisBackend", "save_dir": "own"}
     cfg = Config({"work_dir": "w", "visualizer": {"type": "Visualizer", "vis_backends": [own]}})
     use_trackers(cfg, ["tensorboard"])
     assert cfg.visualizer.vis_backends == [own]
 
 
-def test_none_changes_nothing():
-    cfg = Config({"work_dir": "w"})
-    use_trackers(cfg, [])
-    assert "visualizer" not in cfg
-
-
 def test_a_missing_package_is_named_with_its_command(monkeypatch):
     monkeypatch.setattr(trackers.importlib.util, "find_spec", lambda name: None)
-    message = r"--wandb needs the package wandb, but .*; pip install wandb\."
-    with pytest.raises(RuntimeError, match=message):
+    with pytest.raises(RuntimeError, match="--wandb .*pip install wandb"):
         use_trackers(Config({"work_dir": "w"}), ["wandb"])
+
+
+def test_an_event_file_has_the_scalars_of_the_log(images, tmp_path):
+    pytest.importorskip("tensorboard")  # requirements/test.txt
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    cfg = Config({"work_dir": str(tmp_path)})
+    use_trackers(cfg, ["tensorboard"])
+    log = {"type": "PretrainLogProcessor", "window_size": 10}
+    make_runner(images, tmp_path, 1, visualizer=cfg.visualizer, log_processor=log).train()
+    (path,) = tmp_path.glob("*/vis_data/scalars.json")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    (events,) = tmp_path.glob("*/vis_data/events.out.tfevents.*")
+    found = EventAccumulator(str(events)).Reload()
+    for name in ("loss", "relative_pyramid_s0"):
+        shown = {event.step: event.value for event in found.Scalars(name)}
+        assert len(shown) > 1
+        assert shown == pytest.approx({line["step"]: line[name] for line in lines if name in line})

@@ -1,5 +1,7 @@
 """A linear protocol of seconds."""
 
+from probe_folders import write_coco
+
 CONFIG = """
 default_scope = "mmssprl"
 weights = "random"
@@ -46,3 +48,10 @@ train_cfg = dict(by_epoch=True, max_epochs=1)
 optim_wrapper = dict(type="OptimWrapper", optimizer=dict(type="SGD", lr=0.1))
 work_dir = "run"
 """
+
+
+def write_linear(folder):
+    """Write the config and the small images that it trains on; return the config's path."""
+    write_coco(folder)
+    (folder / "linear.py").write_text(CONFIG)
+    return folder / "linear.py"

@@ -1,6 +1,7 @@
 import importlib.metadata
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from importlib.machinery import ModuleSpec
@@ -85,93 +86,39 @@ def test_passes(environment, versions):
     check_dependencies()
 
 
-@pytest.mark.parametrize(
-    ("versions", "problem", "repair"),
-    [
-        (
-            without(ONEDL, "onedl-mmpretrain"),
-            "mmpretrain is missing.",
-            'pip install "onedl-mmpretrain>=1.3,<2"',
-        ),
-        (
-            without(OFFICIAL, "mmpretrain"),
-            "mmpretrain is missing.",
-            'pip install "mmpretrain>=1.2,<2"',
-        ),
-        (
-            {**without(OFFICIAL, "mmcv", "mmengine"), "mmcv-lite": "2.1.0"},
-            "mmengine is missing.",
-            'pip install "mmengine>=0.11.0rc3,<0.12"',
-        ),
-        (
-            {**ONEDL, "torch": "2.9.1+cu118"},
-            "torch must be torch>=2.10, but 2.9.1+cu118 is installed.",
-            'pip install "torch>=2.10"',
-        ),
-        (
-            {**ONEDL, "onedl-mmengine": "0.10.9"},
-            "mmengine must be onedl-mmengine>=0.10.10,<0.11, but 0.10.9 is installed.",
-            'pip install "onedl-mmengine>=0.10.10,<0.11"',
-        ),
-        (
-            {**ONEDL, "onedl-mmengine": "0.11.0rc1"},
-            "mmengine must be onedl-mmengine>=0.10.10,<0.11, but 0.11.0rc1 is installed.",
-            'pip install "onedl-mmengine>=0.10.10,<0.11"',
-        ),
-        (
-            {**ONEDL, "onedl-mmcv": "2.4.0"},
-            "mmcv must be onedl-mmcv>=2.3,<2.4, but 2.4.0 is installed.",
-            'pip install "onedl-mmcv>=2.3,<2.4"',
-        ),
-        (
-            {**ONEDL, "onedl-mmdetection": "3.3.0"},
-            "mmdet must be onedl-mmdetection>=3.4,<4, but 3.3.0 is installed.",
-            'pip install "onedl-mmdetection>=3.4,<4"',
-        ),
-        (
-            {**OFFICIAL, "mmcv": "2.0.1"},
-            "mmcv must be mmcv>=2.1,<2.3, but 2.0.1 is installed.",
-            'pip install "mmcv>=2.1,<2.2"',
-        ),
-        (
-            {**without(OFFICIAL, "mmcv"), "mmcv-lite": "2.0.1"},
-            "mmcv must be mmcv-lite>=2.1,<2.3, but 2.0.1 is installed.",
-            'pip install "mmcv-lite>=2.1,<2.2"',
-        ),
-        (
-            {**OFFICIAL, "mmengine": "0.10.7"},
-            "mmengine must be mmengine>=0.11.0rc3,<0.12, but 0.10.7 is installed.",
-            'pip install "mmengine>=0.11.0rc3,<0.12"',
-        ),
-        (
-            {**ONEDL, "transformers": "5.17.0"},
-            "mmpretrain cannot be imported beside transformers >= 5, "
-            "but transformers 5.17.0 is installed.",
-            'pip install "transformers<5"',
-        ),
-        (
-            {**OFFICIAL, "mmcv": "2.2.0", "mmdet": "3.3.0"},
-            "mmdet must have mmcv < 2.2, but mmcv 2.2.0 is installed.",
-            'pip install "mmcv>=2.1,<2.2"',
-        ),
-    ],
-)
+LITE = {**without(OFFICIAL, "mmcv"), "mmcv-lite": "2.1.0"}
+PROBLEMS = [
+    (without(ONEDL, "onedl-mmpretrain"), "mmpretrain is missing", "onedl-mmpretrain>=1.3,<2"),
+    (without(OFFICIAL, "mmpretrain"), "mmpretrain is missing", "mmpretrain>=1.2,<2"),
+    (without(LITE, "mmengine"), "mmengine is missing", "mmengine>=0.11.0rc3,<0.12"),
+    ({**ONEDL, "torch": "2.9.1+cu118"}, "torch>=2.10, but 2.9.1", "torch>=2.10"),
+    ({**ONEDL, "onedl-mmengine": "0.10.9"}, "but 0.10.9", "onedl-mmengine>=0.10.10,<0.11"),
+    ({**ONEDL, "onedl-mmengine": "0.11.0rc1"}, "0.11.0rc1", "onedl-mmengine>=0.10.10,<0.11"),
+    ({**ONEDL, "onedl-mmcv": "2.4.0"}, "but 2.4.0", "onedl-mmcv>=2.3,<2.4"),
+    ({**ONEDL, "onedl-mmdetection": "3.3.0"}, "mmdet .* 3.3.0", "onedl-mmdetection>=3.4,<4"),
+    ({**OFFICIAL, "mmcv": "2.0.1"}, "mmcv>=2.1,<2.3, but 2.0.1", "mmcv>=2.1,<2.2"),
+    ({**LITE, "mmcv-lite": "2.0.1"}, "but 2.0.1", "mmcv-lite>=2.1,<2.2"),
+    ({**OFFICIAL, "mmengine": "0.10.7"}, "but 0.10.7", "mmengine>=0.11.0rc3,<0.12"),
+    ({**ONEDL, "transformers": "5.17.0"}, "transformers 5.17.0", "transformers<5"),
+    ({**OFFICIAL, "mmcv": "2.2.0", "mmdet": "3.3.0"}, "mmcv 2.2.0", "mmcv>=2.1,<2.2"),
+]
+
+
+@pytest.mark.parametrize(("versions", "problem", "repair"), PROBLEMS)
 def test_one_problem(environment, versions, problem, repair):
     environment(versions)
-    assert message() == (
-        f"mmssprl cannot run in this environment:\n  * {problem}\nTo repair: {repair}"
-    )
+    text = message()
+    assert re.search(problem, text)
+    assert text.endswith(f': pip install "{repair}"')
+    assert "\n" not in text
 
 
 def test_an_empty_environment_gets_one_command_for_the_tested_family(environment):
     environment({})
     text = message()
-    assert [line for line in text.splitlines() if line.startswith("  * ")] == [
-        f"  * {name} is missing."
-        for name in ("torch", "torchvision", "mmengine", "mmcv", "mmpretrain")
-    ]
+    assert text.count("is missing") == 5
     assert text.endswith(
-        'To repair: pip install "torch>=2.10" "torchvision>=0.25" "onedl-mmengine>=0.10.10,<0.11" '
+        'pip install "torch>=2.10" "torchvision>=0.25" "onedl-mmengine>=0.10.10,<0.11" '
         '"onedl-mmcv>=2.3,<2.4" "onedl-mmpretrain>=1.3,<2"'
     )
 
@@ -179,8 +126,7 @@ def test_an_empty_environment_gets_one_command_for_the_tested_family(environment
 def test_both_families_name_every_distribution_and_keep_the_tested_family(environment):
     environment({**ONEDL, "mmcv": "2.1.0", "mmdet": "3.3.0"})
     text = message()
-    assert "OneDL (onedl-mmengine 0.10.12, onedl-mmcv 2.3.6, onedl-mmpretrain 1.3.6)" in text
-    assert "official (mmcv 2.1.0, mmdet 3.3.0)" in text
+    assert "onedl-mmpretrain 1.3.6, mmcv 2.1.0, mmdet 3.3.0" in text
     assert text.endswith(
         "pip uninstall -y onedl-mmengine onedl-mmcv onedl-mmpretrain mmcv mmdet && pip install "
         '"onedl-mmengine>=0.10.10,<0.11" "onedl-mmcv>=2.3,<2.4" "onedl-mmpretrain>=1.3,<2" '
@@ -197,7 +143,7 @@ def test_mmcv_and_its_lite_build_exclude_each_other(environment):
 def test_a_record_without_files_is_reinstalled(environment, namespace):
     environment(ONEDL, gone=["mmcv"], namespace=namespace)
     text = message()
-    assert "mmcv is broken: onedl-mmcv 2.3.6 is recorded as installed" in text
+    assert "mmcv is broken: onedl-mmcv 2.3.6" in text
     assert text.endswith('pip install --force-reinstall "onedl-mmcv>=2.3,<2.4"')
 
 
@@ -241,8 +187,10 @@ def test_import_is_cheap():
     assert done.stdout.strip() == "set()", done.stderr
 
 
-def test_import_without_site_packages_raises_runtime_error_not_import_error():
-    done = import_mmssprl("-S", code="import mmssprl")
-    assert done.returncode == 1
-    assert "\nRuntimeError: mmssprl cannot run in this environment:\n" in done.stderr
-    assert "  * torch is missing." in done.stderr
+def test_import_ends_no_notebook_and_the_first_use_tells_what_is_missing():
+    for use in ("mmssprl.pretrain", "import mmssprl.registry"):
+        done = import_mmssprl("-S", code=f"import mmssprl\nprint('here')\n{use}")
+        assert (done.stdout, done.returncode) == ("here\n", 1)
+        last = done.stderr.splitlines()[-1]
+        assert last.startswith("mmssprl.errors.UserRuntimeError: mmssprl cannot run")
+        assert "torch is missing" in last

@@ -180,4 +180,4 @@ def test_detection_and_segmentation_pass_on_torchvisions_operators(tmp_path):
     assert "operators of mmcv: torchvision's\n" in done.stdout
     passed = re.search(r"(\d+) passed", done.stdout)
     assert passed
-    assert int(passed[1]) > 30
+    assert int(passed[1]) > 20

@@ -7,7 +7,7 @@ from mmengine.registry import DefaultScope
 
 from mmssprl import registry
 from mmssprl.datasets import UnlabeledImages
-from mmssprl.engine.hooks import InitialWeightsHook
+from mmssprl.engine.initial_weights import InitialWeightsHook
 from mmssprl.models import SSPRL
 
 

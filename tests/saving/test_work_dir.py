@@ -1,9 +1,8 @@
 """What stands in a work dir is refused, or deleted when told."""
 
 import pytest
-from linear_config import CONFIG
+from linear_config import write_linear
 from mmengine.config import Config
-from probe_folders import write_coco
 
 from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.saving.work_dir import check_work_dir, files_of_run
@@ -15,10 +14,8 @@ OTHER_FILES = ("mine.pth", "epoch_3_mmdet.pth", "notes.txt")
 
 @pytest.fixture
 def config(tmp_path, monkeypatch):
-    write_coco(tmp_path)
-    (tmp_path / "linear.py").write_text(CONFIG)
     monkeypatch.chdir(tmp_path)
-    return tmp_path / "linear.py"
+    return write_linear(tmp_path)
 
 
 class TestWorkDir:

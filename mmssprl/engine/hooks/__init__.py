@@ -6,7 +6,6 @@ yet, is gone with the process and is never needed to resume.
 
 from .bounded_histories_hook import BoundedHistoriesHook
 from .clip_gradients_hook import ClipGradientsHook
-from .initial_weights_hook import InitialWeightsHook
 from .monitor_hook import MonitorHook
 from .pretrain_hook import PretrainHook
 from .pretrain_runtime_info_hook import PretrainRuntimeInfoHook
@@ -14,7 +13,6 @@ from .pretrain_runtime_info_hook import PretrainRuntimeInfoHook
 __all__ = [
     "BoundedHistoriesHook",
     "ClipGradientsHook",
-    "InitialWeightsHook",
     "MonitorHook",
     "PretrainHook",
     "PretrainRuntimeInfoHook",

@@ -1,0 +1,154 @@
+"""The shipped baselines, MoCo v2, DenseCL and BYOL: as published, and able to take a step."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
+from own_views import model_and_batch
+
+from mmssprl.config import run_checks
+
+FOLDER = Path(__file__).parents[2] / "configs" / "baselines"
+METHODS = {"mocov2": "MoCo", "densecl": "DenseCL", "byol": "BYOL"}
+COCO = "resnet50_2xb64-coslr-200e_coco"
+IMAGENET = "resnet50_8xb32-coslr-100e_in1k"
+SMALL = ["resnet18_scenes", "resnet18_photos", "resnet18_photos-gpu"]
+NAMES = [f"{method}_{data}" for method in METHODS for data in (COCO, IMAGENET, *SMALL)]
+SHORT_QUEUE = f"mocov2-k4096_{COCO}"
+AUGMENTATION = {
+    **{"type": "PyramidPreprocessor", "flip_prob": 0.5, "jitter_prob": 0.8, "grayscale_prob": 0.2},
+    **{"brightness": 0.4, "contrast": 0.4, "hue": 0.1, "blur_sigma": (0.1, 2.0)},
+}
+"""What the papers have in common."""
+
+
+def load(name):
+    return Config.fromfile(FOLDER / f"{name}.py")
+
+
+def test_there_are_no_others():
+    found = [path.stem for method in METHODS for path in FOLDER.glob(f"{method}*.py")]
+    assert sorted(found) == sorted([*NAMES, SHORT_QUEUE])
+
+
+def test_the_short_queue_changes_nothing_else():
+    short, base = load(SHORT_QUEUE), load(f"mocov2_{COCO}")
+    assert (short.model.queue_length, short.model.momentum) == (4096, 0.995)
+    base.merge_from_dict({"model": {"queue_length": 4096, "momentum": 0.995}})
+    assert short.to_dict() == base.to_dict()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_builds_and_takes_one_step_on_its_own_views(name, monkeypatch):
+    cfg = load(name)
+    model, data = model_and_batch(cfg, 4)
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
+    assert type(model).__name__ == METHODS[name.split("_")[0]]
+    assert wrapper.get_lr()["lr"] == [cfg.base_lr]
+    model.on_epoch_length(10)
+    model.on_training_length(100)
+    with torch.no_grad():
+        losses = model(**data, mode="loss")
+    assert 0 < sum(losses.values()) < 40  # a dense loss may weigh 0 at first
+    sizes = {"scenes": 1200, "photos": 4500, "photos-gpu": 4500}
+    model.check_training(sizes.get(name.rsplit("_")[-1], 82783), cfg.train_dataloader.batch_size)
+    warnings = []
+    monkeypatch.setattr(run_checks, "print_log", lambda text, **_: warnings.append(text))
+    run_checks.warn_of_schedule(cfg)
+    assert warnings == []
+
+
+@pytest.mark.parametrize("method", ["mocov2", "densecl"])
+@pytest.mark.parametrize("data", [COCO, IMAGENET])
+def test_published_settings_of_moco(method, data):
+    cfg = load(f"{method}_{data}")
+    assert (cfg.layout.image_px, cfg.layout.image_area) == (224, (0.2, 1.0))
+    views = {"saturation": 0.4, "blur_prob": 0.5}
+    assert dict(cfg.model.data_preprocessor) == {**AUGMENTATION, **views}
+    assert dict(cfg.model.backbone) == {"type": "ResNet", "depth": 50, "zero_init_residual": False}
+    assert dict(cfg.model.neck) == {"in_channels": 2048, "hid_channels": 2048, "out_channels": 128}
+    settings = (cfg.model.queue_length, cfg.model.momentum, cfg.model.temperature)
+    assert settings == (65536, 0.999, 0.2)
+    assert cfg.train_dataloader.batch_size / cfg.model.bn_groups == 32
+    epochs, images, rate = (200, 128, 0.15) if data == COCO else (100, 256, 0.03)
+    assert (cfg.train_cfg.max_epochs, cfg.auto_scale_lr.base_batch_size) == (epochs, images)
+    assert cfg.train_dataloader.batch_size * cfg.num_gpus == images
+    optimizer = {"type": "SGD", "lr": pytest.approx(rate), "momentum": 0.9, "weight_decay": 1e-4}
+    assert dict(cfg.optim_wrapper.optimizer) == optimizer
+    assert cfg.sync_bn is None
+    if method == "densecl":
+        assert (cfg.model.loss_lambda, cfg.model.dense_start_epoch) == (0.5, 0)
+
+
+@pytest.mark.parametrize("data", [COCO, IMAGENET])
+def test_published_settings_of_byol(data):
+    cfg = load(f"byol_{data}")
+    assert (cfg.layout.image_px, cfg.layout.image_area) == (224, (0.08, 1.0))
+    assert (cfg.layout.levels, cfg.layout.num_small) == ([], 0)
+    views = {"saturation": 0.2, "blur_prob": (1.0, 0.1), "solarize_prob": (0.0, 0.2)}
+    assert dict(cfg.model.data_preprocessor) == {**AUGMENTATION, **views}
+    assert dict(cfg.model.backbone) == {"type": "ResNet", "depth": 50, "zero_init_residual": False}
+    assert dict(cfg.model.neck) == {"in_channels": 2048, "hid_channels": 4096, "out_channels": 256}
+    assert (cfg.model.base_momentum, cfg.sync_bn) == (0.99, "torch")
+    epochs, warmup, images, rate = (200, 4, 128, 0.1) if data == COCO else (100, 10, 256, 0.45)
+    assert (cfg.max_epochs, cfg.warmup_epochs) == (epochs, warmup)
+    assert cfg.auto_scale_lr.base_batch_size == images
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        optimizer = build_optim_wrapper(torch.nn.Linear(2, 2), cfg.optim_wrapper).optimizer
+    expected = {"lr": pytest.approx(rate), "momentum": 0.9, "weight_decay": 1e-4}
+    if data == IMAGENET:
+        expected |= {"weight_decay": 1e-6, "trust_coefficient": 0.001, "eps": 1e-8}
+        expected |= {"exclude_bias_and_norm": True}
+    assert type(optimizer).__name__ == ("SGD" if data == COCO else "LARC")
+    assert expected.items() <= optimizer.defaults.items()
+
+
+@pytest.mark.parametrize("data", [COCO, SMALL[0]])
+def test_the_rate_of_byol_rises_in_the_warm_up_and_falls_to_zero(data):
+    cfg = load(f"byol_{data}")
+    steps = 5
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=cfg.base_lr)
+    schedulers = []
+    for scheduler in cfg.param_scheduler:
+        settings = {k: v for k, v in scheduler.items() if k != "convert_to_iter_based"}
+        kind = PARAM_SCHEDULERS.get(settings.pop("type"))
+        schedulers.append(
+            kind.build_iter_from_epoch(optimizer=optimizer, epoch_length=steps, **settings)
+        )
+    rates = []
+    for _ in range(cfg.max_epochs * steps):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        for scheduler in schedulers:
+            scheduler.step()
+    warm_up = cfg.warmup_epochs * steps
+    assert rates[0] <= 0.01 * cfg.base_lr
+    assert max(rates) == rates[warm_up] == pytest.approx(cfg.base_lr)
+    assert rates[: warm_up + 1] == sorted(rates[: warm_up + 1])
+    assert rates[warm_up:] == sorted(rates[warm_up:], reverse=True)
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("data", SMALL)
+def test_small_recipe_shares_data_network_and_photometrics_with_ssprl(method, data):
+    ours = load(f"{method}_{data}")
+    base = Config.fromfile(FOLDER.parent / "ssprl" / f"ssprl_{data}.py")
+    assert ours.model.data_preprocessor == base.model.data_preprocessor
+    assert ours.model.backbone == base.model.backbone
+    assert ours.train_dataloader.dataset.data_root == base.train_dataloader.dataset.data_root
+    assert ours.layout.image_px == base.layout.image_px
+    assert (ours.layout.image_area, ours.layout.levels) == (base.layout.image_area, [])
+    assert (ours.train_dataloader.batch_size, ours.max_epochs) == (64, base.max_epochs)
+    lr = (1e-3 if method == "byol" else 2e-3) / (2 if data == SMALL[2] else 1)
+    assert dict(ours.optim_wrapper.optimizer) == {"type": "AdamW", "lr": lr, "weight_decay": 1e-4}
+    if method != "byol":
+        momentum = 0.97 if data == SMALL[0] else 0.99
+        assert (ours.model.queue_length, ours.model.bn_groups) == (512, 4)
+        assert (ours.model.momentum, ours.model.temperature) == (momentum, 0.2)
+    if method == "densecl":
+        assert (ours.model.loss_lambda, ours.model.dense_start_epoch) == (0.5, 1)
