@@ -21,7 +21,7 @@ from ..datasets.image_reading import require_files
 from ..errors import UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..models.unwrap import unwrap
 from ..registry import DATASETS, class_of
-from ..system.shared_memory import check_room
+from ..system.disk_space import check_room
 from .pretrain_checks import bytes_of_views, check_division, check_pretraining
 from .reading import refuse
 from .walk import check_parts, check_scope, check_together

@@ -16,8 +16,8 @@ from torch.utils.data import DataLoader
 from ..console.progress import watch
 from ..datasets.image_reading import ImageReadError, read_image
 from ..errors import UserValueError
+from ..system.disk_space import check_room
 from ..system.environment import MOST_PROCESSES
-from ..system.shared_memory import check_room
 from .crops import Crops
 from .frozen_backbone import FrozenBackbone
 from .probe_data import LabelledSplit

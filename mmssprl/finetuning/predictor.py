@@ -15,7 +15,7 @@ from ..config.build_errors import explain_build_errors
 from ..console.quiet import import_quietly
 from ..datasets import ImageReadError, read_image
 from ..errors import UserValueError
-from ..system.shared_memory import check_room
+from ..system.disk_space import check_room
 from ..weights import read_checkpoint
 from ..weights.backbone import build_model, quiet
 from ..weights.checkpoint_file import list_faults

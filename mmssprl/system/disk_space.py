@@ -1,16 +1,24 @@
-"""Room on a disk: how much is free, and how much the checkpoints of a run take."""
+"""Room on a disk and in shared memory: how much there is, and how much a run takes."""
 
 import errno
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError, UserOSError
 
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """What the operating system answers where nothing more fits: the disk or the quota is used up."""
+SHARED_MEMORY = Path("/dev/shm")
+"""Through which the workers of a data loader hand over their batches."""
+_LEAST_SHARED = 1_000_000
+"""Bytes. Less holds no batch of images, and hardly the queues of some workers."""
 
 
 def free_bytes(folder: Path) -> int:
@@ -74,13 +82,38 @@ def explain_full_disk(path: Path, needed: int | None = None) -> Iterator[None]:
         if error.errno not in FULL or isinstance(error, UserError):
             raise
         limit = "quota" if error.errno == errno.EDQUOT else "disk"
-        lack = f"the {limit} of {path} must have room for the files of the run, but"
-        if needed is not None:
-            lack = f"{path} must fit its {limit}: it needs {format_bytes(needed)}, and"
+        size = "" if needed is None else f" ({format_bytes(needed)})"
         raise UserOSError(
-            f"{lack} {format_bytes(free_bytes(path))} of the disk are free; what was written "
-            "before is still there: make room, and go on by --resume."
+            f"the {limit} must have room for {path}{size}, but {format_bytes(free_bytes(path))} of "
+            "the disk are free; what was written before is still there: make room, and go on by "
+            "--resume."
         ) from error
+
+
+def check_room(loader: "DataLoader", image_bytes: int = 0) -> None:
+    """Refuse a loader whose workers have too little shared memory for what they load ahead.
+
+    Args:
+        loader: Data loader of one of the processes of this machine.
+        image_bytes: What an image takes in a batch; 0 if nobody knows.
+
+    Raises:
+        OSError: There is too little.
+    """
+    if not loader.num_workers or not SHARED_MEMORY.is_dir():
+        return
+    images = loader.num_workers * (loader.prefetch_factor or 0) * (loader.batch_size or 1)
+    needed = image_bytes * images * int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    needed = max(needed, _LEAST_SHARED)
+    usage = shutil.disk_usage(SHARED_MEMORY)
+    if usage.free < needed:
+        raise UserOSError(
+            "shared memory must have room for what a data loader's workers hand over, "
+            f"{needed / 1e6:,.1f} MB, but {SHARED_MEMORY} has {usage.free / 1e6:,.1f} of "
+            f"{usage.total / 1e6:,.1f} MB free; give a container more (docker run --shm-size=8g), "
+            "or load without workers (num_workers=0 of the data loader, --workers 0 of pretrain, "
+            "--num-workers 0 of other commands)."
+        )
 
 
 def format_bytes(num_bytes: float) -> str:

@@ -7,8 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from .._dependencies import (
     FAMILIES,
@@ -30,16 +31,8 @@ EXTRAS = {
 LITTLE_DISK_GB = 5
 
 
-@dataclass(frozen=True)
-class DoctorFinding:
-    """One thing that was looked at.
-
-    Attributes:
-        what: Its name.
-        found: What is there.
-        missing: What to do, if something is missing; '' if all is well.
-        is_needed: Whether nothing works without it.
-    """
+class DoctorFinding(NamedTuple):
+    """One thing that was looked at; ``missing`` says what to do, '' if all is well."""
 
     what: str
     found: str
@@ -56,15 +49,12 @@ class DoctorFinding:
 
 def examine() -> list[DoctorFinding]:
     """Look at everything, and import torch last, in a process of its own: it may be broken."""
-    python = platform.python_version()
-    fits = (3, 11) <= sys.version_info[:2] <= (3, 12)
-    where = f"{__version__} in {Path(__file__).parents[1]}"
-    remedy = "" if fits else "make an environment of Python 3.11 or 3.12"
+    is_old = not (3, 11) <= sys.version_info[:2] <= (3, 12)
+    python = f"{platform.python_version()}, {platform.platform(terse=True)}"
+    remedy = "make an environment of Python 3.11 or 3.12" if is_old else ""
     return [
-        DoctorFinding("mmssprl", where),
-        DoctorFinding(
-            "Python", f"{python}, {platform.platform(terse=True)}", remedy, is_needed=True
-        ),
+        DoctorFinding("mmssprl", f"{__version__} in {Path(__file__).parents[1]}"),
+        DoctorFinding("Python", python, remedy, is_needed=True),
         *_families(),
         *_packages(),
         *_extras(),
@@ -79,32 +69,29 @@ def _families() -> list[DoctorFinding]:
         wanted = [distribution(requirement) for requirement in family.values()]
         if name == "openmmlab":
             wanted.append(distribution(OFFICIAL_MMCV_LITE))
-        versions = {each: installed_version(each) for each in wanted}
-        found = ", ".join(f"{each} {version}" for each, version in versions.items() if version)
-        if found:
+        if found := _versions(wanted):
             findings.append(DoctorFinding(f"family {name}", found))
-    problem = ""
     try:
         check_dependencies()
     except RuntimeError as error:
-        problem = str(error).partition("To repair: ")[2] or str(error)
+        remedy = str(error).partition("To repair: ")[2] or str(error)
         lines = [line.strip("* ") for line in str(error).splitlines() if line.startswith("  *")]
-        findings.append(DoctorFinding("OpenMMLab", " ".join(lines), problem, is_needed=True))
+        return [*findings, DoctorFinding("OpenMMLab", " ".join(lines), remedy, is_needed=True)]
     optional = [module for module in ("mmdet", "mmseg") if importlib.util.find_spec(module) is None]
-    if optional and not problem:
-        installed = findings[0].what.removeprefix("family ")
-        remedy = (
-            f'pip install "mmssprl[{installed}-transfer]" (only for detection and segmentation)'
-        )
+    if optional:
+        extra = f"{findings[0].what.removeprefix('family ')}-transfer"
+        remedy = f'pip install "mmssprl[{extra}]" (only for detection and segmentation)'
         findings.append(DoctorFinding(", ".join(optional), "not installed", remedy))
     return findings
 
 
+def _versions(names: Iterable[str]) -> str:
+    versions = {name: installed_version(name) for name in names}
+    return ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+
+
 _OPENCV = "opencv-python"
-_OPENCV_BUILDS = (
-    *(_OPENCV, "opencv-python-headless"),
-    *("opencv-contrib-python", "opencv-contrib-python-headless"),
-)
+_OTHER_OPENCV = tuple(f"opencv-{kind}" for kind in ("python-headless", "contrib-python"))
 """Each brings the same ``cv2``: any will do, such as one without windows in a container."""
 
 
@@ -115,29 +102,19 @@ def _packages() -> list[DoctorFinding]:
     except importlib.metadata.PackageNotFoundError:
         remedy = "pip install --no-build-isolation -e . (in the checkout)"
         return [DoctorFinding("metadata of mmssprl", "not installed, only imported", remedy)]
-    owners = [name for name in _OPENCV_BUILDS if installed_version(name)]
     wanted = {re.split(r"[^\w.-]", line)[0]: line for line in lines if "extra ==" not in line}
-    if owners:
+    if any(map(installed_version, _OTHER_OPENCV)):
         wanted.pop(_OPENCV, None)
-        wanted |= dict.fromkeys(owners, "")
-    versions = {name: installed_version(name) for name in wanted}
-    missing = [
-        f"'{line}'" if version else name
-        for (name, line), version in zip(wanted.items(), versions.values(), strict=True)
-        if version is None or not fits(version, line or name)
-    ]
-    found = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+    missing = []
+    for name, line in wanted.items():
+        version = installed_version(name)
+        if version is None:
+            missing.append(name)
+        elif not fits(version, line):
+            missing.append(f"'{line}'")
     remedy = f"pip install {' '.join(missing)}" if missing else ""
-    return [DoctorFinding("packages", found, remedy, is_needed=True), *_owner_of_cv2(owners)]
-
-
-def _owner_of_cv2(owners: list[str]) -> list[DoctorFinding]:
-    """A note where several builds of OpenCV lie over each other; mmdetection's imaug asks so."""
-    if len(owners) < 2:
-        return []
-    kept = owners[0]
-    remedy = f"pip uninstall -y {' '.join(owners)} && pip install {kept}=={installed_version(kept)}"
-    return [DoctorFinding("cv2", f"{' and '.join(owners)} overwrite each other's files", remedy)]
+    found = _versions([*wanted, *_OTHER_OPENCV])
+    return [DoctorFinding("packages", found, remedy, is_needed=True)]
 
 
 def _extras() -> list[DoctorFinding]:

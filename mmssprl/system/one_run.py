@@ -27,15 +27,11 @@ _MOST_READ = 500
 
 @contextmanager
 def hold_work_dir(folder: str | Path, *, writes: bool = True) -> Iterator[None]:
-    """Make a folder, and let no other process write into it while the block runs.
+    """Make a folder, and let no other process write into it while the block runs, if it writes.
 
     The operating system holds the lock: it ends with the process, however that ends, and over NFS
     with its machine. Loader processes do not inherit it. After a kill the lock's file stays, and
     means nothing.
-
-    Args:
-        folder: Of the command.
-        writes: If not, nothing is held or made.
 
     Raises:
         RuntimeError: Another process holds it; says which and since when.
@@ -74,10 +70,8 @@ def is_unused(folder: Path) -> bool:
 
 @contextmanager
 def _held(lock: Path, what: Path) -> Iterator[None]:
-    file = _take(lock, what)
-    while not os.fstat(file.fileno()).st_nlink:  # its last holder has ended meanwhile
-        file.close()
-        file = _take(lock, what)
+    while not os.fstat((file := _take(lock, what)).fileno()).st_nlink:
+        file.close()  # its last holder has ended meanwhile
     try:
         now = datetime.now().astimezone().isoformat(" ", "seconds")
         file.truncate(0)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _PART = re.compile(r".+\.(\d+)\.part")
+_AT_ONCE = fcntl.LOCK_EX | fcntl.LOCK_NB
 
 
 def prepare_output(path: str | Path, *, force: bool = False) -> None:
@@ -40,21 +41,18 @@ def prepare_output(path: str | Path, *, force: bool = False) -> None:
 
 
 def check_different(paths: Mapping[str, str | None]) -> None:
-    """Refuse one file as two outputs of a command, the second of which would replace the first.
+    """Refuse one file as several outputs of a command, the last of which would replace the others.
 
     Args:
         paths: What is to be written, by the option that asks for it; None is nothing.
 
     Raises:
-        ValueError: Two options name the same file.
+        ValueError: Options name the same file.
     """
-    option_of: dict[Path, str] = {}
-    for option, path in paths.items():
-        other = option if path is None else option_of.setdefault(Path(path).resolve(), option)
-        if other != option:
-            raise UserValueError(
-                f"{other} and {option} must be two files, but both are {path}; rename one."
-            )
+    given = {option: Path(path).resolve() for option, path in paths.items() if path is not None}
+    if len(set(given.values())) < len(given):
+        files = ", ".join(f"{option} {path}" for option, path in given.items())
+        raise UserValueError(f"outputs must be different files, but got {files}; rename one.")
 
 
 def prepare_picture(path: str | Path, *, force: bool = False) -> None:
@@ -92,8 +90,7 @@ def check_folder(path: str | Path) -> None:
         with tempfile.TemporaryFile(dir=there):  # without a name, where the file system can
             return
     except OSError as error:
-        # Of a full disk is told what is needed and what is free.
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):  # a full disk is told of where it fails
             raise UserPermissionError(
                 f"{path} must be a folder that you may write to, but {there} is not; choose "
                 "another path, or change its permissions."
@@ -111,9 +108,8 @@ def whole_file(path: str | Path, mode: str = "w", *, synced: bool = True) -> Ite
     Args:
         path: The file to make or to replace.
         mode: 'w' for text or 'wb' for bytes.
-        synced: Wait until the disk has the file and its name. Without it the file is whole after a
-            kill, but may be lost or empty after a loss of power: for thousands of small files that
-            a command makes again.
+        synced: Wait until the disk has the file and its name. False is for thousands of small files
+            that a command makes again: a loss of power may leave them empty.
 
     Raises:
         OSError: It cannot be written, such as on a full disk; it names ``path``.
@@ -124,7 +120,8 @@ def whole_file(path: str | Path, mode: str = "w", *, synced: bool = True) -> Ite
     encoding, errors = (None, None) if "b" in mode else ("utf-8", "surrogateescape")
     try:
         with part.open(mode, encoding=encoding, errors=errors) as file:
-            _lock(file)
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.lockf(file, _AT_ONCE)
             yield file
             if synced:
                 file.flush()
@@ -154,16 +151,10 @@ def sweep_parts(folder: Path) -> list[Path]:
             continue
         # The process may be one of another machine, whose lock this one sees.
         with contextlib.suppress(OSError), part.open("rb+") as file:
-            _lock(file, strict=True)
+            fcntl.lockf(file, _AT_ONCE)
             part.unlink()
             swept.append(part)
     return swept
-
-
-def _lock(file: IO[Any], *, strict: bool = False) -> None:
-    """Hold a file until it is closed; a file system without locks does only without ``strict``."""
-    with contextlib.suppress(*() if strict else (OSError,)):
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _sync_folder(folder: Path) -> None:

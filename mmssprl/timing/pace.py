@@ -13,7 +13,7 @@ import torch
 from ..console.quiet import quiet_console
 from ..errors import UserRuntimeError
 from ..system.environment import default_threads, torch_threads, usable_cores
-from ..system.one_process import call_in_process
+from ..system.processes import call_in_process
 
 if TYPE_CHECKING:
     from mmengine.config import Config
@@ -202,7 +202,7 @@ def _of_finetuning(config: str, work_dir: str, amp: bool, load: float) -> Pace:
     from ..engine.launch import prepare_train_config, run
     from ..engine.runner import end_workers
     from ..saving.safe_checkpoint_hook import checkpoint_bytes
-    from ..system.machine import peak_bytes
+    from ..system.environment import peak_bytes
     from .stopwatch import LoadedSteps, validation_s
     from .training import for_measuring
 

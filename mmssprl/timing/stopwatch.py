@@ -12,7 +12,7 @@ from mmengine.runner import Runner
 from torch.utils.flop_counter import FlopCounterMode
 
 from ..engine.device_prefetcher import Prefetcher
-from ..system.machine import reset_peak_bytes
+from ..system.environment import reset_peak_bytes
 from .clock import PhaseClock
 
 

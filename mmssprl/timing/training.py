@@ -23,8 +23,7 @@ from ..errors import UserValueError
 from ..functional import phases
 from ..models import is_pretraining
 from ..models.unwrap import unwrap
-from ..system.environment import usable_cores
-from ..system.machine import describe_machine, peak_bytes, reset_peak_bytes
+from ..system.environment import describe_machine, peak_bytes, reset_peak_bytes, usable_cores
 from .loader_phases import measure_loader
 from .pace import fitting_images
 from .result import Profile, Setting, mean_phases

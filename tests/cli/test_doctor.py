@@ -72,22 +72,6 @@ def test_opencv_without_windows_will_do(capsys, monkeypatch):
     assert "packages: pip install opencv-python\n" in capsys.readouterr().out
 
 
-def test_two_builds_of_opencv_are_told_with_the_command_that_leaves_one(capsys, monkeypatch):
-    version = doctor.installed_version
-    builds = {"opencv-python": "4.12.0.88", "opencv-contrib-python": "4.11.0"}
-    monkeypatch.setattr(
-        doctor, "installed_version", lambda n: builds.get(n) if "opencv" in n else version(n)
-    )
-    assert main(["doctor"]) == 0
-    states, advice = lines(capsys)
-    assert states["cv2"] == "note"
-    command = "pip uninstall -y opencv-python opencv-contrib-python && pip install opencv-python=="
-    assert f"cv2: {command}4.12.0.88\n" in advice
-    del builds["opencv-contrib-python"]
-    assert main(["doctor"]) == 0
-    assert "cv2" not in lines(capsys)[0]
-
-
 def test_a_requirement_that_is_too_old_is_missing(capsys, monkeypatch):
     version = doctor.installed_version
     monkeypatch.setattr(

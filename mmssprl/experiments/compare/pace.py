@@ -18,7 +18,7 @@ from mmengine.device import get_device
 from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
 from ...errors import message_for_user
-from ...system.machine import describe_machine
+from ...system.environment import describe_machine
 from ...system.outputs import write_whole
 from ...timing.clock import work_ns
 from ...timing.stopwatch import LoadedSteps

@@ -10,7 +10,7 @@ from ...console.wording import counted
 from ...datasets.scenes.sample import generate_sample
 from ...errors import UserRuntimeError, UserValueError
 from ...pretraining.methods import BY_KEY
-from ...system.machine import describe_machine
+from ...system.environment import describe_machine
 from ..execute import execute_runs
 from ..run import Run, RunOutcome
 from .images import Split, TrainingImages, list_images, read_images
