@@ -16,7 +16,7 @@ from mmengine.runner import Runner
 
 from ..console.quiet import keep_off_console
 from ..registry import HOOKS, class_of
-from ..saving.safe_checkpoint_hook import SafeCheckpointHook
+from ..saving.checkpoint_hooks import SafeCheckpointHook
 from ..system.disk_space import FULL
 from ..system.outputs import write_whole
 

@@ -4,7 +4,7 @@ import json
 import logging
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,6 @@ REPORT_FILE = "report.html"
 """The page about the run, see ``report``."""
 _FREE = ("resume", "load_from", "work_dir", "weights", "experiment_name", "launcher")
 """Fields that do not make a training another one."""
-_MOST = 8
-"""So many changes are named."""
 
 
 def record_run(cfg: Config, dataset: Any) -> None:
@@ -37,8 +35,8 @@ def record_run(cfg: Config, dataset: Any) -> None:
     told: fields of the config, versions and images.
 
     Args:
-        cfg: Of the run, after the command line was applied.
-        dataset: To train on; its fingerprint is kept if it has one.
+        cfg: Config of the run, after the command line was applied.
+        dataset: Data to train on; its fingerprint is kept if it has one.
     """
     resumed_from = cfg.get("load_from") if cfg.get("resume") else None
     path = Path(cfg.work_dir) / FILE
@@ -62,8 +60,8 @@ def record_run(cfg: Config, dataset: Any) -> None:
         start["config"] = config
     if record["starts"]:
         last = record["starts"][-1]
-        _tell("the config is", _fields(last.get("config", record["config"])), _fields(config))
-        _tell("the code is", _code_of(last), _code_of(start))
+        _tell_changes("config", _fields(last.get("config", record["config"])), _fields(config))
+        _tell_changes("code", _code_of(last), _code_of(start))
         _tell_images(record["starts"][0]["images"], start["images"])
     record["starts"].append(start)
     write_whole(path, json.dumps(record, indent=2) + "\n")
@@ -78,30 +76,28 @@ def _read(path: Path) -> dict[str, Any] | None:
     return record if isinstance(record, dict) and record.keys() >= {"config", "starts"} else None
 
 
-def _tell(what: str, before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Name what differs, the first of many."""
-    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    changes = [f"{n} {now.get(n, 'none')} (was {before.get(n, 'none')})" for n in names[:_MOST]]
-    if names:
-        more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-        _warn(f"{what} not that with which this run was stopped: {', '.join(changes)}{more}.")
+def _tell_changes(what: str, before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    changes = [
+        f"{name} {now.get(name, 'none')} (was {before.get(name, 'none')})"
+        for name in {**before, **now}
+        if before.get(name) != now.get(name)
+    ]
+    if changes:
+        _warn(f"the {what} is not that with which this run was stopped: {', '.join(changes)}.")
 
 
 def _fields(config: Any, name: str = "") -> dict[str, str]:
     """Return the values of a config by dotted key, as text, without what may differ."""
+    items: Iterable[tuple[Any, Any]]
     if isinstance(config, Mapping):
-        inner = {f"{name}.{key}" if name else key: value for key, value in config.items()}
-        parts = [_fields(value, key) for key, value in inner.items() if key not in _FREE]
-        return {key: text for part in parts for key, text in part.items()}
-    if isinstance(config, list) and any(isinstance(each, Mapping) for each in config):
-        # That of the weights that a run starts from is not there when it goes on.
-        kept = [each for each in config if not _is_first_weights(each)]
-        return _fields({str(i): each for i, each in enumerate(kept)}, name)
-    return {name: json.dumps(config)}
-
-
-def _is_first_weights(part: Any) -> bool:
-    return isinstance(part, Mapping) and str(part.get("type")).endswith("InitialWeightsHook")
+        items = [(key, value) for key, value in config.items() if key not in _FREE]
+    elif isinstance(config, list) and any(isinstance(each, Mapping) for each in config):
+        # The hook of the weights that a run starts from is not there when it goes on.
+        items = enumerate(each for each in config if "InitialWeightsHook" not in str(each))
+    else:
+        return {name: json.dumps(config)}
+    parts = [_fields(value, f"{name}.{key}" if name else str(key)) for key, value in items]
+    return {key: text for part in parts for key, text in part.items()}
 
 
 def _code_of(start: Mapping[str, Any]) -> dict[str, str]:
@@ -110,12 +106,11 @@ def _code_of(start: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _tell_images(before: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> None:
-    if before is None or now is None or before == now:
-        return
-    what = "some files have another name or size"
-    if before["num_images"] != now["num_images"]:
-        what = f"there were {before['num_images']:,}, and now there are {now['num_images']:,}"
-    _warn(f"the images are not those that this run began with: {what}.")
+    if before is not None and now is not None and before != now:
+        _warn(
+            f"the images are not those that this run began with: {before['num_images']:,} then, "
+            f"{now['num_images']:,} now, some of other names or sizes."
+        )
 
 
 def _warn(text: str) -> None:

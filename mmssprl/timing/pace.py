@@ -201,7 +201,7 @@ def _of_pretraining(config: str, work_dir: str, amp: bool, num_devices: int, loa
 def _of_finetuning(config: str, work_dir: str, amp: bool, load: float) -> Pace:
     from ..engine.launch import prepare_train_config, run
     from ..engine.runner import end_workers
-    from ..saving.safe_checkpoint_hook import checkpoint_bytes
+    from ..saving.checkpoint_hooks import checkpoint_bytes
     from ..system.environment import peak_bytes
     from .stopwatch import LoadedSteps, validation_s
     from .training import for_measuring

@@ -193,7 +193,7 @@ def test_a_checkpoint_that_went_before_the_lock_is_told(folder, tmp_path, monkey
     write_config(tmp_path)
     cfg = prepare_train_config("toy.py", work_dir="run", resume="auto")
     Path(cfg.load_from).unlink()
-    with pytest.raises(UserError, match="went on meanwhile"):
+    with pytest.raises(UserError, match="epoch_2.pth"):
         run(cfg, "train")
 
 

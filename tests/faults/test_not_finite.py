@@ -26,7 +26,7 @@ class TestSaving:
         with pytest.raises(NotFiniteError) as caught:
             train_toy(tmp_path, BadGradient(8), options=keep)
         text = str(caught.value)
-        assert "after step 8 linear.weight (layer linear: Linear) does not" in text
+        assert "after step 8 linear.weight does not" in text
         assert "losses last read: loss=" in text
         assert "--resume" in text
         assert "\n" not in text
@@ -52,7 +52,7 @@ class TestSaving:
         checkpoint["default_hooks.checkpoint.save_last"] = False
         runner = make_runner(images, tmp_path / "run", **checkpoint)
         runner.register_hook(BadGradient(4))
-        with pytest.raises(NotFiniteError, match=r"4 backbone.conv1.weight \(layer backbone.conv1"):
+        with pytest.raises(NotFiniteError, match="4 backbone.conv1.weight"):
             runner.train()
         assert saved(tmp_path) == []
 

@@ -21,9 +21,9 @@ from pretrain_runner import make_runner
 from toy_checkpoint import go_on
 
 from mmssprl.errors import UserError, UserOSError
-from mmssprl.saving.file_backend import WholeFileBackend
+from mmssprl.saving.checkpoint_hooks import SafeCheckpointHook
 from mmssprl.saving.loops import ResumableEpochLoop
-from mmssprl.saving.safe_checkpoint_hook import SafeCheckpointHook
+from mmssprl.saving.safe_files import WholeFileBackend
 from mmssprl.system.outputs import whole_file
 from tools.dev.faults.children import Child, killed_at
 from tools.dev.faults.runs import is_whole

@@ -68,7 +68,7 @@ class TestTraps:
     def test_in_a_checkpoint(self, work, path):
         folder = poison(work / "run/epoch_1.pth")
         if path in (*RESUMING, tools_test_of_a_folder):
-            with pytest.raises(UserError, match=r"epoch_1.pth.* asks for posix.mkdir, and no code"):
+            with pytest.raises(UserError, match=r"epoch_1.pth.* posix.mkdir"):
                 path(work)
         else:
             path(work)  # weights are all that is taken
@@ -95,7 +95,7 @@ class TestTraps:
         monkeypatch.setenv("TORCH_HOME", str(tmp_path / "home"))
         layer = nn.Linear(2, 3)
         folder = poison(tmp_path / "w.pth", {"state_dict": layer.state_dict()})
-        loader = "mmssprl.saving.checkpoint_loader"
+        loader = "mmssprl.saving.safe_files"
         for places in ("get_torchvision_models", "get_external_models"):
             monkeypatch.setattr(f"{loader}.{places}", lambda: {"w": "https://example.org/w.pth"})
         downloads = []
@@ -115,16 +115,13 @@ class TestTraps:
     def test_every_scheme_of_mmengine_is_closed(self):
         schemes = CheckpointLoader._schemes
         assert {"", "http://", "https://", "pavi://", "mmcls://"} <= schemes.keys()
-        assert {loader.__module__ for loader in schemes.values()} == {
-            "mmssprl.saving.checkpoint_loader"
-        }
+        assert {loader.__module__ for loader in schemes.values()} == {"mmssprl.saving.safe_files"}
         for name in ("s3://a/b.pth", "petrel://a", "open-mmlab:s3://a", "pavi://a", "mmcls://w"):
-            with pytest.raises(UserError, match=rf"a file or an http.* but got {name}; download"):
+            with pytest.raises(UserError, match=rf"http.*{name}"):
                 CheckpointLoader.load_checkpoint(name)
 
-    def test_names_that_no_publisher_has(self):
         for scheme in ("torchvision", "open-mmlab"):
-            with pytest.raises(UserError, match=rf"but {scheme} has none called 'nothing'; give"):
+            with pytest.raises(UserError, match=rf"{scheme} .*'nothing'"):
                 CheckpointLoader.load_checkpoint(f"{scheme}://nothing")
 
     @pytest.mark.parametrize(

@@ -85,11 +85,9 @@ def test_changed_images_are_told_in_one_line(tmp_path, told):
     record_run(config(work_dir, resume=True), build(root))
     save(root / "new.png")
     record_run(config(work_dir, resume=True), build(root))
-    begun = "the images are not those that this run began with: "
-    assert told == [
-        f"{begun}some files have another name or size.",
-        f"{begun}there were 4, and now there are 5.",
-    ]
+    assert ["images" in line for line in told] == [True, True]
+    assert "4 then, 4 now" in told[0]
+    assert "4 then, 5 now" in told[1]
 
 
 class TestFingerprint:
@@ -128,10 +126,8 @@ class TestChanges:
         layers = [{"type": "Conv", "size": 5}, {"type": "Norm"}]
         later = {"model": {"layers": layers}, "custom_hooks": hooks[1:], "resume": True}
         record_run(config(tmp_path, **later), object())
-        assert told == [
-            "the config is not that with which this run was stopped: "
-            "model.layers.0.size 5 (was 3), model.lr none (was 0.1)."
-        ]
+        (line,) = told
+        assert line.endswith(": model.layers.0.size 5 (was 3), model.lr none (was 0.1).")
         record_run(config(tmp_path, **later, load_from="epoch_2.pth"), object())
         assert len(told) == 1  # as it was the last time
 
@@ -140,8 +136,7 @@ class TestChanges:
         monkeypatch.setattr(run_record, "source_commit", lambda: "abc1234")
         record_run(config(tmp_path, resume=True), object())
         (line,) = told
-        assert line.startswith("the code is not that with which this run was stopped: mmssprl's ")
-        assert "commit abc1234 (was " in line
+        assert "mmssprl's commit abc1234 (was " in line
 
     def test_of_a_run_that_goes_on_elsewhere(self, tmp_path, told):
         for name in ("one", "other"):
@@ -149,13 +144,7 @@ class TestChanges:
         record_run(config(tmp_path / "one", lr=1), object())
         last = str(tmp_path / "one/epoch_1.pth")
         record_run(config(tmp_path / "other", lr=2, resume=True, load_from=last), object())
-        assert told == ["the config is not that with which this run was stopped: lr 2 (was 1)."]
-
-    def test_many_are_counted(self, tmp_path, told):
-        record_run(config(tmp_path), object())
-        many = {f"a{i}": i for i in range(10)}
-        record_run(config(tmp_path, resume=True, **many), object())
-        assert told[0].endswith("a7 7 (was none) and 2 more.")
+        assert [line.rpartition(": ")[2] for line in told] == ["lr 2 (was 1)."]
 
 
 def test_a_run_computes_with_the_threads_of_its_config_and_no_file_holds_what_is_hidden(

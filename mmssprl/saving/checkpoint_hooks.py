@@ -1,22 +1,26 @@
-"""Checkpoints that a killed process, a full disk or a NaN cannot spoil."""
+"""Checkpoints that a killed process, a full disk or a NaN cannot spoil; the weights at the end."""
 
 from collections import deque
 from pathlib import Path
 from typing import Any
 
+import torch
 from mmengine.dist import get_world_size, is_main_process
 from mmengine.hooks import CheckpointHook
 from mmengine.runner import Runner
+from mmengine.runner.checkpoint import weights_to_cpu
+from torch import nn
 
+from ..console.log_line import LogLine
 from ..models import PretrainingModel
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
 from ..system.disk_space import num_checkpoints, require_space
-from ..system.outputs import sweep_parts, write_whole
-from .file_backend import WholeFileBackend
+from ..system.outputs import sweep_parts, whole_file, write_whole
 from .finiteness import optimizers_of, require_finite_state
 from .newest_checkpoint import POINTER
 from .plain_values import as_plain, restore_histories
+from .safe_files import WholeFileBackend
 
 STEP_FILE = "step_{}.pth"
 """What `SaveAndStopHook` writes between two checkpoints of this hook."""
@@ -140,6 +144,32 @@ class _LateRemoval(WholeFileBackend):
         self.outdated.append(str(filepath))
 
 
+@HOOKS.register_module()
+class PretrainCheckpointHook(SafeCheckpointHook):
+    """SafeCheckpointHook, with two additions.
+
+    Rank 0 writes the checkpoint, and a model may keep state per rank, such as queues: it is told
+    before each save, so that one ordinary checkpoint resumes all ranks. After the last epoch the
+    backbone is written to ``<work_dir>/<config name>_backbone.pth``, a plain state dict with
+    torchvision's and mmpretrain's names.
+    """
+
+    def _write(self, runner: Runner, step: int, meta: dict[str, Any]) -> None:
+        model = unwrap(runner.model)
+        model.before_checkpoint()
+        super()._write(runner, step, meta)
+        model.after_checkpoint()
+
+    def after_train(self, runner: Runner) -> None:
+        """Write the backbone's weights."""
+        super().after_train(runner)
+        if not is_main_process():
+            return
+        path = backbone_file(runner)
+        save_backbone(unwrap(runner.model).backbone, path)
+        runner.logger.info(LogLine(f"Backbone weights: {path}", f"backbone weights: {path}"))
+
+
 def checkpoint_bytes(runner: Runner) -> int:
     """Return about the size of a checkpoint, before the optimizer has made its state."""
     model = unwrap(runner.model)
@@ -152,3 +182,17 @@ def checkpoint_bytes(runner: Runner) -> int:
             num_moments = 2 if "betas" in group else int(bool(group.get("momentum")))
             num_bytes += num_moments * sum(each.nbytes for each in group["params"])
     return num_bytes
+
+
+def backbone_file(runner: Runner, mark: str = "") -> Path:
+    """Return where a run writes its backbone; ``mark`` tells several of a run apart."""
+    name = Path(runner.cfg.filename or "pretraining").stem
+    return Path(runner.work_dir) / f"{name}{mark and '_'}{mark}_backbone.pth"
+
+
+def save_backbone(backbone: nn.Module, path: Path) -> None:
+    """Write a backbone's weights as a plain state dict."""
+    weights = weights_to_cpu(backbone.state_dict())
+    # Training runs channels-last; readers expect torch's default layout.
+    with whole_file(path, "wb") as file:
+        torch.save({name: value.contiguous() for name, value in weights.items()}, file)
