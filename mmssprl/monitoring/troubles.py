@@ -39,25 +39,16 @@ _MOST_WAITING = 0.5
 
 
 class Trouble(NamedTuple):
-    """What is wrong with a training.
-
-    Attributes:
-        key: One of ``TROUBLES``.
-        seen: What the log shows, without a full stop.
-    """
+    """What is wrong with a training: a key of ``TROUBLES``, and what the log shows of it."""
 
     key: str
     seen: str
 
     @property
-    def cure(self) -> str:
-        """What helps."""
-        return TROUBLES[self.key].cure
-
-    @property
     def line(self) -> str:
-        """All in one line."""
-        return f"{self.seen}: {TROUBLES[self.key].name}; {self.cure}; see {PAGE}"
+        """All in one line, with the cure and the page about it."""
+        kind = TROUBLES[self.key]
+        return f"{self.seen}: {kind.name}; {kind.cure}; see {PAGE}"
 
 
 class _Kind(NamedTuple):
@@ -69,9 +60,9 @@ class _Kind(NamedTuple):
         sign: Whether a line of the log shows it, by the scalar that is asked about.
         seen: What the log shows, to be formatted with the last line's scalars, with ``time`` in
             words, and with ``value``, ``loss`` and ``scale`` of the scalar.
-        epochs: That the sign stays at least.
-        prefix: Of the names of the scalars that are asked about.
-        share: Of the training that the sign stays at least.
+        epochs: Least number of epochs that the sign has to stay.
+        prefix: Beginning of the names of the scalars that are asked about.
+        share: Least share of the training that the sign has to stay.
     """
 
     name: str
@@ -101,27 +92,21 @@ class _Kind(NamedTuple):
 def find_troubles(records: Sequence[Record]) -> list[Trouble]:
     """Return the troubles that a training is in after the last of its lines, worst first.
 
-    Only the first of those that explain a loss at chance is named.
-
-    Args:
-        records: Lines of the log in order; those of the last tenth of the training, and of the last
-            four epochs, are enough.
+    Only the first of those that explain a loss at chance is named. The lines of the last tenth of
+    the training, and of the last four epochs, are enough.
     """
-    found = []
-    is_explained = False
+    found: list[Trouble] = []
     for key, kind in TROUBLES.items():
-        if is_explained and key in _EXPLAIN_CHANCE:
-            continue
-        if (seen := kind.find(records)) is not None:
+        is_explained = key in _EXPLAIN_CHANCE and any(t.key in _EXPLAIN_CHANCE for t in found)
+        if not is_explained and (seen := kind.find(records)) is not None:
             found.append(Trouble(key, seen))
-            is_explained |= key in _EXPLAIN_CHANCE
     return found
 
 
 def _lasting(
     records: Sequence[Record], sign: Callable[[Record], bool], epochs: float, share: float = 0.0
 ) -> str | None:
-    """Return the epochs that a sign has been there without a break, up to the last line.
+    """Return the epochs, in words, that a sign has been there without a break up to the last line.
 
     None if it shows in fewer than 3 lines, or for less than ``epochs`` or ``share`` of the
     training.

@@ -14,7 +14,6 @@ from ..version import __version__
 from ..visualization.health import draw_health, scalar_name
 from ..visualization.losses import draw_losses
 from . import pictures, summary
-from .commands import next_commands
 from .photographs import look_at_photographs
 from .run import PretrainingRun, read_run
 
@@ -77,7 +76,7 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "answer": summary.answer(run),
         "facts": summary.facts(run),
         "probe_words": summary.probe_words(run),
-        "recipe": run.recipe.get("rows") or summary.numbers(run),
+        "recipe": run.recipe.get("rows", []),
         "warnings": run.recipe.get("warnings", []),
         "losses": pictures.curves(draw_losses(run.work_dir, run.records)),
         "compared": [(scalar_name(n), *rest) for n, *rest in run.diagnosis.compared],
@@ -88,6 +87,6 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "starts": summary.starts(run),
         "images_name": Path(root).name,
         "config_name": Path(run.cfg.filename).name,
-        "commands": next_commands(run, root, photographs.first or "PHOTO.jpg"),
+        "commands": summary.next_commands(run, root, photographs.first or "PHOTO.jpg"),
         "again": command_line("report", "."),
     }

@@ -21,9 +21,8 @@ from ..visualization.views import draw_views_of
 from . import pictures
 from .run import PretrainingRun
 
-SAMPLE, PROTOTYPE_SAMPLE = 200, 60
-"""Images that are looked at, of more ones a fixed random part: a fraction of an epoch's work. For
-the prototypes each is seen with all its patches."""
+SAMPLE = 100
+"""Images that are looked at, of more ones a fixed random part: a fraction of an epoch's work."""
 _QUERIES, _NEIGHBORS = 5, 5
 _VIEWED = 2
 
@@ -41,7 +40,7 @@ class Photographs:
     """The parts of a page that need images.
 
     Attributes:
-        num_images: Of the run.
+        num_images: Number of images of the run.
         first: Path of one of them; '' if it is no file of its own.
         views: Images, each with a picture of its views.
         neighbors: Rows of an image and those nearest to it.
@@ -57,14 +56,11 @@ class Photographs:
     left_out: list[tuple[str, str]] = field(default_factory=list)
 
     @property
-    def of_neighbors(self) -> str:
-        """Among which images the neighbours were searched."""
-        return _part(SAMPLE, self.num_images)
-
-    @property
-    def of_prototypes(self) -> str:
-        """Among which images those of the prototypes were searched."""
-        return _part(PROTOTYPE_SAMPLE, self.num_images)
+    def searched(self) -> str:
+        """Among which images neighbours and those of the prototypes were searched."""
+        if self.num_images <= SAMPLE:
+            return f"all {self.num_images:,} images"
+        return f"{SAMPLE:,} of the {self.num_images:,} images, drawn by a fixed seed"
 
 
 def look_at_photographs(
@@ -101,7 +97,8 @@ def look_at_photographs(
         found.left_out.append(("if they have moved", "`report --images DIR` takes others."))
         return found
     found.num_images = len(everything)
-    sample = _sample(everything, SAMPLE)
+    share = min(1.0, SAMPLE / len(everything))
+    sample = everything.get_subset(choose_subset(range(len(everything)), share))
     path = sample.get_data_info(0)["img_path"]
     found.first = path if Path(path).is_file() else ""
     found.views = attempt("views", lambda: _views(run, sample)) or []
@@ -113,17 +110,6 @@ def look_at_photographs(
     if has_prototypes:
         found.prototypes = attempt("prototypes", lambda: _prototypes(run, sample)) or ""
     return found
-
-
-def _part(most: int, num_images: int) -> str:
-    if num_images <= most:
-        return f"all {num_images:,} images"
-    return f"{most:,} of the {num_images:,} images, drawn by a fixed seed"
-
-
-def _sample(images: UnlabeledImages, most: int) -> UnlabeledImages:
-    """Return so many images at most."""
-    return images.get_subset(choose_subset(range(len(images)), min(1.0, most / len(images))))
 
 
 def _views(run: PretrainingRun, sample: UnlabeledImages) -> list[Photograph]:
@@ -161,5 +147,4 @@ def _neighbors(run: PretrainingRun, sample: UnlabeledImages) -> list[list[Photog
 
 
 def _prototypes(run: PretrainingRun, sample: UnlabeledImages) -> str:
-    smaller = _sample(sample, PROTOTYPE_SAMPLE)
-    return pictures.photographs(draw_prototypes(run.work_dir, smaller, progress=False))
+    return pictures.photographs(draw_prototypes(run.work_dir, sample, progress=False))

@@ -94,7 +94,7 @@ def test_plain_values_are_read_and_told(trap, capsys):
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("report run", "run/ssprl_a.py: optim_wrapper.optimizer.type: .* sets none; keep"),
+        ("report run", "run/ssprl_a.py: train_cfg.max_epochs: .* sets none; keep"),
         ("visualize losses run out.png", "run/ssprl_a.py: model: .*'neck' and 'head'; correct it"),
         ("visualize prototypes run out.png", "run/ssprl_a.py: model: .*'neck' and 'head'; correct"),
         ("pretrain photos --work-dir run --resume", "run/ssprl_a.py: train_cfg.max_epochs: "),
