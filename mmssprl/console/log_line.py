@@ -8,15 +8,15 @@ from .wording import CONSOLE_WIDTH
 
 
 class LogLine(str):
-    """A message for the log file that has a shorter form for the console.
+    """A message for the log file and the console.
 
     Attributes:
-        console: The shorter form.
+        console: Form for the console, mostly a shorter one; '' is that of the log file.
     """
 
     console: str
 
-    def __new__(cls, text: str, console: str) -> "LogLine":
+    def __new__(cls, text: str, console: str = "") -> "LogLine":
         """Make it of both forms."""
         line = super().__new__(cls, text)
         line.console = console

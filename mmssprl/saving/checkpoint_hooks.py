@@ -1,5 +1,6 @@
 """Checkpoints that a killed process, a full disk or a NaN cannot spoil; the weights at the end."""
 
+import logging
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,10 @@ class SafeCheckpointHook(CheckpointHook):
         Raises:
             OSError: They have not.
         """
+        level = runner.logger.level
+        runner.logger.setLevel(logging.ERROR)  # it warns of an interface that it uses itself
         super().before_train(runner)
+        runner.logger.setLevel(level)
         if not is_main_process() or "://" in str(self.out_dir):
             return
         folder = Path(self.out_dir)

@@ -1,13 +1,8 @@
 """The short line of the console."""
 
-import io
-import logging
-
 import pytest
-from mmengine.logging import MMLogger
 
-from mmssprl.console.log_line import LogLine, console_line, relative_name
-from mmssprl.console.quiet import keep_off_console, quiet_console
+from mmssprl.console.log_line import console_line, relative_name
 from mmssprl.console.wording import CONSOLE_WIDTH
 
 PYRAMID = {f"relative_pyramid_s{s}": 0.9 - s / 100 for s in range(3)}
@@ -59,22 +54,3 @@ def test_no_line_is_too_wide():
 )
 def test_names(loss, name):
     assert relative_name(loss) == name
-
-
-def test_the_console_has_the_short_form_and_the_file_the_long_one(tmp_path):
-    logger = MMLogger("short", log_file=str(tmp_path / "run.log"))
-    (handler,) = (h for h in logger.handlers if not isinstance(h, logging.FileHandler))
-    handler.stream = io.StringIO()
-    with quiet_console():
-        keep_off_console(logger)
-        logger.info(LogLine("Epoch(train) [1][10/10]  lr: 1e-3", "epoch 1.00/8"))
-        logger.info("Saving checkpoint at 1 epochs")
-        logger.warning("look out")
-    shown = handler.stream.getvalue().splitlines()
-    assert shown[0] == "epoch 1.00/8"
-    assert len(shown) == 2
-    assert shown[1].endswith("look out")
-    text = (tmp_path / "run.log").read_text()
-    assert "lr: 1e-3" in text
-    assert "Saving checkpoint" in text
-    assert "epoch 1.00/8" not in text
