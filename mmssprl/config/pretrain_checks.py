@@ -87,12 +87,6 @@ def check_division(cfg: Config) -> None:
         )
 
 
-def bytes_of_views(dataset: Any) -> int:
-    """Return what an image of a pre-training's data set takes in a batch; 0 of others."""
-    transforms = getattr(getattr(dataset, "pipeline", None), "transforms", ())
-    return sum(each.layout.num_bytes for each in transforms if isinstance(each, PyramidCrop))
-
-
 def _loader_of(cfg: Config) -> Mapping:
     loader = cfg.get("train_dataloader")
     return loader if isinstance(loader, Mapping) else {}  # the runner says what it may be

@@ -21,8 +21,7 @@ from ..datasets.image_reading import require_files
 from ..errors import UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..models.unwrap import unwrap
 from ..registry import DATASETS, class_of
-from ..system.disk_space import check_room
-from .pretrain_checks import bytes_of_views, check_division, check_pretraining
+from .pretrain_checks import check_division, check_pretraining
 from .reading import refuse
 from .walk import check_parts, check_scope, check_together
 
@@ -104,7 +103,6 @@ def check_data(runner: Runner, task: str) -> None:
 
     Raises:
         FileNotFoundError: An image or label image that is listed and does not exist.
-        OSError: As ``check_room``.
         ValueError: An empty split, data that do not fill one batch, or classes of which the model,
             the annotations and the data set count different numbers.
     """
@@ -120,7 +118,6 @@ def check_data(runner: Runner, task: str) -> None:
                 "train_dataloader.batch_size or add data."
             )
         for dataset in _leaves(loader.dataset):
-            check_room(loader, bytes_of_views(dataset))
             _check_classes(model, dataset, split)
             _check_listed_files(dataset)
 

@@ -33,10 +33,8 @@ def quiet_console(*, verbose: bool = False) -> Iterator[None]:
     """Keep what nobody can act on from the console.
 
     These are deprecations, whatever an OpenMMLab package warns of, and what packages print about
-    their own doing. Enter it before the first import of one of them.
-
-    Args:
-        verbose: Leave the console as the packages fill it; ``import_quietly`` follows it too.
+    their own doing. Enter it before the first import of one of them. With ``verbose`` the console
+    stays as the packages fill it; ``import_quietly`` follows it too.
     """
     global _verbose
     before, _verbose = _verbose, verbose

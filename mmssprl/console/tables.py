@@ -16,9 +16,9 @@ def markdown_table(
 
     Args:
         heads: One name per column.
-        rows: Of as many cells; a ``|`` in a cell is escaped, and what ``on_one_line`` escapes.
-        num_left: So many columns, from the left, hold text and begin at the left; the others hold
-            numbers and end at the right.
+        rows: As many cells each; a ``|`` in a cell is escaped, and what ``on_one_line`` escapes.
+        num_left: Number of columns of text, which begin at the left; those of numbers follow and
+            end at the right.
 
     Returns:
         Lines without a newline at the end.

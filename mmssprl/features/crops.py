@@ -50,12 +50,6 @@ class Crops:
         counts = [1, *(level.num_cells for level in self.levels)]
         return np.concatenate([np.arange(count) for count in counts])
 
-    @property
-    def num_bytes(self) -> int:
-        """Bytes of the crops of an image, as uint8 of three channels."""
-        sizes = [(1, self.image_px), *((each.num_cells, each.patch_px) for each in self.levels)]
-        return sum(count * 3 * px**2 for count, px in sizes)
-
     def cut(self, image: Tensor) -> list[Tensor]:
         """Cut an image (3, H, W) into uint8 (1, 3, px, px), then (M_s, 3, px, px) per scale."""
         crops = [centre_crop(image, self.image_px)[None]]

@@ -16,7 +16,6 @@ from torch.utils.data import DataLoader
 from ..console.progress import watch
 from ..datasets.image_reading import ImageReadError, read_image
 from ..errors import UserValueError
-from ..system.disk_space import check_room
 from ..system.environment import MOST_PROCESSES
 from .crops import Crops
 from .frozen_backbone import FrozenBackbone
@@ -65,7 +64,6 @@ def extract(
         progress: Whether to draw a progress bar, if there is a terminal.
 
     Raises:
-        OSError: As ``check_room``.
         ValueError: Features that are not finite.
     """
     loader: DataLoader = DataLoader(
@@ -74,7 +72,6 @@ def extract(
         num_workers=num_workers,
         collate_fn=partial(_load, read, crops),
     )
-    check_room(loader, crops.num_bytes)
     model.to(device)
     training = [module for module in model.modules() if module.training]
     model.eval()

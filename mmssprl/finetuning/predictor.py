@@ -15,7 +15,6 @@ from ..config.build_errors import explain_build_errors
 from ..console.quiet import import_quietly
 from ..datasets import ImageReadError, read_image
 from ..errors import UserValueError
-from ..system.disk_space import check_room
 from ..weights import read_checkpoint
 from ..weights.backbone import build_model, quiet
 from ..weights.checkpoint_file import list_faults
@@ -76,7 +75,6 @@ class Predictor:
             num_workers=min(self.num_workers, len(paths)),
             collate_fn=list,
         )
-        check_room(loader)
         with torch.inference_mode(), DefaultScope.overwrite_default_scope(self.scope):
             for batch in loader:
                 good = [item for item in batch if not isinstance(item, ImageReadError)]

@@ -26,10 +26,6 @@ def check_readable(cfg: Config, task: Literal["train", "test"]) -> None:
 
     These are ``load_from`` and, for a training, the ``init_cfg`` of parts. What comes from a URL is
     downloaded and checked later, by ``check_fit_of_checkpoint``.
-
-    Raises:
-        FileNotFoundError: A file that does not exist.
-        ValueError: A file that is no checkpoint, or none that can be resumed.
     """
     path = cfg.get("load_from")
     if path and "://" not in path:
@@ -52,10 +48,6 @@ def check_fit_of_checkpoint(runner: Runner, task: Literal["train", "test"]) -> N
     A training that starts anew may take a part of its weights from ``load_from``, the others need
     all of them, with BatchNorm's statistics; a resumed one needs its counters too. Other buffers
     are left to the model: queues may change their length.
-
-    Raises:
-        OSError: A checkpoint that cannot be downloaded.
-        ValueError: As ``check_readable``, or weights of another model.
     """
     path = runner.cfg.get("load_from")
     if not path:

@@ -44,11 +44,7 @@ class SafeCheckpointHook(CheckpointHook):
     last_ckpt: str | None
 
     def before_train(self, runner: Runner) -> None:
-        """Find the folder, clean it up and check that the checkpoints have room.
-
-        Raises:
-            OSError: They have not.
-        """
+        """Find the folder, clean it up and check that the checkpoints have room."""
         level = runner.logger.level
         runner.logger.setLevel(logging.ERROR)  # it warns of an interface that it uses itself
         super().before_train(runner)
@@ -76,11 +72,7 @@ class SafeCheckpointHook(CheckpointHook):
         checkpoint.update(as_plain(checkpoint))
 
     def after_train(self, runner: Runner) -> None:
-        """Check what others export now.
-
-        Raises:
-            NotFiniteError: The training ends with a state that is not finite.
-        """
+        """Check what others export now."""
         require_finite_state(runner, runner.iter)
         super().after_train(runner)
 
@@ -120,11 +112,7 @@ class SafeCheckpointHook(CheckpointHook):
         return self.file_backend.join_path(self.out_dir, self.filename_tmpl.format(step))
 
     def _save_best_checkpoint(self, runner: Runner, metrics: dict[str, Any]) -> None:
-        """As mmengine's, which deletes the best one so far before it writes the better one.
-
-        Raises:
-            NotFiniteError: The state is not finite, whatever the metrics say.
-        """
+        """As mmengine's, which deletes the best one so far before it writes the better one."""
         if self.save_best:
             require_finite_state(runner, runner.iter)
         late = _LateRemoval()

@@ -23,13 +23,7 @@ def require_finite_state(runner: Runner, step: int) -> None:
     """Check weights, queues, other buffers and the optimizer's state of all ranks.
 
     Every rank must call it: one number per rank goes around, and the device is waited for once.
-
-    Args:
-        runner: Runner of the training.
-        step: Steps done, for the message.
-
-    Raises:
-        NotFiniteError: On every rank alike, if a single one holds NaN or infinity.
+    A NotFiniteError comes on every rank alike, and names ``step``, the steps done.
     """
     state = {name: value for name, value in _state(runner) if value.is_floating_point()}
     flag = is_not_finite(list(state.values()))
@@ -56,11 +50,8 @@ def require_finite_state(runner: Runner, step: int) -> None:
 def is_not_finite(tensors: Sequence[Tensor]) -> Tensor:
     """Return 1.0 if the norm of any tensor is NaN or infinite, else 0.0; no wait for the device.
 
-    Numbers beyond 1e19, whose squares overflow, count as infinite.
-
-    Args:
-        tensors: Floating point, of any shapes, kinds and devices; the result lies where the first
-            of them does.
+    The tensors are floating point, of any shapes, kinds and devices; the result lies where the
+    first of them does. Numbers beyond 1e19, whose squares overflow, count as infinite.
     """
     groups: dict[tuple[torch.device, torch.dtype], list[Tensor]] = defaultdict(list)
     for tensor in tensors:

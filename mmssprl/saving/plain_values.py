@@ -23,12 +23,7 @@ _HISTORY = ("log_history", "count_history", "max_length")
 def as_plain(value: Any, name: str = "checkpoint") -> Any:
     """Return a value with everything in it plain; histories become dicts of their arrays.
 
-    Args:
-        value: Of a checkpoint.
-        name: Its place, for the error.
-
-    Raises:
-        TypeError: An object that only its own class could read.
+    What only its own class could read is a TypeError, which tells its place, ``name``.
     """
     if isinstance(value, HistoryBuffer):
         return dict(zip(_HISTORY, (*map(as_plain, value.data), value.max_length), strict=True))

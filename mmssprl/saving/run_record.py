@@ -4,7 +4,6 @@ import json
 import logging
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,6 @@ RECIPE_FILE = "recipe.json"
 """What `pretrain` has told of its recipe and forecast, with the reasons."""
 REPORT_FILE = "report.html"
 """The page about the run, see ``report``."""
-_FREE = ("resume", "load_from", "work_dir", "weights", "experiment_name", "launcher")
-"""Fields that do not make a training another one."""
 
 
 def record_run(cfg: Config, dataset: Any) -> None:
@@ -31,12 +28,7 @@ def record_run(cfg: Config, dataset: Any) -> None:
 
     It holds the resolved config and, for each start of the run: the time, the command, the
     checkpoint that it goes on from, the environment, the commit of this package, the fingerprint
-    of the images, and the config where it is another than at first. What a resumed run changes is
-    told: fields of the config, versions and images.
-
-    Args:
-        cfg: Config of the run, after the command line was applied.
-        dataset: Data to train on; its fingerprint is kept if it has one.
+    of the images, and the config where it is another than at first. Other images are told.
     """
     resumed_from = cfg.get("load_from") if cfg.get("resume") else None
     path = Path(cfg.work_dir) / FILE
@@ -59,10 +51,7 @@ def record_run(cfg: Config, dataset: Any) -> None:
     elif config != record["config"]:
         start["config"] = config
     if record["starts"]:
-        last = record["starts"][-1]
-        _tell_changes("config", _fields(last.get("config", record["config"])), _fields(config))
-        _tell_changes("code", _code_of(last), _code_of(start))
-        _tell_images(record["starts"][0]["images"], start["images"])
+        _compare_images(record["starts"][0]["images"], start["images"])
     record["starts"].append(start)
     write_whole(path, json.dumps(record, indent=2) + "\n")
 
@@ -76,42 +65,10 @@ def _read(path: Path) -> dict[str, Any] | None:
     return record if isinstance(record, dict) and record.keys() >= {"config", "starts"} else None
 
 
-def _tell_changes(what: str, before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    changes = [
-        f"{name} {now.get(name, 'none')} (was {before.get(name, 'none')})"
-        for name in {**before, **now}
-        if before.get(name) != now.get(name)
-    ]
-    if changes:
-        _warn(f"the {what} is not that with which this run was stopped: {', '.join(changes)}.")
-
-
-def _fields(config: Any, name: str = "") -> dict[str, str]:
-    """Return the values of a config by dotted key, as text, without what may differ."""
-    items: Iterable[tuple[Any, Any]]
-    if isinstance(config, Mapping):
-        items = [(key, value) for key, value in config.items() if key not in _FREE]
-    elif isinstance(config, list) and any(isinstance(each, Mapping) for each in config):
-        # The hook of the weights that a run starts from is not there when it goes on.
-        items = enumerate(each for each in config if "InitialWeightsHook" not in str(each))
-    else:
-        return {name: json.dumps(config)}
-    parts = [_fields(value, f"{name}.{key}" if name else str(key)) for key, value in items]
-    return {key: text for part in parts for key, text in part.items()}
-
-
-def _code_of(start: Mapping[str, Any]) -> dict[str, str]:
-    environment = start.get("environment") or {}
-    return {"mmssprl's commit": start.get("commit", "?"), **environment.get("packages", {})}
-
-
-def _tell_images(before: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> None:
+def _compare_images(before: dict[str, Any] | None, now: dict[str, Any] | None) -> None:
     if before is not None and now is not None and before != now:
-        _warn(
+        text = (
             f"the images are not those that this run began with: {before['num_images']:,} then, "
             f"{now['num_images']:,} now, some of other names or sizes."
         )
-
-
-def _warn(text: str) -> None:
-    print_log(text, logger="current", level=logging.WARNING)
+        print_log(text, logger="current", level=logging.WARNING)

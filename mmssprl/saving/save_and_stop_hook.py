@@ -74,11 +74,7 @@ class SaveAndStopHook(Hook):
             signals.note()
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        """Save if it is time, and stop if any rank was told to.
-
-        Raises:
-            StoppedError: The training stops, and everything is saved.
-        """
+        """Save if it is time, and stop by a StoppedError if any rank was told to."""
         step = runner.iter + 1
         if step == runner.max_iters:
             return  # its end saves
@@ -97,9 +93,6 @@ class SaveAndStopHook(Hook):
         """Stop during a validation if what was trained is saved; it is done again later.
 
         Only in a single process: of several each may validate another number of batches.
-
-        Raises:
-            StoppedError: The training stops.
         """
         if signals.number and self._group is None and self._saved_iter == runner.iter:
             self._stop(runner, signals.number, runner.iter)
@@ -119,11 +112,7 @@ class SaveAndStopHook(Hook):
             self._saved_iter, self._saved_at = checkpoint["meta"]["iter"], time.monotonic()
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Check that a step is still what it was.
-
-        Raises:
-            ValueError: Each step would take another number of images.
-        """
+        """Refuse by a ValueError that each step would take another number of images."""
         if not runner.cfg.get("resume"):
             return
         now = _meaning_of_steps(runner)
@@ -196,11 +185,7 @@ class SaveAndStopHook(Hook):
 
 
 def parse_save_every(text: int | str) -> tuple[int | None, float | None]:
-    """Return the steps or the seconds between two saves; the other is None.
-
-    Raises:
-        ValueError: Neither a number of steps from 1 on nor a time.
-    """
+    """Return the steps or the seconds between two saves; the other is None."""
     words = str(text)
     if words.isdecimal() and int(words) >= 1:
         return int(words), None

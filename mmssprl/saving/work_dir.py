@@ -26,13 +26,7 @@ def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
 
     Every rank does so before it meets the others, so that none of them can have saved anything.
 
-    Args:
-        cfg: Config of a new training, with ``work_dir``.
-        overwrite: Whether the checkpoints of another run are going to be deleted.
-
-    Raises:
-        FileExistsError: The folder holds another run, and ``overwrite`` is not given.
-        ValueError: ``overwrite`` would delete the weights that the training starts from.
+    With ``overwrite`` the checkpoints of another run are going to be deleted.
     """
     work_dir = Path(cfg.work_dir)
     pointer = work_dir / "last_checkpoint"
@@ -64,12 +58,6 @@ def finished_weights(cfg: Config) -> Path | None:
     """Return the weights of a run that is to be resumed and is complete, None if it is not.
 
     Those of a pre-training are the backbone's, of another training its last checkpoint.
-
-    Args:
-        cfg: Config of a training; ``load_from`` is the checkpoint to go on from.
-
-    Raises:
-        ValueError: A file that is no checkpoint.
     """
     checkpoint = cfg.get("load_from")
     if not cfg.get("resume") or not checkpoint or "://" in checkpoint:

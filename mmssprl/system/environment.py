@@ -30,11 +30,7 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 
 def describe_environment(device: str) -> dict[str, Any]:
-    """Return versions, machine, device and threads, ready for JSON.
-
-    Args:
-        device: 'cpu', 'cuda', ...
-    """
+    """Return versions, machine, device ('cpu', 'cuda', ...) and threads, ready for JSON."""
     import torch
 
     names = {distribution(spec) for family in FAMILIES.values() for spec in family.values()}
@@ -143,8 +139,7 @@ def peak_resident_mib() -> int:
 def source_commit(*, excluded: str | None = None) -> str:
     """Return the commit of the checkout that this package is in, marked if its files differ.
 
-    Args:
-        excluded: Path below the checkout's root whose changes do not count.
+    Changes of the path ``excluded``, below the checkout's root, do not count.
     """
     folder = Path(__file__).parent
     # ":(exclude,top)" of nothing would exclude everything.

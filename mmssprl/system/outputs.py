@@ -41,14 +41,7 @@ def prepare_output(path: str | Path, *, force: bool = False) -> None:
 
 
 def check_different(paths: Mapping[str, str | None]) -> None:
-    """Refuse one file as several outputs of a command, the last of which would replace the others.
-
-    Args:
-        paths: What is to be written, by the option that asks for it; None is nothing.
-
-    Raises:
-        ValueError: Options name the same file.
-    """
+    """Refuse one file as several outputs, by option, of which the last would replace the others."""
     given = {option: Path(path).resolve() for option, path in paths.items() if path is not None}
     if len(set(given.values())) < len(given):
         files = ", ".join(f"{option} {path}" for option, path in given.items())
@@ -56,11 +49,7 @@ def check_different(paths: Mapping[str, str | None]) -> None:
 
 
 def prepare_picture(path: str | Path, *, force: bool = False) -> None:
-    """As ``prepare_output``, for a file that ``write_figure`` will write.
-
-    Raises:
-        ValueError: A suffix of no format that matplotlib writes.
-    """
+    """As ``prepare_output``, and refuse a suffix of no format that matplotlib writes."""
     from matplotlib.backend_bases import FigureCanvasBase
 
     formats = FigureCanvasBase.get_supported_filetypes()

@@ -62,11 +62,7 @@ def to_go_on(command: Sequence[str]) -> list[str]:
 def call_in_process(function: Callable[..., Any], *args: Any) -> Any:
     """Call a function that pickle finds by its name in a new process, whose memory is free again.
 
-    Ctrl-C in a terminal reaches both processes. It is only told here: the new process ends without
-    a traceback.
-
-    Raises:
-        BrokenProcessPool: The process was ended.
+    Ctrl-C in a terminal reaches both processes, and is only told here.
     """
     with ProcessPoolExecutor(1, get_context("spawn"), end_with_parent, (os.getpid(),)) as pool:
         try:
@@ -97,9 +93,7 @@ def report(error: Exception) -> None:
 
 
 def run_processes(arguments: Sequence[str], go_on: Sequence[str] | None = None) -> None:
-    """Start processes of a script as torchrun does, and wait until all of them have ended.
-
-    Signals are passed on to them. If one fails, the others are ended.
+    """Start processes of a script as torchrun does, pass signals on, and wait for their end.
 
     Args:
         arguments: Those of torchrun that name processes and hosts, then the script and its own.

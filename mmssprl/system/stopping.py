@@ -43,11 +43,7 @@ class StoppedError(SystemExit):
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal came before the first step.
-
-    Attributes:
-        code: Exit code of the process.
-    """
+    """A signal came before the first step; ``code`` is the exit code of the process."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -216,12 +212,9 @@ def _watch_parent(then: Callable[[], object], parent: int) -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """End this process without a word soon after the one that started it.
+    """End this process without a word soon after the one that started it, of this number.
 
-    To be called before anything is imported that takes long.
-
-    Args:
-        parent: Its number, known from itself: it may be gone by now.
+    To be called before anything is imported that takes long: it may be gone by then.
     """
     _watch_parent(lambda: os._exit(1), parent)
 
