@@ -93,6 +93,17 @@ def keep_off_console(logger: logging.Logger) -> None:
                 handler.setFormatter(_ShortForms(handler.formatter))
 
 
+@contextmanager
+def errors_alone(logger: logging.Logger) -> Iterator[None]:
+    """Let a logger tell nothing but errors, where mmengine warns of an interface of its own use."""
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 def import_quietly(name: str) -> None:
     """Import a module that prints, warns or logs what it does not find, such as OneDL's."""
     if _verbose:

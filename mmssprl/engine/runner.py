@@ -15,11 +15,10 @@ from mmengine.logging import MMLogger
 from mmengine.runner import LogProcessor, Runner
 
 from ..console.log_line import LogLine
-from ..console.quiet import keep_off_console
+from ..console.quiet import errors_alone, keep_off_console
 from ..registry import HOOKS, class_of
 from ..saving.checkpoint_hooks import SafeCheckpointHook
-from ..system.disk_space import FULL
-from ..system.outputs import write_whole
+from ..system.outputs import FULL, write_whole
 
 
 class ConsoleRunner(Runner):
@@ -60,6 +59,11 @@ class ConsoleRunner(Runner):
         if isinstance(spec, Mapping) and class_of(spec.get("type"), HOOKS) is CheckpointHook:
             spec = {**spec, "type": SafeCheckpointHook}
         super().register_default_hooks({**(hooks or {}), "checkpoint": spec})
+
+    def save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
+        """Save, and tell errors alone."""
+        with errors_alone(self.logger):
+            super().save_checkpoint(*args, **kwargs)
 
     @master_only
     def dump_config(self) -> None:

@@ -9,15 +9,13 @@ from ..console.tables import markdown_table
 from ..errors import UserValueError
 from .bands import band_of
 from .history import Record, read_scalars
-from .troubles import LEAST_STEPS, Trouble, find_troubles
+from .troubles import LEAST_STEPS, find_troubles
 
 HEALTHY, TOO_SHORT = "healthy", "too_short"
 _LEAST_EPOCHS = 3.0
 """As long as the sign of a trouble has to stay at most."""
 _LEAST_LINES = 4
 """One more than a sign has to show in."""
-_MOST_LINES = 500
-"""Of a longer log every second line is looked at, or fewer."""
 
 
 class Diagnosis(NamedTuple):
@@ -59,9 +57,7 @@ def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagno
             f"a log must hold the lines of a pre-training with their 'progress', but that of {run} "
             "does not; it is of something else, or of mmssprl before 0.2."
         )
-    last, num_lines = records[-1], len(records)
-    records = records[:: -math.ceil(num_lines / _MOST_LINES)][::-1]  # with the last one
-    now = find_troubles(records)
+    last, now = records[-1], find_troubles(records)
     if now:
         verdict, words = now[0].key, [f"trouble: {trouble.line}" for trouble in now]
     elif (
@@ -73,19 +69,8 @@ def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagno
         words = [f"too short to tell: wait for {_LEAST_EPOCHS:.0f} epochs, {LEAST_STEPS} steps"]
     else:
         verdict, words = HEALTHY, ["healthy: no sign of trouble"]
-    for epochs, trouble in _earlier(records):
-        if trouble.key not in {each.key for each in now}:
-            words.append(f"earlier, at epoch {epochs:.1f}: {trouble.line}")
     done = f"{last['epochs_done']:.1f} epochs, {last['progress']:.0%} of the training"
-    return Diagnosis(verdict, f"{num_lines} lines of the log: {done}", words, _compared(last))
-
-
-def _earlier(records: Sequence[Record]) -> list[tuple[float, Trouble]]:
-    found: dict[str, tuple[float, Trouble]] = {}
-    for count in range(1, len(records)):
-        for trouble in find_troubles(records[:count]):
-            found.setdefault(trouble.key, (records[count - 1]["epochs_done"], trouble))
-    return list(found.values())
+    return Diagnosis(verdict, f"{len(records)} lines of the log: {done}", words, _compared(last))
 
 
 def _compared(last: Record) -> list[tuple[str, str, str, str]]:

@@ -20,9 +20,6 @@ def read_scalars(run: str | Path) -> list[Record]:
     Args:
         run: Work dir of the run, or one of its scalar logs.
 
-    Returns:
-        The scalars of each logged step of training, with the key ``step``.
-
     Raises:
         FileNotFoundError: No such folder or file, or no log in the folder.
         ValueError: A line that is not JSON.

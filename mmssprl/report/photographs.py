@@ -3,12 +3,17 @@
 Legend: N images of the sample, Q queries.
 """
 
+import io
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
+from matplotlib.figure import Figure
+from PIL import Image
+from torch import Tensor
 
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.subset import choose_subset
@@ -18,11 +23,13 @@ from ..features.frozen_backbone import frozen_backbone
 from ..features.nearest_neighbors import nearest
 from ..visualization.prototypes import draw_prototypes, run_images
 from ..visualization.views import draw_views_of
-from . import pictures
 from .run import PretrainingRun
 
 SAMPLE = 100
 """Images that are looked at, of more ones a fixed random part: a fraction of an epoch's work."""
+_FIGURE_DPI = 105
+_THUMBNAIL_PX = 168
+"""Longer side: sharp on a telephone, where each is half as wide."""
 _QUERIES, _NEIGHBORS = 5, 5
 _VIEWED = 2
 
@@ -40,9 +47,7 @@ class Photographs:
     """The parts of a page that need images.
 
     Attributes:
-        num_images: Number of images of the run.
-        first: Path of one of them; '' if it is no file of its own.
-        views: Images, each with a picture of its views.
+        first: Path of one of the run's images; '' if it is no file of its own.
         neighbors: Rows of an image and those nearest to it.
         prototypes: A picture; '' where there is none.
         left_out: What could not be made, and why.
@@ -68,13 +73,7 @@ def look_at_photographs(
 ) -> Photographs:
     """Draw what can be drawn; what a user would have to mend first is named in its place.
 
-    Args:
-        run: Its newest weights are taken.
-        images: Folder or tar file; None takes those that the run trains on.
-        has_prototypes: Whether the method has some.
-
-    Raises:
-        FileNotFoundError, ValueError: ``images`` are given and cannot be found.
+    ``images`` is a folder or tar file that has to be there; None takes those of the run.
     """
     found = Photographs()
 
@@ -87,9 +86,9 @@ def look_at_photographs(
                 raise
             found.left_out.append((what, message))
 
-    parts = "views, nearest photographs" + " and prototypes" * has_prototypes
+    of_weights = "nearest photographs" + " and prototypes" * has_prototypes
     if images is None:
-        everything = attempt(parts, lambda: run_images(run.cfg))
+        everything = attempt(f"views, {of_weights}", lambda: run_images(run.cfg))
     else:
         with called("--images"):
             everything = run_images(run.cfg, images)
@@ -104,11 +103,13 @@ def look_at_photographs(
     found.views = attempt("views", lambda: _views(run, sample)) or []
     if run.weights is None:
         reason = f"{run.work_dir} holds no checkpoint yet; they come with the first one."
-        found.left_out.append((parts.removeprefix("views, "), reason))
+        found.left_out.append((of_weights, reason))
         return found
     found.neighbors = attempt("nearest photographs", lambda: _neighbors(run, sample)) or []
     if has_prototypes:
-        found.prototypes = attempt("prototypes", lambda: _prototypes(run, sample)) or ""
+        draw = lambda: draw_prototypes(run.work_dir, sample, progress=False)  # noqa: E731
+        figure = attempt("prototypes", draw)
+        found.prototypes = figure_uri(figure, "jpeg") if figure else ""
     return found
 
 
@@ -121,7 +122,7 @@ def _views(run: PretrainingRun, sample: UnlabeledImages) -> list[Photograph]:
             pixels = sample.load_image(index)
         except ImageReadError:
             continue
-        views.append(Photograph(pictures.photographs(draw_views_of(run.cfg, pixels)), name))
+        views.append(Photograph(figure_uri(draw_views_of(run.cfg, pixels), "jpeg"), name))
     return views
 
 
@@ -138,7 +139,7 @@ def _neighbors(run: PretrainingRun, sample: UnlabeledImages) -> list[list[Photog
 
     def show(index: int, cosine: str = "") -> Photograph:
         name = found.names[index]
-        return Photograph(pictures.thumbnail(sample.load_image(places[name])), name, cosine)
+        return Photograph(_thumbnail(sample.load_image(places[name])), name, cosine)
 
     return [
         [show(query), *(show(i, f"{c:.3f}") for i, c in zip(*row, strict=True))]
@@ -146,5 +147,21 @@ def _neighbors(run: PretrainingRun, sample: UnlabeledImages) -> list[list[Photog
     ]
 
 
-def _prototypes(run: PretrainingRun, sample: UnlabeledImages) -> str:
-    return pictures.photographs(draw_prototypes(run.work_dir, sample, progress=False))
+def figure_uri(figure: Figure, kind: Literal["png", "jpeg"]) -> str:
+    """Return a figure as a data URI, which a page holds itself: JPEG suits photographs."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, dpi=_FIGURE_DPI, bbox_inches="tight", pad_inches=0)
+    return _data_uri(buffer, kind)
+
+
+def _thumbnail(image: Tensor) -> str:
+    """Return a small copy of an image (3, H, W), uint8 RGB, as a data URI."""
+    small = Image.fromarray(image.permute(1, 2, 0).numpy())  # (3, H, W) -> (H, W, 3)
+    small.thumbnail((_THUMBNAIL_PX, _THUMBNAIL_PX))
+    buffer = io.BytesIO()
+    small.save(buffer, "jpeg", quality=80)
+    return _data_uri(buffer, "jpeg")
+
+
+def _data_uri(buffer: io.BytesIO, kind: str) -> str:
+    return f"data:image/{kind};base64,{b64encode(buffer.getvalue()).decode()}"

@@ -27,17 +27,11 @@ class PretrainingRun:
     """A run as its files tell it.
 
     Attributes:
-        work_dir: Absolute.
-        cfg: Its config.
         records: Lines of its log, at least one.
-        diagnosis: What the log says.
         recipe: What ``pretrain`` told of it, see ``RECIPE_FILE``; empty for runs of ``train``.
         starts: Starts that ``run.json`` has; empty without one.
-        probes: In the order of their epochs.
-        weights: The backbone: its own file after the training, before that the newest checkpoint;
-            None if there is neither.
+        weights: The backbone: its own file after the training, before that the newest checkpoint.
         best_weights: The backbone with the best probe.
-        is_finished: Whether the training has come to its end.
     """
 
     work_dir: Path
@@ -58,12 +52,7 @@ class PretrainingRun:
 
 
 def read_run(work_dir: str | Path) -> PretrainingRun:
-    """Read all that a report is made of.
-
-    Raises:
-        FileNotFoundError: No such folder, or no log or no config in it.
-        ValueError: A log of something else, or damaged files.
-    """
+    """Read all that a report is made of."""
     folder = Path(work_dir)
     if not folder.is_dir():
         raise UserFileNotFoundError(

@@ -3,7 +3,7 @@
 import math
 import os
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..console.durations import format_hours
 from ..console.wording import command_line, percent
@@ -42,9 +42,8 @@ def answer(run: PretrainingRun) -> Answer:
     """Return what the log says about a run, and what follows from it."""
     verdict = run.diagnosis.verdict
     # The headline says that it is healthy, or too short to tell.
-    words = [w for w in run.diagnosis.words if w.startswith(("trouble: ", "earlier, "))]
-    words = [w.removeprefix("trouble: ").replace("`", "") for w in words]
-    words = [f"{w[:1].upper()}{w[1:]}." for w in words]
+    told = [w for w in run.diagnosis.words if w.startswith("trouble: ")]
+    words = [_sentence(w.removeprefix("trouble: ").replace("`", "")) for w in told]
     if verdict in TROUBLES:
         return Answer(
             BAD,
@@ -158,19 +157,19 @@ def costs(run: PretrainingRun) -> list[tuple[str, str]]:
 
 def starts(run: PretrainingRun) -> list[tuple[str, str]]:
     """Return when and with what the run was started, and gone on with."""
-    return [
-        (f"{datetime.fromisoformat(start['time']):%Y-%m-%d %H:%M}", _machine(start))
-        for start in run.starts
-    ]
+    found = []
+    for start in run.starts:
+        packages, place = start["environment"]["packages"], start["environment"]["processor"]
+        names = [f"{name} {packages[name]}" for name in ("mmssprl", "torch") if name in packages]
+        time = f"{datetime.fromisoformat(start['time']):%Y-%m-%d %H:%M}"
+        found.append((time, f"{', '.join(names)}, on {place}"))
+    return found
 
 
 def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tuple[str, str]]:
     """Return what a run can be followed by, the most useful first: purpose and command of each.
 
-    Args:
-        run: The run, in whose folder the commands are typed.
-        images: Where its images are.
-        photograph: Path of one of its images.
+    The commands are typed in the folder of the run. ``photograph`` is one of its ``images``.
     """
     images, photograph = _from(run, images), _from(run, photograph)
     found = []
@@ -219,6 +218,10 @@ def _total(run: PretrainingRun, *names: str) -> float:
     return total
 
 
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 def _weights(probe: Probe) -> str:
     return "the weights it began with" if probe.weights == START else name_of(probe)
 
@@ -230,10 +233,3 @@ def _device(run: PretrainingRun) -> str:
     device, count = start["environment"]["device"], start["processes"]
     name = "a CPU" if device == "cpu" else device
     return f"on {count} x {device}" if count > 1 else f"on {name}"
-
-
-def _machine(start: dict[str, Any]) -> str:
-    environment, packages = start["environment"], start["environment"]["packages"]
-    names = [f"{name} {packages[name]}" for name in ("mmssprl", "torch") if name in packages]
-    device = "" if environment["device"] == "cpu" else f"{environment['device']}, "
-    return f"{', '.join(names)}, on {device}{environment['processor']}"

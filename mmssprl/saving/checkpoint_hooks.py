@@ -1,30 +1,35 @@
 """Checkpoints that a killed process, a full disk or a NaN cannot spoil; the weights at the end."""
 
-import logging
-from collections import deque
+import copy
+from collections import Counter, OrderedDict, deque
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from mmengine.dist import get_world_size, is_main_process
 from mmengine.hooks import CheckpointHook
+from mmengine.logging import HistoryBuffer
 from mmengine.runner import Runner
 from mmengine.runner.checkpoint import weights_to_cpu
 from torch import nn
 
 from ..console.log_line import LogLine
+from ..console.quiet import errors_alone
+from ..errors import UserTypeError
 from ..models import PretrainingModel
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
-from ..system.disk_space import num_checkpoints, require_space
 from ..system.outputs import sweep_parts, whole_file, write_whole
 from .finiteness import optimizers_of, require_finite_state
 from .newest_checkpoint import POINTER
-from .plain_values import as_plain, restore_histories
 from .safe_files import WholeFileBackend
 
 STEP_FILE = "step_{}.pth"
 """What `SaveAndStopHook` writes between two checkpoints of this hook."""
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.Tensor, torch.Size, torch.dtype)
+_HISTORY = ("log_history", "count_history", "max_length")
 
 
 @HOOKS.register_module()
@@ -35,8 +40,7 @@ class SafeCheckpointHook(CheckpointHook):
       are deleted once it names the new one.
     * Nothing is written while a weight, a queue or the optimizer's state on any rank is not finite.
     * Files hold tensors and plain values, which ``torch.load(weights_only=True)`` reads.
-    * Room on the disk is checked before the first step, and unfinished files of killed runs are
-      deleted then.
+    * Unfinished files of killed runs are deleted before the first step.
     """
 
     file_backend: Any
@@ -44,11 +48,9 @@ class SafeCheckpointHook(CheckpointHook):
     last_ckpt: str | None
 
     def before_train(self, runner: Runner) -> None:
-        """Find the folder, clean it up and check that the checkpoints have room."""
-        level = runner.logger.level
-        runner.logger.setLevel(logging.ERROR)  # it warns of an interface that it uses itself
-        super().before_train(runner)
-        runner.logger.setLevel(level)
+        """Find the folder, and clean it up."""
+        with errors_alone(runner.logger):
+            super().before_train(runner)
         if not is_main_process() or "://" in str(self.out_dir):
             return
         folder = Path(self.out_dir)
@@ -56,12 +58,6 @@ class SafeCheckpointHook(CheckpointHook):
             runner.logger.info(
                 f"{part.name} was left unfinished by a process that is gone: deleted."
             )
-        length = runner.max_epochs if self.by_epoch else runner.max_iters
-        setting = {"interval": self.interval, "max_keep_ckpts": self.max_keep_ckpts}
-        num_files = num_checkpoints(length, setting)
-        templates = (self.filename_tmpl, STEP_FILE)
-        num_there = sum(len(list(folder.glob(each.format("*")))) for each in templates)
-        require_space(folder, max(1, num_files - num_there) * checkpoint_bytes(runner))
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Give mmengine its own kind of histories."""
@@ -188,3 +184,44 @@ def save_backbone(backbone: nn.Module, path: Path) -> None:
     # Training runs channels-last; readers expect torch's default layout.
     with whole_file(path, "wb") as file:
         torch.save({name: value.contiguous() for name, value in weights.items()}, file)
+
+
+def as_plain(value: Any, name: str = "checkpoint") -> Any:
+    """Return a value of a checkpoint as tensors and plain values, which run no code when read.
+
+    mmengine's history of a logged scalar becomes a dict of its arrays. What only its own class
+    could read is a TypeError, which tells its place, ``name``.
+    """
+    if isinstance(value, HistoryBuffer):
+        return dict(zip(_HISTORY, (*map(as_plain, value.data), value.max_length), strict=True))
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        return torch.from_numpy(value.astype(value.dtype.newbyteorder("=")))
+    if isinstance(value, np.ndarray | np.generic):
+        return as_plain(value.tolist(), name)
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        # Of an OrderedDict its attributes too: the versions of a state dict's layers.
+        plain: Any = copy.copy(value) if type(value) in (dict, OrderedDict, Counter) else {}
+        for key, each in value.items():  # a Counter's update() would add to what it counts
+            plain[key] = as_plain(each, f"{name}.{key}")
+        return plain
+    if isinstance(value, list | tuple | set | frozenset) and type(value) is not torch.Size:
+        items = [as_plain(each, f"{name}[{i}]") for i, each in enumerate(value)]
+        return tuple(items) if isinstance(value, tuple) else items
+    if isinstance(value, _PLAIN):
+        return value
+    raise UserTypeError(
+        f"a checkpoint must hold tensors and plain values only, but {name} is a "
+        f"{type(value).__module__}.{type(value).__name__}; keep a number, a string, a list or a "
+        "dict of them in its place."
+    )
+
+
+def restore_histories(message_hub: Any) -> None:
+    """Give mmengine's message hub the histories back that ``as_plain`` has taken apart."""
+    scalars = message_hub.get("log_scalars", {}) if isinstance(message_hub, dict) else {}
+    for name, history in scalars.items():
+        if isinstance(history, dict) and history.keys() == set(_HISTORY):
+            logs, counts = (history[key].cpu().numpy() for key in _HISTORY[:2])
+            scalars[name] = HistoryBuffer(logs, counts, history["max_length"])

@@ -42,8 +42,8 @@ def require_finite_state(runner: Runner, step: int) -> None:
     where = f" of rank {rank}" if len(found) > 1 else ""
     raise NotFiniteError(
         f"a checkpoint must hold finite numbers only, but after step {step} {first}{where} does "
-        f"not ({_losses(runner)}); nothing was written, the last checkpoint is still there: go on "
-        "from it by --resume with a lower optim_wrapper.optimizer.lr."
+        "not; nothing was written, the last checkpoint is still there: go on from it by --resume "
+        "with a lower optim_wrapper.optimizer.lr."
     )
 
 
@@ -90,12 +90,3 @@ def _state(runner: Runner) -> Iterator[tuple[str, Tensor]]:
             for key, value in values.items() if isinstance(values, Mapping) else ():
                 if isinstance(value, Tensor):
                     yield f"the optimizer's {key} of {names.get(parameter, '?')}", value
-
-
-def _losses(runner: Runner) -> str:
-    read = [
-        f"{name.removeprefix('train/')}={buffer.current():.4g}"
-        for name, buffer in runner.message_hub.log_scalars.items()
-        if name.startswith("train/") and "loss" in name and len(buffer.data[0])
-    ]
-    return f"losses last read: {', '.join(read) or 'none yet'}"

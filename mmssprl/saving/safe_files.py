@@ -31,7 +31,6 @@ from mmengine.runner.checkpoint import (
 
 from ..datasets.image_reading import check_header
 from ..errors import UserOSError, UserValueError
-from ..system.disk_space import explain_full_disk
 from ..system.outputs import whole_file
 from ..weights import read_checkpoint
 from ..weights.safe_pickle import load_pickle, reason_of
@@ -42,13 +41,7 @@ class WholeFileBackend(LocalBackend):
     """mmengine's LocalBackend, which writes through ``whole_file`` and looks at images first."""
 
     def get(self, filepath: str | Path) -> bytes:
-        """Read bytes.
-
-        Raises:
-            OSError: It cannot be read, or is no regular file: a pipe or a device may have no end.
-            ImageReadError: An image that is too large to decode, whose header lies, or of a format
-                that this package does not read.
-        """
+        """Read bytes, but of no pipe or device, and no image that ``check_header`` refuses."""
         if os.path.exists(filepath) and not os.path.isfile(filepath):
             raise UserOSError(
                 f"{filepath}: must be a file, but is no regular file; correct the path."
@@ -58,14 +51,10 @@ class WholeFileBackend(LocalBackend):
         return data
 
     def put(self, obj: bytes, filepath: str | Path) -> None:
-        """Write bytes.
-
-        Raises:
-            OSError: It cannot be written; on a full disk with the size needed and what is free.
-        """
+        """Write bytes."""
         path = Path(filepath)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with explain_full_disk(path, len(obj)), whole_file(path, "wb") as file:
+        with whole_file(path, "wb") as file:
             file.write(obj)
 
     def put_text(self, obj: str, filepath: str | Path, encoding: str = "utf-8") -> None:
@@ -78,11 +67,7 @@ class SafePickleHandler(PickleHandler):
     """mmengine's PickleHandler, which runs nothing: of annotation files, for example."""
 
     def load_from_fileobj(self, file: IO[bytes], **kwargs: Any) -> Any:
-        """Read a pickle.
-
-        Raises:
-            ValueError: It is damaged, or asks for what could run code.
-        """
+        """Read a pickle; one that is damaged or asks for what could run code is a ValueError."""
         try:
             return load_pickle(file)
         except Exception as error:  # damaged files raise almost any class
@@ -104,12 +89,7 @@ class SafeYamlHandler(YamlHandler):
 
 @CheckpointLoader.register_scheme(prefixes="", force=True)
 def load_from_local(filename: str, map_location: Any = None) -> Any:
-    """Read a local file; tensors come to the CPU, and whoever loads them copies them on.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file is of another kind or damaged.
-    """
+    """Read a local file; tensors come to the CPU, and whoever loads them copies them on."""
     content = read_checkpoint(Path(filename).expanduser())
     if isinstance(content, dict) and isinstance(content.get("meta"), dict):
         # Old files keep their config here, and Runner.resume would run it as Python.
@@ -119,12 +99,7 @@ def load_from_local(filename: str, map_location: Any = None) -> Any:
 
 @CheckpointLoader.register_scheme(prefixes=["http://", "https://"], force=True)
 def load_from_http(filename: str, map_location: Any = None) -> Any:
-    """Download a file into torch's own cache, unless it is there, and read it.
-
-    Raises:
-        OSError: It cannot be downloaded.
-        ValueError: The file is of another kind or damaged.
-    """
+    """Download a file into torch's own cache, unless it is there, and read it."""
     path = Path(torch.hub.get_dir()) / "checkpoints" / Path(urlparse(filename).path).name
     # Rank 0 first: the other ranks of its machine find the file.
     try:
@@ -156,11 +131,7 @@ _OPENMMLAB = ("open-mmlab", "openmmlab")
     prefixes=[f"{name}://" for name in (*_TORCHVISION, *_OPENMMLAB)], force=True
 )
 def load_from_publisher(filename: str, map_location: Any = None) -> Any:
-    """Load what torchvision or OpenMMLab publishes under a name.
-
-    Raises:
-        OSError, ValueError: As ``load_from_http``, or an unknown name.
-    """
+    """Load what torchvision or OpenMMLab publishes under a name."""
     scheme, _, name = filename.partition("://")
     if scheme in _OPENMMLAB:
         name = get_deprecated_model_names().get(name, name)
@@ -177,11 +148,7 @@ def load_from_publisher(filename: str, map_location: Any = None) -> Any:
     prefixes=["mmcls://", "pavi://", r"(\S+\:)?s3://", r"(\S+\:)?petrel://"], force=True
 )
 def load_from_storage(filename: str, map_location: Any = None) -> NoReturn:
-    """Refuse the storage services whose clients mmengine hands to pickle, and mmcls's old names.
-
-    Raises:
-        ValueError: Always.
-    """
+    """Refuse the storage services whose clients mmengine hands to pickle, and mmcls's old names."""
     raise UserValueError(
         f"a checkpoint must be a file or an http(s) URL, but got {filename}; download it, and give "
         "the file."

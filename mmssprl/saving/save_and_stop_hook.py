@@ -55,7 +55,6 @@ class SaveAndStopHook(Hook):
         self._group: distributed.ProcessGroup | None = None
         self._asked: tuple[Tensor, Any] | None = None
         self._saver: CheckpointHook | None = None
-        self._saved_iter: int | None = None
         self._saved_step = 0
         self._saved_at = 0.0
 
@@ -89,14 +88,6 @@ class SaveAndStopHook(Hook):
         if stop:
             self._stop(runner, stop, step)
 
-    def after_val_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        """Stop during a validation if what was trained is saved; it is done again later.
-
-        Only in a single process: of several each may validate another number of batches.
-        """
-        if signals.number and self._group is None and self._saved_iter == runner.iter:
-            self._stop(runner, signals.number, runner.iter)
-
     def after_train(self, runner: Runner) -> None:
         """Leave signals alone again, and delete what the last checkpoint supersedes."""
         signals.interrupt()
@@ -109,7 +100,7 @@ class SaveAndStopHook(Hook):
         """Write down what a step is, and that no other save is due for a while."""
         checkpoint["meta"].update(_meaning_of_steps(runner))
         if "optimizer" in checkpoint:
-            self._saved_iter, self._saved_at = checkpoint["meta"]["iter"], time.monotonic()
+            self._saved_at = time.monotonic()
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Refuse by a ValueError that each step would take another number of images."""
@@ -161,14 +152,11 @@ class SaveAndStopHook(Hook):
         if self._group is not None:
             distributed.barrier(self._group)  # nobody leaves while rank 0 writes
         self._disconnect()
-        name = Signal(number).name
-        if self._saver is None:
-            line = f"stopped by {name} after step {step}, nothing was saved: the run saves nothing"
-        else:
-            line = (
-                f"stopped by {name} after step {step} of {runner.max_iters}, which is saved in "
-                f"{runner.work_dir}; go on with: {shlex.join(self.go_on or ())}"
-            )
+        saved = "nothing is saved, for the run has no hook that saves"
+        if self._saver is not None:
+            command = shlex.join(self.go_on or ())
+            saved = f"which is saved in {runner.work_dir}; go on with: {command}"
+        line = f"stopped by {Signal(number).name} after step {step} of {runner.max_iters}, {saved}"
         if is_main_process():
             runner.logger.warning(LogLine(line, line))
         signals.interrupt()

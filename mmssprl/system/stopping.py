@@ -57,11 +57,8 @@ class _Signals:
     """The signals of this process while somebody watches them.
 
     They are read by a thread, so that they are answered while the main thread waits in C, for
-    another rank for example.
-
-    Attributes:
-        number: The first signal since ``note``, 0 if there was none.
-        children: Processes that end with this one when it ends at once.
+    another rank for example. ``number`` is the first one since ``note``, 0 if there was none;
+    ``children`` are processes that end with this one when it ends at once.
     """
 
     def __init__(self) -> None:

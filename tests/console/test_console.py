@@ -140,15 +140,6 @@ mmssprl.load_backbone(mmssprl.demo.WEIGHTS)
     assert "backbone read from" in line
 
 
-def test_the_package_prints_nothing_while_imported():
-    done = subprocess.run(
-        [sys.executable, "-c", "import mmssprl.datasets, mmpretrain.datasets"],
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
 def test_nothing_acts_in_what_a_command_prints(capsys):
     say("classes: a\x1b[31mb\n  c\u202ed")
     assert capsys.readouterr().out == "classes: a\\x1b[31mb\n  c\\u202ed\n"

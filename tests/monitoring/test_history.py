@@ -16,19 +16,7 @@ def write_log(work_dir, stamp, records):
     return path
 
 
-def test_a_resumed_run_replaces_the_steps_it_repeats(tmp_path):
-    write_log(tmp_path, "20260101_000000", [record(1), record(2), record(3)])
-    write_log(tmp_path, "20260102_000000", [record(2, 0.5), record(3, 0.25), record(4)])
-    records = read_scalars(tmp_path)
-    assert [(item["step"], item["loss"]) for item in records] == [
-        (1, 1),
-        (2, 0.5),
-        (3, 0.25),
-        (4, 1),
-    ]
-
-
-def test_what_a_resumed_run_has_not_reached_again_does_not_count(tmp_path):
+def test_a_resumed_run_replaces_the_steps_from_its_first_on(tmp_path):
     write_log(tmp_path, "20260101_000000", [record(n) for n in range(1, 9)])
     write_log(tmp_path, "20260102_000000", [{"acc": 1.0, "step": 0}])
     write_log(tmp_path, "20260103_000000", [record(3, 0.5), record(4, 0.5)])

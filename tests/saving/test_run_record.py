@@ -90,28 +90,21 @@ def test_changed_images_are_told_in_one_line(tmp_path, told):
     assert "4 then, 5 now" in told[1]
 
 
-class TestFingerprint:
-    def test_it_is_that_of_the_files_wherever_they_are(self, tmp_path):
-        one, other = folder(tmp_path / "a", 3), folder(tmp_path / "b" / "c", 3)
-        assert build(one).fingerprint() == build(other).fingerprint()
-        (other / "00.png").rename(other / "0.png")
-        renamed = build(other).fingerprint()
-        assert renamed["names"] != build(one).fingerprint()["names"]
-        assert renamed["sizes"] == build(one).fingerprint()["sizes"]
-
-    def test_of_a_tar_file(self, tmp_path):
-        root = folder(tmp_path / "images", 3)
-        packed = build(make_tar(tmp_path / "images.tar", root, inside=True)).fingerprint()
-        assert packed == build(root).fingerprint()
-
-    def test_a_file_that_is_gone_and_a_sample(self, tmp_path, monkeypatch):
-        images = build(folder(tmp_path / "images", 5))
-        whole = images.fingerprint()
-        (tmp_path / "images" / "01.png").unlink()
-        assert images.fingerprint()["sizes"] != whole["sizes"]
-        monkeypatch.setattr("mmssprl.datasets.unlabeled_images._MOST_SIZED", 3)
-        sampled = images.fingerprint()  # of 00, 02 and 04
-        assert (sampled["num_images"], sampled["num_sized"]) == (5, 3)
+def test_a_fingerprint_is_that_of_the_files_wherever_they_are(tmp_path, monkeypatch):
+    one, other = folder(tmp_path / "a", 5), folder(tmp_path / "b" / "c", 5)
+    packed = make_tar(tmp_path / "images.tar", one, inside=True)
+    whole = build(one).fingerprint()
+    assert whole == build(other).fingerprint() == build(packed).fingerprint()
+    (other / "00.png").rename(other / "0.png")
+    renamed = build(other).fingerprint()
+    assert renamed["names"] != whole["names"]
+    assert renamed["sizes"] == whole["sizes"]
+    images = build(one)
+    (one / "01.png").unlink()
+    assert images.fingerprint()["sizes"] != whole["sizes"]
+    monkeypatch.setattr("mmssprl.datasets.unlabeled_images._MOST_SIZED", 3)
+    sampled = images.fingerprint()  # of 00, 02 and 04
+    assert (sampled["num_images"], sampled["num_sized"]) == (5, 3)
 
 
 def test_a_run_that_goes_on_elsewhere_keeps_its_record(tmp_path):
