@@ -45,8 +45,8 @@ class FirstStepHook(Hook):
 def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -> Iterator[None]:
     """Tell what fails in one line, with its key if a registry was building it.
 
-    The traceback goes to the log. A want of the device's memory passes, and what
-    the operating system says of anything but a part of the config.
+    The traceback goes to the log. A want of the device's memory passes, and what the operating
+    system says of anything but a part of the config.
 
     Args:
         cfg: What is built.

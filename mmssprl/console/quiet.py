@@ -20,8 +20,7 @@ _CHATTERING = {"mmcv", "mmpretrain", "mmdet", "mmseg", "pycocotools"}
 """What these print is about their own doing; mmengine logs the scores among it."""
 
 _PACKAGES = {"mmengine", "mmcv", "mmpretrain", "mmdet", "mmseg"}
-"""Their notices, and what they warn of through Python, is about defaults that configs here set on
-purpose."""
+"""Their notices and Python warnings are about defaults that the shipped configs set on purpose."""
 
 _DEPRECATIONS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
 

@@ -25,8 +25,8 @@ def newest_intact(work_dir: str | Path, out_dir: str | Path | None = None) -> Pa
     """Return the newest checkpoint of a run that can be resumed, every byte of it checked.
 
     The one that ``last_checkpoint`` names comes first, then the others, those with most steps
-    first. What is passed over is told in one line each. None if the run has neither a checkpoint
-    nor a pointer: it was stopped before the first.
+    first. What is passed over is told in one line each. A run with neither a checkpoint nor a
+    pointer was stopped before the first; the answer is None.
 
     Args:
         work_dir: Folder of the run.

@@ -28,7 +28,7 @@ def record_run(cfg: Config, dataset: Any) -> None:
 
     It holds the resolved config and, for each start of the run: the time, the command, the
     checkpoint that it goes on from, the environment, the commit of this package, the fingerprint
-    of the images, and the config where it is another than at first. Other images are told.
+    of the images, and the config where it is another than at first. A warning tells other images.
     """
     resumed_from = cfg.get("load_from") if cfg.get("resume") else None
     path = Path(cfg.work_dir) / FILE

@@ -58,7 +58,7 @@ class WholeFileBackend(LocalBackend):
             file.write(obj)
 
     def put_text(self, obj: str, filepath: str | Path, encoding: str = "utf-8") -> None:
-        """Write text; errors are those of ``put``."""
+        """Write text."""
         self.put(obj.encode(encoding), filepath)
 
 
