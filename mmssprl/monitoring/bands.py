@@ -45,5 +45,8 @@ def _bands() -> Mapping[str, Band]:
     with BANDS_FILE.open(newline="") as file:
         for name, *numbers in list(csv.reader(file))[1:]:
             rows.setdefault(name, []).append([float(number) for number in numbers])
-    columns = {name: list(zip(*lines, strict=True)) for name, lines in rows.items()}
-    return {name: Band(*each[:-1], runs=int(each[-1][0])) for name, each in columns.items()}
+    bands = {}
+    for name, lines in rows.items():
+        progress, lowest, median, highest, runs = zip(*lines, strict=True)
+        bands[name] = Band(progress, lowest, median, highest, int(runs[0]))
+    return bands

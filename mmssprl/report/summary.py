@@ -94,23 +94,21 @@ def probe_words(run: PretrainingRun) -> str:
     """Return a sentence about the probes."""
     if not run.probes:
         return "How good the features are only labels can tell: see the command probe below."
-    best, before = best_of(run.probes), of_the_run(run.probes)[0]
-    others = "".join(
+    best, own, gain = best_of(run.probes), of_the_run(run.probes), _gain(run)
+    text = f"A linear classifier on the frozen features scores mAP {percent(best.linear_mAP)}"
+    if gain is None:
+        text += f" after epoch {best.epoch}." if best.epoch else " before the training."
+    else:
+        start = f"{percent(own[0].linear_mAP)} with {_weights(own[0])}"
+        if gain > 0:
+            text += f" after epoch {best.epoch}, {start}: {gain:.1f} points more."
+        else:
+            text += f" at best, not more than {start}: the training has not helped these labels."
+    others = (
         f" {name_of(other).capitalize()} score {percent(other.linear_mAP)}."
         for other in for_comparison(run.probes)
     )
-    text = f"A linear classifier on the frozen features scores mAP {percent(best.linear_mAP)}"
-    if best.epoch == 0:
-        return f"{text} before the training.{others}"
-    if before.epoch:
-        return f"{text} after epoch {best.epoch}."
-    gain = 100 * (best.linear_mAP - before.linear_mAP)
-    start = f"{percent(before.linear_mAP)} with {_weights(before)}"
-    if gain <= 0:
-        text += f" at best, not more than {start}: the training has not helped these labels."
-    else:
-        text += f" after epoch {best.epoch}, {start}: {gain:.1f} points more."
-    return text + others
+    return text + "".join(others)
 
 
 def _gain(run: PretrainingRun) -> float | None:
@@ -146,8 +144,8 @@ def costs(run: PretrainingRun) -> list[tuple[str, str]]:
         seconds = sum(probe.seconds for probe in run.probes)
         found.append((f"{len(run.probes)} probes", f"{format_hours(seconds / 3600)} beside them"))
     if memory := max(record.get("memory", 0) for record in run.records):
-        size = f"{memory * 2**20 / 1e9:.1f} GB, without the reading processes"
-        found.append(("memory at most", size))
+        most = f"{memory * 2**20 / 1e9:.1f} GB, without the reading processes"
+        found.append(("memory at most", most))
     size = sum(path.stat().st_size for path in run.work_dir.glob("*.pth"))
     found.append(("checkpoints and weights", f"{size / 1e6:,.0f} MB"))
     if run.recipe:

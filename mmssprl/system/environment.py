@@ -1,5 +1,6 @@
 """What a run finds here: packages, machine, memory, and the commit of this package."""
 
+import math
 import os
 import platform
 import re
@@ -53,9 +54,15 @@ def usable_cores() -> int:
     It is that of its affinity, or of its container's CPU quota if that is less. A part of a core
     counts as one: with a quota of 2.5 cores they are 3.
     """
-    from joblib import cpu_count
-
-    return cpu_count()
+    has_affinity = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    # Control groups, versions 2 and 1.
+    for names in (["cpu.max"], ["cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"]):
+        with suppress(OSError, ValueError):  # it is not there, or says "max"
+            words = " ".join((_CGROUPS / name).read_text() for name in names)
+            quota, period = map(int, words.split())
+            cores = min(cores, math.ceil(quota / period)) if quota > 0 else cores
+    return max(1, cores)
 
 
 @cache

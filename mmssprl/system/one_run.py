@@ -65,8 +65,10 @@ def is_unused(folder: Path) -> bool:
 
 @contextmanager
 def _held(lock: Path, what: Path) -> Iterator[None]:
-    while not os.fstat((file := _take(lock, what)).fileno()).st_nlink:
-        file.close()  # its last holder has ended meanwhile
+    file = _take(lock, what)
+    while not os.fstat(file.fileno()).st_nlink:  # its last holder has ended meanwhile
+        file.close()
+        file = _take(lock, what)
     try:
         now = datetime.now().astimezone().isoformat(" ", "seconds")
         file.truncate(0)

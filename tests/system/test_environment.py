@@ -1,22 +1,33 @@
 """How many cores and threads there are to compute with, and how much memory."""
 
-import subprocess
-import sys
-
 import psutil
 import pytest
 import torch
 
 from mmssprl.system import environment
-from mmssprl.system.environment import default_threads, torch_threads, usable_memory
+from mmssprl.system.environment import default_threads, torch_threads, usable_cores, usable_memory
 
 
-def test_cores_are_those_of_the_affinity():
-    code = (
-        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
-        "from mmssprl.system.environment import usable_cores; print(usable_cores())"
-    )
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "1\n"
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({}, 8),
+        ({"cpu.max": "max 100000"}, 8),
+        ({"cpu.max": "nonsense"}, 8),
+        ({"cpu.max": "120000 50000"}, 3),  # 2.4
+        ({"cpu.max": "10000 100000"}, 1),
+        ({"cpu.max": "9900000 100000"}, 8),
+        ({"cpu/cpu.cfs_quota_us": "150000", "cpu/cpu.cfs_period_us": "100000"}, 2),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 8),
+    ],
+)
+def test_cores_are_those_of_the_affinity_or_of_the_quota(tmp_path, monkeypatch, files, cores):
+    monkeypatch.setattr(environment.os, "sched_getaffinity", lambda pid: set(range(8)))
+    monkeypatch.setattr(environment, "_CGROUPS", tmp_path)
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    assert usable_cores() == cores
 
 
 @pytest.mark.parametrize(
