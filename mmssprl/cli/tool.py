@@ -13,7 +13,7 @@ from .._dependencies import check_dependencies
 from ..console.arguments import Parser
 from ..console.quiet import quiet_console
 from ..errors import UserValueError, message_for_user
-from ..system.processes import explain_loss, is_reported, report
+from ..system.processes import is_reported, report
 from ..system.slurm import comes_back, requeue
 from ..system.stopping import Interrupted, Signal, is_first_process, signals, stop_with_launcher
 from ..system.streams import guarded_streams
@@ -103,7 +103,7 @@ def run_command(name: str, make_parser: Callable[[], Any], run: Callable[..., ob
             sys.exit(1)
         if not is_first_process():
             time.sleep(_FIRST_S)
-        message = message_for_user(error) or explain_loss(error)
+        message = message_for_user(error)
         if message is None:
             raise
         if is_verbose:

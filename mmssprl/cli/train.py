@@ -65,7 +65,7 @@ def train(*, overwrite: bool, **options: Any) -> None:
     """Train as the options say."""
     from ..engine.launch import prepare_train_config, run
     from ..saving.work_dir import finished_line, finished_weights
-    from ..system.go_on import command_of_process, to_go_on
+    from ..system.processes import command_of_process, to_go_on
     from ..system.stopping import is_first_process
 
     cfg = prepare_train_config(overwrite=overwrite, **options)

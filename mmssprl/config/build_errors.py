@@ -14,12 +14,10 @@ from typing import Any
 
 import torch
 from mmengine.config import Config
-from mmengine.dist import get_world_size
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
 
 from ..errors import UserError, UserOSError, UserValueError
-from ..system.processes import is_lost
 from .keys import walk_used
 from .reading import add_place, one_line, placed
 
@@ -43,8 +41,8 @@ class FirstStepHook(Hook):
 def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -> Iterator[None]:
     """Tell what fails in one line, with its key if a registry was building it.
 
-    The traceback goes to the log. A want of the device's memory passes, that another process has
-    ended, and what the operating system says of anything but a part of the config.
+    The traceback goes to the log. A want of the device's memory passes, and what the operating
+    system says of anything but a part of the config.
 
     Once ``first_step`` is done errors pass: from there on they are bugs.
 
@@ -56,8 +54,7 @@ def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -
     except torch.OutOfMemoryError:
         raise
     except Exception as error:
-        is_done = first_step is not None and first_step.is_done
-        if is_done or (get_world_size() > 1 and is_lost(error)):
+        if first_step is not None and first_step.is_done:
             raise
         cause = error.__cause__ or error.__context__
         if isinstance(cause, UserError) and str(cause) in str(error):

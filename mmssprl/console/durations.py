@@ -20,12 +20,7 @@ def format_hours(hours: float) -> str:
 def parse_duration(text: str, name: str) -> float:
     """Return the seconds of a time such as 90m, 2h, 1h30m or 1d.
 
-    Args:
-        text: The time.
-        name: Of what is set to it, for the error.
-
-    Raises:
-        ValueError: Something else, or no time at all.
+    Anything else is a ValueError that calls what is set to it ``name``.
     """
     words = text.replace(" ", "").lower()
     seconds = sum(float(number) * _UNIT_S[unit] for number, unit in re.findall(_PART, words))

@@ -8,15 +8,15 @@ from .wording import CONSOLE_WIDTH
 
 
 class LogLine(str):
-    """A message for the log file that has a shorter form for the console.
+    """A message for the log file and the console.
 
     Attributes:
-        console: The shorter form.
+        console: Form for the console, mostly a shorter one; '' is that of the log file.
     """
 
     console: str
 
-    def __new__(cls, text: str, console: str) -> "LogLine":
+    def __new__(cls, text: str, console: str = "") -> "LogLine":
         """Make it of both forms."""
         line = super().__new__(cls, text)
         line.console = console
@@ -29,12 +29,9 @@ def relative_name(loss: str) -> str:
 
 
 def console_line(values: Mapping[str, float], max_epochs: int, chance: str) -> str:
-    """Return the line of at most ``CONSOLE_WIDTH`` characters.
+    """Return the scalars of a line of the log in at most ``CONSOLE_WIDTH`` characters.
 
-    Args:
-        values: Scalars of a line of the log.
-        max_epochs: Of the training.
-        chance: What the relative losses are relative to, such as 'ln K'.
+    ``chance`` is what the relative losses are relative to, such as 'ln K'.
     """
     head = f"epoch {values['epochs_done']:>{len(str(max_epochs)) + 3}.2f}/{max_epochs}"
     rate = values.get("images_per_second")

@@ -15,11 +15,7 @@ def watch(
 ) -> Iterable[Item]:
     """Go through ``items`` behind a progress bar on stderr; none if that is no terminal.
 
-    Args:
-        items: What is worked on, one after the other.
-        description: What the bar counts, in front of it.
-        total: Number of items, if ``len(items)`` does not tell.
-        shown: False: never draw the bar.
+    ``description`` stands in front of the bar; ``total`` is for items without a length.
     """
     console = Console(file=sys.stderr)
     return track(

@@ -16,27 +16,11 @@ from typing import Any, TextIO
 
 from .wording import printable
 
-_NOTICES = (
-    "\n" + 60 * "-" + "\nSystem environment:",
-    "Config:\n",
-    "Distributed training is not used, all SyncBatchNorm",
-    "Hooks will be executed in the following order:",
-    '"FileClient" will be deprecated',
-    '"HardDiskBackend" is the alias of',
-    "The prefix is not set in metric class",
-    "Exp name: ",
-    "Saving checkpoint at ",
-    "Checkpoints will be saved to ",
-    *("Evaluating bbox...", "Evaluating segm..."),
-    *("bbox_mAP_copypaste: ", "segm_mAP_copypaste: "),
-)
-"""How messages of mmengine and mmdet begin that are for the log file alone."""
-
 _CHATTERING = {"mmcv", "mmpretrain", "mmdet", "mmseg", "pycocotools"}
 """What these print is about their own doing; mmengine logs the scores among it."""
 
 _PACKAGES = {"mmengine", "mmcv", "mmpretrain", "mmdet", "mmseg"}
-"""Their warnings are about their own defaults, which the shipped configs set on purpose."""
+"""Their notices and Python warnings are about defaults that the shipped configs set on purpose."""
 
 _DEPRECATIONS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
 
@@ -48,10 +32,8 @@ def quiet_console(*, verbose: bool = False) -> Iterator[None]:
     """Keep what nobody can act on from the console.
 
     These are deprecations, whatever an OpenMMLab package warns of, and what packages print about
-    their own doing. Enter it before the first import of one of them.
-
-    Args:
-        verbose: Leave the console as the packages fill it; ``import_quietly`` follows it too.
+    their own doing. Enter it before the first import of one of them. With ``verbose`` the console
+    stays as the packages fill it; ``import_quietly`` follows it too.
     """
     global _verbose
     before, _verbose = _verbose, verbose
@@ -59,8 +41,7 @@ def quiet_console(*, verbose: bool = False) -> Iterator[None]:
         show = warnings.showwarning
 
         def show_some(message: Any, category: Any, filename: str, line: int, *more: Any) -> None:
-            is_ours = not _PACKAGES.intersection(Path(filename).parts)
-            if is_ours and not issubclass(category, _DEPRECATIONS):
+            if not (_is_of_package(filename) or issubclass(category, _DEPRECATIONS)):
                 show(message, category, filename, line, *more)
 
         if not verbose:
@@ -94,7 +75,7 @@ class _WithoutChatter:
 
 
 def keep_off_console(logger: logging.Logger) -> None:
-    """Let a logger's notices reach its files alone.
+    """Let what a package logs of its own doing reach the files alone; ``LogLine`` is shown.
 
     A name in a message that is no UTF-8 is written with backslashes.
     """
@@ -109,6 +90,17 @@ def keep_off_console(logger: logging.Logger) -> None:
             handler.addFilter(_is_for_console)
             if not isinstance(handler.formatter, _ShortForms):
                 handler.setFormatter(_ShortForms(handler.formatter))
+
+
+@contextmanager
+def errors_alone(logger: logging.Logger) -> Iterator[None]:
+    """Let a logger tell nothing but errors, where mmengine warns of an interface of its own use."""
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def import_quietly(name: str) -> None:
@@ -137,5 +129,12 @@ class _ShortForms(logging.Formatter):
         return getattr(record.msg, "console", None) or self._others.format(record)
 
 
-def _is_for_console(record: logging.LogRecord) -> Any:
-    return not str(record.msg).startswith(_NOTICES)
+def _is_for_console(record: logging.LogRecord) -> bool:
+    """Whether a record is a warning, has a form for the console, or is not of a package's own."""
+    is_marked = record.levelno >= logging.WARNING or hasattr(record.msg, "console")
+    # Whoever calls print_log, such as an evaluation with its table, cannot be told from a record.
+    return is_marked or record.funcName == "print_log" or not _is_of_package(record.pathname)
+
+
+def _is_of_package(filename: str) -> bool:
+    return not _PACKAGES.isdisjoint(Path(filename).parts)

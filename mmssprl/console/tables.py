@@ -12,33 +12,24 @@ from .wording import on_one_line, wrapped
 def markdown_table(
     heads: Sequence[str], rows: Sequence[Sequence[str]], *, num_left: int = 1
 ) -> str:
-    """Return an aligned Markdown table.
+    """Return an aligned Markdown table, without a newline at the end.
 
-    Args:
-        heads: One name per column.
-        rows: Of as many cells; a ``|`` in a cell is escaped, and what ``on_one_line`` escapes.
-        num_left: So many columns, from the left, hold text and begin at the left; the others hold
-            numbers and end at the right.
-
-    Returns:
-        Lines without a newline at the end.
+    ``num_left`` columns of text begin at the left; those of numbers follow and end at the right. A
+    ``|`` in a cell is escaped, and what ``on_one_line`` escapes.
     """
     lines = [[on_one_line(cell).replace("|", r"\|") for cell in row] for row in (heads, *rows)]
     widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
-    is_left = [index < num_left for index in range(len(widths))]
-
-    def line(cells: Sequence[str]) -> str:
-        padded = [
-            cell.ljust(width) if left else cell.rjust(width)
-            for cell, width, left in zip(cells, widths, is_left, strict=True)
+    is_text = [index < num_left for index in range(len(widths))]
+    ends = ["-" if text else ":" for text in is_text]
+    rule = [end.rjust(width, "-") for end, width in zip(ends, widths, strict=True)]
+    table = []
+    for line in (lines[0], rule, *lines[1:]):
+        cells = [
+            cell.ljust(width) if text else cell.rjust(width)
+            for cell, width, text in zip(line, widths, is_text, strict=True)
         ]
-        return f"| {' | '.join(padded)} |"
-
-    rule = [
-        "-" * width if left else "-" * (width - 1) + ":"
-        for width, left in zip(widths, is_left, strict=True)
-    ]
-    return "\n".join([line(lines[0]), line(rule), *map(line, lines[1:])])
+        table.append(f"| {' | '.join(cells)} |")
+    return "\n".join(table)
 
 
 def csv_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -25,8 +25,7 @@ from ..saving.loops import use_resumable_loop
 from ..saving.newest_checkpoint import newest_intact, require_newest
 from ..saving.run_record import record_run
 from ..saving.save_and_stop_hook import DEFAULT_SAVE_EVERY, SaveAndStopHook
-from ..saving.work_dir import begins_anew, check_work_dir, files_of_run, folders_of_run
-from ..system.disk_space import explain_full_disk
+from ..saving.work_dir import check_work_dir, files_of_run, folders_of_run
 from ..system.environment import torch_threads
 from ..system.one_run import hold_work_dir
 from ..system.outputs import write_whole
@@ -159,7 +158,7 @@ def run(
             ``SaveAndStopHook``. Without it they end the process.
 
     Raises:
-        OSError, TypeError, ValueError: As ``explain_build_errors`` and ``explain_full_disk``.
+        OSError, TypeError, ValueError: As ``explain_build_errors``; a full disk.
         RuntimeError: Another process writes into ``work_dir``.
         StoppedError: A signal stopped the training.
     """
@@ -173,8 +172,10 @@ def run(
         torch.distributed.init_process_group("gloo", timeout=timeout_of(cfg))
     is_writer = task == "train" and is_first_process()
     lock = hold_work_dir(cfg.work_dir, writes=is_writer)
-    with explain_full_disk(Path(cfg.work_dir)), lock, torch_threads(cfg.get("num_threads")):
-        is_anew = begins_anew(cfg)
+    with lock, torch_threads(cfg.get("num_threads")):
+        is_anew = bool(cfg.get("resume")) and not cfg.get("load_from")
+        if is_anew:
+            cfg.resume = False
         first_step = FirstStepHook()
         with explain_build_errors(cfg, first_step):
             runner = RUNNERS.build(cfg) if "runner_type" in cfg else ConsoleRunner.from_cfg(cfg)

@@ -9,7 +9,7 @@ from ..console.log_line import LogLine, console_line, relative_name
 from ..models import LossTerm, PretrainingModel
 from ..models.unwrap import unwrap
 from ..registry import LOG_PROCESSORS
-from ..system.machine import peak_resident_mib
+from ..system.environment import peak_resident_mib
 
 
 @LOG_PROCESSORS.register_module()

@@ -4,7 +4,7 @@ import copy
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,13 @@ from typing import Any
 from mmengine.dist import master_only
 from mmengine.hooks import CheckpointHook
 from mmengine.logging import MMLogger
-from mmengine.runner import Runner
+from mmengine.runner import LogProcessor, Runner
 
-from ..console.quiet import keep_off_console
+from ..console.log_line import LogLine
+from ..console.quiet import errors_alone, keep_off_console
 from ..registry import HOOKS, class_of
-from ..saving.safe_checkpoint_hook import SafeCheckpointHook
-from ..system.disk_space import FULL
-from ..system.outputs import write_whole
+from ..saving.checkpoint_hooks import SafeCheckpointHook
+from ..system.outputs import FULL, write_whole
 
 
 class ConsoleRunner(Runner):
@@ -37,6 +37,13 @@ class ConsoleRunner(Runner):
                 handler.handleError = partial(_end_if_full, handler)  # type: ignore[method-assign]
         return logger
 
+    def build_log_processor(self, *args: Any, **kwargs: Any) -> LogProcessor:
+        """Build what writes the lines of progress and of scores, and mark them for the console."""
+        processor = super().build_log_processor(*args, **kwargs)
+        for name in ("get_log_after_iter", "get_log_after_epoch"):
+            setattr(processor, name, _marked(getattr(processor, name)))
+        return processor
+
     def set_randomness(self, *args: Any, deterministic: bool = False, **kwargs: Any) -> None:
         """Seed everything, and if bits are to be equal, let cuBLAS know before it starts.
 
@@ -52,6 +59,11 @@ class ConsoleRunner(Runner):
         if isinstance(spec, Mapping) and class_of(spec.get("type"), HOOKS) is CheckpointHook:
             spec = {**spec, "type": SafeCheckpointHook}
         super().register_default_hooks({**(hooks or {}), "checkpoint": spec})
+
+    def save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
+        """Save, and tell errors alone."""
+        with errors_alone(self.logger):
+            super().save_checkpoint(*args, **kwargs)
 
     @master_only
     def dump_config(self) -> None:
@@ -78,6 +90,16 @@ def end_workers(runner: Runner) -> None:
             for worker in getattr(iterator, "_workers", ()):
                 worker.kill()  # one that hangs hears no SIGTERM: it would be waited for without end
             loader._iterator = None
+
+
+def _marked(write: Callable[..., tuple[dict, str]]) -> Callable[..., tuple[dict, str]]:
+    """Let a function of a log processor return its text as a ``LogLine``, as it was."""
+
+    def write_marked(*args: Any, **kwargs: Any) -> tuple[dict, str]:
+        tag, text = write(*args, **kwargs)
+        return tag, text if isinstance(text, LogLine) else LogLine(text)
+
+    return write_marked
 
 
 def _end_if_full(handler: logging.Handler, record: logging.LogRecord) -> None:

@@ -18,7 +18,7 @@ from ..engine.initial_weights import torchvision_depth
 from ..errors import UserError, UserValueError, text_of
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
-from ..saving.pretrain_checkpoint_hook import backbone_file, save_backbone
+from ..saving.checkpoint_hooks import backbone_file, save_backbone
 from ..weights import RANDOM, SUPERVISED, has_supervised
 from .average_precision import mean_average_precision
 from .extract import extract_split

@@ -16,8 +16,7 @@ from ..datasets.labels import LabelledData, find_labels
 from ..errors import UserFileNotFoundError, UserValueError
 from ..pretraining.start import train
 from ..pretraining.work_dir import default_work_dir, read_roots, refuse_used
-from ..system.disk_space import require_space
-from ..system.outputs import write_whole
+from ..system.outputs import require_space, write_whole
 from ..timing.forecast import Forecast, may_start
 from ..timing.pace import measure_pace
 from .config import make_config, set_label_files

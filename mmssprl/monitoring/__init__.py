@@ -2,7 +2,7 @@
 
 from .bands import Band, band_of
 from .diagnosis import HEALTHY, Diagnosis, diagnose
-from .history import Log, Record, read_log, read_scalars
+from .history import Record, read_scalars
 from .troubles import TROUBLES, Trouble, find_troubles
 
 __all__ = [
@@ -10,12 +10,10 @@ __all__ = [
     "TROUBLES",
     "Band",
     "Diagnosis",
-    "Log",
     "Record",
     "Trouble",
     "band_of",
     "diagnose",
     "find_troubles",
-    "read_log",
     "read_scalars",
 ]

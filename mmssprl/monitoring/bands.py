@@ -17,14 +17,9 @@ HEADS = ("name", "progress", "lowest", "median", "highest", "runs")
 
 
 class Band(NamedTuple):
-    """The range of a scalar of the log.
+    """The range of a scalar of the log in ``runs`` healthy runs.
 
-    Attributes:
-        progress: Shares of the training in (0, 1], rising.
-        lowest: Of all runs, one number for each share.
-        median: Likewise.
-        highest: Likewise.
-        runs: How many there were.
+    ``progress`` are shares of the training in (0, 1], rising; the others are one number for each.
     """
 
     progress: tuple[float, ...]
@@ -48,8 +43,8 @@ def band_of(name: str) -> Band | None:
 def _bands() -> Mapping[str, Band]:
     rows: dict[str, list[list[float]]] = {}
     with BANDS_FILE.open(newline="") as file:
-        for row in csv.DictReader(file):
-            rows.setdefault(row["name"], []).append([float(row[head]) for head in HEADS[1:]])
+        for name, *numbers in list(csv.reader(file))[1:]:
+            rows.setdefault(name, []).append([float(number) for number in numbers])
     bands = {}
     for name, lines in rows.items():
         progress, lowest, median, highest, runs = zip(*lines, strict=True)

@@ -8,16 +8,14 @@ from typing import NamedTuple
 from ..console.tables import markdown_table
 from ..errors import UserValueError
 from .bands import band_of
-from .history import Log, Record, read_log
-from .troubles import LEAST_STEPS, Trouble, find_troubles
+from .history import Record, read_scalars
+from .troubles import LEAST_STEPS, find_troubles
 
 HEALTHY, TOO_SHORT = "healthy", "too_short"
 _LEAST_EPOCHS = 3.0
 """As long as the sign of a trouble has to stay at most."""
 _LEAST_LINES = 4
 """One more than a sign has to show in."""
-_MOST_LINES = 500
-"""Of a longer log every second one is looked at, or fewer."""
 
 
 class Diagnosis(NamedTuple):
@@ -43,59 +41,36 @@ class Diagnosis(NamedTuple):
         return [self.length, *self.words, *tables]
 
 
-def diagnose(run: str | Path, log: Log | None = None) -> Diagnosis:
+def diagnose(run: str | Path, records: Sequence[Record] | None = None) -> Diagnosis:
     """Tell what is wrong with a run, or that nothing is, and how its curves compare.
 
     Args:
         run: Work dir of the run, or its ``scalars.json``.
-        log: Of the run; None reads it.
+        records: Lines of its log; None reads them.
 
     Raises:
-        FileNotFoundError, ValueError: As ``read_log``; or a log without what is needed.
+        FileNotFoundError, ValueError: As ``read_scalars``; or a log without what is needed.
     """
-    records, num_lines = log or read_log(run)
+    records = read_scalars(run) if records is None else records
     if not records or any("progress" not in record for record in records):
         raise UserValueError(
             f"a log must hold the lines of a pre-training with their 'progress', but that of {run} "
             "does not; it is of something else, or of mmssprl before 0.2."
         )
-    return diagnose_records(records, num_lines)
-
-
-def diagnose_records(records: Sequence[Record], num_lines: int | None = None) -> Diagnosis:
-    """As ``diagnose``, of at least one line; ``num_lines`` if the log had more of them."""
-    last = records[-1]
-    num_lines = num_lines or len(records)
-    records = records[:: -math.ceil(len(records) / _MOST_LINES)][::-1]  # with the last one
-    now = find_troubles(records)
-    keys = {trouble.key for trouble in now}
-    done = f"{last['epochs_done']:.1f} epochs, {last['progress']:.0%} of the training"
-    words = []
+    last, now = records[-1], find_troubles(records)
     if now:
-        words += [f"trouble: {trouble.line}" for trouble in now]
-        verdict = now[0].key
+        verdict, words = now[0].key, [f"trouble: {trouble.line}" for trouble in now]
     elif (
         last["epochs_done"] < _LEAST_EPOCHS
         or last["step"] < LEAST_STEPS
         or len(records) < _LEAST_LINES
     ):
-        words.append(f"too short to tell: wait for {_LEAST_EPOCHS:.0f} epochs, {LEAST_STEPS} steps")
         verdict = TOO_SHORT
+        words = [f"too short to tell: wait for {_LEAST_EPOCHS:.0f} epochs, {LEAST_STEPS} steps"]
     else:
-        words.append("healthy: no sign of trouble")
-        verdict = HEALTHY
-    for epochs, trouble in _earlier(records):
-        if trouble.key not in keys:
-            words.append(f"earlier, at epoch {epochs:.1f}: {trouble.line}")
-    return Diagnosis(verdict, f"{num_lines} lines of the log: {done}", words, _compared(last))
-
-
-def _earlier(records: Sequence[Record]) -> list[tuple[float, Trouble]]:
-    found: dict[str, tuple[float, Trouble]] = {}
-    for count in range(1, len(records)):
-        for trouble in find_troubles(records[:count]):
-            found.setdefault(trouble.key, (records[count - 1]["epochs_done"], trouble))
-    return list(found.values())
+        verdict, words = HEALTHY, ["healthy: no sign of trouble"]
+    done = f"{last['epochs_done']:.1f} epochs, {last['progress']:.0%} of the training"
+    return Diagnosis(verdict, f"{len(records)} lines of the log: {done}", words, _compared(last))
 
 
 def _compared(last: Record) -> list[tuple[str, str, str, str]]:

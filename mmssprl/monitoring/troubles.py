@@ -5,7 +5,6 @@ it for some lines, at the start above all. Measured on runs of ``tools/dev/monit
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import takewhile
 from statistics import mean
 from typing import NamedTuple
@@ -31,33 +30,24 @@ LEAST_STEPS = 64
 ``bands.csv`` has. Those runs were below chance after 20, some of them in their third epoch."""
 _EPOCHS_AT_CHANCE = 3.0
 _FALL = 0.02
-"""Of a relative loss, from the earlier to the later half of three epochs. Where nothing is learned
-the halves differ by 0.01; a healthy run that came below chance after 76 steps, in its fifth epoch,
-fell by 0.05 from its fourth."""
+"""Fall of a relative loss from the earlier to the later half of three epochs. Where nothing is
+learned the halves differ by 0.01; a healthy run that came below chance after 76 steps, in its fifth
+epoch, fell by 0.05 from its fourth."""
 _MOST_WAITING = 0.5
 """Share of a step's time in which it waits for images; 0.37 and less in healthy runs."""
 
 
 class Trouble(NamedTuple):
-    """What is wrong with a training.
-
-    Attributes:
-        key: One of ``TROUBLES``.
-        seen: What the log shows, without a full stop.
-    """
+    """What is wrong with a training: a key of ``TROUBLES``, and what the log shows of it."""
 
     key: str
     seen: str
 
     @property
-    def cure(self) -> str:
-        """What helps."""
-        return TROUBLES[self.key].cure
-
-    @property
     def line(self) -> str:
-        """All in one line."""
-        return f"{self.seen}: {TROUBLES[self.key].name}; {self.cure}; see {PAGE}"
+        """All in one line, with the cure and the page about it."""
+        kind = TROUBLES[self.key]
+        return f"{self.seen}: {kind.name}; {kind.cure}; see {PAGE}"
 
 
 class _Kind(NamedTuple):
@@ -69,9 +59,9 @@ class _Kind(NamedTuple):
         sign: Whether a line of the log shows it, by the scalar that is asked about.
         seen: What the log shows, to be formatted with the last line's scalars, with ``time`` in
             words, and with ``value``, ``loss`` and ``scale`` of the scalar.
-        epochs: That the sign stays at least.
-        prefix: Of the names of the scalars that are asked about.
-        share: Of the training that the sign stays at least.
+        epochs: Least number of epochs that the sign has to stay.
+        prefix: Beginning of the names of the scalars that are asked about.
+        share: Least share of the training that the sign has to stay.
     """
 
     name: str
@@ -88,7 +78,7 @@ class _Kind(NamedTuple):
         for name in last:
             if not name.startswith(self.prefix):
                 continue
-            time = _lasting(records, partial(self.sign, name), self.epochs, self.share)
+            time = self._lasting(name, records)
             if time and not (self.share and _is_learning(name, records)):
                 kind, _, scale = name.removeprefix("relative_").partition("_s")
                 loss = f"{kind} loss of scale {scale}" if scale else f"{kind} loss"
@@ -97,70 +87,42 @@ class _Kind(NamedTuple):
                 return self.seen.format(**{**last, "waiting": waiting, **words})
         return None
 
+    def _lasting(self, name: str, records: Sequence[Record]) -> str | None:
+        """Return the epochs, in words, that the sign has been there without a break up to now.
+
+        None if it shows in fewer than 3 lines, or for less than ``epochs`` or ``share``.
+        """
+        shows = lambda record: name in record and self.sign(name, record)  # noqa: E731
+        shown = list(takewhile(shows, reversed(records)))
+        if len(shown) < 3:
+            return None
+        lasted, of_all = (shown[0][key] - shown[-1][key] for key in ("epochs_done", "progress"))
+        is_long = lasted >= self.epochs and of_all >= self.share
+        return counted(int(lasted), "epoch") if is_long else None
+
 
 def find_troubles(records: Sequence[Record]) -> list[Trouble]:
     """Return the troubles that a training is in after the last of its lines, worst first.
 
-    Only the first of those that explain a loss at chance is named.
-
-    Args:
-        records: Lines of the log in order; those of the last tenth of the training, and of the last
-            four epochs, are enough.
+    Only the first of those that explain a loss at chance is named. The lines of the last tenth of
+    the training, and of the last four epochs, are enough.
     """
-    found = []
-    is_explained = False
+    found: list[Trouble] = []
     for key, kind in TROUBLES.items():
-        if is_explained and key in _EXPLAIN_CHANCE:
-            continue
-        if (seen := kind.find(records)) is not None:
+        is_explained = key in _EXPLAIN_CHANCE and any(t.key in _EXPLAIN_CHANCE for t in found)
+        if not is_explained and (seen := kind.find(records)) is not None:
             found.append(Trouble(key, seen))
-            is_explained |= key in _EXPLAIN_CHANCE
     return found
-
-
-def _lasting(
-    records: Sequence[Record], sign: Callable[[Record], bool], epochs: float, share: float = 0.0
-) -> str | None:
-    """Return the epochs that a sign has been there without a break, up to the last line.
-
-    None if it shows in fewer than 3 lines, or for less than ``epochs`` or ``share`` of the
-    training.
-    """
-    shown = list(takewhile(sign, reversed(records)))
-    if len(shown) < 3:
-        return None
-    lasted, of_all = (shown[0][name] - shown[-1][name] for name in ("epochs_done", "progress"))
-    return counted(int(lasted), "epoch") if lasted >= epochs and of_all >= share else None
 
 
 def is_collapsed(values: Mapping[str, float]) -> bool:
     """Tell whether all images have nearly the same embedding: the one meaning of "collapsed".
 
-    Args:
-        values: What was logged. Without 'embedding_spread' and 'effective_rank' nothing is known.
-
-    Returns:
-        Whether the spread is below 0.3 and the embeddings fill fewer than 5 dimensions.
+    That is a spread below 0.3 of embeddings that fill fewer than 5 dimensions, by the logged
+    'embedding_spread' and 'effective_rank'.
     """
     spread, rank = values.get("embedding_spread", 1.0), values.get("effective_rank", 1e9)
     return spread < _COLLAPSED_SPREAD and rank < _COLLAPSED_RANK
-
-
-def _differs_little(name: str, record: Record) -> bool:
-    own, others = record.get("alignment", 1.0), record.get("alignment_others", 0.0)
-    return own - others < _LEAST_GAP and not is_collapsed(record)
-
-
-def _is_spread(name: str, record: Record) -> bool:
-    return record.get(name, 0.0) > _UNIFORM_CODES and not is_collapsed(record)
-
-
-def _is_unused(name: str, record: Record) -> bool:
-    return record.get(name, 1.0) < _LEAST_IN_USE and not is_collapsed(record)
-
-
-def _reads_chance(name: str, record: Record) -> bool:
-    return record.get(name, 0.0) >= AT_CHANCE and not record.get("frozen")
 
 
 def _is_learning(name: str, records: Sequence[Record]) -> bool:
@@ -173,17 +135,13 @@ def _is_learning(name: str, records: Sequence[Record]) -> bool:
     return mean(values[:half]) - mean(values[half:]) > _FALL
 
 
-def _waits(name: str, record: Record) -> bool:
-    return record.get("data_time", 0) > _MOST_WAITING * record.get("time", 0) > 0
-
-
 _RATE = "the learning rate (--lr of `pretrain`, or optim_wrapper.optimizer.lr)"
 _BY_SET = "(--set of `pretrain`, or the config)"
 TROUBLES = {
     "lr_zero": _Kind(
         "nothing is learned",
         f"raise {_RATE}, or let param_scheduler end with the training",
-        lambda name, record: record.get(name, 1.0) == 0,
+        lambda name, record: record[name] == 0,
         "the learning rate has been 0 for {time}",
         epochs=1,
         prefix="lr",
@@ -202,7 +160,10 @@ TROUBLES = {
         "nothing tells the images apart",
         "look at them by `python -m mmssprl visualize views`: many copies of one image, or too "
         "strong an augmentation",
-        _differs_little,
+        lambda name, record: (
+            record.get("alignment", 1.0) - record.get("alignment_others", 0.0) < _LEAST_GAP
+            and not is_collapsed(record)
+        ),
         "for {time} two views of an image have been no more alike than views of two images "
         "(cosines {alignment:.2f} and {alignment_others:.2f})",
         epochs=2,
@@ -211,7 +172,7 @@ TROUBLES = {
     "epsilon": _Kind(
         "codes that say nothing",
         f"lower model.head.epsilon to 0.05 or 0.02 {_BY_SET}",
-        _is_spread,
+        lambda name, record: record[name] > _UNIFORM_CODES and not is_collapsed(record),
         "every code of scale {scale} has been spread over {value:.0%} of the prototypes for {time}",
         epochs=2,
         prefix="code_perplexity_s",
@@ -220,7 +181,7 @@ TROUBLES = {
         "too many prototypes",
         "lower model.head.num_prototypes, or num_patch_prototypes for patches, to a tenth of the "
         f"images or less {_BY_SET}",
-        _is_unused,
+        lambda name, record: record[name] < _LEAST_IN_USE and not is_collapsed(record),
         "an epoch's images have used {value:.0%} of the prototypes of scale {scale} for {time}",
         epochs=2,
         prefix="prototypes_in_use_s",
@@ -229,7 +190,7 @@ TROUBLES = {
         "it learns nothing",
         f"raise {_RATE} to three times; if that does not help, halve the colour jitter of "
         f"model.data_preprocessor {_BY_SET}",
-        _reads_chance,
+        lambda name, record: record[name] >= AT_CHANCE and not record.get("frozen"),
         "the {loss} has been no better than chance for {time}",
         epochs=_EPOCHS_AT_CHANCE,
         prefix="relative_",
@@ -240,7 +201,7 @@ TROUBLES = {
         "raise the number of reading processes (--workers of `pretrain`, or "
         "train_dataloader.num_workers), shrink the image files; `python -m mmssprl profile` says "
         "where the time goes",
-        _waits,
+        lambda name, record: record[name] > _MOST_WAITING * record.get("time", 0) > 0,
         "for {time} steps have waited for images, now {waiting:.0%} of their time",
         epochs=1,
         prefix="data_time",

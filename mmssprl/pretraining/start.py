@@ -24,8 +24,7 @@ from ..errors import (
 from ..saving.newest_checkpoint import newest_intact
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE
 from ..saving.work_dir import finished_line, finished_weights, folders_of_run
-from ..system.disk_space import require_space
-from ..system.outputs import write_whole
+from ..system.outputs import require_space, write_whole
 from ..system.processes import run_processes
 from ..timing import forecast
 from .plan import make_plan

@@ -13,9 +13,8 @@ from ..system.outputs import prepare_output, write_whole
 from ..version import __version__
 from ..visualization.health import draw_health, scalar_name
 from ..visualization.losses import draw_losses
-from . import pictures, summary
-from .commands import next_commands
-from .photographs import look_at_photographs
+from . import summary
+from .photographs import figure_uri, look_at_photographs
 from .run import PretrainingRun, read_run
 
 
@@ -29,7 +28,7 @@ def write_report(
     """Write a page about a pre-training: did it learn, and what comes next.
 
     Args:
-        work_dir: Of the run, finished or not. What its files do not tell is left out.
+        work_dir: Folder of the run, finished or not. What its files do not tell is left out.
         out: File to write; None takes ``REPORT_FILE`` in the work dir, which may be there already.
         images: Folder of images or a tar file, if those of the run have moved.
         force: Replace ``out``.
@@ -77,17 +76,17 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "answer": summary.answer(run),
         "facts": summary.facts(run),
         "probe_words": summary.probe_words(run),
-        "recipe": run.recipe.get("rows") or summary.numbers(run),
+        "recipe": run.recipe.get("rows", []),
         "warnings": run.recipe.get("warnings", []),
-        "losses": pictures.curves(draw_losses(run.work_dir, run.records)),
+        "losses": figure_uri(draw_losses(run.work_dir, run.records), "png"),
         "compared": [(scalar_name(n), *rest) for n, *rest in run.diagnosis.compared],
-        "health": pictures.curves(health) if health else "",
+        "health": figure_uri(health, "png") if health else "",
         "photographs": photographs,
         "has_prototypes": has_prototypes,
         "costs": summary.costs(run),
         "starts": summary.starts(run),
         "images_name": Path(root).name,
         "config_name": Path(run.cfg.filename).name,
-        "commands": next_commands(run, root, photographs.first or "PHOTO.jpg"),
+        "commands": summary.next_commands(run, root, photographs.first or "PHOTO.jpg"),
         "again": command_line("report", "."),
     }

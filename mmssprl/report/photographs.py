@@ -3,12 +3,17 @@
 Legend: N images of the sample, Q queries.
 """
 
+import io
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
+from matplotlib.figure import Figure
+from PIL import Image
+from torch import Tensor
 
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.subset import choose_subset
@@ -18,12 +23,13 @@ from ..features.frozen_backbone import frozen_backbone
 from ..features.nearest_neighbors import nearest
 from ..visualization.prototypes import draw_prototypes, run_images
 from ..visualization.views import draw_views_of
-from . import pictures
 from .run import PretrainingRun
 
-SAMPLE, PROTOTYPE_SAMPLE = 200, 60
-"""Images that are looked at, of more ones a fixed random part: a fraction of an epoch's work. For
-the prototypes each is seen with all its patches."""
+SAMPLE = 100
+"""Images that are looked at, of more ones a fixed random part: a fraction of an epoch's work."""
+_FIGURE_DPI = 105
+_THUMBNAIL_PX = 168
+"""Longer side: sharp on a telephone, where each is half as wide."""
 _QUERIES, _NEIGHBORS = 5, 5
 _VIEWED = 2
 
@@ -41,9 +47,7 @@ class Photographs:
     """The parts of a page that need images.
 
     Attributes:
-        num_images: Of the run.
-        first: Path of one of them; '' if it is no file of its own.
-        views: Images, each with a picture of its views.
+        first: Path of one of the run's images; '' if it is no file of its own.
         neighbors: Rows of an image and those nearest to it.
         prototypes: A picture; '' where there is none.
         left_out: What could not be made, and why.
@@ -57,14 +61,11 @@ class Photographs:
     left_out: list[tuple[str, str]] = field(default_factory=list)
 
     @property
-    def of_neighbors(self) -> str:
-        """Among which images the neighbours were searched."""
-        return _part(SAMPLE, self.num_images)
-
-    @property
-    def of_prototypes(self) -> str:
-        """Among which images those of the prototypes were searched."""
-        return _part(PROTOTYPE_SAMPLE, self.num_images)
+    def searched(self) -> str:
+        """Among which images neighbours and those of the prototypes were searched."""
+        if self.num_images <= SAMPLE:
+            return f"all {self.num_images:,} images"
+        return f"{SAMPLE:,} of the {self.num_images:,} images, drawn by a fixed seed"
 
 
 def look_at_photographs(
@@ -72,13 +73,7 @@ def look_at_photographs(
 ) -> Photographs:
     """Draw what can be drawn; what a user would have to mend first is named in its place.
 
-    Args:
-        run: Its newest weights are taken.
-        images: Folder or tar file; None takes those that the run trains on.
-        has_prototypes: Whether the method has some.
-
-    Raises:
-        FileNotFoundError, ValueError: ``images`` are given and cannot be found.
+    ``images`` is a folder or tar file that has to be there; None takes those of the run.
     """
     found = Photographs()
 
@@ -91,9 +86,9 @@ def look_at_photographs(
                 raise
             found.left_out.append((what, message))
 
-    parts = "views, nearest photographs" + " and prototypes" * has_prototypes
+    of_weights = "nearest photographs" + " and prototypes" * has_prototypes
     if images is None:
-        everything = attempt(parts, lambda: run_images(run.cfg))
+        everything = attempt(f"views, {of_weights}", lambda: run_images(run.cfg))
     else:
         with called("--images"):
             everything = run_images(run.cfg, images)
@@ -101,29 +96,21 @@ def look_at_photographs(
         found.left_out.append(("if they have moved", "`report --images DIR` takes others."))
         return found
     found.num_images = len(everything)
-    sample = _sample(everything, SAMPLE)
+    share = min(1.0, SAMPLE / len(everything))
+    sample = everything.get_subset(choose_subset(range(len(everything)), share))
     path = sample.get_data_info(0)["img_path"]
     found.first = path if Path(path).is_file() else ""
     found.views = attempt("views", lambda: _views(run, sample)) or []
     if run.weights is None:
         reason = f"{run.work_dir} holds no checkpoint yet; they come with the first one."
-        found.left_out.append((parts.removeprefix("views, "), reason))
+        found.left_out.append((of_weights, reason))
         return found
     found.neighbors = attempt("nearest photographs", lambda: _neighbors(run, sample)) or []
     if has_prototypes:
-        found.prototypes = attempt("prototypes", lambda: _prototypes(run, sample)) or ""
+        draw = lambda: draw_prototypes(run.work_dir, sample, progress=False)  # noqa: E731
+        figure = attempt("prototypes", draw)
+        found.prototypes = figure_uri(figure, "jpeg") if figure else ""
     return found
-
-
-def _part(most: int, num_images: int) -> str:
-    if num_images <= most:
-        return f"all {num_images:,} images"
-    return f"{most:,} of the {num_images:,} images, drawn by a fixed seed"
-
-
-def _sample(images: UnlabeledImages, most: int) -> UnlabeledImages:
-    """Return so many images at most."""
-    return images.get_subset(choose_subset(range(len(images)), min(1.0, most / len(images))))
 
 
 def _views(run: PretrainingRun, sample: UnlabeledImages) -> list[Photograph]:
@@ -135,7 +122,7 @@ def _views(run: PretrainingRun, sample: UnlabeledImages) -> list[Photograph]:
             pixels = sample.load_image(index)
         except ImageReadError:
             continue
-        views.append(Photograph(pictures.photographs(draw_views_of(run.cfg, pixels)), name))
+        views.append(Photograph(figure_uri(draw_views_of(run.cfg, pixels), "jpeg"), name))
     return views
 
 
@@ -152,7 +139,7 @@ def _neighbors(run: PretrainingRun, sample: UnlabeledImages) -> list[list[Photog
 
     def show(index: int, cosine: str = "") -> Photograph:
         name = found.names[index]
-        return Photograph(pictures.thumbnail(sample.load_image(places[name])), name, cosine)
+        return Photograph(_thumbnail(sample.load_image(places[name])), name, cosine)
 
     return [
         [show(query), *(show(i, f"{c:.3f}") for i, c in zip(*row, strict=True))]
@@ -160,6 +147,21 @@ def _neighbors(run: PretrainingRun, sample: UnlabeledImages) -> list[list[Photog
     ]
 
 
-def _prototypes(run: PretrainingRun, sample: UnlabeledImages) -> str:
-    smaller = _sample(sample, PROTOTYPE_SAMPLE)
-    return pictures.photographs(draw_prototypes(run.work_dir, smaller, progress=False))
+def figure_uri(figure: Figure, kind: Literal["png", "jpeg"]) -> str:
+    """Return a figure as a data URI, which a page holds itself: JPEG suits photographs."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, dpi=_FIGURE_DPI, bbox_inches="tight", pad_inches=0)
+    return _data_uri(buffer, kind)
+
+
+def _thumbnail(image: Tensor) -> str:
+    """Return a small copy of an image (3, H, W), uint8 RGB, as a data URI."""
+    small = Image.fromarray(image.permute(1, 2, 0).numpy())  # (3, H, W) -> (H, W, 3)
+    small.thumbnail((_THUMBNAIL_PX, _THUMBNAIL_PX))
+    buffer = io.BytesIO()
+    small.save(buffer, "jpeg", quality=80)
+    return _data_uri(buffer, "jpeg")
+
+
+def _data_uri(buffer: io.BytesIO, kind: str) -> str:
+    return f"data:image/{kind};base64,{b64encode(buffer.getvalue()).decode()}"

@@ -1,7 +1,6 @@
 """What the work dir of a pre-training holds."""
 
 import json
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,50 +10,16 @@ from mmengine.config import Config
 from ..config.found_config import found_config, require
 from ..errors import UserFileNotFoundError
 from ..features.probe_record import Probe, read_probes
-from ..monitoring import Diagnosis, Record, diagnose, read_log
+from ..monitoring import Diagnosis, Record, diagnose, read_scalars
 from ..saving.newest_checkpoint import require_newest
 from ..saving.run_record import FILE, RECIPE_FILE
 
 _NEEDS: dict[str, Any] = {
     "model.type": str,
     "model.backbone.type": str,
-    "optim_wrapper.optimizer.type": str,
-    "optim_wrapper.optimizer.lr": (float, int),
     "train_cfg.max_epochs": int,
-    "train_dataloader.batch_size": int,
     "train_dataloader.dataset.type": str,
 }
-
-
-@dataclass
-class Costs:
-    """What all steps of a run have taken, by every line of its log.
-
-    Attributes:
-        seconds: Of the steps.
-        waiting: Seconds of these in which they waited for images.
-        num_images: That were trained on.
-        memory: In MiB, at most.
-    """
-
-    seconds: float = 0.0
-    waiting: float = 0.0
-    num_images: float = 0.0
-    memory: float = 0
-
-    def add_up(self, records: Iterable[Record]) -> Iterator[Record]:
-        """Yield the lines again, and add up what they say."""
-        step = 0
-        for record in records:
-            # Its times are means over the steps since the line before.
-            count, step = record["step"] - step, record["step"]
-            seconds = count * record.get("time", 0.0)
-            self.seconds += seconds
-            self.waiting += count * record.get("data_time", 0.0)
-            # A line's pace counts for as long as its steps took.
-            self.num_images += seconds * record.get("images_per_second", 0.0)
-            self.memory = max(self.memory, record.get("memory", 0))
-            yield record
 
 
 @dataclass(frozen=True)
@@ -62,25 +27,16 @@ class PretrainingRun:
     """A run as its files tell it.
 
     Attributes:
-        work_dir: Absolute.
-        cfg: Its config.
-        records: Lines of its log, at least one, see ``Log``.
-        costs: Of all lines.
-        diagnosis: Of the log.
-        recipe: What ``pretrain`` told of it, see ``RECIPE_FILE``; empty for runs of
-            ``tools/train.py``.
-        starts: Of ``run.json``; empty without one.
-        probes: In the order of their epochs, see ``Probe``.
-        weights: The backbone: its own file after the training, before that the newest checkpoint;
-            None if there is neither.
+        records: Lines of its log, at least one.
+        recipe: What ``pretrain`` told of it, see ``RECIPE_FILE``; empty for runs of ``train``.
+        starts: Starts that ``run.json`` has; empty without one.
+        weights: The backbone: its own file after the training, before that the newest checkpoint.
         best_weights: The backbone with the best probe.
-        is_finished: Whether the training has come to its end.
     """
 
     work_dir: Path
     cfg: Config
     records: list[Record]
-    costs: Costs
     diagnosis: Diagnosis
     recipe: dict[str, Any]
     starts: list[dict[str, Any]]
@@ -96,34 +52,27 @@ class PretrainingRun:
 
 
 def read_run(work_dir: str | Path) -> PretrainingRun:
-    """Read all that a report is made of.
-
-    Raises:
-        FileNotFoundError: No such folder, or no log or no config in it.
-        ValueError: A log of something else, or damaged files.
-    """
+    """Read all that a report is made of."""
     folder = Path(work_dir)
     if not folder.is_dir():
         raise UserFileNotFoundError(
             f"RUN must be the work dir of a pre-training, but {folder} is no folder; pass the "
             "folder that training was given as --work-dir."
         )
-    costs = Costs()
-    log = read_log(folder, costs.add_up)
-    diagnosis = diagnose(folder, log)
+    records = read_scalars(folder)
+    diagnosis = diagnose(folder, records)
     cfg = found_config(folder)
     require(cfg, **_NEEDS)
     stem = Path(cfg.filename).stem
     exported = folder.absolute() / f"{stem}_backbone.pth"
     # Not by `progress`: the last steps of an epoch need not have a line. The file alone may be that
     # of a shorter training, which this one has gone on with.
-    is_finished = exported.is_file() and log.records[-1]["epoch"] >= cfg.train_cfg.max_epochs
+    is_finished = exported.is_file() and records[-1]["epoch"] >= cfg.train_cfg.max_epochs
     best = folder.absolute() / f"{stem}_best_backbone.pth"
     return PretrainingRun(
         work_dir=folder.absolute(),
         cfg=cfg,
-        records=log.records,
-        costs=costs,
+        records=records,
         diagnosis=diagnosis,
         recipe=_read_json(folder / RECIPE_FILE),
         starts=_read_json(folder / FILE).get("starts", []),

@@ -1,16 +1,20 @@
-"""Did it learn, what did it take, in words and few numbers."""
+"""Did it learn, what did it take and what comes next, in words, numbers and commands."""
 
+import math
+import os
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..console.durations import format_hours
-from ..console.wording import percent
+from ..console.wording import command_line, percent
 from ..features.probe_record import START, Probe, best_of, for_comparison, name_of, of_the_run
 from ..monitoring import HEALTHY, TROUBLES
 from .run import PretrainingRun
 
 GOOD, UNSURE, BAD = "good", "unsure", "bad"
 
+_TARGETS = {"ResNet": "torchvision", "TimmBackbone": "timm"}
+"""Who reads an export of a backbone, by its type; any other becomes a plain file."""
 _CHANCE_POINTS = 2.2
 """Half a 95 % interval of the difference of two probes: other 250 + 250 images of Corel5K move a
 linear mAP by 0.8 points (standard deviation), so 1.96 * sqrt(2) * 0.8. A difference on the same
@@ -26,14 +30,7 @@ class Fact(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Whether it learned.
-
-    Attributes:
-        tone: GOOD, UNSURE or BAD.
-        headline: In a line.
-        words: More about it.
-        advice: What to do.
-    """
+    """Whether it learned; ``tone`` is GOOD, UNSURE or BAD."""
 
     tone: str
     headline: str
@@ -45,8 +42,8 @@ def answer(run: PretrainingRun) -> Answer:
     """Return what the log says about a run, and what follows from it."""
     verdict = run.diagnosis.verdict
     # The headline says that it is healthy, or too short to tell.
-    words = [w for w in run.diagnosis.words if w.startswith(("trouble: ", "earlier, "))]
-    words = [_sentence(text.removeprefix("trouble: ")) for text in words]
+    told = [w for w in run.diagnosis.words if w.startswith("trouble: ")]
+    words = [_sentence(w.removeprefix("trouble: ").replace("`", "")) for w in told]
     if verdict in TROUBLES:
         return Answer(
             BAD,
@@ -74,17 +71,6 @@ def answer(run: PretrainingRun) -> Answer:
     )
 
 
-def numbers(run: PretrainingRun) -> list[tuple[str, str, str]]:
-    """Return the main numbers of a config, in the place of a recipe with reasons."""
-    cfg = run.cfg
-    optimizer = cfg.optim_wrapper.optimizer
-    return [
-        ("batch", f"{cfg.train_dataloader.batch_size} images per device", ""),
-        ("epochs", f"{cfg.train_cfg.max_epochs}", ""),
-        ("optimizer", f"{optimizer.type}, lr {optimizer.lr:.3g}", ""),
-    ]
-
-
 def facts(run: PretrainingRun) -> list[Fact]:
     """Return the numbers on top of a report."""
     last, first = run.records[-1], run.records[0]
@@ -94,7 +80,7 @@ def facts(run: PretrainingRun) -> list[Fact]:
         # The last steps of an epoch need not have a line.
         done, steps = f"{max_epochs}", round(max_epochs * last["step"] / last["epochs_done"])
     found = [Fact("epochs", f"{done} of {max_epochs}", f"{steps:,} steps")]
-    found.append(Fact("time", format_hours(run.costs.seconds / 3600), _device(run)))
+    found.append(Fact("time", format_hours(_total(run, "time") / 3600), _device(run)))
     if run.probes:
         found.append(_probe_fact(run))
     name = next((name for name in last if name.startswith("relative_")), None)
@@ -108,23 +94,21 @@ def probe_words(run: PretrainingRun) -> str:
     """Return a sentence about the probes."""
     if not run.probes:
         return "How good the features are only labels can tell: see the command probe below."
-    best, before = best_of(run.probes), of_the_run(run.probes)[0]
-    others = "".join(
+    best, own, gain = best_of(run.probes), of_the_run(run.probes), _gain(run)
+    text = f"A linear classifier on the frozen features scores mAP {percent(best.linear_mAP)}"
+    if gain is None:
+        text += f" after epoch {best.epoch}." if best.epoch else " before the training."
+    else:
+        start = f"{percent(own[0].linear_mAP)} with {_weights(own[0])}"
+        if gain > 0:
+            text += f" after epoch {best.epoch}, {start}: {gain:.1f} points more."
+        else:
+            text += f" at best, not more than {start}: the training has not helped these labels."
+    others = (
         f" {name_of(other).capitalize()} score {percent(other.linear_mAP)}."
         for other in for_comparison(run.probes)
     )
-    text = f"A linear classifier on the frozen features scores mAP {percent(best.linear_mAP)}"
-    if best.epoch == 0:
-        return f"{text} before the training.{others}"
-    if before.epoch:
-        return f"{text} after epoch {best.epoch}."
-    gain = 100 * (best.linear_mAP - before.linear_mAP)
-    start = f"{percent(before.linear_mAP)} with {_weights(before)}"
-    if gain <= 0:
-        text += f" at best, not more than {start}: the training has not helped these labels."
-    else:
-        text += f" after epoch {best.epoch}, {start}: {gain:.1f} points more."
-    return text + others
+    return text + "".join(others)
 
 
 def _gain(run: PretrainingRun) -> float | None:
@@ -144,22 +128,24 @@ def _probe_fact(run: PretrainingRun) -> Fact:
 
 def costs(run: PretrainingRun) -> list[tuple[str, str]]:
     """Return what the training took, by name."""
-    total, last = run.costs.seconds, run.records[-1]
+    total, last = _total(run, "time"), run.records[-1]
     found = [
         ("all steps", format_hours(total / 3600)),
         ("an epoch", format_hours(total / last["epochs_done"] / 3600)),
     ]
     if total:
-        waiting = run.costs.waiting / total
+        waiting = _total(run, "data_time") / total
         step = f"{total / last['step']:.2f} s, of which {waiting:.0%} waiting for images"
         found += [("a step", step)]
     if total and "images_per_second" in last:
-        found.append(("images a second", f"{run.costs.num_images / total:,.1f}"))
+        pace = _total(run, "time", "images_per_second") / total
+        found.append(("images a second", f"{pace:,.1f}"))
     if run.probes:
         seconds = sum(probe.seconds for probe in run.probes)
         found.append((f"{len(run.probes)} probes", f"{format_hours(seconds / 3600)} beside them"))
-    if memory := run.costs.memory:
-        found.append(("memory at most", f"{memory * 2**20 / 1e9:.1f} GB{_whose(run)}"))
+    if memory := max(record.get("memory", 0) for record in run.records):
+        most = f"{memory * 2**20 / 1e9:.1f} GB, without the reading processes"
+        found.append(("memory at most", most))
     size = sum(path.stat().st_size for path in run.work_dir.glob("*.pth"))
     found.append(("checkpoints and weights", f"{size / 1e6:,.0f} MB"))
     if run.recipe:
@@ -169,36 +155,79 @@ def costs(run: PretrainingRun) -> list[tuple[str, str]]:
 
 def starts(run: PretrainingRun) -> list[tuple[str, str]]:
     """Return when and with what the run was started, and gone on with."""
-    return [(_time(start), _environment(start)) for start in run.starts]
+    found = []
+    for start in run.starts:
+        packages, place = start["environment"]["packages"], start["environment"]["processor"]
+        names = [f"{name} {packages[name]}" for name in ("mmssprl", "torch") if name in packages]
+        time = f"{datetime.fromisoformat(start['time']):%Y-%m-%d %H:%M}"
+        found.append((time, f"{', '.join(names)}, on {place}"))
+    return found
 
 
-def _weights(probe: Probe) -> str:
-    return "the weights it began with" if probe.weights == START else name_of(probe)
+def next_commands(run: PretrainingRun, images: str, photograph: str) -> list[tuple[str, str]]:
+    """Return what a run can be followed by, the most useful first: purpose and command of each.
+
+    The commands are typed in the folder of the run. ``photograph`` is one of its ``images``.
+    """
+    images, photograph = _from(run, images), _from(run, photograph)
+    found = []
+    if not run.is_finished:
+        words = ["pretrain", _from(run, run.images_root)]
+        if not run.recipe:  # no run of `pretrain`
+            words = ["train", os.path.basename(run.cfg.filename)]
+        found.append(("Go on with the training.", [*words, "--work-dir=.", "--resume"]))
+    if run.weights is not None:
+        weights = run.weights.name
+        target = _TARGETS.get(run.cfg.model.backbone.type, "safetensors")
+        hooks = run.cfg.get("custom_hooks") or []
+        labelled = next((each["data"] for each in hooks if each.get("type") == "ProbeHook"), "DATA")
+        found += [
+            (
+                "Train on your own labels. DATA has labels of COCO, VOC or YOLO, or a "
+                "folder per class; other tasks are detect and segment.",
+                ["finetune", weights, "DATA", "--task", "classify"],
+            ),
+            (
+                "Score the frozen features by labels, beside those of random weights.",
+                ["probe", weights, "random", _from(run, labelled)],
+            ),
+            ("Keep the features of all images.", ["embed", weights, images, "features.npz"]),
+            (
+                "Find the photographs that are nearest to one.",
+                ["neighbors", weights, photograph, images, "--out", "neighbors.png"],
+            ),
+            ("Write the backbone for other programs.", ["export", weights, "--to", target]),
+        ]
+    return [(purpose, command_line(*words)) for purpose, words in found]
+
+
+def _from(run: PretrainingRun, path: str) -> str:
+    """Return a path as seen from the run: a page that is sent around tells no folders of others."""
+    return os.path.relpath(path, run.work_dir) if os.path.isabs(path) else path
+
+
+def _total(run: PretrainingRun, *names: str) -> float:
+    """Sum up the product of some scalars over all steps; a line has their means since the last."""
+    total, step = 0.0, 0
+    for record in run.records:
+        values = math.prod(record.get(name, 0.0) for name in names)
+        total += (record["step"] - step) * values
+        step = record["step"]
+    return total
 
 
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
+def _weights(probe: Probe) -> str:
+    return "the weights it began with" if probe.weights == START else name_of(probe)
+
+
 def _device(run: PretrainingRun) -> str:
-    device = run.starts[-1]["environment"]["device"] if run.starts else ""
-    processes = run.starts[-1]["processes"] if run.starts else 1
+    if not run.starts:
+        return ""
+    start = run.starts[-1]
+    device, count = start["environment"]["device"], start["processes"]
     name = "a CPU" if device == "cpu" else device
-    return f"on {processes} x {device}" if processes > 1 else f"on {name}" if name else ""
-
-
-def _whose(run: PretrainingRun) -> str:
-    device = run.starts[-1]["environment"]["device"] if run.starts else ""
-    return ", of the training process" if device == "cpu" else " of the device" if device else ""
-
-
-def _time(start: dict[str, Any]) -> str:
-    return f"{datetime.fromisoformat(start['time']):%Y-%m-%d %H:%M}"
-
-
-def _environment(start: dict[str, Any]) -> str:
-    environment, packages = start["environment"], start["environment"]["packages"]
-    names = [f"{name} {packages[name]}" for name in ("mmssprl", "torch") if name in packages]
-    where = f"{environment['processor']}, {environment['cores']} cores"
-    device = "" if environment["device"] == "cpu" else f"{environment['device']}, "
-    return f"{', '.join(names)}, Python {environment['python']}, on {device}{where}"
+    return f"on {count} x {device}" if count > 1 else f"on {name}"

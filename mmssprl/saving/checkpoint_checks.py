@@ -1,6 +1,6 @@
 """The checkpoint that a run begins with: is it one, of this model, and complete enough?"""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,6 +9,7 @@ from mmengine.runner import Runner
 from mmengine.runner.checkpoint import CheckpointLoader
 from torch import Tensor, nn
 
+from ..config.keys import walk_used
 from ..config.reading import add_place
 from ..errors import UserError, UserValueError
 from ..models.unwrap import unwrap
@@ -23,16 +24,8 @@ _RESIZED = ("pos_embed", "relative_position_bias_table")
 def check_readable(cfg: Config, task: Literal["train", "test"]) -> None:
     """Check the files that a run is going to load, before anything is built.
 
-    What comes from a URL is downloaded and checked later, by ``check_fit_of_checkpoint``.
-
-    Args:
-        cfg: Its ``load_from`` is looked at, and for a training, which initialises its model in any
-            case, the ``init_cfg`` of the model's parts.
-        task: What is going to run.
-
-    Raises:
-        FileNotFoundError: A file that does not exist.
-        ValueError: A file that is no checkpoint, or none that can be resumed.
+    These are ``load_from`` and, for a training, the ``init_cfg`` of parts. What comes from a URL is
+    downloaded and checked later, by ``check_fit_of_checkpoint``.
     """
     path = cfg.get("load_from")
     if path and "://" not in path:
@@ -42,9 +35,11 @@ def check_readable(cfg: Config, task: Literal["train", "test"]) -> None:
             if task == "train" and not cfg.get("resume"):  # else the command names the file
                 add_place(error, cfg, "load_from")
             raise
-    for checkpoint in _pretrained(cfg.get("model")) if task == "train" else ():
-        if "://" not in checkpoint:
-            _require_tensors(read_checkpoint(Path(checkpoint).expanduser(), mmap=True), checkpoint)
+    for _, part in walk_used(cfg) if task == "train" else ():
+        if isinstance(part, Mapping) and part.get("type") == "Pretrained":
+            path = str(part.get("checkpoint", "://"))
+            if "://" not in path:
+                _require_tensors(read_checkpoint(Path(path).expanduser(), mmap=True), path)
 
 
 def check_fit_of_checkpoint(runner: Runner, task: Literal["train", "test"]) -> None:
@@ -53,10 +48,6 @@ def check_fit_of_checkpoint(runner: Runner, task: Literal["train", "test"]) -> N
     A training that starts anew may take a part of its weights from ``load_from``, the others need
     all of them, with BatchNorm's statistics; a resumed one needs its counters too. Other buffers
     are left to the model: queues may change their length.
-
-    Raises:
-        OSError: A checkpoint that cannot be downloaded.
-        ValueError: As ``check_readable``, or weights of another model.
     """
     path = runner.cfg.get("load_from")
     if not path:
@@ -72,18 +63,12 @@ def check_fit_of_checkpoint(runner: Runner, task: Literal["train", "test"]) -> N
     found = {k: v for k, v in state.items() if k in expected and k not in resized}
     if starts_anew and any(found[name].shape == expected[name].shape for name in found):
         return
-    remedy = (
-        "start from a backbone alone by --weights or model.backbone.init_cfg, or leave load_from "
-        "out."
-        if starts_anew
-        else "use the config that the training has written beside its checkpoint, or give a "
-        "checkpoint of this config."
-    )
     faults = list_faults(found, expected, resized)
     if faults:
         raise UserValueError(
             f"{path} must hold the weights of {runner.cfg.filename or 'the config'}'s model, but "
-            f"got {faults}; {remedy}"
+            f"got {faults}; use the config beside the checkpoint, or start from its backbone alone "
+            "by --weights or model.backbone.init_cfg."
         )
 
 
@@ -128,14 +113,3 @@ def _require_tensors(content: Any, path: str) -> Mapping[str, Tensor]:
             "holds none; give a checkpoint of a training, or `python -m mmssprl convert` the file."
         )
     return tensors
-
-
-def _pretrained(node: Any) -> Iterator[str]:
-    """Yield the checkpoints that the parts of a model are initialised from."""
-    if isinstance(node, Mapping):
-        if node.get("type") == "Pretrained" and isinstance(node.get("checkpoint"), str):
-            yield node["checkpoint"]
-        node = list(node.values())
-    if isinstance(node, list | tuple):
-        for child in node:
-            yield from _pretrained(child)

@@ -8,7 +8,7 @@ import torch
 from mmengine import dist
 from mmengine.optim import OptimWrapper, OptimWrapperDict
 from mmengine.runner import Runner
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 
 from ..errors import UserRuntimeError
@@ -23,46 +23,35 @@ def require_finite_state(runner: Runner, step: int) -> None:
     """Check weights, queues, other buffers and the optimizer's state of all ranks.
 
     Every rank must call it: one number per rank goes around, and the device is waited for once.
-
-    Args:
-        runner: Of the training.
-        step: Steps done, for the message.
-
-    Raises:
-        NotFiniteError: On every rank alike, if a single one holds NaN or infinity.
+    A NotFiniteError comes on every rank alike, and names ``step``, the steps done.
     """
-    model = unwrap(runner.model)
-    state = {name: value for name, value in _state(runner, model) if value.is_floating_point()}
+    state = {name: value for name, value in _state(runner) if value.is_floating_point()}
     flag = is_not_finite(list(state.values()))
     dist.all_reduce(flag, op="max")
     if not flag.item():
         return
     bad = [name for name, value in state.items() if not torch.isfinite(value).all()]
-    found = dist.all_gather_object([_describe(bad[0], model), len(bad)] if bad else [])
+    found = dist.all_gather_object(bad[:1])
     for hook in runner.hooks:
         # Of losses: one of this rank that was not finite before says more.
         if hasattr(hook, "hand_over"):
             hook.hand_over(runner)
     if not any(found):
         return  # numbers whose squares overflow
-    rank, (first, count) = next((i, each) for i, each in enumerate(found) if each)
+    rank, (first,) = next((rank, names) for rank, names in enumerate(found) if names)
     where = f" of rank {rank}" if len(found) > 1 else ""
     raise NotFiniteError(
         f"a checkpoint must hold finite numbers only, but after step {step} {first}{where} does "
-        f"not, and {count - 1} other tensors ({_losses(runner)}); nothing was written, the last "
-        "checkpoint is still there: go on from it by --resume with a lower "
-        "optim_wrapper.optimizer.lr."
+        "not; nothing was written, the last checkpoint is still there: go on from it by --resume "
+        "with a lower optim_wrapper.optimizer.lr."
     )
 
 
 def is_not_finite(tensors: Sequence[Tensor]) -> Tensor:
     """Return 1.0 if the norm of any tensor is NaN or infinite, else 0.0; no wait for the device.
 
-    Numbers beyond 1e19, whose squares overflow, count as infinite.
-
-    Args:
-        tensors: Floating point, of any shapes, kinds and devices; the result lies where the first
-            of them does.
+    The tensors are floating point, of any shapes, kinds and devices; the result lies where the
+    first of them does. Numbers beyond 1e19, whose squares overflow, count as infinite.
     """
     groups: dict[tuple[torch.device, torch.dtype], list[Tensor]] = defaultdict(list)
     for tensor in tensors:
@@ -90,7 +79,8 @@ def optimizers_of(runner: Runner) -> list[Optimizer]:
     return [each.optimizer for each in wrappers_of(runner)]
 
 
-def _state(runner: Runner, model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+def _state(runner: Runner) -> Iterator[tuple[str, Tensor]]:
+    model = unwrap(runner.model)
     for name, value in model.state_dict().items():
         if isinstance(value, Tensor):
             yield name, value
@@ -100,21 +90,3 @@ def _state(runner: Runner, model: nn.Module) -> Iterator[tuple[str, Tensor]]:
             for key, value in values.items() if isinstance(values, Mapping) else ():
                 if isinstance(value, Tensor):
                     yield f"the optimizer's {key} of {names.get(parameter, '?')}", value
-
-
-def _describe(name: str, model: nn.Module) -> str:
-    """Return a tensor's name with the class of its layer."""
-    path = name.rpartition(" ")[2].rpartition(".")[0]
-    layer = dict(model.named_modules()).get(path)
-    return f"{name} (layer {path or 'model'}: {type(layer).__name__})" if layer else name
-
-
-def _losses(runner: Runner) -> str:
-    scalars = runner.message_hub.log_scalars
-    read = {
-        name.removeprefix("train/"): buffer.current()
-        for name, buffer in scalars.items()
-        if name.startswith("train/") and "loss" in name and len(buffer.data[0])
-    }
-    losses = ", ".join(f"{name}={value:.4g}" for name, value in read.items())
-    return f"losses last read: {losses}" if losses else "no loss was read yet"

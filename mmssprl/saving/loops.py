@@ -82,7 +82,6 @@ class ResumableEpochLoop(_Resumable, EpochBasedTrainLoop):
 
     def run(self) -> nn.Module:
         """Train, and validate when it is time."""
-        self._check_place()
         self._begin()
         while self._epoch < self._max_epochs and not self.stop_training:
             self.run_epoch()
@@ -109,16 +108,6 @@ class ResumableEpochLoop(_Resumable, EpochBasedTrainLoop):
             and self._epoch >= self.val_begin
             and (self._epoch % self.val_interval == 0 or self._epoch == self._max_epochs)
         )
-
-    def _check_place(self) -> None:
-        steps = len(self._loader)
-        if not 0 <= self._iter - self._epoch * steps <= steps:
-            raise UserValueError(
-                f"a checkpoint of epoch {self._epoch} must be after step {self._epoch * steps} to "
-                f"{(self._epoch + 1) * steps}, for an epoch has {steps} steps, but it is after "
-                f"step {self._iter}; go on with the data, the batch size and the number of "
-                "processes that the run began with."
-            )
 
 
 @LOOPS.register_module()

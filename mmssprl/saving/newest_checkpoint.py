@@ -25,17 +25,15 @@ def newest_intact(work_dir: str | Path, out_dir: str | Path | None = None) -> Pa
     """Return the newest checkpoint of a run that can be resumed, every byte of it checked.
 
     The one that ``last_checkpoint`` names comes first, then the others, those with most steps
-    first. What is passed over is told in one line each.
+    first. What is passed over is told in one line each. A run with neither a checkpoint nor a
+    pointer was stopped before the first; the answer is None.
 
     Args:
-        work_dir: Of the run.
+        work_dir: Folder of the run.
         out_dir: Where its checkpoints are, if not there.
 
-    Returns:
-        None if the run has neither a checkpoint nor a pointer: it was stopped before the first.
-
     Raises:
-        FileNotFoundError: It has, and none of them is whole.
+        FileNotFoundError: There are checkpoints, and none of them is whole.
     """
     folders = [Path(work_dir), *([Path(out_dir)] if out_dir else [])]
     named = _named(folders[0] / POINTER, folders)
@@ -56,11 +54,7 @@ def newest_intact(work_dir: str | Path, out_dir: str | Path | None = None) -> Pa
 
 
 def require_newest(work_dir: str | Path) -> Path:
-    """As ``newest_intact``, of a run that has a checkpoint.
-
-    Raises:
-        FileNotFoundError: It has none, or none that is whole.
-    """
+    """As ``newest_intact``, but a run without a checkpoint is a FileNotFoundError, too."""
     found = newest_intact(work_dir)
     if found is None:
         raise UserFileNotFoundError(

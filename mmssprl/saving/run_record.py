@@ -4,7 +4,6 @@ import json
 import logging
 import shlex
 import sys
-from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,6 @@ RECIPE_FILE = "recipe.json"
 """What `pretrain` has told of its recipe and forecast, with the reasons."""
 REPORT_FILE = "report.html"
 """The page about the run, see ``report``."""
-_FREE = ("resume", "load_from", "work_dir", "weights", "experiment_name", "launcher")
-"""Fields that do not make a training another one."""
-_MOST = 8
-"""So many changes are named."""
 
 
 def record_run(cfg: Config, dataset: Any) -> None:
@@ -33,12 +28,7 @@ def record_run(cfg: Config, dataset: Any) -> None:
 
     It holds the resolved config and, for each start of the run: the time, the command, the
     checkpoint that it goes on from, the environment, the commit of this package, the fingerprint
-    of the images, and the config where it is another than at first. What a resumed run changes is
-    told: fields of the config, versions and images.
-
-    Args:
-        cfg: Of the run, after the command line was applied.
-        dataset: To train on; its fingerprint is kept if it has one.
+    of the images, and the config where it is another than at first. A warning tells other images.
     """
     resumed_from = cfg.get("load_from") if cfg.get("resume") else None
     path = Path(cfg.work_dir) / FILE
@@ -61,10 +51,7 @@ def record_run(cfg: Config, dataset: Any) -> None:
     elif config != record["config"]:
         start["config"] = config
     if record["starts"]:
-        last = record["starts"][-1]
-        _tell("the config is", _fields(last.get("config", record["config"])), _fields(config))
-        _tell("the code is", _code_of(last), _code_of(start))
-        _tell_images(record["starts"][0]["images"], start["images"])
+        _compare_images(record["starts"][0]["images"], start["images"])
     record["starts"].append(start)
     write_whole(path, json.dumps(record, indent=2) + "\n")
 
@@ -78,45 +65,10 @@ def _read(path: Path) -> dict[str, Any] | None:
     return record if isinstance(record, dict) and record.keys() >= {"config", "starts"} else None
 
 
-def _tell(what: str, before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Name what differs, the first of many."""
-    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    changes = [f"{n} {now.get(n, 'none')} (was {before.get(n, 'none')})" for n in names[:_MOST]]
-    if names:
-        more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-        _warn(f"{what} not that with which this run was stopped: {', '.join(changes)}{more}.")
-
-
-def _fields(config: Any, name: str = "") -> dict[str, str]:
-    """Return the values of a config by dotted key, as text, without what may differ."""
-    if isinstance(config, Mapping):
-        inner = {f"{name}.{key}" if name else key: value for key, value in config.items()}
-        parts = [_fields(value, key) for key, value in inner.items() if key not in _FREE]
-        return {key: text for part in parts for key, text in part.items()}
-    if isinstance(config, list) and any(isinstance(each, Mapping) for each in config):
-        # That of the weights that a run starts from is not there when it goes on.
-        kept = [each for each in config if not _is_first_weights(each)]
-        return _fields({str(i): each for i, each in enumerate(kept)}, name)
-    return {name: json.dumps(config)}
-
-
-def _is_first_weights(part: Any) -> bool:
-    return isinstance(part, Mapping) and str(part.get("type")).endswith("InitialWeightsHook")
-
-
-def _code_of(start: Mapping[str, Any]) -> dict[str, str]:
-    environment = start.get("environment") or {}
-    return {"mmssprl's commit": start.get("commit", "?"), **environment.get("packages", {})}
-
-
-def _tell_images(before: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> None:
-    if before is None or now is None or before == now:
-        return
-    what = "some files have another name or size"
-    if before["num_images"] != now["num_images"]:
-        what = f"there were {before['num_images']:,}, and now there are {now['num_images']:,}"
-    _warn(f"the images are not those that this run began with: {what}.")
-
-
-def _warn(text: str) -> None:
-    print_log(text, logger="current", level=logging.WARNING)
+def _compare_images(before: dict[str, Any] | None, now: dict[str, Any] | None) -> None:
+    if before is not None and now is not None and before != now:
+        text = (
+            f"the images are not those that this run began with: {before['num_images']:,} then, "
+            f"{now['num_images']:,} now, some of other names or sizes."
+        )
+        print_log(text, logger="current", level=logging.WARNING)

@@ -20,9 +20,9 @@ from ..registry import HOOKS
 from ..system.processes import timeout_of
 from ..system.slurm import comes_back, requeue
 from ..system.stopping import SAVED, Signal, StoppedError, signals
+from .checkpoint_hooks import STEP_FILE
 from .finiteness import wrappers_of
 from .loops import ResumableEpochLoop, ResumableIterLoop
-from .safe_checkpoint_hook import STEP_FILE
 
 DEFAULT_SAVE_EVERY = "30m"
 
@@ -55,7 +55,6 @@ class SaveAndStopHook(Hook):
         self._group: distributed.ProcessGroup | None = None
         self._asked: tuple[Tensor, Any] | None = None
         self._saver: CheckpointHook | None = None
-        self._saved_iter: int | None = None
         self._saved_step = 0
         self._saved_at = 0.0
 
@@ -74,11 +73,7 @@ class SaveAndStopHook(Hook):
             signals.note()
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        """Save if it is time, and stop if any rank was told to.
-
-        Raises:
-            StoppedError: The training stops, and everything is saved.
-        """
+        """Save if it is time, and stop by a StoppedError if any rank was told to."""
         step = runner.iter + 1
         if step == runner.max_iters:
             return  # its end saves
@@ -93,17 +88,6 @@ class SaveAndStopHook(Hook):
         if stop:
             self._stop(runner, stop, step)
 
-    def after_val_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        """Stop during a validation if what was trained is saved; it is done again later.
-
-        Only in a single process: of several each may validate another number of batches.
-
-        Raises:
-            StoppedError: The training stops.
-        """
-        if signals.number and self._group is None and self._saved_iter == runner.iter:
-            self._stop(runner, signals.number, runner.iter)
-
     def after_train(self, runner: Runner) -> None:
         """Leave signals alone again, and delete what the last checkpoint supersedes."""
         signals.interrupt()
@@ -116,14 +100,10 @@ class SaveAndStopHook(Hook):
         """Write down what a step is, and that no other save is due for a while."""
         checkpoint["meta"].update(_meaning_of_steps(runner))
         if "optimizer" in checkpoint:
-            self._saved_iter, self._saved_at = checkpoint["meta"]["iter"], time.monotonic()
+            self._saved_at = time.monotonic()
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Check that a step is still what it was.
-
-        Raises:
-            ValueError: Each step would take another number of images.
-        """
+        """Refuse by a ValueError that each step would take another number of images."""
         if not runner.cfg.get("resume"):
             return
         now = _meaning_of_steps(runner)
@@ -172,14 +152,11 @@ class SaveAndStopHook(Hook):
         if self._group is not None:
             distributed.barrier(self._group)  # nobody leaves while rank 0 writes
         self._disconnect()
-        name = Signal(number).name
-        if self._saver is None:
-            line = f"stopped by {name} after step {step}, nothing was saved: the run saves nothing"
-        else:
-            line = (
-                f"stopped by {name} after step {step} of {runner.max_iters}, which is saved in "
-                f"{runner.work_dir}; go on with: {shlex.join(self.go_on or ())}"
-            )
+        saved = "nothing is saved, for the run has no hook that saves"
+        if self._saver is not None:
+            command = shlex.join(self.go_on or ())
+            saved = f"which is saved in {runner.work_dir}; go on with: {command}"
+        line = f"stopped by {Signal(number).name} after step {step} of {runner.max_iters}, {saved}"
         if is_main_process():
             runner.logger.warning(LogLine(line, line))
         signals.interrupt()
@@ -196,11 +173,7 @@ class SaveAndStopHook(Hook):
 
 
 def parse_save_every(text: int | str) -> tuple[int | None, float | None]:
-    """Return the steps or the seconds between two saves; the other is None.
-
-    Raises:
-        ValueError: Neither a number of steps from 1 on nor a time.
-    """
+    """Return the steps or the seconds between two saves; the other is None."""
     words = str(text)
     if words.isdecimal() and int(words) >= 1:
         return int(words), None

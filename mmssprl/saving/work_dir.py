@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mmengine.config import Config
 
-from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
+from ..errors import UserFileExistsError, UserValueError
 from ..models import is_pretraining
 from ..weights import read_training_checkpoint
 
@@ -24,16 +24,9 @@ def folders_of_run(cfg: Config) -> list[Path]:
 def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
     """Refuse to write over another run, or to delete what the new one starts from.
 
-    Rank 0 cannot have saved anything when a slower rank comes here: every rank does so before it
-    meets the others in the runner's constructor.
+    Every rank does so before it meets the others, so that none of them can have saved anything.
 
-    Args:
-        cfg: Config of a new training, with ``work_dir``.
-        overwrite: Whether the checkpoints of another run are going to be deleted.
-
-    Raises:
-        FileExistsError: The folder holds another run, and ``overwrite`` is not given.
-        ValueError: ``overwrite`` would delete the weights that the training starts from.
+    With ``overwrite`` the checkpoints of another run are going to be deleted.
     """
     work_dir = Path(cfg.work_dir)
     pointer = work_dir / "last_checkpoint"
@@ -55,25 +48,6 @@ def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
             )
 
 
-def begins_anew(cfg: Config) -> bool:
-    """Whether a run that is to go on has no checkpoint yet; ``resume`` is then false.
-
-    Raises:
-        FileNotFoundError: Another process has gone on with the run since its checkpoint was chosen.
-    """
-    if not cfg.get("resume"):
-        return False
-    if cfg.get("load_from"):
-        if not Path(cfg.load_from).is_file():
-            raise UserFileNotFoundError(
-                f"{cfg.load_from} was the run's newest checkpoint when this start looked, but is "
-                "there no more, since the run went on meanwhile; start again."
-            )
-        return False
-    cfg.resume = False
-    return True
-
-
 def files_of_run(cfg: Config) -> list[Path]:
     """Return the checkpoints that a training of this config has written, and their pointer."""
     paths = (path for folder in folders_of_run(cfg) for path in folder.glob("*"))
@@ -83,16 +57,7 @@ def files_of_run(cfg: Config) -> list[Path]:
 def finished_weights(cfg: Config) -> Path | None:
     """Return the weights of a run that is to be resumed and is complete, None if it is not.
 
-    Args:
-        cfg: Of a training, with ``work_dir``, ``resume`` and in ``load_from`` the checkpoint to go
-            on from. Its own length counts: a longer one than the checkpoint's is not complete.
-
-    Returns:
-        The backbone's weights of a pre-training, which counts only if they are there, or the last
-        checkpoint of another training.
-
-    Raises:
-        ValueError: A file that is no checkpoint.
+    Those of a pre-training are the backbone's, of another training its last checkpoint.
     """
     checkpoint = cfg.get("load_from")
     if not cfg.get("resume") or not checkpoint or "://" in checkpoint:

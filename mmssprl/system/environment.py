@@ -1,16 +1,22 @@
-"""What a run finds here: packages, machine, and the commit of this package."""
+"""What a run finds here: packages, machine, memory, and the commit of this package."""
 
 import math
 import os
 import platform
+import re
+import resource
 import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from .._dependencies import FAMILIES, distribution, installed_version
+from ..console.wording import counted
 from ..version import __version__
 
 _PACKAGES = (
@@ -18,19 +24,14 @@ _PACKAGES = (
     *("opencv-python", "opencv-python-headless"),
 )
 MOST_PROCESSES = 1024
-"""That a loader may read with, and threads; more are a mistake, and would take hours to start."""
+"""Most reading processes or threads; more are a mistake, and would take hours to start."""
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
-"""Those that change what a run computes with; no other variable is looked at."""
+"""Variables that change what a run computes with; no other is looked at."""
 _CGROUPS = Path("/sys/fs/cgroup")
-_OWN_CGROUPS = Path("/proc/self/cgroup")
 
 
 def describe_environment(device: str) -> dict[str, Any]:
-    """Return versions, machine, device and threads, ready for JSON.
-
-    Args:
-        device: 'cpu', 'cuda', ...
-    """
+    """Return versions, machine, device ('cpu', 'cuda', ...) and threads, ready for JSON."""
     import torch
 
     names = {distribution(spec) for family in FAMILIES.values() for spec in family.values()}
@@ -53,57 +54,25 @@ def usable_cores() -> int:
     It is that of its affinity, or of its container's CPU quota if that is less. A part of a core
     counts as one: with a quota of 2.5 cores they are 3.
     """
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    else:
-        cores = os.cpu_count() or 1
-    return max(1, min([cores, *map(math.ceil, _cpu_quotas())]))
-
-
-def _cpu_quotas() -> Iterator[float]:
-    """Yield the cores that each of this process's control groups may use, where one has a quota.
-
-    It is in ``cpu.max`` (version 2 of control groups) or ``cpu.cfs_quota_us`` (version 1).
-    """
-    for folder, is_v2 in _control_groups("cpu"):
-        names = ["cpu.max"] if is_v2 else ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
-        quota, _, period = " ".join(_text_of(folder / name) for name in names).partition(" ")
-        if quota.isdecimal() and period.isdecimal():  # not "max", -1 or none
-            yield int(quota) / int(period)
+    has_affinity = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    # Control groups, versions 2 and 1.
+    for names in (["cpu.max"], ["cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"]):
+        with suppress(OSError, ValueError):  # it is not there, or says "max"
+            words = " ".join((_CGROUPS / name).read_text() for name in names)
+            quota, period = map(int, words.split())
+            cores = min(cores, math.ceil(quota / period)) if quota > 0 else cores
+    return max(1, cores)
 
 
 @cache
 def usable_memory() -> int:
     """Return the bytes of memory that the machine has, or that its container may use if less."""
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for folder, is_v2 in _control_groups("memory"):
-        limit = _text_of(folder / ("memory.max" if is_v2 else "memory.limit_in_bytes"))
-        limits += [int(limit)] if limit.isdecimal() else []
+    limits = [psutil.virtual_memory().total]
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # control groups, versions 2 and 1
+        with suppress(OSError, ValueError):  # it is not there, or says "max"
+            limits.append(int((_CGROUPS / name).read_text()))
     return min(limits)
-
-
-def _control_groups(controller: str) -> Iterator[tuple[Path, bool]]:
-    """Yield the folders of this process's control groups, and whether they are of version 2.
-
-    The groups are its own and all above them. In a container the path can be that on the host:
-    then its own group is the topmost one here.
-    """
-    for line in _text_of(_OWN_CGROUPS).splitlines():  # empty if this is not Linux
-        _, controllers, path = line.split(":", 2)
-        if controllers and controller not in controllers.split(","):
-            continue
-        top = _CGROUPS / controller if controllers else _CGROUPS
-        group = top / path.strip("/")
-        for folder in [group, *group.parents][: len(group.parts) - len(top.parts) + 1]:
-            yield folder, not controllers
-
-
-def _text_of(file: Path) -> str:
-    """Return what a file of the system says, nothing if it is not there."""
-    try:
-        return file.read_text().strip()
-    except OSError:
-        return ""
 
 
 def default_threads() -> int:
@@ -132,23 +101,52 @@ def torch_threads(number: int | None) -> Iterator[None]:
 
 def processor() -> str:
     """Return the name of the CPU."""
-    return cpu_info().get("model name") or platform.processor() or platform.machine()
+    with suppress(OSError):
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+        if found:
+            return found[1]
+    return platform.processor() or platform.machine()
 
 
-def cpu_info() -> dict[str, str]:
-    """Return the first processor of /proc/cpuinfo; empty where there is none."""
-    info = Path("/proc/cpuinfo")
-    if not info.is_file():
-        return {}
-    lines = info.read_text().split("\n\n")[0].splitlines()
-    return {name.strip(): value.strip() for name, _, value in (li.partition(":") for li in lines)}
+def describe_machine(device: str) -> str:
+    """Return processor, cores, torch and, if there is one, the accelerator, in one line."""
+    import torch
+
+    words = [f"{processor()}, {counted(usable_cores(), 'core')}", f"torch {torch.__version__}"]
+    if device.startswith("cuda"):
+        words.append(torch.cuda.get_device_name())
+    return ", ".join(words)
+
+
+def reset_peak_bytes(device: str) -> None:
+    """Begin to measure the peak anew where the device can; a process's resident peak stays."""
+    import torch
+
+    module = torch.get_device_module(device)
+    if hasattr(module, "reset_peak_memory_stats"):
+        module.reset_peak_memory_stats()
+
+
+def peak_bytes(device: str) -> int:
+    """Return the most memory that was allocated on the device, or resident on a CPU."""
+    import torch
+
+    module = torch.get_device_module(device)
+    if hasattr(module, "max_memory_allocated"):
+        return module.max_memory_allocated()
+    return peak_resident_mib() * 2**20
+
+
+def peak_resident_mib() -> int:
+    """Return the highest resident size that this process has had so far, in MiB."""
+    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux KiB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit // 2**20
 
 
 def source_commit(*, excluded: str | None = None) -> str:
     """Return the commit of the checkout that this package is in, marked if its files differ.
 
-    Args:
-        excluded: Path below the checkout's root whose changes do not count.
+    Changes of the path ``excluded``, below the checkout's root, do not count.
     """
     folder = Path(__file__).parent
     # ":(exclude,top)" of nothing would exclude everything.

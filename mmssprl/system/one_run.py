@@ -21,21 +21,17 @@ FILE = ".lock"
 """In a folder that is held; of a file OUT it is ``.OUT.lock`` beside it."""
 _HELD = (errno.EACCES, errno.EAGAIN)
 _BEGIN = b"process "
-"""Of what a lock says: pid, machine and time."""
+"""How the text of a lock begins, which says pid, machine and time."""
 _MOST_READ = 500
 
 
 @contextmanager
 def hold_work_dir(folder: str | Path, *, writes: bool = True) -> Iterator[None]:
-    """Make a folder, and let no other process write into it while the block runs.
+    """Make a folder, and let no other process write into it while the block runs, if it writes.
 
     The operating system holds the lock: it ends with the process, however that ends, and over NFS
     with its machine. Loader processes do not inherit it. After a kill the lock's file stays, and
     means nothing.
-
-    Args:
-        folder: Of the command.
-        writes: If not, nothing is held or made.
 
     Raises:
         RuntimeError: Another process holds it; says which and since when.
@@ -52,12 +48,7 @@ def hold_work_dir(folder: str | Path, *, writes: bool = True) -> Iterator[None]:
 
 @contextmanager
 def hold_output(path: str | Path, *, force: bool = False) -> Iterator[None]:
-    """Do ``prepare_output``, and let no other process write the file while the block runs.
-
-    Raises:
-        FileExistsError, PermissionError: As ``prepare_output``.
-        RuntimeError, FileExistsError: As ``hold_work_dir``.
-    """
+    """Do ``prepare_output``, and let no other process write the file while the block runs."""
     path = Path(path)
     prepare_output(path, force=force)
     with _held(path.with_name(f".{path.name}{FILE}"), path):

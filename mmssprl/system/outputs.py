@@ -1,10 +1,11 @@
-"""Files that commands and trainings write."""
+"""Files that commands and trainings write, and room on the disk for them."""
 
 import contextlib
 import errno
 import fcntl
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,21 +13,19 @@ from typing import IO, TYPE_CHECKING, Any
 
 import psutil
 
-from ..errors import UserFileExistsError, UserPermissionError, UserValueError
+from ..errors import UserFileExistsError, UserOSError, UserPermissionError, UserValueError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What the operating system answers where nothing more fits: the disk or the quota is used up."""
 _PART = re.compile(r".+\.(\d+)\.part")
+_AT_ONCE = fcntl.LOCK_EX | fcntl.LOCK_NB
 
 
 def prepare_output(path: str | Path, *, force: bool = False) -> None:
-    """Make the folder of ``path`` and refuse to replace a file, before any work is done.
-
-    Raises:
-        FileExistsError: ``path`` is there and ``force`` is not given, or it is a folder.
-        PermissionError: Nothing can be written into its folder.
-    """
+    """Make the folder of ``path`` and refuse to replace a file, before any work is done."""
     path = Path(path)
     if path.is_dir():
         raise UserFileExistsError(f"the output must be a file, but {path} is a folder.")
@@ -40,29 +39,15 @@ def prepare_output(path: str | Path, *, force: bool = False) -> None:
 
 
 def check_different(paths: Mapping[str, str | None]) -> None:
-    """Refuse one file as two outputs of a command, the second of which would replace the first.
-
-    Args:
-        paths: What is to be written, by the option that asks for it; None is nothing.
-
-    Raises:
-        ValueError: Two options name the same file.
-    """
-    option_of: dict[Path, str] = {}
-    for option, path in paths.items():
-        other = option if path is None else option_of.setdefault(Path(path).resolve(), option)
-        if other != option:
-            raise UserValueError(
-                f"{other} and {option} must be two files, but both are {path}; rename one."
-            )
+    """Refuse one file as several outputs, by option, of which the last would replace the others."""
+    given = {option: Path(path).resolve() for option, path in paths.items() if path is not None}
+    if len(set(given.values())) < len(given):
+        files = ", ".join(f"{option} {path}" for option, path in given.items())
+        raise UserValueError(f"outputs must be different files, but got {files}; rename one.")
 
 
 def prepare_picture(path: str | Path, *, force: bool = False) -> None:
-    """As ``prepare_output``, for a file that ``write_figure`` will write.
-
-    Raises:
-        ValueError: A suffix of no format that matplotlib writes.
-    """
+    """As ``prepare_output``, and refuse a suffix of no format that matplotlib writes."""
     from matplotlib.backend_bases import FigureCanvasBase
 
     formats = FigureCanvasBase.get_supported_filetypes()
@@ -76,12 +61,7 @@ def prepare_picture(path: str | Path, *, force: bool = False) -> None:
 
 
 def check_folder(path: str | Path) -> None:
-    """Refuse a folder that cannot be made or written to, before any work is done; make nothing.
-
-    Raises:
-        FileExistsError: It is a file, or would have to lie below one.
-        PermissionError: Nothing can be written there.
-    """
+    """Refuse a folder that cannot be made or written to, before any work is done; make nothing."""
     path = Path(path)
     there = next(each for each in (path, *path.absolute().parents) if each.exists())
     if not there.is_dir():
@@ -92,8 +72,7 @@ def check_folder(path: str | Path) -> None:
         with tempfile.TemporaryFile(dir=there):  # without a name, where the file system can
             return
     except OSError as error:
-        # Of a full disk is told what is needed and what is free.
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in FULL:  # which is told where it fails
             raise UserPermissionError(
                 f"{path} must be a folder that you may write to, but {there} is not; choose "
                 "another path, or change its permissions."
@@ -109,14 +88,10 @@ def whole_file(path: str | Path, mode: str = "w", *, synced: bool = True) -> Ite
     ``sweep_parts`` deletes.
 
     Args:
-        path: The file to make or to replace.
+        path: The file to make or to replace; an error of the disk names it.
         mode: 'w' for text or 'wb' for bytes.
-        synced: Wait until the disk has the file and its name. Without it the file is whole after a
-            kill, but may be lost or empty after a loss of power: for thousands of small files that
-            a command makes again.
-
-    Raises:
-        OSError: It cannot be written, such as on a full disk; it names ``path``.
+        synced: Wait until the disk has the file and its name. False is for thousands of small files
+            that a command makes again: a loss of power may leave them empty.
     """
     path = Path(path)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
@@ -124,7 +99,8 @@ def whole_file(path: str | Path, mode: str = "w", *, synced: bool = True) -> Ite
     encoding, errors = (None, None) if "b" in mode else ("utf-8", "surrogateescape")
     try:
         with part.open(mode, encoding=encoding, errors=errors) as file:
-            _lock(file)
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.lockf(file, _AT_ONCE)
             yield file
             if synced:
                 file.flush()
@@ -154,16 +130,10 @@ def sweep_parts(folder: Path) -> list[Path]:
             continue
         # The process may be one of another machine, whose lock this one sees.
         with contextlib.suppress(OSError), part.open("rb+") as file:
-            _lock(file, strict=True)
+            fcntl.lockf(file, _AT_ONCE)
             part.unlink()
             swept.append(part)
     return swept
-
-
-def _lock(file: IO[Any], *, strict: bool = False) -> None:
-    """Hold a file until it is closed; a file system without locks does only without ``strict``."""
-    with contextlib.suppress(*() if strict else (OSError,)):
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -188,3 +158,39 @@ def write_figure(path: str | Path, figure: "Figure") -> None:
     """Write a figure through ``whole_file``, in the format that the path's suffix names."""
     with whole_file(path, "wb") as file:
         figure.savefig(file, format=Path(path).suffix.removeprefix(".") or None)
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the free space where a folder is or will be."""
+    folder = folder.absolute()
+    return shutil.disk_usage(next(f for f in (folder, *folder.parents) if f.exists())).free
+
+
+def num_checkpoints(length: int, checkpoint: Mapping[str, Any]) -> int:
+    """Return how many checkpoints of a run are on the disk at most, one of a step among them.
+
+    ``length`` is in epochs or iterations, as ``interval`` of the hook's config.
+    """
+    # The last one is saved in any case.
+    interval = checkpoint.get("interval", 1)
+    num_saved = -(-length // interval) if interval > 0 else 1
+    most = checkpoint.get("max_keep_ckpts", -1)
+    # The oldest one is deleted when the newest is whole.
+    return 1 + (min(most + 1, num_saved) if most > 0 else num_saved)
+
+
+def require_space(folder: Path, needed: int) -> None:
+    """Refuse by an OSError a run whose checkpoints, ``needed`` bytes, do not fit the disk."""
+    free = free_bytes(folder)
+    if needed > free:
+        raise UserOSError(
+            f"the disk of {folder} must have room for the checkpoints of the run, "
+            f"{format_bytes(needed)}, but {format_bytes(free)} are free; make room, give a "
+            "--work-dir on another disk, or keep fewer checkpoints, "
+            "default_hooks.checkpoint.max_keep_ckpts=1."
+        )
+
+
+def format_bytes(num_bytes: float) -> str:
+    """Return a size in MB, or from 10 GB on in GB."""
+    return f"{num_bytes / 1e9:,.0f} GB" if num_bytes >= 1e10 else f"{num_bytes / 1e6:,.0f} MB"

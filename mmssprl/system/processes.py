@@ -1,13 +1,13 @@
-"""Start a tool in several processes, and say in one place why one of them has failed.
+"""Processes of a tool, which say in one place why one of them has failed; and the typed command.
 
-Each process writes its error into a folder, and the one that explains the others' is told here:
-most errors of several processes are about the loss of another.
+Each process writes its error into a folder, and that of the first one to end is told here: most
+errors of the others are about its loss.
 """
 
 import argparse
 import json
+import math
 import os
-import re
 import shlex
 import signal
 import socket
@@ -15,28 +15,68 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import timedelta
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
-from ..errors import UserRuntimeError, message_for_user
-from .go_on import COMMAND, command_of_process
-from .outputs import write_whole
-from .stopping import SAVED, signals
+import psutil
 
+from ..errors import UserRuntimeError, message_for_user
+from .outputs import write_whole
+from .stopping import SAVED, end_with_parent, signals
+
+COMMAND = "MMSSPRL_COMMAND"
+"""Names the variable with the command line that has started this process, in a shell's words."""
 _FOLDER = "MMSSPRL_ERRORS"
 """Names the folder of errors in the environment of the processes."""
-_LOST = re.compile(
-    r"Connection (closed|reset|refused)|Timed out|timed? ?out|Broken pipe|Socket|ncclRemoteError"
-    r"|NCCL communicator was aborted",
-    re.IGNORECASE,
-)
-"""How gloo, NCCL and torch's store tell that another process does not answer."""
 _GRACE_S = 5.0
 """What the other processes have to tell their errors, once one has failed."""
 _POLL_S = 0.1
+
+
+def command_of_process() -> list[str]:
+    """Return the command that a person, or a script, has typed to start this process."""
+    typed = os.environ.get(COMMAND)
+    if typed:
+        return shlex.split(typed)
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        launcher = psutil.Process().parent()  # torchrun itself
+        return launcher.cmdline() if launcher else []
+    return list(sys.orig_argv)
+
+
+def to_go_on(command: Sequence[str]) -> list[str]:
+    """Return a command of tools/train.py so that it goes on with the newest checkpoint."""
+    kept = [w for w in command if w != "--overwrite" and not w.startswith("--resume=")]
+    if "--resume" in kept:
+        place = kept.index("--resume")
+        value = kept[place + 1 : place + 2]  # a checkpoint, another option or nothing
+        del kept[place : place + 1 + (value != [] and not value[0].startswith("-"))]
+    return [*kept, "--resume"]
+
+
+def call_in_process(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function that pickle finds by its name in a new process, whose memory is free again.
+
+    Ctrl-C in a terminal reaches both processes, and is only told here.
+    """
+    with ProcessPoolExecutor(1, get_context("spawn"), end_with_parent, (os.getpid(),)) as pool:
+        try:
+            # The process inherits the mask; an interrupt meanwhile waits until it is undone.
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                future = pool.submit(function, *args)
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            return future.result()
+        except KeyboardInterrupt:
+            for child in active_children():
+                child.terminate()
+            raise
 
 
 def is_reported() -> bool:
@@ -44,39 +84,16 @@ def is_reported() -> bool:
     return _FOLDER in os.environ
 
 
-def explain_loss(error: Exception) -> str | None:
-    """Return what to tell of an error that only follows from the end of another process."""
-    if int(os.environ.get("WORLD_SIZE", 1)) == 1 or not is_lost(error):
-        return None
-    return (
-        "every process must answer until the end, but one is gone or does not "
-        f"({str(error).splitlines()[-1]}); what it has said itself tells why. The run goes on by "
-        "--resume."
-    )
-
-
 def report(error: Exception) -> None:
     """Tell what started this process why it ends."""
     message = message_for_user(error)
-    text = {
-        "message": message or traceback.format_exc(),
-        "is_mistake": message is not None,
-        "time": time.time(),
-        "is_lost": is_lost(error),
-    }
+    text = {"message": message or traceback.format_exc(), "is_mistake": message is not None}
     path = Path(os.environ[_FOLDER]) / f"{os.environ.get('RANK', 0)}.json"
     write_whole(path, json.dumps(text))
 
 
-def is_lost(error: Exception) -> bool:
-    """Whether an error only says that another process has ended or does not answer."""
-    return message_for_user(error) is None and _LOST.search(str(error)) is not None
-
-
 def run_processes(arguments: Sequence[str], go_on: Sequence[str] | None = None) -> None:
-    """Start processes of a script as torchrun does, and wait until all of them have ended.
-
-    Signals are passed on to them. If one fails, the others are ended.
+    """Start processes of a script as torchrun does, pass signals on, and wait for their end.
 
     Args:
         arguments: Those of torchrun that name processes and hosts, then the script and its own.
@@ -102,14 +119,14 @@ def run_processes(arguments: Sequence[str], go_on: Sequence[str] | None = None) 
         ]
         signals.children = processes
         try:
-            failed = _wait(processes)
-            if failed is None:
+            first = _wait(processes)
+            if first is None:
                 return
             if SAVED in [process.poll() for process in processes]:
                 raise SystemExit(SAVED)  # all of them waited for that
             if signals.number:
                 raise SystemExit(128 + signals.number)
-            _raise_first(failed, processes, Path(folder), args)
+            _explain(first, processes, Path(folder), args.node_rank * args.nproc_per_node)
         finally:
             for process in processes:
                 process.kill()
@@ -120,18 +137,15 @@ def run_processes(arguments: Sequence[str], go_on: Sequence[str] | None = None) 
 
 def _wait(processes: Sequence[subprocess.Popen]) -> int | None:
     """Wait until all have ended well, or one has not and the others had time to; return that."""
-    passed_on, failed, deadline = 0, None, 0.0
+    passed_on, first, deadline = 0, None, math.inf
     while True:
         codes = [process.poll() for process in processes]
-        if None not in codes and not any(codes):
-            return None
         bad = [i for i, code in enumerate(codes) if code]
-        if bad and failed is None:
-            # A process that was killed cannot tell why; the others tell that they lost it.
-            failed = min(bad, key=lambda i: (codes[i] or 0) > 0)
+        if bad and first is None:
+            first = min(bad, key=lambda i: codes[i] or 0)  # one that a signal has ended, if any
             deadline = time.monotonic() + _GRACE_S
-        if failed is not None and (None not in codes or time.monotonic() > deadline):
-            return failed
+        if None not in codes or time.monotonic() > deadline:
+            return first
         if signals.number and not passed_on:
             passed_on = signals.number
             for process in processes:
@@ -139,32 +153,26 @@ def _wait(processes: Sequence[subprocess.Popen]) -> int | None:
         time.sleep(_POLL_S)
 
 
-def _raise_first(
-    failed: int, processes: Sequence[subprocess.Popen], folder: Path, args: argparse.Namespace
+def _explain(
+    first: int, processes: Sequence[subprocess.Popen], folder: Path, first_rank: int
 ) -> NoReturn:
-    """Raise what the process told that the other errors follow from."""
-    first_rank = args.node_rank * args.nproc_per_node
-    found = {
-        int(path.stem) - first_rank: json.loads(path.read_text()) for path in folder.glob("*.json")
-    }
-    reports = dict(sorted(found.items(), key=lambda item: item[1]["time"]))
-    told = [i for i in reports if not reports[i]["is_lost"]]
-    silent = [i for i, process in enumerate(processes) if process.poll() and i not in reports]
+    """Raise what was told first, or how the first process to end has ended without a word."""
+    reports = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+    if folder / f"{first_rank + first}.json" not in reports:
+        raise UserRuntimeError(_silent_end(first_rank + first, processes[first].returncode))
+    told = json.loads(reports[0].read_text())
+    if told["is_mistake"]:
+        raise UserRuntimeError(told["message"])
     hung = [i for i, process in enumerate(processes) if process.poll() is None]
-    if told:
-        first = reports[told[0]]
-        raise (UserRuntimeError if first["is_mistake"] else RuntimeError)(first["message"])
-    if silent:
-        i = failed if failed in silent else silent[0]
-        raise UserRuntimeError(_silent_end(first_rank + i, processes[i].returncode))
-    if hung:
-        rank, pid = first_rank + hung[0], processes[hung[0]].pid
-        raise UserRuntimeError(
-            "every process must answer within env_cfg.dist_cfg.timeout seconds, but process "
-            f"{rank} (pid {pid}) did not, and the others waited for it; raise the timeout if it "
-            "was only slow, and look at its machine if not. The run goes on by --resume."
-        )
-    raise RuntimeError(reports[failed]["message"])
+    if not hung:
+        raise RuntimeError(told["message"])
+    print(told["message"], file=sys.stderr)  # mostly that it has waited for another in vain
+    raise UserRuntimeError(
+        "every process must answer within env_cfg.dist_cfg.timeout seconds, but process "
+        f"{first_rank + hung[0]} (pid {processes[hung[0]].pid}) still ran when process "
+        f"{reports[0].stem} had ended with the error above; raise the timeout if it was only slow, "
+        "and look at its machine if not. The run goes on by --resume."
+    )
 
 
 def _silent_end(rank: int, status: int) -> str:

@@ -18,9 +18,6 @@ def use_step_environment(environ: MutableMapping[str, str] = os.environ) -> None
 
     A MASTER_ADDR or MASTER_PORT that is set already stays. Otherwise the port follows from the
     numbers of job and step, so that jobs that share a node do not share it.
-
-    Raises:
-        ValueError: This process was not started by srun.
     """
     missing = [name for name in _SRUN if name not in environ]
     if missing:
@@ -48,13 +45,8 @@ def requeue(is_first: bool) -> str | None:
     by itself, and would then be over. Slurm requeues one that is preempted without. One that was
     cancelled is not to come back.
 
-    Slurm ends what it requeues by SIGTERM, which is ignored from here on: call it in all tasks.
-
-    Args:
-        is_first: Whether this is the task that asks Slurm.
-
-    Returns:
-        What was done, for the log; None if this task had nothing to do.
+    Slurm ends what it requeues by SIGTERM, which is ignored from here on: call it in all tasks. The
+    first one asks Slurm, and returns what was done, for the log.
     """
     for number in (signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, signal.SIG_IGN)

@@ -43,11 +43,7 @@ class StoppedError(SystemExit):
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal came before the first step.
-
-    Attributes:
-        code: Exit code of the process.
-    """
+    """A signal came before the first step; ``code`` is the exit code of the process."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -61,11 +57,8 @@ class _Signals:
     """The signals of this process while somebody watches them.
 
     They are read by a thread, so that they are answered while the main thread waits in C, for
-    another rank for example.
-
-    Attributes:
-        number: The first signal since ``note``, 0 if there was none.
-        children: Processes that end with this one when it ends at once.
+    another rank for example. ``number`` is the first one since ``note``, 0 if there was none;
+    ``children`` are processes that end with this one when it ends at once.
     """
 
     def __init__(self) -> None:
@@ -183,18 +176,13 @@ class _Signals:
         signal.set_wakeup_fd(-1)
         for number in set(_SIGNALS) - {Signal.SIGTERM}:
             signal.signal(number, signal.SIG_IGN)
-        if not hasattr(signal, "sigtimedwait"):  # on macOS nothing tells who has sent SIGTERM
-            signal.signal(Signal.SIGTERM, signal.SIG_DFL)
-            return
-        # Blocked, for torch gives its workers a handler of SIGTERM later on, which ends them. That
-        # holds for the threads that follow, and for what this process starts.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {Signal.SIGTERM})
-        signal.signal(Signal.SIGTERM, signal.SIG_DFL)
         parent, self._pid = self._pid, os.getpid()
-        try:
+        if hasattr(signal, "sigtimedwait"):  # on macOS nothing tells who has sent SIGTERM
+            # Blocked, for torch gives its workers a handler of SIGTERM later on, which ends them.
+            # That holds for the threads that follow, and for what this process starts.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {Signal.SIGTERM})
             threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-        except RuntimeError:  # no more threads: without one nothing would end this process
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {Signal.SIGTERM})
+        signal.signal(Signal.SIGTERM, signal.SIG_DFL)
 
 
 def _end_with(parent: int) -> None:
@@ -209,13 +197,8 @@ def _end_with(parent: int) -> None:
 signals = _Signals()
 
 
-def watch_parent(then: Callable[[], object], parent: int) -> None:
-    """Call a function from a thread as soon as the process that started this one is gone.
-
-    Args:
-        then: The function.
-        parent: Number of that process.
-    """
+def _watch_parent(then: Callable[[], object], parent: int) -> None:
+    """Call a function from a thread as soon as the process that started this one is gone."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -226,14 +209,11 @@ def watch_parent(then: Callable[[], object], parent: int) -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """End this process without a word soon after the one that started it.
+    """End this process without a word soon after the one that started it, of this number.
 
-    To be called before anything is imported that takes long.
-
-    Args:
-        parent: Its number, known from itself: it may be gone by now.
+    To be called before anything is imported that takes long: it may be gone by then.
     """
-    watch_parent(lambda: os._exit(1), parent)
+    _watch_parent(lambda: os._exit(1), parent)
 
 
 def stop_with_launcher() -> None:
@@ -244,7 +224,7 @@ def stop_with_launcher() -> None:
         time.sleep(_ORPHAN_S)
         os._exit(128 + Signal.SIGTERM)
 
-    watch_parent(stop, os.getppid())
+    _watch_parent(stop, os.getppid())
 
 
 def is_first_process() -> bool:

@@ -64,9 +64,6 @@ def guarded_streams() -> Iterator[Stream]:
 
     Those that are closed become the null device, or the next file that is opened would take their
     number, and get what is printed.
-
-    Raises:
-        SystemExit: Standard output is needed, and cannot be written.
     """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:

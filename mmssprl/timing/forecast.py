@@ -12,7 +12,7 @@ from ..console.durations import format_hours
 from ..console.wording import counted
 from ..errors import UserRuntimeError
 from ..features.probe_hook import probe_interval
-from ..system.disk_space import format_bytes, free_bytes, num_checkpoints
+from ..system.outputs import format_bytes, free_bytes, num_checkpoints
 from .result import Pace, Profile
 
 MAX_CPU_HOURS = 12

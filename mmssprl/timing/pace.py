@@ -21,10 +21,9 @@ from ..errors import UserRuntimeError
 from ..features.probe_hook import weights_before
 from ..models import is_pretraining, pretraining_class
 from ..registry import HOOKS
-from ..saving.safe_checkpoint_hook import checkpoint_bytes
-from ..system.environment import default_threads, torch_threads, usable_cores
-from ..system.machine import peak_bytes
-from ..system.one_process import call_in_process
+from ..saving.checkpoint_hooks import checkpoint_bytes
+from ..system.environment import default_threads, peak_bytes, torch_threads, usable_cores
+from ..system.processes import call_in_process
 from .result import Pace
 from .stopwatch import LoadedSteps
 from .training import LEAST_STEPS, MeasuringHook, for_measuring, read_config

@@ -18,8 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ..datasets import UnlabeledImages
 from ..engine.device_prefetcher import Prefetcher
-from ..system.environment import torch_threads
-from ..system.machine import reset_peak_bytes
+from ..system.environment import reset_peak_bytes, torch_threads
 
 REST = "rest"
 """The phase of a step's time that no other phase claims."""

@@ -25,9 +25,8 @@ from ..errors import UserValueError
 from ..functional import phases
 from ..models import is_pretraining
 from ..models.unwrap import unwrap
-from ..saving.safe_checkpoint_hook import checkpoint_bytes
-from ..system.environment import usable_cores
-from ..system.machine import describe_machine, peak_bytes, reset_peak_bytes
+from ..saving.checkpoint_hooks import checkpoint_bytes
+from ..system.environment import describe_machine, peak_bytes, reset_peak_bytes, usable_cores
 from .result import Profile, Setting, typical
 from .stopwatch import Stopwatch, choose_threads, measure_loader
 

@@ -13,7 +13,7 @@ from ..console.log_line import relative_name
 from ..console.style import LEARNING_RATE, PYRAMIDS
 from ..errors import UserValueError
 from ..models import LossTerm, PretrainingModel, is_pretraining
-from ..monitoring import Record, band_of, read_log
+from ..monitoring import Record, band_of, read_scalars
 from ..registry import MODELS
 from .curves import CurvePanel, draw_panels
 
@@ -35,7 +35,7 @@ def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -
         ValueError: A log without the model's loss terms or a damaged one, or several configs.
     """
     work_dir = Path(work_dir)
-    records = read_log(work_dir).records if records is None else records
+    records = read_scalars(work_dir) if records is None else records
     config = found_config(work_dir)
     names = set().union(*records)
     terms = {name: term for name, term in _loss_terms(config).items() if name in names}

@@ -46,16 +46,10 @@ def test_the_first_of_several_tasks_tells_a_mistake_before_the_others(monkeypatc
     assert waited == [tool._FIRST_S] * rank
 
 
-def test_a_lost_process_is_one_line_and_any_other_error_a_bug(monkeypatch):
-    def lose(**options):
-        raise RuntimeError("[gloo/pair.cc:547] Connection closed by peer [10.0.0.1]:1")
-
+def test_a_bug_keeps_its_traceback(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["train.py"])
-    with pytest.raises(RuntimeError, match="closed by peer"):  # of a single process
-        run_command("train.py", make_parser, lose)
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(SystemExit, match=r"one is gone or does not \(\[gloo/pair.cc:547\] Conn"):
-        run_command("train.py", make_parser, lose)
+    with pytest.raises(ZeroDivisionError):
+        run_command("train.py", make_parser, lambda **options: 1 / 0)
 
 
 @pytest.mark.parametrize(("number", "comes"), [(Signal.SIGTERM, True), (Signal.SIGUSR1, False)])

@@ -1,13 +1,6 @@
 """The short line of the console."""
 
-import io
-import logging
-
-import pytest
-from mmengine.logging import MMLogger
-
-from mmssprl.console.log_line import LogLine, console_line, relative_name
-from mmssprl.console.quiet import keep_off_console, quiet_console
+from mmssprl.console.log_line import console_line, relative_name
 from mmssprl.console.wording import CONSOLE_WIDTH
 
 PYRAMID = {f"relative_pyramid_s{s}": 0.9 - s / 100 for s in range(3)}
@@ -23,13 +16,10 @@ def test_a_line_of_ss_prl():
     )
 
 
-def test_a_slow_rate_is_told_to_a_tenth():
+def test_a_slow_rate_and_the_last_line():
     values = {**PYRAMID, **PACE, "epochs_done": 1.0}
     assert "  0.3 images/s  " in console_line({**values, "images_per_second": 0.34}, 8, "ln K")
     assert "  12 images/s  " in console_line({**values, "images_per_second": 12.3}, 8, "ln K")
-
-
-def test_the_last_line_has_no_time_left():
     assert console_line({**PYRAMID, "epochs_done": 8.0, "eta": 0.0}, 8, "ln K").endswith("0.880")
 
 
@@ -53,28 +43,5 @@ def test_no_line_is_too_wide():
     assert len(console_line({**wide, **many}, 8000, "ln K")) <= CONSOLE_WIDTH
 
 
-@pytest.mark.parametrize(
-    ("loss", "name"),
-    [("loss_pyramid_s0", "relative_pyramid_s0"), ("loss_nce", "relative_nce")],
-)
-def test_names(loss, name):
-    assert relative_name(loss) == name
-
-
-def test_the_console_has_the_short_form_and_the_file_the_long_one(tmp_path):
-    logger = MMLogger("short", log_file=str(tmp_path / "run.log"))
-    (handler,) = (h for h in logger.handlers if not isinstance(h, logging.FileHandler))
-    handler.stream = io.StringIO()
-    with quiet_console():
-        keep_off_console(logger)
-        logger.info(LogLine("Epoch(train) [1][10/10]  lr: 1e-3", "epoch 1.00/8"))
-        logger.info("Saving checkpoint at 1 epochs")
-        logger.warning("look out")
-    shown = handler.stream.getvalue().splitlines()
-    assert shown[0] == "epoch 1.00/8"
-    assert len(shown) == 2
-    assert shown[1].endswith("look out")
-    text = (tmp_path / "run.log").read_text()
-    assert "lr: 1e-3" in text
-    assert "Saving checkpoint" in text
-    assert "epoch 1.00/8" not in text
+def test_names():
+    assert relative_name("loss_pyramid_s0") == "relative_pyramid_s0"

@@ -10,7 +10,7 @@ from mmengine.runner import Runner
 from pretrain_runner import make_runner
 
 from mmssprl.models import SSPRL
-from mmssprl.system.machine import peak_resident_mib
+from mmssprl.system.environment import peak_resident_mib
 
 
 def train(images, work_dir, **overrides):  # noqa: F811

@@ -106,6 +106,8 @@ def weights(tmp_path, monkeypatch):
     ("words", "status"),
     [
         (["embed", "w.pth", "photos", "out.npz"], 0),
+        (["export", "w.pth", "--to", "backbone", "--out", "o.pth"], 0),
+        (["convert", "w.pth", "--from", "auto", "--out", "o.pth"], 2),
         (["visualize", "prototypes", "run", "out.png"], 2),
         (["neighbors", "w.pth", "photos/00.png", "photos", "--embeddings", "w.pt"], 2),
     ],

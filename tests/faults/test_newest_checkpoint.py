@@ -152,6 +152,15 @@ def test_a_run_that_was_stopped_before_its_first_checkpoint_begins_anew(tmp_path
     assert (tmp_path / "run/epoch_1.pth").is_file()
 
 
+def test_a_checkpoint_that_went_before_the_lock_is_told(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_config(tmp_path)
+    cfg = prepare_train_config("toy.py", work_dir="run", resume="auto")
+    Path(cfg.load_from).unlink()
+    with pytest.raises(UserError, match="epoch_2.pth"):
+        run(cfg, "train")
+
+
 def test_checkpoints_in_a_folder_of_their_own(folder, tmp_path):
     (folder / "last_checkpoint").unlink()
     (folder).rename(tmp_path / "out")

@@ -26,7 +26,7 @@ class TestSaving:
         with pytest.raises(NotFiniteError) as caught:
             train_toy(tmp_path, BadGradient(8), options=keep)
         text = str(caught.value)
-        for part in ("step 8 linear.weight", "loss=", "--resume"):
+        for part in ("step 8 linear.weight", "--resume"):
             assert part in text
         assert "\n" not in text
         assert saved(tmp_path) == ["epoch_1.pth"]
@@ -42,7 +42,7 @@ class TestSaving:
     def test_queues_count_too(self, images, tmp_path):
         runner = make_runner(images, tmp_path / "run")
         runner.register_hook(BadState(4, "head.queues.0.features"))
-        with pytest.raises(UserError, match=r"(queues.0.features|loss)"):
+        with pytest.raises(UserError, match="after step 4"):
             runner.train()
         assert saved(tmp_path) == ["epoch_1.pth"]
 

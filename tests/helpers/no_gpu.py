@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from mmssprl.system.one_process import call_in_process
+from mmssprl.system.processes import call_in_process
 
 HAS_GPU = torch.cuda.is_available()
 if HAS_GPU:

@@ -74,13 +74,12 @@ def test_a_sign_that_goes_away_is_no_trouble(key):
 
 def test_what_is_said():
     (trouble,) = find_troubles(run((2, {"relative_pyramid_s0": 1.004})))
-    assert trouble.seen == (
-        "the pyramid loss of scale 0 has been no better than chance for 8 epochs"
-    )
+    assert "pyramid loss of scale 0" in trouble.seen
+    assert "8 epochs" in trouble.seen
     (trouble,) = find_troubles(run((2, {"relative_nce": 1.0})))
-    assert trouble.seen.startswith("the nce loss has been no better than chance")
+    assert "nce loss has" in trouble.seen
     (trouble,) = find_troubles(run((2, SIGNS["prototypes"][0])))
-    assert trouble.seen.startswith("an epoch's images have used 10% of the prototypes of scale 1")
+    assert "10% of the prototypes of scale 1" in trouble.seen
 
 
 def test_the_first_cause_explains_a_loss_at_chance():
@@ -114,15 +113,18 @@ def test_a_loss_that_falls_towards_chance_is_learning(fall, is_named):
     assert [trouble.key for trouble in find_troubles(records)] == ["at_chance"] * is_named
 
 
-def test_frozen_prototypes_may_stay_at_chance():
-    assert find_troubles(run((0, {"relative_pyramid_s0": 1.0, "frozen": 1.0}))) == []
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"relative_pyramid_s0": 1.0, "frozen": 1.0},  # prototypes that are not trained yet
+        {"embedding_spread": 0.2},  # one number alone is no collapse
+        {"effective_rank": 2.0},
+    ],
+)
+def test_what_is_no_trouble(values):
+    assert find_troubles(run((0, values))) == []
 
 
 def test_few_lines_are_not_enough():
     records = [{**HEALTHY, "lr": 0.0, "epochs_done": e, "progress": e / 10} for e in (3.0, 6.0)]
     assert find_troubles(records) == []
-
-
-def test_one_number_alone_is_no_collapse():
-    assert find_troubles(run((0, {"embedding_spread": 0.2}))) == []
-    assert find_troubles(run((0, {"effective_rank": 2.0}))) == []

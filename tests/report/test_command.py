@@ -25,7 +25,7 @@ def test_nothing_acts_in_the_name_of_a_run(run):
     assert not set(text) & set("\u202e\x1b")
 
 
-def test_a_run_of_tools_train_that_collapses_before_its_first_checkpoint(run):
+def test_a_run_of_train_that_collapses_before_its_first_checkpoint(run):
     for path in [*run.glob("*.pth"), run / "last_checkpoint"]:
         path.unlink()
     for name in ("recipe.json", "run.json", "probe.csv"):
@@ -35,16 +35,14 @@ def test_a_run_of_tools_train_that_collapses_before_its_first_checkpoint(run):
     assert page.sections() == [
         *("summary", "recipe", "curves", "health", "views", "costs", "next", "left-out"),
     ]
-    assert "Nearest photographs and prototypes: " in page.text("left-out")
-    assert "holds no checkpoint yet" in page.text("left-out")
+    assert "no checkpoint yet" in page.text("left-out")
     text = page.text("summary")
-    assert text.startswith("Trouble: collapsed All images have had nearly the same embedding")
-    assert "or lower optim_wrapper.optimizer.weight_decay, halve" in text
-    assert "only labels can tell" in text
+    assert text.startswith("Trouble: collapsed ")
+    assert "optim_wrapper.optimizer.weight_decay" in text
     assert "epochs 3.0 of 3" in text
     (answer,) = (found for found in page.of("section") if found["id"] == "summary")
     assert answer["class"] == "answer bad"
-    assert "batch 4 images per device" in page.text("recipe")
+    assert "a config of its own" in page.text("recipe")
     resume, again = page.commands
     assert "mmssprl train " in resume
     assert resume.endswith(" --work-dir=. --resume")
@@ -54,14 +52,12 @@ def test_a_run_of_tools_train_that_collapses_before_its_first_checkpoint(run):
 def test_a_stopped_run_takes_its_newest_checkpoint_and_a_part_of_many_images(run, monkeypatch):
     (run / "ssprl_timm-test_resnet_backbone.pth").unlink()
     monkeypatch.setattr(photographs, "SAMPLE", 6)
-    monkeypatch.setattr(photographs, "PROTOTYPE_SAMPLE", 4)
     page = Page(write_report(run))
     assert "stopped before its end" in page.text("summary")
     assert "mmssprl pretrain " in page.commands[0]
     assert "finetune epoch_3.pth DATA" in page.commands[1]
-    among = "6 of the 12 images, drawn by a fixed seed"
-    assert f"searched among {among}" in page.text("neighbors")
-    assert "From 4 of the 12 images" in page.text("prototypes")
+    for section in ("neighbors", "prototypes"):
+        assert "6 of the 12 images" in page.text(section)
 
 
 def test_images_that_have_moved(run, trained, tmp_path, capsys):
@@ -78,9 +74,7 @@ def test_images_that_have_moved(run, trained, tmp_path, capsys):
     assert HOSTILE in page.text("neighbors")
     capsys.readouterr()
     assert main(["report", str(run), "--images", str(tmp_path / "nowhere")]) == 2
-    assert capsys.readouterr().err.startswith(
-        "mmssprl report: error: --images must be a folder of images or of tar files, or a tar file"
-    )
+    assert "error: --images must be" in capsys.readouterr().err
 
 
 def test_the_own_page_is_replaced_and_another_file_is_not(run, tmp_path, monkeypatch, capsys):
@@ -89,7 +83,7 @@ def test_the_own_page_is_replaced_and_another_file_is_not(run, tmp_path, monkeyp
     other.write_text("mine")
     (run / "report.html").write_text("old")
     assert main(["report", str(run), "--out", str(other)]) == 2
-    assert f"the output must not exist yet, but {other} does" in capsys.readouterr().err
+    assert str(other) in capsys.readouterr().err
     assert other.read_text() == "mine"
     assert main(["report", str(run), "--out", str(other), "--force"]) == 0
     assert capsys.readouterr().out == f"report: {other}\n"
@@ -98,19 +92,15 @@ def test_the_own_page_is_replaced_and_another_file_is_not(run, tmp_path, monkeyp
     assert (run / "report.html").read_text().startswith("<!doctype html>")
 
 
-@pytest.mark.parametrize(
-    ("make", "told"),
-    [
-        (lambda run: run, "RUN must be the work dir of a pre-training, but {run} is no folder"),
-        (lambda run: run.mkdir(), "a work dir must hold */vis_data/scalars.json, but {run} does"),
-    ],
-)
-def test_what_is_no_run_is_refused_in_one_line(make, told, tmp_path, capsys):
+@pytest.mark.parametrize(("is_there", "told"), [(False, "RUN must be"), (True, "vis_data")])
+def test_what_is_no_run_is_refused_in_one_line(is_there, told, tmp_path, capsys):
     run = tmp_path / "nothing"
-    make(run)
+    if is_there:
+        run.mkdir()
     assert main(["report", str(run)]) == 2
     error = capsys.readouterr().err
-    assert told.format(run=run) in error
+    assert told in error
+    assert str(run) in error
     assert error.count("\n") == 1
 
 
@@ -123,5 +113,5 @@ def test_a_report_that_fails_does_not_fail_the_training(error, monkeypatch, tmp_
     lines = []
     report_run(tmp_path / "a run", lines.append)
     (line,) = lines
-    assert line.startswith(f"warning: no report ({str(error) or 'KeyboardInterrupt'}); make it by")
-    assert line.endswith(f"`python -m mmssprl report '{tmp_path / 'a run'}'`")
+    assert (str(error) or "KeyboardInterrupt") in line
+    assert f"python -m mmssprl report '{tmp_path / 'a run'}'" in line

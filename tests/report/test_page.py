@@ -42,18 +42,16 @@ def picture(uri):
     return np.asarray(image.convert("L"), np.float32)
 
 
-def test_pretrain_names_the_report_that_it_writes(trained, page):
+def test_nothing_is_fetched_and_nothing_runs(trained, page):
     work_dir, said, _ = trained
     assert f"report: {work_dir / 'report.html'}\n" in said
     assert page.sections() == SECTIONS
-
-
-def test_nothing_is_fetched_and_nothing_runs(trained, page):
     assert {name for name, _ in page.tags}.isdisjoint({"script", "link", "iframe", "object"})
     assert not any(key.startswith("on") for _, found in page.tags for key in found)
     sources = [image["src"] for image in page.of("img")]
     assert len(sources) > 30
     assert all(source.startswith("data:image/") for source in sources)
+    assert HOSTILE in page.text("neighbors"), "names of files are text"
     targets = {f"#{found['id']}" for _, found in page.tags if "id" in found}
     assert {link["href"] for link in page.of("a")} <= targets
     ((policy,),) = [
@@ -70,46 +68,35 @@ def test_nothing_is_fetched_and_nothing_runs(trained, page):
     assert re.findall(r"@media (.*)\(prefers-color-scheme", text) == ["screen and "]
 
 
-def test_names_of_files_are_text(page):
-    assert not any(found.get("src") == "x" for found in page.of("img"))
-    assert HOSTILE in page.text("neighbors")
-
-
 def test_the_summary_has_the_last_line_of_the_log(trained, page):
     work_dir, _, photos = trained
     records, text = read_scalars(work_dir), page.text("summary")
     assert "epochs 3 of 3 9 steps" in text
     run = read_run(work_dir)
     without_the_last = replace(run, records=[r for r in run.records if r["step"] < 8])
-    assert without_the_last.records
     assert facts(without_the_last)[0].remark == "9 steps"
     last, first = (records[i]["relative_pyramid_s0"] for i in (-1, 0))
-    assert f"loss / chance {last:.2f} 1 is chance; at the start {first:.2f}" in text
+    assert re.search(rf"loss / chance {last:.2f} .*start {first:.2f}", text)
     device = "a CPU" if get_device() == "cpu" else re.escape(torch.cuda.get_device_name())
     assert re.search(rf"time \d+ s on {device} ", text)
     words = [word for word in diagnose(work_dir).words if word.startswith("trouble: ")]
-    assert all(word.removeprefix("trouble: ")[1:] in text for word in words)
+    assert all(word.removeprefix("trouble: ")[1:].replace("`", "") in text for word in words)
     assert f"12 images of {photos.name}" in page.text("header")
 
 
-def test_the_best_probe_stands_beside_random_weights(trained, page):
+def test_probes_stand_beside_weights_that_were_not_trained(trained, page):
     with (trained[0] / "probe.csv").open() as file:
         start, *others = [100 * float(row["linear_mAP"]) for row in csv.DictReader(file)]
     best, text = max(others), page.text("summary")
     assert f"best probe mAP {best:.1f} % random weights: {start:.1f} %" in text
-    gain = f": {best - start:.1f} points more" if best > start else "has not helped these labels"
-    assert gain in text
-
-
-def test_weights_for_comparison_stand_beside_the_best_probe(trained):
+    assert (f"{best - start:.1f} points" if best > start else "not helped") in text
     before = [Probe(0, 0.2, 0.1, 1.0, name) for name in ("start", "random", "supervised")]
     run = replace(read_run(trained[0]), probes=[*before, Probe(1, 0.3, 0.1, 1.0, "trained")])
-    remark = "the weights it began with: 20.0 %, random weights: 20.0 %, supervised weights: 20.0 %"
-    assert ("best probe mAP", "30.0 %", remark) in facts(run)
-    assert probe_words(run).endswith(
-        "20.0 % with the weights it began with: 10.0 points more. Random weights score 20.0 %. "
-        "Supervised weights score 20.0 %."
-    )
+    (fact,) = (fact for fact in facts(run) if fact.value == "30.0 %")
+    assert fact.remark.count("20.0 %") == 3
+    words = probe_words(run)
+    assert "10.0 points" in words
+    assert words.index("Random weights score 20.0 %") < words.index("Supervised weights score 20.")
 
 
 @pytest.mark.parametrize(("after", "tone"), [(0.201, "unsure"), (0.221, "unsure"), (0.23, "good")])
@@ -119,7 +106,6 @@ def test_a_gain_within_chance_is_not_green(trained, after, tone):
     healthy = run.diagnosis._replace(verdict="healthy", words=[])
     found = answer(replace(run, probes=probes, diagnosis=healthy))
     assert found.tone == tone
-    assert ("no better" in found.headline) == (tone == "unsure")
     assert answer(replace(run, probes=probes[:1], diagnosis=healthy)).tone == "good"
 
 
@@ -154,13 +140,8 @@ def test_the_curves_are_compared_with_healthy_runs(trained, page):
     for name, place, value, usual in rows:
         words = {"relative_cross_s2": "cross loss / chance, level 2"}.get(name, "")
         assert f"{words} {value} {usual} {place}" in text
-    assert "A good curve" in text
-    assert "A bad one" in text
-
-
-def test_every_picture_shows_something(page):
     deviations = [picture(image["src"]).std() for image in page.of("img")]
-    assert min(deviations) > 5
+    assert min(deviations) > 5, "every picture shows something"
 
 
 def test_neighbours_are_the_nearest_by_embed(trained, page):
@@ -181,11 +162,10 @@ def test_neighbours_are_the_nearest_by_embed(trained, page):
 def test_the_costs_are_those_of_the_log(trained, page):
     records, text = read_scalars(trained[0]), page.text("costs")
     seconds = sum(record["time"] for record in records)  # a line for each step
-    assert f"a step {seconds / 9:.2f} s, of which" in text
+    assert f"a step {seconds / 9:.2f} s" in text
     assert f"images a second {9 * 4 / seconds:,.1f}" in text
     memory = max(record["memory"] for record in records)
-    whose = ", of the training process" if get_device() == "cpu" else " of the device"
-    assert f"memory at most {memory * 2**20 / 1e9:.1f} GB{whose}" in text
+    assert f"memory at most {memory * 2**20 / 1e9:.1f} GB" in text
     size = sum(path.stat().st_size for path in trained[0].glob("*.pth"))
     assert f"checkpoints and weights {size / 1e6:,.0f} MB" in text
     assert f"mmssprl {mmssprl.__version__}, torch" in text

@@ -29,7 +29,7 @@ class TestWorkDir:
         return folder
 
     def test_another_run_is_refused(self, config, used):
-        with pytest.raises(FileExistsError, match=r"has step_9.pth; go on with it by --resume"):
+        with pytest.raises(FileExistsError, match=r"step_9\.pth.*--resume"):
             prepare_train_config(config)
 
     def test_overwrite_deletes_the_checkpoints_of_the_run_and_nothing_else(self, config, used):
@@ -49,7 +49,7 @@ class TestWorkDir:
         old.write_text("old")
         checkpoint = {"type": "CheckpointHook", "out_dir": str(tmp_path / "disk")}
         options = {"default_hooks.checkpoint": checkpoint}
-        with pytest.raises(FileExistsError, match=r"but \S+disk/run has epoch_7.pth; go on"):
+        with pytest.raises(FileExistsError, match=r"disk/run .*epoch_7\.pth"):
             prepare_train_config(config, cfg_options=options)
         run(
             prepare_train_config(config, overwrite=True, cfg_options=options),
@@ -62,7 +62,7 @@ class TestWorkDir:
     def test_nothing_is_deleted_before_everything_else_is_right(self, config, used):
         options = {"model.head.num_classes": 5}
         cfg = prepare_train_config(config, overwrite=True, cfg_options=options)
-        with pytest.raises(ValueError, match="got 5 and 2"):
+        with pytest.raises(ValueError, match="5 and 2"):
             run(cfg, "train", overwrite=True)
         assert {*RUN_FILES, *OTHER_FILES} <= {path.name for path in used.iterdir()}
 
@@ -70,9 +70,9 @@ class TestWorkDir:
     def test_what_the_training_starts_from_is_not_deleted(self, config, used, key):
         cfg = Config.fromfile(config)
         cfg[key] = "run/epoch_3.pth"
-        with pytest.raises(ValueError, match=rf"but {key}='run/epoch_3.pth' is one of them; copy"):
+        with pytest.raises(ValueError, match=rf"--overwrite .*{key}='run/epoch_3"):
             check_work_dir(cfg, overwrite=True)
 
     def test_resume_and_overwrite_contradict_each_other(self, config):
-        with pytest.raises(ValueError, match="--overwrite deletes"):
+        with pytest.raises(ValueError, match="--overwrite"):
             prepare_train_config(config, resume="auto", overwrite=True)

@@ -74,27 +74,20 @@ def test_the_first_process_of_any_launcher(monkeypatch, name):
         assert is_first_process() == (rank == 0)
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        RuntimeError("DataLoader worker (pid 1) is killed by signal: Terminated."),
-        SyntaxError("Failed to format the config file"),  # mmengine's, whatever has come up there
-    ],
-)
-def test_what_the_signal_brings_about_does_not_hide_it(error):
+def test_what_the_signal_brings_about_does_not_hide_it():
     def lose():
-        raise error
+        raise RuntimeError("DataLoader worker (pid 1) is killed by signal: Terminated.")
 
     def stop_and_lose():
         # The thread that reads signals hears of it a little later.
         threading.Timer(0.02, signals.receive, [Signal.SIGTERM]).start()
         lose()
 
-    with pytest.raises(Interrupted, match="stopped by SIGTERM") as stop, signals.watched():
+    with pytest.raises(Interrupted, match="SIGTERM") as stop, signals.watched():
         stop_and_lose()
     assert stop.value.code == 143
     assert signals._timer is None, "would end the process"
-    with pytest.raises(type(error), match=str(error)[:9]), signals.watched():
+    with pytest.raises(RuntimeError, match="is killed"), signals.watched():
         lose()
 
 

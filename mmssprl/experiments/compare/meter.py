@@ -11,7 +11,7 @@ from mmengine.runner import Runner
 
 from ...models.unwrap import unwrap
 from ...monitoring.troubles import is_collapsed
-from ...system.machine import peak_bytes
+from ...system.environment import peak_bytes
 from ...timing.stopwatch import work_ns
 from ...weights import RANDOM, load_backbone
 

@@ -15,7 +15,7 @@ from mmengine.device import get_device
 
 from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
-from ...system.machine import describe_machine
+from ...system.environment import describe_machine
 from ...system.outputs import write_whole
 from ...timing.stopwatch import LoadedSteps, work_ns
 from ..run import MEASURED, SETTINGS

@@ -12,7 +12,7 @@ from typing import Any
 from ...datasets.scenes.sample import generate_sample
 from ...errors import UserValueError
 from ...pretraining.methods import BY_KEY
-from ...system.machine import describe_machine
+from ...system.environment import describe_machine
 from ..execute import Jobs, Log, announce, execute_runs, require_all
 from ..run import Run, RunOutcome
 from ..work_dir import joined, read_marker, write_marker

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from mmssprl.engine.launch import run
 from mmssprl.registry import DATASETS as OUR_DATASETS  # noqa: F401  (the registries' locations)
-from mmssprl.system.one_process import call_in_process
+from mmssprl.system.processes import call_in_process
 
 from .base import Log, Outcome
 

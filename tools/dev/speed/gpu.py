@@ -25,8 +25,7 @@ from mmengine.config import Config
 from mmssprl.console.arguments import Parser
 from mmssprl.engine.launch import prepare_train_config
 from mmssprl.pyramid import ViewLayout
-from mmssprl.system.environment import usable_cores
-from mmssprl.system.machine import peak_bytes, reset_peak_bytes
+from mmssprl.system.environment import peak_bytes, reset_peak_bytes, usable_cores
 
 from .clock import quartiles, ratio, take_turns
 from .gates import Gate, Row, measured

@@ -1,4 +1,5 @@
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -8,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from mmssprl.system.one_process import call_in_process
+from mmssprl.system.processes import COMMAND, call_in_process, command_of_process, to_go_on
 
 SCRIPT = """
 import os, pathlib, sys, time
-from mmssprl.system.one_process import call_in_process
+from mmssprl.system.processes import call_in_process
 if __name__ == "__mp_main__":  # the new process starts, as slowly as one that imports torch
     pathlib.Path(sys.argv[1]).write_text(f"{os.getpid()}.")
     time.sleep(60)
@@ -51,3 +52,27 @@ def test_ctrl_c_ends_both_at_once_without_a_traceback(tmp_path):
     os.kill(process.pid, signal.SIGINT)
     _, stderr = process.communicate(timeout=30)
     assert (process.returncode, stderr) == (130, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("train.py a.py", "train.py a.py --resume"),
+        ("train.py a.py --overwrite --amp", "train.py a.py --amp --resume"),
+        ("train.py a.py --resume", "train.py a.py --resume"),
+        ("train.py a.py --resume --amp", "train.py a.py --amp --resume"),
+        ("train.py --resume old.pth a.py", "train.py a.py --resume"),
+        ("train.py a.py --resume=old.pth", "train.py a.py --resume"),
+        ("train.py --cfg-options 'y=a b'", "train.py --cfg-options 'y=a b' --resume"),
+    ],
+)
+def test_the_newest_checkpoint_is_gone_on_with(command, expected):
+    assert shlex.join(to_go_on(shlex.split(command))) == expected
+
+
+def test_the_command_is_the_one_that_was_typed(monkeypatch):
+    for name in ("LOCAL_RANK", "WORLD_SIZE", COMMAND):
+        monkeypatch.delenv(name, raising=False)
+    assert command_of_process() == sys.orig_argv
+    monkeypatch.setenv(COMMAND, r"bash tools/dist_train.sh a\ b.py 2 ")
+    assert command_of_process() == ["bash", "tools/dist_train.sh", "a b.py", "2"]

@@ -1,25 +1,35 @@
-"""Checkpoints that a killed process, a full disk or a NaN cannot spoil."""
+"""Checkpoints that a killed process, a full disk or a NaN cannot spoil; the weights at the end."""
 
-from collections import deque
+import copy
+from collections import Counter, OrderedDict, deque
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from mmengine.dist import get_world_size, is_main_process
 from mmengine.hooks import CheckpointHook
+from mmengine.logging import HistoryBuffer
 from mmengine.runner import Runner
+from mmengine.runner.checkpoint import weights_to_cpu
+from torch import nn
 
+from ..console.log_line import LogLine
+from ..console.quiet import errors_alone
+from ..errors import UserTypeError
 from ..models import PretrainingModel
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
-from ..system.disk_space import num_checkpoints, require_space
-from ..system.outputs import sweep_parts, write_whole
-from .file_backend import WholeFileBackend
+from ..system.outputs import sweep_parts, whole_file, write_whole
 from .finiteness import optimizers_of, require_finite_state
 from .newest_checkpoint import POINTER
-from .plain_values import as_plain, restore_histories
+from .safe_files import WholeFileBackend
 
 STEP_FILE = "step_{}.pth"
 """What `SaveAndStopHook` writes between two checkpoints of this hook."""
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.Tensor, torch.Size, torch.dtype)
+_HISTORY = ("log_history", "count_history", "max_length")
 
 
 @HOOKS.register_module()
@@ -30,8 +40,7 @@ class SafeCheckpointHook(CheckpointHook):
       are deleted once it names the new one.
     * Nothing is written while a weight, a queue or the optimizer's state on any rank is not finite.
     * Files hold tensors and plain values, which ``torch.load(weights_only=True)`` reads.
-    * Room on the disk is checked before the first step, and unfinished files of killed runs are
-      deleted then.
+    * Unfinished files of killed runs are deleted before the first step.
     """
 
     file_backend: Any
@@ -39,12 +48,9 @@ class SafeCheckpointHook(CheckpointHook):
     last_ckpt: str | None
 
     def before_train(self, runner: Runner) -> None:
-        """Find the folder, clean it up and check that the checkpoints have room.
-
-        Raises:
-            OSError: They have not.
-        """
-        super().before_train(runner)
+        """Find the folder, and clean it up."""
+        with errors_alone(runner.logger):
+            super().before_train(runner)
         if not is_main_process() or "://" in str(self.out_dir):
             return
         folder = Path(self.out_dir)
@@ -52,12 +58,6 @@ class SafeCheckpointHook(CheckpointHook):
             runner.logger.info(
                 f"{part.name} was left unfinished by a process that is gone: deleted."
             )
-        length = runner.max_epochs if self.by_epoch else runner.max_iters
-        setting = {"interval": self.interval, "max_keep_ckpts": self.max_keep_ckpts}
-        num_files = num_checkpoints(length, setting)
-        templates = (self.filename_tmpl, STEP_FILE)
-        num_there = sum(len(list(folder.glob(each.format("*")))) for each in templates)
-        require_space(folder, max(1, num_files - num_there) * checkpoint_bytes(runner))
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Give mmengine its own kind of histories."""
@@ -68,11 +68,7 @@ class SafeCheckpointHook(CheckpointHook):
         checkpoint.update(as_plain(checkpoint))
 
     def after_train(self, runner: Runner) -> None:
-        """Check what others export now.
-
-        Raises:
-            NotFiniteError: The training ends with a state that is not finite.
-        """
+        """Check what others export now."""
         require_finite_state(runner, runner.iter)
         super().after_train(runner)
 
@@ -112,11 +108,7 @@ class SafeCheckpointHook(CheckpointHook):
         return self.file_backend.join_path(self.out_dir, self.filename_tmpl.format(step))
 
     def _save_best_checkpoint(self, runner: Runner, metrics: dict[str, Any]) -> None:
-        """As mmengine's, which deletes the best one so far before it writes the better one.
-
-        Raises:
-            NotFiniteError: The state is not finite, whatever the metrics say.
-        """
+        """As mmengine's, which deletes the best one so far before it writes the better one."""
         if self.save_best:
             require_finite_state(runner, runner.iter)
         late = _LateRemoval()
@@ -140,6 +132,32 @@ class _LateRemoval(WholeFileBackend):
         self.outdated.append(str(filepath))
 
 
+@HOOKS.register_module()
+class PretrainCheckpointHook(SafeCheckpointHook):
+    """SafeCheckpointHook, with two additions.
+
+    Rank 0 writes the checkpoint, and a model may keep state per rank, such as queues: it is told
+    before each save, so that one ordinary checkpoint resumes all ranks. After the last epoch the
+    backbone is written to ``<work_dir>/<config name>_backbone.pth``, a plain state dict with
+    torchvision's and mmpretrain's names.
+    """
+
+    def _write(self, runner: Runner, step: int, meta: dict[str, Any]) -> None:
+        model = unwrap(runner.model)
+        model.before_checkpoint()
+        super()._write(runner, step, meta)
+        model.after_checkpoint()
+
+    def after_train(self, runner: Runner) -> None:
+        """Write the backbone's weights."""
+        super().after_train(runner)
+        if not is_main_process():
+            return
+        path = backbone_file(runner)
+        save_backbone(unwrap(runner.model).backbone, path)
+        runner.logger.info(LogLine(f"Backbone weights: {path}", f"backbone weights: {path}"))
+
+
 def checkpoint_bytes(runner: Runner, num_ranks: int | None = None) -> int:
     """Return about the size of a checkpoint of all ranks, also before the optimizer has a state."""
     model = unwrap(runner.model)
@@ -152,3 +170,58 @@ def checkpoint_bytes(runner: Runner, num_ranks: int | None = None) -> int:
             num_moments = 2 if "betas" in group else int(bool(group.get("momentum")))
             num_bytes += num_moments * sum(each.nbytes for each in group["params"])
     return num_bytes
+
+
+def backbone_file(runner: Runner, mark: str = "") -> Path:
+    """Return where a run writes its backbone; ``mark`` tells several of a run apart."""
+    name = Path(runner.cfg.filename or "pretraining").stem
+    return Path(runner.work_dir) / f"{name}{mark and '_'}{mark}_backbone.pth"
+
+
+def save_backbone(backbone: nn.Module, path: Path) -> None:
+    """Write a backbone's weights as a plain state dict."""
+    weights = weights_to_cpu(backbone.state_dict())
+    # Training runs channels-last; readers expect torch's default layout.
+    with whole_file(path, "wb") as file:
+        torch.save({name: value.contiguous() for name, value in weights.items()}, file)
+
+
+def as_plain(value: Any, name: str = "checkpoint") -> Any:
+    """Return a value of a checkpoint as tensors and plain values, which run no code when read.
+
+    mmengine's history of a logged scalar becomes a dict of its arrays. What only its own class
+    could read is a TypeError, which tells its place, ``name``.
+    """
+    if isinstance(value, HistoryBuffer):
+        return dict(zip(_HISTORY, (*map(as_plain, value.data), value.max_length), strict=True))
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        return torch.from_numpy(value.astype(value.dtype.newbyteorder("=")))
+    if isinstance(value, np.ndarray | np.generic):
+        return as_plain(value.tolist(), name)
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        # Of an OrderedDict its attributes too: the versions of a state dict's layers.
+        plain: Any = copy.copy(value) if type(value) in (dict, OrderedDict, Counter) else {}
+        for key, each in value.items():  # a Counter's update() would add to what it counts
+            plain[key] = as_plain(each, f"{name}.{key}")
+        return plain
+    if isinstance(value, list | tuple | set | frozenset) and type(value) is not torch.Size:
+        items = [as_plain(each, f"{name}[{i}]") for i, each in enumerate(value)]
+        return tuple(items) if isinstance(value, tuple) else items
+    if isinstance(value, _PLAIN):
+        return value
+    raise UserTypeError(
+        f"a checkpoint must hold tensors and plain values only, but {name} is a "
+        f"{type(value).__module__}.{type(value).__name__}; keep a number, a string, a list or a "
+        "dict of them in its place."
+    )
+
+
+def restore_histories(message_hub: Any) -> None:
+    """Give mmengine's message hub the histories back that ``as_plain`` has taken apart."""
+    scalars = message_hub.get("log_scalars", {}) if isinstance(message_hub, dict) else {}
+    for name, history in scalars.items():
+        if isinstance(history, dict) and history.keys() == set(_HISTORY):
+            logs, counts = (history[key].cpu().numpy() for key in _HISTORY[:2])
+            scalars[name] = HistoryBuffer(logs, counts, history["max_length"])

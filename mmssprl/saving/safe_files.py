@@ -1,0 +1,155 @@
+"""mmengine's files: local ones are written whole, and nothing that is read runs code.
+
+mmengine opens a checkpoint under its own name and writes, so that a kill leaves a torn file, and it
+unpickles what ``weights_only=True`` refuses. Here its documented extension points (back-ends,
+handlers, schemes of checkpoints) get classes and functions for the same places. They hold for the
+whole process: for every hook and package that reads or writes through mmengine or mmcv.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import IO, Any, NoReturn
+from urllib.parse import urlparse
+
+import torch
+import yaml
+from mmengine.dist import barrier, is_main_process
+from mmengine.fileio import (
+    LocalBackend,
+    PickleHandler,
+    YamlHandler,
+    register_backend,
+    register_handler,
+)
+from mmengine.runner.checkpoint import (
+    CheckpointLoader,
+    get_deprecated_model_names,
+    get_external_models,
+    get_torchvision_models,
+)
+
+from ..datasets.image_reading import check_header
+from ..errors import UserOSError, UserValueError
+from ..system.outputs import whole_file
+from ..weights import read_checkpoint
+from ..weights.safe_pickle import load_pickle, reason_of
+
+
+@register_backend("local", prefixes="", force=True)
+class WholeFileBackend(LocalBackend):
+    """mmengine's LocalBackend, which writes through ``whole_file`` and looks at images first."""
+
+    def get(self, filepath: str | Path) -> bytes:
+        """Read bytes, but of no pipe or device, and no image that ``check_header`` refuses."""
+        if os.path.exists(filepath) and not os.path.isfile(filepath):
+            raise UserOSError(
+                f"{filepath}: must be a file, but is no regular file; correct the path."
+            )
+        data = super().get(filepath)
+        check_header(data, filepath)
+        return data
+
+    def put(self, obj: bytes, filepath: str | Path) -> None:
+        """Write bytes."""
+        path = Path(filepath)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path, "wb") as file:
+            file.write(obj)
+
+    def put_text(self, obj: str, filepath: str | Path, encoding: str = "utf-8") -> None:
+        """Write text."""
+        self.put(obj.encode(encoding), filepath)
+
+
+@register_handler(["pkl", "pickle"])
+class SafePickleHandler(PickleHandler):
+    """mmengine's PickleHandler, which runs nothing: of annotation files, for example."""
+
+    def load_from_fileobj(self, file: IO[bytes], **kwargs: Any) -> Any:
+        """Read a pickle; one that is damaged or asks for what could run code is a ValueError."""
+        try:
+            return load_pickle(file)
+        except Exception as error:  # damaged files raise almost any class
+            name = getattr(file, "name", "one")
+            raise UserValueError(
+                f"a pickle must hold arrays and plain values only, but {name} does not "
+                f"({reason_of(error)}); save its values as JSON."
+            ) from error
+
+
+@register_handler(["yaml", "yml"])
+class SafeYamlHandler(YamlHandler):
+    """mmengine's YamlHandler, which makes plain values alone."""
+
+    def load_from_fileobj(self, file: IO[str], **kwargs: Any) -> Any:
+        """Read YAML; a tag of Python's raises YAMLError."""
+        return super().load_from_fileobj(file, **{**kwargs, "Loader": yaml.SafeLoader})
+
+
+@CheckpointLoader.register_scheme(prefixes="", force=True)
+def load_from_local(filename: str, map_location: Any = None) -> Any:
+    """Read a local file; tensors come to the CPU, and whoever loads them copies them on."""
+    content = read_checkpoint(Path(filename).expanduser())
+    if isinstance(content, dict) and isinstance(content.get("meta"), dict):
+        # Old files keep their config here, and Runner.resume would run it as Python.
+        content["meta"].pop("config", None)
+    return content
+
+
+@CheckpointLoader.register_scheme(prefixes=["http://", "https://"], force=True)
+def load_from_http(filename: str, map_location: Any = None) -> Any:
+    """Download a file into torch's own cache, unless it is there, and read it."""
+    path = Path(torch.hub.get_dir()) / "checkpoints" / Path(urlparse(filename).path).name
+    # Rank 0 first: the other ranks of its machine find the file.
+    try:
+        if is_main_process():
+            _download(filename, path)
+    finally:
+        barrier()
+    _download(filename, path)
+    return load_from_local(str(path))
+
+
+def _download(url: str, path: Path) -> None:
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        torch.hub.download_url_to_file(url, str(path), progress=sys.stderr.isatty())
+    except OSError as error:
+        raise UserOSError(
+            f"{url} cannot be downloaded ({error}); put it into {path.parent}, or give a file."
+        ) from error
+
+
+_TORCHVISION = ("torchvision", "modelzoo")
+_OPENMMLAB = ("open-mmlab", "openmmlab")
+
+
+@CheckpointLoader.register_scheme(
+    prefixes=[f"{name}://" for name in (*_TORCHVISION, *_OPENMMLAB)], force=True
+)
+def load_from_publisher(filename: str, map_location: Any = None) -> Any:
+    """Load what torchvision or OpenMMLab publishes under a name."""
+    scheme, _, name = filename.partition("://")
+    if scheme in _OPENMMLAB:
+        name = get_deprecated_model_names().get(name, name)
+    places = get_external_models() if scheme in _OPENMMLAB else get_torchvision_models()
+    if name not in places:
+        raise UserValueError(
+            f"{filename} must name a published checkpoint, but {scheme} has none called {name!r}; "
+            "give a file or an http(s) URL."
+        )
+    return load_from_http(places[name])
+
+
+@CheckpointLoader.register_scheme(
+    prefixes=["mmcls://", "pavi://", r"(\S+\:)?s3://", r"(\S+\:)?petrel://"], force=True
+)
+def load_from_storage(filename: str, map_location: Any = None) -> NoReturn:
+    """Refuse the storage services whose clients mmengine hands to pickle, and mmcls's old names."""
+    raise UserValueError(
+        f"a checkpoint must be a file or an http(s) URL, but got {filename}; download it, and give "
+        "the file."
+    )
