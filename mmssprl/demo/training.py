@@ -83,7 +83,7 @@ def train_and_probe(folder: Path, scenes: Path, settings: dict[str, Any]) -> Val
 
     from ..engine.launch import prepare_train_config
     from ..engine.launch import run as launch
-    from ..features import linear_probe
+    from ..features import probe
 
     config = shipped(settings["config"])
     options: dict[str, Any] = {
@@ -106,14 +106,14 @@ def train_and_probe(folder: Path, scenes: Path, settings: dict[str, Any]) -> Val
         weights = folder / f"{config.stem}_backbone.pth"
     score = None
     if settings["probed"]:
-        score = linear_probe(
+        score = probe(
             weights,
             scenes / "coco",
             config=config,
             image_px=SIZE_PX,
             seed=settings["seed"],
             progress=False,
-        )["mAP"]
+        ).mAP
     step_seconds = statistics.median(times) if times else 0.0
     return {
         "method": settings["title"],

@@ -22,13 +22,14 @@ from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
 from ...errors import message_for_user
 from ...features.average_precision import mean_average_precision
-from ...features.extract import choose_device, extract_split
-from ...features.frozen_backbone import frozen_backbone
+from ...features.backbone import choose_device, load_backbone
+from ...features.extract import FeatureOptions
 from ...features.linear_classifier import fit_linear_probe
+from ...features.probe_data import extract_split
 from ...saving.finiteness import NotFiniteError
 from ...system.environment import source_commit
 from ...system.outputs import write_whole
-from ...weights import RANDOM, find_config
+from ...weights import RANDOM
 from .images import Split, read_images
 from .meter import Meter
 from .setting import trains_mixed
@@ -75,7 +76,7 @@ def probe(
     image_px: int,
     weights_seed: int,
 ) -> dict[str, Any]:
-    """Score frozen features as ``features.linear_probe`` does.
+    """Score frozen features as ``features.probe`` does.
 
     Args:
         weights: Weights file, training checkpoint, or 'random'.
@@ -88,11 +89,11 @@ def probe(
     Returns:
         ``mAP`` and ``chance_mAP`` in [0, 1].
     """
-    cfg, device = find_config(weights, str(config)), choose_device("auto")
-    model = frozen_backbone(weights, cfg, image_px=image_px, seed=weights_seed)
+    device = choose_device("auto")
+    model = load_backbone(weights, config, image_px=image_px, seed=weights_seed)
     images = read_images(data, split)
     (train_x, train_y), (test_x, test_y) = (
-        extract_split(model, each, device=device, progress=False, log=_warn)
+        extract_split(model, each, FeatureOptions(progress=False), log=_warn)
         for each in (images.train, images.test)
     )
     classifier = fit_linear_probe(train_x.to(device), train_y.to(device))

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from mmssprl.features.folder import embed_to_file
-from mmssprl.features.formats import read_embeddings
+from mmssprl.features import read_embeddings
+from mmssprl.features.embedding import embed_to_file
+from mmssprl.features.extract import FeatureOptions
 
 from .children import Child
 from .outcome import Outcome
@@ -60,9 +61,8 @@ def _try(folder: Path, out: Path, delay_s: float) -> tuple[bool, bool]:
     """Return whether all is well, and whether the second came too late to meet the first."""
     out.mkdir()
     config, file, told = folder / "config.py", out / "all.npz", folder / f"{out.name}.txt"
-    work = partial(
-        embed_to_file, "random", folder / "images", file, config=config, batch_size=1, device="cpu"
-    )
+    options = FeatureOptions(config=config, batch_size=1, device="cpu")
+    work = partial(embed_to_file, "random", folder / "images", file, options)
     first = Child(work, told)
     time.sleep(delay_s)
     second = Child(work, told)
