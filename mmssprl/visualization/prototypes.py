@@ -1,7 +1,6 @@
 """What prototypes stand for: the images and patches nearest to them, as in the paper's figure.
 
-Legend: N images, B of a batch, C features, M_s crops and K_s prototypes of scale s, px side of a
-crop.
+Legend: N images, C features, M_s crops and K_s prototypes of scale s, px side of a crop.
 """
 
 from pathlib import Path
@@ -24,7 +23,9 @@ from ..datasets.subset import choose_subset
 from ..errors import UserValueError
 from ..features.backbone import FeatureBackbone
 from ..features.crops import Crops
-from ..features.extract import FeatureOptions, extract, require_readable
+from ..features.embedding import embed_images
+from ..features.extract import FeatureOptions
+from ..features.images import Images
 from ..models import SSPRL, pretraining_class
 from ..registry import DATASETS
 from ..saving.newest_checkpoint import require_newest
@@ -109,29 +110,24 @@ def find_prototypes(
     sample = dataset.get_subset(
         choose_subset(range(len(dataset)), min(1.0, MAX_IMAGES / len(dataset)))
     )
-    crops = Crops(layout.image_px, layout.levels)
     backbone = FeatureBackbone(
         model.backbone, layout=layout, mean=preprocessor.mean, std=preprocessor.std
     )
     options = FeatureOptions(batch_size=_BATCH, device="cpu", progress=progress)
-    readable: list[int] = []
-    unreadable: list[tuple[str, str]] = []
-    cosines: list[list[Tensor]] = [[] for _ in range(layout.num_scales)]
-    for batch in extract(backbone, sample.load_image, range(len(sample)), crops, options):
-        readable += batch.indices
-        unreadable += [(sample.names[index], why) for index, why in batch.unreadable]
-        for s in range(layout.num_scales) if batch.indices else ():
-            features = batch.features[:, torch.from_numpy(crops.scales == s)]  # (B, M_s, C)
-            z = model.neck.heads[s](features.flatten(0, 1)).float()
-            scores = model.head.prototypes[s](torch.nn.functional.normalize(z, dim=-1))
-            cosines[s].append(scores.unflatten(0, features.shape[:2]))
-    require_readable(len(readable), unreadable)
+    embeddings = embed_images(backbone, Images(sample), options, patches=bool(layout.levels))
+    readable = embeddings.of_scale(0).names
+    all_cosines = []  # each (N, M_s, K_s)
+    for s in range(layout.num_scales):
+        features = torch.from_numpy(embeddings.of_scale(s).features)  # (N M_s, C)
+        z = model.neck.heads[s](features).float()
+        scores = model.head.prototypes[s](torch.nn.functional.normalize(z, dim=-1))
+        all_cosines.append(scores.unflatten(0, (len(readable), -1)))
+    crops, names = Crops(layout.image_px, layout.levels), list(sample.names)
 
     def show(row: int, scale: int, cell: int) -> NDArray[np.uint8]:
-        cut = crops.cut(sample.load_image(readable[row]))
+        cut = crops.cut(sample.load_image(names.index(readable[row])))
         return cut[scale][cell].permute(1, 2, 0).numpy()  # (px, px, 3)
 
-    all_cosines = [torch.cat(parts) for parts in cosines]  # (N, M_s, K_s)
     choice = all_cosines[0][:, 0].argmax(dim=1)
     counts = choice.bincount(minlength=all_cosines[0].shape[2])
     rows = []
