@@ -22,10 +22,10 @@ _MAX_ITERS = 300
 _NO_VARIANCE = 1e-5
 _PATIENCE = 2
 _TOLERANCE = 1e-5
-"""Of the gradient, see ``_Fit.minimise``."""
+"""Greatest gradient at which a fit ends, see ``_Fit.minimise``."""
 _FOLDS_TOLERANCE = 1e-3
-"""Of the folds, which only choose a penalty. On 250 to 4,500 made-up images with 512 features and
-62 classes it moved their mAP by at most 0.002, and saved a third of the work."""
+"""The same of the folds, which only choose a penalty. On 250 to 4,500 made-up images with 512
+features and 62 classes it moved their mAP by at most 0.002, and saved a third of the work."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from torch import Tensor
 from ..datasets.image_reading import read_image
 from ..datasets.labels import LabelledData, LabelledImage, find_labels
 from ..datasets.multi_label_target import target
-from ..errors import UserValueError
+from ..errors import UserTypeError, UserValueError
 from .backbone import FeatureBackbone
 from .crops import Crops
 from .extract import FeatureOptions, extract, require_readable
@@ -60,6 +60,8 @@ def find_probe_data(root: str | Path, *, seed: int = 0, class_folders: bool = Fa
         seed: Seed of the draw of test images where the folder has no splits.
         class_folders: Take a folder per class, whatever other files lie there.
     """
+    if not isinstance(root, str | Path):
+        raise UserTypeError(f"data must be a labelled folder, but got a {type(root).__name__}.")
     found = find_labels(root, "classify", seed=seed, measured=False, class_folders=class_folders)
     train, test = found.count(found.train), found.count(found.val)
     for name, *counts in zip(found.classes, train, test, strict=True):

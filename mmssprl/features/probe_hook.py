@@ -39,7 +39,7 @@ from .probe_record import (
 )
 
 MOST_IMAGES = 1000
-"""Of each split, if nobody says how many."""
+"""Images of each split that are probed, if nobody says how many."""
 _INTERVAL = "probe_interval"
 """What earlier versions chose, kept in the checkpoints of their runs."""
 _SAMPLE = 128

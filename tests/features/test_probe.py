@@ -122,6 +122,8 @@ def test_mistakes_are_told_before_anything_is_measured(weights, coco, capsys):
     assert "features of" not in capsys.readouterr().out
     with pytest.raises(TypeError, match=r"weights .* got a Linear"):
         mmssprl.features.probe(torch.nn.Linear(1, 1), coco)
+    with pytest.raises(TypeError, match="data .* got a list"):
+        probe(weights, [coco], device="cpu")
     with pytest.raises(ValueError, match=r"device .*'cuda:99'.*'auto'"):
         probe(weights, coco, device="cuda:99")
     with pytest.raises(TypeError, match="unexpected keyword argument 'image_pxx'"):
