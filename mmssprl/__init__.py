@@ -21,8 +21,7 @@ from .system.stopping import PARENT, end_with_parent
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from .features import embed, image_transform, read_embeddings
-    from .features import load_frozen_backbone as load_backbone
+    from .features import embed, image_transform, load_backbone, read_embeddings
     from .pretraining.start import pretrain
 
 __all__ = ["embed", "image_transform", "load_backbone", "pretrain", "read_embeddings"]
@@ -30,7 +29,7 @@ __all__ = ["embed", "image_transform", "load_backbone", "pretrain", "read_embedd
 _PLACES = {
     "embed": (".features", "embed"),
     "image_transform": (".features", "image_transform"),
-    "load_backbone": (".features", "load_frozen_backbone"),
+    "load_backbone": (".features", "load_backbone"),
     "pretrain": (".pretraining.start", "pretrain"),
     "read_embeddings": (".features", "read_embeddings"),
 }

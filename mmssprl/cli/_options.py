@@ -3,11 +3,11 @@
 import argparse
 from typing import Any
 
-_OF_MODEL = ("config", "image_px", "batch_size", "num_workers", "device", "seed")
+_OF_FEATURES = ("config", "image_px", "batch_size", "num_workers", "device", "seed")
 
 
-def add_model_options(
-    parser: argparse.ArgumentParser, *, seed: str = "of random weights (default: %(default)s)"
+def add_feature_options(
+    parser: argparse.ArgumentParser, *, seed: str = "seed of random weights (default: %(default)s)"
 ) -> None:
     """Add what decides how images become features; ``seed`` is the help of ``--seed``."""
     add = parser.add_argument
@@ -24,9 +24,9 @@ def add_model_options(
     add("--seed", type=int, default=0, help=seed)
 
 
-def model_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of ``add_model_options`` by name."""
-    return {name: getattr(args, name) for name in _OF_MODEL}
+def feature_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of ``add_feature_options`` by name."""
+    return {name: getattr(args, name) for name in _OF_FEATURES}
 
 
 class ValuesAction(argparse.Action):

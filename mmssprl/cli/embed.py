@@ -16,9 +16,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from ..console.quiet import say
 from ..console.wording import command_line
-from ._options import add_model_options, model_options
+from ._options import add_feature_options, feature_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="embed a patch of each cell of the config's pyramid beside the whole images",
     )
-    add_model_options(parser)
+    add_feature_options(parser)
     add("--force", action="store_true", help="replace an existing file, or what is left of another")
 
 
@@ -48,17 +47,13 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Embed; 130 if it was stopped."""
-    from ..features.folder import embed_to_file
+    from ..features.embedding import embed_to_file
+    from ..features.extract import FeatureOptions
 
+    options = FeatureOptions(**feature_options(args))
     try:
         embed_to_file(
-            args.weights,
-            args.dir,
-            args.out,
-            patches=args.patches,
-            force=args.force,
-            log=say,
-            **model_options(args),
+            args.weights, args.dir, args.out, options, patches=args.patches, force=args.force
         )
     except KeyboardInterrupt:
         print("stopped; the same command goes on with it.", file=sys.stderr)

@@ -15,7 +15,6 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from ..console.quiet import say
 from ..console.tables import csv_table, markdown_table
 from ..system.outputs import (
     check_different,
@@ -24,7 +23,7 @@ from ..system.outputs import (
     write_figure,
     write_whole,
 )
-from ._options import add_model_options, model_options
+from ._options import add_feature_options, feature_options
 from .embed import add_weights
 
 _MOST_LINES = 200
@@ -45,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="what `embed` wrote for DIR with these weights: .npz or .parquet",
     )
-    add_model_options(parser)
+    add_feature_options(parser)
     add("--force", action="store_true", help="replace existing files")
 
 
@@ -57,27 +56,25 @@ def run(args: argparse.Namespace) -> int:
     if args.csv:
         prepare_output(args.csv, force=args.force)
 
-    from ..features.neighbors import find_neighbors
+    from ..features.neighbor_search import neighbors
 
-    rows = find_neighbors(
+    found = neighbors(
         args.weights,
         args.query,
         args.dir,
-        embeddings=args.embeddings,
         num=args.num,
         above=args.above,
-        log=say,
-        **model_options(args),
+        embeddings=args.embeddings,
+        **feature_options(args),
     )
-    found = [neighbor for row in rows for neighbor in row]
     heads = ["query", "nearest", "rank", "cosine"]
-    lines = [[each.query, each.path, str(each.rank), f"{each.similarity:.4f}"] for each in found]
+    lines = [[each.query, each.nearest, str(each.rank), f"{each.cosine:.4f}"] for each in found]
     if lines:
         short = [[*map(_below(args), line[:2]), *line[2:]] for line in lines[:_MOST_LINES]]
         print("\n" + markdown_table(heads, short, num_left=2))
     if len(lines) > _MOST_LINES:
         print(f"... and {len(lines) - _MOST_LINES:,} more; --csv writes all.")
-    print(f"\n{len(lines):,} neighbours of {sum(map(bool, rows)):,} of {len(rows):,} images")
+    print(f"\n{len(lines):,} neighbours of {len({each.query for each in found}):,} images")
     if args.csv:
         write_whole(args.csv, csv_table(heads, lines))
         print(f"table: {args.csv}")
@@ -87,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         from ..features.figure import draw_neighbors
         from ..features.images import Images
 
-        write_figure(args.out, draw_neighbors(rows, Images(args.query, "QUERY"), Images(args.dir)))
+        write_figure(args.out, draw_neighbors(found, Images(args.query), Images(args.dir)))
         print(f"picture: {args.out}")
     return 0
 

@@ -15,14 +15,14 @@ examples:
 
 import argparse
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..console.quiet import say
 from ..console.tables import csv_table, markdown_table
 from ..console.wording import command_line
 from ..system.outputs import check_different, write_whole
-from ._options import add_model_options, model_options
+from ._options import add_feature_options, feature_options
 
 _CSV = (
     *("weights", "config", "data", "layout", "num_train", "num_test", "num_classes"),
@@ -42,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "ResNets); these words take the first file's config",
     )
     add("data", metavar="DATA", help="folder of labelled images")
-    add_model_options(
-        parser, seed="of random weights, validation folds and drawn test images (default: 0)"
+    add_feature_options(
+        parser, seed="seed of random weights, validation folds and drawn test images (default: 0)"
     )
     add("--per-class", action="store_true", help="print every class's AP too")
     add("--out", metavar="JSON", help="write all numbers to this file")
@@ -65,14 +65,11 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     import json
 
-    from ..features import linear_probes
+    from ..features.extract import FeatureOptions
+    from ..features.linear_probe import probe_all
 
-    results = linear_probes(
-        args.weights,
-        args.data,
-        log=say,
-        **model_options(args),
-    )
+    options = FeatureOptions(**feature_options(args))
+    results = [asdict(each) for each in probe_all(args.weights, args.data, options)]
     print("\n" + format_results(results, per_class=args.per_class))
     if args.out:
         numbers = results if len(results) > 1 else results[0]
@@ -88,7 +85,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def format_results(results: list[dict[str, Any]], *, per_class: bool = False) -> str:
-    """Lay out what ``linear_probes`` returns as a table with a row for each, in percent."""
+    """Lay out results as a table with a row for each, in percent."""
     names = _short_names([result["weights"] for result in results])
     rows = []
     for name, result in zip(names, results, strict=True):

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     views = add_command(pictures, "views", _VIEWS)
     views.add_argument("config", metavar="CONFIG", help="pre-training config")
     views.add_argument("image", metavar="IMAGE", help="image file")
-    views.add_argument("--seed", type=int, default=0, help="of crops and colours (default: 0)")
+    views.add_argument("--seed", type=int, default=0, help="seed of crops and colours (default: 0)")
     losses = add_command(pictures, "losses", _LOSSES)
     losses.add_argument("work_dir", metavar="WORK_DIR", help="work dir of the run")
     prototypes = add_command(pictures, "prototypes", _PROTOTYPES)

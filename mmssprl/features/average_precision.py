@@ -15,10 +15,9 @@ from ..registry import METRICS
 
 
 def mean_average_precision(scores: Tensor, labels: Tensor) -> tuple[float, NDArray[np.float64]]:
-    """Area under the precision-recall curve per class, averaged over the classes with positives.
+    """Return scikit-learn's average precision, its mean over the classes with positives and each.
 
-    As ``sklearn.metrics.average_precision_score``: the step-wise area, equal scores share one
-    threshold (so a constant score earns the share of positives, not the order of the files).
+    Equal scores share one threshold, so a constant score earns the share of positives.
 
     Args:
         scores: (N, K), higher is more confident; any finite range.
@@ -26,15 +25,7 @@ def mean_average_precision(scores: Tensor, labels: Tensor) -> tuple[float, NDArr
 
     Returns:
         The mean in [0, 1], and the K areas, NaN for a class without a positive image.
-
-    Raises:
-        ValueError: Shapes that differ, scores that are not finite, or no positive label at all.
     """
-    if scores.shape != labels.shape or scores.ndim != 2:
-        raise UserValueError(
-            "scores and labels must both be (images, classes), but got "
-            f"{tuple(scores.shape)} and {tuple(labels.shape)}."
-        )
     if not scores.isfinite().all():
         raise UserValueError("scores must be finite, but got NaN or infinity; check the features.")
     values, truth = scores.detach().cpu().double().numpy(), labels.cpu().numpy()
@@ -53,7 +44,7 @@ def mean_average_precision(scores: Tensor, labels: Tensor) -> tuple[float, NDArr
 
 @METRICS.register_module()
 class MultiLabelMAP(BaseMetric):
-    """``mean_average_precision`` of all images, as ``multi-label/mAP`` in percent.
+    """Mean average precision over the classes of all images, ``multi-label/mAP`` in percent.
 
     Needs ``pred_score`` and ``gt_score`` (K,) of each data sample, the latter as given by
     ``CocoMultiLabel`` and ``VocMultiLabel``; "difficult" labels (-1) are not counted.
@@ -69,10 +60,6 @@ class MultiLabelMAP(BaseMetric):
         self.results.extend((s["pred_score"].cpu(), s["gt_score"].cpu()) for s in data_samples)
 
     def compute_metrics(self, results: list) -> dict[str, float]:
-        """Compute mAP over all ranks' images.
-
-        Raises:
-            ValueError: As ``mean_average_precision``.
-        """
+        """Compute mAP over all ranks' images."""
         scores, labels = (torch.stack(column) for column in zip(*results, strict=True))
         return {"mAP": 100 * mean_average_precision(scores, labels)[0]}

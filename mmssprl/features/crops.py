@@ -27,7 +27,7 @@ class Crops:
 
     Args:
         image_px: Side of the centre crop.
-        levels: Of each scale from 1 on; empty for whole images alone. All cells are cut.
+        levels: Those of scale 1 on; empty for whole images alone. All cells are cut.
     """
 
     image_px: int
@@ -39,26 +39,30 @@ class Crops:
         return cls(image_px, (layout.levels if layout else ()) or ViewLayout().levels)
 
     @property
+    def counts(self) -> list[int]:
+        """Crops of each scale."""
+        return [1, *(level.num_cells for level in self.levels)]
+
+    @property
     def scales(self) -> np.ndarray:
         """Scale of each of the R crops, int64 (R,)."""
-        counts = [1, *(level.num_cells for level in self.levels)]
-        return np.repeat(np.arange(len(counts)), counts)
+        return np.repeat(np.arange(len(self.counts)), self.counts)
 
     @property
     def cells(self) -> np.ndarray:
         """Cell of each of the R crops in its scale's grid, row by row from 0, int64 (R,)."""
-        counts = [1, *(level.num_cells for level in self.levels)]
-        return np.concatenate([np.arange(count) for count in counts])
+        return np.concatenate([np.arange(count) for count in self.counts])
 
     @property
     def num_bytes(self) -> int:
         """Bytes of the crops of an image, as uint8 of three channels."""
-        sizes = [(1, self.image_px), *((each.num_cells, each.patch_px) for each in self.levels)]
-        return sum(count * 3 * px**2 for count, px in sizes)
+        sides = [self.image_px, *(level.patch_px for level in self.levels)]
+        return sum(3 * count * px**2 for count, px in zip(self.counts, sides, strict=True))
 
     def cut(self, image: Tensor) -> list[Tensor]:
         """Cut an image (3, H, W) into uint8 (1, 3, px, px), then (M_s, 3, px, px) per scale."""
-        crops = [centre_crop(image, self.image_px)[None]]
+        whole = transforms.resize(image, [round(self.image_px * RESIZE_RATIO)], antialias=True)
+        crops = [transforms.center_crop(whole, [self.image_px, self.image_px])[None]]
         for level in self.levels:
             px = level.patch_px
             whole = transforms.resize(image, [level.resize_px, level.resize_px], antialias=True)
@@ -68,7 +72,10 @@ class Crops:
 
     def boxes(self, height: int, width: int) -> np.ndarray:
         """Return left, top, right and bottom of each crop in the image's pixels, float32 (R, 4)."""
-        boxes = [_centre_box(height, width, self.image_px)]
+        # The shorter side becomes px * 256 / 224, of which px in the middle stay.
+        side = min(height, width) * self.image_px / round(self.image_px * RESIZE_RATIO)
+        left, top = (width - side) / 2, (height - side) / 2
+        boxes = [(left, top, left + side, top + side)]
         for level in self.levels:
             x, y, px = width / level.resize_px, height / level.resize_px, level.patch_px
             boxes += [
@@ -78,26 +85,8 @@ class Crops:
         return np.array(boxes, np.float32)
 
 
-def centre_crop(image: Tensor, px: int) -> Tensor:
-    """Return what the backbone sees of an image: its centre, uint8 (3, px, px).
-
-    Args:
-        image: uint8 (3, H, W); the shorter side is resized to ``px * 256 / 224`` first.
-        px: Side of the crop.
-    """
-    image = transforms.resize(image, [round(px * RESIZE_RATIO)], antialias=True)
-    return transforms.center_crop(image, [px, px])
-
-
 def _corners(level: PyramidLevel) -> list[tuple[int, int]]:
     """Return left and top of the patch in the middle of each cell, of ``resize_px``, by rows."""
     margin = (level.cell_px - level.patch_px) // 2
     starts = [i * level.cell_px + margin for i in range(level.grid)]
     return [(left, top) for top in starts for left in starts]
-
-
-def _centre_box(height: int, width: int, px: int) -> tuple[float, float, float, float]:
-    # The shorter side becomes px * 256 / 224, of which px in the middle stay.
-    side = min(height, width) * px / round(px * RESIZE_RATIO)
-    left, top = (width - side) / 2, (height - side) / 2
-    return left, top, left + side, top + side

@@ -8,8 +8,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..errors import UserValueError
-
 NUM_NEIGHBORS = 20
 TEMPERATURE = 0.07
 """Both as in Wu et al., arXiv:1805.01978, who give 200 neighbours for 1.28 million images."""
@@ -19,17 +17,16 @@ _QUERIES_AT_A_TIME = 512
 def nearest(
     queries: Tensor, features: Tensor, num: int, *, excluded: np.ndarray | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Find the features of the greatest cosine.
+    """Find the features of the greatest cosine: indices int64 (Q, k) and cosines (Q, k).
+
+    The greatest comes first; k is at most N, or N - 1 with ``excluded``. Rounding may bring a
+    cosine above 1.
 
     Args:
         queries: (Q, C), of any norm.
         features: (N, C), of any norm.
         num: k, at most so many neighbours.
         excluded: int64 (Q,), for each query the feature that does not count, or -1.
-
-    Returns:
-        Indices int64 (Q, k) and cosines (Q, k), the greatest first; k is at most N, or N - 1 with
-        ``excluded``. Rounding may bring a cosine above 1.
     """
     among = F.normalize(features.float(), dim=1)
     sought = F.normalize(queries.float(), dim=1)
@@ -70,21 +67,7 @@ def knn_scores(
 
     Returns:
         (Q, K) float32 in [0, 1], 0 where no neighbour's label is known.
-
-    Raises:
-        ValueError: Numbers out of range, or shapes that do not fit each other.
     """
-    if num_neighbors < 1 or temperature <= 0:
-        raise UserValueError(
-            "num_neighbors must be at least 1 and temperature above 0, but got "
-            f"{num_neighbors} and {temperature}."
-        )
-    shapes = [tuple(x.shape) for x in (train_features, train_labels, test_features)]
-    if len(shapes[0]) != 2 or shapes[1][:1] != shapes[0][:1] or shapes[2][1:] != shapes[0][1:]:
-        raise UserValueError(
-            "features must be (N, C) and (Q, C) and the labels (N, K), but got "
-            f"{shapes[0]}, {shapes[2]} and {shapes[1]}."
-        )
     known, present = (train_labels >= 0).float(), (train_labels == 1).float()
     indices, cosines = nearest(test_features, train_features, num_neighbors)
     # Less the greatest one, which cancels: exp(1 / 0.07) is 1.6 million.

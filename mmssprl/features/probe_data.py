@@ -1,16 +1,24 @@
-"""Labelled images in any layout of ``datasets.labels``, as what a probe fits and tests on."""
+"""Labelled images in any layout of ``datasets.labels``, as what a probe fits and tests on.
 
-from collections.abc import Sequence
+Legend: N images and K classes of a split, C features.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ..datasets.image_reading import read_image
 from ..datasets.labels import LabelledData, LabelledImage, find_labels
 from ..datasets.multi_label import target
-from ..errors import UserValueError
+from ..errors import UserTypeError, UserValueError
+from .backbone import FeatureBackbone
+from .crops import Crops
+from .extract import FeatureOptions, extract, require_readable
 
 
 @dataclass(frozen=True)
@@ -49,13 +57,11 @@ def find_probe_data(root: str | Path, *, seed: int = 0, class_folders: bool = Fa
 
     Args:
         root: The folder.
-        seed: Of the draw of test images where the folder has no splits.
+        seed: Seed of the draw of test images where the folder has no splits.
         class_folders: Take a folder per class, whatever other files lie there.
-
-    Raises:
-        FileNotFoundError, ValueError: As ``find_labels``, or a class of folders that only one split
-            has.
     """
+    if not isinstance(root, str | Path):
+        raise UserTypeError(f"data must be a labelled folder, but got a {type(root).__name__}.")
     found = find_labels(root, "classify", seed=seed, measured=False, class_folders=class_folders)
     train, test = found.count(found.train), found.count(found.val)
     for name, *counts in zip(found.classes, train, test, strict=True):
@@ -65,12 +71,37 @@ def find_probe_data(root: str | Path, *, seed: int = 0, class_folders: bool = Fa
                 f"{name!r} in {found.root} {counts[0]} and {counts[1]} are left; add images, or "
                 "remove the class."
             )
-    num_classes = len(found.classes)
-    return ProbeData(
-        found,
-        _split("train", found.train, num_classes),
-        _split("val", found.val, num_classes),
-    )
+    num = len(found.classes)
+    return ProbeData(found, _split("train", found.train, num), _split("val", found.val, num))
+
+
+def extract_split(
+    model: FeatureBackbone,
+    split: LabelledSplit,
+    options: FeatureOptions,
+    *,
+    log: Callable[[str], object] = lambda line: None,
+) -> tuple[Tensor, Tensor]:
+    """Return features (N, C) and labels (N, K) of a split's images, those of their centres.
+
+    Unreadable images are left out; ``log`` receives a line about them.
+    """
+    read = partial(_read, split.paths)
+    batches = list(extract(model, read, range(len(split.paths)), Crops(model.image_px), options))
+    good = [index for batch in batches for index in batch.indices]
+    bad = [(split.paths[index], why) for batch in batches for index, why in batch.unreadable]
+    require_readable(len(good), bad)
+    if bad:
+        log(
+            f"{len(bad):,} images of {split.name} cannot be read and are left out "
+            f"(first {bad[0][0]}: {bad[0][1]})"
+        )
+    features = [batch.features[:, 0] for batch in batches if batch.indices]
+    return torch.cat(features), split.labels[good]
+
+
+def _read(paths: Sequence[str], index: int) -> Tensor:
+    return read_image(paths[index])
 
 
 def _split(name: str, images: Sequence[LabelledImage], num_classes: int) -> LabelledSplit:

@@ -21,11 +21,11 @@ from ..registry import HOOKS
 from ..saving.checkpoint_hooks import backbone_file, save_backbone
 from ..weights import RANDOM, SUPERVISED, has_supervised
 from .average_precision import mean_average_precision
-from .extract import extract_split
-from .frozen_backbone import FrozenBackbone, as_frozen, frozen_backbone
+from .backbone import FeatureBackbone, load_backbone
+from .extract import FeatureOptions
 from .linear_classifier import fit_linear_probe
 from .nearest_neighbors import knn_scores
-from .probe_data import LabelledSplit, find_probe_data
+from .probe_data import LabelledSplit, extract_split, find_probe_data
 from .probe_record import (
     START,
     TRAINED,
@@ -39,22 +39,22 @@ from .probe_record import (
 )
 
 MOST_IMAGES = 1000
-"""Of each split, if nobody says how many."""
+"""Images of each split that are probed, if nobody says how many."""
 _INTERVAL = "probe_interval"
 """What earlier versions chose, kept in the checkpoints of their runs."""
 _SAMPLE = 128
 """Images of a split from which the time of a probe is estimated."""
 _NUM_FOLDS = 2
-"""In place of the five of ``linear_probe``: the fit takes a half to a third of the time, and on 250
+"""In place of the five of ``probe``: the fit takes a half to a third of the time, and on 250
 to 4,500 images of Corel5K with the features of three networks the linear mAP was lower in 3 of 12
 cases, by at most 0.6 points, and the same or higher in the others."""
 
 
 @HOOKS.register_module()
 class ProbeHook(Hook):
-    """Score the frozen backbone on labelled images, before, during and after a pre-training.
+    """Score the backbone's features on labelled images, before, during and after a pre-training.
 
-    A linear classifier (as of ``linear_probe``, but with two folds) and the nearest neighbours are
+    A linear classifier (as of ``probe``, but with two folds) and the nearest neighbours are
     fitted on the training images of the data and scored on its test images, by mAP. Before the
     training other weights are scored too, for comparison, see ``weights_before``. All scores are
     kept in ``<work_dir>/probe.csv``, those of the run's own weights logged as ``probe/...``; the
@@ -69,8 +69,8 @@ class ProbeHook(Hook):
         interval: Epochs between two probes; None takes a tenth of all. The last epoch is always
             probed.
         image_px: Side of the centre crops; None takes the layout's ``image_px``.
-        max_images: Of each split; of more ones a fixed random part is taken. None takes 1,000, so
-            2,000 in all.
+        max_images: Most images of each split; of more a fixed random part is taken. None takes
+            1,000, so 2,000 in all.
         num_workers: Processes that read images.
         class_folders: Take a folder per class, whatever other files lie in ``data``.
 
@@ -106,12 +106,21 @@ class ProbeHook(Hook):
         if self.interval is None:
             chosen = probe_interval(runner.max_epochs)
             self.interval = runner.message_hub.get_info(_INTERVAL, chosen)
-        if is_main_process():
-            if runner.iter:
-                # Of what was done after the checkpoint nothing counts.
-                self.probes = [p for p in read_probes(self._file) if p.epoch <= runner.epoch]
-            else:
-                self._probe_before(runner)
+        if not is_main_process():
+            return
+        if runner.iter:
+            # Of what was done after the checkpoint nothing counts.
+            self.probes = [p for p in read_probes(self._file) if p.epoch <= runner.epoch]
+            return
+        start, *others = weights_before(runner.cfg)
+        self._probe(runner, 0, start, self._model(runner))
+        for name in others:
+            try:
+                model = load_backbone(name, runner.cfg, image_px=self.image_px)
+            except UserError as error:  # such as a damaged file in torch's cache
+                runner.logger.warning(f"{name} weights are not probed: {text_of(error)}")
+                continue
+            self._probe(runner, 0, name, model)
 
     def after_train_epoch(self, runner: Runner) -> None:
         """Score this epoch's weights if it is their turn."""
@@ -119,90 +128,67 @@ class ProbeHook(Hook):
             return
         epoch = runner.epoch + 1
         if epoch % self.interval == 0 or epoch == runner.max_epochs:
-            self._probe(runner, epoch, TRAINED, self._frozen(runner))
+            self._probe(runner, epoch, TRAINED, self._model(runner))
 
     def after_train(self, runner: Runner) -> None:
         """Say which weights were the best."""
         if is_main_process() and any(probe.epoch for probe in self.probes):
             file = backbone_file(runner, "best").name
-            self._tell(runner, describe_best(self.probes, file))
+            _tell(runner, describe_best(self.probes, file))
 
-    def _probe_before(self, runner: Runner) -> None:
-        start, *others = weights_before(runner.cfg)
-        self._probe(runner, 0, start, self._frozen(runner))
-        for name in others:
-            try:
-                frozen = frozen_backbone(name, runner.cfg, image_px=self.image_px)
-            except UserError as error:  # such as a damaged file in torch's cache
-                runner.logger.warning(f"{name} weights are not probed: {text_of(error)}")
-                continue
-            self._probe(runner, 0, name, frozen)
-
-    def _probe(self, runner: Runner, epoch: int, weights: str, frozen: FrozenBackbone) -> None:
+    def _probe(self, runner: Runner, epoch: int, weights: str, model: FeatureBackbone) -> None:
         start = time.perf_counter()
-        # Of the global generator a loader takes a seed, even one without processes.
+        # A loader takes a seed of the global generator, even one without processes.
         with torch.random.fork_rng(devices=[]):
-            linear, knn = self._scores(runner, frozen)
+            (train_x, train_y), (test_x, test_y) = self._features(runner, model, self.splits)
+            classifier = fit_linear_probe(train_x, train_y, num_folds=_NUM_FOLDS)
+            linear = mean_average_precision(classifier(test_x), test_y)[0]
+            knn = mean_average_precision(
+                knn_scores(train_x.cpu(), train_y.cpu(), test_x.cpu()), test_y
+            )[0]
         found = Probe(epoch, linear, knn, time.perf_counter() - start, weights)
         self.probes.append(found)
         write_probes(self._file, self.probes)
         if found in of_the_run(self.probes):
             for name, value in (("linear_mAP", linear), ("knn_mAP", knn)):
                 runner.visualizer.add_scalar(f"probe/{name}", value, step=runner.iter)
-        self._tell(runner, describe(self.probes))
+        _tell(runner, describe(self.probes))
         if epoch and found is best_of(self.probes):
             save_backbone(unwrap(runner.model).backbone, backbone_file(runner, "best"))
 
     def estimate(self, runner: Runner) -> float:
         """Estimate the seconds of a probe from one of few images.
 
-        Reading and forwards take a time in proportion to the images. The classifier does not, as
-        with more images it needs fewer iterations: with 62 classes and 512 features 128 took 4 s
-        and 1,000 7 s, with 2,048 features 17 s and 14 s. So its time with few counts as it is.
+        Reading and forwards take a time in proportion to the images. The classifier's with few
+        counts as it is: with more images it needs fewer iterations.
         """
         start = time.perf_counter()
         parts = [part_of(split, _SAMPLE) for split in self.splits]
-        (features, labels), _ = self._features(runner, self._frozen(runner), parts)
+        (features, labels), _ = self._features(runner, self._model(runner), parts)
         num_images = [sum(len(split.paths) for split in each) for each in (self.splits, parts)]
         reading_s = (time.perf_counter() - start) * num_images[0] / num_images[1]
         if not (labels == 1).any():  # without, nothing could be fitted
             labels[::2] = 1
         start = time.perf_counter()
-        fit_linear_probe(features.to(self._device(runner)), labels, num_folds=_NUM_FOLDS)
+        fit_linear_probe(features, labels, num_folds=_NUM_FOLDS)
         return reading_s + time.perf_counter() - start
 
-    @staticmethod
-    def _tell(runner: Runner, text: str) -> None:
-        runner.logger.info(LogLine(text, wrapped(text)))
-
-    def _frozen(self, runner: Runner) -> FrozenBackbone:
-        return as_frozen(unwrap(runner.model).backbone, runner.cfg, image_px=self.image_px)
-
-    @staticmethod
-    def _device(runner: Runner) -> torch.device:
-        return next(unwrap(runner.model).parameters()).device
+    def _model(self, runner: Runner) -> FeatureBackbone:
+        backbone = unwrap(runner.model).backbone
+        return FeatureBackbone.of_config(backbone, runner.cfg, image_px=self.image_px)
 
     def _features(
-        self, runner: Runner, frozen: FrozenBackbone, splits: Sequence[LabelledSplit]
+        self, runner: Runner, model: FeatureBackbone, splits: Sequence[LabelledSplit]
     ) -> list[tuple[Tensor, Tensor]]:
-        return [
-            extract_split(
-                frozen,
-                split,
-                num_workers=self.num_workers,
-                device=self._device(runner),
-                progress=False,
-                log=runner.logger.warning,
-            )
-            for split in splits
-        ]
+        """Return features and labels of each split, on the device of the run's model."""
+        device = next(unwrap(runner.model).parameters()).device
+        options = FeatureOptions(num_workers=self.num_workers, device=device, progress=False)
+        found = [extract_split(model, each, options, log=runner.logger.warning) for each in splits]
+        return [(features.to(device), labels.to(device)) for features, labels in found]
 
-    def _scores(self, runner: Runner, frozen: FrozenBackbone) -> tuple[float, float]:
-        (train_x, train_y), (test_x, test_y) = self._features(runner, frozen, self.splits)
-        device = self._device(runner)
-        classifier = fit_linear_probe(train_x.to(device), train_y.to(device), num_folds=_NUM_FOLDS)
-        linear = mean_average_precision(classifier(test_x.to(device)), test_y)[0]
-        return linear, mean_average_precision(knn_scores(train_x, train_y, test_x), test_y)[0]
+
+def _tell(runner: Runner, text: str) -> None:
+    runner.logger.info(LogLine(text, wrapped(text)))
 
 
 def probe_interval(epochs: int) -> int:

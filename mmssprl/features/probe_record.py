@@ -1,7 +1,7 @@
 """What the probes of a pre-training have scored: the lines of ``probe.csv``, and words for them."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,9 +20,9 @@ class Probe(NamedTuple):
     """One line of ``probe.csv``.
 
     Attributes:
-        epoch: After which it was made, 0 being before the training.
-        linear_mAP, knn_mAP: In [0, 1].
-        seconds: It took.
+        epoch: The epoch after which it was made, 0 being before the training.
+        linear_mAP, knn_mAP: Scores in [0, 1].
+        seconds: Time that it took.
         weights: TRAINED after an epoch; before the training START, RANDOM or SUPERVISED. The first
             line is of those that the training starts from, others of epoch 0 are for comparison.
     """
@@ -39,7 +39,17 @@ def read_probes(path: Path) -> list[Probe]:
     if not path.exists():
         return []
     with path.open(newline="") as file:
-        return [_probe_of(row) for row in csv.DictReader(file)]
+        return [
+            Probe(
+                int(row["epoch"]),
+                float(row["linear_mAP"]),
+                float(row["knn_mAP"]),
+                float(row["seconds"]),
+                # The first runs name none.
+                row.get("weights") or (START if row["epoch"] == "0" else TRAINED),
+            )
+            for row in csv.DictReader(file)
+        ]
 
 
 def write_probes(path: Path, probes: Sequence[Probe]) -> None:
@@ -79,12 +89,7 @@ def describe(probes: Sequence[Probe]) -> str:
 
 
 def describe_best(probes: Sequence[Probe], file: str) -> str:
-    """Say which weights a run keeps as its best, beside those before the training.
-
-    Args:
-        probes: At least one after an epoch.
-        file: Of the weights.
-    """
+    """Say which weights a run keeps in a file as its best, beside those before the training."""
     best = best_of(probes)
     before = [f"{_NAMES[p.weights]} {percent(p.linear_mAP)}" for p in probes if p.epoch == 0]
     linear = f"linear mAP {percent(best.linear_mAP)}"
@@ -95,14 +100,3 @@ def describe_best(probes: Sequence[Probe], file: str) -> str:
 def name_of(probe: Probe) -> str:
     """Return the weights of a probe before the training in words: 'supervised weights'."""
     return f"{probe.weights} weights"
-
-
-def _probe_of(row: Mapping[str, str]) -> Probe:
-    epoch = int(row["epoch"])
-    return Probe(
-        epoch,
-        float(row["linear_mAP"]),
-        float(row["knn_mAP"]),
-        float(row["seconds"]),
-        row.get("weights") or (TRAINED if epoch else START),  # the first runs name none
-    )

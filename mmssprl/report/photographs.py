@@ -18,8 +18,8 @@ from torch import Tensor
 from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.subset import choose_subset
 from ..errors import called, message_for_user
-from ..features.folder import embed
-from ..features.frozen_backbone import frozen_backbone
+from ..features.backbone import load_backbone
+from ..features.embedding import embed
 from ..features.nearest_neighbors import nearest
 from ..visualization.prototypes import draw_prototypes, run_images
 from ..visualization.views import draw_views_of
@@ -127,7 +127,7 @@ def _views(run: PretrainingRun, sample: UnlabeledImages) -> list[Photograph]:
 
 
 def _neighbors(run: PretrainingRun, sample: UnlabeledImages) -> list[list[Photograph]]:
-    model = frozen_backbone(str(run.weights), run.cfg)
+    model = load_backbone(str(run.weights), run.cfg)
     found = embed(model, sample, progress=False)
     if len(found) < 2:
         return []

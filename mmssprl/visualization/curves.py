@@ -17,42 +17,24 @@ _PANEL_INCHES = (3.3, 2.4)
 
 
 class CurvePanel(NamedTuple):
-    """One panel.
-
-    Attributes:
-        title: Above it.
-        lines: Curves by their label, '' for none.
-        colours: Of the curves, one after the other.
-        band: Range of healthy runs behind them.
-        length: Of the training, on the x axis, for the band.
-        factor: Of the band's values.
-        level: Height of a dashed line, such as what a prediction reads that knows nothing.
-        level_text: Above it.
-        bottom, top: Ends of the y axis; None takes those of the curves.
-    """
+    """Curves by their label, '' for none, and what lies behind them."""
 
     title: str
     lines: Mapping[str, Points]
     colours: Sequence[str] = SCALES
-    band: Band | None = None
-    length: float = 1.0
-    factor: float = 1.0
-    level: float | None = None
+    band: Band | None = None  # range of healthy runs
+    length: float = 1.0  # of the training, on the x axis, for the band
+    factor: float = 1.0  # of the band's values
+    level: float | None = None  # height of a dashed line, and the text above it
     level_text: str = ""
-    bottom: float | None = None
+    bottom: float | None = None  # ends of the y axis; None takes those of the curves
     top: float | None = None
 
 
 def draw_panels(
     rows: Sequence[Sequence[CurvePanel | None]], x_label: str, *, title: str = ""
 ) -> Figure:
-    """Draw panels that share their x axis.
-
-    Args:
-        rows: Of panels; None leaves a place free.
-        x_label: Below each panel.
-        title: Of the figure.
-    """
+    """Draw rows of panels that share their x axis; None leaves a place free."""
     num_columns = max(map(len, rows))
     width, height = num_columns * _PANEL_INCHES[0], len(rows) * _PANEL_INCHES[1]
     with matplotlib.rc_context(RC):

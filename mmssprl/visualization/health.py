@@ -24,17 +24,11 @@ _COLUMNS = 3
 
 
 def draw_health(records: Sequence[Record], probes: Sequence[Probe] = ()) -> Figure | None:
-    """Draw spread, rank, alignment, prototypes and perplexities over the epochs, and the probes.
+    """Draw the scalars of health over the epochs, and the probes; None if there are none.
 
     Behind each curve lies the band of healthy runs of ``mmssprl.monitoring``, if there is one for
-    the scalar or, where a panel shows several scales, for the image.
-
-    Args:
-        records: Lines of the log, at least one.
-        probes: In the order of their epochs; those of weights for comparison become level lines.
-
-    Returns:
-        None if there is nothing to draw.
+    the scalar or, where a panel shows several scales, for the image. Probes of weights for
+    comparison become level lines.
     """
     names = list(dict.fromkeys(name for record in records for name in record))
     last = records[-1]

@@ -29,10 +29,6 @@ def draw_losses(work_dir: str | Path, records: Sequence[Record] | None = None) -
         work_dir: Holds the dumped config (``*.py``) and ``*/vis_data/scalars.json`` of a run and
             of its resumed parts.
         records: Lines of its log; None reads them.
-
-    Raises:
-        FileNotFoundError: No folder, no log or no config in it.
-        ValueError: A log without the model's loss terms or a damaged one, or several configs.
     """
     work_dir = Path(work_dir)
     records = read_scalars(work_dir) if records is None else records

@@ -1,7 +1,6 @@
 """What prototypes stand for: the images and patches nearest to them, as in the paper's figure.
 
-Legend: N images, B of a batch, C features, M_s crops and K_s prototypes of scale s, px side of a
-crop.
+Legend: N images, C features, M_s crops and K_s prototypes of scale s, px side of a crop.
 """
 
 from pathlib import Path
@@ -22,15 +21,17 @@ from ..console.style import INK, PYRAMIDS, RC, titled_figure
 from ..datasets import UnlabeledImages
 from ..datasets.subset import choose_subset
 from ..errors import UserValueError
+from ..features.backbone import FeatureBackbone
 from ..features.crops import Crops
-from ..features.extract import extract, require_readable
-from ..features.frozen_backbone import FrozenBackbone
+from ..features.embedding import embed_images
+from ..features.extract import FeatureOptions
+from ..features.images import Images
 from ..models import SSPRL, pretraining_class
 from ..registry import DATASETS
 from ..saving.newest_checkpoint import require_newest
 from ..weights import config_beside
 from ..weights.backbone import build_model
-from ..weights.checkpoint_file import read_state
+from ..weights.checkpoint_file import check_fit, read_state
 
 NUM_PROTOTYPES, NUM_IMAGES, NUM_PATCHES = 6, 5, 3
 """Rows; images in each; prototypes of a level in each, with a patch."""
@@ -41,14 +42,11 @@ _CELL_INCHES = 1.05
 
 
 class PrototypeRow(NamedTuple):
-    """One image prototype.
+    """An image prototype, the share of the images that choose it, and the nearest of them.
 
-    Attributes:
-        number: Of the prototype.
-        share: Of the images that choose it.
-        images: uint8 (n, px, px, 3), the nearest first.
-        patches: For each level, triples of a patch prototype's number, the share of these images'
-            patches that choose it, and the patch nearest to it, uint8 (px, px, 3).
+    ``images`` are uint8 (n, px, px, 3). For each level, ``patches`` holds triples of a patch
+    prototype's number, the share of these images' patches that choose it, and the patch nearest to
+    it, uint8 (px, px, 3).
     """
 
     number: int
@@ -70,14 +68,10 @@ def draw_prototypes(
     the patch nearest to it.
 
     Args:
-        work_dir: Of the run, with its config and newest training checkpoint.
+        work_dir: Folder of the run, with its config and newest training checkpoint.
         images: Folder of images or a tar file, or the images themselves; None takes those that the
             run trains on.
         progress: Whether to draw a progress bar, if there is a terminal.
-
-    Raises:
-        FileNotFoundError: No checkpoint, config or images.
-        ValueError: A model without prototypes, or a checkpoint that does not fit the config.
     """
     checkpoint = require_newest(work_dir)
     cfg = config_beside(str(checkpoint))
@@ -111,51 +105,29 @@ def draw_prototypes(
 def find_prototypes(
     model: SSPRL, dataset: UnlabeledImages, *, progress: bool = True
 ) -> list[PrototypeRow]:
-    """Return the image prototypes that most images choose.
-
-    Args:
-        model: In eval mode, on the CPU.
-        dataset: The images; unreadable ones are left out.
-        progress: As for ``draw_prototypes``.
-    """
+    """Return the image prototypes that most of the readable images choose; on the CPU."""
     layout, preprocessor = model.layout, model.data_preprocessor
     sample = dataset.get_subset(
         choose_subset(range(len(dataset)), min(1.0, MAX_IMAGES / len(dataset)))
     )
-    crops = Crops(layout.image_px, layout.levels)
-    frozen = FrozenBackbone(
-        model.backbone,
-        image_px=layout.image_px,
-        mean=preprocessor.mean,
-        std=preprocessor.std,
+    backbone = FeatureBackbone(
+        model.backbone, layout=layout, mean=preprocessor.mean, std=preprocessor.std
     )
-    batches = extract(
-        frozen,
-        sample.load_image,
-        range(len(sample)),
-        crops,
-        batch_size=_BATCH,
-        device=torch.device("cpu"),
-        progress=progress,
-    )
-    readable: list[int] = []
-    unreadable: list[tuple[str, str]] = []
-    cosines: list[list[Tensor]] = [[] for _ in range(layout.num_scales)]
-    for batch in batches:
-        readable += batch.indices
-        unreadable += [(sample.names[index], why) for index, why in batch.unreadable]
-        for s in range(layout.num_scales) if batch.indices else ():
-            features = batch.features[:, torch.from_numpy(crops.scales == s)]  # (B, M_s, C)
-            z = model.neck.heads[s](features.flatten(0, 1)).float()
-            scores = model.head.prototypes[s](torch.nn.functional.normalize(z, dim=-1))
-            cosines[s].append(scores.unflatten(0, features.shape[:2]))
-    require_readable(len(readable), unreadable)
+    options = FeatureOptions(batch_size=_BATCH, device="cpu", progress=progress)
+    embeddings = embed_images(backbone, Images(sample), options, patches=bool(layout.levels))
+    readable = embeddings.of_scale(0).names
+    all_cosines = []  # each (N, M_s, K_s)
+    for s in range(layout.num_scales):
+        features = torch.from_numpy(embeddings.of_scale(s).features)  # (N M_s, C)
+        z = model.neck.heads[s](features).float()
+        scores = model.head.prototypes[s](torch.nn.functional.normalize(z, dim=-1))
+        all_cosines.append(scores.unflatten(0, (len(readable), -1)))
+    crops, names = Crops(layout.image_px, layout.levels), list(sample.names)
 
     def show(row: int, scale: int, cell: int) -> NDArray[np.uint8]:
-        cut = crops.cut(sample.load_image(readable[row]))
+        cut = crops.cut(sample.load_image(names.index(readable[row])))
         return cut[scale][cell].permute(1, 2, 0).numpy()  # (px, px, 3)
 
-    all_cosines = [torch.cat(parts) for parts in cosines]  # (N, M_s, K_s)
     choice = all_cosines[0][:, 0].argmax(dim=1)
     counts = choice.bincount(minlength=all_cosines[0].shape[2])
     rows = []
@@ -180,14 +152,9 @@ def find_prototypes(
 
 
 def _level(cosines: Tensor, images: list[int]) -> list[tuple[int, float, int, int]]:
-    """Return the prototypes that patches of some images choose most often, each with its share.
+    """Return number and share of the prototypes that patches of some images choose most often.
 
-    Args:
-        cosines: Of all images, (N, M_s, K_s).
-        images: Those that count.
-
-    Returns:
-        Number and share of each, and image and cell of the patch nearest to it.
+    With them come image and cell of the patch nearest to each. ``cosines`` are (N, M_s, K_s).
     """
     own = cosines[images]  # (n, M_s, K_s)
     choice = own.argmax(dim=2)
@@ -222,17 +189,14 @@ def _load(cfg: Config, checkpoint: Path) -> SSPRL:
         )
     with explain_build_errors(cfg):
         model: SSPRL = build_model(cfg.model.to_dict())
-    state = read_state(checkpoint)
-    own = model.state_dict()
-    needed = [name for name in own if name.startswith(("backbone.", "neck.", "head.prototypes."))]
-    missing = [n for n in needed if n not in state or state[n].shape != own[n].shape]
-    if missing:
-        raise UserValueError(
-            f"the checkpoint must hold backbone, neck and prototypes of {cfg.filename}, but "
-            f"{checkpoint} lacks {len(missing)} of their tensors (first {missing[0]}); keep a "
-            "run's config beside its checkpoints."
-        )
-    model.load_state_dict({name: state[name] for name in needed}, strict=False)
+    parts = ("backbone.", "neck.", "head.prototypes.")
+    own, state = (
+        {name: value for name, value in each.items() if name.startswith(parts)}
+        for each in (model.state_dict(), read_state(checkpoint))
+    )
+    remedy = "keep a run's config beside its checkpoints."
+    check_fit(state, own, weights=str(checkpoint), owner=str(cfg.filename), remedy=remedy)
+    model.load_state_dict(state, strict=False)
     model.eval()
     return model
 

@@ -4,6 +4,7 @@ Legend: V views, P patches per view, px side of a crop, N_g crops in resolution 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,10 +29,11 @@ from ..errors import UserFileNotFoundError, UserValueError
 from ..models import is_pretraining
 from ..pyramid import PyramidLevel, ViewSlot
 from ..registry import MODELS, TRANSFORMS
-from .crop_boxes import crop_boxes
 
 _CELL_INCHES = 2.3
 _GAP = 0.04
+_BORDER = 0.15
+"""Share of a crop's side whose pixels do not tell where it lies: resizing bends a ramp there."""
 _NAMES = ("V", "V'")
 _SMALL = "#1b9e77"
 
@@ -58,10 +60,6 @@ def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figur
         config: Pre-training config whose pipeline cuts with ``PyramidCrop``.
         image: Image file.
         seed: Seed of crops and augmentation.
-
-    Raises:
-        FileNotFoundError: No such config or image.
-        ValueError: A config without the parts above, or an image that cannot be read.
     """
     cfg = read_config_file(config)
     if not Path(image).is_file():
@@ -73,14 +71,7 @@ def draw_views(config: str | Path, image: str | Path, *, seed: int = 0) -> Figur
 
 
 def draw_views_of(cfg: Config, pixels: Tensor, *, title: str = "", seed: int = 0) -> Figure:
-    """As ``draw_views``, of a config that has been read and an image in memory.
-
-    Args:
-        cfg: Pre-training config.
-        pixels: uint8 RGB (3, H, W).
-        title: Of the figure.
-        seed: Seed of crops and augmentation.
-    """
+    """As ``draw_views``, of a config that has been read and an image (3, H, W), uint8 RGB."""
     slots = cut_views(cfg, pixels, seed=seed)
     with matplotlib.rc_context({**RC, "axes.grid": False}):
         width, height = 5 * _CELL_INCHES + 0.9, len(slots) * _CELL_INCHES + 0.8
@@ -105,19 +96,10 @@ def draw_views_of(cfg: Config, pixels: Tensor, *, title: str = "", seed: int = 0
 
 
 def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
-    """Run a config's pipeline and preprocessor on one image.
-
-    Args:
-        cfg: Pre-training config.
-        pixels: uint8 RGB (3, H, W).
-        seed: Seed of crops and augmentation.
+    """Run a config's pipeline and preprocessor on one image (3, H, W), uint8 RGB.
 
     Returns:
         One entry per role and scale: image views, small views, then the levels.
-
-    Raises:
-        ValueError: A config without ``train_dataloader.dataset.pipeline`` or without a pre-training
-            model that has a layout of views.
     """
     hand_on_layout(cfg)
     pipeline = (cfg.get("train_dataloader") or {}).get("dataset", {}).get("pipeline")
@@ -165,6 +147,37 @@ def cut_views(cfg: Config, pixels: Tensor, *, seed: int = 0) -> list[DrawnSlot]:
                 )
             )
     return sorted(slots, key=lambda drawn: (drawn.slot.scale, drawn.slot.role == "small"))
+
+
+def crop_boxes(
+    crop: Callable[[Tensor], list[Tensor]], height: int, width: int
+) -> list[NDArray[np.float64]]:
+    """Find the boxes that ``crop`` cuts from images of one size, exact to about 1 % of the image.
+
+    It is given an image whose red channel rises with x and whose green channel rises with y; a
+    crop of it tells its own place. So the boxes are those of the code that trains, not of a copy.
+    ``crop`` gives uint8 crops (N_g, 3, px, px) of each group, unflipped, the same on every call;
+    their boxes (N_g, 4) are left, top, right, bottom in pixels.
+    """
+    ramp = torch.zeros(3, height, width)
+    # Pixel i of n is centred at (i + 0.5) / n of the side; 256 levels over the side.
+    ramp[0] = 256 * (torch.arange(width) + 0.5) / width - 0.5
+    ramp[1] = (256 * (torch.arange(height) + 0.5) / height - 0.5)[:, None]
+    boxes = []
+    for crops in crop(ramp.round().clamp(0, 255).to(torch.uint8)):
+        shares = (crops[:, :2].double() + 0.5).numpy() / 256
+        left, right = _ends(shares[:, 0].mean(axis=1))
+        top, bottom = _ends(shares[:, 1].mean(axis=2))
+        boxes.append(np.stack([left * width, top * height, right * width, bottom * height], 1))
+    return boxes
+
+
+def _ends(profiles: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Fit lines to profiles (N, px) and return their values at both edges of the crop."""
+    centres = (np.arange(profiles.shape[1]) + 0.5) / profiles.shape[1]
+    inner = (centres > _BORDER) & (centres < 1 - _BORDER)
+    slope, offset = np.polyfit(centres[inner], profiles[:, inner].T, 1)
+    return offset.clip(0, 1), (offset + slope).clip(0, 1)
 
 
 def _draw_boxes(axes: Axes, pixels: Tensor, drawn: DrawnSlot) -> None:
@@ -220,18 +233,15 @@ def _draw_mosaic(
     step = px + max(1, round(_GAP * px))
     rows = -(-len(tiles) // columns)
     canvas = np.full((rows * step - (step - px), columns * step - (step - px), 3), 255, np.uint8)
+    outline = [withStroke(linewidth=2, foreground="black")]
     for i, tile in enumerate(tiles):
         top, left = i // columns * step, i % columns * step
         canvas[top : top + px, left : left + px] = tile
         if names:
-            _name_tile(axes, left + 0.06 * px, top + 0.06 * px, names[i])
+            place = (left + 0.06 * px, top + 0.06 * px)
+            axes.text(*place, names[i], va="top", color="white", fontsize=7, path_effects=outline)
     axes.imshow(canvas)
     _hide_frame(axes)
-
-
-def _name_tile(axes: Axes, left: float, top: float, name: str) -> None:
-    outline = withStroke(linewidth=2, foreground="black")
-    axes.text(left, top, name, va="top", color="white", fontsize=7, path_effects=[outline])
 
 
 def _hide_frame(axes: Axes) -> None:

@@ -129,10 +129,10 @@ def test_numbers_below_0_and_words_after_two_dashes_are_no_options():
 
 def test_a_users_mistake_is_one_line_and_exit_code_2(capsys, tmp_path):
     assert main(["probe", "random", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == (
-        "mmssprl probe: error: config must be given for random weights, but got none; "
-        "pass --config with the architecture to draw them for.\n"
-    )
+    told = capsys.readouterr().err
+    assert told.startswith("mmssprl probe: error: config must be given")
+    assert "--config" in told
+    assert told.count("\n") == 1
 
 
 @pytest.mark.parametrize(("word", "near"), [("prob", "probe"), ("neighbours", "neighbors")])

@@ -9,7 +9,7 @@ from mmssprl import load_backbone
 from mmssprl.config.shipped import shipped
 from mmssprl.datasets.scenes.sample import SIZE_PX, generate_sample
 from mmssprl.demo import WEIGHTS
-from mmssprl.features.linear_probe import linear_probes
+from mmssprl.features import probe
 from mmssprl.weights import find_config
 
 CONFIG = "configs/ssprl/ssprl_resnet18_scenes.py"
@@ -48,6 +48,6 @@ def test_commands_find_their_config_beside_them():
 @pytest.mark.slow
 def test_they_score_what_the_metafile_says(described, tmp_path):
     data = generate_sample(tmp_path) / "coco"
-    (found,) = linear_probes([WEIGHTS], data, config=CONFIG, image_px=SIZE_PX, progress=False)
+    found = probe(WEIGHTS, data, config=CONFIG, image_px=SIZE_PX, progress=False)
     said = described["Results"][0]["Metrics"]["mAP"]
-    assert 100 * found["mAP"] == pytest.approx(said, abs=0.051)
+    assert 100 * found.mAP == pytest.approx(said, abs=0.051)

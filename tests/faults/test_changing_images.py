@@ -10,8 +10,9 @@ from mmengine.logging import MMLogger
 from probe_folders import CONFIG
 
 from mmssprl.console.quiet import keep_off_console
-from mmssprl.features.folder import embed_to_file
-from mmssprl.features.formats import read_embeddings
+from mmssprl.features import read_embeddings
+from mmssprl.features.embedding import embed_to_file
+from mmssprl.features.extract import FeatureOptions
 from mmssprl.saving.run_record import record_run
 
 pytestmark = pytest.mark.fault
@@ -79,7 +80,8 @@ def test_embedding_of_names_of_any_bytes(strange, tmp_path):
     before = state(strange)
     out = tmp_path / "features.npz"
     (tmp_path / "config.py").write_text(CONFIG)
-    embed_to_file("random", strange, out, config=tmp_path / "config.py", image_px=32)
+    options = FeatureOptions(config=tmp_path / "config.py", image_px=32)
+    embed_to_file("random", strange, out, options)
     listed = [name for name, _ in _bytes_of(tmp_path / "features.npz.unreadable.txt")]
     assert set(listed) == {b"\xff\xfe.png", rb"line\nbreak.png", rb"tab\tand\rreturn.png"}
     names = {os.fsencode(name) for name in read_embeddings(out).names}

@@ -5,17 +5,21 @@ from PIL import Image
 from torch import nn
 
 import mmssprl
-from mmssprl.features import FrozenBackbone, find_probe_data
+from mmssprl.features import FeatureBackbone, find_probe_data
 from mmssprl.features.crops import Crops
-from mmssprl.features.extract import extract, extract_split
-from mmssprl.features.probe_data import LabelledSplit
+from mmssprl.features.extract import FeatureOptions, extract
+from mmssprl.features.probe_data import LabelledSplit, extract_split
 
-CPU = {"device": torch.device("cpu"), "progress": False}
+
+def cpu(batch_size=64, num_workers=0, progress=False):
+    return FeatureOptions(
+        batch_size=batch_size, num_workers=num_workers, device="cpu", progress=progress
+    )
 
 
 def plain(backbone, image_px=8):
     """A backbone that sees an image's pixels as they are."""
-    return FrozenBackbone(backbone, image_px=image_px, mean=(0.0,) * 3, std=(1.0,) * 3)
+    return FeatureBackbone(backbone, image_px=image_px, mean=(0.0,) * 3, std=(1.0,) * 3)
 
 
 def gray(index):
@@ -27,7 +31,7 @@ def test_equals_the_model_on_a_hand_made_crop(tmp_path, config):
     Image.fromarray(pixels).save(tmp_path / "a.png")
     model = mmssprl.load_backbone("random", config, image_px=56)
     split = LabelledSplit("train", [str(tmp_path / "a.png")], torch.tensor([[1, -1]]))
-    features, labels = extract_split(model, split, **CPU)
+    features, labels = extract_split(model, split, cpu())
     # 56 * 256 / 224 = 64 is the shorter side already; the centre starts at (7, 4).
     crop = torch.from_numpy(pixels)[7:63, 4:60].permute(2, 0, 1).float()
     mean, std = torch.tensor([100.0, 110, 120]), torch.tensor([50.0, 55, 60])
@@ -38,20 +42,11 @@ def test_equals_the_model_on_a_hand_made_crop(tmp_path, config):
     assert labels.tolist() == [[1, -1]]
 
 
-def test_the_shorter_side_is_resized_to_256_of_224():
-    # Columns rise from 0 to 255: the centre crop keeps 7/8 of the shorter side.
-    ramp = torch.linspace(0, 255, 160).to(torch.uint8).expand(3, 400, 160).contiguous()
-    (crop,) = Crops(56).cut(ramp)
-    assert crop.shape == (1, 3, 56, 56)
-    assert crop[0, 0, 0, 0].item() == pytest.approx(255 / 16, abs=3)
-    assert crop[0, 0, 0, -1].item() == pytest.approx(255 * 15 / 16, abs=3)
-
-
 def test_order_and_values_do_not_depend_on_batches_or_workers(coco, config):
     split = find_probe_data(coco).test
     model = mmssprl.load_backbone("random", config)
-    one, labels = extract_split(model, split, batch_size=12, **CPU)
-    two, _ = extract_split(model, split, batch_size=5, num_workers=2, **CPU)
+    one, labels = extract_split(model, split, cpu(12))
+    two, _ = extract_split(model, split, cpu(5, 2))
     torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-5)
     assert torch.equal(labels, split.labels)
 
@@ -60,7 +55,7 @@ def test_order_and_values_do_not_depend_on_batches_or_workers(coco, config):
 def test_runs_in_eval_mode_and_restores_the_mode(is_left):
     backbone = nn.Sequential(nn.BatchNorm2d(3), nn.BatchNorm2d(3)).train()
     backbone[1].eval()
-    batches = extract(plain(backbone), gray, range(3), Crops(8), batch_size=1, **CPU)
+    batches = extract(plain(backbone), gray, range(3), Crops(8), cpu(1))
     first = next(batches)
     assert not backbone[0].training
     batches.close() if is_left else list(batches)
@@ -79,10 +74,8 @@ def test_every_batch_moves_a_bar_only_when_asked(shown, monkeypatch):
         return batches
 
     monkeypatch.setattr("mmssprl.features.extract.watch", watch)
-    options = {**CPU, "progress": shown}
-    found = list(
-        extract(plain(nn.Identity()), gray, range(4, 7), Crops(8), batch_size=2, **options)
-    )
+    options = cpu(2, progress=shown)
+    found = list(extract(plain(nn.Identity()), gray, range(4, 7), Crops(8), options))
     assert seen == [(2, "features", {"shown": shown})]
     assert [(batch.stop, batch.indices) for batch in found] == [(6, [4, 5]), (7, [6])]
 
@@ -93,24 +86,24 @@ def test_unreadable_images_are_left_out_and_told(tmp_path, num_workers):
     Image.new("RGB", (8, 8), (9, 9, 9)).save(tmp_path / "good.png")
     names = ["bad.jpg", "bad.jpg", "good.png", "bad.jpg", "good.png"]
     split = LabelledSplit("test", [str(tmp_path / n) for n in names], torch.arange(5)[:, None])
-    options = {**CPU, "batch_size": 2, "num_workers": num_workers}
+    options = cpu(2, num_workers)
     told = []
     model = plain(nn.Identity())
-    features, labels = extract_split(model, split, log=told.append, **options)
+    features, labels = extract_split(model, split, options, log=told.append)
     assert labels.flatten().tolist() == [2, 4]
     assert features.shape == (2, 3)
     (line,) = told
-    assert line.startswith("3 images of test cannot be read and are left out (first ")
-    assert "bad.jpg: it cannot be decoded" in line
+    assert "3 images of test" in line
+    assert "bad.jpg" in line
     alone = LabelledSplit("test", split.paths[:1], split.labels[:1])
-    with pytest.raises(ValueError, match=r"none of 1 is \(first .*bad.jpg: it cannot be decoded"):
-        extract_split(model, alone, **options)
+    with pytest.raises(ValueError, match="none of 1 .*bad.jpg"):
+        extract_split(model, alone, options)
 
 
 def test_no_images_and_features_that_are_not_finite_are_refused():
     model = plain(nn.Identity())
-    with pytest.raises(ValueError, match="at least one image must be readable, but none of 0 is"):
-        extract_split(model, LabelledSplit("train", [], torch.zeros(0, 1)), **CPU)
+    with pytest.raises(ValueError, match="none of 0"):
+        extract_split(model, LabelledSplit("train", [], torch.zeros(0, 1)), cpu())
     model.mean, model.std = (7.0,) * 3, (0.0,) * 3
     with pytest.raises(ValueError, match="3 of 3 images gave NaN"):
-        list(extract(model, gray, range(3), Crops(8), **CPU))
+        list(extract(model, gray, range(3), Crops(8), cpu()))

@@ -1,77 +1,190 @@
+"""`probe`, the function and the command."""
+
+import csv
 import json
 
 import pytest
 import torch
 from mmengine.config import Config
+from probe_folders import write_class_folders
 
+import mmssprl
 from mmssprl.cli import main
 from mmssprl.features import (
+    ProbeResult,
     find_probe_data,
     fit_linear_probe,
-    linear_probe,
-    load_frozen_backbone,
+    load_backbone,
     mean_average_precision,
+    probe,
 )
-from mmssprl.features.extract import extract_split
-from mmssprl.weights import load_backbone
+from mmssprl.features.extract import FeatureOptions
+from mmssprl.features.linear_probe import probe_all
+from mmssprl.features.probe_data import extract_split
+from mmssprl.weights import load_backbone as load_weights
+
+CPU = {"device": "cpu", "progress": False}
 
 
-class TestLinearProbe:
-    def test_colours_are_read_off_random_features(self, coco, config):
-        metrics = linear_probe("random", coco, config=config, seed=0, progress=False)
-        assert metrics["mAP"] == 1.0
-        assert metrics["chance_mAP"] == 0.5
-        assert metrics["per_class"] == {"green": 1.0, "red": 1.0}
-        assert (metrics["num_train"], metrics["num_test"], metrics["num_features"]) == (24, 12, 16)
-        assert metrics["image_px"] == 32  # the layout's
+@pytest.fixture
+def weights(tmp_path, config):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    config.rename(folder / config.name)
+    state = load_weights("random", Config.fromfile(folder / config.name), seed=5).state_dict()
+    torch.save(state, folder / "a.pth")
+    return folder / "a.pth"
 
-    def test_the_parts_are_put_together(self, voc, config):
-        # Labels of other images: no easy mAP of 1, every digit depends on the features.
-        files = sorted((voc / "Annotations").glob("*.xml"))
-        texts = [file.read_text() for file in files]
-        for file, i in zip(
-            files, torch.randperm(36, generator=torch.Generator().manual_seed(0)), strict=True
-        ):
-            file.write_text(texts[i])
-        metrics = linear_probe("random", voc, config=config, image_px=40, seed=2, progress=False)
-        data = find_probe_data(voc)
-        model = load_frozen_backbone("random", config, image_px=40, seed=2)
-        (train, train_y), (test, test_y) = (
-            extract_split(model, split, device=torch.device("cpu"), progress=False)
-            for split in (data.train, data.test)
+
+@pytest.fixture
+def mixed_voc(voc):
+    """Labels of other images: no easy mAP of 1, every digit depends on the features."""
+    files = sorted((voc / "Annotations").glob("*.xml"))
+    texts = [file.read_text() for file in files]
+    order = torch.randperm(36, generator=torch.Generator().manual_seed(0)).tolist()
+    for file, i in zip(files, order, strict=True):
+        file.write_text(texts[i])
+    return voc
+
+
+def test_colours_are_read_off_random_features(coco, config):
+    result = probe("random", coco, config=config, **CPU)
+    assert (result.mAP, result.chance_mAP, result.accuracy) == (1.0, 0.5, None)
+    assert result.per_class == {"green": 1.0, "red": 1.0}
+    assert (result.num_train, result.num_test, result.num_features) == (24, 12, 16)
+    assert result.image_px == 32  # the layout's
+
+
+def test_the_parts_are_put_together(mixed_voc, config):
+    result = probe("random", mixed_voc, config=config, image_px=40, seed=2, **CPU)
+    data = find_probe_data(mixed_voc)
+    model = load_backbone("random", config, image_px=40, seed=2)
+    (train, train_y), (test, test_y) = (
+        extract_split(model, split, FeatureOptions(**CPU)) for split in (data.train, data.test)
+    )
+    classifier = fit_linear_probe(train, train_y, seed=2)
+    expected, areas = mean_average_precision(classifier(test), test_y)
+    assert result.mAP == expected < 1
+    assert result.strength == classifier.strength
+    assert result.per_class == {"green": areas[0], "red": areas[1], "zebra": None}
+    assert result.layout == "PASCAL VOC"
+    loaded = probe(model, mixed_voc, seed=2, **CPU)
+    assert (loaded.mAP, loaded.weights, loaded.config) == (expected, "", "")
+
+
+def test_several_have_the_numbers_that_each_has_alone(weights, mixed_voc):
+    both = probe_all([weights, "random"], mixed_voc, FeatureOptions(**CPU))
+    config = weights.with_name("tiny.py")
+    alone = [probe(weights, mixed_voc, **CPU), probe("random", mixed_voc, config=config, **CPU)]
+    for found, wanted in zip(both, alone, strict=True):
+        assert ProbeResult(**{**vars(found), "seconds": 0}) == ProbeResult(
+            **{**vars(wanted), "seconds": 0}
         )
-        probe = fit_linear_probe(train, train_y, seed=2)
-        expected, areas = mean_average_precision(probe(test), test_y)
-        assert metrics["mAP"] == expected < 1
-        assert metrics["strength"] == probe.strength
-        assert metrics["per_class"] == {"green": areas[0], "red": areas[1], "zebra": None}
-        assert metrics["layout"] == "PASCAL VOC"
-
-    def test_device_must_exist(self, coco, config):
-        with pytest.raises(ValueError, match=r"got 'cuda:99' .*; use 'auto' or 'cpu'"):
-            linear_probe("random", coco, config=config, device="cuda:99", progress=False)
+    assert (both[1].weights, both[1].config) == ("random", str(config))
+    assert both[0].mAP != both[1].mAP
 
 
-class TestCommand:
-    def test_prints_a_table_and_writes_the_numbers(self, coco, config, tmp_path, capsys):
-        state = load_backbone("random", Config.fromfile(config)).state_dict()
-        torch.save(state, tmp_path / "tiny_backbone.pth")
-        out = tmp_path / "new" / "metrics.json"
-        argv = ["probe", str(tmp_path / "tiny_backbone.pth"), str(coco), "--out", str(out)]
-        argv += ["--num-workers", "0", "--device", "cpu", "--per-class"]
-        assert main(argv) == 0
-        printed = capsys.readouterr().out
-        assert ": COCO, 36 images (24 to train on and 12 to validate with: " in printed
-        row = next(line for line in printed.splitlines() if "| tiny_backbone.pth |" in line)
-        cells = [cell.strip() for cell in row.split("|")]
-        assert cells[3:-1] == ["24 + 12", "2", "32", "100.00", "50.00"]
-        assert "| green | 100.00 |" in printed
-        assert json.loads(out.read_text())["mAP"] == 1.0
+def test_all_see_images_of_the_first_ones_size(weights, voc, tmp_path, capsys):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "a.pth").write_bytes(weights.read_bytes())
+    text = weights.with_name("tiny.py").read_text()
+    (other / "tiny.py").write_text(text.replace("image_px=32", "image_px=48"))
+    found = probe_all([other / "a.pth", weights], voc, FeatureOptions(device="cpu"))
+    assert [each.image_px for each in found] == [48, 48]
+    assert capsys.readouterr().out.count("48 px, the size of the first") == 1
+    found = probe_all([weights, other / "a.pth"], voc, FeatureOptions(image_px=24, **CPU))
+    assert [each.image_px for each in found] == [24, 24]
 
-        assert main(argv) == 2
-        message = capsys.readouterr().err
-        assert message.startswith("mmssprl probe: error: the output must not exist yet")
-        assert message.count("\n") == 1
-        out.write_text("old")
-        assert main([*argv, "--force"]) == 0
-        assert json.loads(out.read_text())["num_train"] == 24
+
+def test_supervised_weights_take_depth_and_size_of_the_first_file(weights, coco, monkeypatch):
+    asked = []
+
+    def supervised_state(depth):
+        asked.append(depth)
+        cfg = Config({"model": {"backbone": {"type": "ResNet", "depth": depth}}})
+        return load_weights("random", cfg).state_dict()
+
+    monkeypatch.setattr("mmssprl.weights.backbone.supervised_state", supervised_state)
+    first, second = probe_all([weights, "supervised"], coco, FeatureOptions(**CPU))
+    assert asked == [18]
+    assert (first.num_features, second.num_features) == (16, 512)
+    assert (first.image_px, second.image_px) == (32, 32)
+
+
+def test_mistakes_are_told_before_anything_is_measured(weights, coco, capsys):
+    options = FeatureOptions(device="cpu")
+    with pytest.raises(FileNotFoundError, match=r"gone\.pth"):
+        probe_all([weights, "gone.pth"], coco, options)
+    weights.with_name("bad.pth").write_bytes(b"nothing")
+    with pytest.raises(ValueError, match=r"bad\.pth cannot be read"):
+        probe_all([weights, weights.with_name("bad.pth")], coco, options)
+    assert "features of" not in capsys.readouterr().out
+    with pytest.raises(TypeError, match=r"weights .* got a Linear"):
+        mmssprl.features.probe(torch.nn.Linear(1, 1), coco)
+    with pytest.raises(TypeError, match="data .* got a list"):
+        probe(weights, [coco], device="cpu")
+    with pytest.raises(ValueError, match=r"device .*'cuda:99'.*'auto'"):
+        probe(weights, coco, device="cuda:99")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'image_pxx'"):
+        probe(weights, coco, image_pxx=32)
+
+
+def test_the_command_prints_a_table_and_writes_the_numbers(weights, coco, tmp_path, capsys):
+    out = tmp_path / "new" / "metrics.json"
+    argv = ["probe", str(weights), str(coco), "--out", str(out)]
+    argv += ["--num-workers", "0", "--device", "cpu", "--per-class"]
+    assert main(argv) == 0
+    printed = capsys.readouterr().out
+    row = next(line for line in printed.splitlines() if line.startswith("| a.pth"))
+    cells = [cell.strip() for cell in row.split("|")]
+    assert cells[3:-1] == ["24 + 12", "2", "32", "100.00", "50.00"]
+    assert "| green | 100.00 |" in printed
+    assert json.loads(out.read_text())["mAP"] == 1.0
+    assert main(argv) == 2
+    message = capsys.readouterr().err
+    assert "--force" in message
+    assert message.count("\n") == 1
+    out.write_text("old")
+    assert main([*argv, "--force"]) == 0
+    assert json.loads(out.read_text())["num_train"] == 24
+
+
+def test_the_command_prints_a_row_for_each_of_several_weights(weights, tmp_path, capsys):
+    flowers = write_class_folders(tmp_path / "flowers")
+    out = tmp_path / "table.csv"
+    other = weights.parent.with_name("other")
+    other.mkdir()
+    for name in ("a.pth", "tiny.py"):
+        (other / name).write_bytes(weights.with_name(name).read_bytes())
+    argv = ["probe", str(weights), str(other / "a.pth"), "random", str(flowers)]
+    argv += ["--csv", str(out), "--per-class", "--num-workers", "0", "--device", "cpu"]
+    assert main(argv) == 0
+    printed = capsys.readouterr().out
+    assert f"{weights} (1 of 3)" in printed
+    assert printed.splitlines()[-1].split()[-5:] == (
+        ["finetune", str(weights), str(flowers), "--task", "classify"]
+    )
+    rows = [line.split("|") for line in printed.splitlines() if line.startswith("|")]
+    heads = [cell.strip() for cell in rows[0][1:-1]]
+    assert heads[-4:] == ["mAP %", "chance %", "accuracy %", "most frequent %"]
+    names = [str(weights), str(other / "a.pth"), "random"]  # whole paths, for two have one name
+    assert [row[1].strip() for row in rows[2:5]] == names
+    assert [cell.strip() for cell in rows[2][-5:-1]] == ["100.00", "50.00", "100.00", "50.00"]
+    assert [cell.strip() for cell in rows[5][1:-1]] == ["class", *names]
+    table = list(csv.DictReader(out.read_text().splitlines()))
+    assert [row["weights"] for row in table] == names
+    assert table[0]["accuracy"] == table[0]["mAP"] == "1.0"
+    assert main([*argv, "--out", str(out), "--force"]) == 2
+    assert "--out and --csv" in capsys.readouterr().err
+
+
+def test_the_next_step_takes_the_best_weights(monkeypatch, capsys):
+    values = dict.fromkeys(ProbeResult.__annotations__, 0) | {"accuracy": None, "data": "voc"}
+    found = [
+        ProbeResult(**{**values, "weights": name, "mAP": score})
+        for name, score in (("a", 0.2), ("b", 0.3), ("c", 0.1))
+    ]
+    monkeypatch.setattr("mmssprl.features.linear_probe.probe_all", lambda *_: found)
+    assert main(["probe", "a", "b", "c", "my data", "--device", "cpu"]) == 0
+    assert "finetune b 'my data'" in capsys.readouterr().out.splitlines()[-1]

@@ -1,75 +1,123 @@
-import json
+"""Labelled folders as what a probe fits and tests on; how each layout is read: datasets/labels."""
+
 import shutil
 
 import pytest
+from probe_folders import write_class_folders, write_image
 
-from mmssprl.features import find_probe_data
+from mmssprl.datasets.labels import find_labels
+from mmssprl.features import find_probe_data as find
 
 
-class TestFindProbeData:
-    def test_coco_labels(self, coco):
-        data = find_probe_data(coco)
-        assert (data.labelled.layout, data.classes) == ("COCO", ["green", "red"])
-        assert (data.train.name, data.test.name) == ("train", "val")
-        assert data.test.labels.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]] * 3
-        assert data.train.paths[1] == str(coco / "train2014" / "1.jpg")
+def names(split, root):
+    return [path.removeprefix(f"{root}/") for path in split.paths]
 
-    @pytest.mark.parametrize("up", [0, 1, 2])
-    def test_voc_labels_with_difficult_objects_unknown(self, voc, tmp_path, up):
-        root = voc
-        if up == 2:
-            (tmp_path / "devkit").rename(tmp_path / "VOCdevkit")
-            root = tmp_path
-        elif up == 1:
-            root = voc.parent
-        data = find_probe_data(root)
-        assert (data.labelled.layout, data.classes) == ("PASCAL VOC", ["green", "red", "zebra"])
-        assert data.test.labels.tolist() == [[0, -1, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0]] * 3
-        assert len(data.train.paths) == 24
-        assert data.test.paths[0].endswith("JPEGImages/000024.jpg")
 
-    def test_folders_that_hold_something_else(self, tmp_path, coco, voc):
-        with pytest.raises(FileNotFoundError, match="DATA must be an existing folder"):
-            find_probe_data(tmp_path / "gone")
-        with pytest.raises(ValueError, match="has COCO and PASCAL VOC; give the folder of one"):
-            find_probe_data(tmp_path)
-        (tmp_path / "empty").mkdir()
-        with pytest.raises(FileNotFoundError, match="must hold labels .* holds none among 0 files"):
-            find_probe_data(tmp_path / "empty")
+def test_coco_labels(coco):
+    for name in ("captions_val2014", "instances_val2017"):  # beside the files of these images
+        (coco / "annotations" / f"{name}.json").write_text("no JSON")
+    data = find(coco)
+    assert (data.labelled.layout, data.classes) == ("COCO", ["green", "red"])
+    assert (data.train.name, data.test.name) == ("train", "val")
+    assert data.test.labels.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]] * 3
+    assert data.train.paths[1] == str(coco / "train2014" / "1.jpg")
 
-    def test_splits_with_other_categories(self, coco):
-        path = coco / "annotations" / "instances_val2014.json"
-        content = json.loads(path.read_text())
-        content["categories"][0]["name"] = "crimson"
-        path.write_text(json.dumps(content))
-        with pytest.raises(ValueError, match=r"differ in .*'crimson'"):
-            find_probe_data(coco)
 
-    def test_other_files_beside_cocos_own_are_not_read(self, coco):
-        (coco / "annotations" / "captions_val2014.json").write_text("no JSON")
-        (coco / "annotations" / "instances_val2017.json").write_text("no JSON")
-        assert len(find_probe_data(coco).test.paths) == 12
+@pytest.mark.parametrize("up", [0, 1, 2])
+def test_voc_labels_with_difficult_objects_unknown(voc, tmp_path, up):
+    root = voc
+    if up == 2:
+        (tmp_path / "devkit").rename(tmp_path / "VOCdevkit")
+        root = tmp_path
+    elif up == 1:
+        root = voc.parent
+    data = find(root)
+    assert (data.labelled.layout, data.classes) == ("PASCAL VOC", ["green", "red", "zebra"])
+    assert data.test.labels.tolist() == [[0, -1, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0]] * 3
+    assert len(data.train.paths) == 24
+    assert data.test.paths[0].endswith("JPEGImages/000024.jpg")
 
-    def test_of_several_years_of_voc_one_has_to_be_given(self, voc):
-        shutil.copytree(voc, voc.parent / "VOC2012")
-        with pytest.raises(ValueError, match="one year .* VOC2007/, VOC2012/"):
-            find_probe_data(voc.parent)
-        assert len(find_probe_data(voc).train.paths) == 24
 
-    def test_incomplete_voc(self, voc):
-        xml = voc / "Annotations" / "000003.xml"
-        text = xml.read_text()
-        xml.write_text(text[:-5])
-        with pytest.raises(ValueError, match=r"000003.xml: must be XML"):
-            find_probe_data(voc)
-        xml.unlink()
-        with pytest.raises(FileNotFoundError, match=r"have annotations, but 1 .*'000003'"):
-            find_probe_data(voc)
-        xml.write_text(text)
-        (voc / "JPEGImages" / "000002.jpg").unlink()
-        with pytest.raises(FileNotFoundError, match=r"1 of 36 have none, .*000002.xml"):
-            find_probe_data(voc)
-        for name in ("trainval", "test"):  # an image that no list names is not asked for
-            path = voc / "ImageSets/Main" / f"{name}.txt"
-            path.write_text(path.read_text().replace("000002\n", ""))
-        assert len(find_probe_data(voc).train.paths) == 23
+def test_of_several_years_of_voc_one_has_to_be_given(voc):
+    shutil.copytree(voc, voc.parent / "VOC2012")
+    with pytest.raises(ValueError, match="one year .* VOC2007/, VOC2012/"):
+        find(voc.parent)
+    assert len(find(voc).train.paths) == 24
+
+
+def test_the_listed_images_of_voc_and_no_others_must_be_whole(voc):
+    (voc / "Annotations" / "000003.xml").unlink()
+    with pytest.raises(FileNotFoundError, match=r"annotations, .*'000003'"):
+        find(voc)
+    (voc / "JPEGImages" / "000002.jpg").unlink()
+    path = voc / "ImageSets/Main/trainval.txt"
+    path.write_text(path.read_text().replace("000002\n000003\n", ""))
+    assert len(find(voc).train.paths) == 22
+
+
+class TestOneFolderPerClass:
+    @pytest.fixture
+    def flowers(self, tmp_path):
+        return write_class_folders(tmp_path / "flowers")
+
+    def test_a_fifth_of_each_class_is_tested_on_and_nothing_is_lost(self, flowers):
+        data = find(flowers)
+        assert (data.labelled.layout, data.classes) == ("a folder per class", ["green", "red"])
+        train, test = names(data.train, flowers), names(data.test, flowers)
+        assert not set(train) & set(test)
+        wanted = [f"{name}/{i}.jpg" for name in ("green", "red") for i in (0, 2, 4, 6, 8)]
+        wanted += [f"{name}/more/{i}.jpg" for name in ("green", "red") for i in (1, 3, 5, 7, 9)]
+        assert sorted(train + test) == sorted(wanted)
+        assert data.test.labels.tolist() == [[1, 0]] * 2 + [[0, 1]] * 2
+        assert [path.split("/")[0] for path in test] == ["green"] * 2 + ["red"] * 2
+        assert data.train.labels.sum(dim=0).tolist() == [8, 8]
+
+    def test_the_draw_follows_the_seed_and_is_that_of_finetune(self, flowers):
+        draws = {tuple(find(flowers, seed=seed).test.paths) for seed in range(5)}
+        assert len(draws) > 1
+        split = find_labels(flowers, "classify", seed=3)
+        assert find(flowers, seed=3).test.paths == [image.path for image in split.val]
+
+    def test_two_images_are_enough_and_one_is_not(self, tmp_path):
+        root = write_class_folders(tmp_path / "a", count=2)
+        data = find(root)
+        assert (len(data.train.paths), len(data.test.paths)) == (2, 2)
+        (root / "red" / "0.jpg").unlink()
+        with pytest.raises(ValueError, match=r"'red' in .* 1 and 0"):
+            find(root)
+
+    def test_what_is_no_class(self, flowers):
+        (flowers / "empty").mkdir()
+        assert find(flowers).classes == ["green", "red"]
+        write_image(flowers / "loose.jpg", [], 0)
+        with pytest.raises(ValueError, match=r"beside the 2 folders, .*loose.jpg"):
+            find(flowers)
+
+
+class TestFoldersTrainAndVal:
+    @pytest.fixture
+    def split(self, tmp_path):
+        root = tmp_path / "split"
+        write_class_folders(root / "train", count=4)
+        write_class_folders(root / "val", count=2)
+        return root
+
+    @pytest.mark.parametrize(
+        ("train", "val"),
+        [("train", "val"), ("training", "validation"), ("Train", "valid"), ("train", "test")],
+    )
+    def test_are_no_classes_whatever_their_names(self, split, train, val):
+        (split / "train").rename(split / train)
+        (split / "val").rename(split / "renamed")
+        (split / "renamed").rename(split / val)
+        data = find(split)
+        assert data.classes == ["green", "red"]
+        assert data.train.labels.sum(dim=0).tolist() == [4, 4]
+        assert names(data.test, split) == [
+            f"{val}/{name}/{image}" for name in data.classes for image in ("0.jpg", "more/1.jpg")
+        ]
+
+    def test_must_both_show_each_class(self, split):
+        (split / "val" / "red").rename(split / "val" / "crimson")
+        with pytest.raises(ValueError, match=r"'crimson' in .* 0 and 2"):
+            find(split)

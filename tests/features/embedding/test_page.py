@@ -12,7 +12,7 @@ from PIL import Image
 from probe_folders import write_image
 
 from mmssprl.cli import build_parser, main
-from mmssprl.features.formats import read_embeddings
+from mmssprl.features import read_embeddings
 from mmssprl.weights import load_backbone
 
 PAGE = Path(__file__).parents[3] / "docs" / "embeddings.md"

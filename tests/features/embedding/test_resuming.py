@@ -15,17 +15,16 @@ from mmengine.config import Config
 from probe_folders import write_image
 
 from mmssprl.cli import main
-from mmssprl.features import FrozenBackbone, folder
-from mmssprl.features.formats import read_embeddings
+from mmssprl.features import FeatureBackbone, embedding, read_embeddings
 from mmssprl.weights import load_backbone
 
 SLOW = """
 import sys, time
 from pathlib import Path
 from mmssprl.cli import main
-from mmssprl.features import FrozenBackbone
+from mmssprl.features import FeatureBackbone
 
-normalise = FrozenBackbone.normalise
+normalise = FeatureBackbone.normalise
 
 
 def wait(self, images):
@@ -35,7 +34,7 @@ def wait(self, images):
     return normalise(self, images)
 
 
-FrozenBackbone.normalise = wait
+FeatureBackbone.normalise = wait
 sys.exit(main(sys.argv[1:]))
 """
 """An ``embed`` that waits in its first batch until it may go on."""
@@ -62,7 +61,7 @@ def parts(out):
 @pytest.fixture
 def stopped(command, monkeypatch, capsys):
     """Stop it by Ctrl-C at the fourth batch, after three have been kept."""
-    normalise, calls = FrozenBackbone.normalise, []
+    normalise, calls = FeatureBackbone.normalise, []
 
     def stop(self, images):
         calls.append(len(images))
@@ -71,17 +70,17 @@ def stopped(command, monkeypatch, capsys):
         return normalise(self, images)
 
     with monkeypatch.context() as patch:
-        patch.setattr(folder, "KEPT_EVERY_SECONDS", 0.0)
-        patch.setattr(FrozenBackbone, "normalise", stop)
+        patch.setattr(embedding, "KEPT_EVERY_SECONDS", 0.0)
+        patch.setattr(FeatureBackbone, "normalise", stop)
         assert main(command) == 130
-    assert capsys.readouterr().err == "stopped; the same command goes on with it.\n"
+    assert "stopped" in capsys.readouterr().err
 
 
 def test_a_stopped_one_goes_on_and_gives_the_same_file(command, out, stopped, capsys):
     assert not out.exists()
     assert main(command) == 0
     printed = capsys.readouterr().out
-    assert f"going on: 6 of 10 images are done, see {out}.parts" in printed
+    assert f"6 of 10 images are done, see {out}.parts" in printed
     assert [path.name for path in out.parent.iterdir()] == ["all.npz"]
     resumed = read_embeddings(out)
     assert main([*command, "--force"]) == 0
@@ -98,7 +97,7 @@ def test_of_two_at_once_the_second_is_refused(command, out, tmp_path, capsys):
         time.sleep(0.02)
     assert main(command) == 2
     told = capsys.readouterr().err
-    assert f"but process {first.pid} on" in told
+    assert f"process {first.pid}" in told
     assert told.count("\n") == 1
     (tmp_path / "go").touch()
     assert first.wait() == 0
@@ -106,26 +105,13 @@ def test_of_two_at_once_the_second_is_refused(command, out, tmp_path, capsys):
     assert [path.name for path in out.parent.iterdir()] == ["all.npz"]
 
 
-@pytest.mark.parametrize(
-    ("first", "last"), [("000000000002", "000000000004"), ("000000000000", "000000000003")]
-)
-def test_parts_that_do_not_follow_on_each_other_are_refused(
-    first, last, command, stopped, parts, out, capsys
-):
-    before = sorted(parts.glob("*-*.npz"))
-    before[0].rename(parts / f"{first}-{last}.npz")
+def test_parts_that_do_not_follow_on_each_other_are_refused(command, stopped, parts, out, capsys):
+    sorted(parts.glob("*-*.npz"))[1].unlink()
     assert main(command) == 2
-    assert "must hold each of its 10 images once" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "follows on image 2" in told
+    assert str(parts) in told
     assert not out.exists()
-
-
-def test_parts_that_lack_rows_are_refused(command, stopped, parts, out, capsys):
-    first, second, _ = sorted(parts.glob("*-*.npz"))
-    with np.load(second) as file:
-        arrays = {name: file[name][:1] for name in file.files if file[name].ndim}
-    np.savez(second, **arrays)
-    assert main(command) == 2
-    assert "there are 9 rows and 0 unreadable images; delete" in capsys.readouterr().err
     shutil.rmtree(parts)
     assert main(command) == 0
     assert len(read_embeddings(out)) == 10
@@ -133,7 +119,7 @@ def test_parts_that_lack_rows_are_refused(command, stopped, parts, out, capsys):
 
 def test_what_is_waiting_is_kept_when_it_is_stopped(command, out, monkeypatch):
     # No part is due for hours, and still only the batch that was interrupted is lost.
-    normalise, calls = FrozenBackbone.normalise, []
+    normalise, calls = FeatureBackbone.normalise, []
 
     def stop(self, images):
         calls.append(1)
@@ -141,58 +127,62 @@ def test_what_is_waiting_is_kept_when_it_is_stopped(command, out, monkeypatch):
             raise KeyboardInterrupt
         return normalise(self, images)
 
-    monkeypatch.setattr(folder, "KEPT_EVERY_SECONDS", 1e6)
-    monkeypatch.setattr(FrozenBackbone, "normalise", stop)
+    monkeypatch.setattr(embedding, "KEPT_EVERY_SECONDS", 1e6)
+    monkeypatch.setattr(FeatureBackbone, "normalise", stop)
     assert main(command) == 130
     parts = sorted(path.name for path in out.with_name("all.npz.parts").glob("*.npz"))
     assert parts == ["000000000000-000000000004.npz"]
 
 
 def test_a_pace_is_told_at_every_part(command, monkeypatch, capsys):
-    monkeypatch.setattr(folder, "KEPT_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(embedding, "KEPT_EVERY_SECONDS", 0.0)
     assert main(command) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if " min left" in line]
     assert [line.split(" images")[0] for line in lines] == [f"{i} of 10" for i in (2, 4, 6, 8)]
 
 
-def test_other_images_are_told(command, out, photos, stopped, capsys):
+def test_other_images_weights_and_options_are_told(
+    command, config, out, parts, photos, tmp_path, stopped, capsys
+):
+    about = json.loads((parts / "about.json").read_text())
+    assert about["images"] == str(photos)
+    assert (about["num_images"], about["image_px"], about["levels"]) == (10, 32, [])
+    assert len(about["weights_sha256"]) == 64
+    cfg = Config.fromfile(config)
+    torch.save(load_backbone("random", cfg, seed=1).state_dict(), tmp_path / "weights.pth")
+    assert main([*command, "--image-px", "24", "--patches"]) == 2
+    told = capsys.readouterr().err
+    assert "the weights and image_px and patches changed" in told
+    assert "--force" in told
     write_image(photos / "a" / "new.jpg", ["red"], 77)
     assert main(command) == 2
-    assert "but the list of images changed since" in capsys.readouterr().err
+    assert "the list of images" in capsys.readouterr().err
     assert main([*command, "--force"]) == 0
     assert "going on" not in capsys.readouterr().out
     assert len(read_embeddings(out)) == 11
 
 
-def test_other_weights_and_options_are_told(command, config, tmp_path, stopped, capsys):
-    cfg = Config.fromfile(config)
-    torch.save(load_backbone("random", cfg, seed=1).state_dict(), tmp_path / "weights.pth")
-    assert main([*command, "--image-px", "24", "--patches"]) == 2
-    message = capsys.readouterr().err
-    assert "but the weights and --image-px and --patches changed since" in message
-    assert "pass --force to start anew" in message
-
-
-def test_nothing_is_replaced_silently(command, out, capsys):
+def test_nothing_is_replaced_silently(command, out, parts, capsys):
     assert main(command) == 0
     assert main(command) == 2
-    assert "the output must not exist yet" in capsys.readouterr().err
-    out.rename(out.with_name("kept.npz"))
-    foreign = out.with_name("all.npz.parts")
-    foreign.mkdir()
-    assert main(command) == 2
-    assert "holds something else; move it" in capsys.readouterr().err
+    assert "--force" in capsys.readouterr().err
+    parts.mkdir()
+    (parts / "mine.txt").touch()
+    assert main([*command, "--force"]) == 2
+    assert str(parts) in capsys.readouterr().err
+    assert (parts / "mine.txt").exists()
 
 
 def test_unreadable_images_are_listed_beside_the_output(command, out, photos, capsys):
-    (photos / "a" / "1.jpg").write_text("no image")
+    (photos / "a" / "no\udce9.jpg").write_text("no image")  # a name that is no UTF-8
     assert main(command) == 0
     listed = out.with_name("all.npz.unreadable.txt")
-    assert f"1 images cannot be read and are left out: {listed}" in capsys.readouterr().out
-    name, reason = listed.read_text().rstrip("\n").split("\t")
-    assert name == "a/1.jpg"
-    assert "cannot be decoded" in reason
-    assert len(read_embeddings(out)) == 9
+    assert f"left out: {listed}" in capsys.readouterr().out
+    assert listed.read_bytes().startswith(b"a/no\xe9.jpg\tit cannot be decoded")
+    assert len(read_embeddings(out)) == 10
+    (photos / "a" / "no\udce9.jpg").unlink()
+    assert main([*command, "--force"]) == 0
+    assert [path.name for path in out.parent.iterdir()] == ["all.npz"]
 
 
 @pytest.mark.parametrize("suffix", ["npz", "csv"])
@@ -204,30 +194,12 @@ def test_a_full_disk_is_told_in_one_line_and_costs_nothing(
     with monkeypatch.context() as patch:
         fill_disk(patch, output.name)
         assert main(command) == 2
-    assert capsys.readouterr().err == (
-        f"mmssprl embed: error: {output}: the disk is full; free some space, or choose a folder "
-        "on another disk.\n"
-    )
+    told = capsys.readouterr().err
+    assert f"{output}: the disk is full" in told
+    assert told.count("\n") == 1
     assert main(command) == 0
     assert "going on: 10 of 10 images" in capsys.readouterr().out
     assert output.exists()
-
-
-def test_the_parts_say_what_they_are_of(stopped, out, photos):
-    about = json.loads((out.with_name("all.npz.parts") / "about.json").read_text())
-    assert about["images"] == str(photos)
-    assert (about["num_images"], about["image_px"], about["levels"]) == (10, 32, [])
-    assert len(about["weights_sha256"]) == 64
-
-
-def test_the_list_of_unreadable_images_is_that_of_the_file(command, out, photos, capsys):
-    (photos / "a" / "no\udce9.jpg").write_text("no image")  # a name that is no UTF-8
-    assert main(command) == 0
-    listed = (out.parent / "all.npz.unreadable.txt").read_bytes()
-    assert listed.startswith(b"a/no\xe9.jpg\tit cannot be decoded")
-    (photos / "a" / "no\udce9.jpg").unlink()
-    assert main([*command, "--force"]) == 0
-    assert [path.name for path in out.parent.iterdir()] == ["all.npz"]
 
 
 def test_the_next_command_takes_what_was_written(command, out, photos, capsys):
@@ -238,26 +210,14 @@ def test_the_next_command_takes_what_was_written(command, out, photos, capsys):
     assert main([*words, "--num-workers", "0"]) == 0
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "told"),
-    [
-        ("--batch-size", "0", "must be at least 1, but got 0"),
-        ("--num-workers", "-1", "must be from 0 to 1024, but got -1"),
-    ],
-)
+@pytest.mark.parametrize(("option", "value"), [("--batch-size", "0"), ("--num-workers", "-1")])
 def test_numbers_of_a_loader_are_refused_before_the_work(
-    command, out, photos, config, option, value, told, capsys
+    command, out, photos, config, option, value, capsys
 ):
-    assert main([*command, option, value]) == 2
-    assert told in capsys.readouterr().err
+    probe = ["probe", "random", str(photos), "--config", str(config)]
+    for words in (command, probe):
+        assert main([*words, option, value]) == 2
+        told = capsys.readouterr().err
+        assert option[2:].replace("-", "_") in told
+        assert told.rstrip().endswith(f"{value}.")
     assert not out.parent.exists()
-    assert main(["probe", "random", str(photos), "--config", str(config), option, value]) == 2
-    assert told in capsys.readouterr().err
-
-
-def test_parts_of_an_earlier_version_are_gone_on_with(command, out, stopped, parts):
-    for path in parts.glob("*-*.npz"):
-        with np.load(path) as file:  # they did not tell what they are of
-            np.savez(path, **{name: file[name] for name in file.files if name != "about"})
-    assert main(command) == 0
-    assert len(read_embeddings(out)) == 10

@@ -15,8 +15,8 @@ import psutil
 from PIL import Image
 
 from mmssprl.datasets.scenes.generate import generate_scenes
-from mmssprl.features.folder import embed_to_file
-from mmssprl.features.formats import read_embeddings
+from mmssprl.features.embedding import embed_to_file
+from mmssprl.features import read_embeddings
 
 from .base import Log, Outcome
 from .training import Child

@@ -22,7 +22,7 @@ from mmssprl import cli
 from mmssprl.config.shipped import shipped
 from mmssprl.engine.launch import prepare_train_config
 from mmssprl.errors import UserError
-from mmssprl.features.formats import read_embeddings
+from mmssprl.features import read_embeddings
 from mmssprl.saving.newest_checkpoint import newest_intact
 from mmssprl.weights import load_backbone
 

@@ -1,0 +1,200 @@
+"""A backbone with its weights, its pooling, and how its images are prepared.
+
+Legend: B images, C features, H, W height and width, px side of the square that the backbone sees.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+
+import torch
+from mmengine.config import Config
+from torch import Tensor, nn
+from torchvision.transforms import v2
+
+from .. import weights as files
+from ..errors import UserTypeError, UserValueError, called
+from ..functional.pooling import pool
+from ..pyramid import ViewLayout, check_px
+from .crops import RESIZE_RATIO
+
+DEFAULT_IMAGE_PX = 224
+IMAGENET_MEAN = (123.675, 116.28, 103.53)
+IMAGENET_STD = (58.395, 57.12, 57.375)
+
+
+class FeatureBackbone(nn.Module):
+    """A backbone whose features are taken; it maps normalised images (B, 3, H, W) to (B, C).
+
+    The features are the global average pool of the backbone's last output: what ``probe`` scores
+    and ``embed`` writes, what timm returns with ``num_classes=0``, and torchvision with
+    ``fc = Identity()``. It is an ordinary module: gradients flow, so it can be trained further.
+
+    Args:
+        backbone: Takes float32 (B, 3, H, W); its last output is (B, C, H', W') or (B, C).
+        layout: The views that it was trained with; None if the config names none.
+        image_px: Side of the square that it sees of an image; None takes the layout's image
+            views, or 224.
+        mean: Per channel, in 0-255, subtracted before the division by ``std``.
+        std: Per channel, in 0-255.
+    """
+
+    def __init__(
+        self,
+        backbone: nn.Module,
+        *,
+        layout: ViewLayout | None = None,
+        image_px: int | None = None,
+        mean: Sequence[float] = IMAGENET_MEAN,
+        std: Sequence[float] = IMAGENET_STD,
+    ) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.layout = layout
+        if image_px is None:
+            image_px = layout.image_px if layout else DEFAULT_IMAGE_PX
+        check_px("image_px", image_px)
+        self.image_px = image_px
+        self.mean = tuple(map(float, mean))
+        self.std = tuple(map(float, std))
+
+    @classmethod
+    def of_config(
+        cls, backbone: nn.Module, cfg: Config, *, image_px: int | None = None
+    ) -> "FeatureBackbone":
+        """Wrap a backbone with the views and the normalisation of its config; its mode is kept."""
+        layout = cfg.model.get("layout") or cfg.get("layout")
+        preprocessor = cfg.model.get("data_preprocessor") or cfg.get("data_preprocessor") or {}
+        return cls(
+            backbone,
+            layout=ViewLayout.build(layout) if layout else None,
+            image_px=image_px,
+            mean=preprocessor.get("mean") or IMAGENET_MEAN,
+            std=preprocessor.get("std") or IMAGENET_STD,
+        )
+
+    @cached_property
+    def num_features(self) -> int:
+        """C, found by one image of zeros; no buffer changes."""
+        device = next((value.device for value in self.parameters()), torch.device("cpu"))
+        image = torch.zeros(1, 3, self.image_px, self.image_px, device=device)
+        with in_eval_mode(self), torch.no_grad():
+            return self(image).shape[1]
+
+    def forward_features(self, images: Tensor) -> Tensor:
+        """Return the last feature map (B, C, H', W') of normalised images (B, 3, H, W), unpooled.
+
+        As timm's models do: of a backbone that gives a vector itself, such as a ViT's class token,
+        it is that vector (B, C).
+        """
+        outputs = self.backbone(images)
+        return outputs if isinstance(outputs, Tensor) else outputs[-1]
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return features (B, C) of normalised images (B, 3, H, W), see ``image_transform``."""
+        return pool(self.forward_features(images))
+
+    def normalise(self, images: Tensor) -> Tensor:
+        """Return float32 images for ``forward`` of uint8 RGB images (..., 3, H, W)."""
+        shift = torch.tensor(self.mean, device=images.device).view(3, 1, 1)
+        scale = torch.tensor(self.std, device=images.device).view(3, 1, 1)
+        return (images - shift) / scale
+
+
+@called("weights", field="WEIGHTS")
+@called("config (--config)", field="--config")
+def load_backbone(
+    weights: str | Path,
+    config: str | Path | Config | None = None,
+    *,
+    image_px: int | None = None,
+    device: str | torch.device = "cpu",
+    seed: int = 0,
+) -> FeatureBackbone:
+    """Build the backbone of a file of weights, in eval mode.
+
+    Args:
+        weights: Backbone weights (of ``pretrain``, ``export`` or ``convert``), a training
+            checkpoint, ``'random'``, or ``'supervised'`` (torchvision's, for ResNets).
+        config: Config with ``model.backbone``; None takes the one beside the weights.
+        image_px: Side of the square that it sees; None takes the config's image views, or 224.
+        device: Where it is put: 'cpu', 'cuda', 'cuda:1', or 'auto' (a GPU if there is one).
+        seed: Seed of random weights.
+
+    Raises:
+        TypeError: ``weights`` or ``config`` of another kind, such as a module.
+        ValueError: Weights and config that do not fit each other, no config to be found, or a
+            device that this machine does not have.
+        FileNotFoundError: A file that does not exist.
+    """
+    place = choose_device(device)
+    if not isinstance(config, str | Path | Config | None):
+        raise UserTypeError(
+            f"config must be a file, or None, but got a {type(config).__name__}; give its path."
+        )
+    file = file_of(weights)
+    if not isinstance(config, Config):
+        config = files.find_config(file, None if config is None else str(config))
+    backbone = files.load_backbone(file, config, seed=seed)
+    model = FeatureBackbone.of_config(backbone, config, image_px=image_px)
+    # mmpretrain's train() returns nothing, so eval() does not chain.
+    model.eval()
+    return model.to(place)
+
+
+def file_of(weights: object) -> str:
+    """Return a file of weights as text, and refuse what is none."""
+    if isinstance(weights, str | Path):
+        return str(weights)
+    raise UserTypeError(
+        f"weights must be a file, '{files.RANDOM}' or '{files.SUPERVISED}', but got a "
+        f"{type(weights).__name__}; wrap a network of your own in "
+        "mmssprl.features.FeatureBackbone."
+    )
+
+
+@contextmanager
+def in_eval_mode(model: nn.Module) -> Iterator[None]:
+    """Run a block in eval mode, and leave each module in the mode that it was in."""
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
+
+
+def choose_device(device: str | torch.device) -> torch.device:
+    """Return a device; 'auto' is a GPU if there is one, and one that is not there is refused."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise UserValueError(
+            f"device must be one that this machine has, but got {device!r} "
+            f"({str(error).splitlines()[0]}); use 'auto' or 'cpu'."
+        ) from error
+
+
+def image_transform(model: FeatureBackbone) -> v2.Transform:
+    """Return how an image becomes a model's input, as ``probe`` and ``embed`` do it.
+
+    The transform takes a PIL image, an array (H, W, 3), or a uint8 tensor (3, H, W), RGB or gray,
+    and returns float32 (3, px, px): the shorter side resized to 256/224 of px, the centre cut out,
+    mean and deviation taken off. Stack its results for ``model``.
+    """
+    px = model.image_px
+    return v2.Compose(
+        [
+            v2.ToImage(),
+            v2.RGB(),
+            v2.Resize([round(px * RESIZE_RATIO)], antialias=True),
+            v2.CenterCrop([px, px]),
+            v2.ToDtype(torch.float32),
+            v2.Normalize(model.mean, model.std),
+            v2.ToPureTensor(),
+        ]
+    )

@@ -1,0 +1,221 @@
+"""Embed images: in memory, or into a file that a stopped run goes on with."""
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from ..console.quiet import say
+from ..console.wording import on_one_line
+from ..errors import UserFileExistsError, UserValueError
+from ..system.one_run import hold_output
+from ..system.outputs import prepare_output, write_whole
+from .backbone import FeatureBackbone
+from .crops import Crops
+from .embeddings import Embeddings, check_format, describe, find_changes, read_embeddings
+from .extract import FeatureOptions, Weights, choose_device, extract, require_readable
+from .images import Images, ImageSource
+
+KEPT_EVERY_SECONDS = 20.0
+"""A part is written after so long: what a killed process loses at most, beside one batch."""
+
+
+def embed(
+    weights: Weights,
+    images: ImageSource,
+    *,
+    patches: bool = False,
+    config: str | Path | None = None,
+    image_px: int | None = None,
+    batch_size: int = 64,
+    num_workers: int = 0,
+    device: str | torch.device = "auto",
+    seed: int = 0,
+    progress: bool = True,
+) -> Embeddings:
+    """Return the features of images, those of ``probe`` for the same images.
+
+    All are kept in memory; ``python -m mmssprl embed`` writes a file, and goes on when stopped.
+
+    Args:
+        weights: As for ``load_backbone``, or what it returned.
+        images: Folder of images or of tar files, searched recursively; a tar file; an image; a list
+            of paths, of PIL images, or of uint8 RGB arrays (H, W, 3), also as one array
+            (N, H, W, 3).
+        patches: Embed a patch of each of the pyramid's cells beside the whole images.
+        config: Config with ``model.backbone``; None takes the one beside the weights.
+        image_px: Side of the centre crop; None takes the config's image views, or 224.
+        batch_size: Images per batch; the features do not depend on it.
+        num_workers: Processes that read images; 0 reads in this one.
+        device: 'auto' (a GPU if there is one), 'cpu', 'cuda', 'cuda:1', ...
+        seed: Seed of random weights.
+        progress: Whether to draw a progress bar, if there is a terminal.
+
+    Returns:
+        Rows in the order of the images, which are called by their paths below the folder, by their
+        paths as listed, or "0", "1", ... in memory; ``features`` is float32 (N, C). Unreadable
+        images have no rows and are listed under ``unreadable``.
+
+    Raises:
+        TypeError: Weights or images of another kind.
+        ValueError: Arguments, weights or config that do not fit, or no readable image.
+        FileNotFoundError: A file or folder that does not exist.
+    """
+    options = FeatureOptions(config, image_px, batch_size, num_workers, device, seed, progress)
+    return embed_images(weights, Images(images), options, patches=patches)
+
+
+def embed_images(
+    weights: Weights, images: Images, options: FeatureOptions, *, patches: bool = False
+) -> Embeddings:
+    """As ``embed``, of images that have been found."""
+    work = _Work.of(weights, images, patches, options)
+    rows = Embeddings.join([part for _, part in work.run()], work.about)
+    require_readable(len(rows), rows.unreadable)
+    return rows
+
+
+def embed_to_file(
+    weights: Weights,
+    images: ImageSource,
+    out: str | Path,
+    options: FeatureOptions,
+    *,
+    patches: bool = False,
+    force: bool = False,
+) -> None:
+    """Write what ``embed`` returns into one file, and print what is done.
+
+    Until it is whole, its parts lie in ``OUT.parts``; the same call goes on with them. With
+    ``force`` it replaces ``out``, and parts that were made of something else.
+    """
+    out, bad_list = Path(out), Path(f"{out}.unreadable.txt")
+    check_format(out)
+    with hold_output(out, force=force):
+        prepare_output(bad_list, force=force)
+        work = _Work.of(weights, Images(images), patches, options)
+        folder = _folder_of_parts(out, work.about, force)
+        num_images, start = len(work.images), _num_done(folder)
+        if start:
+            say(f"going on: {start:,} of {num_images:,} images are done, see {folder}")
+        rows_each = f"{len(work.crops.scales)} rows each" if patches else "a row each"
+        where = choose_device(options.device)
+        say(f"{num_images:,} images, {rows_each}, at {work.crops.image_px} px on {where}")
+        _write_parts(folder, work, start)
+        rows = Embeddings.join([read_embeddings(path) for path in _parts(folder)], work.about)
+        require_readable(len(rows), rows.unreadable)
+        rows.save(out, force=True)
+        bad_list.unlink(missing_ok=True)  # of the file that was replaced
+        if rows.unreadable:
+            lines = [f"{on_one_line(name)}\t{on_one_line(why)}\n" for name, why in rows.unreadable]
+            write_whole(bad_list, "".join(lines))
+            say(f"{len(lines):,} images cannot be read and are left out: {bad_list}")
+        shutil.rmtree(folder)
+        say(f"embeddings: {out} ({len(rows):,} rows, {out.stat().st_size / 1e6:.1f} MB)")
+
+
+class _Work(NamedTuple):
+    """An embedding that is to be made."""
+
+    model: FeatureBackbone
+    images: Images
+    crops: Crops
+    about: dict[str, Any]
+    options: FeatureOptions
+
+    @classmethod
+    def of(
+        cls, weights: Weights, images: Images, patches: bool, options: FeatureOptions
+    ) -> "_Work":
+        model = options.load(weights)
+        crops = Crops(model.image_px)
+        if patches:
+            crops = Crops.of_pyramid(model.image_px, model.layout)
+        return cls(model, images, crops, describe(model, weights, images, crops), options)
+
+    def run(self, start: int = 0) -> Iterator[tuple[int, Embeddings]]:
+        """Yield the rows of one batch after the other, each with the number of images so far."""
+        names, crops, num = self.images.names, self.crops, len(self.crops.scales)
+        indices = range(start, len(names))
+        for batch in extract(self.model, self.images.load, indices, crops, self.options):
+            rows = Embeddings(
+                [names[index] for index in batch.indices for _ in range(num)],
+                np.tile(crops.scales, len(batch.indices)),
+                np.tile(crops.cells, len(batch.indices)),
+                batch.boxes.reshape(-1, 4),
+                batch.features.flatten(0, 1).numpy(),  # (B R, C)
+                unreadable=[(names[index], why) for index, why in batch.unreadable],
+            )
+            yield batch.stop, rows
+
+
+def _folder_of_parts(out: Path, about: Mapping[str, Any], force: bool) -> Path:
+    """Return the folder of the parts of an output, which says what they are of."""
+    folder = out.with_name(f"{out.name}.parts")
+    described = folder / "about.json"
+    is_ours = described.is_file()
+    changes = find_changes(json.loads(described.read_text()), about) if is_ours else "everything"
+    if folder.exists() and changes:
+        if not (is_ours and force):
+            raise UserFileExistsError(
+                f"{folder} must be the beginning of the same embedding, but {changes} changed "
+                "since; delete it (--force deletes what `embed` began), or choose another output."
+            )
+        shutil.rmtree(folder)
+    folder.mkdir(exist_ok=True)
+    write_whole(described, json.dumps(about, indent=2) + "\n")
+    return folder
+
+
+def _parts(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*-*.npz"))
+
+
+def _num_done(folder: Path) -> int:
+    """Return the number of images that are done, from the first, in parts without a gap."""
+    done = 0
+    for path in _parts(folder):
+        start, stop = map(int, path.stem.split("-"))
+        if start != done:
+            raise UserValueError(
+                f"the parts of an embedding must hold each image once, but in {folder} {path.name} "
+                f"follows on image {done}; delete that folder, and the same command begins anew."
+            )
+        done = stop
+    return done
+
+
+def _write_parts(folder: Path, work: _Work, start: int) -> None:
+    """Write a part every few seconds and when stopped, and tell the pace."""
+    num_images = len(work.images)
+    kept = done = start
+    waiting: list[Embeddings] = []
+    begun = last = time.monotonic()
+
+    def keep() -> None:
+        Embeddings.join(waiting, work.about).save(folder / f"{kept:012}-{done:012}.npz")
+
+    try:
+        for done, batch in work.run(start):
+            waiting.append(batch)
+            now = time.monotonic()
+            if now - last < KEPT_EVERY_SECONDS or done == num_images:
+                continue
+            keep()
+            kept, last, waiting = done, now, []
+            if not sys.stderr.isatty():  # which has a bar
+                pace = (done - start) / (now - begun)
+                left = (num_images - done) / pace / 60
+                say(
+                    f"{done:,} of {num_images:,} images, {pace:.0f} a second, "
+                    f"about {left:.1f} min left"
+                )
+    finally:
+        if waiting:
+            keep()

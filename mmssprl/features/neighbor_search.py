@@ -1,0 +1,149 @@
+"""Images like others, by the cosine of their features."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..errors import UserTypeError, UserValueError
+from .crops import Crops
+from .embedding import embed_images
+from .embeddings import Embeddings, describe, find_changes, read_embeddings
+from .extract import FeatureOptions, Weights
+from .images import Images, ImageSource
+from .nearest_neighbors import nearest
+
+
+@dataclass(frozen=True)
+class Neighbor:
+    """One image near another one.
+
+    Attributes:
+        query: Path of the image that was asked for; in memory its name.
+        nearest: The image that was found, likewise.
+        rank: 1 for the nearest.
+        cosine: Cosine of both features, in [-1, 1].
+    """
+
+    query: str
+    nearest: str
+    rank: int
+    cosine: float
+
+
+def neighbors(
+    weights: Weights | Embeddings,
+    queries: ImageSource,
+    images: ImageSource | None = None,
+    *,
+    num: int = 8,
+    above: float | None = None,
+    embeddings: Embeddings | str | Path | None = None,
+    config: str | Path | None = None,
+    image_px: int | None = None,
+    batch_size: int = 64,
+    num_workers: int = 0,
+    device: str | torch.device = "auto",
+    seed: int = 0,
+    progress: bool = True,
+) -> list[Neighbor]:
+    """Find the images that are nearest to some images, which may be among them.
+
+    An image is never its own neighbour. ``pandas.DataFrame`` makes a table of what is returned.
+
+    Args:
+        weights: As for ``load_backbone``, or what it returned; or what ``embed`` returned, whose
+            images are then searched, with names of theirs as ``queries``.
+        queries: Images as for ``embed``: a folder, a file, a list.
+        images: What is searched, as for ``embed``.
+        num: Neighbours of each query.
+        above: Least cosine of a neighbour. Each pair is then listed once.
+        embeddings: Features of ``images`` that ``embed`` returned, or their file; None computes
+            them.
+        config, image_px, batch_size, num_workers, device, seed, progress: As for ``embed``.
+
+    Returns:
+        The neighbours of the first query, the nearest first, then those of the second, ...
+
+    Raises:
+        TypeError: Weights or images of another kind.
+        ValueError: As ``embed``; numbers out of range; embeddings of other weights or images.
+        FileNotFoundError: A file or folder that does not exist.
+    """
+    if num < 1:
+        raise UserValueError(f"num must be at least 1 neighbour, but got {num}.")
+    if above is not None and not -1 <= above <= 1:
+        raise UserValueError(f"above must be a cosine in [-1, 1], but got {above}.")
+    options = FeatureOptions(config, image_px, batch_size, num_workers, device, seed, progress)
+    if isinstance(weights, Embeddings) != (images is None):
+        raise UserTypeError(
+            "images must be given with weights, and be left out with embeddings in their place."
+        )
+    is_shared = True  # one name is one image, in the queries and in what is searched
+    if isinstance(weights, Embeddings):
+        known = weights.of_scale(0)
+        asked = _named(known, queries)
+        paths, query_paths = known.names, asked.names
+    elif images is not None:
+        among = Images(images)
+        sought = among if queries is images else Images(queries, "queries")
+        is_shared = sought is among or None not in (sought.root, among.root)
+        model = options.load(weights)
+        options = replace(options, config=None, image_px=None)
+        if embeddings is None:
+            known = embed_images(model, among, options)
+        else:
+            known = _checked(embeddings, describe(model, weights, among, Crops(model.image_px)))
+        is_same = is_shared and sought.paths(sought.names) == among.paths(among.names)
+        asked = known if is_same else embed_images(model, sought, options)
+        paths, query_paths = among.paths(known.names), sought.paths(asked.names)
+    rows = {path: row for row, path in enumerate(paths)} if is_shared else {}
+    own = np.array([rows.get(path, -1) for path in query_paths])
+    indices, cosines = nearest(
+        torch.from_numpy(asked.features),
+        torch.from_numpy(known.features),
+        num,
+        excluded=own if (own >= 0).any() else None,
+    )
+    cosines = cosines.clamp(-1, 1)
+    result: list[Neighbor] = []
+    listed: set[tuple[int, int]] = set()
+    for path, row, found, values in zip(
+        query_paths, own.tolist(), indices.tolist(), cosines.tolist(), strict=True
+    ):
+        rank = 0
+        for index, value in zip(found, values, strict=True):
+            if above is not None and (value < above or (index, row) in listed):
+                continue
+            listed.add((row, index))
+            rank += 1
+            result.append(Neighbor(path, paths[index], rank, value))
+    if not result and cosines.numel():
+        options.tell(f"no cosine is as great as {above}: the highest is {cosines.max():.6f}")
+    return result
+
+
+def _named(known: Embeddings, names: Any) -> Embeddings:
+    """Return the rows of some names, or of one."""
+    rows = {name: row for row, name in enumerate(known.names)}
+    names = [names] if isinstance(names, str) else list(names)
+    if unknown := [name for name in names if name not in rows]:
+        raise UserValueError(
+            f"queries must be names of the embeddings, but {unknown[0]!r} is none of theirs."
+        )
+    return known.take([rows[name] for name in names])
+
+
+def _checked(embeddings: Embeddings | str | Path, now: dict[str, Any]) -> Embeddings:
+    """Return the whole images of embeddings, which must be of these weights and images."""
+    if not isinstance(embeddings, Embeddings):
+        embeddings = read_embeddings(embeddings)
+    changes = find_changes({**embeddings.about, "levels": []}, now)
+    if changes:
+        raise UserValueError(
+            "embeddings must be of the same weights and images, but what was given was made of "
+            f"others: {changes} changed; run `embed` again."
+        )
+    return embeddings.of_scale(0)

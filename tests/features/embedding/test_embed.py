@@ -1,0 +1,169 @@
+"""`embed` of folders, paths and images in memory."""
+
+import os
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torchvision.transforms.v2 import functional as transforms
+
+import mmssprl
+from mmssprl.datasets.image_reading import read_image
+from mmssprl.features import load_backbone
+from mmssprl.features.embedding import embed_to_file
+from mmssprl.features.extract import FeatureOptions
+from mmssprl.features.probe_data import LabelledSplit, extract_split
+
+NAMES = [f"a/{i}.jpg" for i in range(4)] + [f"b c/{i}.jpg" for i in range(4, 10)]
+
+
+def embed(weights, images, **options):
+    return mmssprl.embed(weights, images, device="cpu", progress=False, **options)
+
+
+def test_whole_images_have_the_features_of_probe(config, photos):
+    found = embed("random", photos, config=config)
+    split = LabelledSplit("train", [str(photos / name) for name in NAMES], torch.zeros(10, 1))
+    model = load_backbone("random", config)
+    wanted, _ = extract_split(model, split, FeatureOptions(device="cpu", progress=False))
+    assert found.names == NAMES
+    assert found.features.dtype == np.float32
+    np.testing.assert_allclose(found.features, wanted.numpy(), rtol=1e-5, atol=1e-5)
+    assert found.scales.tolist() == found.cells.tolist() == [0] * 10
+    assert found.unreadable == []
+
+
+def test_patches_have_the_features_of_the_model_on_their_pixels(config, photos):
+    model = load_backbone("random", config)
+    found = embed(model, photos, patches=True)
+    assert len(found) == 10 * (1 + 4 + 9)
+    assert found.names[:14] == [NAMES[0]] * 14
+    row = 14 * 3 + 1 + 4 + 5  # of the fourth image, scale 2, cell 5: row 1, column 2
+    assert (found.names[row], found.scales[row], found.cells[row]) == (NAMES[3], 2, 5)
+    # Resized to 90 px as in training, in the middle of a cell of 30 px: a patch of 16 px.
+    image = transforms.resize(read_image(photos / NAMES[3]), [90, 90], antialias=True)
+    with torch.no_grad():
+        wanted = model.cpu()(model.normalise(image[None, :, 37:53, 67:83]))
+    np.testing.assert_allclose(found.features[row], wanted[0].numpy(), rtol=1e-4, atol=1e-5)
+    # 40 px high, 48 px wide
+    box = [67 * 48 / 90, 37 * 40 / 90, 83 * 48 / 90, 53 * 40 / 90]
+    np.testing.assert_allclose(found.boxes[row], box, rtol=1e-6)
+    alone = embed(model, photos)
+    np.testing.assert_allclose(found.of_scale(0).features, alone.features, rtol=1e-4, atol=1e-5)
+    assert found.of_scale(1).cells.tolist() == [0, 1, 2, 3] * 10
+
+
+def test_each_image_is_decoded_once_and_values_depend_on_no_batch_or_worker(
+    config, photos, monkeypatch
+):
+    read = []
+
+    def count(path):
+        read.append(path)
+        return read_image(path)
+
+    monkeypatch.setattr("mmssprl.datasets.unlabeled_images.read_image", count)
+    model = load_backbone("random", config)
+    one = embed(model, photos, patches=True)
+    assert sorted(read) == sorted(str(photos / name) for name in NAMES)
+    other = embed(model, photos, patches=True, batch_size=3, num_workers=2)
+    assert one.names == other.names
+    np.testing.assert_allclose(one.features, other.features, rtol=1e-4, atol=1e-5)
+    for name in ("scales", "cells", "boxes"):
+        assert np.array_equal(getattr(one, name), getattr(other, name))
+    assert one.about == other.about
+
+
+@pytest.fixture
+def pngs(photos, tmp_path):
+    """The first three photographs without loss, and their pixels."""
+    pixels = [np.asarray(Image.open(photos / name)) for name in NAMES[:3]]
+    paths = [tmp_path / f"{i}.png" for i in range(3)]
+    for path, each in zip(paths, pixels, strict=True):
+        Image.fromarray(each).save(path)
+    return paths, pixels
+
+
+def test_lists_and_images_in_memory_have_the_features_of_their_files(config, pngs):
+    paths, pixels = pngs
+    model = load_backbone("random", config)
+    wanted = embed(model, paths)
+    assert wanted.names == [str(path) for path in paths]
+    images = [Image.open(path) for path in paths]
+    for source in (images, pixels, np.stack(pixels), iter(images)):
+        found = embed(model, source, num_workers=2)
+        assert found.names == ["0", "1", "2"]
+        np.testing.assert_array_equal(found.features, wanted.features)
+        np.testing.assert_array_equal(found.boxes, wanted.boxes)
+    for source in (paths[1], images[1], pixels[1]):
+        np.testing.assert_allclose(embed(model, source).features, wanted.features[1:2], rtol=1e-4)
+    turned = embed(model, [each[::-1] for each in pixels])
+    assert turned.about["images_sha256"] != found.about["images_sha256"]
+
+
+def test_images_in_memory_are_turned_and_converted_as_files_are(config, pngs, tmp_path):
+    image = Image.open(pngs[0][0]).convert("LA")
+    exif = Image.Exif()
+    exif[0x0112] = 6  # a quarter turn
+    image.save(tmp_path / "turned.png", exif=exif)
+    model = load_backbone("random", config)
+    wanted = embed(model, tmp_path / "turned.png")
+    found = embed(model, Image.open(tmp_path / "turned.png"))
+    np.testing.assert_array_equal(found.features, wanted.features)
+
+
+def test_unreadable_images_have_no_rows(config, photos, tmp_path):
+    (photos / "a" / "0.jpg").write_text("no image")
+    gone = ["a/1.jpg", "a/2.jpg"]
+    for name in gone:
+        (photos / name).unlink()
+        (photos / name).symlink_to("gone.jpg")
+    os.mkfifo(photos / "a/pipe.jpg")
+    found = embed("random", photos, config=config, batch_size=1)
+    assert found.names == NAMES[3:]
+    assert [name for name, _ in found.unreadable] == ["a/0.jpg", *gone, "a/pipe.jpg"]
+    options = FeatureOptions(config=config, device="cpu")
+    embed_to_file("random", photos, tmp_path / "out.npz", options)
+    found = mmssprl.features.neighbors(
+        "random", photos, photos, embeddings=tmp_path / "out.npz", config=config, num=1
+    )
+    assert len(found) == len(NAMES) - 3
+
+
+@pytest.mark.parametrize(
+    ("images", "error", "told"),
+    [
+        ("gone", FileNotFoundError, "^images must .*gone"),
+        (["gone.jpg"], FileNotFoundError, r"^images\[0\] must .*gone.jpg"),
+        ([], ValueError, "^images must .* empty list"),
+        (torch.nn.Identity(), TypeError, "^images must .* Identity"),
+        ([torch.zeros(3, 8, 8)], TypeError, r"^images\[0\] must .* Tensor"),
+        ([np.zeros((8, 8, 3))], ValueError, r"^images\[0\] .*uint8.* float64"),
+        (np.zeros((2, 8, 8, 4), np.uint8), ValueError, r"^images\[0\] .* \(8, 8, 4\)"),
+        (Image.new("I;16", (8, 8)), ValueError, "8 bits .* I;16"),
+    ],
+)
+def test_images_of_another_kind_are_told_in_one_line(images, error, told, config):
+    with pytest.raises(error, match=told):
+        embed("random", images, config=config)
+
+
+def test_mistakes_name_the_argument(config, photos, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"^images '.*empty/' must hold images"):
+        embed("random", tmp_path / "empty", config=config)
+    model = load_backbone("random", config)
+    with pytest.raises(ValueError, match="config and image_px .* load_backbone"):
+        embed(model, photos, image_px=64)
+    with pytest.raises(TypeError, match="weights .* a list"):
+        embed(["random"], photos, config=config)
+    for name, value in (("batch_size", 0), ("batch_size", "8"), ("num_workers", -1)):
+        with pytest.raises(ValueError, match=f"{name} .* {value!r}"):
+            embed(model, photos, **{name: value})
+    (photos / "bad.jpg").write_text("no image")
+    with pytest.raises(ValueError, match=r"none of 1 .*bad.jpg"):
+        embed(model, photos / "bad.jpg")
+    model.backbone.bn1.bias.data.fill_(torch.inf)
+    with pytest.raises(ValueError, match="10 of 10 images gave NaN"):
+        embed(model, [photos / name for name in NAMES])

@@ -1,0 +1,114 @@
+"""`load_backbone`, `image_transform` and the module that they are of."""
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from PIL import Image
+from torch import nn
+
+import mmssprl
+from mmssprl.features import FeatureBackbone, load_backbone
+from mmssprl.features.extract import FeatureOptions
+from mmssprl.features.probe_data import LabelledSplit, extract_split
+from mmssprl.weights import load_backbone as load_weights
+
+
+@pytest.fixture
+def photo(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (70, 90, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "photo.png")
+    return tmp_path / "photo.png"
+
+
+def test_a_file_of_weights_becomes_a_model_in_eval_mode(config, tmp_path):
+    state = load_weights("random", Config.fromfile(config), seed=3).state_dict()
+    torch.save(state, tmp_path / "a.pth")
+    model = mmssprl.load_backbone(tmp_path / "a.pth", device="cpu")
+    assert not any(module.training for module in model.modules())
+    for name, value in model.backbone.state_dict().items():
+        assert torch.equal(value, state[name])
+    assert (model.image_px, model.mean, model.std) == (32, (100, 110, 120), (50, 55, 60))
+    again = load_backbone("random", Config.fromfile(config), seed=3)
+    assert torch.equal(again.backbone.conv1.weight, model.backbone.conv1.weight)
+
+
+def test_it_maps_prepared_photographs_to_what_probe_scores(config, photo):
+    model = load_backbone("random", config)
+    inputs = mmssprl.image_transform(model)(Image.open(photo))
+    assert type(inputs) is torch.Tensor
+    assert (inputs.shape, inputs.dtype) == ((3, 32, 32), torch.float32)
+    with torch.no_grad():
+        found = model(inputs[None])
+    split = LabelledSplit("train", [str(photo)], torch.zeros(1, 1))
+    wanted, _ = extract_split(model, split, FeatureOptions(device="cpu", progress=False))
+    torch.testing.assert_close(found, wanted)
+
+
+def test_arrays_tensors_and_gray_photographs_are_prepared_alike(config, photo):
+    prepare = mmssprl.image_transform(load_backbone("random", config, image_px=24))
+    pixels = np.array(Image.open(photo))
+    wanted = prepare(Image.open(photo))
+    assert wanted.shape == (3, 24, 24)
+    torch.testing.assert_close(prepare(pixels), wanted)
+    torch.testing.assert_close(prepare(torch.from_numpy(pixels).permute(2, 0, 1)), wanted)
+    assert prepare(Image.open(photo).convert("L")).shape == (3, 24, 24)
+
+
+def test_it_has_the_names_of_timms_models_and_can_be_trained(config):
+    model = load_backbone("random", config)
+    images = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    maps = model.forward_features(images)
+    assert maps.shape == (2, 16, 4, 4)
+    assert model.num_features == 16
+    torch.testing.assert_close(model(images), maps.mean(dim=(2, 3)))
+    model(images).sum().backward()
+    assert model.backbone.conv1.weight.grad.abs().sum() > 0
+
+
+def test_the_number_of_features_of_a_vector_leaves_the_network_as_it_was():
+    network = nn.Sequential(nn.BatchNorm2d(3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    model = FeatureBackbone(network, image_px=8)
+    assert model.num_features == 3
+    assert model.forward_features(torch.zeros(2, 3, 8, 8)).shape == (2, 3)
+    assert network[0].num_batches_tracked == 1  # of the line above alone
+    assert all(module.training for module in model.modules())
+
+
+def test_without_a_config_supervised_weights_are_a_resnet50(monkeypatch):
+    asked = []
+
+    def supervised_state(depth):
+        asked.append(depth)
+        cfg = Config({"model": {"backbone": {"type": "ResNet", "depth": depth}}})
+        return load_weights("random", cfg).state_dict()
+
+    monkeypatch.setattr("mmssprl.weights.backbone.supervised_state", supervised_state)
+    model = load_backbone("supervised")
+    assert (asked, model.image_px, model.mean[0]) == ([50], 224, 123.675)
+
+
+def test_mistakes_are_told_in_the_words_of_the_function(config, tmp_path):
+    for px in (0, 100_000):
+        with pytest.raises(ValueError, match=f"image_px .* to 2048.* {px}"):
+            load_backbone("random", config, image_px=px)
+    for device in ("cuda:99", "tpu"):
+        with pytest.raises(ValueError, match=f"device .*'{device}'.*'auto'"):
+            load_backbone("random", config, device=device)
+    with pytest.raises(TypeError, match=r"weights .* got a Linear; .*FeatureBackbone"):
+        load_backbone(nn.Linear(1, 1))
+    with pytest.raises(TypeError, match=r"weights .* got a list"):
+        load_backbone([config])
+    with pytest.raises(TypeError, match=r"config .* got a dict"):
+        load_backbone("random", {"model": {}})
+    swin = tmp_path / "swin.py"
+    swin.write_text('model = dict(backbone=dict(type="SwinTransformer", arch="tiny"))')
+    with pytest.raises(ValueError, match=r"ResNet, .* SwinTransformer"):
+        load_backbone("supervised", swin)
+    with pytest.raises(FileNotFoundError, match=r"^weights .*gone\.pth"):
+        load_backbone("gone.pth")
+    lonely = tmp_path / "lonely" / "a.pth"
+    lonely.parent.mkdir()
+    torch.save({"conv.weight": torch.zeros(1)}, lonely)
+    with pytest.raises(ValueError, match=r"config .*--config.* convert"):
+        load_backbone(lonely)
