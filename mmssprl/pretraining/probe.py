@@ -21,7 +21,9 @@ MOST_CLASSES = 1000
 """Above, folders are rather days or places."""
 
 
-def add_probe(cfg: Config, source: str, asked: str | Literal[False] | None) -> RecipeRow | None:
+def add_probe(
+    cfg: Config, source: str, asked: str | Path | Literal[False] | None
+) -> RecipeRow | None:
     """Add the hook that scores features by labels to a config, where there are labels.
 
     Args:
@@ -39,14 +41,14 @@ def add_probe(cfg: Config, source: str, asked: str | Literal[False] | None) -> R
     if asked is False:
         return None
     hook: dict[str, Any] = {"type": "ProbeHook", "data": str(Path(asked or source).resolve())}
-    if isinstance(asked, str):
-        found, why = find_probe_data(asked), "as asked"
+    if asked is not None:
+        found, why = find_probe_data(str(asked)), "as asked"
     else:
         by_itself = _folders_of(Path(source))
         if by_itself is None:
             return None
         found = by_itself
-        why = "DIR names classes, and the training sees these images; --no-probe leaves it out"
+        why = "the folders name classes; the training sees these images"
         hook["class_folders"] = True
     cfg.custom_hooks = [*cfg.get("custom_hooks", []), hook]
     splits = (found.train, found.test)

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mmengine.config import Config
-
+from ..console.options import check_ranges
 from ..console.tables import reasons_table
 from ..console.wording import counted, wrapped
 from ..datasets.image_index import heic_remedy
@@ -23,6 +22,7 @@ from .anchor import COCO_IMAGES, round_within
 from .backbones import find_backbone
 from .methods import RecipeMethod, RecipeRow, RecipeSetting
 from .optimizer import choose_optimizer
+from .options import DEFAULT_BACKBONE, PretrainOptions
 from .views import choose_views
 
 CPU_BATCH = 32
@@ -56,39 +56,25 @@ class Recipe(RecipeSetting):
 
 def choose_recipe(
     method: RecipeMethod,
-    coco: Config,
-    imagenet: Config,
+    asked: PretrainOptions,
     num_images: int,
     short_side_px: int,
     *,
     num_devices: int = 1,
     on_gpu: bool = False,
-    backbone: str = "resnet50",
-    epochs: int | None = None,
-    batch_size: int | None = None,
-    accumulate: int = 1,
-    image_px: int | None = None,
-    lr: float | None = None,
     why_epochs: str = "as asked",
 ) -> Recipe:
     """Scale a method's published trainings to other data and devices.
 
     Args:
         method: What to train.
-        coco: The config of its published training there, with the views.
-        imagenet: The same for ImageNet.
+        asked: What is not to be chosen. With ``accumulate`` the published optimizer's learning rate
+            is in proportion to the images of a step, AdamW's up to 64 images and not beyond.
         num_images: Images to train on, at least 8.
         short_side_px: Typical shorter side of the images.
         num_devices: GPUs, or 1 for a CPU.
         on_gpu: Whether the devices are GPUs; on a CPU the views are half as large.
-        backbone: As in ``find_backbone``.
-        epochs: None chooses.
-        batch_size: Images per device that the backbone sees at once; None chooses.
-        accumulate: How many of them make one step. The published optimizer's learning rate is in
-            proportion to the images of a step, AdamW's up to 64 images and not beyond.
-        image_px: Side of the image views, as for ``choose_views``; None chooses.
-        lr: Learning rate after the warm-up; None chooses.
-        why_epochs: Printed with ``epochs``.
+        why_epochs: Printed with the epochs that are asked for.
 
     Returns:
         The recipe, with a reason for each choice.
@@ -97,29 +83,31 @@ def choose_recipe(
         ValueError: Too few images for one batch, a number out of range, or something that the
             method cannot do.
     """
-    numbers = {"epochs": epochs, "batch_size": batch_size, "accumulate": accumulate}
-    for name, value in numbers.items():
-        if value is not None and value < 1:
-            raise UserValueError(f"{name} must be >= 1, but got {value}.")
-    if lr is not None and not 0 < lr < math.inf:
-        raise UserValueError(f"lr must be a number > 0, but got {lr}.")
-    published = coco.model.layout.to_dict()
-    layout, why_views = choose_views(published, short_side_px, on_gpu, method.about_views, image_px)
-    found = find_backbone(backbone, {group.px for group in ViewLayout.build(layout).groups})
-    most = coco.train_dataloader.batch_size if on_gpu else CPU_BATCH
-    batch, why_batch = _choose_batch(num_images, num_devices, most, on_gpu, batch_size, accumulate)
+    check_ranges(asked)
+    accumulate = asked.accumulate or 1
+    published = method.coco.model.layout.to_dict()
+    layout, why_views = choose_views(published, short_side_px, on_gpu, asked.image_px)
+    views = ViewLayout.build(layout)
+    found = find_backbone(asked.backbone or DEFAULT_BACKBONE, {group.px for group in views.groups})
+    most = method.coco.train_dataloader.batch_size if on_gpu else CPU_BATCH
+    batch, why_batch = _choose_batch(
+        num_images, num_devices, most, on_gpu, asked.batch_size, accumulate
+    )
     steps_per_epoch = math.ceil(num_images / num_devices) // batch  # of one process
-    epochs, why_epochs = _choose_epochs(num_images, coco, epochs, why_epochs)
+    epochs = asked.epochs
+    if epochs is None:
+        coco_epochs = method.coco.train_cfg.max_epochs
+        epochs = round_within(coco_epochs * COCO_IMAGES / num_images, EPOCHS)
+        low, high = EPOCHS
+        why_epochs = f"as COCO's {coco_epochs} epochs by images seen, from {low} to {high}"
     optimizer, warmup_epochs, optimizer_row = choose_optimizer(
         method,
-        coco,
-        imagenet,
         found,
         num_images=num_images,
         step_images=batch * num_devices,
         epochs=epochs,
         steps_per_epoch=steps_per_epoch,
-        asked_lr=lr,
+        asked_lr=asked.lr,
     )
     setting = RecipeSetting(
         num_images=num_images,
@@ -133,14 +121,12 @@ def choose_recipe(
         steps_per_epoch=steps_per_epoch,
         optimizer=optimizer,
         warmup_epochs=warmup_epochs,
-        coco=coco,
-        imagenet=imagenet,
     )
     added = method.additions(setting)
     parts = f", in {accumulate} parts" if accumulate > 1 else ""
     devices = counted(num_devices, "device")
     rows = {
-        "views": RecipeRow(_views_text(layout), why_views),
+        "views": RecipeRow(_views_text(views), why_views),
         "batch": RecipeRow(f"{counted(batch, 'image')} x {devices}{parts}", why_batch),
         "epochs": RecipeRow(f"{epochs}, {counted(setting.num_steps, 'update')}", why_epochs),
         "optimizer": optimizer_row,
@@ -178,11 +164,11 @@ def describe_images(num_images: int, skipped: Mapping[str, int]) -> str:
     return f"{text} ({remedy})" if remedy else text
 
 
-def _views_text(layout: dict[str, Any]) -> str:
-    views = [f"2 x {layout['image_px']} px"]
-    if layout["num_small"]:
-        views.append(f"{layout['num_small']} x {layout['small_px']} px")
-    for level in ViewLayout.build(layout).levels:
+def _views_text(layout: ViewLayout) -> str:
+    views = [f"2 x {layout.image_px} px"]
+    if layout.num_small:
+        views.append(f"{layout.num_small} x {layout.small_px} px")
+    for level in layout.levels:
         out_of = f" of {level.num_cells}" if level.is_sampled else ""
         views.append(f"2 x {level.num_patches}{out_of} x {level.patch_px} px")
     return ", ".join(views)
@@ -199,29 +185,13 @@ def _choose_batch(
         reason = f"at most {most} per {place}, and at least {LEAST_STEPS_PER_EPOCH} steps an epoch"
     else:
         part, reason = asked, "as asked"
-    if accumulate > 1:
-        reason += f", times {accumulate} as asked"
     if accumulate * part * num_devices > num_images or part < LEAST_BATCH:
         times = f" {accumulate} times" if accumulate > 1 else ""
         largest = num_images // (accumulate * num_devices)
-        fits = f"choose a batch size from 2 to {largest}, " if largest >= LEAST_BATCH else ""
+        fits = f"choose a batch_size from 2 to {largest}, " if largest >= LEAST_BATCH else ""
         raise UserValueError(
             f"a step needs 2 images per device and at most all {num_images} images, but got "
-            f"batch size {part}{times} on {counted(num_devices, 'device')}; {fits}"
-            f"{'lower --accumulate, ' if times else ''}use fewer devices "
-            "(CUDA_VISIBLE_DEVICES), or add images."
+            f"batch_size {part}{times} on {counted(num_devices, 'device')}; {fits}"
+            f"{'lower accumulate, ' if times else ''}use fewer gpus, or add images."
         )
     return accumulate * part, reason
-
-
-def _choose_epochs(
-    num_images: int, coco: Config, asked: int | None, why_asked: str
-) -> tuple[int, str]:
-    if asked is not None:
-        return asked, why_asked
-    low, high = EPOCHS
-    coco_epochs = coco.train_cfg.max_epochs
-    epochs = round_within(coco_epochs * COCO_IMAGES / num_images, EPOCHS)
-    return epochs, (
-        f"as many images seen as in {coco_epochs} epochs of COCO, from {low} to {high} epochs"
-    )

@@ -1,4 +1,4 @@
-"""The values of ``--set``: tried before the recipe is told, and named as they were given."""
+"""The values of ``cfg_options``: tried before the recipe is told, and named as they were given."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ def set_values(cfg: Config, options: Mapping[str, Any]) -> None:
         FileNotFoundError, OSError, RuntimeError, TypeError, ValueError: As ``merge_options``,
             ``check_config`` and ``explain_build_errors``, by the option.
     """
-    merge_options(cfg, options, flag="--set")
+    merge_options(cfg, options, flag="cfg_options")
     scope = DefaultScope.overwrite_default_scope(cfg.default_scope)
     with told_by_set(options), explain_build_errors(cfg), scope, quiet():
         check_config(cfg, ("train",))
@@ -40,7 +40,7 @@ def set_values(cfg: Config, options: Mapping[str, Any]) -> None:
 
 @contextmanager
 def told_by_set(options: Mapping[str, Any]) -> Iterator[None]:
-    """Let errors that name a file and a key of a recipe's config name ``--set`` instead.
+    """Let errors that name a file and a key of a recipe's config name the options instead.
 
     The user has not written that file. What is raised is of the same class.
     """
@@ -51,12 +51,7 @@ def told_by_set(options: Mapping[str, Any]) -> Iterator[None]:
         if placed is None:
             raise
         key, reason = placed[1] or "", _LOG.sub("", placed[2])
-        raise type(error)(_named(options, key, reason)) from error
-
-
-def _named(options: Mapping[str, Any], key: str, reason: str) -> str:
-    """Return a reason behind the options, and behind its key if none of them lies there."""
-    told = [] if any(f"{each}.".startswith(f"{key}.") for each in options) or not key else [key]
-    if options:
-        told = ["--set " + " ".join(f"{each}={value}" for each, value in options.items()), *told]
-    return ": ".join([*told, reason])
+        values = " ".join(f"{each}={value}" for each, value in options.items())
+        if any(f"{each}.".startswith(f"{key}.") for each in options):
+            key = ""  # which an option names already
+        raise type(error)(": ".join(filter(None, (values, key, reason)))) from error

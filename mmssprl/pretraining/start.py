@@ -2,9 +2,10 @@
 
 import json
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from mmengine.config import Config
@@ -12,55 +13,60 @@ from mmengine.config import Config
 from ..config.found_config import read_found
 from ..config.reading import one_line
 from ..config.shipped import shipped
+from ..console.options import documented, given_options
 from ..console.wording import command_line
 from ..engine.launch import prepare_train_config, run
 from ..engine.trackers import check_trackers
-from ..errors import (
-    UserRuntimeError,
-    UserValueError,
-    called,
-    message_for_user,
-)
+from ..errors import UserRuntimeError, UserValueError, called, message_for_user
 from ..saving.newest_checkpoint import newest_intact
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE
 from ..saving.work_dir import finished_line, finished_weights, folders_of_run
 from ..system.outputs import write_whole
 from ..system.processes import run_processes
 from ..timing import forecast
+from .options import PretrainOptions
 from .plan import make_plan
 from .work_dir import config_of_run, default_work_dir, pretrained_images, refuse_used
 
-_FLAGS = {"cfg_options": "--set"}
-"""Options of the command line with other names than here."""
 
-
-@called("DIR")
+@documented(PretrainOptions)
+@called("images")
 def pretrain(
-    images: str,
+    images: str | Path,
     work_dir: str | Path | None = None,
     *,
+    method: str | None = None,
+    variant: str | None = None,
+    backbone: str | None = None,
+    epochs: int | None = None,
+    budget: str | None = None,
+    batch_size: int | None = None,
+    accumulate: int | None = None,
+    image_px: int | None = None,
+    lr: float | None = None,
+    weights: str | Path | None = None,
+    gpus: int | None = None,
+    workers: int | None = None,
+    save_every: str | None = None,
+    max_bad_share: float | None = None,
+    probe: str | Path | Literal[False] | None = None,
+    cfg_options: Mapping[str, Any] | None = None,
+    seed: int | None = None,
     resume: bool = False,
     dry_run: bool = False,
     yes: bool = False,
+    tensorboard: bool = False,
+    wandb: bool = False,
     verbose: bool = False,
-    trackers: Sequence[str] = (),
     log: Callable[[str], object] = print,
-    **options: Any,
 ) -> Path | None:
     """Train on a folder of images with a recipe that suits them, or go on with such a training.
 
     Args:
         images: Folder of images or of tar files, or one tar file.
-        work_dir: Folder of the run; None takes work_dirs/pretrain_<name of ``images``>, see
-            ``default_work_dir``.
-        resume: Go on with the run in the work dir, with the config that it holds.
-        dry_run: Stop after the forecast.
-        yes: Start even if it takes more than 12 h on a CPU.
-        verbose: Show the environment, the config and the hooks too.
-        trackers: Of 'tensorboard' and 'wandb': where scalars go as well.
-        log: Receives what the run will be and what it will take.
-        options: For a new run only: ``max_bad_share`` of ``UnlabeledImages``, ``budget`` in place
-            of ``epochs``, and those of ``make_recipe`` and ``make_config``.
+        work_dir: Folder of the run; None takes work_dirs/pretrain_<name of ``images``>, or -2, -3
+            ... behind it where a run on another folder of that name has it.
+        log: Receives what the run will be and what it will take, line by line.
 
     Returns:
         The backbone's weights. None after a dry run, and if a person at the terminal finds the run
@@ -75,18 +81,31 @@ def pretrain(
         RuntimeError: A run too long for a CPU, and nobody there to be asked; too little memory; or
             processes that failed.
     """
+    given = locals()
+    asked = PretrainOptions(**{each.name: given[each.name] for each in fields(PretrainOptions)})
+    return start_or_go_on(str(images), work_dir, asked, log)
+
+
+def start_or_go_on(
+    images: str,
+    work_dir: str | Path | None,
+    asked: PretrainOptions,
+    log: Callable[[str], object],
+) -> Path | None:
+    """As ``pretrain``, whose arguments these are."""
+    trackers = [name for name in ("tensorboard", "wandb") if getattr(asked, name)]
     check_trackers(trackers)
     folder = Path(
-        work_dir or default_work_dir("pretrain", images, pretrained_images, resume=resume)
+        work_dir or default_work_dir("pretrain", images, pretrained_images, resume=asked.resume)
     )
-    if resume:
+    if asked.resume:
         cfg = config_of_run(folder, images)
         config = Path(cfg.filename)
-        given = {**options, "dry_run": True} if dry_run else options
-        if given:
-            flags = ", ".join(_FLAGS.get(k, "--" + k.replace("_", "-")) for k in given)
+        refused = given_options(asked) + ["dry_run"] * asked.dry_run
+        if refused:
             raise UserValueError(
-                f"--resume takes the recipe from {config}; leave {flags} out, or start a new run."
+                f"resume takes the recipe from {config}; leave {', '.join(refused)} out, or start "
+                "a new run."
             )
         cfg.work_dir = str(folder)
         newest = newest_intact(*folders_of_run(cfg))
@@ -101,16 +120,17 @@ def pretrain(
         num_gpus = gpus_of_run(cfg)
     else:
         refuse_used(folder)
-        plan = make_plan(images, folder, log=log, **options)
+        plan = make_plan(images, folder, asked, log)
         forecast.check_disk(plan.expected)
         # Who gives a budget has agreed to the time.
-        if dry_run or not forecast.may_start(plan.expected, yes=yes or "budget" in options):
+        agreed = asked.yes or asked.budget is not None
+        if asked.dry_run or not forecast.may_start(plan.expected, yes=agreed):
             return None
         refuse_used(folder)  # another start may have been quicker
         config = folder / f"{plan.recipe.method.run_name}_{plan.recipe.backbone.file_name}.py"
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(config, plan.cfg.pretty_text)
-        write_whole(folder / RECIPE_FILE, json.dumps(plan.told(), indent=2) + "\n")
+        write_whole(folder / RECIPE_FILE, json.dumps(plan.told, indent=2) + "\n")
         log(f"config: {config}")
         num_gpus = plan.recipe.num_devices if plan.recipe.on_gpu else 0
         checkpoint = None
@@ -118,8 +138,8 @@ def pretrain(
         config,
         folder,
         num_gpus=num_gpus,
-        resume=(checkpoint or "auto") if resume else None,
-        verbose=verbose,
+        resume=(checkpoint or "auto") if asked.resume else None,
+        verbose=asked.verbose,
         trackers=trackers,
         go_on=["python", "-m", "mmssprl", "pretrain", images, "--work-dir", str(folder)],
     )

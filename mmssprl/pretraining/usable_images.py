@@ -62,14 +62,14 @@ class UsableImages:
             lines.append(
                 f"of {self.num_opened} images looked at {self.num_unreadable} cannot be read and "
                 f"{self.num_small} have a side below {MIN_SIDE_PX} px, the smallest view: remove "
-                f"them. Above {self.max_bad_share:.3g} of all (--max-bad-share) unreadable ones "
+                f"them. Above {self.max_bad_share:.3g} of all (max_bad_share) unreadable ones "
                 "stop the training."
             )
         if self.num_usable < FEW_IMAGES and from_random:
             lines.append(
                 f"{self.num_usable:,} usable images are few: expect a small gain over random "
                 "weights at best. More images help, and need no labels; without them, start from "
-                "a trained backbone (--weights supervised, or a file)."
+                "a trained backbone (weights: supervised, or a file)."
             )
         return lines
 
@@ -113,7 +113,7 @@ def find_usable_images(images: UnlabeledImages, source: str) -> UsableImages:
             f"{len(sides)}: of {counted(count, 'image')} {len(unreadable)} cannot be read and "
             f"{num_small} have a side below {MIN_SIDE_PX} px, the smallest a view can have"
             f"{looked}. Add images (with fewer than {FEW_IMAGES:,} little can be learned), or "
-            "correct DIR."
+            "correct the path."
         )
     if len(unreadable) > most_bad(count, images.max_bad_share):
         named = [on_one_line(path) for path in unreadable[:_MOST_NAMED]]
@@ -121,7 +121,7 @@ def find_usable_images(images: UnlabeledImages, source: str) -> UsableImages:
             f"at most {images.max_bad_share:.3g} of the images may be unreadable, but "
             f"{len(unreadable)} of {count:,} are ({', '.join(named)}"
             f"{', ...' if len(unreadable) > _MOST_NAMED else ''}); replace or remove them, or "
-            "raise --max-bad-share."
+            "raise max_bad_share."
         )
     return UsableImages(
         count, num_opened, len(unreadable), num_small, int(median(sides)), images.max_bad_share

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import UserValueError
-from ..pyramid import MOST_PX, ViewLayout
+from ..pyramid import MOST_PX
 
 FULL_SHORT_SIDE_PX = 256
 """Images at least this large on their short side are cut at the paper's sizes."""
@@ -16,7 +16,7 @@ SIZE_STEP_PX = 16
 
 
 def choose_views(
-    paper: Mapping[str, Any], short_side_px: int, on_gpu: bool, about: str, image_px: int | None
+    paper: Mapping[str, Any], short_side_px: int, on_gpu: bool, image_px: int | None
 ) -> tuple[dict[str, Any], str]:
     """Return the paper's views, dicts of ``ViewLayout``, scaled to images and device; and why.
 
@@ -24,7 +24,6 @@ def choose_views(
         paper: The views at full size.
         short_side_px: Typical shorter side of the images.
         on_gpu: Whether the training is on GPUs.
-        about: What else there is to say about them.
         image_px: Side of the image views, to which the others keep the paper's proportion; None
             chooses.
 
@@ -40,23 +39,18 @@ def choose_views(
         )
     else:
         scale = image_px / paper["image_px"]
-    reason = "the paper's sizes"
-    layout = dict(paper)
-    if scale != 1:
-        layout["image_px"] = _size(paper["image_px"] * scale)
-        layout["small_px"] = _size(paper["small_px"] * scale)
-        layout["levels"] = [_scaled(level, scale) for level in paper["levels"]]
-        why = [] if on_gpu else ["halved on a CPU"]
-        if short_side_px < FULL_SHORT_SIDE_PX:
-            why.append(f"scaled to images of {short_side_px} px")
-        if image_px is not None:
-            why = ["in proportion to the side that was asked for"]
-        reason = f"the paper's sizes {' and '.join(why)}, multiples of {SIZE_STEP_PX}"
-    if about:
-        reason += f"; {about}"
-    if any(level.is_sampled for level in ViewLayout.build(layout).levels):
-        reason += "; patches sampled, which is this package's own and not the paper's"
-    return layout, reason
+    if scale == 1:
+        return dict(paper), "the paper's sizes"
+    layout = {
+        **paper,
+        "image_px": _size(paper["image_px"] * scale),
+        "small_px": _size(paper["small_px"] * scale),
+        "levels": [_scaled(level, scale) for level in paper["levels"]],
+    }
+    if image_px is not None:
+        return layout, "as asked, the others in proportion"
+    device = "GPU" if on_gpu else "CPU"
+    return layout, f"sizes for {short_side_px} px photographs on a {device}"
 
 
 def _scaled(level: Mapping[str, Any], scale: float) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The folder of a run: which one it is by default, and whose run a folder holds."""
 
-import re
-from collections.abc import Callable, Iterator
+import glob
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
@@ -41,7 +41,8 @@ def default_work_dir(
     """
     root = Path(images).resolve()
     first = PARENT / f"{prefix}_{root.name}"
-    for folder in _numbered(first):
+    numbered = sorted(PARENT.glob(f"{glob.escape(first.name)}-*"))
+    for folder in (first, *(path for path in numbered if path.name.rpartition("-")[2].isdigit())):
         if root in map(Path, roots_of(folder)):
             return folder
     if resume:
@@ -55,13 +56,10 @@ def refuse_used(work_dir: Path) -> None:
     check_folder(work_dir)
     if not is_unused(work_dir):
         roots = pretrained_images(work_dir)
-        of, which = "", "its run by --resume"
-        if len(roots) == 1:
-            of = f" of the run on {roots[0]}"
-            which = f"that run by --resume with DIR {roots[0]}"
+        of = f" of the run on {roots[0]}" if roots else ""
         raise UserFileExistsError(
-            f"the work dir must be new or empty, but {work_dir} holds files{of}; go on with "
-            f"{which}, or give another --work-dir."
+            f"work_dir must be new or empty, but {work_dir} holds files{of}; go on with its run by "
+            "resume, or give another work_dir."
         )
 
 
@@ -75,16 +73,16 @@ def config_of_run(work_dir: Path, images: str) -> Config:
     configs = _configs_of_runs(work_dir)
     if len(configs) != 1:
         raise UserFileNotFoundError(
-            f"--resume needs the config of one run in {work_dir}, but found {len(configs)}; "
-            "give the run's --work-dir, or leave --resume out to start."
+            f"resume needs the config of one run in {work_dir}, but found {len(configs)}; give the "
+            "work_dir of the run, or leave resume out to start one."
         )
     cfg = read_found(configs[0])
     require(cfg, **{"train_dataloader.dataset.data_root": str, "train_cfg.max_epochs": int})
     root = _images_of(cfg)
     if Path(root) != Path(images).resolve():
         raise UserValueError(
-            f"--resume goes on with the run's own images, {root}, but DIR is {images}; "
-            "give that folder, or start a new run with another --work-dir."
+            f"resume goes on with the run's own images, {root}, but got {images}; give that "
+            "folder, or start a new run with another work_dir."
         )
     return cfg
 
@@ -105,16 +103,6 @@ def read_roots(configs: list[Path], root_of: Callable[[Config], str]) -> list[st
         if isinstance(root, str):
             roots.append(root)
     return roots
-
-
-def _numbered(first: Path) -> Iterator[Path]:
-    """Yield the work dirs of a name that are there: without a number, then by their numbers."""
-    pattern = re.compile(re.escape(first.name) + r"(?:-([2-9]|[1-9]\d+))?")
-    found = {}
-    for path in first.parent.iterdir() if first.parent.is_dir() else ():
-        if (match := pattern.fullmatch(path.name)) and path.is_dir():
-            found[int(match[1] or 1)] = path
-    return (found[number] for number in sorted(found))
 
 
 def _configs_of_runs(work_dir: Path) -> list[Path]:

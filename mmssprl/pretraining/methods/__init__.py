@@ -71,13 +71,11 @@ METHODS = (
         "swav",
         "SwAV, no small views",
         "ssprl/ssprl-image-only",
-        about_views="without the six small views of SwAV's paper, which swav-small has",
     ),
     PrototypeMethod(
         "swav-small",
         "SwAV, six small views",
         "ssprl/ssprl-image-only-small-views",
-        about_views="six small views as published",
     ),
     SSPRL,
     PrototypeMethod(
@@ -85,7 +83,6 @@ METHODS = (
         "SS-PRL (released)",
         "ssprl/ssprl-released",
         variant="released",
-        about_views="six small views as in the released code",
     ),
     Method("ssprl-small", "SS-PRL, six small views", "ssprl/ssprl-small-views"),
     Method("ssprl-sampled", "SS-PRL, sampled patches", "ssprl/ssprl-sampled"),
@@ -95,8 +92,6 @@ METHODS = (
         "ssprl/ssprl-small-views-sampled",
         variant="small-sampled",
         in1k="ssprl/ssprl",
-        about_views="ahead of the paper's form on held-out photographs, where swav-small was ahead "
-        "of both, docs/compare.md",
     ),
     Method("pyramid-only", "SS-PRL, pyramid terms only", "ssprl/ssprl-pyramid-only"),
     Method("cross-only", "SS-PRL, cross terms only", "ssprl/ssprl-cross-only"),

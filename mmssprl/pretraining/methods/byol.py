@@ -19,7 +19,7 @@ class TargetMethod(RecipeMethod):
     def additions(self, setting: RecipeSetting) -> Additions:
         """Choose m_0, from which the momentum rises to 1."""
         longest = setting.num_steps >= LONGEST_STEPS
-        published = LONGEST_MOMENTUM if longest else setting.coco.model.base_momentum
+        published = LONGEST_MOMENTUM if longest else self.coco.model.base_momentum
         momentum, reason = momentum_for(setting.num_steps, published)
         return Additions(
             {"model.base_momentum": momentum},

@@ -30,8 +30,8 @@ class ContrastMethod(RecipeMethod):
         Raises:
             ValueError: A step has as many images as there are.
         """
-        length, why_length, warnings = _choose_queue(self.key, setting)
-        momentum, why_momentum = momentum_for(setting.num_steps, setting.coco.model.momentum)
+        length, why_length, warnings = _choose_queue(self, setting)
+        momentum, why_momentum = momentum_for(setting.num_steps, self.coco.model.momentum)
         groups, why_groups = _choose_groups(setting)
         values = {
             "model.neck.hid_channels": setting.backbone.channels,  # C -> C, as published
@@ -70,7 +70,7 @@ class DenseContrastMethod(ContrastMethod):
         cells = -(-setting.layout["image_px"] // _CELL_PX)
         added.rows["dense term"] = RecipeRow(
             f"{cells} x {cells} cells, from epoch {start}",
-            "an epoch later than published: first matches are random" if start else "as published",
+            "later than published: the first matches are random" if start else "as published",
         )
         if cells < _LEAST_CELLS:
             added.warnings.append(
@@ -80,24 +80,24 @@ class DenseContrastMethod(ContrastMethod):
         return added
 
 
-def _choose_queue(method: str, setting: RecipeSetting) -> tuple[int, str, list[str]]:
+def _choose_queue(method: RecipeMethod, setting: RecipeSetting) -> tuple[int, str, list[str]]:
     """Return K, why, and warnings of a queue too long for the data."""
-    published = setting.coco.model.queue_length
+    published = method.coco.model.queue_length
     most = int(setting.num_images * QUEUED_SHARE)
     length = max(min(published, most), setting.step_images + 1)
-    reason = f"half of the images, at most the published {published}, more than a step has"
+    reason = f"half of the images, at most {published}, more than a step"
     if length > setting.num_images:
         raise UserValueError(
-            f"{method} needs a queue of more keys than a step has, and of at most all "
+            f"{method.key} needs a queue of more keys than a step has, and of at most all "
             f"{setting.num_images} images, but a step has {setting.step_images}; lower "
-            "--batch-size, use fewer devices (CUDA_VISIBLE_DEVICES), or add images."
+            "batch_size, use fewer gpus, or add images."
         )
     if length <= most:
         return length, reason, []
     warning = (
         f"the queue must have more than the {setting.step_images} keys of a step, but with "
         f"{length} it holds more than half of the {setting.num_images} images, so that queries "
-        "meet keys of their own image as negatives; a smaller --batch-size would help."
+        "meet keys of their own image as negatives; a smaller batch_size would help."
     )
     return length, reason, [warning]
 
@@ -114,11 +114,5 @@ def _choose_groups(setting: RecipeSetting) -> tuple[int, str]:
     groups = max(large, default=min(apart, default=1))
     if groups * setting.num_devices < 2:
         # The model itself warns of it when the training starts, and names the remedy.
-        return groups, (
-            f"a batch of {batch} has no two groups of two images or more: a key shares the "
-            "statistics of its query"
-        )
-    return groups, (
-        f"of {batch // groups} images, on a {place} of {GROUP_IMAGES[place]} where there are "
-        "enough, so that a key and its query are normalised apart"
-    )
+        return groups, f"a batch of {batch} has no two groups of two images"
+    return groups, f"of {batch // groups} images, so that key and query are normalised apart"

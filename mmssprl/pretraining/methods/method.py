@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -79,8 +80,6 @@ class RecipeSetting:
         steps_per_epoch: Batches of one process and epoch.
         optimizer: Config of the optimizer, with its lr.
         warmup_epochs: Epochs in which the rate rises, before the cosine.
-        coco: The config of the method's published training there.
-        imagenet: The same for ImageNet.
     """
 
     num_images: int
@@ -94,8 +93,6 @@ class RecipeSetting:
     steps_per_epoch: int
     optimizer: dict[str, Any]
     warmup_epochs: int
-    coco: "Config"
-    imagenet: "Config"
 
     @property
     def step_images(self) -> int:
@@ -144,7 +141,6 @@ class RecipeMethod(Method, ABC):
             ``docs/results/photos/tuning.csv`` and ``docs/results/photos_gpu/tuning.csv``.
         adamw_warmup_epochs: Before AdamW's cosine.
         lr_decay: First learning rate / the last one of the cosine.
-        about_views: Printed with the views.
     """
 
     variant: str | None = None
@@ -152,22 +148,21 @@ class RecipeMethod(Method, ABC):
     adamw_lr: float
     adamw_warmup_epochs: int = 0
     lr_decay: float = math.inf
-    about_views: str = ""
 
     @property
     def run_name(self) -> str:
         """As ``--method`` calls it, and what the files of its runs begin with."""
         return "ssprl" if self.variant else self.key
 
-    @property
-    def base_config(self) -> str:
-        """Shipped config of the published training on COCO."""
-        return f"configs/{self.config}_resnet50_2xb64-coslr-200e_coco.py"
+    @cached_property
+    def coco(self) -> "Config":
+        """The config of the published training on COCO, which nobody changes."""
+        return _read(f"{self.config}_resnet50_2xb64-coslr-200e_coco.py")
 
-    @property
-    def imagenet_config(self) -> str:
-        """Shipped config of the published training on ImageNet."""
-        return f"configs/{self.in1k or self.config}_resnet50_8xb32-coslr-100e_in1k.py"
+    @cached_property
+    def imagenet(self) -> "Config":
+        """The config of the published training on ImageNet, which nobody changes."""
+        return _read(f"{self.in1k or self.config}_resnet50_8xb32-coslr-100e_in1k.py")
 
     @abstractmethod
     def additions(self, setting: RecipeSetting) -> Additions:
@@ -176,3 +171,9 @@ class RecipeMethod(Method, ABC):
         Raises:
             ValueError: The method cannot be trained in this setting.
         """
+
+
+def _read(name: str) -> "Config":
+    from mmengine.config import Config  # takes torch, for which `--help` does not wait
+
+    return Config.fromfile(shipped(f"configs/{name}"))

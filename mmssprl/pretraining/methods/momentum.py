@@ -9,8 +9,6 @@ def momentum_for(num_steps: int, published: float) -> tuple[float, str]:
     """Return m for a training of so many steps, at most the published one, and why."""
     memory_steps = num_steps * _SHARE_PERCENT / 100
     fitting = round(1 - 1 / max(1.0, memory_steps), 4)
-    reason = (
-        f"an average over {_SHARE_PERCENT} % of the {num_steps} updates, "
-        f"at most the published {published}"
-    )
-    return min(published, fitting), reason
+    if published <= fitting:
+        return published, "as published"
+    return fitting, f"an average over {_SHARE_PERCENT} % of the {num_steps} updates"

@@ -2,14 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ...console.wording import counted
 from ..anchor import COCO_IMAGES, between, round_within
 from .method import Additions, RecipeMethod, RecipeRow, RecipeSetting
-
-if TYPE_CHECKING:
-    from mmengine.config import Config
 
 LEAST_PROTOTYPES = 30
 """K_0 as for the 24 categories of the sample data."""
@@ -22,9 +19,9 @@ HUE_SHARE = 1 / 4
 """Hue's jitter as a share of the others', as in the released recipe."""
 PUBLISHED_TARGETS = (0.05, 0.8, "as in the paper")
 """Sinkhorn's epsilon (small: sharp codes), the strength of the colour jitter, and why."""
-_COLLAPSED = "AdamW collapsed or stood still with the paper's"
-ADAMW_TARGETS = (0.02, 0.4, f"sharper codes and half the colour jitter: {_COLLAPSED}")
-"""Found on the sample data, see ``configs/ssprl/ssprl_resnet18_scenes.py``."""
+ADAMW_TARGETS = (0.02, 0.4, "sharper codes and half the colour jitter, for AdamW")
+"""Found on the sample data, where AdamW collapsed or stood still with the paper's, see
+``configs/ssprl/ssprl_resnet18_scenes.py``."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -40,12 +37,12 @@ class PrototypeMethod(RecipeMethod):
         """Choose targets, prototypes, queues and freezing."""
         targets = ADAMW_TARGETS if setting.uses_adamw else PUBLISHED_TARGETS
         epsilon, jitter, why_targets = targets
-        coco, imagenet = setting.coco, setting.imagenet
+        coco, imagenet = self.coco, self.imagenet
         coco_k = coco.model.head.num_prototypes
         limits = (LEAST_PROTOTYPES, imagenet.model.head.num_prototypes)
         k_0 = round_within(setting.num_images * coco_k / COCO_IMAGES, limits)
         k_s = max(LEAST_PROTOTYPES, k_0 // 2)
-        (length, *patch_lengths), warnings = _queue_lengths(setting, k_0, k_s)
+        (length, *patch_lengths), warnings = _queue_lengths(self, setting, k_0, k_s)
         start_coco, start_imagenet = (
             cfg.model.head.queue_start_epoch / cfg.train_cfg.max_epochs for cfg in (coco, imagenet)
         )
@@ -68,53 +65,52 @@ class PrototypeMethod(RecipeMethod):
             "model.head.freeze_iters": freeze_iters,
         }
         prototypes = f"{k_0} / {k_s}" if patch_lengths else str(k_0)
-        of_patches = "; half of it for patches" if patch_lengths else ""
         queues = " / ".join(map(str, [length, *patch_lengths]))
-        most_rows = " / ".join(str(_rows(imagenet, s)) for s in range(1 + len(patch_lengths)))
         rows = {
             "targets": RecipeRow(f"epsilon {epsilon}, colour jitter {jitter}", why_targets),
             "prototypes": RecipeRow(
                 prototypes,
-                f"one per {COCO_IMAGES // coco_k} images as on COCO, "
-                f"from {limits[0]} to {limits[1]}{of_patches}",
+                f"one per {COCO_IMAGES // coco_k} images, from {limits[0]} to {limits[1]}",
             ),
             "queues": RecipeRow(
                 f"{queues} rows from epoch {start_epoch}",
-                f"as many per prototype as on COCO, in all at most the published {most_rows} and, "
-                f"with the batch, half of the data; after {start:.0%} of the epochs",
+                "with the batch at most half of the images",
             ),
             "freezing": RecipeRow(
                 counted(freeze_iters, "step"),
-                f"prototypes stay for one epoch, at most {MOST_FROZEN_PERCENT} % of the steps",
+                f"prototypes stay for an epoch, at most {MOST_FROZEN_PERCENT} % of the steps",
             ),
         }
         return Additions(values, rows, warnings)
 
 
-def _queue_lengths(setting: RecipeSetting, k_0: int, k_s: int) -> tuple[list[int], list[str]]:
+def _queue_lengths(
+    method: RecipeMethod, setting: RecipeSetting, k_0: int, k_s: int
+) -> tuple[list[int], list[str]]:
     """Return rows per view and device, one per scale, and warnings of too few embeddings."""
     from ...pyramid import ViewLayout  # takes torch, for which `--help` does not wait
 
     lengths, warnings = [], []
-    coco, imagenet = setting.coco, setting.imagenet
     for scale, num_patches in enumerate(ViewLayout.build(setting.layout).patches_per_scale):
-        coco_k = coco.model.head["num_patch_prototypes" if scale else "num_prototypes"]
+        head = method.coco.model.head
+        coco_k = head["num_patch_prototypes" if scale else "num_prototypes"]
         k = k_s if scale else k_0
         step_rows = num_patches * setting.step_images  # over all devices
         rest = num_patches * setting.num_images * QUEUED_SHARE - step_rows
-        rows = min(_rows(coco, scale) * k / coco_k, _rows(imagenet, scale), rest)
+        most = _rows(method.imagenet, scale)
+        rows = min(_rows(method.coco, scale) * k / coco_k, most, rest)
         length = max(0, int(rows / setting.num_devices))
         lengths.append(length)
         if step_rows + setting.num_devices * length < k:
             warnings.append(
                 f"scale {scale}: batch + queue = {step_rows + setting.num_devices * length} "
                 f"embeddings are assigned to K = {k} prototypes; some stay without any. More "
-                "images or a larger --batch-size would help."
+                "images or a larger batch_size would help."
             )
     return lengths, warnings
 
 
-def _rows(cfg: "Config", scale: int) -> int:
-    """Return the rows of a published queue over all GPUs."""
+def _rows(cfg: Any, scale: int) -> int:
+    """Return the rows of the queue of a published config over all GPUs."""
     head = cfg.model.head
     return (head.patch_queue_length if scale else head.queue_length) * cfg.num_gpus
