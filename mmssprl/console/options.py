@@ -1,13 +1,13 @@
 """Options that a function and its command share: each name, type, range and text is written once.
 
-A class of options is a dataclass whose fields are made by ``option``. None stands for what is then
-chosen, so that whether an option was given can be told.
+A class of options is a dataclass with fields made by ``option`` and ``switch``. None stands for
+what is then chosen, so that whether an option was given can be told.
 """
 
 import argparse
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import MISSING, field, fields
+from dataclasses import Field, field, fields
 from textwrap import fill
 from typing import Any, TypeVar, get_args, get_type_hints
 
@@ -22,7 +22,6 @@ def option(
     text: str,
     *,
     chosen: object = "chosen",
-    default: object = None,
     flag: str | None = None,
     metavar: str | None = None,
     choices: Iterable[str] | None = None,
@@ -35,7 +34,6 @@ def option(
     Args:
         text: What the option is, without a full stop.
         chosen: What None stands for, in words.
-        default: False for a switch, MISSING for what has to be given.
         flag: On the command line; None makes it of the name.
         metavar: Stands for the value in a help text.
         choices: All values.
@@ -43,34 +41,46 @@ def option(
         above: What a number must exceed.
         most: Largest number.
     """
-    told = f"{text} (default: {chosen})" if default is None else text
     keywords = {"metavar": metavar, "choices": None if choices is None else [*choices]}
-    limits = (least, above, most)
-    facts = {"text": told, "flag": flag, "keywords": keywords, "limits": limits}
-    return field(default=default, metadata=facts)
+    facts = {"text": f"{text} (default: {chosen})", "flag": flag, "keywords": keywords}
+    return field(default=None, metadata={**facts, "limits": (least, above, most)})
+
+
+def switch(text: str, *, of_start: bool = False) -> Any:
+    """Return a field that is False or True.
+
+    Args:
+        text: What True does, without a full stop.
+        of_start: Whether it is about the start of a run, and one that goes on takes it too.
+    """
+    return field(default=False, metadata={"text": text, "flag": None, "of_start": of_start})
+
+
+def options_of(options: Any) -> list["Field[Any]"]:
+    """Return the fields of a class that are options."""
+    return [each for each in fields(options) if "text" in each.metadata]
 
 
 def add_options(parser: argparse.ArgumentParser, options: type, **keywords: dict[str, Any]) -> None:
     """Add the options of a class to a parser; ``keywords`` are argparse's, by name of an option."""
     hints = get_type_hints(options)
-    for each in fields(options):
+    for each in options_of(options):
         told: dict[str, Any] = {"dest": each.name, "help": each.metadata["text"].replace("%", "%%")}
         if each.default is False:
             told["action"] = "store_true"
         else:
             kind = next(iter(get_args(hints[each.name])), hints[each.name])
-            told |= each.metadata["keywords"] | {"required": each.default is MISSING}
-            told |= {"type": kind} if kind in (int, float) else {}
+            told |= each.metadata["keywords"] | ({"type": kind} if kind in (int, float) else {})
         flag = each.metadata["flag"] or "--" + each.name.replace("_", "-")
         parser.add_argument(flag, **(told | keywords.get(each.name, {})))
 
 
 def given_options(options: Any) -> list[str]:
-    """Return the names of the options for which a value was given."""
+    """Return the names of what was given for a new run."""
     return [
         each.name
-        for each in fields(options)
-        if each.default is None and getattr(options, each.name) is not None
+        for each in options_of(options)
+        if getattr(options, each.name) is not each.default and not each.metadata.get("of_start")
     ]
 
 
@@ -80,9 +90,9 @@ def check_ranges(options: Any) -> None:
     Raises:
         ValueError: Names the option, its range and the value.
     """
-    for each in fields(options):
+    for each in options_of(options):
         value = getattr(options, each.name)
-        least, above, most = each.metadata["limits"]
+        least, above, most = each.metadata.get("limits", (-math.inf, -math.inf, math.inf))
         if isinstance(value, int | float) and not (
             least <= value <= most and value > above and math.isfinite(value)
         ):
@@ -106,7 +116,7 @@ def documented(options: type) -> Callable[[F], F]:
                     subsequent_indent=" " * 12,
                     break_on_hyphens=False,
                 )
-                for each in fields(options)
+                for each in options_of(options)
             ]
             own, returns, rest = after.partition("\n\n")
             function.__doc__ = before + args + "\n".join([own, *told]) + returns + rest

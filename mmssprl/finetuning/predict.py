@@ -15,6 +15,7 @@ from ..system.outputs import write_whole
 from .pictures import open_picture, save_picture, written_names
 from .predictor import Predictor
 
+DEFAULT_PICTURES = 100
 _MOST_ROWS = 30
 """Classes in the table that is printed; the files have all."""
 
@@ -24,17 +25,17 @@ def predict(
     images: str | Path,
     out: str | Path,
     *,
-    num_pictures: int = 100,
+    pictures: int = DEFAULT_PICTURES,
     log: Callable[[str], object] = print,
 ) -> str:
     """Predict all images below a folder.
 
     Args:
-        run: Work dir of ``finetune``, whose newest checkpoint counts, or a checkpoint in one.
+        run: Work dir of ``finetune``, of which the newest checkpoint is taken, or a checkpoint.
         images: Folder, searched recursively.
         out: Folder for the predictions, new or empty: scores.csv, predictions.json (COCO) or
             masks, classes.txt, the pictures, and bad_images.txt if images cannot be read.
-        num_pictures: So many images, the first by name, are drawn with their predictions.
+        pictures: So many images, the first by name, are drawn with their predictions.
         log: Receives a line of what is going to be done.
 
     Returns:
@@ -45,25 +46,23 @@ def predict(
         FileNotFoundError: No such run or folder, or no image in it.
         ValueError: A run of something else, or no image that can be read.
     """
-    if num_pictures < 0:
-        raise UserValueError(f"--pictures must be at least 0, but got {num_pictures}.")
+    if pictures < 0:
+        raise UserValueError(f"pictures must be at least 0, but got {pictures}.")
     out, images = Path(out), Path(images)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserFileExistsError(
-            f"--out must be a new or empty folder, but {out} is not; give another."
-        )
+        raise UserFileExistsError(f"out must be a new or empty folder, but {out} is not.")
     if not images.is_dir():
-        raise UserFileNotFoundError(f"DIR must be an existing folder, but there is no {images}.")
+        raise UserFileNotFoundError(f"images must be an existing folder, but there is no {images}.")
     index = index_images(str(images))
     names = list(index.names)
     if not names:
         remedy = heic_remedy(index.skipped) or "correct the path"
         raise UserFileNotFoundError(
-            f"DIR must hold images, but found none below {images}; {remedy}."
+            f"images must be a folder of some, but found none below {images}; {remedy}."
         )
     if not Path(run).exists():
         raise UserFileNotFoundError(
-            f"RUN must be the work dir of `finetune` or a checkpoint in it, but there is no {run}."
+            f"run must be a work dir of `finetune` or a checkpoint in it, but there is no {run}."
         )
     checkpoint = require_newest(run) if Path(run).is_dir() else Path(run)
     cfg = found_config(checkpoint.parent)
@@ -80,7 +79,7 @@ def predict(
         if isinstance(sample, ImageReadError):
             bad.append(str(sample))
             continue
-        if len(good) < num_pictures:
+        if len(good) < pictures:
             path = out / "pictures" / picture_of[name]
             path.parent.mkdir(parents=True, exist_ok=True)
             save_picture(task.draw(open_picture(images / name), sample), path)
@@ -91,8 +90,8 @@ def predict(
     out.mkdir(parents=True, exist_ok=True)
     written = task.write(out, good, predictions)
     write_whole(out / "classes.txt", "".join(f"{on_one_line(name)}\n" for name in task.classes))
-    if num_pictures:
-        written.append(f"pictures of {min(num_pictures, len(good))} images: {out / 'pictures'}")
+    if pictures:
+        written.append(f"pictures of {min(pictures, len(good))} images: {out / 'pictures'}")
     if bad:
         write_whole(out / "bad_images.txt", "\n".join(bad) + "\n")
         written.append(f"left out {len(bad)} images that cannot be read: {out / 'bad_images.txt'}")

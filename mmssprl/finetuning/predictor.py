@@ -19,8 +19,7 @@ from ..system.shared_memory import check_room
 from ..weights import read_checkpoint
 from ..weights.backbone import build_model, quiet
 from ..weights.checkpoint_file import list_faults
-from .config import task_of
-from .options import require_package
+from .config import require_package, task_of
 
 _READS_FILES = ("LoadImageFromFile", "LoadAnnotations")
 

@@ -11,7 +11,7 @@ from ..errors import UserValueError
 from ..pretraining.anchor import round_within
 from ..pretraining.methods import RecipeRow
 from ..weights import RANDOM
-from .options import LEAST_BATCH, Options
+from .options import LEAST_BATCH, FinetuneOptions
 
 LEAST_STEPS_PER_EPOCH = 8
 """The batch is chosen so small that little data, too, gives this many updates an epoch."""
@@ -80,7 +80,9 @@ class FinetuneRecipe:
 
 
 def choose_recipe(
-    asked: Options,
+    weights: str,
+    task: str,
+    asked: FinetuneOptions,
     schedule: Config,
     num_images: int,
     *,
@@ -90,6 +92,8 @@ def choose_recipe(
     """Choose what was not asked for.
 
     Args:
+        weights: What it starts from.
+        task: Key of ``NUMBERS``.
         asked: The options, checked.
         schedule: The base config of the schedule, with its rates.
         num_images: Images to train on.
@@ -99,7 +103,7 @@ def choose_recipe(
     Raises:
         ValueError: A batch size that the images do not fill.
     """
-    numbers, place = NUMBERS[asked.task], 0 if on_gpu else 1
+    numbers, place = NUMBERS[task], 0 if on_gpu else 1
     device = "GPU" if on_gpu else "CPU"
     px, why_px = asked.image_px, "as asked"
     if px is None:
@@ -110,10 +114,9 @@ def choose_recipe(
         most, each = numbers.batch_size[place], max(1, largest)
         fitting = max(min(LEAST_CHOSEN_BATCH, each), each // LEAST_STEPS_PER_EPOCH)
         batch = min(most, 2 ** int(math.log2(fitting)))
-        steps = f"about {LEAST_STEPS_PER_EPOCH} steps an epoch or more"
-        why_batch = f"at most {most} per {device}, {steps}"
+        why_batch = f"at most {most} per {device}, and about {LEAST_STEPS_PER_EPOCH} steps an epoch"
     if not LEAST_BATCH <= batch <= largest:
-        fits = f"choose --batch-size from {LEAST_BATCH} to {largest}"
+        fits = f"choose a batch_size from {LEAST_BATCH} to {largest}"
         raise UserValueError(
             f"a step needs {LEAST_BATCH} images per device and at most all {num_images}, but got "
             f"{batch} on {counted(num_devices, 'device')}; "
@@ -127,7 +130,7 @@ def choose_recipe(
     steps_per_epoch = math.ceil(num_images / num_devices) // batch
     if asked.lr is not None:
         lr, why_lr = asked.lr, "as asked"
-    elif asked.weights == RANDOM:
+    elif weights == RANDOM:
         lr, why_lr = schedule.random_lr, "from random weights"
     elif asked.freeze:
         lr, why_lr = schedule.frozen_lr, "of heads on a frozen backbone"
@@ -147,7 +150,7 @@ def choose_recipe(
         "optimizer": RecipeRow(f"AdamW, lr {lr:.3g}, cosine{rises}", why_lr),
         "backbone": RecipeRow("frozen", "as asked")
         if asked.freeze
-        else RecipeRow("trained", "--freeze keeps it"),
+        else RecipeRow("trained", "freeze keeps it"),
     }
     return FinetuneRecipe(
         epochs=epochs,

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from mmengine.config import Config
 
+from ..config.keys import used_keys
 from ..config.pretrain_checks import hand_on_layout
 from ..datasets import UnlabeledImages
 from ..errors import UserValueError
@@ -30,8 +31,6 @@ GPU_LOG_STEPS = 50
 """Steps between two lines of progress, at most an epoch."""
 CPU_LOG_LINES = 200
 """Lines of progress of a training on a CPU, or one an epoch if those are more."""
-KNOBS = ("max_epochs", "warmup_epochs", "batch_size", "base_lr", "data_root", "num_gpus")
-"""Names at the top of the base configs, copies of what the recipe replaces."""
 
 
 def make_recipe(
@@ -96,8 +95,8 @@ def make_config(recipe: Recipe, asked: PretrainOptions, images: UnlabeledImages)
     )
     cfg.merge_from_dict({**_values(recipe, images), **recipe.values})
     cfg.randomness.seed = asked.seed or 0
-    for knob in KNOBS:
-        cfg.pop(knob, None)
+    for knob in cfg.keys() - used_keys(cfg) - {"layout"}:  # which only helped to write it
+        cfg.pop(knob)
     weights = str(asked.weights or RANDOM)
     if weights != RANDOM:
         _check_weights(weights, cfg, recipe)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ..console.options import option
+from ..console.options import option, switch
 from ..system.environment import MOST_PROCESSES
 from .methods import DEFAULT, DEFAULT_VARIANT, PRETRAINED, VARIANTS
 
@@ -17,8 +17,7 @@ DEFAULT_BAD_SHARE = 0.01
 class PretrainOptions:
     """The options of ``mmssprl.pretrain`` and of ``python -m mmssprl pretrain``.
 
-    Those that are None by default describe a run, and one that goes on takes none of them. The
-    others say how it is started. ``help(mmssprl.pretrain)`` tells each.
+    A run that goes on takes the last five alone. ``help(mmssprl.pretrain)`` tells each.
     """
 
     method: str | None = option(
@@ -89,13 +88,13 @@ class PretrainOptions:
         metavar="KEY=VALUE",
     )
     seed: int | None = option("of all randomness", chosen=0, least=0, most=2**32 - 1)
-    resume: bool = option(
-        "go on with the run in the work dir, with the config that it holds", default=False
+    dry_run: bool = switch("stop after recipe and forecast; write nothing")
+    resume: bool = switch(
+        "go on with the run in the work dir, with the config that it holds", of_start=True
     )
-    dry_run: bool = option("stop after recipe and forecast; write nothing", default=False)
-    yes: bool = option("start even if it will take more than 12 h on a CPU", default=False)
-    tensorboard: bool = option("log to TensorBoard as well", default=False)
-    wandb: bool = option("log to Weights & Biases as well", default=False)
-    verbose: bool = option(
-        "show all that packages print, log and warn of: environment, config, hooks", default=False
+    yes: bool = switch("start even if it will take more than 12 h on a CPU", of_start=True)
+    tensorboard: bool = switch("log to TensorBoard as well", of_start=True)
+    wandb: bool = switch("log to Weights & Biases as well", of_start=True)
+    verbose: bool = switch(
+        "show all that packages print, log and warn of: environment, config, hooks", of_start=True
     )

@@ -13,11 +13,11 @@ from mmengine.config import Config
 from ..config.found_config import read_found
 from ..config.reading import one_line
 from ..config.shipped import shipped
-from ..console.options import documented, given_options
+from ..console.options import documented
 from ..console.wording import command_line
 from ..engine.launch import prepare_train_config, run
 from ..engine.trackers import check_trackers
-from ..errors import UserRuntimeError, UserValueError, called, message_for_user
+from ..errors import UserRuntimeError, called, message_for_user
 from ..saving.newest_checkpoint import newest_intact
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE
 from ..saving.work_dir import finished_line, finished_weights, folders_of_run
@@ -26,7 +26,7 @@ from ..system.processes import run_processes
 from ..timing import forecast
 from .options import PretrainOptions
 from .plan import make_plan
-from .work_dir import config_of_run, default_work_dir, pretrained_images, refuse_used
+from .work_dir import config_of_run, default_work_dir, pretrained_images, refuse_given, refuse_used
 
 
 @documented(PretrainOptions)
@@ -52,8 +52,8 @@ def pretrain(
     probe: str | Path | Literal[False] | None = None,
     cfg_options: Mapping[str, Any] | None = None,
     seed: int | None = None,
-    resume: bool = False,
     dry_run: bool = False,
+    resume: bool = False,
     yes: bool = False,
     tensorboard: bool = False,
     wandb: bool = False,
@@ -101,12 +101,7 @@ def start_or_go_on(
     if asked.resume:
         cfg = config_of_run(folder, images)
         config = Path(cfg.filename)
-        refused = given_options(asked) + ["dry_run"] * asked.dry_run
-        if refused:
-            raise UserValueError(
-                f"resume takes the recipe from {config}; leave {', '.join(refused)} out, or start "
-                "a new run."
-            )
+        refuse_given(asked, config)
         cfg.work_dir = str(folder)
         newest = newest_intact(*folders_of_run(cfg))
         checkpoint = None if newest is None else str(newest)

@@ -4,10 +4,12 @@ import glob
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from mmengine.config import Config
 
 from ..config.found_config import read_found, require
+from ..console.options import given_options
 from ..errors import UserError, UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..system.one_run import is_unused
 from ..system.outputs import check_folder
@@ -60,6 +62,16 @@ def refuse_used(work_dir: Path) -> None:
         raise UserFileExistsError(
             f"work_dir must be new or empty, but {work_dir} holds files{of}; go on with its run by "
             "resume, or give another work_dir."
+        )
+
+
+def refuse_given(asked: Any, config: Path) -> None:
+    """Raise ValueError if options are given for a run that goes on with the config it has."""
+    names = given_options(asked)
+    if names:
+        raise UserValueError(
+            f"resume takes everything from {config}; leave {', '.join(names)} out, or start a new "
+            "run."
         )
 
 
