@@ -169,7 +169,7 @@ def gpus_of_run(cfg: Config) -> int:
 def report_run(work_dir: Path, log: Callable[[str], object]) -> None:
     """Write a run's report; what goes wrong with it is a line, for the training is done."""
     try:
-        from ..report import write_report
+        from ..reporting import write_report
 
         log(f"report: {write_report(work_dir)}")
     except (Exception, KeyboardInterrupt) as error:
