@@ -43,16 +43,18 @@ def test_every_help_shows_an_example_that_parses_as_its_command(words, capsys):
         assert line[3 : 3 + len(words)] == words
 
 
-def test_all_commands_are_offered(capsys):
+def test_all_commands_are_offered_in_groups_a_line_each(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
-    text = capsys.readouterr().out
-    assert set(COMMANDS) == {path.stem for path in Path(cli.__file__).parent.glob("*.py")} - {
-        "__init__",
-        "_options",
-        "tool",
-    }
-    assert all(f"\n    {name} " in text for name in COMMANDS)
+    lines = capsys.readouterr().out.splitlines()
+    modules = {path.stem for path in Path(cli.__file__).parent.glob("*.py")}
+    assert set(COMMANDS) == modules - {"__init__", "_options", "tool"}
+    assert len(set(COMMANDS)) == len(COMMANDS) <= 22
+    for group, names in cli.GROUPS.items():
+        start = lines.index(f"{group}:") + 1
+        shown = lines[start : start + len(names)]
+        assert [line.split()[0] for line in shown] == [*names]
+        assert all(line.endswith(".") and len(line) <= 100 for line in shown)
 
 
 def test_help_imports_nothing_heavy():
