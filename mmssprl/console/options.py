@@ -6,7 +6,7 @@ what is then chosen, so that whether an option was given can be told.
 
 import argparse
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, field, fields
 from textwrap import fill
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -14,6 +14,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 from ..errors import UserValueError
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 _DOCSTRING_WIDTH = 100
 
@@ -73,6 +74,13 @@ def add_options(parser: argparse.ArgumentParser, options: type, **keywords: dict
             told |= each.metadata["keywords"] | ({"type": kind} if kind in (int, float) else {})
         flag = each.metadata["flag"] or "--" + each.name.replace("_", "-")
         parser.add_argument(flag, **(told | keywords.get(each.name, {})))
+
+
+def collect(options: type[T], arguments: Mapping[str, Any]) -> T:
+    """Take the options out of the arguments of a function; numpy's numbers become Python's."""
+    found = {each.name: arguments[each.name] for each in options_of(options)}
+    plain = {k: value.item() if hasattr(value, "item") else value for k, value in found.items()}
+    return options(**plain)
 
 
 def given_options(options: Any) -> list[str]:

@@ -43,14 +43,7 @@ _NEEDS: dict[str, Any] = {
 
 
 def check_options(weights: str, task: str, asked: FinetuneOptions) -> None:
-    """Refuse what is wrong before any label is read.
-
-    Raises:
-        FileNotFoundError: There are no such weights.
-        RuntimeError: The package of the task's models, or of the backbone, is not installed.
-        ValueError: A file that holds no weights, no such task or backbone, a number out of range,
-            or a backbone of random weights that stays so.
-    """
+    """Refuse weights, task and options that do not fit, before labels are read."""
     if task not in TASKS:
         raise UserValueError(f"task must be one of {', '.join(TASKS)}, but got {task!r}.")
     require_package(TASKS[task].scope, f"task {task}")
@@ -83,18 +76,7 @@ def make_config(
 ) -> tuple[Config, FinetuneRecipe]:
     """Put weights, classes and a recipe into the base config of a task.
 
-    Args:
-        weights: Backbone weights or a training checkpoint, 'random' or 'supervised'.
-        data: The labels.
-        task_name: Key of ``TASKS``.
-        asked: The options, checked.
-
-    Returns:
-        The config, without the label files (see ``set_label_files``), and the recipe.
-
-    Raises:
-        ValueError: Weights that fit no backbone, a backbone that the task cannot take, or a
-            batch size that the images do not fill.
+    The options have been checked; the label files come later, see ``set_label_files``.
     """
     num_gpus = torch.cuda.device_count()
     on_gpu = num_gpus > 0
@@ -136,11 +118,7 @@ def make_config(
 
 
 def task_of(cfg: Config) -> Task:
-    """Return the task that a config of ``make_config`` is for.
-
-    Raises:
-        ValueError: A config of something else.
-    """
+    """Return the task of a config of ``make_config``; ValueError if it is of something else."""
     about = cfg.get("finetuning")
     if not about:
         raise UserValueError(

@@ -26,11 +26,8 @@ VALIDATIONS = 5
 class Numbers(NamedTuple):
     """What is chosen for a task, on a GPU and on a CPU.
 
-    Args:
-        image_px: See ``FinetuneRecipe``.
-        batch_size: Most images of a device and step.
-        images_seen: Images that a training sees, however often it repeats them.
-        epochs: Least and most passes over the images.
+    ``batch_size`` is the most of a device and step; ``images_seen`` counts repeats; ``epochs`` are
+    the least and the most.
     """
 
     image_px: tuple[int, int]
@@ -48,19 +45,11 @@ NUMBERS = {
 
 @dataclass(frozen=True)
 class FinetuneRecipe:
-    """The numbers of a training.
+    """The numbers of a training: per device and step, and of AdamW.
 
-    Args:
-        epochs: Passes over the images.
-        batch_size: Images per device and step.
-        steps_per_epoch: Steps of one process.
-        lr: Highest learning rate, of AdamW.
-        warmup_iters: Steps until it is reached.
-        image_px: classify: side of the crop; detect: shorter side, the longer one being at most
-            5/3 of it; segment: side of the crop in training, shorter side otherwise.
-        num_devices: Processes.
-        on_gpu: Whether the devices are GPUs.
-        rows: What is printed: each choice and the reason for it.
+    ``image_px`` is, to classify, the side of the crop; to detect, the shorter side, the longer one
+    being at most 5/3 of it; to segment, the side of the crop in training and the shorter side
+    otherwise. ``rows`` is what is printed.
     """
 
     epochs: int
@@ -89,19 +78,9 @@ def choose_recipe(
     num_devices: int = 1,
     on_gpu: bool = False,
 ) -> FinetuneRecipe:
-    """Choose what was not asked for.
+    """Choose what was not asked for, by the rates of the base config of the schedule.
 
-    Args:
-        weights: What it starts from.
-        task: Key of ``NUMBERS``.
-        asked: The options, checked.
-        schedule: The base config of the schedule, with its rates.
-        num_images: Images to train on.
-        num_devices: GPUs, or 1 for a CPU.
-        on_gpu: Whether the devices are GPUs; a CPU gets smaller images and fewer steps.
-
-    Raises:
-        ValueError: A batch size that the images do not fill.
+    A CPU gets smaller images and fewer steps. ValueError if the images do not fill a batch.
     """
     numbers, place = NUMBERS[task], 0 if on_gpu else 1
     device = "GPU" if on_gpu else "CPU"

@@ -1,7 +1,6 @@
 """Start a fine-tuning in a work dir, or go on with the one that it holds."""
 
 from collections.abc import Callable
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +9,7 @@ import torch
 from mmengine.config import Config
 
 from ..config.found_config import read_found, require
-from ..console.options import documented
+from ..console.options import collect, documented
 from ..console.tables import reasons_table
 from ..console.wording import wrapped
 from ..datasets.labels import DEFAULT_VAL_SHARE, find_labels
@@ -68,8 +67,7 @@ def finetune(
         RuntimeError: A run too long for a CPU, and nobody there to be asked; too little memory; a
             package that is missing; or processes that failed.
     """
-    given = locals()
-    asked = FinetuneOptions(**{each.name: given[each.name] for each in fields(FinetuneOptions)})
+    asked = collect(FinetuneOptions, locals())
     weights, data = str(weights), str(data)
     folder = Path(
         work_dir or default_work_dir(task, data, partial(_labelled_images, task), resume=resume)
@@ -80,8 +78,8 @@ def finetune(
     else:
         refuse_used(folder)
         check_options(weights, task, asked)
-        share = DEFAULT_VAL_SHARE if val_share is None else val_share
-        labels = find_labels(data, task, val_share=share, seed=seed or 0)
+        share = DEFAULT_VAL_SHARE if asked.val_share is None else asked.val_share
+        labels = find_labels(data, task, val_share=share, seed=asked.seed or 0)
         log("\n".join([labels.describe(), *(f"warning: {text}" for text in labels.warnings)]))
         cfg, recipe = make_config(weights, labels, task, asked)
         log(f"{task}, {_backbone(cfg)}, weights of {weights}\n{reasons_table(recipe.rows)}")

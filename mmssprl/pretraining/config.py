@@ -1,27 +1,35 @@
 """From a folder of images and the options of ``pretrain`` to an ordinary config."""
 
 import copy
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import DefaultScope
 
+from ..config.build_errors import explain_build_errors
 from ..config.keys import used_keys
+from ..config.overrides import merge_options
 from ..config.pretrain_checks import hand_on_layout
+from ..config.run_checks import check_config
 from ..datasets import UnlabeledImages
-from ..errors import UserValueError
+from ..errors import UserError, UserValueError
 from ..models import pretraining_class
+from ..registry import MODELS
 from ..saving.save_and_stop_hook import parse_save_every
 from ..system.environment import usable_cores
 from ..weights import RANDOM, SUPERVISED, build_backbone, check_fit, read_backbone, supervised_state
+from ..weights.backbone import quiet
 from .methods import DEFAULT, RecipeRow, find_method
 from .optimizer import schedule
 from .options import PretrainOptions
 from .probe import add_probe
 from .recipe import Recipe, choose_recipe
-from .set_values import set_values
-from .usable_images import UsableImages
 
 MOST_WORKERS = 8
 """Reading processes of each training process."""
@@ -31,26 +39,17 @@ GPU_LOG_STEPS = 50
 """Steps between two lines of progress, at most an epoch."""
 CPU_LOG_LINES = 200
 """Lines of progress of a training on a CPU, or one an epoch if those are more."""
+_PLACED = re.compile(r".+?\.py: (?:([\w.]+): )?(.+)", re.DOTALL)
+_LOG = re.compile(r" \(traceback in [^)]+\)")
 
 
 def make_recipe(
     asked: PretrainOptions,
     images: UnlabeledImages,
-    usable: UsableImages,
+    short_side_px: int,
     why_epochs: str = "as asked",
 ) -> Recipe:
-    """Look at the devices, and choose a recipe.
-
-    Args:
-        asked: What is not to be chosen.
-        images: To train on.
-        usable: What opening some of them has shown.
-        why_epochs: Printed with the epochs that are asked for.
-
-    Raises:
-        ValueError: A number out of range, or an option that the method refuses.
-        RuntimeError: A backbone of a package that is not installed.
-    """
+    """Look at the devices, and choose a recipe; arguments as for ``choose_recipe``."""
     chosen = find_method(asked.method or DEFAULT, asked.variant)
     kind = pretraining_class(chosen.coco)
     if (asked.accumulate or 1) > 1 and not (kind and kind.takes_num_chunks):
@@ -63,7 +62,7 @@ def make_recipe(
         chosen,
         asked,
         len(images),
-        usable.short_side_px,
+        short_side_px,
         num_devices=max(1, num_gpus),
         on_gpu=num_gpus > 0,
         why_epochs=why_epochs,
@@ -71,18 +70,7 @@ def make_recipe(
 
 
 def make_config(recipe: Recipe, asked: PretrainOptions, images: UnlabeledImages) -> Config:
-    """Put a recipe into its method's base config, and say in the recipe what was asked for.
-
-    Args:
-        recipe: From ``make_recipe``; gets a row for each option that it does not tell yet.
-        asked: The options.
-        images: To train on.
-
-    Raises:
-        FileNotFoundError: There is no such file of weights, or no such labels.
-        OSError: Supervised weights that cannot be downloaded.
-        ValueError: Weights that do not fit the backbone, or as ``set_values``.
-    """
+    """Put a recipe into its method's base config; the recipe tells what else was asked for."""
     cfg = copy.deepcopy(recipe.method.coco)
     cfg.layout = cfg.model.layout = recipe.layout
     cfg.model.backbone = dict(recipe.backbone.cfg)
@@ -126,11 +114,7 @@ def make_config(recipe: Recipe, asked: PretrainOptions, images: UnlabeledImages)
 
 
 def choose_gpus(asked: int | None) -> int:
-    """Return how many GPUs to train on: those asked for, or all; 0 is the CPU.
-
-    Raises:
-        ValueError: More than there are, or none of them.
-    """
+    """Return how many GPUs to train on: those asked for, or all; 0 is the CPU."""
     found = torch.cuda.device_count()
     if asked is None:
         return found
@@ -189,3 +173,31 @@ def _values(recipe: Recipe, images: UnlabeledImages) -> dict[str, Any]:
         ),
         "default_hooks.checkpoint.interval": max(1, recipe.epochs // MOST_CHECKPOINTS),
     }
+
+
+def set_values(cfg: Config, options: Mapping[str, Any]) -> None:
+    """Replace values of a recipe's config by dotted key, and build model and optimizer once."""
+    merge_options(cfg, options, flag="cfg_options")
+    scope = DefaultScope.overwrite_default_scope(cfg.default_scope)
+    with told_by_set(options), explain_build_errors(cfg), scope, quiet():
+        check_config(cfg, ("train",))
+        build_optim_wrapper(MODELS.build(cfg.model), cfg.optim_wrapper.copy())
+
+
+@contextmanager
+def told_by_set(options: Mapping[str, Any]) -> Iterator[None]:
+    """Let errors that name a file and a key of a recipe's config name the options instead.
+
+    The user has not written that file. What is raised is of the same class.
+    """
+    try:
+        yield
+    except UserError as error:
+        placed = _PLACED.fullmatch(str(error))
+        if placed is None:
+            raise
+        key, reason = placed[1] or "", _LOG.sub("", placed[2])
+        values = " ".join(f"{each}={value}" for each, value in options.items())
+        if any(f"{each}.".startswith(f"{key}.") for each in options):
+            key = ""  # which an option names already
+        raise type(error)(": ".join(filter(None, (values, key, reason)))) from error

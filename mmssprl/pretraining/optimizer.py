@@ -42,14 +42,7 @@ def choose_optimizer(
 ) -> tuple[dict[str, Any], int, RecipeRow]:
     """Return the optimizer's config, the epochs of its warm-up, and what to print.
 
-    Args:
-        method: What is trained.
-        backbone: What is trained.
-        num_images: Images to train on.
-        step_images: Images of an update, of all devices.
-        epochs: Of the training.
-        steps_per_epoch: Updates of an epoch.
-        asked_lr: Replaces the rate that is chosen.
+    ``step_images`` are those of an update, of all devices; ``asked_lr`` replaces the chosen rate.
     """
     published, wanted_warmup = _published(method, num_images)
     needed = LONG_RUN * method.coco.train_cfg.max_epochs * COCO_IMAGES
@@ -98,8 +91,8 @@ def schedule(lr: float, lr_decay: float, epochs: int, warmup_epochs: int) -> lis
 def _published(method: RecipeMethod, num_images: int) -> tuple[dict[str, Any], int]:
     """Return the published optimizer, its lr for one image of an update; and epochs of warm-up.
 
-    Where both trainings have one optimizer, its rate lies between theirs; of two optimizers that of
-    the training with the nearer number of images is taken as it is.
+    Where both trainings have one optimizer, its rate lies between theirs; else the nearer one's is
+    taken.
     """
     coco, imagenet = method.coco, method.imagenet
     near = imagenet if way_to_imagenet(num_images) >= 1 / 2 else coco

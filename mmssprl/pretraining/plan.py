@@ -15,11 +15,10 @@ from ..datasets import UnlabeledImages
 from ..errors import UserValueError
 from ..timing import pace
 from ..timing.forecast import Forecast
-from .config import make_config, make_recipe
+from ..weights import RANDOM
+from .config import make_config, make_recipe, told_by_set
 from .options import DEFAULT_BAD_SHARE, PretrainOptions
-from .probe import wait_for_probes
 from .recipe import Recipe, describe, describe_images
-from .set_values import told_by_set
 from .usable_images import find_usable_images
 
 _EPOCHS = "train_cfg.max_epochs"
@@ -33,14 +32,7 @@ alone, and on few of their crops."""
 
 @dataclass(frozen=True)
 class Plan:
-    """A run of which nothing is written yet.
-
-    Args:
-        cfg: Its config.
-        recipe: What the config was made of.
-        expected: What it will take.
-        told: What has been told of it, ready for JSON.
-    """
+    """A run of which nothing is written yet, and what has been told of it, ready for JSON."""
 
     cfg: Config
     recipe: Recipe
@@ -51,18 +43,9 @@ class Plan:
 def make_plan(
     source: str, work_dir: Path, asked: PretrainOptions, log: Callable[[str], object] = print
 ) -> Plan:
-    """Look at the images and devices, choose a recipe, time some steps, and tell all of it.
+    """Look at images and devices, choose a recipe, time some steps, and tell all of it.
 
-    Args:
-        source: Folder of images or of tar files, or one tar file.
-        work_dir: Folder of the run.
-        asked: What is not to be chosen. A budget counts from now on.
-        log: Receives lines.
-
-    Raises:
-        FileNotFoundError, OSError, RuntimeError: As ``UnlabeledImages``, ``make_recipe``,
-            ``make_config`` and ``measure_pace``.
-        ValueError: So too; or a budget beside a number of epochs, or below one epoch.
+    A budget counts from now on; beside a number of epochs, or below one epoch, it is refused.
     """
     start = time.monotonic()
     budget, values = asked.budget, asked.cfg_options or {}
@@ -75,10 +58,10 @@ def make_plan(
     share = DEFAULT_BAD_SHARE if asked.max_bad_share is None else asked.max_bad_share
     # Under the path that training will use: the headers of tar files are read once.
     images = UnlabeledImages(data_root=str(Path(source).resolve()), max_bad_share=share)
-    usable = find_usable_images(images, source)
-    recipe = make_recipe(asked, images, usable)
+    from_random = (asked.weights or RANDOM) == RANDOM
+    short_side_px, of_images = find_usable_images(images, source, from_random=from_random)
+    recipe = make_recipe(asked, images, short_side_px)
     cfg = make_config(recipe, asked, images)
-    of_images = usable.warnings(from_random=cfg.get("weights") is None)
 
     def tell() -> None:
         warnings = [wrapped(f"warning: {text}") for text in of_images]
@@ -107,14 +90,16 @@ def make_plan(
         if fitting >= recommended:
             why = f"as recommended, though {fitting:,} fit into {budget}"
         asked = replace(asked, epochs=min(fitting, recommended))
-        recipe = make_recipe(asked, images, usable, why)
+        recipe = make_recipe(asked, images, short_side_px, why)
         cfg = make_config(recipe, asked, images)
         expected = replace(expected, epochs=recipe.epochs, checkpoint=cfg.default_hooks.checkpoint)
         tell()
     if not recipe.on_gpu:
         cfg.num_threads = expected.pace.threads
     if recipe.num_devices > 1:
-        wait_for_probes(cfg, expected.pace.first_probes * expected.pace.probe_s)
+        # For the first one, which alone probes before the training, for twice the forecast.
+        seconds = expected.pace.first_probes * expected.pace.probe_s
+        cfg.env_cfg.dist_cfg.timeout += math.ceil(2 * seconds)
     log(wrapped(expected.line))
     if helps:
         log(wrapped(helps))

@@ -1,6 +1,5 @@
 """Whether a pre-training is probed, and with which labels."""
 
-import math
 from collections import Counter
 from pathlib import Path
 from typing import Any, Literal
@@ -24,19 +23,10 @@ MOST_CLASSES = 1000
 def add_probe(
     cfg: Config, source: str, asked: str | Path | Literal[False] | None
 ) -> RecipeRow | None:
-    """Add the hook that scores features by labels to a config, where there are labels.
+    """Add the hook that scores features by labels to a config; return what the recipe prints.
 
-    Args:
-        cfg: Of the pre-training; changed in place.
-        source: Folder of its images, or a tar file.
-        asked: Labelled folder; None takes ``source`` if its folders name classes; False is no
-            probe.
-
-    Returns:
-        What the recipe prints; None without a probe.
-
-    Raises:
-        FileNotFoundError, ValueError: ``asked`` is no such folder, see ``find_probe_data``.
+    ``asked`` is a labelled folder; None takes ``source``, the images, if its folders name classes;
+    False is no probe.
     """
     if asked is False:
         return None
@@ -57,16 +47,6 @@ def add_probe(
     probed = f"{num_probed:,} of " if num_probed < num_images else ""
     boxes = f", {found.labelled.num_boxes:,} boxes" if found.labelled.num_boxes else ""
     return RecipeRow(f"{probed}{num_images:,} images of {len(found.classes)} classes{boxes}", why)
-
-
-def wait_for_probes(cfg: Config, seconds: float) -> None:
-    """Let processes wait for the first one, which alone probes before the training.
-
-    Args:
-        cfg: Of the pre-training; changed in place.
-        seconds: Forecast of these probes; they may take twice as long.
-    """
-    cfg.env_cfg.dist_cfg.timeout += math.ceil(2 * seconds)
 
 
 def _folders_of(source: Path) -> ProbeData | None:

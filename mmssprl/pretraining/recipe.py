@@ -9,7 +9,6 @@ modules beside this one, what a method adds in ``methods``.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ..console.options import check_ranges
@@ -17,13 +16,12 @@ from ..console.tables import reasons_table
 from ..console.wording import counted, wrapped
 from ..datasets.image_index import heic_remedy
 from ..errors import UserValueError
-from ..pyramid import ViewLayout
+from ..pyramid import MOST_PX, ViewLayout
 from .anchor import COCO_IMAGES, round_within
 from .backbones import find_backbone
-from .methods import RecipeMethod, RecipeRow, RecipeSetting
+from .methods import Recipe, RecipeMethod, RecipeRow
 from .optimizer import choose_optimizer
 from .options import DEFAULT_BACKBONE, PretrainOptions
-from .views import choose_views
 
 CPU_BATCH = 32
 """Most images of a step on a CPU; a GPU takes as many as each of the released recipe's."""
@@ -32,26 +30,15 @@ LEAST_STEPS_PER_EPOCH = 8
 LEAST_BATCH = 2
 """Images of a device and step: the statistics of one image say nothing."""
 
+FULL_SHORT_SIDE_PX = 256
+"""Images at least this large on their short side are cut at the paper's sizes."""
+CPU_SCALE = 0.5
+"""Of the views on a CPU: a quarter of the pixels, and so of the work."""
+SIZE_STEP_PX = 16
+"""View sizes are multiples of it, as patch embeddings of transformers need."""
 _MAX_KINDS = 5
 EPOCHS = (100, 800)
 """Least and most that are chosen: as on ImageNet in the paper, and as SwAV's longest training."""
-
-
-@dataclass(frozen=True)
-class Recipe(RecipeSetting):
-    """What to train and with which numbers.
-
-    Args:
-        method: What is trained.
-        values: The method's own numbers, by dotted key of its config.
-        rows: What is printed, by name: each choice and the reason for it.
-        warnings: What the user should know before the run.
-    """
-
-    method: RecipeMethod
-    values: dict[str, Any]
-    rows: dict[str, RecipeRow]
-    warnings: list[str]
 
 
 def choose_recipe(
@@ -66,27 +53,13 @@ def choose_recipe(
 ) -> Recipe:
     """Scale a method's published trainings to other data and devices.
 
-    Args:
-        method: What to train.
-        asked: What is not to be chosen. With ``accumulate`` the published optimizer's learning rate
-            is in proportion to the images of a step, AdamW's up to 64 images and not beyond.
-        num_images: Images to train on, at least 8.
-        short_side_px: Typical shorter side of the images.
-        num_devices: GPUs, or 1 for a CPU.
-        on_gpu: Whether the devices are GPUs; on a CPU the views are half as large.
-        why_epochs: Printed with the epochs that are asked for.
-
-    Returns:
-        The recipe, with a reason for each choice.
-
-    Raises:
-        ValueError: Too few images for one batch, a number out of range, or something that the
-            method cannot do.
+    On a CPU the views are half as large. With ``accumulate`` the published optimizer's learning
+    rate is in proportion to the images of a step, AdamW's up to 64 images and not beyond.
     """
     check_ranges(asked)
     accumulate = asked.accumulate or 1
     published = method.coco.model.layout.to_dict()
-    layout, why_views = choose_views(published, short_side_px, on_gpu, asked.image_px)
+    layout, why_views = _choose_views(published, short_side_px, on_gpu, asked.image_px)
     views = ViewLayout.build(layout)
     found = find_backbone(asked.backbone or DEFAULT_BACKBONE, {group.px for group in views.groups})
     most = method.coco.train_dataloader.batch_size if on_gpu else CPU_BATCH
@@ -109,7 +82,11 @@ def choose_recipe(
         steps_per_epoch=steps_per_epoch,
         asked_lr=asked.lr,
     )
-    setting = RecipeSetting(
+    num_steps = counted(epochs * steps_per_epoch, "update")
+    parts = f", in {accumulate} parts" if accumulate > 1 else ""
+    devices = counted(num_devices, "device")
+    recipe = Recipe(
+        method=method,
         num_images=num_images,
         num_devices=num_devices,
         on_gpu=on_gpu,
@@ -121,30 +98,19 @@ def choose_recipe(
         steps_per_epoch=steps_per_epoch,
         optimizer=optimizer,
         warmup_epochs=warmup_epochs,
+        rows={
+            "views": RecipeRow(_views_text(views), why_views),
+            "batch": RecipeRow(f"{counted(batch, 'image')} x {devices}{parts}", why_batch),
+            "epochs": RecipeRow(f"{epochs}, {num_steps}", why_epochs),
+            "optimizer": optimizer_row,
+        },
     )
-    added = method.additions(setting)
-    parts = f", in {accumulate} parts" if accumulate > 1 else ""
-    devices = counted(num_devices, "device")
-    rows = {
-        "views": RecipeRow(_views_text(views), why_views),
-        "batch": RecipeRow(f"{counted(batch, 'image')} x {devices}{parts}", why_batch),
-        "epochs": RecipeRow(f"{epochs}, {counted(setting.num_steps, 'update')}", why_epochs),
-        "optimizer": optimizer_row,
-        **added.rows,
-    }
-    return Recipe(
-        **vars(setting), method=method, values=added.values, rows=rows, warnings=added.warnings
-    )
+    method.add_to(recipe)
+    return recipe
 
 
 def describe(recipe: Recipe, source: str, skipped: Mapping[str, int]) -> str:
-    """Return the recipe as rows of choice and reason, warnings last.
-
-    Args:
-        recipe: What to train.
-        source: Where the images come from.
-        skipped: Number of other files there by their kind.
-    """
+    """Return the recipe as rows of choice and reason, warnings last."""
     title = f"{recipe.method.title}, {recipe.backbone.name}, images of {source}"
     images = describe_images(recipe.num_images, skipped)
     warnings = [wrapped(f"warning: {text}") for text in recipe.warnings]
@@ -195,3 +161,44 @@ def _choose_batch(
             f"{'lower accumulate, ' if times else ''}use fewer gpus, or add images."
         )
     return accumulate * part, reason
+
+
+def _choose_views(
+    paper: Mapping[str, Any], short_side_px: int, on_gpu: bool, image_px: int | None
+) -> tuple[dict[str, Any], str]:
+    """Return the paper's views, dicts of ``ViewLayout``, scaled to images and device; and why.
+
+    Without ``image_px`` the scale follows the typical shorter side of the images and the device.
+    """
+    if image_px is None:
+        scale = min(1.0, short_side_px / FULL_SHORT_SIDE_PX) * (1.0 if on_gpu else CPU_SCALE)
+    elif image_px % SIZE_STEP_PX or not 2 * SIZE_STEP_PX <= image_px <= MOST_PX:
+        raise UserValueError(
+            f"image_px must be a multiple of {SIZE_STEP_PX} from {2 * SIZE_STEP_PX} to {MOST_PX}, "
+            f"but got {image_px}; the nearest is {min(MOST_PX, _size(image_px))}."
+        )
+    else:
+        scale = image_px / paper["image_px"]
+    if scale == 1:
+        return dict(paper), "the paper's sizes"
+    layout = {
+        **paper,
+        "image_px": _size(paper["image_px"] * scale),
+        "small_px": _size(paper["small_px"] * scale),
+        "levels": [_scaled(level, scale) for level in paper["levels"]],
+    }
+    if image_px is not None:
+        return layout, "as asked, the others in proportion"
+    device = "GPU" if on_gpu else "CPU"
+    return layout, f"sizes for {short_side_px} px photographs on a {device}"
+
+
+def _scaled(level: Mapping[str, Any], scale: float) -> dict[str, Any]:
+    """Return a level with other patches, and its image in the same proportion to them."""
+    patch_px = _size(level["patch_px"] * scale)
+    resize_px = math.ceil(patch_px * level["resize_px"] / level["patch_px"])
+    return {**level, "patch_px": patch_px, "resize_px": resize_px}
+
+
+def _size(px: float) -> int:
+    return max(2 * SIZE_STEP_PX, SIZE_STEP_PX * round(px / SIZE_STEP_PX))

@@ -1,9 +1,7 @@
 """Start a pre-training in a work dir, or go on with the one that it holds."""
 
 import json
-import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +11,7 @@ from mmengine.config import Config
 from ..config.found_config import read_found
 from ..config.reading import one_line
 from ..config.shipped import shipped
-from ..console.options import documented
+from ..console.options import collect, documented
 from ..console.wording import command_line
 from ..engine.launch import prepare_train_config, run
 from ..engine.trackers import check_trackers
@@ -81,24 +79,13 @@ def pretrain(
         RuntimeError: A run too long for a CPU, and nobody there to be asked; too little memory; or
             processes that failed.
     """
-    given = locals()
-    asked = PretrainOptions(**{each.name: given[each.name] for each in fields(PretrainOptions)})
-    return start_or_go_on(str(images), work_dir, asked, log)
-
-
-def start_or_go_on(
-    images: str,
-    work_dir: str | Path | None,
-    asked: PretrainOptions,
-    log: Callable[[str], object],
-) -> Path | None:
-    """As ``pretrain``, whose arguments these are."""
-    trackers = [name for name in ("tensorboard", "wandb") if getattr(asked, name)]
+    asked = collect(PretrainOptions, locals())
+    images, trackers = str(images), ["tensorboard"] * tensorboard + ["wandb"] * wandb
     check_trackers(trackers)
     folder = Path(
-        work_dir or default_work_dir("pretrain", images, pretrained_images, resume=asked.resume)
+        work_dir or default_work_dir("pretrain", images, pretrained_images, resume=resume)
     )
-    if asked.resume:
+    if resume:
         cfg = config_of_run(folder, images)
         config = Path(cfg.filename)
         refuse_given(asked, config)
@@ -106,20 +93,20 @@ def start_or_go_on(
         newest = newest_intact(*folders_of_run(cfg))
         checkpoint = None if newest is None else str(newest)
         cfg.merge_from_dict({"resume": True, "load_from": checkpoint})
-        weights = finished_weights(cfg)
-        if weights is not None:
-            log(finished_line(cfg, weights))
+        finished = finished_weights(cfg)
+        if finished is not None:
+            log(finished_line(cfg, finished))
             if (folder / REPORT_FILE).is_file():
                 log(f"report: {folder / REPORT_FILE}")
-            return weights
+            return finished
         num_gpus = gpus_of_run(cfg)
     else:
         refuse_used(folder)
         plan = make_plan(images, folder, asked, log)
         forecast.check_disk(plan.expected)
         # Who gives a budget has agreed to the time.
-        agreed = asked.yes or asked.budget is not None
-        if asked.dry_run or not forecast.may_start(plan.expected, yes=agreed):
+        agreed = yes or budget is not None
+        if dry_run or not forecast.may_start(plan.expected, yes=agreed):
             return None
         refuse_used(folder)  # another start may have been quicker
         config = folder / f"{plan.recipe.method.run_name}_{plan.recipe.backbone.file_name}.py"
@@ -133,8 +120,8 @@ def start_or_go_on(
         config,
         folder,
         num_gpus=num_gpus,
-        resume=(checkpoint or "auto") if asked.resume else None,
-        verbose=asked.verbose,
+        resume=(checkpoint or "auto") if resume else None,
+        verbose=verbose,
         trackers=trackers,
         go_on=["python", "-m", "mmssprl", "pretrain", images, "--work-dir", str(folder)],
     )
@@ -145,23 +132,15 @@ def start_or_go_on(
 def gpus_of_run(cfg: Config) -> int:
     """Return the GPUs that a run goes on with, those of its recipe; 0 is the CPU.
 
-    Args:
-        cfg: Of the run, in its work dir.
-
-    Raises:
-        RuntimeError: There are fewer here, and each step would have fewer images.
+    Fewer GPUs are refused, for each step would have fewer images.
     """
     batch_size, step_images = cfg.train_dataloader.batch_size, cfg.auto_scale_lr.base_batch_size
     wanted, found = max(1, step_images // batch_size), torch.cuda.device_count()
     if wanted > max(1, found):
-        config = Path(cfg.filename)
-        words = ["python", shipped("tools/train.py"), config, "--work-dir", config.parent]
-        words += ["--resume", *["--amp"] * (found > 0)]
-        words += ["--cfg-options", f"train_dataloader.batch_size={step_images}"]
         raise UserRuntimeError(
             f"a run must go on with the {step_images} images a step that it began with, on {wanted}"
-            f" GPUs, but found {found} here; go on where there are as many, or with all images of "
-            f"a step at once, if they fit the memory: {shlex.join(map(str, words))}"
+            f" GPUs, but found {found} here; go on where there are as many, or by tools/train.py "
+            f"--resume with --cfg-options train_dataloader.batch_size={step_images}."
         )
     return min(wanted, found)
 
@@ -190,14 +169,7 @@ def train(
 ) -> None:
     """Train on several GPUs, one process for each, or here on one or on a CPU.
 
-    Args:
-        config, work_dir, num_gpus, verbose, trackers: Of the run.
-        resume: As for ``prepare_train_config``.
-        go_on: Command of the run; the options that go on with it are added.
-
-    Raises:
-        RuntimeError: As ``run_processes``, or a tracker's package is missing.
-        StoppedError: A signal stopped the training.
+    ``resume`` is as for ``prepare_train_config``; ``go_on`` gets the options that go on with it.
     """
     options = ["--verbose"] * verbose + [f"--{name}" for name in trackers]
     go_on = [*go_on, *options, "--resume"]

@@ -28,18 +28,8 @@ def default_work_dir(
 ) -> Path:
     """Return work_dirs/<prefix>_<name of ``images``>, numbered where others have that one.
 
-    Two folders of one name, such as 2023/photos and 2024/photos, get two work dirs: that of the
-    second ends in -2. A digest of the path would do so too, and nobody could type or guess it.
-
-    Args:
-        prefix: What the run does.
-        images: What it trains on: a folder, or a tar file.
-        roots_of: Returns the images of the runs that a work dir holds, none for other files.
-        resume: Go on with a run, so that there must be one.
-
-    Returns:
-        The work dir that holds a run on these images; without one, the first that is new or empty,
-        or, with ``resume``, the one without a number.
+    The one that holds a run on these images counts, by ``roots_of`` (images of the runs in a work
+    dir); else the first that is new or empty, or, with ``resume``, the one without a number.
     """
     root = Path(images).resolve()
     first = PARENT / f"{prefix}_{root.name}"
@@ -76,12 +66,7 @@ def refuse_given(asked: Any, config: Path) -> None:
 
 
 def config_of_run(work_dir: Path, images: str) -> Config:
-    """Read the config of the run on ``images`` that a work dir holds.
-
-    Raises:
-        FileNotFoundError: No config, or several.
-        ValueError: The run is about other images, or its config is damaged.
-    """
+    """Read the config of the run on ``images`` that a work dir holds."""
     configs = _configs_of_runs(work_dir)
     if len(configs) != 1:
         raise UserFileNotFoundError(

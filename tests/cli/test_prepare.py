@@ -1,20 +1,9 @@
 import pytest
-from prepare_folders import OWN, cut_off, write_coco, write_png, write_voc12
+from prepare_folders import OWN, write_coco, write_png, write_voc12
 
 from mmssprl.cli import main
 from mmssprl.preparation import DATA_SETS, coco
-from mmssprl.preparation.finding import Finding, format_remedies, format_table
-
-
-def test_the_table_is_aligned():
-    assert format_table(
-        [Finding("a/", "OK", "2 files"), Finding("long name", "MISSING", "", "curl x")]
-    ) == (
-        "| piece     | status  | found   |\n"
-        "| --------- | ------- | ------- |\n"
-        "| a/        | OK      | 2 files |\n"
-        "| long name | MISSING |         |"
-    )
+from mmssprl.preparation.finding import Finding, format_remedies
 
 
 def test_remedies_are_printed_once_and_only_of_what_is_not_ok():
@@ -40,14 +29,6 @@ def test_a_complete_folder_exits_with_0(tmp_path, capsys, monkeypatch):
     assert "not the official set: 2 of 80 categories" in capsys.readouterr().out
     monkeypatch.setattr(coco, "NUM_CATEGORIES", 2)
     assert main(["prepare", "coco", str(tmp_path)]) == 0
-
-
-def test_another_size_and_damage_exit_with_1(tmp_path, capsys):
-    write_coco(tmp_path)
-    assert main(["prepare", "coco", str(tmp_path)]) == 1
-    assert "not the official set: 3 of 82,783 images" in capsys.readouterr().out
-    cut_off(tmp_path / "train2014" / "001.jpg")
-    assert main(["prepare", "coco", str(tmp_path), "--any-size"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -88,7 +69,4 @@ def test_nothing_is_converted_and_former_options_are_taken(tmp_path, capsys):
 def test_a_file_is_no_folder(tmp_path, capsys):
     write_png(tmp_path / "x.png", OWN["a"])
     assert main(["prepare", "coco", str(tmp_path / "x.png")]) == 2
-    assert capsys.readouterr().err == (
-        f"mmssprl prepare: error: DIR must be a folder, but {tmp_path}/x.png is a file; "
-        "pass its folder.\n"
-    )
+    assert f"{tmp_path}/x.png is a file" in capsys.readouterr().err

@@ -135,11 +135,6 @@ def test_numbers_reach_the_config(pretrain, capsys):
     assert "forecast: 3 epochs" in told
 
 
-def test_a_batch_that_is_set_counts_for_the_devices(pretrain):
-    _, cfg = pretrain("--set", "train_dataloader.batch_size=2")
-    assert cfg.auto_scale_lr.base_batch_size == 2
-
-
 @pytest.mark.parametrize("kind", ["torchvision", "supervised"])
 def test_weights_are_recorded(kind, pretrain, tmp_path, monkeypatch):
     asked = []
@@ -179,8 +174,7 @@ def test_several_processes_get_the_arguments_of_one(photos, tmp_path, monkeypatc
     assert main([*words, "--resume"]) == 2
     told = capsys.readouterr().err
     assert f"{step_images} images a step" in told
-    assert f"train.py {config} --work-dir {tmp_path}/run --resume --amp --cfg-options" in told
-    assert f"train_dataloader.batch_size={step_images}\n" in told
+    assert f"train_dataloader.batch_size={step_images}" in told
 
 
 @pytest.fixture
@@ -290,11 +284,6 @@ class TestBudget:
         text = " ".join(capsys.readouterr().out.split())
         assert "17,277 fit into 1d" in text
         assert "more epochs fit" not in text
-
-    def test_agrees_to_a_long_run(self, pretrain, monkeypatch):
-        stub_pace(monkeypatch, step_s=3600.0)
-        monkeypatch.setattr("sys.stdin", None)
-        assert pretrain("--budget", "1d")[1].train_cfg.max_epochs == 2  # 24 h / 10 h
 
     def test_holds_with_probes(self, pretrain, monkeypatch, capsys):
         stub_pace(monkeypatch, probe_s=2.0, first_probes=1)

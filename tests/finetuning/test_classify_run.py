@@ -32,17 +32,6 @@ def run(tmp_path_factory):
     return folder / "run", "\n".join(lines), argv
 
 
-def test_what_is_found_and_chosen_is_said_before_the_training(run):
-    _, text, _ = run
-    assert "a folder per class, 30 images (24 to train on and 6 to validate with: 20% of" in text
-    assert "2 classes (disc, square)" in text
-    assert "warning: val has 6 images" in text
-    assert "classify, ResNet depth 18, weights of" in text
-    assert "AdamW, lr 0.01, cosine" in text
-    assert "forecast: 6 epochs, about" in text
-    assert text.index("forecast:") < text.index("config: ")
-
-
 def test_it_learns_and_scores_each_class(run):
     folder, text, _ = run
     scores = json.loads((folder / "scores.json").read_text())

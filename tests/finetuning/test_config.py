@@ -40,19 +40,6 @@ def test_weights_alone_need_the_name_of_their_backbone(labels, tmp_path):
         make_config(str(alone), labels, "classify", FinetuneOptions())
 
 
-def test_transformers_classify(labels):
-    cfg, _ = make_config("random", labels, "classify", FinetuneOptions(backbone="swin-tiny"))
-    assert (cfg.model.backbone.type, cfg.model.head.in_channels) == ("SwinTransformer", 768)
-    assert cfg.weights == "random"
-
-
-def test_freeze_keeps_the_backbone(labels, tmp_path):
-    weights = write_weights(tmp_path / "weights")
-    cfg, recipe = make_config(str(weights), labels, "classify", FinetuneOptions(freeze=True))
-    assert cfg.model.frozen_backbone
-    assert cfg.optim_wrapper.optimizer.lr == recipe.lr == 3e-3
-
-
 def test_several_labels_have_a_sigmoid(tmp_path):
     data = find_labels(write_coco(tmp_path / "data"), "classify")
     cfg, _ = make_config("random", data, "classify", FinetuneOptions())
@@ -83,11 +70,6 @@ def test_label_files_move(labels, tmp_path):
 def test_mistakes_that_no_label_is_read_for(weights, options, error, match):
     with pytest.raises(error, match=match):
         check_options(weights, "classify", FinetuneOptions(**options))
-
-
-def test_supervised_weights_are_of_resnets(labels):
-    with pytest.raises(ValueError, match=r"but the backbone of .* Swin"):
-        make_config("supervised", labels, "classify", FinetuneOptions(backbone="swin-tiny"))
 
 
 def test_a_package_that_is_missing_is_named(monkeypatch):

@@ -33,12 +33,6 @@ def test_few_images_on_a_cpu():
     assert max(len(row.reason.split()) for row in chosen.rows.values()) <= 12
 
 
-def test_very_few_images():
-    assert recipe(num_images=20).batch_size == 4
-    assert recipe(num_images=3).batch_size == 2
-    assert "AdamW, lr 0.0003, cosine  " in reasons_table(recipe(num_images=3, epochs=1).rows)
-
-
 def test_many_images_on_gpus():
     chosen = recipe("detect", num_images=100_000, num_devices=4, on_gpu=True)
     assert (chosen.image_px, chosen.batch_size, chosen.epochs) == (800, 4, 12)
@@ -87,8 +81,3 @@ def test_numbers_out_of_range_are_refused_before_any_image_is_read(
     monkeypatch.setattr("mmssprl.datasets.labels.find.Files", None)  # reads the folder
     with pytest.raises(ValueError, match=match):
         finetune("random", "data", "classify", tmp_path / "run", **options)
-
-
-def test_a_batch_of_more_than_all_images_is_refused():
-    with pytest.raises(ValueError, match=r"but got 101 on 1 device.* from 2 to 100"):
-        recipe(batch_size=101)

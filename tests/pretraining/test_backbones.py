@@ -113,13 +113,3 @@ def test_a_network_of_one_size_is_refused():
         find_backbone("timm/mixer_s32_224", {48, 64})
     with pytest.raises(UserValueError, match="densecl .* but timm/test_vit gives one pooled"):
         choose("densecl", **CPU, backbone="timm/test_vit")
-
-
-def test_other_networks_than_resnets_use_adamw():
-    for name in ("timm/test_resnet", "convnext-tiny"):
-        recipe = choose(backbone=name)
-        assert recipe.optimizer["type"] == "AdamW"
-        assert recipe.optimizer["lr"] == 1e-3  # the rates of ResNets are higher
-    groups = choose("mocov2", **CPU, backbone="timm/test_resnet").values["model.bn_groups"]
-    assert groups > 1
-    assert choose("mocov2", **CPU, backbone="timm/test_vit").values["model.bn_groups"] == 1

@@ -7,10 +7,9 @@ import pytest
 from recipes import CPU, choose
 
 from mmssprl.errors import UserValueError
-from mmssprl.pretraining.methods import PRETRAINED, find_method
+from mmssprl.pretraining.methods import PRETRAINED
 from mmssprl.pretraining.methods.momentum import momentum_for
 from mmssprl.pretraining.optimizer import schedule
-from mmssprl.pretraining.recipe import describe
 
 
 @pytest.mark.parametrize("name", ["swav", "mocov2", "byol", "densecl"])
@@ -110,19 +109,6 @@ def test_short_runs_on_a_cpu():
     assert rates == [2.5e-4, 1e-3, 1e-3]  # of half of 64 images
     assert {recipe.warmup_epochs for recipe in (moco, dense, byol)} == {1}
     assert dense.values["model.dense_start_epoch"] == 1
-    text = describe(dense, "photos", {})
-    assert text.startswith(
-        "DenseCL, resnet50, images of photos\n1,200 images\n  views      2 x 112 px "
-    )
-    for row in (
-        "optimizer  AdamW, lr 0.001, cosine after 1 epoch of warm-up",
-        "negatives  600 keys ",
-        "momentum   0.9807 ",
-        "BatchNorm  2 groups per device ",
-        "dense term 4 x 4 cells, from epoch 1 ",
-    ):
-        assert f"\n  {row}" in text
-    assert "prototypes" not in text
     assert choose("byol", **CPU, epochs=4).warmup_epochs == 0
 
 
@@ -131,11 +117,8 @@ def test_short_runs_on_a_cpu():
     [
         (64, 1, False, 4),
         (16, 1, False, 2),  # of less than 16, but two
-        (48, 1, False, 3),
-        (40, 1, False, 2),
         (9, 1, False, 3),
         (64, 1, True, 2),
-        (32, 1, True, 2),
         (32, 2, True, 1),  # one on each device
         (256, 8, True, 8),
     ],
@@ -186,34 +169,7 @@ def test_swav_with_and_without_small_views():
     assert plain.rows["prototypes"].choice == "300"
 
 
-def test_ssprl_has_small_views_and_samples_patches_by_default():
-    recipe = choose(variant=None)
-    assert recipe.method is find_method("ssprl", "small-sampled")
-    text = " ".join(describe(recipe, "photos", {}).split())
-    assert text.startswith("SS-PRL, six small views, sampled patches, resnet50, images of photos ")
-    assert "2 x 224 px, 6 x 96 px, 2 x 2 of 4 x 112 px, 2 x 3 of 9 x 96 px" in text
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("moco", "did you mean mocov2?"),
-        ("BYOL", "did you mean byol?"),
-        ("simclr", "ssprl, mocov2, byol, densecl, swav, swav-small, but got 'simclr'"),
-    ],
-)
-def test_unknown_methods_are_told_the_nearest(name, message):
-    with pytest.raises(UserValueError) as caught:
-        find_method(name)
-    assert message in str(caught.value)
-
-
 def test_the_readme_names_what_is_in_the_table():
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     [named] = re.findall(r"`--method` ([\w, -]+);", readme)
     assert sorted(named.split(", ")) == sorted(PRETRAINED)
-
-
-def test_variants_are_of_ssprl_alone():
-    with pytest.raises(UserValueError, match="'released' for byol; leave it out"):
-        find_method("byol", "released")

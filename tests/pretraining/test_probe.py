@@ -5,7 +5,7 @@ from image_folders import save
 from mmengine.config import Config
 from probe_folders import write_coco
 
-from mmssprl.pretraining.probe import add_probe, wait_for_probes
+from mmssprl.pretraining.probe import add_probe
 from mmssprl.registry import HOOKS
 
 
@@ -75,9 +75,3 @@ def test_loose_images_and_tar_files_name_no_classes(tmp_path):
     assert hooks_of(folder, None) == (None, [])
     (tmp_path / "photos.tar").write_bytes(b"")
     assert hooks_of(tmp_path / "photos.tar", None) == (None, [])
-
-
-def test_processes_wait_twice_as_long_as_the_first_one_is_forecast_to_probe():
-    cfg = Config({"env_cfg": {"dist_cfg": {"timeout": 600}}})
-    wait_for_probes(cfg, 90.2)
-    assert cfg.env_cfg.dist_cfg.timeout == 600 + 181

@@ -100,15 +100,6 @@ def test_sampled_patches_have_the_published_queues():
     assert [level["num_sampled"] for level in scaled.layout["levels"]] == [2, 3]
 
 
-def test_few_images_are_queued_by_what_is_cut_of_them():
-    levels = [{**PAPER["levels"][0], "num_sampled": 1}]
-    recipe = choose(layout={**PAPER, "levels": levels}, num_images=200, num_devices=1, on_gpu=False)
-    assert recipe.batch_size == 16
-    # Half of the images without a step's. 30 prototypes want a tenth of COCO's 2,048 rows.
-    assert head_of(recipe)["queue_length"] == 200 // 2 - 16
-    assert head_of(recipe)["patch_queue_length"] == [200 // 2 - 16]
-
-
 @pytest.mark.parametrize("batch_size", [32, 128])
 @pytest.mark.parametrize(("epochs", "optimizer"), [(1164, "AdamW"), (1165, "LARC")])
 def test_larc_is_chosen_for_runs_as_long_as_the_published_one(batch_size, epochs, optimizer):

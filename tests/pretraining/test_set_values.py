@@ -6,7 +6,7 @@ from mmengine.config import Config
 from mmssprl.config.reading import refuse
 from mmssprl.config.shipped import shipped
 from mmssprl.errors import UserValueError
-from mmssprl.pretraining.set_values import set_values, told_by_set
+from mmssprl.pretraining.config import set_values, told_by_set
 
 TWO = {"model.momentum": 1.0, "model.neck.out_channels": 9}
 BOTH = "model.momentum=1.0 model.neck.out_channels=9"

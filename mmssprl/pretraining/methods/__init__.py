@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from ...errors import UserValueError
-from .byol import TargetMethod
-from .contrast import ContrastMethod, DenseContrastMethod
-from .method import Additions, Method, RecipeMethod, RecipeRow, RecipeSetting
+from .method import Method, Recipe, RecipeMethod, RecipeRow
+from .momentum import ContrastMethod, DenseContrastMethod, TargetMethod
 from .prototypes import PrototypeMethod
 
 __all__ = [
@@ -22,11 +21,10 @@ __all__ = [
     "RANDOM",
     "SSPRL",
     "VARIANTS",
-    "Additions",
     "Method",
+    "Recipe",
     "RecipeMethod",
     "RecipeRow",
-    "RecipeSetting",
     "find_method",
     "unknown_method",
 ]
@@ -115,15 +113,7 @@ PRETRAINED = {
 
 
 def find_method(name: str = DEFAULT, variant: str | None = None) -> RecipeMethod:
-    """Return the method that `pretrain` trains.
-
-    Args:
-        name: Key of ``PRETRAINED``.
-        variant: Form of SS-PRL, key of ``VARIANTS``; None takes the default one.
-
-    Raises:
-        ValueError: No such method, or a variant of a method that has none.
-    """
+    """Return the method of ``--method``, in the form of ``--variant``, that `pretrain` trains."""
     if name not in PRETRAINED:
         raise unknown_method(name, PRETRAINED)
     if variant is None:

@@ -64,24 +64,17 @@ class RecipeRow(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True)
-class RecipeSetting:
-    """What is chosen for every method alike, before its own numbers.
+@dataclass
+class Recipe:
+    """What to train and with which numbers: those of all methods, then the method's own.
 
-    Args:
-        num_images: Images to train on.
-        num_devices: Processes.
-        on_gpu: Whether they are on GPUs.
-        backbone: What is trained.
-        layout: The views, as a dict of ``ViewLayout``'s fields.
-        batch_size: Images per device and step, which is one update.
-        num_chunks: Parts in which the backbone sees them, see ``SSPRL``.
-        epochs: Passes over the images.
-        steps_per_epoch: Batches of one process and epoch.
-        optimizer: Config of the optimizer, with its lr.
-        warmup_epochs: Epochs in which the rate rises, before the cosine.
+    ``layout`` are the views, as ``ViewLayout``'s fields; the ``batch_size`` images of a device and
+    step, which is one update, are seen by the backbone in ``num_chunks`` parts;
+    ``steps_per_epoch`` are those of one process; ``optimizer`` is its config, with the lr. What a
+    method adds are ``values`` by dotted key of its config, ``rows`` to be printed, and warnings.
     """
 
+    method: "RecipeMethod"
     num_images: int
     num_devices: int
     on_gpu: bool
@@ -93,6 +86,9 @@ class RecipeSetting:
     steps_per_epoch: int
     optimizer: dict[str, Any]
     warmup_epochs: int
+    rows: dict[str, RecipeRow]
+    values: dict[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def step_images(self) -> int:
@@ -108,21 +104,6 @@ class RecipeSetting:
     def uses_adamw(self) -> bool:
         """Whether AdamW stands in for the published optimizer."""
         return self.optimizer["type"] == "AdamW"
-
-
-@dataclass(frozen=True)
-class Additions:
-    """What a method adds to a recipe.
-
-    Args:
-        values: Of its config, by dotted key.
-        rows: What is printed about them, by name.
-        warnings: What the user should know before the run.
-    """
-
-    values: dict[str, Any]
-    rows: dict[str, RecipeRow]
-    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -165,12 +146,8 @@ class RecipeMethod(Method, ABC):
         return _read(f"{self.in1k or self.config}_resnet50_8xb32-coslr-100e_in1k.py")
 
     @abstractmethod
-    def additions(self, setting: RecipeSetting) -> Additions:
-        """Choose the numbers that the method alone has.
-
-        Raises:
-            ValueError: The method cannot be trained in this setting.
-        """
+    def add_to(self, recipe: Recipe) -> None:
+        """Add the numbers that the method alone has; ValueError if it cannot be trained so."""
 
 
 def _read(name: str) -> "Config":
