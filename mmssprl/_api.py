@@ -42,17 +42,18 @@ def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Let a call with an unknown or misplaced argument fail before anything is done."""
     parameters = inspect.signature(function).parameters
     hints = get_type_hints(function)
+    hands_on = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        for word in kwargs.keys() - parameters.keys():
+        for word in set() if hands_on else kwargs.keys() - parameters.keys():
             near = get_close_matches(word, parameters, 1)
             meant = f"; did you mean `{near[0]}`?" if near else f"; see help(mmssprl.{name})."
             raise TypeError(f"{name}() has no argument `{word}`{meant}")
         given = inspect.signature(function).bind(*args, **kwargs).arguments
         for word, value in given.items():
-            if not _fits(value, hints[word]):
-                kinds = " or ".join(_names(hints[word]))
+            if not _fits(value, hint := hints.get(word, Any)):
+                kinds = " or ".join(_names(hint))
                 got = f"{value!r}" if isinstance(value, str | int | float) else _a(type(value))
                 raise TypeError(f"{word} must be {kinds}, but got {got}.")
         return function(*args, **kwargs)

@@ -7,7 +7,7 @@ what is then chosen, so that whether an option was given can be told.
 import argparse
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field, field, fields
+from dataclasses import field, fields
 from textwrap import fill
 from typing import Any, TypeVar, get_args, get_type_hints
 
@@ -57,15 +57,10 @@ def switch(text: str, *, of_start: bool = False) -> Any:
     return field(default=False, metadata={"text": text, "flag": None, "of_start": of_start})
 
 
-def options_of(options: Any) -> list["Field[Any]"]:
-    """Return the fields of a class that are options."""
-    return [each for each in fields(options) if "text" in each.metadata]
-
-
 def add_options(parser: argparse.ArgumentParser, options: type, **keywords: dict[str, Any]) -> None:
     """Add the options of a class to a parser; ``keywords`` are argparse's, by name of an option."""
     hints = get_type_hints(options)
-    for each in options_of(options):
+    for each in fields(options):
         told: dict[str, Any] = {"dest": each.name, "help": each.metadata["text"].replace("%", "%%")}
         if each.default is False:
             told["action"] = "store_true"
@@ -78,7 +73,8 @@ def add_options(parser: argparse.ArgumentParser, options: type, **keywords: dict
 
 def collect(options: type[T], arguments: Mapping[str, Any]) -> T:
     """Take the options out of the arguments of a function; numpy's numbers become Python's."""
-    found = {each.name: arguments[each.name] for each in options_of(options)}
+    names = [each.name for each in fields(options)]  # type: ignore[arg-type]
+    found = {name: arguments[name] for name in names}
     plain = {k: value.item() if hasattr(value, "item") else value for k, value in found.items()}
     return options(**plain)
 
@@ -87,7 +83,7 @@ def given_options(options: Any) -> list[str]:
     """Return the names of what was given for a new run."""
     return [
         each.name
-        for each in options_of(options)
+        for each in fields(options)
         if getattr(options, each.name) is not each.default and not each.metadata.get("of_start")
     ]
 
@@ -98,7 +94,7 @@ def check_ranges(options: Any) -> None:
     Raises:
         ValueError: Names the option, its range and the value.
     """
-    for each in options_of(options):
+    for each in fields(options):
         value = getattr(options, each.name)
         least, above, most = each.metadata.get("limits", (-math.inf, -math.inf, math.inf))
         if isinstance(value, int | float) and not (
@@ -124,7 +120,7 @@ def documented(options: type) -> Callable[[F], F]:
                     subsequent_indent=" " * 12,
                     break_on_hyphens=False,
                 )
-                for each in options_of(options)
+                for each in fields(options)
             ]
             own, returns, rest = after.partition("\n\n")
             function.__doc__ = before + args + "\n".join([own, *told]) + returns + rest

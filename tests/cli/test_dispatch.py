@@ -9,7 +9,6 @@ from mmssprl import cli
 from mmssprl.cli import COMMANDS, build_parser, main
 from mmssprl.errors import message_for_user
 from mmssprl.pyramid import PyramidLevel, ViewLayout
-from mmssprl.system.outputs import prepare_output
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -222,15 +221,3 @@ class TestIsUsersMistake:
                 int("x")
 
         assert not message_for_user(raised(handle))
-
-
-class TestPrepareOutput:
-    def test_replaces_only_when_forced(self, tmp_path):
-        path = tmp_path / "b.png"
-        path.write_text("old")
-        with pytest.raises(FileExistsError, match="b.png .*--force"):
-            prepare_output(path)
-        prepare_output(path, force=True)
-        assert path.read_text() == "old"
-        with pytest.raises(FileExistsError, match="is a folder"):
-            prepare_output(tmp_path, force=True)

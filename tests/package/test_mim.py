@@ -198,15 +198,6 @@ def test_download_offers_the_weights_in_the_folder_where_the_package_has_them(ce
     config.unlink()  # onedl-mim wants each name once in a checkout
 
 
-def test_run(cell):
-    if cell.is_lost:
-        cell.fails("run", "mmssprl", "train", PRETRAIN, match="UnboundLocalError: .*prefix")
-    options = ("--work-dir", "run", "--cfg-options", *ONE_EPOCH)
-    output = cell.mended.works("run", "mmssprl", "train", PRETRAIN, *options)
-    assert "The script finished successfully." in output
-    assert (cell.folder / "run" / "ssprl_resnet18_scenes_backbone.pth").is_file()
-
-
 def test_train(cell, trained):
     if cell.is_lost:
         cell.fails("train", "mmssprl", Path(LINEAR).name, match=NO_CONFIG)
