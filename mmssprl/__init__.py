@@ -6,46 +6,59 @@ mmssprl`` takes no torch along::
     import mmssprl
 
     weights = mmssprl.pretrain("photos/", backbone="resnet18", epochs=100)
+    scores = mmssprl.probe(weights, "labelled/")
     found = mmssprl.embed(weights, "photos/")  # found.names, found.features
     model = mmssprl.load_backbone(weights)  # images (B, 3, H, W) to features (B, C)
     prepare = mmssprl.image_transform(model)  # a PIL image to its input
+
+``help(mmssprl.pretrain)`` tells its arguments, as for the others.
 """
 
-import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+from ._api import PLACES, find
 from ._dependencies import check_dependencies
 from ._mmcv_operators import provide_operators
 from .system.stopping import PARENT, end_with_parent
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from .features import embed, image_transform, load_backbone, read_embeddings
+    from .features import embed, image_transform, load_backbone, neighbors, probe, read_embeddings
+    from .finetuning.predict import predict
+    from .finetuning.start import finetune
+    from .monitoring import diagnose
+    from .pretraining.options import PretrainOptions
     from .pretraining.start import pretrain
+    from .reporting import write_report as report
+    from .weights import export_weights as export
 
-__all__ = ["embed", "image_transform", "load_backbone", "pretrain", "read_embeddings"]
-
-_PLACES = {
-    "embed": (".features", "embed"),
-    "image_transform": (".features", "image_transform"),
-    "load_backbone": (".features", "load_backbone"),
-    "pretrain": (".pretraining.start", "pretrain"),
-    "read_embeddings": (".features", "read_embeddings"),
-}
-"""Module and name of each function of the API."""
+__all__ = [
+    "PretrainOptions",
+    "diagnose",
+    "embed",
+    "export",
+    "finetune",
+    "image_transform",
+    "load_backbone",
+    "neighbors",
+    "predict",
+    "pretrain",
+    "probe",
+    "read_embeddings",
+    "report",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     check_dependencies()
-    module, attribute = _PLACES[name]
-    return getattr(importlib.import_module(module, __name__), attribute)
+    return find(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
 if PARENT in os.environ:  # which is not for what this process starts

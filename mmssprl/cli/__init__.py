@@ -22,11 +22,14 @@ from ..system.stopping import signals
 from ..system.streams import Stream, guarded_streams
 from ..version import __version__
 
-COMMANDS = (
-    *("demo", "scenes", "prepare", "profile", "pretrain", "diagnose", "report"),
-    *("probe", "embed", "neighbors", "finetune", "predict", "compare"),
-    *("convert", "export", "benchmark", "visualize", "train", "test", "doctor"),
-)
+GROUPS = {
+    "pre-train": ("pretrain", "train", "profile", "demo"),
+    "look": ("report", "diagnose", "visualize", "probe", "neighbors"),
+    "use": ("finetune", "predict", "embed", "export", "convert"),
+    "compare": ("compare", "benchmark", "test"),
+    "data": ("prepare", "scenes", "doctor"),
+}
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 
 _TRAINING = ("pretrain", "finetune", "train")
 """Commands that save when a signal stops them."""
@@ -44,23 +47,29 @@ example, from nothing to a score:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
+    prog = CONSOLE_SCRIPT if Path(sys.argv[0]).stem == CONSOLE_SCRIPT else "python -m mmssprl"
     parser = Parser(
-        prog=CONSOLE_SCRIPT if Path(sys.argv[0]).stem == CONSOLE_SCRIPT else "python -m mmssprl",
-        description="SS-PRL, self-supervised pyramid representation learning, for OpenMMLab.",
-        epilog=_EXAMPLE,
+        prog=prog, usage=f"{prog} [-h] [--version] [--traceback] COMMAND ...", epilog=_EXAMPLE
     )
     parser.add_argument("--version", action="version", version=f"mmssprl {__version__}")
     parser.add_argument(
         "--traceback", action="store_true", help="show where an error comes from, goes first"
     )
+    # Listed by groups in the description, which argparse cannot do by itself.
     subparsers = parser.add_subparsers(
-        title="commands", dest="command", metavar="COMMAND", required=True
+        dest="command", metavar="COMMAND", required=True, prog=prog, help=argparse.SUPPRESS
     )
-    for name in COMMANDS:
-        command = importlib.import_module(f".{name}", __package__)
-        command_parser = add_command(subparsers, name, text_of(command))
-        command_parser.set_defaults(run=command.run)
-        command.add_arguments(command_parser)
+    lines = ["SS-PRL, self-supervised pyramid representation learning, for OpenMMLab."]
+    for group, names in GROUPS.items():
+        lines += ["", f"{group}:"]
+        for name in names:
+            command = importlib.import_module(f".{name}", __package__)
+            text = text_of(command)
+            lines.append(f"  {name:<11}{text.splitlines()[0]}")
+            command_parser = add_command(subparsers, name, text)
+            command_parser.set_defaults(run=command.run)
+            command.add_arguments(command_parser)
+    parser.description = "\n".join(lines)
     return parser
 
 

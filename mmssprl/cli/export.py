@@ -46,11 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Export, and print the report."""
-    from ..weights import default_output, export_weights
+    from ..weights import export_weights
 
-    out = args.out or default_output(args.checkpoint, args.to, full=args.full)
     report = export_weights(
-        args.checkpoint, args.to, out, config=args.config, full=args.full, force=args.force
+        args.checkpoint, args.to, args.out, config=args.config, full=args.full, force=args.force
     )
     print(format_report(report))
     return 0

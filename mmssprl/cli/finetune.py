@@ -15,8 +15,10 @@ examples:
 import argparse
 from dataclasses import fields
 
+from ..console.options import add_options
 from ..console.quiet import quiet_console, say
 from ..console.wording import command_line
+from ..finetuning.options import FinetuneOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,67 +34,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--task", required=True, choices=["classify", "detect", "segment"], help="what to train")
     add(
         "--work-dir",
-        help="folder of the run; default: work_dirs/<task>_<DATA>, or -2, -3 ... behind it where "
-        "a run on another folder of that name has it",
+        help="folder of the run (default: work_dirs/<task>_<DATA>, or -2, -3 ... behind it where "
+        "a run on another folder of that name has it)",
     )
-    add("--epochs", type=int, help="passes over the images; default: chosen")
-    add("--batch-size", type=int, help="images per device and step; default: chosen")
-    add("--lr", type=float, help="highest learning rate of AdamW; default: chosen")
-    add(
-        "--image-px",
-        type=int,
-        metavar="PX",
-        help="side of the images (detect: shorter side); default: chosen",
-    )
-    add(
-        "--freeze",
-        action="store_true",
-        default=None,
-        help="keep the backbone as it is, train the heads alone",
-    )
-    add(
-        "--backbone",
-        metavar="NAME",
-        help="resnet18, resnet34, resnet50 or resnet101, for classify also convnext-tiny, "
-        "swin-tiny, vit-small or timm/NAME, for weights without a config beside them; default: "
-        "resnet18 on a CPU, else resnet50",
-    )
-    add(
-        "--val-share",
-        type=float,
-        metavar="SHARE",
-        help="of the images, held out where the data have no split of their own (default: 0.2)",
-    )
-    add("--seed", type=int, help="of all randomness, that choice included (default: 0)")
-    add("--resume", action="store_true", help="go on with the run in the work dir")
-    add("--yes", action="store_true", help="start even if it will take more than 12 h on a CPU")
-    add(
-        "--verbose",
-        action="store_true",
-        help="show all that packages print, log and warn of: environment, config, hooks",
-    )
+    add_options(parser, FinetuneOptions)
 
 
 def run(args: argparse.Namespace) -> int:
     """Train, and print the scores; 1 if a person at the terminal finds the run too long."""
     with quiet_console(verbose=args.verbose):
-        from ..finetuning.options import Options
         from ..finetuning.start import finetune
 
-        # Only what is given, so that the recipe chooses the rest and --resume can refuse these.
-        names = {field.name for field in fields(Options)} - {"weights", "task"}
-        given = {k: v for k, v in vars(args).items() if k in names and v is not None}
-        outcome = finetune(
-            args.weights,
-            args.data,
-            args.task,
-            args.work_dir,
-            resume=args.resume,
-            yes=args.yes,
-            verbose=args.verbose,
-            log=say,
-            **given,
-        )
+        options = {each.name: getattr(args, each.name) for each in fields(FinetuneOptions)}
+        outcome = finetune(args.weights, args.data, args.task, args.work_dir, **options, log=say)
         if outcome is None:
             print("not started; nothing was written.")
             return 1
@@ -100,5 +54,5 @@ def run(args: argparse.Namespace) -> int:
         print(f"\n{outcome.table}\n\nval: {total}")
         print("written: " + ", ".join(map(str, outcome.files)))
         folder = outcome.checkpoint.parent
-        print(f"next: {command_line('predict', folder, 'DIR', '--out', 'predictions')}")
+        print(f"next: {command_line('predict', folder, 'IMAGES', '--out', 'predictions')}")
         return 0

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add = parser.add_argument
     add("run_dir", metavar="RUN", help="work dir of `finetune`, or a checkpoint in it")
-    add("dir", metavar="DIR", help="folder of images, searched recursively")
+    add("images", metavar="IMAGES", help="folder of images, searched recursively")
     add("--out", required=True, metavar="DIR", help="new or empty folder for the predictions")
     add(
         "--pictures",
@@ -36,5 +36,5 @@ def run(args: argparse.Namespace) -> int:
     with quiet_console():
         from ..finetuning.predict import predict
 
-        say(predict(args.run_dir, args.dir, args.out, num_pictures=args.pictures, log=say))
+        say(predict(args.run_dir, args.images, args.out, pictures=args.pictures, log=say))
         return 0

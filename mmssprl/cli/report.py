@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the page."""
     with quiet_console():
-        from ..report import write_report
+        from ..reporting import write_report
 
         page = write_report(args.work_dir, args.out, images=args.images, force=args.force)
         print(f"report: {page}")

@@ -8,22 +8,28 @@ import torch
 from mmengine.config import Config
 
 from ..config.found_config import require
+from ..config.keys import used_keys
+from ..config.run_checks import missing_package
 from ..config.shipped import shipped
+from ..console.options import check_ranges
 from ..datasets.labels import LabelledData
 from ..engine.adapted_backbone import adapt_backbone, fit_backbone
 from ..engine.initial_weights import apply_weights
-from ..errors import UserValueError
+from ..errors import UserRuntimeError, UserValueError
 from ..pretraining.backbones import find_backbone
+from ..pyramid import check_px
 from ..system.environment import usable_cores
-from ..weights import RANDOM, SUPERVISED
+from ..weights import RANDOM, SUPERVISED, read_backbone
 from ..weights.backbone import quiet
-from .options import Options
+from .options import FinetuneOptions
 from .recipe import FinetuneRecipe, choose_recipe
 from .tasks import TASKS, Task
 
 DEFAULT_BACKBONE = ("resnet50", "resnet18")
 """Of weights without a config, on a GPU and on a CPU."""
 MOST_WORKERS = 8
+_USUAL_PX = 224
+"""Side that every backbone takes."""
 _NEEDS: dict[str, Any] = {
     "model.type": str,
     "default_scope": str,
@@ -34,50 +40,72 @@ _NEEDS: dict[str, Any] = {
     "finetuning.facts": dict,
 }
 """What a trained model is built from."""
-_KNOBS = (
-    *("base_lr", "random_lr", "frozen_lr", "warmup_share", "most_warmup_iters"),
-    *("image_px", "resize_px", "train_pipeline", "test_pipeline", "loader", "norm_cfg"),
-    *("num_classes", "fpn_channels", "roi_strides", "rpn_strides", "scale_px", "channels"),
-    *("num_convs", "finest_scale_px", "extractor", "prefixes", "known", "crop_px", "crop_size"),
-)
-"""Names at the top of the base configs that only help to write them."""
 
 
-def make_config(asked: Options, data: LabelledData) -> tuple[Config, FinetuneRecipe]:
+def check_options(weights: str, task: str, asked: FinetuneOptions) -> None:
+    """Refuse weights, task and options that do not fit, before labels are read."""
+    if task not in TASKS:
+        raise UserValueError(f"task must be one of {', '.join(TASKS)}, but got {task!r}.")
+    require_package(TASKS[task].scope, f"task {task}")
+    check_ranges(asked)
+    if asked.image_px is not None:
+        check_px("image_px", asked.image_px)
+    if asked.freeze and weights == RANDOM:
+        raise UserValueError(
+            "freeze keeps what the weights have learned, but they are random; give a file, or "
+            "leave it out."
+        )
+    if weights not in (RANDOM, SUPERVISED):
+        read_backbone(weights)  # says what is wrong with the file
+    if asked.backbone:
+        find_backbone(asked.backbone, [asked.image_px or _USUAL_PX])
+
+
+def require_package(scope: str, who: str) -> None:
+    """Raise RuntimeError if the package with the models of a registry scope is not installed."""
+    missing = missing_package(scope)
+    if missing:
+        raise UserRuntimeError(
+            f"{who} needs {missing}, but it is not installed; "
+            "pip install -r requirements/transfer.txt."
+        )
+
+
+def make_config(
+    weights: str, data: LabelledData, task_name: str, asked: FinetuneOptions
+) -> tuple[Config, FinetuneRecipe]:
     """Put weights, classes and a recipe into the base config of a task.
 
-    Args:
-        asked: The options, checked.
-        data: The labels.
-
-    Returns:
-        The config, without the label files (see ``set_label_files``), and the recipe.
-
-    Raises:
-        ValueError: Weights that fit no backbone, a backbone that the task cannot take, or a
-            batch size that the images do not fill.
+    The options have been checked; the label files come later, see ``set_label_files``.
     """
     num_gpus = torch.cuda.device_count()
     on_gpu = num_gpus > 0
-    kind = TASKS[asked.task]
+    kind = TASKS[task_name]
     cfg = Config.fromfile(shipped(kind.base_config(on_gpu=on_gpu)))
-    num_images = len(kind.trained(data.train))
-    recipe = choose_recipe(asked, cfg, num_images, num_devices=max(1, num_gpus), on_gpu=on_gpu)
-    from_file = asked.weights not in (RANDOM, SUPERVISED)
+    recipe = choose_recipe(
+        weights,
+        task_name,
+        asked,
+        cfg,
+        len(kind.trained(data.train)),
+        num_devices=max(1, num_gpus),
+        on_gpu=on_gpu,
+    )
+    from_file = weights not in (RANDOM, SUPERVISED)
     with quiet():
         # The backbone of the config beside the weights comes after it, unless one was named.
         name = asked.backbone or DEFAULT_BACKBONE[0 if on_gpu else 1]
         adapt_backbone(cfg, find_backbone(name, [recipe.image_px]).cfg)
     if from_file:
-        fit_backbone(cfg, asked.weights, adapt=asked.backbone is None)
+        fit_backbone(cfg, weights, adapt=asked.backbone is None)
     task = kind(data.classes, **kind.facts_of(data))
     task.configure(cfg, image_px=recipe.image_px, freeze=asked.freeze)
-    cfg.weights = str(Path(asked.weights).resolve()) if from_file else asked.weights
-    cfg.randomness.seed = asked.seed
-    for knob in _KNOBS:
-        cfg.pop(knob, None)
+    cfg.weights = str(Path(weights).resolve()) if from_file else weights
+    cfg.randomness.seed = asked.seed or 0
+    for knob in cfg.keys() - used_keys(cfg):  # which only helped to write it
+        cfg.pop(knob)
     cfg.finetuning = {
-        "task": asked.task,
+        "task": task_name,
         "classes": data.classes,
         "facts": task.facts,
         "data_root": str(data.root),
@@ -90,11 +118,7 @@ def make_config(asked: Options, data: LabelledData) -> tuple[Config, FinetuneRec
 
 
 def task_of(cfg: Config) -> Task:
-    """Return the task that a config of ``make_config`` is for.
-
-    Raises:
-        ValueError: A config of something else.
-    """
+    """Return the task of a config of ``make_config``; ValueError if it is of something else."""
     about = cfg.get("finetuning")
     if not about:
         raise UserValueError(

@@ -16,7 +16,7 @@ from ..saving.newest_checkpoint import require_newest
 from ..system.outputs import write_whole
 from .label_files import read_labels
 from .pictures import open_picture, save_sheet
-from .predictor import Predictor
+from .predict import Predictor
 from .tasks import Scores
 
 SHEET_IMAGES = 8
@@ -43,13 +43,7 @@ class Outcome:
 def evaluate(work_dir: Path, config: Path) -> Outcome:
     """Score the newest checkpoint of a run on its validation images.
 
-    Args:
-        work_dir: Of the run; scores.csv, scores.json and predictions.png are written there.
-        config: The run's.
-
-    Raises:
-        FileNotFoundError: The run has no checkpoint yet, or none that is whole.
-        ImageReadError: A validation image cannot be read any more.
+    Writes scores.csv, scores.json and predictions.png into the work dir.
     """
     cfg = read_found(config)
     checkpoint = require_newest(work_dir)

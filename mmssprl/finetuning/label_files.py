@@ -18,12 +18,7 @@ SPLITS = ("train", "val")
 
 
 def write_labels(data: LabelledData, folder: Path) -> None:
-    """Write train.json and val.json; paths in them are relative to the data's root.
-
-    Args:
-        data: The labels.
-        folder: Made if it is not there.
-    """
+    """Write train.json and val.json into a folder; their paths are relative to the data's root."""
     folder.mkdir(parents=True, exist_ok=True)
     for split in SPLITS:
         images = getattr(data, split)
@@ -33,13 +28,7 @@ def write_labels(data: LabelledData, folder: Path) -> None:
 
 
 def read_labels(folder: Path, root: Path, layout: str) -> LabelledData:
-    """Read what ``write_labels`` wrote.
-
-    Args:
-        folder: With train.json and val.json.
-        root: The data's root.
-        layout: Its name.
-    """
+    """Read what ``write_labels`` wrote, of data with this root and layout."""
     read = {}
     classes: list[str] = []
     for split in SPLITS:

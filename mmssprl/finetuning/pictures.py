@@ -18,11 +18,7 @@ _COLUMNS = 2
 
 
 def open_picture(path: str | Path) -> NDArray[np.uint8]:
-    """Return an image (H, W, 3) in RGB, as it is shown.
-
-    Raises:
-        ImageReadError: It cannot be read.
-    """
+    """Return an image (H, W, 3) in RGB, as it is shown."""
     return read_image(path).permute(1, 2, 0).contiguous().numpy()
 
 
@@ -50,12 +46,8 @@ def save_sheet(pictures: Sequence[NDArray[np.uint8]], path: Path) -> None:
 def written_names(names: Sequence[str], suffix: str) -> dict[str, str]:
     """Map the name of each image to that of a file made of it, all different.
 
-    The suffix replaces the image's own. It is added where images differ in their own alone, and
+    ``suffix`` replaces the image's own. It is added where images differ in their own alone, and
     where the result would be that of another image: of a.jpg, a.png and a.jpg.png.
-
-    Args:
-        names: Paths relative to the folder of the images.
-        suffix: Of the files, with its dot.
     """
     stem_of = {name: name.rpartition(".")[0] for name in names}
     uses = Counter(stem_of.values())

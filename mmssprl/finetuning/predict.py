@@ -1,22 +1,38 @@
 """Predict a folder of images with a fine-tuned model, and write what it found."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import torch
+from mmengine.config import Config
+from mmengine.dataset import Compose
+from mmengine.device import get_device
+from mmengine.registry import DefaultScope
+from torch.utils.data import DataLoader, Dataset
+
+from ..config.build_errors import explain_build_errors
 from ..config.found_config import found_config
 from ..console.progress import watch
+from ..console.quiet import import_quietly
 from ..console.tables import markdown_table
 from ..console.wording import on_one_line
-from ..datasets import ImageReadError
+from ..datasets import ImageReadError, read_image
 from ..datasets.image_index import heic_remedy, index_images
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..saving.newest_checkpoint import require_newest
 from ..system.outputs import write_whole
+from ..system.shared_memory import check_room
+from ..weights import read_checkpoint
+from ..weights.backbone import build_model, quiet
+from ..weights.checkpoint_file import list_faults
+from .config import require_package, task_of
 from .pictures import open_picture, save_picture, written_names
-from .predictor import Predictor
 
+DEFAULT_PICTURES = 100
 _MOST_ROWS = 30
 """Classes in the table that is printed; the files have all."""
+_READS_FILES = ("LoadImageFromFile", "LoadAnnotations")
 
 
 def predict(
@@ -24,17 +40,17 @@ def predict(
     images: str | Path,
     out: str | Path,
     *,
-    num_pictures: int = 100,
+    pictures: int = DEFAULT_PICTURES,
     log: Callable[[str], object] = print,
 ) -> str:
     """Predict all images below a folder.
 
     Args:
-        run: Work dir of ``finetune``, whose newest checkpoint counts, or a checkpoint in one.
+        run: Work dir of ``finetune``, of which the newest checkpoint is taken, or a checkpoint.
         images: Folder, searched recursively.
         out: Folder for the predictions, new or empty: scores.csv, predictions.json (COCO) or
             masks, classes.txt, the pictures, and bad_images.txt if images cannot be read.
-        num_pictures: So many images, the first by name, are drawn with their predictions.
+        pictures: So many images, the first by name, are drawn with their predictions.
         log: Receives a line of what is going to be done.
 
     Returns:
@@ -45,25 +61,23 @@ def predict(
         FileNotFoundError: No such run or folder, or no image in it.
         ValueError: A run of something else, or no image that can be read.
     """
-    if num_pictures < 0:
-        raise UserValueError(f"--pictures must be at least 0, but got {num_pictures}.")
+    if pictures < 0:
+        raise UserValueError(f"pictures must be at least 0, but got {pictures}.")
     out, images = Path(out), Path(images)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserFileExistsError(
-            f"--out must be a new or empty folder, but {out} is not; give another."
-        )
+        raise UserFileExistsError(f"out must be a new or empty folder, but {out} is not.")
     if not images.is_dir():
-        raise UserFileNotFoundError(f"DIR must be an existing folder, but there is no {images}.")
+        raise UserFileNotFoundError(f"images must be an existing folder, but there is no {images}.")
     index = index_images(str(images))
     names = list(index.names)
     if not names:
         remedy = heic_remedy(index.skipped) or "correct the path"
         raise UserFileNotFoundError(
-            f"DIR must hold images, but found none below {images}; {remedy}."
+            f"images must be a folder of some, but found none below {images}; {remedy}."
         )
     if not Path(run).exists():
         raise UserFileNotFoundError(
-            f"RUN must be the work dir of `finetune` or a checkpoint in it, but there is no {run}."
+            f"run must be a work dir of `finetune` or a checkpoint in it, but there is no {run}."
         )
     checkpoint = require_newest(run) if Path(run).is_dir() else Path(run)
     cfg = found_config(checkpoint.parent)
@@ -80,7 +94,7 @@ def predict(
         if isinstance(sample, ImageReadError):
             bad.append(str(sample))
             continue
-        if len(good) < num_pictures:
+        if len(good) < pictures:
             path = out / "pictures" / picture_of[name]
             path.parent.mkdir(parents=True, exist_ok=True)
             save_picture(task.draw(open_picture(images / name), sample), path)
@@ -91,8 +105,8 @@ def predict(
     out.mkdir(parents=True, exist_ok=True)
     written = task.write(out, good, predictions)
     write_whole(out / "classes.txt", "".join(f"{on_one_line(name)}\n" for name in task.classes))
-    if num_pictures:
-        written.append(f"pictures of {min(num_pictures, len(good))} images: {out / 'pictures'}")
+    if pictures:
+        written.append(f"pictures of {min(pictures, len(good))} images: {out / 'pictures'}")
     if bad:
         write_whole(out / "bad_images.txt", "\n".join(bad) + "\n")
         written.append(f"left out {len(bad)} images that cannot be read: {out / 'bad_images.txt'}")
@@ -103,3 +117,83 @@ def predict(
         rows = [*rows[:_MOST_ROWS], [f"({len(rows) - _MOST_ROWS} more classes)", ""]]
     table = markdown_table(["class", "images"], rows) if rows else "no class was found for sure."
     return "\n".join([table, "", *written])
+
+
+class Predictor:
+    """The model of a config and checkpoint of ``finetune``, on the best device there is.
+
+    Raises:
+        FileNotFoundError: There is no such checkpoint.
+        RuntimeError: The package of the model is not installed.
+        ValueError: A config of something else, or a checkpoint of another model.
+    """
+
+    def __init__(self, cfg: Config, checkpoint: str | Path) -> None:
+        self.task = task_of(cfg)
+        self.scope = cfg.default_scope
+        require_package(self.scope, str(cfg.filename))
+        import_quietly(f"{'mmpretrain' if self.scope == 'mmssprl' else self.scope}.datasets")
+        self.device = get_device()
+        self.num_workers = cfg.test_dataloader.num_workers
+        scope = DefaultScope.overwrite_default_scope(self.scope)
+        with quiet(), scope, explain_build_errors(cfg):
+            self.model = build_model(cfg.model, scope=self.scope)
+            self.pipeline = Compose(
+                [
+                    step
+                    for step in cfg.test_dataloader.dataset.pipeline
+                    if step.type not in _READS_FILES
+                ]
+            )
+        content = read_checkpoint(checkpoint)
+        state = content.get("state_dict", content) if isinstance(content, dict) else {}
+        faults = list_faults(state, self.model.state_dict(), ())
+        if faults:
+            raise UserValueError(
+                f"every weight of {checkpoint} must fit the model of {cfg.filename}, but got "
+                f"{faults}; give a checkpoint of that run."
+            )
+        self.model.load_state_dict(state)
+        self.model.to(self.device).train(False)
+
+    def predict(self, paths: Sequence[str | Path]) -> Iterator[Any]:
+        """Yield each image's data sample in turn, or the ``ImageReadError`` instead of it."""
+        # mmseg's preprocessor takes images of one size only; batches of others are padded.
+        batch_size = self.task.batch_size if self.device != "cpu" else min(8, self.task.batch_size)
+        loader = DataLoader(
+            _Prepared(paths, self.pipeline),
+            batch_size=batch_size,
+            num_workers=min(self.num_workers, len(paths)),
+            collate_fn=list,
+        )
+        check_room(loader)
+        with torch.inference_mode(), DefaultScope.overwrite_default_scope(self.scope):
+            for batch in loader:
+                good = [item for item in batch if not isinstance(item, ImageReadError)]
+                packed = {key: [item[key] for item in good] for key in ("inputs", "data_samples")}
+                samples = iter(self.model.test_step(packed) if good else ())
+                for item in batch:
+                    yield item if isinstance(item, ImageReadError) else next(samples)
+
+
+class _Prepared(Dataset):
+    """Images as the pipelines of mmcv's kin pack them, without labels."""
+
+    def __init__(self, paths: Sequence[str | Path], pipeline: Compose) -> None:
+        self.paths = [str(path) for path in paths]
+        self.pipeline = pipeline
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> Any:
+        path = self.paths[index]
+        try:
+            # Their order of channels is BGR.
+            image = read_image(path).flip(0).permute(1, 2, 0).contiguous().numpy()  # (H, W, 3)
+        except ImageReadError as error:
+            return error
+        size = image.shape[:2]
+        return self.pipeline(
+            {"img": image, "img_path": path, "img_id": index, "img_shape": size, "ori_shape": size}
+        )

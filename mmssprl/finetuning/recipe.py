@@ -11,7 +11,7 @@ from ..errors import UserValueError
 from ..pretraining.anchor import round_within
 from ..pretraining.methods import RecipeRow
 from ..weights import RANDOM
-from .options import LEAST_BATCH, Options
+from .options import LEAST_BATCH, FinetuneOptions
 
 LEAST_STEPS_PER_EPOCH = 8
 """The batch is chosen so small that little data, too, gives this many updates an epoch."""
@@ -26,11 +26,8 @@ VALIDATIONS = 5
 class Numbers(NamedTuple):
     """What is chosen for a task, on a GPU and on a CPU.
 
-    Args:
-        image_px: See ``FinetuneRecipe``.
-        batch_size: Most images of a device and step.
-        images_seen: Images that a training sees, however often it repeats them.
-        epochs: Least and most passes over the images.
+    ``batch_size`` is the most of a device and step; ``images_seen`` counts repeats; ``epochs`` are
+    the least and the most.
     """
 
     image_px: tuple[int, int]
@@ -48,19 +45,11 @@ NUMBERS = {
 
 @dataclass(frozen=True)
 class FinetuneRecipe:
-    """The numbers of a training.
+    """The numbers of a training: per device and step, and of AdamW.
 
-    Args:
-        epochs: Passes over the images.
-        batch_size: Images per device and step.
-        steps_per_epoch: Steps of one process.
-        lr: Highest learning rate, of AdamW.
-        warmup_iters: Steps until it is reached.
-        image_px: classify: side of the crop; detect: shorter side, the longer one being at most
-            5/3 of it; segment: side of the crop in training, shorter side otherwise.
-        num_devices: Processes.
-        on_gpu: Whether the devices are GPUs.
-        rows: What is printed: each choice and the reason for it.
+    ``image_px`` is, to classify, the side of the crop; to detect, the shorter side, the longer one
+    being at most 5/3 of it; to segment, the side of the crop in training and the shorter side
+    otherwise. ``rows`` is what is printed.
     """
 
     epochs: int
@@ -80,26 +69,20 @@ class FinetuneRecipe:
 
 
 def choose_recipe(
-    asked: Options,
+    weights: str,
+    task: str,
+    asked: FinetuneOptions,
     schedule: Config,
     num_images: int,
     *,
     num_devices: int = 1,
     on_gpu: bool = False,
 ) -> FinetuneRecipe:
-    """Choose what was not asked for.
+    """Choose what was not asked for, by the rates of the base config of the schedule.
 
-    Args:
-        asked: The options, checked.
-        schedule: The base config of the schedule, with its rates.
-        num_images: Images to train on.
-        num_devices: GPUs, or 1 for a CPU.
-        on_gpu: Whether the devices are GPUs; a CPU gets smaller images and fewer steps.
-
-    Raises:
-        ValueError: A batch size that the images do not fill.
+    A CPU gets smaller images and fewer steps. ValueError if the images do not fill a batch.
     """
-    numbers, place = NUMBERS[asked.task], 0 if on_gpu else 1
+    numbers, place = NUMBERS[task], 0 if on_gpu else 1
     device = "GPU" if on_gpu else "CPU"
     px, why_px = asked.image_px, "as asked"
     if px is None:
@@ -110,10 +93,9 @@ def choose_recipe(
         most, each = numbers.batch_size[place], max(1, largest)
         fitting = max(min(LEAST_CHOSEN_BATCH, each), each // LEAST_STEPS_PER_EPOCH)
         batch = min(most, 2 ** int(math.log2(fitting)))
-        steps = f"about {LEAST_STEPS_PER_EPOCH} steps an epoch or more"
-        why_batch = f"at most {most} per {device}, {steps}"
+        why_batch = f"at most {most} per {device}, and about {LEAST_STEPS_PER_EPOCH} steps an epoch"
     if not LEAST_BATCH <= batch <= largest:
-        fits = f"choose --batch-size from {LEAST_BATCH} to {largest}"
+        fits = f"choose a batch_size from {LEAST_BATCH} to {largest}"
         raise UserValueError(
             f"a step needs {LEAST_BATCH} images per device and at most all {num_images}, but got "
             f"{batch} on {counted(num_devices, 'device')}; "
@@ -127,7 +109,7 @@ def choose_recipe(
     steps_per_epoch = math.ceil(num_images / num_devices) // batch
     if asked.lr is not None:
         lr, why_lr = asked.lr, "as asked"
-    elif asked.weights == RANDOM:
+    elif weights == RANDOM:
         lr, why_lr = schedule.random_lr, "from random weights"
     elif asked.freeze:
         lr, why_lr = schedule.frozen_lr, "of heads on a frozen backbone"
@@ -147,7 +129,7 @@ def choose_recipe(
         "optimizer": RecipeRow(f"AdamW, lr {lr:.3g}, cosine{rises}", why_lr),
         "backbone": RecipeRow("frozen", "as asked")
         if asked.freeze
-        else RecipeRow("trained", "--freeze keeps it"),
+        else RecipeRow("trained", "freeze keeps it"),
     }
     return FinetuneRecipe(
         epochs=epochs,

@@ -28,14 +28,10 @@ _SAME = 1e-5
 
 @dataclass(frozen=True)
 class Backbone:
-    """A backbone that ``pretrain`` knows.
+    """A backbone that ``pretrain`` knows: its name, its config, the size of its pooled features.
 
-    Args:
-        name: On the command line.
-        cfg: Its config.
-        channels: Size of its pooled features.
-        has_batch_norm: Whether it normalises over the images of a batch.
-        gives_map: Whether it gives a feature map, and not pooled features.
+    ``has_batch_norm`` says whether it normalises over the images of a batch, ``gives_map`` whether
+    it gives a feature map, and not pooled features.
     """
 
     name: str
@@ -85,15 +81,10 @@ BACKBONES = {
 
 
 def find_backbone(name: str, sizes_px: Collection[int]) -> Backbone:
-    """Return the backbone of a name.
+    """Return the backbone of a name: a key of ``BACKBONES``, or timm/NAME.
 
-    Args:
-        name: A key of ``BACKBONES``, or timm/NAME.
-        sizes_px: Sides of the views that it is to see.
-
-    Raises:
-        ValueError: No such backbone, or a network of timm that does not take these views.
-        RuntimeError: timm is needed and not installed.
+    ``sizes_px`` are the sides of the views that it is to see; networks of timm that do not take
+    them are refused.
     """
     if name.startswith(TIMM):
         return _find_in_timm(name, sizes_px)
@@ -139,11 +130,7 @@ def _find_in_timm(name: str, sizes_px: Collection[int]) -> Backbone:
 
 @torch.no_grad()
 def _probe(network: Any, sizes_px: Collection[int]) -> tuple[int, bool]:
-    """Return the size of the pooled features, and whether they are the average of a map.
-
-    Raises:
-        Exception: Of any class, if the network does not take a size.
-    """
+    """Return the size of the pooled features, and whether they are the average of a map."""
     for px in sizes_px:
         images = torch.randn(2, 3, px, px)
         pooled = pool(network(images))  # (2, C)

@@ -1,26 +1,35 @@
 """From a folder of images and the options of ``pretrain`` to an ordinary config."""
 
-from collections.abc import Mapping
+import copy
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import DefaultScope
 
+from ..config.build_errors import explain_build_errors
+from ..config.keys import used_keys
+from ..config.overrides import merge_options
 from ..config.pretrain_checks import hand_on_layout
-from ..config.shipped import shipped
+from ..config.run_checks import check_config
 from ..datasets import UnlabeledImages
-from ..errors import UserValueError
+from ..errors import UserError, UserValueError
 from ..models import pretraining_class
+from ..registry import MODELS
 from ..saving.save_and_stop_hook import parse_save_every
-from ..system.environment import MOST_PROCESSES, usable_cores
+from ..system.environment import usable_cores
 from ..weights import RANDOM, SUPERVISED, build_backbone, check_fit, read_backbone, supervised_state
-from .methods import DEFAULT, RecipeMethod, RecipeRow, find_method
+from ..weights.backbone import quiet
+from .methods import DEFAULT, RecipeRow, find_method
 from .optimizer import schedule
+from .options import PretrainOptions
 from .probe import add_probe
 from .recipe import Recipe, choose_recipe
-from .set_values import set_values
-from .usable_images import UsableImages
 
 MOST_WORKERS = 8
 """Reading processes of each training process."""
@@ -30,80 +39,39 @@ GPU_LOG_STEPS = 50
 """Steps between two lines of progress, at most an epoch."""
 CPU_LOG_LINES = 200
 """Lines of progress of a training on a CPU, or one an epoch if those are more."""
-KNOBS = ("max_epochs", "warmup_epochs", "batch_size", "base_lr", "data_root", "num_gpus")
-"""Names at the top of the base configs, copies of what the recipe replaces."""
+_PLACED = re.compile(r".+?\.py: (?:([\w.]+): )?(.+)", re.DOTALL)
+_LOG = re.compile(r" \(traceback in [^)]+\)")
 
 
 def make_recipe(
+    asked: PretrainOptions,
     images: UnlabeledImages,
-    usable: UsableImages,
-    *,
-    method: str = DEFAULT,
-    variant: str | None = None,
-    gpus: int | None = None,
-    **options: Any,
+    short_side_px: int,
+    why_epochs: str = "as asked",
 ) -> Recipe:
-    """Look at the devices, and choose a recipe.
-
-    Args:
-        images: To train on.
-        usable: What opening some of them has shown.
-        method: As in ``find_method``; so is ``variant``.
-        gpus: GPUs to train on; None takes all.
-        options: Of ``choose_recipe``: backbone, epochs, batch_size, accumulate, image_px, lr.
-
-    Raises:
-        ValueError: A number out of range, or an option that the method refuses.
-        RuntimeError: A backbone of a package that is not installed.
-    """
-    chosen = find_method(method, variant)
-    coco = _base_config(chosen)
-    _check_accumulate(chosen, coco, options.get("accumulate", 1))
-    num_gpus = choose_gpus(gpus)
+    """Look at the devices, and choose a recipe; arguments as for ``choose_recipe``."""
+    chosen = find_method(asked.method or DEFAULT, asked.variant)
+    kind = pretraining_class(chosen.coco)
+    if (asked.accumulate or 1) > 1 and not (kind and kind.takes_num_chunks):
+        raise UserValueError(
+            f"accumulate must be 1 for {chosen.run_name}, which needs its whole batch at once, but "
+            f"got {asked.accumulate}; leave it out, and choose a larger batch_size."
+        )
+    num_gpus = choose_gpus(asked.gpus)
     return choose_recipe(
         chosen,
-        coco,
-        Config.fromfile(shipped(chosen.imagenet_config)),
+        asked,
         len(images),
-        usable.short_side_px,
+        short_side_px,
         num_devices=max(1, num_gpus),
         on_gpu=num_gpus > 0,
-        **options,
+        why_epochs=why_epochs,
     )
 
 
-def make_config(
-    recipe: Recipe,
-    images: UnlabeledImages,
-    *,
-    seed: int = 0,
-    weights: str = RANDOM,
-    workers: int | None = None,
-    save_every: str | None = None,
-    probe: str | Literal[False] | None = None,
-    cfg_options: Mapping[str, Any] | None = None,
-) -> Config:
-    """Put a recipe into its method's base config, and say in the recipe what was asked for.
-
-    Args:
-        recipe: From ``make_recipe``; gets a row for each of the other arguments.
-        images: To train on.
-        seed: Of all randomness, from 0 to 2**32 - 1.
-        weights: Of the backbone at the start: a file, 'supervised' or 'random'.
-        workers: Reading processes of each training process; None chooses.
-        save_every: Steps or time between two checkpoints, see ``SaveAndStopHook``.
-        probe: As ``asked`` of ``add_probe``.
-        cfg_options: Values by dotted key that replace the config's.
-
-    Raises:
-        FileNotFoundError: There is no such file of weights, or no such labels.
-        OSError: Supervised weights that cannot be downloaded.
-        ValueError: A number out of range, weights that do not fit the backbone, or as
-            ``set_values``.
-    """
-    if not 0 <= seed < 2**32:
-        raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
-    cfg = _base_config(recipe.method)
+def make_config(recipe: Recipe, asked: PretrainOptions, images: UnlabeledImages) -> Config:
+    """Put a recipe into its method's base config; the recipe tells what else was asked for."""
+    cfg = copy.deepcopy(recipe.method.coco)
     cfg.layout = cfg.model.layout = recipe.layout
     cfg.model.backbone = dict(recipe.backbone.cfg)
     if recipe.backbone.is_resnet:
@@ -114,51 +82,46 @@ def make_config(
         recipe.optimizer["lr"], recipe.method.lr_decay, recipe.epochs, recipe.warmup_epochs
     )
     cfg.merge_from_dict({**_values(recipe, images), **recipe.values})
-    cfg.randomness.seed = seed
-    for knob in KNOBS:
-        cfg.pop(knob, None)
+    cfg.randomness.seed = asked.seed or 0
+    for knob in cfg.keys() - used_keys(cfg) - {"layout"}:  # which only helped to write it
+        cfg.pop(knob)
+    weights = str(asked.weights or RANDOM)
     if weights != RANDOM:
         _check_weights(weights, cfg, recipe)
         cfg.weights = weights if weights == SUPERVISED else str(Path(weights).resolve())
         recipe.rows["weights"] = RecipeRow(weights, "the backbone starts from them, as asked")
-    if workers is not None:
-        if not 0 <= workers <= MOST_PROCESSES:
-            raise UserValueError(f"workers must be from 0 to {MOST_PROCESSES}, but got {workers}.")
-        cfg.train_dataloader.num_workers = workers
-        if workers == 0:  # torch refuses to keep workers that are not there
+    if asked.workers is not None:
+        cfg.train_dataloader.num_workers = asked.workers
+        if asked.workers == 0:  # torch refuses to keep workers that are not there
             cfg.train_dataloader.persistent_workers = False
-        recipe.rows["workers"] = RecipeRow(f"{workers} per device", "as asked")
-    if save_every is not None:
-        parse_save_every(save_every)
-        cfg.save_every = save_every
-        recipe.rows["saved"] = RecipeRow(f"every {save_every}", "as asked, and after epochs")
-    probed = add_probe(cfg, images.data_root, probe)
+        recipe.rows["workers"] = RecipeRow(f"{asked.workers} per device", "as asked")
+    if asked.save_every is not None:
+        parse_save_every(asked.save_every)
+        cfg.save_every = asked.save_every
+        recipe.rows["saved"] = RecipeRow(f"every {asked.save_every}", "as asked, and after epochs")
+    probed = add_probe(cfg, images.data_root, asked.probe)
     if probed:
         recipe.rows["probe"] = probed
-    if cfg_options:
-        set_values(cfg, cfg_options)
-        if "auto_scale_lr.base_batch_size" not in cfg_options:
+    if asked.cfg_options:
+        set_values(cfg, asked.cfg_options)
+        if "auto_scale_lr.base_batch_size" not in asked.cfg_options:
             step_images = cfg.train_dataloader.batch_size * recipe.num_devices
             cfg.auto_scale_lr.base_batch_size = step_images
-        values = ", ".join(f"{key}={value}" for key, value in cfg_options.items())
+        values = ", ".join(f"{key}={value}" for key, value in asked.cfg_options.items())
         recipe.rows["set"] = RecipeRow(values, "as asked; nothing above follows it")
     hand_on_layout(cfg)
     return cfg
 
 
 def choose_gpus(asked: int | None) -> int:
-    """Return how many GPUs to train on: those asked for, or all; 0 is the CPU.
-
-    Raises:
-        ValueError: More than there are, or none of them.
-    """
+    """Return how many GPUs to train on: those asked for, or all; 0 is the CPU."""
     found = torch.cuda.device_count()
     if asked is None:
         return found
     if asked < 1:
         raise UserValueError(
-            f"gpus must be >= 1, but got {asked}; CUDA_VISIBLE_DEVICES= in front of the command "
-            "trains on the CPU."
+            f"gpus must be at least 1, but got {asked}; CUDA_VISIBLE_DEVICES= in front of the "
+            "command trains on the CPU."
         )
     if asked > found:
         raise UserValueError(
@@ -166,19 +129,6 @@ def choose_gpus(asked: int | None) -> int:
             f"out to train on {'all of them' if found else 'the CPU'}."
         )
     return asked
-
-
-def _base_config(method: RecipeMethod) -> Config:
-    return Config.fromfile(shipped(method.base_config))
-
-
-def _check_accumulate(method: RecipeMethod, base: Config, accumulate: int) -> None:
-    kind = pretraining_class(base)
-    if accumulate > 1 and not (kind and kind.takes_num_chunks):
-        raise UserValueError(
-            f"accumulate must be 1 for {method.run_name}, which needs its whole batch at once, but "
-            f"got {accumulate}; leave it out, and choose a larger --batch-size."
-        )
 
 
 def _check_weights(weights: str, cfg: Config, recipe: Recipe) -> None:
@@ -189,15 +139,15 @@ def _check_weights(weights: str, cfg: Config, recipe: Recipe) -> None:
             build_backbone(cfg).state_dict(),
             weights=weights,
             owner=name,
-            remedy="give --backbone the network that they are of, convert them by `python -m "
+            remedy="give backbone the network that they are of, convert them by `python -m "
             "mmssprl convert`, or give others.",
         )
     elif recipe.backbone.is_resnet:
         supervised_state(recipe.backbone.cfg["depth"])
     else:
         raise UserValueError(
-            f"--weights supervised are torchvision's ResNets, but the backbone is {name}; give a "
-            "file of its weights, or another --backbone."
+            f"weights 'supervised' are torchvision's ResNets, but the backbone is {name}; give a "
+            "file of its weights, or another backbone."
         )
 
 
@@ -223,3 +173,31 @@ def _values(recipe: Recipe, images: UnlabeledImages) -> dict[str, Any]:
         ),
         "default_hooks.checkpoint.interval": max(1, recipe.epochs // MOST_CHECKPOINTS),
     }
+
+
+def set_values(cfg: Config, options: Mapping[str, Any]) -> None:
+    """Replace values of a recipe's config by dotted key, and build model and optimizer once."""
+    merge_options(cfg, options, flag="cfg_options")
+    scope = DefaultScope.overwrite_default_scope(cfg.default_scope)
+    with told_by_set(options), explain_build_errors(cfg), scope, quiet():
+        check_config(cfg, ("train",))
+        build_optim_wrapper(MODELS.build(cfg.model), cfg.optim_wrapper.copy())
+
+
+@contextmanager
+def told_by_set(options: Mapping[str, Any]) -> Iterator[None]:
+    """Let errors that name a file and a key of a recipe's config name the options instead.
+
+    The user has not written that file. What is raised is of the same class.
+    """
+    try:
+        yield
+    except UserError as error:
+        placed = _PLACED.fullmatch(str(error))
+        if placed is None:
+            raise
+        key, reason = placed[1] or "", _LOG.sub("", placed[2])
+        values = " ".join(f"{each}={value}" for each, value in options.items())
+        if any(f"{each}.".startswith(f"{key}.") for each in options):
+            key = ""  # which an option names already
+        raise type(error)(": ".join(filter(None, (values, key, reason)))) from error

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from mmengine.config import Config
-
 from ..console.wording import counted
 from .anchor import COCO_IMAGES, between, way_to_imagenet
 from .backbones import Backbone
@@ -34,8 +32,6 @@ WARMUP_START = 1e-4
 
 def choose_optimizer(
     method: RecipeMethod,
-    coco: Config,
-    imagenet: Config,
     backbone: Backbone,
     *,
     num_images: int,
@@ -46,45 +42,28 @@ def choose_optimizer(
 ) -> tuple[dict[str, Any], int, RecipeRow]:
     """Return the optimizer's config, the epochs of its warm-up, and what to print.
 
-    Args:
-        method: What is trained.
-        coco: The config of its published training there.
-        imagenet: The same for ImageNet.
-        backbone: What is trained.
-        num_images: Images to train on.
-        step_images: Images of an update, of all devices.
-        epochs: Of the training.
-        steps_per_epoch: Updates of an epoch.
-        asked_lr: Replaces the rate that is chosen.
+    ``step_images`` are those of an update, of all devices; ``asked_lr`` replaces the chosen rate.
     """
-    published, wanted_warmup, origin = _published(coco, imagenet, num_images)
-    needed = LONG_RUN * coco.train_cfg.max_epochs * COCO_IMAGES
+    published, wanted_warmup = _published(method, num_images)
+    needed = LONG_RUN * method.coco.train_cfg.max_epochs * COCO_IMAGES
     seen = epochs * steps_per_epoch * step_images
-    why_adamw = None
-    if not backbone.is_resnet:
-        why_adamw = "other networks than the published ResNets are trained with AdamW"
-    elif seen < needed:
-        why_adamw = (
-            f"{seen / 1e6:.3g} M images seen, {published['type']} needs {needed / 1e6:.3g} M "
-            f"({LONG_RUN:.0%} of its COCO training)"
-        )
-    if why_adamw is None:
-        rate = published["lr"]
-        lr = rate * step_images
+    if backbone.is_resnet and seen >= needed:
+        lr = published["lr"] * step_images
         optimizer = {**published, "lr": lr}
-        largest = imagenet.auto_scale_lr.base_batch_size
-        reason = f"{rate * largest:.3g} x {step_images} / {largest}, {origin}"
-        if step_images > largest:
+        reason = "the published rate for as many images of an update"
+        if step_images > method.imagenet.auto_scale_lr.base_batch_size:
             wanted_warmup = max(wanted_warmup, LARGE_BATCH_WARMUP_EPOCHS)
-            reason += f"; a warm-up as for large batches, above {largest} images"
+            reason = "the published rate, with a warm-up for large batches"
     else:
         rate = method.adamw_lr if backbone.is_resnet else min(MOST_UNTUNED_LR, method.adamw_lr)
         lr = rate * min(1, step_images / ADAMW_BATCH)
         optimizer, wanted_warmup = {**ADAMW, "lr": lr}, method.adamw_warmup_epochs
-        reason = f"{why_adamw}; {rate} x min(1, {step_images} / {ADAMW_BATCH})"
+        reason = "AdamW trains all networks but ResNets"
+        if backbone.is_resnet:
+            reason = f"AdamW below {needed / 1e6:.3g} M images seen, here {seen / 1e6:.3g} M"
     if asked_lr is not None:
         optimizer["lr"] = lr = asked_lr
-        reason = f"{why_adamw}; the rate as asked" if why_adamw else "the rate as asked"
+        reason = "the rate as asked"
     warmup_epochs = min(wanted_warmup, int(epochs * MOST_WARMUP))
     rises = f" after {counted(warmup_epochs, 'epoch')} of warm-up" if warmup_epochs else ""
     return (
@@ -109,14 +88,14 @@ def schedule(lr: float, lr_decay: float, epochs: int, warmup_epochs: int) -> lis
     return [rise, {**cosine, "begin": warmup_epochs}]
 
 
-def _published(coco: Config, imagenet: Config, num_images: int) -> tuple[dict[str, Any], int, str]:
-    """Return the published optimizer, its lr for one image of an update; epochs of warm-up; why.
+def _published(method: RecipeMethod, num_images: int) -> tuple[dict[str, Any], int]:
+    """Return the published optimizer, its lr for one image of an update; and epochs of warm-up.
 
-    Where both trainings have one optimizer, its rate lies between theirs; of two optimizers that of
-    the training with the nearer number of images is taken as it is.
+    Where both trainings have one optimizer, its rate lies between theirs; else the nearer one's is
+    taken.
     """
-    way = way_to_imagenet(num_images)
-    near, rate_of = (imagenet, "as on ImageNet") if way >= 1 / 2 else (coco, "as on COCO")
+    coco, imagenet = method.coco, method.imagenet
+    near = imagenet if way_to_imagenet(num_images) >= 1 / 2 else coco
     optimizer, of_coco, of_imagenet = (
         cfg.optim_wrapper.optimizer.to_dict() for cfg in (near, coco, imagenet)
     )
@@ -127,7 +106,6 @@ def _published(coco: Config, imagenet: Config, num_images: int) -> tuple[dict[st
             of_imagenet["lr"] / imagenet.auto_scale_lr.base_batch_size,
             num_images,
         )
-        rate_of = "between COCO's and ImageNet's" if 0 < way < 1 else rate_of
     first = near.param_scheduler[0]
     warmup_epochs = first.end if first.type == "LinearLR" else 0
-    return {**optimizer, "lr": rate}, warmup_epochs, f"the linear rule, the rate {rate_of}"
+    return {**optimizer, "lr": rate}, warmup_epochs

@@ -15,18 +15,14 @@ from ..datasets import UnlabeledImages
 from ..errors import UserValueError
 from ..timing import pace
 from ..timing.forecast import Forecast
-from .config import make_config, make_recipe
-from .probe import wait_for_probes
+from ..weights import RANDOM
+from .config import make_config, make_recipe, told_by_set
+from .options import DEFAULT_BAD_SHARE, PretrainOptions
 from .recipe import Recipe, describe, describe_images
-from .set_values import told_by_set
 from .usable_images import find_usable_images
 
-_OF_RECIPE = {
-    *("method", "variant", "backbone", "epochs", "batch_size", "accumulate"),
-    *("image_px", "lr", "gpus"),
-}
 _EPOCHS = "train_cfg.max_epochs"
-_HELPS = "a smaller --backbone, smaller --image-px or a GPU lets more epochs fit"
+_HELPS = "a smaller backbone, smaller image_px or a GPU lets more epochs fit"
 _REPORT_S = 10.0
 """Seconds in which a report reads and draws on two cores, whatever its network."""
 _REPORT_IMAGES = 25
@@ -36,76 +32,36 @@ alone, and on few of their crops."""
 
 @dataclass(frozen=True)
 class Plan:
-    """A run of which nothing is written yet.
-
-    Args:
-        cfg: Its config.
-        recipe: What the config was made of.
-        expected: What it will take.
-        images: Their number, in words.
-        warnings: What the user should know before the run.
-    """
+    """A run of which nothing is written yet, and what has been told of it, ready for JSON."""
 
     cfg: Config
     recipe: Recipe
     expected: Forecast
-    images: str
-    warnings: list[str]
-
-    def told(self) -> dict[str, Any]:
-        """Return what has been told of it, ready for JSON."""
-        return {
-            "method": self.recipe.method.title,
-            "backbone": self.recipe.backbone.name,
-            "images": self.images,
-            "rows": [[name, *row] for name, row in self.recipe.rows.items()],
-            "warnings": self.warnings,
-            "forecast": self.expected.line,
-        }
+    told: dict[str, Any]
 
 
 def make_plan(
-    source: str,
-    work_dir: Path,
-    *,
-    log: Callable[[str], object] = print,
-    budget: str | None = None,
-    max_bad_share: float = 0.01,
-    **options: Any,
+    source: str, work_dir: Path, asked: PretrainOptions, log: Callable[[str], object] = print
 ) -> Plan:
-    """Look at the images and devices, choose a recipe, time some steps, and tell all of it.
+    """Look at images and devices, choose a recipe, time some steps, and tell all of it.
 
-    Args:
-        source: Folder of images or of tar files, or one tar file.
-        work_dir: Folder of the run.
-        log: Receives lines.
-        budget: Time from now on until the report is written, see ``parse_duration``; the epochs
-            follow from it.
-        max_bad_share: Of ``UnlabeledImages``.
-        options: Of ``make_recipe`` and ``make_config``.
-
-    Raises:
-        FileNotFoundError, OSError, RuntimeError: As ``UnlabeledImages``, ``make_recipe``,
-            ``make_config`` and ``measure_pace``.
-        ValueError: So too; or a budget beside a number of epochs, or below one epoch.
+    A budget counts from now on; beside a number of epochs, or below one epoch, it is refused.
     """
     start = time.monotonic()
-    seconds = None if budget is None else parse_duration(budget, "--budget")
-    if budget is not None and ("epochs" in options or _EPOCHS in options.get("cfg_options", {})):
+    budget, values = asked.budget, asked.cfg_options or {}
+    seconds = None if budget is None else parse_duration(budget, "budget")
+    if budget is not None and (asked.epochs is not None or _EPOCHS in values):
         raise UserValueError(
-            f"--budget chooses the epochs, but they are given beside --budget {budget}; leave one "
-            "of the two out."
+            f"budget chooses the epochs, but they are given beside budget {budget}; leave one of "
+            "the two out."
         )
+    share = DEFAULT_BAD_SHARE if asked.max_bad_share is None else asked.max_bad_share
     # Under the path that training will use: the headers of tar files are read once.
-    root = str(Path(source).resolve())
-    images = UnlabeledImages(data_root=root, max_bad_share=max_bad_share)
-    usable = find_usable_images(images, source)
-    of_recipe = {key: value for key, value in options.items() if key in _OF_RECIPE}
-    of_config = {key: value for key, value in options.items() if key not in _OF_RECIPE}
-    recipe = make_recipe(images, usable, **of_recipe)
-    cfg = make_config(recipe, images, **of_config)
-
-    of_images = usable.warnings(from_random=cfg.get("weights") is None)
+    images = UnlabeledImages(data_root=str(Path(source).resolve()), max_bad_share=share)
+    from_random = (asked.weights or RANDOM) == RANDOM
+    short_side_px, of_images = find_usable_images(images, source, from_random=from_random)
+    recipe = make_recipe(asked, images, short_side_px)
+    cfg = make_config(recipe, asked, images)
 
     def tell() -> None:
         warnings = [wrapped(f"warning: {text}") for text in of_images]
@@ -114,7 +70,7 @@ def make_plan(
     if seconds is None:
         tell()
     log("timing some steps ...")
-    with told_by_set(options.get("cfg_options", {})):
+    with told_by_set(values):
         expected = forecast_run(cfg, recipe, work_dir)
     helps = ""
     if seconds is not None:
@@ -124,29 +80,38 @@ def make_plan(
             helps = _HELPS
         if not fitting:
             log(wrapped(expected.line))
-            probes = ", probes (--no-probe)" if expected.num_probes else ""
+            probes = ", probes (probe=False)" if expected.num_probes else ""
             least_h = spent / 3600 + replace(expected, epochs=1).hours
             raise UserValueError(
-                f"--budget must be enough for one epoch, which takes about {format_hours(least_h)} "
+                f"budget must be enough for one epoch, which takes about {format_hours(least_h)} "
                 f"here with its timing{probes} and report, but got {budget}; {helps}."
             )
         why = f"as many as fit into {budget}; {recommended} are recommended"
         if fitting >= recommended:
             why = f"as recommended, though {fitting:,} fit into {budget}"
-        of_recipe = {**of_recipe, "epochs": min(fitting, recommended), "why_epochs": why}
-        recipe = make_recipe(images, usable, **of_recipe)
-        cfg = make_config(recipe, images, **of_config)
+        asked = replace(asked, epochs=min(fitting, recommended))
+        recipe = make_recipe(asked, images, short_side_px, why)
+        cfg = make_config(recipe, asked, images)
         expected = replace(expected, epochs=recipe.epochs, checkpoint=cfg.default_hooks.checkpoint)
         tell()
     if not recipe.on_gpu:
         cfg.num_threads = expected.pace.threads
     if recipe.num_devices > 1:
-        wait_for_probes(cfg, expected.pace.first_probes * expected.pace.probe_s)
+        # For the first one, which alone probes before the training, for twice the forecast.
+        seconds = expected.pace.first_probes * expected.pace.probe_s
+        cfg.env_cfg.dist_cfg.timeout += math.ceil(2 * seconds)
     log(wrapped(expected.line))
     if helps:
         log(wrapped(helps))
-    told_images = describe_images(recipe.num_images, images.skipped)
-    return Plan(cfg, recipe, expected, told_images, [*recipe.warnings, *of_images])
+    told = {
+        "method": recipe.method.title,
+        "backbone": recipe.backbone.name,
+        "images": describe_images(recipe.num_images, images.skipped),
+        "rows": [[name, *row] for name, row in recipe.rows.items()],
+        "warnings": [*recipe.warnings, *of_images],
+        "forecast": expected.line,
+    }
+    return Plan(cfg, recipe, expected, told)
 
 
 def forecast_run(cfg: Config, recipe: Recipe, work_dir: Path) -> Forecast:

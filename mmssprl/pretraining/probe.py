@@ -1,6 +1,5 @@
 """Whether a pre-training is probed, and with which labels."""
 
-import math
 from collections import Counter
 from pathlib import Path
 from typing import Any, Literal
@@ -21,32 +20,25 @@ MOST_CLASSES = 1000
 """Above, folders are rather days or places."""
 
 
-def add_probe(cfg: Config, source: str, asked: str | Literal[False] | None) -> RecipeRow | None:
-    """Add the hook that scores features by labels to a config, where there are labels.
+def add_probe(
+    cfg: Config, source: str, asked: str | Path | Literal[False] | None
+) -> RecipeRow | None:
+    """Add the hook that scores features by labels to a config; return what the recipe prints.
 
-    Args:
-        cfg: Of the pre-training; changed in place.
-        source: Folder of its images, or a tar file.
-        asked: Labelled folder; None takes ``source`` if its folders name classes; False is no
-            probe.
-
-    Returns:
-        What the recipe prints; None without a probe.
-
-    Raises:
-        FileNotFoundError, ValueError: ``asked`` is no such folder, see ``find_probe_data``.
+    ``asked`` is a labelled folder; None takes ``source``, the images, if its folders name classes;
+    False is no probe.
     """
     if asked is False:
         return None
     hook: dict[str, Any] = {"type": "ProbeHook", "data": str(Path(asked or source).resolve())}
-    if isinstance(asked, str):
-        found, why = find_probe_data(asked), "as asked"
+    if asked is not None:
+        found, why = find_probe_data(str(asked)), "as asked"
     else:
         by_itself = _folders_of(Path(source))
         if by_itself is None:
             return None
         found = by_itself
-        why = "DIR names classes, and the training sees these images; --no-probe leaves it out"
+        why = "the folders name classes; the training sees these images"
         hook["class_folders"] = True
     cfg.custom_hooks = [*cfg.get("custom_hooks", []), hook]
     splits = (found.train, found.test)
@@ -55,16 +47,6 @@ def add_probe(cfg: Config, source: str, asked: str | Literal[False] | None) -> R
     probed = f"{num_probed:,} of " if num_probed < num_images else ""
     boxes = f", {found.labelled.num_boxes:,} boxes" if found.labelled.num_boxes else ""
     return RecipeRow(f"{probed}{num_images:,} images of {len(found.classes)} classes{boxes}", why)
-
-
-def wait_for_probes(cfg: Config, seconds: float) -> None:
-    """Let processes wait for the first one, which alone probes before the training.
-
-    Args:
-        cfg: Of the pre-training; changed in place.
-        seconds: Forecast of these probes; they may take twice as long.
-    """
-    cfg.env_cfg.dist_cfg.timeout += math.ceil(2 * seconds)
 
 
 def _folders_of(source: Path) -> ProbeData | None:

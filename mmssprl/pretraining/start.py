@@ -1,10 +1,9 @@
 """Start a pre-training in a work dir, or go on with the one that it holds."""
 
 import json
-import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from mmengine.config import Config
@@ -12,55 +11,60 @@ from mmengine.config import Config
 from ..config.found_config import read_found
 from ..config.reading import one_line
 from ..config.shipped import shipped
+from ..console.options import collect, documented
 from ..console.wording import command_line
 from ..engine.launch import prepare_train_config, run
 from ..engine.trackers import check_trackers
-from ..errors import (
-    UserRuntimeError,
-    UserValueError,
-    called,
-    message_for_user,
-)
+from ..errors import UserRuntimeError, called, message_for_user
 from ..saving.newest_checkpoint import newest_intact
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE
 from ..saving.work_dir import finished_line, finished_weights, folders_of_run
 from ..system.outputs import require_space, write_whole
 from ..system.processes import run_processes
 from ..timing import forecast
+from .options import PretrainOptions
 from .plan import make_plan
-from .work_dir import config_of_run, default_work_dir, pretrained_images, refuse_used
-
-_FLAGS = {"cfg_options": "--set"}
-"""Options of the command line with other names than here."""
+from .work_dir import config_of_run, default_work_dir, pretrained_images, refuse_given, refuse_used
 
 
-@called("DIR")
+@documented(PretrainOptions)
+@called("images")
 def pretrain(
-    images: str,
+    images: str | Path,
     work_dir: str | Path | None = None,
     *,
-    resume: bool = False,
+    method: str | None = None,
+    variant: str | None = None,
+    backbone: str | None = None,
+    epochs: int | None = None,
+    budget: str | None = None,
+    batch_size: int | None = None,
+    accumulate: int | None = None,
+    image_px: int | None = None,
+    lr: float | None = None,
+    weights: str | Path | None = None,
+    gpus: int | None = None,
+    workers: int | None = None,
+    save_every: str | None = None,
+    max_bad_share: float | None = None,
+    probe: str | Path | Literal[False] | None = None,
+    cfg_options: Mapping[str, Any] | None = None,
+    seed: int | None = None,
     dry_run: bool = False,
+    resume: bool = False,
     yes: bool = False,
+    tensorboard: bool = False,
+    wandb: bool = False,
     verbose: bool = False,
-    trackers: Sequence[str] = (),
     log: Callable[[str], object] = print,
-    **options: Any,
 ) -> Path | None:
     """Train on a folder of images with a recipe that suits them, or go on with such a training.
 
     Args:
         images: Folder of images or of tar files, or one tar file.
-        work_dir: Folder of the run; None takes work_dirs/pretrain_<name of ``images``>, see
-            ``default_work_dir``.
-        resume: Go on with the run in the work dir, with the config that it holds.
-        dry_run: Stop after the forecast.
-        yes: Start even if it takes more than 12 h on a CPU.
-        verbose: Show the environment, the config and the hooks too.
-        trackers: Of 'tensorboard' and 'wandb': where scalars go as well.
-        log: Receives what the run will be and what it will take.
-        options: For a new run only: ``max_bad_share`` of ``UnlabeledImages``, ``budget`` in place
-            of ``epochs``, and those of ``make_recipe`` and ``make_config``.
+        work_dir: Folder of the run; None takes work_dirs/pretrain_<name of ``images``>, or -2, -3
+            ... behind it where a run on another folder of that name has it.
+        log: Receives what the run will be and what it will take, line by line.
 
     Returns:
         The backbone's weights. None after a dry run, and if a person at the terminal finds the run
@@ -75,6 +79,8 @@ def pretrain(
         RuntimeError: A run too long for a CPU, and nobody there to be asked; too little memory; or
             processes that failed.
     """
+    asked = collect(PretrainOptions, locals())
+    images, trackers = str(images), ["tensorboard"] * tensorboard + ["wandb"] * wandb
     check_trackers(trackers)
     folder = Path(
         work_dir or default_work_dir("pretrain", images, pretrained_images, resume=resume)
@@ -82,35 +88,31 @@ def pretrain(
     if resume:
         cfg = config_of_run(folder, images)
         config = Path(cfg.filename)
-        given = {**options, "dry_run": True} if dry_run else options
-        if given:
-            flags = ", ".join(_FLAGS.get(k, "--" + k.replace("_", "-")) for k in given)
-            raise UserValueError(
-                f"--resume takes the recipe from {config}; leave {flags} out, or start a new run."
-            )
+        refuse_given(asked, config)
         cfg.work_dir = str(folder)
         newest = newest_intact(*folders_of_run(cfg))
         checkpoint = None if newest is None else str(newest)
         cfg.merge_from_dict({"resume": True, "load_from": checkpoint})
-        weights = finished_weights(cfg)
-        if weights is not None:
-            log(finished_line(cfg, weights))
+        finished = finished_weights(cfg)
+        if finished is not None:
+            log(finished_line(cfg, finished))
             if (folder / REPORT_FILE).is_file():
                 log(f"report: {folder / REPORT_FILE}")
-            return weights
+            return finished
         num_gpus = gpus_of_run(cfg)
     else:
         refuse_used(folder)
-        plan = make_plan(images, folder, log=log, **options)
+        plan = make_plan(images, folder, asked, log)
         require_space(plan.expected.work_dir, plan.expected.disk_bytes)
         # Who gives a budget has agreed to the time.
-        if dry_run or not forecast.may_start(plan.expected, yes=yes or "budget" in options):
+        agreed = yes or budget is not None
+        if dry_run or not forecast.may_start(plan.expected, yes=agreed):
             return None
         refuse_used(folder)  # another start may have been quicker
         config = folder / f"{plan.recipe.method.run_name}_{plan.recipe.backbone.file_name}.py"
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(config, plan.cfg.pretty_text)
-        write_whole(folder / RECIPE_FILE, json.dumps(plan.told(), indent=2) + "\n")
+        write_whole(folder / RECIPE_FILE, json.dumps(plan.told, indent=2) + "\n")
         log(f"config: {config}")
         num_gpus = plan.recipe.num_devices if plan.recipe.on_gpu else 0
         checkpoint = None
@@ -130,23 +132,15 @@ def pretrain(
 def gpus_of_run(cfg: Config) -> int:
     """Return the GPUs that a run goes on with, those of its recipe; 0 is the CPU.
 
-    Args:
-        cfg: Of the run, in its work dir.
-
-    Raises:
-        RuntimeError: There are fewer here, and each step would have fewer images.
+    Fewer GPUs are refused, for each step would have fewer images.
     """
     batch_size, step_images = cfg.train_dataloader.batch_size, cfg.auto_scale_lr.base_batch_size
     wanted, found = max(1, step_images // batch_size), torch.cuda.device_count()
     if wanted > max(1, found):
-        config = Path(cfg.filename)
-        words = ["python", shipped("tools/train.py"), config, "--work-dir", config.parent]
-        words += ["--resume", *["--amp"] * (found > 0)]
-        words += ["--cfg-options", f"train_dataloader.batch_size={step_images}"]
         raise UserRuntimeError(
             f"a run must go on with the {step_images} images a step that it began with, on {wanted}"
-            f" GPUs, but found {found} here; go on where there are as many, or with all images of "
-            f"a step at once, if they fit the memory: {shlex.join(map(str, words))}"
+            f" GPUs, but found {found} here; go on where there are as many, or by tools/train.py "
+            f"--resume with --cfg-options train_dataloader.batch_size={step_images}."
         )
     return min(wanted, found)
 
@@ -154,7 +148,7 @@ def gpus_of_run(cfg: Config) -> int:
 def report_run(work_dir: Path, log: Callable[[str], object]) -> None:
     """Write a run's report; what goes wrong with it is a line, for the training is done."""
     try:
-        from ..report import write_report
+        from ..reporting import write_report
 
         log(f"report: {write_report(work_dir)}")
     except (Exception, KeyboardInterrupt) as error:
@@ -175,14 +169,7 @@ def train(
 ) -> None:
     """Train on several GPUs, one process for each, or here on one or on a CPU.
 
-    Args:
-        config, work_dir, num_gpus, verbose, trackers: Of the run.
-        resume: As for ``prepare_train_config``.
-        go_on: Command of the run; the options that go on with it are added.
-
-    Raises:
-        RuntimeError: As ``run_processes``, or a tracker's package is missing.
-        StoppedError: A signal stopped the training.
+    ``resume`` is as for ``prepare_train_config``; ``go_on`` gets the options that go on with it.
     """
     options = ["--verbose"] * verbose + [f"--{name}" for name in trackers]
     go_on = [*go_on, *options, "--resume"]

@@ -1,13 +1,15 @@
 """The folder of a run: which one it is by default, and whose run a folder holds."""
 
-import re
-from collections.abc import Callable, Iterator
+import glob
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from mmengine.config import Config
 
 from ..config.found_config import read_found, require
+from ..console.options import given_options
 from ..errors import UserError, UserFileExistsError, UserFileNotFoundError, UserValueError
 from ..system.one_run import is_unused
 from ..system.outputs import check_folder
@@ -26,22 +28,13 @@ def default_work_dir(
 ) -> Path:
     """Return work_dirs/<prefix>_<name of ``images``>, numbered where others have that one.
 
-    Two folders of one name, such as 2023/photos and 2024/photos, get two work dirs: that of the
-    second ends in -2. A digest of the path would do so too, and nobody could type or guess it.
-
-    Args:
-        prefix: What the run does.
-        images: What it trains on: a folder, or a tar file.
-        roots_of: Returns the images of the runs that a work dir holds, none for other files.
-        resume: Go on with a run, so that there must be one.
-
-    Returns:
-        The work dir that holds a run on these images; without one, the first that is new or empty,
-        or, with ``resume``, the one without a number.
+    The one that holds a run on these images counts, by ``roots_of`` (images of the runs in a work
+    dir); else the first that is new or empty, or, with ``resume``, the one without a number.
     """
     root = Path(images).resolve()
     first = PARENT / f"{prefix}_{root.name}"
-    for folder in _numbered(first):
+    numbered = sorted(PARENT.glob(f"{glob.escape(first.name)}-*"))
+    for folder in (first, *(path for path in numbered if path.name.rpartition("-")[2].isdigit())):
         if root in map(Path, roots_of(folder)):
             return folder
     if resume:
@@ -55,36 +48,38 @@ def refuse_used(work_dir: Path) -> None:
     check_folder(work_dir)
     if not is_unused(work_dir):
         roots = pretrained_images(work_dir)
-        of, which = "", "its run by --resume"
-        if len(roots) == 1:
-            of = f" of the run on {roots[0]}"
-            which = f"that run by --resume with DIR {roots[0]}"
+        of = f" of the run on {roots[0]}" if roots else ""
         raise UserFileExistsError(
-            f"the work dir must be new or empty, but {work_dir} holds files{of}; go on with "
-            f"{which}, or give another --work-dir."
+            f"work_dir must be new or empty, but {work_dir} holds files{of}; go on with its run by "
+            "resume, or give another work_dir."
+        )
+
+
+def refuse_given(asked: Any, config: Path) -> None:
+    """Raise ValueError if options are given for a run that goes on with the config it has."""
+    names = given_options(asked)
+    if names:
+        raise UserValueError(
+            f"resume takes everything from {config}; leave {', '.join(names)} out, or start a new "
+            "run."
         )
 
 
 def config_of_run(work_dir: Path, images: str) -> Config:
-    """Read the config of the run on ``images`` that a work dir holds.
-
-    Raises:
-        FileNotFoundError: No config, or several.
-        ValueError: The run is about other images, or its config is damaged.
-    """
+    """Read the config of the run on ``images`` that a work dir holds."""
     configs = _configs_of_runs(work_dir)
     if len(configs) != 1:
         raise UserFileNotFoundError(
-            f"--resume needs the config of one run in {work_dir}, but found {len(configs)}; "
-            "give the run's --work-dir, or leave --resume out to start."
+            f"resume needs the config of one run in {work_dir}, but found {len(configs)}; give the "
+            "work_dir of the run, or leave resume out to start one."
         )
     cfg = read_found(configs[0])
     require(cfg, **{"train_dataloader.dataset.data_root": str, "train_cfg.max_epochs": int})
     root = _images_of(cfg)
     if Path(root) != Path(images).resolve():
         raise UserValueError(
-            f"--resume goes on with the run's own images, {root}, but DIR is {images}; "
-            "give that folder, or start a new run with another --work-dir."
+            f"resume goes on with the run's own images, {root}, but got {images}; give that "
+            "folder, or start a new run with another work_dir."
         )
     return cfg
 
@@ -105,16 +100,6 @@ def read_roots(configs: list[Path], root_of: Callable[[Config], str]) -> list[st
         if isinstance(root, str):
             roots.append(root)
     return roots
-
-
-def _numbered(first: Path) -> Iterator[Path]:
-    """Yield the work dirs of a name that are there: without a number, then by their numbers."""
-    pattern = re.compile(re.escape(first.name) + r"(?:-([2-9]|[1-9]\d+))?")
-    found = {}
-    for path in first.parent.iterdir() if first.parent.is_dir() else ():
-        if (match := pattern.fullmatch(path.name)) and path.is_dir():
-            found[int(match[1] or 1)] = path
-    return (found[number] for number in sorted(found))
 
 
 def _configs_of_runs(work_dir: Path) -> list[Path]:

@@ -39,11 +39,11 @@ class ExportReport:
 
 
 def export_weights(
-    checkpoint: str,
+    checkpoint: str | Path,
     target: str,
-    out: str | Path,
+    out: str | Path | None = None,
     *,
-    config: str | None = None,
+    config: str | Path | None = None,
     full: bool = False,
     force: bool = False,
 ) -> ExportReport:
@@ -55,7 +55,8 @@ def export_weights(
     Args:
         checkpoint: Training checkpoint or file of backbone weights.
         target: A name of ``TARGETS``.
-        out: File to write; its suffix must be one of the target's.
+        out: File to write; its suffix must be one of the target's. None takes one beside the
+            checkpoint, by its name with ``_<target>``.
         config: Config with ``model.backbone``; None takes the one beside the checkpoint.
         full: Keep the whole model, for targets ``backbone`` and ``safetensors``.
         force: Replace an existing file.
@@ -67,7 +68,8 @@ def export_weights(
             for, or a proof that failed; then nothing is left under ``out``.
     """
     chosen = _choose(target, full=full)
-    out = Path(out)
+    checkpoint, config = str(checkpoint), None if config is None else str(config)
+    out = Path(out or default_output(checkpoint, target, full=full))
     if not Path(checkpoint).is_file():
         raise UserFileNotFoundError(
             f"the checkpoint must be an existing file, but there is no {checkpoint}; training "

@@ -27,29 +27,15 @@ def asked(monkeypatch):
 
 
 def test_options_become_a_request(asked, tmp_path):
-    arguments = [
-        "--data",
-        str(tmp_path),
-        "--methods",
-        "all",
-        "--seeds",
-        "5",
-        "--budget",
-        "flops",
-        "time",
-    ]
-    arguments += ["--batch-size", "32", "--reference", "swav"]
-    assert main(["compare", *arguments, "--tune", "--jobs", "3"]) == 0
+    words = "--methods all --seeds 5 --budget flops time --batch-size 32 --reference swav --tune"
+    assert main(["compare", "--data", str(tmp_path), *words.split(), "--jobs", "3"]) == 0
     _, request = asked
     assert (request.words, request.num_seeds, request.budgets) == (["all"], 5, ["time", "flops"])
     assert (request.data, request.size, request.jobs.num) == (tmp_path, "photos", 3)
     assert str(request.work_dir) == "work_dirs/compare_photos"
     assert request.tune
     # Whatever changes the tables, but no folders of this machine.
-    assert request.command == (
-        f"python -m mmssprl compare --data {tmp_path.name} --methods all --seeds 5 --budget flops "
-        "time --batch-size 32 --reference swav --tune"
-    )
+    assert request.command == f"python -m mmssprl compare --data {tmp_path.name} {words}"
 
 
 def test_without_data_it_is_scenes_both_budgets_and_one_thread(asked, capsys, on_cpu):
@@ -61,12 +47,7 @@ def test_without_data_it_is_scenes_both_budgets_and_one_thread(asked, capsys, on
     assert capsys.readouterr().out == "described\n"
 
 
-def test_a_failed_run_is_the_exit_code(asked):
-    asked[0].failed = 2
-    assert main(["compare"]) == 1
-
-
 @pytest.mark.parametrize("option", ["--jobs", "--batch-size"])
 def test_numbers_below_one_are_refused(option, asked, capsys):
     assert main(["compare", option, "0"]) == 2
-    assert f"{option} must be at least 1, but got 0." in capsys.readouterr().err
+    assert option in capsys.readouterr().err

@@ -1,4 +1,3 @@
-import builtins
 import subprocess
 import sys
 from pathlib import Path
@@ -6,13 +5,10 @@ from pathlib import Path
 import pytest
 from torch._utils import ExceptionWrapper
 
-import mmssprl
-from mmssprl import cli, errors
+from mmssprl import cli
 from mmssprl.cli import COMMANDS, build_parser, main
-from mmssprl.errors import UserError, message_for_user
+from mmssprl.errors import message_for_user
 from mmssprl.pyramid import PyramidLevel, ViewLayout
-from mmssprl.registry import TRANSFORMS
-from mmssprl.system.outputs import prepare_output
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,16 +39,18 @@ def test_every_help_shows_an_example_that_parses_as_its_command(words, capsys):
         assert line[3 : 3 + len(words)] == words
 
 
-def test_all_commands_are_offered(capsys):
+def test_all_commands_are_offered_in_groups_a_line_each(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
-    text = capsys.readouterr().out
-    assert set(COMMANDS) == {path.stem for path in Path(cli.__file__).parent.glob("*.py")} - {
-        "__init__",
-        "_options",
-        "tool",
-    }
-    assert all(f"\n    {name} " in text for name in COMMANDS)
+    lines = capsys.readouterr().out.splitlines()
+    modules = {path.stem for path in Path(cli.__file__).parent.glob("*.py")}
+    assert set(COMMANDS) == modules - {"__init__", "_options", "tool"}
+    assert len(set(COMMANDS)) == len(COMMANDS) <= 22
+    for group, names in cli.GROUPS.items():
+        start = lines.index(f"{group}:") + 1
+        shown = lines[start : start + len(names)]
+        assert [line.split()[0] for line in shown] == [*names]
+        assert all(line.endswith(".") and len(line) <= 100 for line in shown)
 
 
 def test_help_imports_nothing_heavy():
@@ -99,18 +97,16 @@ def test_a_wrong_command_line_exits_with_2_and_one_line(argv, capsys):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("pretrain photos --epohcs 3", "pretrain: --epohcs is no option; did you mean --epochs? ("),
-        ("embed w d --patchs", "embed: --patchs is no option; did you mean --patches? ("),
-        ("finetune w d --taks classify", "finetune: --taks is no option; did you mean --task? ("),
-        ("pretrain d --xyzzy", "pretrain: --xyzzy is no option ("),
-        ("pretrain d --variant papr", "pretrain: --variant: there is no 'papr'; did you mean pap"),
-        ("export w --to x", "export: --to: there is no 'x'; choose one of backbone, torchvision,"),
-        ("visualize view", "visualize: PICTURE: there is no 'view'; did you mean views? ("),
-        ("pretrain d --lr abc", "pretrain: --lr: invalid float value: 'abc' ("),
-        ("pretrain d --epochs 1.5", "pretrain: --epochs: invalid int value: '1.5' ("),
-        ("pretrain d --set epochs", "pretrain: --set: it takes KEY=VALUE, but got 'epochs' ("),
-        ("train c.py --cfg-options a", "train: --cfg-options: it takes KEY=VALUE, but got 'a' ("),
-        ("pretrain d e", "pretrain: e: nothing takes this; leave it out ("),
+        ("pretrain photos --epohcs 3", "--epohcs --epochs?"),
+        ("embed w d --patchs", "--patchs --patches?"),
+        ("pretrain d --xyzzy", "--xyzzy"),
+        ("pretrain d --variant papr", "--variant 'papr' paper?"),
+        ("export w --to x", "--to 'x' backbone, torchvision,"),
+        ("visualize view", "PICTURE 'view' views?"),
+        ("pretrain d --lr abc", "--lr 'abc'"),
+        ("pretrain d --epochs 1.5", "--epochs '1.5'"),
+        ("pretrain d --set epochs", "--set KEY=VALUE 'epochs'"),
+        ("pretrain d e", "e: nothing"),
     ],
 )
 def test_a_mistaken_option_is_told_what_was_meant(line, told, capsys):
@@ -118,21 +114,22 @@ def test_a_mistaken_option_is_told_what_was_meant(line, told, capsys):
         main(line.split())
     assert stop.value.code == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"python -m mmssprl {told}")
+    assert all(word in error for word in told.split())
     assert error.endswith(f"(see python -m mmssprl {line.split()[0]} --help)\n")
 
 
 def test_numbers_below_0_and_words_after_two_dashes_are_no_options():
     args = build_parser().parse_args(["pretrain", "--workers", "-1", "--", "--photos"])
-    assert (args.workers, args.dir) == (-1, "--photos")
+    assert (args.workers, args.images) == (-1, "--photos")
 
 
 def test_a_users_mistake_is_one_line_and_exit_code_2(capsys, tmp_path):
     assert main(["probe", "random", str(tmp_path)]) == 2
     told = capsys.readouterr().err
-    assert told.startswith("mmssprl probe: error: config must be given")
-    assert "--config" in told
+    assert told.startswith("mmssprl probe: error: config ")
     assert told.count("\n") == 1
+    with pytest.raises(ValueError, match="config"):
+        main(["--traceback", "probe", "random", str(tmp_path)])
 
 
 @pytest.mark.parametrize(("word", "near"), [("prob", "probe"), ("neighbours", "neighbors")])
@@ -143,28 +140,11 @@ def test_an_unknown_command_is_told_the_nearest_one(word, near, capsys):
     assert f"COMMAND: there is no '{word}'; did you mean {near}?" in capsys.readouterr().err
 
 
-def test_an_unknown_command_like_none_is_told_all(capsys):
-    with pytest.raises(SystemExit):
-        main(["xyzzy"])
-    assert f"choose one of {', '.join(COMMANDS)}" in capsys.readouterr().err
-
-
-def test_version(capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(["--version"])
-    assert (stop.value.code, capsys.readouterr().out) == (0, f"mmssprl {mmssprl.__version__}\n")
-
-
 def test_the_console_script_is_called_by_its_own_name(monkeypatch):
     monkeypatch.setattr("sys.argv", ["/usr/bin/mmssprl", "probe"])
     assert build_parser().prog == "mmssprl"
     monkeypatch.setattr("sys.argv", ["/somewhere/mmssprl/__main__.py", "probe"])
     assert build_parser().prog == "python -m mmssprl"
-
-
-def test_traceback_shows_where_a_mistake_was_found(tmp_path):
-    with pytest.raises(ValueError, match="config must be given for random weights"):
-        main(["--traceback", "probe", "random", str(tmp_path)])
 
 
 def test_a_bug_keeps_its_traceback(monkeypatch):
@@ -174,10 +154,6 @@ def test_a_bug_keeps_its_traceback(monkeypatch):
     monkeypatch.setattr("mmssprl.cli.probe.run", run)
     with pytest.raises(ValueError, match="of nobody's making"):
         main(["probe", "random", "data"])
-
-
-def is_class_of_ours(value):
-    return isinstance(value, type) and value.__module__ == errors.__name__
 
 
 def test_ctrl_c_is_one_line(monkeypatch, capsys):
@@ -209,10 +185,6 @@ class TestIsUsersMistake:
         assert message_for_user(error)
         assert message_for_user(raised(lambda: ViewLayout.build(3)))  # a TypeError
 
-    def test_through_a_registry(self):
-        spec = {"type": "PyramidCrop", "layout": BAD_LAYOUT}
-        assert message_for_user(raised(lambda: TRANSFORMS.build(spec)))
-
     def test_wrapped_with_its_message_kept(self):
         def wrap():
             try:
@@ -222,24 +194,11 @@ class TestIsUsersMistake:
 
         assert message_for_user(raised(wrap))
 
-    def test_what_the_operating_system_raises(self, tmp_path):
-        assert message_for_user(raised(lambda: (tmp_path / "gone").read_text()))
-
     def test_an_error_inside_the_package_that_is_not_of_its_classes_is_a_bug(self):
         # A TypeError out of "value < 1".
         error = raised(lambda: PyramidLevel(grid=2, resize_px=8, patch_px=4, area=7).validate("x"))
         assert isinstance(error, TypeError)
         assert not message_for_user(error)
-
-    def test_an_error_of_another_library_is_a_bug(self):
-        assert not message_for_user(raised(lambda: int("x")))
-
-    def test_it_does_not_depend_on_how_a_source_line_begins(self):
-        # Raised by a variable, as from a table of errors, and in a file that is not here.
-        code = compile("error = UserValueError('lower it.')\nraise error", "gone.py", "exec")
-        assert message_for_user(raised(lambda: exec(code, vars(errors).copy()))) == "lower it."
-        code = compile("raise ValueError('of nobody')", errors.__file__, "exec")
-        assert message_for_user(raised(lambda: exec(code, {}))) is None
 
     def test_a_workers_traceback_is_left_out(self):
         def work():
@@ -254,13 +213,6 @@ class TestIsUsersMistake:
         assert message.startswith("levels[0]: resize_px // grid = 5 must be >= patch_px")
         assert "Traceback" not in message
 
-    def test_every_class_is_also_the_usual_one(self):
-        classes = [c for c in vars(errors).values() if is_class_of_ours(c)]
-        assert len(classes) == 8
-        for cls in set(classes) - {UserError}:
-            assert issubclass(cls, UserError)
-            assert issubclass(cls, vars(builtins)[cls.__name__.removeprefix("User")])
-
     def test_a_bug_while_handling_a_mistake_is_a_bug(self):
         def handle():
             try:
@@ -269,20 +221,3 @@ class TestIsUsersMistake:
                 int("x")
 
         assert not message_for_user(raised(handle))
-
-
-class TestPrepareOutput:
-    def test_makes_the_folder_and_not_the_file(self, tmp_path):
-        prepare_output(tmp_path / "a" / "b.png")
-        assert (tmp_path / "a").is_dir()
-        assert not (tmp_path / "a" / "b.png").exists()
-
-    def test_replaces_only_when_forced(self, tmp_path):
-        path = tmp_path / "b.png"
-        path.write_text("old")
-        with pytest.raises(FileExistsError, match=r"but .*b.png does; pass --force to replace"):
-            prepare_output(path)
-        prepare_output(path, force=True)
-        assert path.read_text() == "old"
-        with pytest.raises(FileExistsError, match="must be a file, but .* is a folder"):
-            prepare_output(tmp_path, force=True)

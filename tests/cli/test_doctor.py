@@ -59,19 +59,6 @@ def test_a_missing_requirement_and_a_missing_extra(capsys, monkeypatch):
     assert advice.endswith("missing: packages\n")
 
 
-def test_opencv_without_windows_will_do(capsys, monkeypatch):
-    version = doctor.installed_version
-    builds = {"opencv-python": None, "opencv-python-headless": "5.0.0"}
-    monkeypatch.setattr(
-        doctor, "installed_version", lambda n: builds[n] if n in builds else version(n)
-    )
-    assert main(["doctor"]) == 0
-    assert ", opencv-python-headless 5.0.0" in capsys.readouterr().out
-    builds["opencv-python-headless"] = None
-    assert main(["doctor"]) == 1
-    assert "packages: pip install opencv-python\n" in capsys.readouterr().out
-
-
 def test_two_builds_of_opencv_are_told_with_the_command_that_leaves_one(capsys, monkeypatch):
     version = doctor.installed_version
     builds = {"opencv-python": "4.12.0.88", "opencv-contrib-python": "4.11.0"}
@@ -100,16 +87,6 @@ def test_a_requirement_that_is_too_old_is_missing(capsys, monkeypatch):
     states, advice = lines(capsys)
     assert states["packages"] == "missing"
     assert "packages: pip install 'pillow>=12.3'\n" in advice
-
-
-def test_detection_and_segmentation_come_by_the_extra_of_the_family_that_is_there(
-    capsys, monkeypatch
-):
-    monkeypatch.setattr(doctor, "check_dependencies", lambda: None)
-    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None)
-    assert main(["doctor"]) == 0
-    family = "onedl" if doctor.installed_version("onedl-mmengine") else "openmmlab"
-    assert f'mmdet, mmseg: pip install "mmssprl[{family}-transfer]"' in capsys.readouterr().out
 
 
 def test_a_torch_that_does_not_start(capsys, devices):

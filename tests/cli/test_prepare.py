@@ -3,18 +3,7 @@ from prepare_folders import OWN, write_coco, write_png, write_voc12
 
 from mmssprl.cli import main
 from mmssprl.preparation import DATA_SETS, coco
-from mmssprl.preparation.finding import Finding, format_remedies, format_table
-
-
-def test_the_table_is_aligned():
-    assert format_table(
-        [Finding("a/", "OK", "2 files"), Finding("long name", "MISSING", "", "curl x")]
-    ) == (
-        "| piece     | status  | found   |\n"
-        "| --------- | ------- | ------- |\n"
-        "| a/        | OK      | 2 files |\n"
-        "| long name | MISSING |         |"
-    )
+from mmssprl.preparation.finding import Finding, format_remedies
 
 
 def test_remedies_are_printed_once_and_only_of_what_is_not_ok():
@@ -80,6 +69,4 @@ def test_nothing_is_converted_and_former_options_are_taken(tmp_path, capsys):
 def test_a_file_is_no_folder(tmp_path, capsys):
     write_png(tmp_path / "x.png", OWN["a"])
     assert main(["prepare", "coco", str(tmp_path / "x.png")]) == 2
-    error = capsys.readouterr().err
-    assert "DIR must be a folder" in error
-    assert f"{tmp_path}/x.png" in error
+    assert f"{tmp_path}/x.png" in capsys.readouterr().err

@@ -1,43 +1,58 @@
-"""The config that `pretrain` makes of its options, and what it says and asks before it trains."""
+"""`pretrain` before it trains: the config of each option, the run that is started, the forecast."""
+
+import shutil
+from types import SimpleNamespace
 
 import pytest
 import torch
 from mmengine.config import Config
 from paces import PACE, stub_pace
-from PIL import Image
+from photo_folders import write_photos
+from torchvision.models import resnet18
 
 from mmssprl.cli import main
 from mmssprl.config.pretrain_checks import check_pretraining
-from mmssprl.engine import trackers
+from mmssprl.datasets import UnlabeledImages
 from mmssprl.errors import UserRuntimeError
-from mmssprl.pretraining import start
-from mmssprl.registry import MODELS
+from mmssprl.pretraining import plan, start
+from mmssprl.pretraining.methods import PRETRAINED
+from mmssprl.registry import DATASETS, MODELS
+from mmssprl.timing.pace import _measure
 
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("photos")
-    for i in range(40):
-        Image.new("RGB", (64, 48), (i, 2 * i, 3 * i)).save(folder / f"{i}.png")
+    folder = write_photos(tmp_path_factory.mktemp("photos"))
+    (folder / "a.heic").write_bytes(b"x")
     return folder
 
 
-def config_of(photos, work_dir, monkeypatch, *options):
-    """The config written for a run that is not started."""
-    monkeypatch.setattr(start, "train", lambda *arguments, **options: None)
+@pytest.fixture
+def started(monkeypatch, on_cpu):
+    """The trainings that were asked for and are not started."""
+    calls = []
+    monkeypatch.setattr(start, "train", lambda *args, **options: calls.append((*args, options)))
+    return calls
+
+
+@pytest.fixture
+def pretrain(photos, tmp_path, monkeypatch, started):
+    """Runs the command without training; returns the exit code and the config written, if any."""
     stub_pace(monkeypatch)
-    arguments = ["pretrain", str(photos), "--work-dir", str(work_dir), "--backbone", "resnet18"]
-    assert main([*arguments, *options]) == 0
-    return Config.fromfile(work_dir / "ssprl_resnet18.py")
+
+    def run(*options, work_dir="run", backbone="resnet18", method="ssprl"):
+        words = ["pretrain", str(photos), "--work-dir", str(tmp_path / work_dir), *options]
+        code = main([*words, *(["--backbone", backbone] if backbone else [])])
+        config = tmp_path / work_dir / f"{method}_resnet18.py"
+        return code, Config.fromfile(config) if config.exists() else None
+
+    return run
 
 
-def test_accumulated_images_are_one_batch_of_the_loader(
-    photos, tmp_path, monkeypatch, capsys, on_cpu
-):
+def test_accumulated_images_are_one_batch_of_the_loader(pretrain, capsys):
     options = ("--batch-size", "4", "--epochs", "6")
-    plain = config_of(photos, tmp_path / "a", monkeypatch, *options)
-    assert "4 images x 1 device  " in capsys.readouterr().out
-    cfg = config_of(photos, tmp_path / "b", monkeypatch, *options, "--accumulate", "3")
+    _, plain = pretrain(*options, work_dir="a")
+    _, cfg = pretrain(*options, "--accumulate", "3", work_dir="b")
     out = capsys.readouterr().out
     assert "12 images x 1 device, in 3 parts" in out
     assert "6, 18 updates" in out  # 40 // 12 = 3 steps an epoch
@@ -55,127 +70,225 @@ def test_accumulated_images_are_one_batch_of_the_loader(
     check_pretraining(cfg)
 
 
-def test_the_released_form_has_its_views_losses_and_deviation_of_red(photos, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", PRETRAINED)
+def test_each_method_gets_a_config_that_its_model_takes(name, photos, tmp_path, pretrain, started):
+    options = ("--method", name, "--batch-size", "8", "--epochs", "20")
+    _, cfg = pretrain(*options, method=name)
+    go_on = ["python", "-m", "mmssprl", "pretrain", str(photos), "--work-dir", f"{tmp_path}/run"]
+    told = {"num_gpus": 0, "resume": None, "verbose": False, "trackers": [], "go_on": go_on}
+    config = tmp_path / "run" / f"{name}_resnet18.py"
+    assert started == [(config, tmp_path / "run", told)]
+    check_pretraining(cfg)
+    model = MODELS.build(cfg.model)
+    model.check_training(40, cfg.train_dataloader.batch_size)
+    assert cfg.train_dataloader.dataset.pipeline[0].layout == cfg.model.layout
+    assert cfg.param_scheduler[-1].T_max + cfg.param_scheduler[-1].get("begin", 0) == 20
+    assert not {"warmup_epochs", "max_epochs", "base_lr", "data_root", "num_gpus"} & cfg.keys()
+    assert pretrain("--resume", backbone=None)[0] == 0
+    assert (started[1][0], started[1][-1]["resume"]) == (config, "auto")
+
+
+def test_the_released_form_has_its_views_losses_and_deviation_of_red(pretrain):
     found = {}
     for variant in ("paper", "released"):
-        options = ("--epochs", "1", "--variant", variant)
-        cfg = config_of(photos, tmp_path / variant, monkeypatch, *options)
+        _, cfg = pretrain("--epochs", "1", "--variant", variant, work_dir=variant)
         model = MODELS.build(cfg.model)
         red = model.data_preprocessor.std[0] / 255
         found[variant] = (model.head.variant, model.layout.num_small, pytest.approx(red))
-        assert not {"max_epochs", "batch_size", "base_lr", "data_root", "num_gpus"} & cfg.keys()
     assert found == {"paper": ("paper", 0, 0.229), "released": ("released", 6, 0.228)}
 
 
-def test_too_many_accumulated_images(photos, tmp_path, capsys):
-    arguments = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
-    assert main([*arguments, "--batch-size", "16", "--accumulate", "4"]) == 2
-    assert "got batch size 16 4 times on" in capsys.readouterr().err
+def test_steps_are_timed_with_batches_that_the_groups_divide(pretrain, tmp_path):
+    """Four groups of BatchNorm take no step of two images, as other methods do."""
+    _, cfg = pretrain("--method", "mocov2", "--batch-size", "9", method="mocov2")
+    assert cfg.model.bn_groups == 3
+    pace = _measure(cfg.filename, amp=False, num_devices=1, threads=1, load=0.0, index={})
+    assert pace.batch_size == 9
+    assert pace.num_timed % 3 == 0
+    # The network, its average and the queue, and AdamW's two averages of what is trained.
+    assert pace.checkpoint_bytes > 3.9 * pace.backbone_bytes
 
 
-@pytest.fixture
-def long_run(photos, tmp_path, monkeypatch, on_cpu):
-    """Arguments of a run of 26 h that is not started, and the trainings that were asked for."""
-    asked = stub_pace(monkeypatch, step_s=7200.0)
-    started = []
-
-    def train(*arguments, go_on, **options):
-        started.append((*arguments, options))
-
-    monkeypatch.setattr(start, "train", train)
-    monkeypatch.setattr("sys.stdin", None)
-    arguments = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
-    # 40 // 16 = 2 steps an epoch, 20 h in all, and 25 images of eight a step for the report
-    return [*arguments, "--batch-size", "16", "--epochs", "5"], asked, started
+def test_image_px_scales_all_views(pretrain):
+    _, cfg = pretrain("--image-px", "64")
+    assert cfg.model.layout == cfg.train_dataloader.dataset.pipeline[0].layout
+    assert cfg.model.layout.image_px == 64
+    # 112 and 96 of 224 px, in multiples of 16 from 32 on
+    assert [level.patch_px for level in cfg.model.layout.levels] == [32, 32]
 
 
-def test_a_run_too_long_for_a_cpu_is_refused_and_writes_nothing(long_run, tmp_path, capsys):
-    arguments, asked, started = long_run
-    assert main(arguments) == 2
-    told = capsys.readouterr()
-    assert "\nforecast: 5 epochs, about 26 h on this CPU (1 thread on 2 cores), 1.4 GB" in told.out
-    assert "\nwarning: 40 usable images are few" in told.out
-    assert told.err.startswith("mmssprl pretrain: error: a run on a CPU should take at most 12 h")
-    assert told.err.count("\n") == 1
-    assert not (tmp_path / "run").exists()
-    assert started == []
-    ((cfg, amp, num_devices),) = asked
-    assert cfg.train_dataloader.batch_size == 16
-    assert (amp, num_devices) == (False, 1)
+def test_numbers_reach_the_config(pretrain, capsys):
+    options = ["--lr", "0.003", "--workers", "0", "--max-bad-share", "0.25", "--epochs", "20"]
+    options += ["--save-every", "500", "--seed", "7"]
+    _, cfg = pretrain(*options, "--set", "model.head.temperature=0.2", "train_cfg.max_epochs=3")
+    assert cfg.optim_wrapper.optimizer.lr == 0.003
+    assert cfg.param_scheduler[-1].eta_min == 0.003 / 1000
+    assert cfg.train_dataloader.num_workers == 0
+    dataset = DATASETS.build({**cfg.train_dataloader.dataset, "pipeline": []})
+    assert isinstance(dataset, UnlabeledImages)
+    assert dataset.max_bad_share == 0.25
+    assert cfg.model.head.temperature == 0.2
+    assert (cfg.train_cfg.max_epochs, cfg.save_every, cfg.randomness.seed) == (3, "500", 7)
+    told = " ".join(capsys.readouterr().out.split())
+    assert "40 images; 1 .heic skipped (pip install pillow-heif" in told
+    assert "0 per device" in told
+    assert "forecast: 3 epochs" in told
 
 
-def test_yes_starts_a_long_run(long_run, tmp_path, capsys):
-    arguments, _, started = long_run
-    assert main([*arguments, "--yes", "--verbose"]) == 0
-    work_dir = tmp_path / "run"
-    options = {"num_gpus": 0, "resume": None, "verbose": True, "trackers": []}
-    assert started == [(work_dir / "ssprl_resnet50.py", work_dir, options)]
-    assert "forecast: 5 epochs, about 26 h" in capsys.readouterr().out
-
-
-def test_no_at_a_terminal_writes_nothing(long_run, tmp_path, monkeypatch, capsys):
-    arguments, _, started = long_run
-    monkeypatch.setattr("mmssprl.timing.forecast.may_start", lambda *_, **__: False)
-    assert main(arguments) == 1
-    assert capsys.readouterr().out.endswith("not started; nothing was written.\n")
-    assert not (tmp_path / "run").exists()
-    assert started == []
-
-
-def test_a_used_work_dir_is_refused_before_anything_is_timed(long_run, tmp_path, capsys):
-    arguments, asked, _ = long_run
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "notes.txt").touch()
-    assert main(arguments) == 2
-    assert "go on with its run by --resume" in capsys.readouterr().err
-    assert asked == []
+@pytest.mark.parametrize("kind", ["torchvision", "supervised"])
+def test_weights_are_recorded(kind, pretrain, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("mmssprl.pretraining.config.supervised_state", asked.append)
+    weights = tmp_path / "w.pth"
+    torch.save(resnet18().state_dict(), weights)  # with its classifier
+    given = "supervised" if kind == "supervised" else str(weights)
+    assert pretrain("--weights", given)[1].weights == given
+    assert asked == [18] * (kind == "supervised")
 
 
 def test_several_processes_get_the_arguments_of_one(photos, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     stub_pace(monkeypatch, device="cuda")
     commands = []
 
     def fail(command, go_on):
         commands.append(command)
-        assert go_on[-3:] == [str(tmp_path / "run"), "--wandb", "--resume"]
+        assert go_on[-2:] == ["--wandb", "--resume"]
         raise UserRuntimeError("the disk is full; make room.")
 
     monkeypatch.setattr(start, "run_processes", fail)
     monkeypatch.setattr(start, "check_trackers", lambda names: None)
-    arguments = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run"), "--wandb"]
-    assert main(arguments) == 2
-    assert capsys.readouterr().err == ("mmssprl pretrain: error: the disk is full; make room.\n")
-    ((first, count, script, config, *options),) = commands
+    words = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run"), "--wandb"]
+    assert main([*words, "--gpus", "2"]) == 2
+    assert capsys.readouterr().err == "mmssprl pretrain: error: the disk is full; make room.\n"
+    [[first, count, script, config, *options]] = commands
     assert (first, count) == ("--standalone", "--nproc_per_node=2")
     assert script.endswith("tools/train.py")
-    assert config.endswith("ssprl_resnet50.py")
     assert options[2:] == ["--launcher", "pytorch", "--amp", "--wandb"]
+    cfg = Config.fromfile(config)
+    step_images = 2 * cfg.train_dataloader.batch_size
+    assert cfg.auto_scale_lr.base_batch_size == step_images
+    main([*words, "--resume"])
+    assert commands[1][1] == "--nproc_per_node=2"
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert main([*words, "--resume"]) == 2
+    told = capsys.readouterr().err
+    assert f"{step_images} images a step" in told
+    assert f"train_dataloader.batch_size={step_images}" in told
+
+
+@pytest.fixture
+def long_run(photos, tmp_path, monkeypatch, started):
+    """Arguments of a run of 26 h, and the paces that were asked for."""
+    asked = stub_pace(monkeypatch, step_s=7200.0)
+    monkeypatch.setattr("sys.stdin", None)
+    arguments = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
+    # 40 // 16 = 2 steps an epoch, 20 h in all, and 25 images of eight a step for the report
+    return [*arguments, "--batch-size", "16", "--epochs", "5"], asked
+
+
+def test_a_run_too_long_for_a_cpu_is_refused_and_writes_nothing(
+    long_run, started, tmp_path, monkeypatch, capsys
+):
+    arguments, asked = long_run
+    assert main(arguments) == 2
+    told = capsys.readouterr()
+    assert "\nforecast: 5 epochs, about 26 h on this CPU (1 thread on 2 cores), 1.4 GB" in told.out
+    assert "\nwarning: 40 usable images are few" in told.out
+    assert "12 h" in told.err
+    assert told.err.count("\n") == 1
+    ((cfg, amp, num_devices),) = asked
+    assert (cfg.train_dataloader.batch_size, amp, num_devices) == (16, False, 1)
+    with monkeypatch.context() as patch:  # "no" at a terminal
+        patch.setattr("mmssprl.timing.forecast.may_start", lambda *_, **__: False)
+        assert main(arguments) == 1
+        assert capsys.readouterr().out.endswith("not started; nothing was written.\n")
+    assert not (tmp_path / "run").exists()
+    assert started == []
+    assert main([*arguments, "--yes", "--verbose"]) == 0
+    assert started[0][-1]["verbose"]
 
 
 @pytest.mark.parametrize("name", ["tensorboard", "wandb"])
 def test_a_tracker_that_is_not_installed_is_told_before_anything_is_timed(
     name, long_run, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(trackers.importlib.util, "find_spec", lambda name: None)
-    arguments, asked, _ = long_run
+    monkeypatch.setattr("mmssprl.engine.trackers.importlib.util.find_spec", lambda name: None)
+    arguments, asked = long_run
     assert main([*arguments, f"--{name}"]) == 2
-    assert capsys.readouterr().err == (
-        f"mmssprl pretrain: error: --{name} needs the package {name}, but it is not installed; "
-        f"pip install {name}.\n"
-    )
+    assert f"pip install {name}" in capsys.readouterr().err
     assert asked == []
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(("count", "size", "reason"), [(3, (64, 48), "has 3:"), (40, (1, 1), "40")])
-def test_images_that_nothing_can_be_learned_from(count, size, reason, tmp_path, capsys):
-    (tmp_path / "images").mkdir()
-    for i in range(count):
-        Image.new("RGB", size, (i, 0, 0)).save(tmp_path / "images" / f"{i}.png")
-    arguments = ["pretrain", str(tmp_path / "images"), "--work-dir", str(tmp_path / "run")]
-    assert main(arguments) == 2
-    told = capsys.readouterr().err
-    assert "at least 8 usable images" in told
-    assert reason in told
+def test_a_dry_run_writes_nothing_and_refuses_what_the_run_would(pretrain, tmp_path, capsys):
+    assert pretrain("--dry-run") == (0, None)
+    told = capsys.readouterr().out
+    assert "\nforecast: 800 epochs, about " in told
+    assert told.endswith("\ndry run: nothing was written.\n")
     assert not (tmp_path / "run").exists()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "notes.txt").touch()
+    for folder in ("run", "run/notes.txt", "run/notes.txt/below"):
+        assert pretrain("--dry-run", work_dir=folder)[0] == 2
+        told = capsys.readouterr()
+        assert str(tmp_path / "run") in told.err
+        assert told.out == ""
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["notes.txt"]
+
+
+def test_a_full_disk_is_told_before_the_run(pretrain, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=100_000_000))
+    assert pretrain("--epochs", "3") == (2, None)
+    told = capsys.readouterr()
+    assert "765 MB of checkpoints, 100 MB free" in " ".join(told.out.split())
+    assert "765 MB" in told.err
+    assert not (tmp_path / "run").exists()
+
+
+class TestBudget:
+    """Ten steps an epoch of 0.5 s, and a report of 10 s + 25 images, eight a step: 11.6 s."""
+
+    @pytest.fixture(autouse=True)
+    def clock(self, monkeypatch):
+        """What a plan's clock reads; it stands still at 0 afterwards."""
+        times = []
+        read = SimpleNamespace(monotonic=lambda: times.pop(0) if times else 0.0)
+        monkeypatch.setattr(plan, "time", read)
+        return times
+
+    def test_epochs_fit_and_all_else_follows_them(self, pretrain, capsys):
+        _, cfg = pretrain("--budget", "1m", "--variant", "paper")
+        assert cfg.train_cfg.max_epochs == 9  # 48.4 s / 5 s
+        assert cfg.param_scheduler[-1].T_max + cfg.param_scheduler[-1].get("begin", 0) == 9
+        assert cfg.model.head.queue_start_epoch == 4  # 0.4 x 9
+        assert cfg.model.head.freeze_iters == 0  # 1 % of 90 updates
+        assert cfg.default_hooks.checkpoint.interval == 1
+        text = " ".join(capsys.readouterr().out.split())
+        assert "fit into 1m; 800 " in text
+        assert "forecast: 9 epochs, about 57 s on this CPU" in text
+        assert "lets more epochs fit" in text
+
+    def test_the_time_of_timing_counts(self, pretrain, clock, capsys):
+        clock[:] = [100.0, 112.0]
+        _, cfg = pretrain("--budget", "1m")
+        assert cfg.train_cfg.max_epochs == 7  # 48.4 s - 12 s
+        assert "about 47 s on this CPU" in capsys.readouterr().out  # what is left
+        clock[:] = [100.0, 112.0]
+        assert pretrain("--budget", "28s", work_dir="other")[0] == 2
+        assert "about 29 s" in capsys.readouterr().err
+
+    def test_no_more_than_recommended(self, pretrain, capsys):
+        _, cfg = pretrain("--budget", "1d")
+        assert cfg.train_cfg.max_epochs == 800
+        text = " ".join(capsys.readouterr().out.split())
+        assert "17,277 fit into 1d" in text
+        assert "more epochs fit" not in text
+
+    def test_holds_with_probes(self, pretrain, monkeypatch, capsys):
+        stub_pace(monkeypatch, probe_s=2.0, first_probes=1)
+        _, cfg = pretrain("--budget", "1m")
+        assert cfg.train_cfg.max_epochs == 6  # 48.4 s - 2 s, of 5 + 2 s each
+        assert "about 56 s on this CPU" in capsys.readouterr().out
+        assert pretrain("--budget", "20s", work_dir="other")[0] == 2
+        assert "about 21 s here with its timing, probes" in capsys.readouterr().err

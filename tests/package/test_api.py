@@ -1,11 +1,26 @@
-"""The functions of ``import mmssprl``."""
+"""``import mmssprl``: what it offers, and what a wrong call is told."""
 
+import argparse
+import importlib
+import inspect
 import subprocess
 import sys
+from dataclasses import fields
 
+import numpy as np
 import pytest
+import torch
+from labelled_folders import write_class_folders, write_weights
+from mmengine.config import Config
+from paces import stub_pace
+from photo_folders import write_photos
 
 import mmssprl
+from mmssprl._api import PLACES
+from mmssprl.cli import build_parser
+from mmssprl.datasets.labels import DEFAULT_VAL_SHARE
+from mmssprl.finetuning.options import FinetuneOptions
+from mmssprl.pretraining import start
 
 
 def python(code):
@@ -28,22 +43,120 @@ def test_idle_threads_wait_passively_unless_the_user_says_otherwise(given, monke
     assert python(code) == f"{given or 'PASSIVE'}\n"
 
 
-@pytest.mark.parametrize("name", mmssprl.__all__)
+def test_dir_lists_the_api_alone():
+    assert sorted(PLACES) == mmssprl.__all__
+    assert [name for name in dir(mmssprl) if not name.startswith("__")] == mmssprl.__all__
+    with pytest.raises(AttributeError, match="module 'mmssprl' has no attribute 'embedd'"):
+        _ = mmssprl.embedd
+
+
+def is_there(name):
+    module, attribute = PLACES[name]
+    return callable(getattr(importlib.import_module(f"mmssprl.{module}"), attribute, None))
+
+
+NAMES = [*filter(is_there, mmssprl.__all__)]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_function_is_there_and_explains_itself(name):
-    function = getattr(mmssprl, name)
-    assert callable(function)
-    assert len(function.__doc__.splitlines()) > 3
-    assert name in dir(mmssprl)
+    part = getattr(mmssprl, name)
+    assert callable(part)
+    assert len(part.__doc__.splitlines()) > 3
 
 
 def test_each_name_is_that_of_a_function_whatever_was_imported_before():
-    names = ", ".join(mmssprl.__all__)
-    code = f"import mmssprl.cli.embed, mmssprl.features\nfrom mmssprl import {names}\n"
+    rooms = ", ".join(sorted({f"mmssprl.{module}" for module, _ in PLACES.values()}))
+    names = ", ".join(NAMES)
+    code = f"import mmssprl.cli.embed, mmssprl.cli.report, {rooms}\nfrom mmssprl import {names}\n"
     code += f"print([callable(each) for each in ({names},)])"
-    assert python(code) == f"{[True] * len(mmssprl.__all__)}\n"
+    assert python(code) == f"{[True] * len(NAMES)}\n"
 
 
-def test_the_list_of_functions_is_that_of_their_places():
-    assert sorted(mmssprl._PLACES) == mmssprl.__all__
-    with pytest.raises(AttributeError, match="module 'mmssprl' has no attribute 'embedd'"):
-        _ = mmssprl.embedd
+@pytest.mark.parametrize(
+    ("name", "options"), [("pretrain", mmssprl.PretrainOptions), ("finetune", FinetuneOptions)]
+)
+def test_function_options_and_command_are_the_same(name, options):
+    """The function has each option as a keyword, of the same type and default; so has its help."""
+    function = getattr(mmssprl, name)
+    keywords = {
+        word: each
+        for word, each in inspect.signature(function).parameters.items()
+        if each.kind is each.KEYWORD_ONLY and word != "log"
+    }
+    assert [*keywords] == [each.name for each in fields(options)]
+    for each in fields(options):
+        assert keywords[each.name].annotation == each.type
+        assert keywords[each.name].default is each.default
+        assert f"\n        {each.name}: " in function.__doc__
+    [commands] = [a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction)]
+    actions = commands.choices[name]._actions
+    told = {action.dest: action for action in actions if action.option_strings}
+    assert told.keys() - {"help", "work_dir", "task"} == keywords.keys()
+    for each in fields(options):
+        assert told[each.name].default is each.default
+
+
+def test_the_shares_that_are_told_are_those_that_are_taken():
+    assert f"default: {DEFAULT_VAL_SHARE}" in mmssprl.finetune.__doc__
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, on_cpu):
+    """Photographs, labelled images, weights, and work dirs of two runs that are not trained."""
+    monkeypatch.chdir(tmp_path)
+    stub_pace(monkeypatch)
+    monkeypatch.setattr(start, "train", lambda *args, **options: None)
+    write_photos(tmp_path / "photos", 8)
+    write_photos(tmp_path / "others", 8)
+    write_class_folders(tmp_path / "labelled")
+    write_weights(tmp_path / "weights")
+    torch.save({"layer1.0.conv1.weight": torch.zeros(3)}, tmp_path / "other.pth")
+    (tmp_path / "empty").mkdir()
+    options = {"backbone": "resnet18", "epochs": 1, "log": lambda line: None}
+    mmssprl.pretrain("others", "work_dirs/others", **options)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (lambda: mmssprl.pretrain("photos", epoch=3), TypeError, "`epoch` `epochs`?"),
+        (lambda: mmssprl.finetune(torch.nn.Linear(1, 1), "d", "classify"), TypeError, "weights Li"),
+        (lambda: mmssprl.pretrain(["1.png"]), TypeError, "images Path list"),
+        (lambda: mmssprl.pretrain("photos", epochs="3"), TypeError, "epochs int '3'"),
+        (lambda: mmssprl.embed("random", "photos", device="gpu"), ValueError, "device 'gpu'"),
+        (lambda: mmssprl.pretrain("gone"), FileNotFoundError, "images gone missing"),
+        (lambda: mmssprl.pretrain("photos", epochs=-1), ValueError, "epochs 1 -1"),
+        (lambda: mmssprl.pretrain("photos", epochs=1, budget="2h"), ValueError, "epochs budget"),
+        (lambda: mmssprl.pretrain("photos", method="moco"), ValueError, "'moco' mocov2?"),
+        (lambda: mmssprl.pretrain("photos", backbone="resnet19"), ValueError, "resnet18?"),
+        (lambda: mmssprl.pretrain("photos", "work_dirs/others"), FileExistsError, "others resume"),
+        (lambda: mmssprl.pretrain("photos", resume=True), FileNotFoundError, "resume work_dir"),
+        (
+            lambda: mmssprl.pretrain("photos", backbone="resnet18", weights="other.pth"),
+            ValueError,
+            "other.pth resnet18 backbone",
+        ),
+        (
+            lambda: mmssprl.finetune("random", "empty", "classify", backbone="resnet18"),
+            FileNotFoundError,
+            "empty",
+        ),
+    ],
+)
+def test_a_newcomers_mistake_is_one_line_in_the_words_of_python(call, kind, words, folder):
+    with pytest.raises(kind) as caught:
+        call()
+    told = str(caught.value)
+    assert all(word in told for word in words.split())
+    assert "\n" not in told
+    assert not {"--", "DIR", "RUN"} & set(told.replace("'", " ").split())
+    assert " --" not in told
+
+
+def test_numbers_of_numpy_and_paths_are_taken(folder):
+    options = {"backbone": "resnet18", "epochs": np.int64(1), "lr": np.float64(0.5)}
+    mmssprl.pretrain(folder / "photos", folder / "run", **options, log=lambda line: None)
+    cfg = Config.fromfile(folder / "run/ssprl_resnet18.py")
+    assert (cfg.train_cfg.max_epochs, cfg.optim_wrapper.optimizer.lr) == (1, 0.5)

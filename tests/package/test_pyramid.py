@@ -3,6 +3,8 @@ import torch
 
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 
+LEVEL = {"grid": 2, "resize_px": 8, "patch_px": 4}
+
 
 def test_default_is_the_paper_with_28_views():
     layout = ViewLayout()
@@ -47,12 +49,6 @@ def test_sampled_cells_count_as_what_is_cut():
     ]
 
 
-def test_no_levels_is_swav():
-    layout = ViewLayout(levels=[])
-    assert layout.num_scales == 1
-    assert layout.num_crops == 2
-
-
 def test_split_takes_groups_apart_by_hand():
     layout = ViewLayout(image_px=8, num_small=1, small_px=4, levels=[PyramidLevel(2, 8, 4)])
     image, small_and_patches = torch.arange(2), 10 + torch.arange(1 + 8)
@@ -72,43 +68,28 @@ def test_build_from_a_dict_equals_the_objects():
 @pytest.mark.parametrize(
     ("cfg", "message"),
     [
-        (
-            {"levels": [{"grid": 2, "resize_px": 314, "patch_px": 112}, (3, 383, 128)]},
-            r"levels\[1\] must be a dict",
-        ),
+        ([224, 112], "layout must be a ViewLayout or a dict"),
+        ({"levels": [(3, 383, 128)]}, r"levels\[0\] must be a dict"),
         (
             {"levels": [{"grid": 3, "resize_px": 383, "patch_px": 128}]},
-            r"levels\[0\]: resize_px // grid = 127 must be >= patch_px, but got patch_px=128; "
-            "raise resize_px to at least 384",
+            r"levels\[0\]: resize_px // grid = 127 .*patch_px=128; .* 384",
         ),
         ({"levels": [{"grid": 1, "resize_px": 8, "patch_px": 8}]}, "grid must be at least 2"),
         ({"levels": [{"grid": 2, "resize_px": 8}]}, r"levels\[0\]: .*patch_px"),
-        (
-            {"levels": [{"grid": 2, "resize_px": 8, "patch_px": 4, "area": (0.0, 1.0)}]},
-            r"levels\[0\]: area must be",
-        ),
+        ({"levels": [{**LEVEL, "area": (0.0, 1.0)}]}, r"levels\[0\]: area"),
         *(
-            (
-                {"levels": [{"grid": 2, "resize_px": 8, "patch_px": 4, "num_sampled": n}]},
-                r"levels\[0\]: num_sampled must be from 1 to grid \*\* 2 = 4 cells, "
-                rf"but got {n!r}; leave it out to cut every cell",
-            )
+            ({"levels": [{**LEVEL, "num_sampled": n}]}, rf"levels\[0\]: num_sampled .* 4 .*{n!r}")
             for n in (0, 5, 2.0)
         ),
         ({"image_px": 0}, "image_px must be a positive number"),
-        ({"image_px": 100_000}, "positive number of pixels up to 2048, but got 100000"),
-        ({"image_area": (0.5, 0.1)}, "image_area must be"),
-        ({"small_area": (0.5, 1.1)}, "small_area must be"),
-        ({"num_small": -1}, "num_small must be 0 or more"),
-        ({"small_px": 9.5}, "small_px must be a positive number"),
-        ({"sizes": 3}, r"layout: unknown field\(s\) \['sizes'\]"),
+        ({"image_px": 100_000}, "image_px .* 2048, but got 100000"),
+        ({"image_area": (0.5, 0.1)}, "image_area"),
+        ({"small_area": (0.5, 1.1)}, "small_area"),
+        ({"num_small": -1}, "num_small"),
+        ({"small_px": 9.5}, "small_px"),
+        ({"sizes": 3}, r"layout: unknown .*'sizes'"),
     ],
 )
 def test_bad_layouts(cfg, message):
     with pytest.raises((ValueError, TypeError), match=message):
         ViewLayout.build(cfg)
-
-
-def test_layout_of_another_type():
-    with pytest.raises(TypeError, match="layout must be a ViewLayout or a dict"):
-        ViewLayout.build([224, 112])

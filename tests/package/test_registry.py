@@ -30,13 +30,6 @@ def test_detection_and_segmentation_configs_reach_our_types_by_the_prefix(packag
     assert isinstance(hook, InitialWeightsHook)
 
 
-def test_our_scope_finds_the_types_of_all_three_by_bare_names():
-    with DefaultScope.overwrite_default_scope("mmssprl"):
-        assert registry.MODELS.get("SSPRL") is SSPRL
-        assert registry.MODELS.get("ImageClassifier").__module__.startswith("mmpretrain.")
-        assert registry.HOOKS.get("CheckpointHook").__module__.startswith("mmengine.")
-
-
 def test_bare_names_of_mmpretrain_are_found_in_a_process_that_imported_nothing_of_it():
     code = """
 from mmssprl.registry import OPTIMIZERS, VISUALIZERS
@@ -52,12 +45,6 @@ print(OPTIMIZERS.get("LARS").__module__, VISUALIZERS.get("UniversalVisualizer").
 @pytest.mark.parametrize("kind", ["UnlabeledImages", "mmssprl.UnlabeledImages", UnlabeledImages])
 def test_class_of_a_type_in_every_form(kind):
     assert registry.class_of(kind, registry.DATASETS) is UnlabeledImages
-
-
-def test_class_of_finds_no_name_that_only_ends_alike():
-    assert registry.class_of("MyUnlabeledImages", registry.DATASETS) is None
-    assert registry.class_of(None, registry.DATASETS) is None
-    assert registry.class_of("ResNet", registry.MODELS).__module__.startswith("mmpretrain.")
 
 
 @pytest.mark.full

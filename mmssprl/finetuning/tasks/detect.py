@@ -27,11 +27,9 @@ _ASPECT = 5 / 3
 
 
 class Prediction(NamedTuple):
-    """The objects found in an image.
+    """Width and height of an image, and the objects found in it.
 
-    Attributes:
-        size: Width and height of the image.
-        objects: COCO's annotations, best first, without ids: of crowds none, with a ``score``.
+    They are COCO's annotations, best first, without ids: of crowds none, with a ``score``.
     """
 
     size: tuple[int, int]
@@ -39,12 +37,7 @@ class Prediction(NamedTuple):
 
 
 class Detect(Task):
-    """The objects of each image.
-
-    Args:
-        classes: As in ``Task``.
-        facts: ``masks``: whether each object has a mask, too.
-    """
+    """The objects of each image; the fact ``masks`` says whether each has a mask, too."""
 
     name = "detect"
     scope = "mmdet"
@@ -135,18 +128,10 @@ class Detect(Task):
         best = max(sample.pred_instances.scores.tolist(), default=0.0)
         visualizer = DetLocalVisualizer()
         visualizer.dataset_meta = {"classes": self.classes, "palette": None}
-        state = np.random.get_state()  # noqa: NPY002
-        np.random.seed(0)  # noqa: NPY002  (mmdet varies the colours of masks by it)
-        try:
-            visualizer.add_datasample(
-                "",
-                picture,
-                sample,
-                draw_gt=labels is not None,
-                pred_score_thr=min(SURE, 0.999 * best),
-            )
-        finally:
-            np.random.set_state(state)  # noqa: NPY002
+        sure = min(SURE, 0.999 * best)
+        visualizer.add_datasample(
+            "", picture, sample, draw_gt=labels is not None, pred_score_thr=sure
+        )
         return visualizer.get_image()
 
     def write(

@@ -150,10 +150,9 @@ def _read_mask(image: LabelledImage) -> NDArray[np.uint8]:
 
 
 def _encode(labels: NDArray[np.uint8]) -> bytes:
-    image = Image.fromarray(labels).convert("P")
+    height, width = labels.shape
+    image = Image.frombytes("P", (width, height), labels.tobytes())
     image.putpalette(palette().tobytes())
-    # Converting from gray maps values to themselves only where the palette is gray.
-    image.frombytes(labels.tobytes())
     file = io.BytesIO()
     image.save(file, format="PNG")
     return file.getvalue()

@@ -32,12 +32,7 @@ class Scores:
 
 
 class Task(ABC):
-    """A task with a user's classes.
-
-    Args:
-        classes: Their names, K of them.
-        facts: What else it is told of the labels, see ``facts_of``.
-    """
+    """A task with a user's K classes, and what else it is told of the labels, see ``facts_of``."""
 
     name: ClassVar[str]
     scope: ClassVar[str]
@@ -68,13 +63,7 @@ class Task(ABC):
 
     @abstractmethod
     def configure(self, cfg: Config, *, image_px: int, freeze: bool) -> None:
-        """Put the classes and the size of the images into a base config.
-
-        Args:
-            cfg: Changed in place; its backbone is the one to train.
-            image_px: See ``FinetuneRecipe``.
-            freeze: Keep the backbone as it is.
-        """
+        """Put the classes and the size of the images into a base config."""
 
     @abstractmethod
     def read(self, sample: Any) -> Any:
@@ -84,36 +73,20 @@ class Task(ABC):
     def score(
         self, images: Sequence[LabelledImage], predictions: Sequence[Any], labels: Path
     ) -> Scores:
-        """Compare predictions with labels.
-
-        Args:
-            images: With their labels.
-            predictions: Of each in turn.
-            labels: The file with all of the labels, see ``write_labels``.
-        """
+        """Compare predictions with labels, all of which the file ``labels`` holds."""
 
     @abstractmethod
     def draw(
         self, picture: NDArray[np.uint8], sample: Any, labels: LabelledImage | None = None
     ) -> NDArray[np.uint8]:
-        """Draw a prediction, by the visualizer of the task's package.
+        """Draw a prediction on an RGB image (H, W, 3), by the visualizer of the task's package.
 
-        Args:
-            picture: The image (H, W, 3), RGB.
-            sample: The data sample with the prediction.
-            labels: What the image is labelled with, to be drawn beside it, on the left.
-
-        Returns:
-            A picture like ``picture``, of another size.
+        The labels, where given, are drawn beside it, on the left.
         """
 
     @abstractmethod
     def write(self, out: Path, names: Sequence[str], predictions: Sequence[Any]) -> list[str]:
-        """Write predictions of named images into a folder.
-
-        Returns:
-            What was written, a line each.
-        """
+        """Write predictions of named images into a folder; return a line for each thing written."""
 
     @abstractmethod
     def found(self, predictions: Sequence[Any]) -> list[int]:

@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from ...errors import UserValueError
-from .byol import TargetMethod
-from .contrast import ContrastMethod, DenseContrastMethod
-from .method import Additions, Method, RecipeMethod, RecipeRow, RecipeSetting
+from .method import Method, Recipe, RecipeMethod, RecipeRow
+from .momentum import ContrastMethod, DenseContrastMethod, TargetMethod
 from .prototypes import PrototypeMethod
 
 __all__ = [
@@ -22,11 +21,10 @@ __all__ = [
     "RANDOM",
     "SSPRL",
     "VARIANTS",
-    "Additions",
     "Method",
+    "Recipe",
     "RecipeMethod",
     "RecipeRow",
-    "RecipeSetting",
     "find_method",
     "unknown_method",
 ]
@@ -71,13 +69,11 @@ METHODS = (
         "swav",
         "SwAV, no small views",
         "ssprl/ssprl-image-only",
-        about_views="without the six small views of SwAV's paper, which swav-small has",
     ),
     PrototypeMethod(
         "swav-small",
         "SwAV, six small views",
         "ssprl/ssprl-image-only-small-views",
-        about_views="six small views as published",
     ),
     SSPRL,
     PrototypeMethod(
@@ -85,7 +81,6 @@ METHODS = (
         "SS-PRL (released)",
         "ssprl/ssprl-released",
         variant="released",
-        about_views="six small views as in the released code",
     ),
     Method("ssprl-small", "SS-PRL, six small views", "ssprl/ssprl-small-views"),
     Method("ssprl-sampled", "SS-PRL, sampled patches", "ssprl/ssprl-sampled"),
@@ -95,8 +90,6 @@ METHODS = (
         "ssprl/ssprl-small-views-sampled",
         variant="small-sampled",
         in1k="ssprl/ssprl",
-        about_views="ahead of the paper's form on held-out photographs, where swav-small was ahead "
-        "of both, docs/compare.md",
     ),
     Method("pyramid-only", "SS-PRL, pyramid terms only", "ssprl/ssprl-pyramid-only"),
     Method("cross-only", "SS-PRL, cross terms only", "ssprl/ssprl-cross-only"),
@@ -120,15 +113,7 @@ PRETRAINED = {
 
 
 def find_method(name: str = DEFAULT, variant: str | None = None) -> RecipeMethod:
-    """Return the method that `pretrain` trains.
-
-    Args:
-        name: Key of ``PRETRAINED``.
-        variant: Form of SS-PRL, key of ``VARIANTS``; None takes the default one.
-
-    Raises:
-        ValueError: No such method, or a variant of a method that has none.
-    """
+    """Return the method of ``--method``, in the form of ``--variant``, that `pretrain` trains."""
     if name not in PRETRAINED:
         raise unknown_method(name, PRETRAINED)
     if variant is None:

@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -63,26 +64,17 @@ class RecipeRow(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True)
-class RecipeSetting:
-    """What is chosen for every method alike, before its own numbers.
+@dataclass
+class Recipe:
+    """What to train and with which numbers: those of all methods, then the method's own.
 
-    Args:
-        num_images: Images to train on.
-        num_devices: Processes.
-        on_gpu: Whether they are on GPUs.
-        backbone: What is trained.
-        layout: The views, as a dict of ``ViewLayout``'s fields.
-        batch_size: Images per device and step, which is one update.
-        num_chunks: Parts in which the backbone sees them, see ``SSPRL``.
-        epochs: Passes over the images.
-        steps_per_epoch: Batches of one process and epoch.
-        optimizer: Config of the optimizer, with its lr.
-        warmup_epochs: Epochs in which the rate rises, before the cosine.
-        coco: The config of the method's published training there.
-        imagenet: The same for ImageNet.
+    ``layout`` are the views, as ``ViewLayout``'s fields; the ``batch_size`` images of a device and
+    step, which is one update, are seen by the backbone in ``num_chunks`` parts;
+    ``steps_per_epoch`` are those of one process; ``optimizer`` is its config, with the lr. What a
+    method adds are ``values`` by dotted key of its config, ``rows`` to be printed, and warnings.
     """
 
+    method: "RecipeMethod"
     num_images: int
     num_devices: int
     on_gpu: bool
@@ -94,8 +86,9 @@ class RecipeSetting:
     steps_per_epoch: int
     optimizer: dict[str, Any]
     warmup_epochs: int
-    coco: "Config"
-    imagenet: "Config"
+    rows: dict[str, RecipeRow]
+    values: dict[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def step_images(self) -> int:
@@ -111,21 +104,6 @@ class RecipeSetting:
     def uses_adamw(self) -> bool:
         """Whether AdamW stands in for the published optimizer."""
         return self.optimizer["type"] == "AdamW"
-
-
-@dataclass(frozen=True)
-class Additions:
-    """What a method adds to a recipe.
-
-    Args:
-        values: Of its config, by dotted key.
-        rows: What is printed about them, by name.
-        warnings: What the user should know before the run.
-    """
-
-    values: dict[str, Any]
-    rows: dict[str, RecipeRow]
-    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -144,7 +122,6 @@ class RecipeMethod(Method, ABC):
             ``docs/results/photos/tuning.csv`` and ``docs/results/photos_gpu/tuning.csv``.
         adamw_warmup_epochs: Before AdamW's cosine.
         lr_decay: First learning rate / the last one of the cosine.
-        about_views: Printed with the views.
     """
 
     variant: str | None = None
@@ -152,27 +129,28 @@ class RecipeMethod(Method, ABC):
     adamw_lr: float
     adamw_warmup_epochs: int = 0
     lr_decay: float = math.inf
-    about_views: str = ""
 
     @property
     def run_name(self) -> str:
         """As ``--method`` calls it, and what the files of its runs begin with."""
         return "ssprl" if self.variant else self.key
 
-    @property
-    def base_config(self) -> str:
-        """Shipped config of the published training on COCO."""
-        return f"configs/{self.config}_resnet50_2xb64-coslr-200e_coco.py"
+    @cached_property
+    def coco(self) -> "Config":
+        """The config of the published training on COCO, which nobody changes."""
+        return _read(f"{self.config}_resnet50_2xb64-coslr-200e_coco.py")
 
-    @property
-    def imagenet_config(self) -> str:
-        """Shipped config of the published training on ImageNet."""
-        return f"configs/{self.in1k or self.config}_resnet50_8xb32-coslr-100e_in1k.py"
+    @cached_property
+    def imagenet(self) -> "Config":
+        """The config of the published training on ImageNet, which nobody changes."""
+        return _read(f"{self.in1k or self.config}_resnet50_8xb32-coslr-100e_in1k.py")
 
     @abstractmethod
-    def additions(self, setting: RecipeSetting) -> Additions:
-        """Choose the numbers that the method alone has.
+    def add_to(self, recipe: Recipe) -> None:
+        """Add the numbers that the method alone has; ValueError if it cannot be trained so."""
 
-        Raises:
-            ValueError: The method cannot be trained in this setting.
-        """
+
+def _read(name: str) -> "Config":
+    from mmengine.config import Config  # takes torch, for which `--help` does not wait
+
+    return Config.fromfile(shipped(f"configs/{name}"))

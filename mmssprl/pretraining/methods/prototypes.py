@@ -2,14 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ...console.wording import counted
 from ..anchor import COCO_IMAGES, between, round_within
-from .method import Additions, RecipeMethod, RecipeRow, RecipeSetting
-
-if TYPE_CHECKING:
-    from mmengine.config import Config
+from .method import Recipe, RecipeMethod, RecipeRow
 
 LEAST_PROTOTYPES = 30
 """K_0 as for the 24 categories of the sample data."""
@@ -22,9 +19,9 @@ HUE_SHARE = 1 / 4
 """Hue's jitter as a share of the others', as in the released recipe."""
 PUBLISHED_TARGETS = (0.05, 0.8, "as in the paper")
 """Sinkhorn's epsilon (small: sharp codes), the strength of the colour jitter, and why."""
-_COLLAPSED = "AdamW collapsed or stood still with the paper's"
-ADAMW_TARGETS = (0.02, 0.4, f"sharper codes and half the colour jitter: {_COLLAPSED}")
-"""Found on the sample data, see ``configs/ssprl/ssprl_resnet18_scenes.py``."""
+ADAMW_TARGETS = (0.02, 0.4, "sharper codes and half the colour jitter, for AdamW")
+"""Found on the sample data, where AdamW collapsed or stood still with the paper's, see
+``configs/ssprl/ssprl_resnet18_scenes.py``."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -36,28 +33,28 @@ class PrototypeMethod(RecipeMethod):
     adamw_lr: float = 3e-3
     lr_decay: float = 1000  # as in the released recipe
 
-    def additions(self, setting: RecipeSetting) -> Additions:
+    def add_to(self, recipe: Recipe) -> None:
         """Choose targets, prototypes, queues and freezing."""
-        targets = ADAMW_TARGETS if setting.uses_adamw else PUBLISHED_TARGETS
+        targets = ADAMW_TARGETS if recipe.uses_adamw else PUBLISHED_TARGETS
         epsilon, jitter, why_targets = targets
-        coco, imagenet = setting.coco, setting.imagenet
+        coco, imagenet = self.coco, self.imagenet
         coco_k = coco.model.head.num_prototypes
         limits = (LEAST_PROTOTYPES, imagenet.model.head.num_prototypes)
-        k_0 = round_within(setting.num_images * coco_k / COCO_IMAGES, limits)
+        k_0 = round_within(recipe.num_images * coco_k / COCO_IMAGES, limits)
         k_s = max(LEAST_PROTOTYPES, k_0 // 2)
-        (length, *patch_lengths), warnings = _queue_lengths(setting, k_0, k_s)
+        length, *patch_lengths = _queue_lengths(self, recipe, k_0, k_s)
         start_coco, start_imagenet = (
             cfg.model.head.queue_start_epoch / cfg.train_cfg.max_epochs for cfg in (coco, imagenet)
         )
-        start = between(start_coco, start_imagenet, setting.num_images)
-        start_epoch = math.ceil(start * setting.epochs)
-        freeze_iters = min(setting.steps_per_epoch, setting.num_steps * MOST_FROZEN_PERCENT // 100)
-        values = {
+        start = between(start_coco, start_imagenet, recipe.num_images)
+        start_epoch = math.ceil(start * recipe.epochs)
+        freeze_iters = min(recipe.steps_per_epoch, recipe.num_steps * MOST_FROZEN_PERCENT // 100)
+        recipe.values |= {
             "model.data_preprocessor.brightness": jitter,
             "model.data_preprocessor.contrast": jitter,
             "model.data_preprocessor.saturation": jitter,
             "model.data_preprocessor.hue": jitter * HUE_SHARE,
-            "model.num_chunks": setting.num_chunks,
+            "model.num_chunks": recipe.num_chunks,
             "model.head.epsilon": epsilon,
             "model.head.num_prototypes": k_0,
             "model.head.num_patch_prototypes": k_s,
@@ -68,53 +65,49 @@ class PrototypeMethod(RecipeMethod):
             "model.head.freeze_iters": freeze_iters,
         }
         prototypes = f"{k_0} / {k_s}" if patch_lengths else str(k_0)
-        of_patches = "; half of it for patches" if patch_lengths else ""
         queues = " / ".join(map(str, [length, *patch_lengths]))
-        most_rows = " / ".join(str(_rows(imagenet, s)) for s in range(1 + len(patch_lengths)))
-        rows = {
+        recipe.rows |= {
             "targets": RecipeRow(f"epsilon {epsilon}, colour jitter {jitter}", why_targets),
             "prototypes": RecipeRow(
                 prototypes,
-                f"one per {COCO_IMAGES // coco_k} images as on COCO, "
-                f"from {limits[0]} to {limits[1]}{of_patches}",
+                f"one per {COCO_IMAGES // coco_k} images, from {limits[0]} to {limits[1]}",
             ),
             "queues": RecipeRow(
                 f"{queues} rows from epoch {start_epoch}",
-                f"as many per prototype as on COCO, in all at most the published {most_rows} and, "
-                f"with the batch, half of the data; after {start:.0%} of the epochs",
+                "with the batch at most half of the images",
             ),
             "freezing": RecipeRow(
                 counted(freeze_iters, "step"),
-                f"prototypes stay for one epoch, at most {MOST_FROZEN_PERCENT} % of the steps",
+                f"prototypes stay for an epoch, at most {MOST_FROZEN_PERCENT} % of the steps",
             ),
         }
-        return Additions(values, rows, warnings)
 
 
-def _queue_lengths(setting: RecipeSetting, k_0: int, k_s: int) -> tuple[list[int], list[str]]:
-    """Return rows per view and device, one per scale, and warnings of too few embeddings."""
+def _queue_lengths(method: RecipeMethod, recipe: Recipe, k_0: int, k_s: int) -> list[int]:
+    """Return rows per view and device, one per scale; warn of too few embeddings."""
     from ...pyramid import ViewLayout  # takes torch, for which `--help` does not wait
 
-    lengths, warnings = [], []
-    coco, imagenet = setting.coco, setting.imagenet
-    for scale, num_patches in enumerate(ViewLayout.build(setting.layout).patches_per_scale):
-        coco_k = coco.model.head["num_patch_prototypes" if scale else "num_prototypes"]
+    lengths = []
+    for scale, num_patches in enumerate(ViewLayout.build(recipe.layout).patches_per_scale):
+        head = method.coco.model.head
+        coco_k = head["num_patch_prototypes" if scale else "num_prototypes"]
         k = k_s if scale else k_0
-        step_rows = num_patches * setting.step_images  # over all devices
-        rest = num_patches * setting.num_images * QUEUED_SHARE - step_rows
-        rows = min(_rows(coco, scale) * k / coco_k, _rows(imagenet, scale), rest)
-        length = max(0, int(rows / setting.num_devices))
+        step_rows = num_patches * recipe.step_images  # over all devices
+        rest = num_patches * recipe.num_images * QUEUED_SHARE - step_rows
+        most = _rows(method.imagenet, scale)
+        rows = min(_rows(method.coco, scale) * k / coco_k, most, rest)
+        length = max(0, int(rows / recipe.num_devices))
         lengths.append(length)
-        if step_rows + setting.num_devices * length < k:
-            warnings.append(
-                f"scale {scale}: batch + queue = {step_rows + setting.num_devices * length} "
+        if step_rows + recipe.num_devices * length < k:
+            recipe.warnings.append(
+                f"scale {scale}: batch + queue = {step_rows + recipe.num_devices * length} "
                 f"embeddings are assigned to K = {k} prototypes; some stay without any. More "
-                "images or a larger --batch-size would help."
+                "images or a larger batch_size would help."
             )
-    return lengths, warnings
+    return lengths
 
 
-def _rows(cfg: "Config", scale: int) -> int:
-    """Return the rows of a published queue over all GPUs."""
+def _rows(cfg: Any, scale: int) -> int:
+    """Return the rows of the queue of a published config over all GPUs."""
     head = cfg.model.head
     return (head.patch_queue_length if scale else head.queue_length) * cfg.num_gpus

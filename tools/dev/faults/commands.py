@@ -8,15 +8,15 @@ import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import psutil
 from PIL import Image
 
 from mmssprl.datasets.scenes.generate import generate_scenes
-from mmssprl.features.embedding import embed_to_file
 from mmssprl.features import read_embeddings
+from mmssprl.features.embedding import embed_to_file
+from mmssprl.features.extract import FeatureOptions
 
 from .base import Log, Outcome
 from .training import Child
@@ -67,8 +67,8 @@ def _embed_twice(folder: Path, number: int, delay_s: float) -> tuple[bool, bool]
     """Return whether all is well, and whether the second came too late to meet the first."""
     file, told = folder / f"{number}" / "all.npz", folder / f"{number}.txt"
     file.parent.mkdir()
-    options: dict[str, Any] = {"batch_size": 1, "device": "cpu", "config": folder / "config.py"}
-    work = partial(embed_to_file, "random", folder / "images", file, **options)
+    options = FeatureOptions(batch_size=1, device="cpu", config=folder / "config.py")
+    work = partial(embed_to_file, "random", folder / "images", file, options)
     first = Child(work, told)
     time.sleep(delay_s)
     second = Child(work, told)

@@ -19,8 +19,8 @@ import mmssprl
 from mmssprl.cli import build_parser
 from mmssprl.features.probe_record import Probe
 from mmssprl.monitoring import diagnose, read_scalars
-from mmssprl.report.run import read_run
-from mmssprl.report.summary import answer, facts, probe_words
+from mmssprl.reporting.run import read_run
+from mmssprl.reporting.summary import answer, facts, probe_words
 
 SECTIONS = [
     *("summary", "recipe", "curves", "health", "views", "neighbors", "prototypes", "costs", "next"),

@@ -46,7 +46,7 @@ def write_report(
     path = own if out is None else Path(out)
     prepare_output(path, force=force or path.resolve() == own.resolve())
     environment = Environment(
-        loader=PackageLoader("mmssprl.report", ""),
+        loader=PackageLoader("mmssprl.reporting", ""),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

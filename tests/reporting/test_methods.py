@@ -11,7 +11,7 @@ from report_pages import Page
 
 from mmssprl.cli import main
 from mmssprl.pretraining import start
-from mmssprl.report import write_report
+from mmssprl.reporting import write_report
 from mmssprl.weights.backbone import build_model
 
 NUM_LINES = 8

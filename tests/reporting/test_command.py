@@ -8,8 +8,8 @@ from report_pages import HOSTILE, Page
 
 from mmssprl.cli import main
 from mmssprl.pretraining.start import report_run
-from mmssprl.report import photographs, write_report
-from mmssprl.report.photographs import Photographs
+from mmssprl.reporting import photographs, write_report
+from mmssprl.reporting.photographs import Photographs
 
 
 def change_log(run, **values):
@@ -78,7 +78,8 @@ def test_images_that_have_moved(run, trained, tmp_path, capsys):
 
 
 def test_the_own_page_is_replaced_and_another_file_is_not(run, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("mmssprl.report.page.look_at_photographs", lambda *_, **__: Photographs())
+    look = "mmssprl.reporting.page.look_at_photographs"
+    monkeypatch.setattr(look, lambda *_, **__: Photographs())
     other = tmp_path / "page.html"
     other.write_text("mine")
     (run / "report.html").write_text("old")
@@ -109,7 +110,7 @@ def test_a_report_that_fails_does_not_fail_the_training(error, monkeypatch, tmp_
     def fail(work_dir):
         raise error
 
-    monkeypatch.setattr("mmssprl.report.write_report", fail)
+    monkeypatch.setattr("mmssprl.reporting.write_report", fail)
     lines = []
     report_run(tmp_path / "a run", lines.append)
     (line,) = lines

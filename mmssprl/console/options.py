@@ -1,0 +1,137 @@
+"""Options that a function and its command share: each name, type, range and text is written once.
+
+A class of options is a dataclass with fields made by ``option`` and ``switch``. None stands for
+what is then chosen, so that whether an option was given can be told.
+"""
+
+import argparse
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field, fields
+from textwrap import fill
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from ..errors import UserValueError
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+_DOCSTRING_WIDTH = 100
+
+
+def option(
+    text: str,
+    *,
+    chosen: object = "chosen",
+    flag: str | None = None,
+    metavar: str | None = None,
+    choices: Iterable[str] | None = None,
+    least: float = -math.inf,
+    above: float = -math.inf,
+    most: float = math.inf,
+) -> Any:
+    """Return a field of a class of options.
+
+    Args:
+        text: What the option is, without a full stop.
+        chosen: What None stands for, in words.
+        flag: On the command line; None makes it of the name.
+        metavar: Stands for the value in a help text.
+        choices: All values.
+        least: Smallest number.
+        above: What a number must exceed.
+        most: Largest number.
+    """
+    keywords = {"metavar": metavar, "choices": None if choices is None else [*choices]}
+    facts = {"text": f"{text} (default: {chosen})", "flag": flag, "keywords": keywords}
+    return field(default=None, metadata={**facts, "limits": (least, above, most)})
+
+
+def switch(text: str, *, of_start: bool = False) -> Any:
+    """Return a field that is False or True.
+
+    Args:
+        text: What True does, without a full stop.
+        of_start: Whether it is about the start of a run, and one that goes on takes it too.
+    """
+    return field(default=False, metadata={"text": text, "flag": None, "of_start": of_start})
+
+
+def add_options(parser: argparse.ArgumentParser, options: type, **keywords: dict[str, Any]) -> None:
+    """Add the options of a class to a parser; ``keywords`` are argparse's, by name of an option."""
+    hints = get_type_hints(options)
+    for each in fields(options):
+        told: dict[str, Any] = {"dest": each.name, "help": each.metadata["text"].replace("%", "%%")}
+        if each.default is False:
+            told["action"] = "store_true"
+        else:
+            kind = next(iter(get_args(hints[each.name])), hints[each.name])
+            told |= each.metadata["keywords"] | ({"type": kind} if kind in (int, float) else {})
+        flag = each.metadata["flag"] or "--" + each.name.replace("_", "-")
+        parser.add_argument(flag, **(told | keywords.get(each.name, {})))
+
+
+def collect(options: type[T], arguments: Mapping[str, Any]) -> T:
+    """Take the options out of the arguments of a function; numpy's numbers become Python's."""
+    names = [each.name for each in fields(options)]  # type: ignore[arg-type]
+    found = {name: arguments[name] for name in names}
+    plain = {k: value.item() if hasattr(value, "item") else value for k, value in found.items()}
+    return options(**plain)
+
+
+def given_options(options: Any) -> list[str]:
+    """Return the names of what was given for a new run."""
+    return [
+        each.name
+        for each in fields(options)
+        if getattr(options, each.name) is not each.default and not each.metadata.get("of_start")
+    ]
+
+
+def check_ranges(options: Any) -> None:
+    """Refuse numbers out of range.
+
+    Raises:
+        ValueError: Names the option, its range and the value.
+    """
+    for each in fields(options):
+        value = getattr(options, each.name)
+        least, above, most = each.metadata.get("limits", (-math.inf, -math.inf, math.inf))
+        if isinstance(value, int | float) and not (
+            least <= value <= most and value > above and math.isfinite(value)
+        ):
+            raise UserValueError(
+                f"{each.name} must be {_range(least, above, most)}, but got {value}; leave it out "
+                "to have it chosen."
+            )
+
+
+def documented(options: type) -> Callable[[F], F]:
+    """Let the docstring of a function tell these options, after its own arguments."""
+
+    def document(function: F) -> F:
+        if function.__doc__:  # which `python -OO` drops
+            before, args, after = function.__doc__.partition("    Args:\n")
+            told = [
+                fill(
+                    f"{each.name}: {each.metadata['text'][0].upper()}{each.metadata['text'][1:]}.",
+                    _DOCSTRING_WIDTH,
+                    initial_indent=" " * 8,
+                    subsequent_indent=" " * 12,
+                    break_on_hyphens=False,
+                )
+                for each in fields(options)
+            ]
+            own, returns, rest = after.partition("\n\n")
+            function.__doc__ = before + args + "\n".join([own, *told]) + returns + rest
+        return function
+
+    return document
+
+
+def _range(least: float, above: float, most: float) -> str:
+    if math.isfinite(above):
+        return f"a number above {above:g}"
+    if math.isfinite(most):
+        return f"from {least:.15g} to {most:.15g}"
+    return f"at least {least:g}"

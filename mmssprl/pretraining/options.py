@@ -1,0 +1,100 @@
+"""What a pre-training can be asked for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ..console.options import option, switch
+from ..system.environment import MOST_PROCESSES
+from .methods import DEFAULT, DEFAULT_VARIANT, PRETRAINED, VARIANTS
+
+DEFAULT_BACKBONE = "resnet50"
+DEFAULT_BAD_SHARE = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainOptions:
+    """The options of ``mmssprl.pretrain`` and of ``python -m mmssprl pretrain``.
+
+    A run that goes on takes the last five alone. ``help(mmssprl.pretrain)`` tells each.
+    """
+
+    method: str | None = option(
+        f"what to train by: {', '.join(PRETRAINED)}; swav-small has the highest mean on our "
+        "photographs, see docs/compare.md",
+        chosen=DEFAULT,
+    )
+    variant: str | None = option(
+        "form of ssprl: of the paper, of its released code, or of the paper with six small views "
+        "and 2 of 4 and 3 of 9 patches sampled a step",
+        chosen=DEFAULT_VARIANT,
+        choices=VARIANTS,
+    )
+    backbone: str | None = option(
+        "what to pre-train: resnet18, resnet34, resnet50, resnet101, convnext-tiny, swin-tiny, "
+        "vit-small, or timm/NAME, a network of timm",
+        chosen=DEFAULT_BACKBONE,
+        metavar="NAME",
+    )
+    epochs: int | None = option("passes over the images", least=1)
+    budget: str | None = option(
+        "choose the epochs so that all of it, report included, fits into this time: 90m, 2h, 1d",
+        chosen="no limit",
+        metavar="TIME",
+    )
+    batch_size: int | None = option("images per device and backbone pass", least=1)
+    accumulate: int | None = option(
+        "multiply the batch by this without its memory: the backbone sees a step's images in so "
+        "many parts; LARC's lr follows the images of a step, AdamW's only up to 64; for ssprl, "
+        "swav and swav-small alone",
+        chosen=1,
+        least=1,
+    )
+    image_px: int | None = option("side of the image views", metavar="PX")
+    lr: float | None = option("learning rate after the warm-up", above=0)
+    weights: str | Path | None = option(
+        "start from a backbone's weights: a file of ours, of torchvision or of timm, or supervised "
+        "(torchvision's ResNet, trained on ImageNet)",
+        chosen="random",
+        metavar="FILE",
+    )
+    gpus: int | None = option("GPUs to train on", chosen="all", metavar="N")
+    workers: int | None = option(
+        "reading processes per device", metavar="N", least=0, most=MOST_PROCESSES
+    )
+    save_every: str | None = option(
+        "the most work that may be lost, as a time (15m, 2h) or in steps (500), beside the "
+        "checkpoints after epochs",
+        chosen="30m",
+        metavar="TIME",
+    )
+    max_bad_share: float | None = option(
+        "share of unreadable images that stops the training",
+        chosen=DEFAULT_BAD_SHARE,
+        metavar="X",
+    )
+    probe: str | Path | Literal[False] | None = option(
+        "score the frozen features of these labelled images (as of finetune) before, during and "
+        "after the training; False does not",
+        chosen="the images, if their folders name classes",
+        metavar="DATA",
+    )
+    cfg_options: Mapping[str, Any] | None = option(
+        "values that replace those of the config that the recipe becomes, by dotted key "
+        "(cfg_options); a key that no run reads is refused",
+        chosen="none",
+        flag="--set",
+        metavar="KEY=VALUE",
+    )
+    seed: int | None = option("of all randomness", chosen=0, least=0, most=2**32 - 1)
+    dry_run: bool = switch("stop after recipe and forecast; write nothing")
+    resume: bool = switch(
+        "go on with the run in the work dir, with the config that it holds", of_start=True
+    )
+    yes: bool = switch("start even if it will take more than 12 h on a CPU", of_start=True)
+    tensorboard: bool = switch("log to TensorBoard as well", of_start=True)
+    wandb: bool = switch("log to Weights & Biases as well", of_start=True)
+    verbose: bool = switch(
+        "show all that packages print, log and warn of: environment, config, hooks", of_start=True
+    )

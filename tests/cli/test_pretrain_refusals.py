@@ -1,0 +1,185 @@
+"""What `pretrain` refuses in one line, writing nothing; and whose run a work dir holds."""
+
+import pytest
+import torch
+from paces import stub_pace
+from photo_folders import write_photos
+from torchvision.models import resnet18
+
+from mmssprl.cli import main
+from mmssprl.errors import UserValueError, called
+from mmssprl.pretraining import start
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    return write_photos(tmp_path_factory.mktemp("photos"))
+
+
+@pytest.fixture
+def started(monkeypatch, on_cpu):
+    """The work dirs that trainings are started in."""
+    folders = []
+    monkeypatch.setattr(start, "train", lambda config, folder, **_: folders.append(str(folder)))
+    stub_pace(monkeypatch)
+    return folders
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--image-px 100", "image_px multiple 100 96"),
+        ("--image-px 100000", "image_px 2048 100000"),
+        ("--lr 0", "lr above 0.0"),
+        ("--lr nan", "lr above nan"),
+        ("--workers -1", "workers 1024 -1"),
+        (f"--workers {10**12}", f"workers 1024 {10**12}"),
+        ("--max-bad-share 2", "max_bad_share [0, 1] 2.0"),
+        ("--gpus 0", "gpus 0 CUDA_VISIBLE_DEVICES="),
+        ("--gpus 1", "gpus 0 1 CPU"),
+        ("--batch-size 16 --accumulate 4", "batch_size 16 accumulate"),
+        ("--set model.head.temperatur=1", "temperatur 'temperature'?"),
+        ("--set max_epochs=3", "max_epochs train_cfg.max_epochs"),
+        ("--set model.head.epsilon=abc", "model.head.epsilon=abc number"),
+        ("--set train_dataloader.dataset.pipeline.0.layout.image_px=64", "layout image_px"),
+        ("--weights none.pth", "weights none.pth"),
+        ("--backbone resnet19", "'resnet19' resnet18?"),
+        ("--backbone timm/resnet18x", "'resnet18x' resnet18?"),
+        ("--backbone timm/cait_xxs24_224 --image-px 32", "timm/cait_xxs24_224 32 px"),
+        ("--backbone swin-tiny --weights supervised", "swin-tiny weights backbone"),
+        ("--backbone vit-small --method densecl", "densecl vit-small ResNet"),
+        ("--budget 2h --epochs 3", "budget epochs 2h"),
+        ("--budget 2h --set train_cfg.max_epochs=3", "budget epochs 2h"),
+        ("--budget soon", "budget 90m 'soon'"),
+        ("--save-every soon", "save_every 30m 'soon'"),
+        ("--method mocov3", "'mocov3' mocov2?"),
+        ("--method byol --variant paper", "'paper' byol"),
+        ("--method mocov2 --accumulate 2", "accumulate mocov2 batch_size"),
+        ("--method densecl --batch-size 40", "densecl queue batch_size"),
+    ],
+)
+def test_options_that_nothing_can_be_trained_with(
+    options, words, photos, tmp_path, started, capsys
+):
+    given = options.split()
+    given += [] if "--backbone" in given else ["--backbone", "resnet18"]
+    assert main(["pretrain", str(photos), "--work-dir", str(tmp_path / "run"), *given]) == 2
+    out, told = capsys.readouterr()
+    assert all(word in told for word in words.split())
+    assert (told.count("\n"), out) == (1, "")
+    assert not (tmp_path / "run").exists()
+
+
+def test_weights_of_another_network(photos, tmp_path, started, capsys):
+    torch.save(resnet18().state_dict(), tmp_path / "w.pth")
+    words = ["--weights", str(tmp_path / "w.pth"), "--backbone", "resnet34"]
+    assert main(["pretrain", str(photos), "--work-dir", str(tmp_path / "run"), *words]) == 2
+    told = capsys.readouterr().err
+    assert all(word in told for word in ("w.pth", "resnet34", "backbone"))
+
+
+def test_a_resumed_run_refuses_what_its_config_decides(photos, tmp_path, started, capsys):
+    words = ["pretrain", str(photos), "--work-dir", str(tmp_path / "run")]
+    main([*words, "--backbone", "resnet18"])
+    options = ["--lr", "1", "--image-px", "32", "--workers", "1", "--gpus", "1", "--weights", "w"]
+    options += ["--max-bad-share", "0.5", "--set", "a=1", "--budget", "1h", "--dry-run"]
+    capsys.readouterr()
+    assert main([*words, "--resume", *options, "--no-probe"]) == 2
+    names = "image_px, lr, weights, gpus, workers, max_bad_share, probe, cfg_options, dry_run"
+    assert f"budget, {names} out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("count", "size", "reason"), [(3, (64, 48), "has 3:"), (40, (1, 1), "40")])
+def test_images_that_nothing_can_be_learned_from(count, size, reason, tmp_path, capsys):
+    write_photos(tmp_path / "images", count, size)
+    arguments = ["pretrain", str(tmp_path / "images"), "--work-dir", str(tmp_path / "run")]
+    assert main(arguments) == 2
+    told = capsys.readouterr().err
+    assert "at least 8" in told
+    assert reason in told
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_without_images(tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    write_photos(tmp_path / "photos", 1)
+    for name, reason in (
+        ("gone", "is missing"),
+        ("empty", "is empty"),
+        ("photos/0.png", "is an image; give its folder"),
+    ):
+        assert main(["pretrain", str(tmp_path / name)]) == 2
+        told = capsys.readouterr().err
+        assert "error: images " in told
+        assert reason in told
+    (tmp_path / "empty" / "a.zip").touch()
+    assert main(["pretrain", str(tmp_path / "empty")]) == 2
+    assert "1 other file" in capsys.readouterr().err
+
+
+def test_only_errors_about_the_field_are_changed():
+    with pytest.raises(UserValueError, match="^images must hold images$"), called("images"):
+        raise UserValueError("data_root/data_prefix: must hold images")
+    with pytest.raises(UserValueError, match="^epochs must be 1$"), called("images"):
+        raise UserValueError("epochs must be 1")
+    with pytest.raises(ValueError, match="^data_root/data_prefix$"), called("images"):
+        raise ValueError("data_root/data_prefix")
+
+
+def test_of_two_starts_in_one_folder_the_slower_one_writes_nothing(
+    photos, tmp_path, started, monkeypatch, capsys
+):
+    def may_start(*args, **options):
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run/ssprl_resnet18.py").write_text("the other's")
+        return True
+
+    monkeypatch.setattr(start.forecast, "may_start", may_start)
+    words = ["--backbone", "resnet18", "--work-dir", str(tmp_path / "run")]
+    assert main(["pretrain", str(photos), *words]) == 2
+    assert "work_dir" in capsys.readouterr().err
+    assert [path.read_text() for path in (tmp_path / "run").iterdir()] == ["the other's"]
+
+
+COMMAND = ["pretrain", "--backbone", "resnet18", "--epochs", "1"]
+
+
+@pytest.fixture
+def owners(tmp_path, monkeypatch):
+    """Folders ann/photos and bob/photos."""
+    monkeypatch.chdir(tmp_path)
+    for owner in ("ann", "bob"):
+        write_photos(tmp_path / owner / "photos", 8)
+
+
+def test_folders_of_one_name_get_two_work_dirs_that_resume_finds(owners, started, tmp_path, capsys):
+    first, second, third = (f"work_dirs/pretrain_photos{end}" for end in ("", "-2", "-3"))
+    assert main(["pretrain", "bob/photos", "--resume"]) == 2
+    assert f"{first}, but found 0" in capsys.readouterr().err
+    assert main([*COMMAND, "ann/photos"]) == 0
+    (tmp_path / second).mkdir()
+    (tmp_path / second / "notes.txt").touch()
+    assert main([*COMMAND, "bob/photos"]) == 0
+    assert f"config: {third}/ssprl_resnet18.py\n" in capsys.readouterr().out
+    assert started == [first, third]
+    for owner in ("bob", "ann"):
+        assert main(["pretrain", f"{owner}/photos/", "--resume"]) == 0
+    assert started[2:] == [third, first]
+    (tmp_path / second / "notes.txt").unlink()
+    capsys.readouterr()
+    assert main([*COMMAND, "bob/photos"]) == 2  # though a work dir before it is free again
+    assert f"but {third} holds files of the run on {tmp_path}/bob" in capsys.readouterr().err
+    (tmp_path / first / "ssprl_resnet18.py").write_text("data_root = ")
+    assert main(["pretrain", "ann/photos", "--resume"]) == 2
+    assert "ssprl_resnet18.py: line 1: invalid syntax" in capsys.readouterr().err
+
+
+def test_a_used_work_dir_is_refused_by_the_images_of_its_run(owners, started, tmp_path, capsys):
+    assert main([*COMMAND, "ann/photos"]) == 0
+    capsys.readouterr()
+    bobs = ["pretrain", "bob/photos", "--work-dir", "work_dirs/pretrain_photos"]
+    anns = str(tmp_path / "ann" / "photos")
+    for options in ([], ["--resume"]):
+        assert main([*bobs, *options]) == 2
+        told = capsys.readouterr().err
+        assert all(word in told for word in (anns, "resume", "work_dir"))
