@@ -1,0 +1,170 @@
+"""SS-PRL as one picture (Fig. 1 of the paper), drawn from a config's own views and numbers."""
+
+import math
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from mmengine.registry import DefaultScope
+
+from ..config.reading import read_config_file
+from ..console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
+from ..datasets.image_reading import read_image
+from ..errors import UserValueError
+from ..registry import MODELS
+from .views import DrawnSlot, cut_views
+
+_ROW = 2.1
+"""Height of a scale, in the units of the drawing; a mosaic of patches is 1 unit high."""
+_COLUMNS = {"image": 0.1, "views": 1.9, "backbone": 4.5, "head": 6.0, "prototypes": 7.4}
+_OUTPUTS, _CROSS, _WIDTH = 9.3, 11.9, 13.9
+_FILL = {"shared": "#eeeeee", "head": "#e5f2ec", "prototypes": "#ebe9f5", "cross": "#fdf0dc"}
+
+
+def draw_method(config: str | Path, image: str | Path, *, seed: int = 0) -> Figure:
+    """Draw how SS-PRL makes its losses of an image.
+
+    Args:
+        config: Pre-training config of SS-PRL.
+        image: Image file whose views are shown.
+        seed: Seed of the crops.
+
+    Raises:
+        FileNotFoundError: No such config or image.
+        ValueError: Another method's config, or an image that cannot be read.
+    """
+    cfg = read_config_file(config)
+    head = cfg.get("model", {}).get("head") or {}
+    if head.get("type") != "SinkhornHead":
+        raise UserValueError(
+            f"config must be one of SS-PRL, with a SinkhornHead, but got {config}."
+        )
+    pixels = read_image(image)
+    slots = [slot for slot in cut_views(cfg, pixels, seed=seed) if slot.slot.role != "small"]
+    with DefaultScope.overwrite_default_scope("mmssprl"):  # the head knows its own defaults
+        built = MODELS.build({"layout": cfg.model.layout, **head})
+    counts = [len(prototypes.weight) for prototypes in built.prototypes]
+    height = _ROW * len(slots)
+    with matplotlib.rc_context({**RC, "axes.grid": False, "svg.fonttype": "none"}):
+        figure = titled_figure(_WIDTH * 0.85, height * 0.85, "")
+        axes = figure.add_subplot()
+        axes.set(xlim=(0, _WIDTH), ylim=(0, height), aspect="equal")
+        axes.axis("off")
+        _picture(axes, pixels.permute(1, 2, 0).numpy(), _COLUMNS["image"], height / 2 - 0.7, 1.4)
+        axes.text(0.8, height / 2 - 0.95, "image x", ha="center")
+        _box(
+            axes, "backbone", 0.25, 1.05, height - 0.5, "backbone\n$f_\\theta$\n\nshared", "shared"
+        )
+        for s, (drawn, num) in enumerate(zip(slots, counts, strict=True)):
+            _draw_scale(axes, drawn, s, height - _ROW * (s + 0.5), num)
+        _draw_cross(axes, len(slots), height)
+    return figure
+
+
+def _draw_scale(axes: Axes, drawn: DrawnSlot, s: int, y: float, num_prototypes: int) -> None:
+    for view, x in enumerate((_COLUMNS["views"], _COLUMNS["views"] + 1.2)):
+        prime = "'" * view
+        _picture(axes, _mosaic(drawn.augmented[view]), x, y - 0.5, 1.0, PYRAMIDS[view])
+        axes.text(x, y + 0.58, f"$V{prime}_{s}$", color=PYRAMIDS[view])
+    level = drawn.level
+    text = f"{level.num_patches} patches of" if level else "the image in"
+    text = f"s = {s}: {text} {drawn.cut.shape[2]} px"
+    axes.text(_COLUMNS["views"], y - 0.72, text, color=MUTED)
+    _arrow(axes, (4.1, y), (_COLUMNS["backbone"], y))
+    _arrow(axes, (_COLUMNS["backbone"] + 1.05, y), (_COLUMNS["head"], y))
+    _box(axes, "head", y - 0.35, 0.95, 0.7, f"head $h_{s}$", "head")
+    _arrow(axes, (_COLUMNS["head"] + 0.95, y), (_COLUMNS["prototypes"], y), f"$z_{s}$")
+    _box(
+        axes,
+        "prototypes",
+        y - 0.45,
+        1.3,
+        0.9,
+        f"prototypes\n$C_{s}$: {num_prototypes}",
+        "prototypes",
+    )
+    for view, above in enumerate((0.45, -0.45)):
+        prime = "'" * view
+        _arrow(
+            axes, (_COLUMNS["prototypes"] + 1.3, y), (_OUTPUTS - 0.1, y + above), "", PYRAMIDS[view]
+        )
+        axes.text(_OUTPUTS, y + above, f"$p{prime}_{s}$", color=PYRAMIDS[view], va="center")
+        axes.text(_OUTPUTS + 1.5, y + above, f"$q{prime}_{s}$", color=PYRAMIDS[view], va="center")
+    for start, end in ((0.45, -0.45), (-0.45, 0.45)):
+        _arrow(axes, (_OUTPUTS + 0.4, y + start), (_OUTPUTS + 1.45, y + end), "", INK)
+    axes.text(_OUTPUTS + 0.92, y + 0.62, "Eq. 2", ha="center", color=MUTED)
+    axes.text(_OUTPUTS + 1.5, y - 0.8, "codes by Sinkhorn", ha="center", color=MUTED)
+
+
+def _draw_cross(axes: Axes, num_scales: int, height: float) -> None:
+    """Draw Eq. 3: mean predictions of patches predict the image's code."""
+    top = height - _ROW / 2
+    for s in range(1, num_scales):
+        y, x = height - _ROW * (s + 0.5), _CROSS + 0.5 * (s - 1)
+        axes.add_patch(_patch(x, y - 0.35, 0.85, 0.7, "cross"))
+        axes.text(x + 0.42, y, f"$g_{s}$", ha="center", va="center")
+        _arrow(axes, (_OUTPUTS + 1.9, y), (x, y), f"$\\mu(P_{s})$")
+        # Up beside the box, and to the image's code from the right.
+        _arrow(axes, (x + 0.6, y + 0.35), (_OUTPUTS + 1.95, top - 0.05), "", INK, curve=0.35)
+    text = "Eq. 3: the mean prediction\nof the patches predicts\nthe code of the image"
+    axes.text(_CROSS - 0.35, top + 0.15, text, color=MUTED)
+
+
+def _box(
+    axes: Axes, column: str, y: float, width: float, height: float, text: str, fill: str
+) -> None:
+    x = _COLUMNS[column]
+    axes.add_patch(_patch(x, y, width, height, fill))
+    axes.text(x + width / 2, y + height / 2, text, ha="center", va="center")
+
+
+def _patch(x: float, y: float, width: float, height: float, fill: str) -> FancyBboxPatch:
+    style = "round,pad=0,rounding_size=0.1"
+    return FancyBboxPatch((x, y), width, height, style, facecolor=_FILL[fill], edgecolor=MUTED)
+
+
+def _arrow(
+    axes: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    text: str = "",
+    colour: str = MUTED,
+    curve: float = 0.0,
+) -> None:
+    axes.add_patch(
+        FancyArrowPatch(
+            start,
+            end,
+            arrowstyle="-|>",
+            mutation_scale=9,
+            color=colour,
+            shrinkA=0,
+            shrinkB=2,
+            connectionstyle=f"arc3,rad={curve}",
+        )
+    )
+    axes.text((start[0] + end[0]) / 2, (start[1] + end[1]) / 2 + 0.08, text, ha="center")
+
+
+def _mosaic(tiles: np.ndarray) -> np.ndarray:
+    """Lay tiles (M, px, px, 3) out row by row, with white lines between them."""
+    side, px = math.ceil(len(tiles) ** 0.5), tiles.shape[1]
+    gap = max(1, px // 20)
+    rows = math.ceil(len(tiles) / side)
+    canvas = np.full((rows * (px + gap) - gap, side * (px + gap) - gap, 3), 255, np.uint8)
+    for i, tile in enumerate(tiles):
+        y, x = (i // side) * (px + gap), (i % side) * (px + gap)
+        canvas[y : y + px, x : x + px] = tile
+    return canvas
+
+
+def _picture(
+    axes: Axes, pixels: np.ndarray, x: float, y: float, side: float, colour: str = MUTED
+) -> None:
+    axes.imshow(pixels, extent=(x, x + side, y, y + side), aspect="equal", zorder=2)
+    frame = FancyBboxPatch((x, y), side, side, "square,pad=0.02", fill=False, edgecolor=colour)
+    frame.set(linewidth=1.5, zorder=3)
+    axes.add_patch(frame)

@@ -1,0 +1,80 @@
+"""SS-PRL in one file computes the losses and gradients of the package."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from mmssprl.models import SSPRL
+from mmssprl.pyramid import PyramidLevel, ViewLayout
+
+SCRIPT = Path(__file__).parents[2] / "examples/ssprl_in_one_file.py"
+
+
+@pytest.fixture(scope="module")
+def one_file():
+    return runpy.run_path(str(SCRIPT))
+
+
+def test_losses_and_gradients_equal_the_packages(one_file):
+    torch.manual_seed(0)
+    model = one_file["SSPRL"]().double()
+    layout = ViewLayout(
+        image_px=one_file["IMAGE_PX"],
+        levels=tuple(PyramidLevel(*level) for level in one_file["LEVELS"]),
+    )
+    package = SSPRL(
+        layout,
+        backbone={"type": "mmpretrain.ResNet", "depth": 18},
+        neck={"type": "MultiHeadNeck", "in_channels": 512, "hid_channels": 512},
+        head={"type": "SinkhornHead", "num_prototypes": 30, "num_patch_prototypes": 30},
+    )
+    package.backbone.double(), package.neck.double()
+    package.backbone.load_state_dict(model.backbone.state_dict())
+    package.neck.heads.load_state_dict(model.heads.state_dict())
+    linear = [c.weight for c in (*package.head.prototypes, *package.head.correlation)]
+    for theirs, own in zip(linear, (*model.prototypes, *model.correlation), strict=True):
+        theirs.data.copy_(own)
+    patches = [
+        (1, layout.image_px),
+        *((level.num_cells, level.patch_px) for level in layout.levels),
+    ]
+    views = [torch.randn(2, num, 3, 3, px, px, dtype=torch.float64) for num, px in patches]
+
+    terms = model(views)
+    expected = package.loss([crops.flatten(0, 1) for crops in views])
+    assert terms.keys() == expected.keys()
+    for name, term in terms.items():
+        torch.testing.assert_close(term.float(), expected[name], rtol=1e-5, atol=1e-6)
+
+    sum(terms.values()).backward()
+    sum(expected.values()).backward()
+    own = [*model.backbone.parameters(), *model.heads.parameters()]
+    theirs = [*package.backbone.parameters(), *package.neck.heads.parameters()]
+    own += [*model.prototypes, *model.correlation]
+    for mine, other in zip(own, [*theirs, *linear], strict=True):
+        # A bias before BatchNorm has no gradient but for rounding.
+        error = (mine.grad - other.grad).norm() / other.grad.norm().clamp(min=1e-3)
+        assert error < 1e-4
+
+
+def test_the_views_of_a_patch_show_one_cell(one_file, tmp_path):
+    """Of an image whose pixels are their place, both patches m of a level lie in the cell m."""
+    width, height = 300, 200
+    place = torch.stack(
+        torch.meshgrid(torch.linspace(0, 255, height), torch.linspace(0, 255, width), indexing="ij")
+    )
+    pixels = torch.cat([place, torch.zeros(1, height, width)]).byte().permute(1, 2, 0)
+    Image.fromarray(pixels.numpy()).save(tmp_path / "place.png")
+    images = one_file["PyramidViews"](str(tmp_path))
+    images.augment = torch.nn.Identity()
+    image, *patches = images[0]
+    assert image.shape == (2, 1, 3, 96, 96)
+    for views, (grid, px, patch_px) in zip(patches, one_file["LEVELS"], strict=True):
+        assert views.shape == (2, grid * grid, 3, patch_px, patch_px)
+        centres = views[:, :, :2].double().mean((3, 4))  # (2, M, row and column)
+        cell = 255 / grid  # at most; the crop shows 60 % or more of the image
+        assert (centres[0] - centres[1]).abs().max() < cell * (px / grid - patch_px) / (px / grid)
+        assert len({tuple(c.tolist()) for c in (centres[0] / cell).round(decimals=1)}) == grid**2
