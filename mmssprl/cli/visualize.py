@@ -44,6 +44,17 @@ example:
 """
 
 
+_METHOD = """\
+How SS-PRL makes its losses of an image.
+
+Draw the views of an image, the heads, prototypes, codes and correlation learners of a
+config: Fig. 1 of the paper with your own numbers.
+
+example:
+  python -m mmssprl visualize method configs/ssprl/ssprl_resnet18_scenes.py photo.jpg method.svg
+"""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the pictures and their arguments."""
     pictures = parser.add_subparsers(
@@ -53,6 +64,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     views.add_argument("config", metavar="CONFIG", help="pre-training config")
     views.add_argument("image", metavar="IMAGE", help="image file")
     views.add_argument("--seed", type=int, default=0, help="seed of crops and colours (default: 0)")
+    method = add_command(pictures, "method", _METHOD)
+    method.add_argument("config", metavar="CONFIG", help="pre-training config of SS-PRL")
+    method.add_argument("image", metavar="IMAGE", help="image file")
+    method.add_argument("--seed", type=int, default=0, help="seed of the crops (default: 0)")
     losses = add_command(pictures, "losses", _LOSSES)
     losses.add_argument("work_dir", metavar="WORK_DIR", help="work dir of the run")
     prototypes = add_command(pictures, "prototypes", _PROTOTYPES)
@@ -60,8 +75,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     prototypes.add_argument(
         "--images", metavar="DIR", help="folder or tar file (default: the images of the run)"
     )
-    for picture in (views, losses, prototypes):
-        picture.add_argument("out", metavar="OUT", help="picture to write, .png or .pdf")
+    for picture in (views, method, losses, prototypes):
+        picture.add_argument("out", metavar="OUT", help="picture to write, .png, .svg or .pdf")
         picture.add_argument("--force", action="store_true", help="replace an existing picture")
 
 
@@ -69,10 +84,12 @@ def run(args: argparse.Namespace) -> int:
     """Draw the picture and save it."""
     prepare_picture(args.out, force=args.force)
 
-    from ..visualization import draw_losses, draw_prototypes, draw_views
+    from ..visualization import draw_losses, draw_method, draw_prototypes, draw_views
 
     if args.picture == "views":
         figure = draw_views(args.config, args.image, seed=args.seed)
+    elif args.picture == "method":
+        figure = draw_method(args.config, args.image, seed=args.seed)
     elif args.picture == "losses":
         figure = draw_losses(args.work_dir)
     else:

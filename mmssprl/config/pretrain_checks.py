@@ -7,8 +7,9 @@ from typing import Any
 from mmengine.config import Config
 
 from ..datasets.transforms import PyramidCrop
-from ..errors import UserValueError
+from ..errors import UserError, UserValueError
 from ..models import is_pretraining, pretraining_class
+from ..pyramid import ViewLayout
 from ..registry import TRANSFORMS, class_of
 from .reading import refuse
 
@@ -58,6 +59,25 @@ def check_pretraining(cfg: Config) -> None:
             f"it must be a multiple of model.num_chunks, but got {batch_size} and {num_chunks}; "
             "change one of them.",
         )
+    _check_layouts(cfg)
+
+
+def _check_layouts(cfg: Config) -> None:
+    """Refuse a ``PyramidCrop`` whose layout is not the model's, which would mistake its crops."""
+    pipeline = (_loader_of(cfg).get("dataset") or {}).get("pipeline")
+    for i, transform in enumerate(pipeline if "layout" in cfg.model and pipeline else ()):
+        if class_of(transform.get("type"), TRANSFORMS) is not PyramidCrop:
+            continue
+        try:
+            own, views = (ViewLayout.build(each.layout) for each in (transform, cfg.model))
+        except (AttributeError, UserError):
+            continue  # no layout, or one that its class refuses
+        if own != views:
+            refuse(
+                cfg,
+                f"train_dataloader.dataset.pipeline.{i}.layout",
+                "it must equal model.layout, but they differ; leave it out.",
+            )
 
 
 def bytes_of_views(dataset: Any) -> int:

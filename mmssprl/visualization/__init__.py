@@ -1,7 +1,8 @@
-"""Pictures of views, losses and prototypes."""
+"""Pictures of the method, of views, losses and prototypes."""
 
 from .losses import draw_losses
+from .method import draw_method
 from .prototypes import draw_prototypes
 from .views import draw_views
 
-__all__ = ["draw_losses", "draw_prototypes", "draw_views"]
+__all__ = ["draw_losses", "draw_method", "draw_prototypes", "draw_views"]

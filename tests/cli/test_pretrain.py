@@ -1,5 +1,6 @@
 """`pretrain` before it trains: the config of each option, the run that is started, the forecast."""
 
+import importlib.util
 import shutil
 from types import SimpleNamespace
 
@@ -213,7 +214,10 @@ def test_a_run_too_long_for_a_cpu_is_refused_and_writes_nothing(
 def test_a_tracker_that_is_not_installed_is_told_before_anything_is_timed(
     name, long_run, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr("mmssprl.engine.trackers.importlib.util.find_spec", lambda name: None)
+    spec_of = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda module: None if module == name else spec_of(module)
+    )
     arguments, asked = long_run
     assert main([*arguments, f"--{name}"]) == 2
     assert f"pip install {name}" in capsys.readouterr().err

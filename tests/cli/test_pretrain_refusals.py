@@ -105,7 +105,7 @@ def test_a_folder_without_images(tmp_path, capsys):
     write_photos(tmp_path / "photos", 1)
     for name, reason in (
         ("gone", "is missing"),
-        ("empty", "is empty"),
+        ("empty", "none among 0 files"),
         ("photos/0.png", "is an image; give its folder"),
     ):
         assert main(["pretrain", str(tmp_path / name)]) == 2
@@ -114,7 +114,7 @@ def test_a_folder_without_images(tmp_path, capsys):
         assert reason in told
     (tmp_path / "empty" / "a.zip").touch()
     assert main(["pretrain", str(tmp_path / "empty")]) == 2
-    assert "1 other file" in capsys.readouterr().err
+    assert "among 1 file" in capsys.readouterr().err
 
 
 def test_only_errors_about_the_field_are_changed():

@@ -74,3 +74,15 @@ def test_compile_is_for_pretraining(without):
     for other in ("MultiLabelClassifier", "Agreement"):
         with pytest.raises(ValueError, match=f"own.py trains {other}"):
             use_compile(config(**{"model.type": other}))
+
+
+@pytest.mark.parametrize("area", [(0.14, 1.0), (0.3, 1.0)])
+def test_crops_of_other_views_than_the_model_s_are_refused(area):
+    views = {"image_px": 32, "image_area": (0.14, 1.0)}
+    crop = {"type": "PyramidCrop", "layout": {**views, "image_area": area}}
+    cfg = config(**{"model.layout": views, "train_dataloader.dataset": {"pipeline": [crop]}})
+    if area == views["image_area"]:
+        check_pretraining(cfg)
+        return
+    with pytest.raises(ValueError, match=r"pipeline.0.layout: .*model.layout"):
+        check_pretraining(cfg)

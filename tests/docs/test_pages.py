@@ -67,6 +67,15 @@ def test_every_command_on_a_page_is_understood(page):
                     config_file(word)
 
 
+def test_contributing_names_files_that_are_there():
+    (table,) = re.findall(
+        r"## What to open\n\n(.*?)\n\n", (ROOT / "CONTRIBUTING.md").read_text(), re.S
+    )
+    paths = re.findall(r"`((?:mmssprl|tests|configs)/[^`]*)`", table)
+    assert len(paths) > 15
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
 def test_every_public_function_is_on_the_page_of_python():
     page = (ROOT / "docs/api.md").read_text()
     documented = re.findall(r"^\.\. auto(?:function|class):: (\w+)$", page, re.MULTILINE)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mmssprl.experiments.compare.report import comparisons_csv
+from mmssprl.experiments.compare.report import comparison_rows
+from mmssprl.experiments.report import csv_text
 from mmssprl.experiments.statistics import compare_all, holm, welch
 from mmssprl.pretraining.methods import BY_KEY, METHODS
 
@@ -103,7 +104,7 @@ def test_committed_comparisons_are_what_the_statistics_give_of_the_results(folde
         if path.name == "comparisons.csv":
             shown = [one.difference.text("+.1f") for own in found.values() for one in own.values()]
             assert all(f"| {text} |" in re.sub(" +", " ", table) for text in shown)
-        own = list(csv.DictReader(io.StringIO(comparisons_csv(found, scores, reference))))
+        own = list(csv.DictReader(io.StringIO(csv_text(comparison_rows(found, scores, reference)))))
         for line, expected in zip(read(path), own, strict=True):
             for name, cell in expected.items():
                 is_number = name in ("difference", "low", "high", "p", "p_holm") and cell

@@ -98,5 +98,5 @@ def test_a_resumed_run_keeps_what_it_has_learned(run, tmp_path):
     assert starts[:-1] == before
     assert starts[-1]["resumed_from"].endswith("epoch_1.pth")
     log = max((folder / "out").glob("*/*.log")).read_text()
-    assert "there were 12, and now there are 13" in log
+    assert "12 then, 13 now" in log
     assert "tensors of" not in log  # the checkpoint's weights are those that it goes on with

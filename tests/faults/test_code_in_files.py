@@ -27,8 +27,7 @@ NARROW = {
     **{"strides": (1, 2), "dilations": (1, 1), "out_indices": (1,)},
 }
 READERS = {
-    "features/formats.py": ["np.load"],
-    "features/parts.py": ["np.load"],
+    "features/embeddings.py": ["np.load"],
     "weights/targets/detectron2_file.py": ["pickle.load"],  # what it has just written
 }
 """All places of the package that could run code in a file, and what keeps each from it."""
@@ -47,7 +46,8 @@ RUNS_CONFIGS = {
     "experiments/benchmark/plan.py": ["Config.fromfile", "Config.fromfile"],  # shipped
     "experiments/benchmark/start.py": ["Config.fromfile"],  # shipped
     "finetuning/config.py": ["Config.fromfile"],  # shipped
-    "pretraining/config.py": ["Config.fromfile", "Config.fromfile"],  # shipped
+    "pretraining/methods/method.py": ["Config.fromfile"],  # shipped
+    "visualization/method.py": ["read_config_file"],  # named
 }
 """All places of the package that run a config, and who has named it."""
 

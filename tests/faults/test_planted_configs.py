@@ -87,7 +87,7 @@ def test_a_config_that_is_named_runs(trap, capsys):
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("report run", "run/ssprl_a.py: optim_wrapper.optimizer.type: "),
+        ("report run", "run/ssprl_a.py: train_cfg.max_epochs: "),
         ("visualize losses run out.png", "run/ssprl_a.py: model: .*'neck' and 'head'"),
         ("visualize prototypes run out.png", "run/ssprl_a.py: model: .*'neck' and 'head'"),
         ("pretrain photos --work-dir run --resume", "run/ssprl_a.py: train_cfg.max_epochs: "),
