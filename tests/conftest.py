@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from default_scope import own_default_scope
-from mmcv_builds import IS_COMPILED
-from no_gpu import HAS_GPU, hidden_gpu
+from helpers.package.default_scope import own_default_scope
+from helpers.package.mmcv_builds import IS_COMPILED
+from helpers.system.no_gpu import HAS_GPU, hidden_gpu
 
 torch.set_num_threads(1)
 if HAS_GPU:

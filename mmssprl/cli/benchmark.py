@@ -97,6 +97,10 @@ def run(args: argparse.Namespace) -> int:
         value = getattr(args, name)
         if value is not None and value < 1:
             raise UserValueError(f"--{name} must be at least 1, but got {value}.")
+    if args.commands and args.overwrite:
+        raise UserValueError(
+            "--commands deletes nothing, but --overwrite was given, too; leave one of them out."
+        )
     work_dir = Path(args.work_dir or f"work_dirs/benchmark_{args.size}")
     with hold_work_dir(work_dir, writes=not args.dry_run):
         return _run(args, work_dir)

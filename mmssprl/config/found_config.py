@@ -167,6 +167,9 @@ def _check_imports(modules: Any) -> None:
             raise ValueError(f"custom_imports: it would import {str(name)[:_SHOWN]!r}")
 
 
+_PLAIN = (str, int, float, list, tuple, dict, type(None))
+
+
 def _check_names(values: Mapping[str, Any]) -> None:
     """Refuse parts that run what their fields say, and what nobody can copy or print."""
     waiting: list[tuple[str, Any, int]] = [("", values, 0)]
@@ -174,6 +177,8 @@ def _check_names(values: Mapping[str, Any]) -> None:
         place, value, level = waiting.pop()
         if level > _MOST_LEVELS:
             raise ValueError(f"{place.split('.')[0]} is nested deeper than {_MOST_LEVELS} levels")
+        if not isinstance(value, _PLAIN):
+            raise ValueError(f"{place} is a {type(value).__name__}, which no config of a run has")
         if isinstance(value, int) and value.bit_length() > _MOST_BITS:
             raise ValueError(f"{place} has more than {_MOST_BITS} bits")
         items = enumerate(value) if isinstance(value, list | tuple) else ()

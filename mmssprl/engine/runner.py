@@ -110,5 +110,6 @@ def _end_if_full(handler: logging.Handler, record: logging.LogRecord) -> None:
     """
     error = sys.exc_info()[1]
     if isinstance(error, OSError) and error.errno in FULL:
+        error.filename = error.filename or getattr(handler, "baseFilename", None)
         raise error
     logging.Handler.handleError(handler, record)

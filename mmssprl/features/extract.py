@@ -6,6 +6,7 @@ Legend: B readable images of a batch, R crops of each, C features, M crops of on
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,9 +45,12 @@ class FeatureOptions:
     progress: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.batch_size, int) or self.batch_size < 1:
+        if not isinstance(self.batch_size, Integral) or self.batch_size < 1:
             raise UserValueError(f"batch_size must be at least 1, but got {self.batch_size!r}.")
-        if not isinstance(self.num_workers, int) or not 0 <= self.num_workers <= MOST_PROCESSES:
+        if (
+            not isinstance(self.num_workers, Integral)
+            or not 0 <= self.num_workers <= MOST_PROCESSES
+        ):
             raise UserValueError(
                 f"num_workers must be from 0 to {MOST_PROCESSES}, but got {self.num_workers!r}."
             )

@@ -92,6 +92,7 @@ def finetune(
         require_space(expected.work_dir, expected.disk_bytes)
         if not may_start(expected, yes=yes):
             return None
+        refuse_used(folder)  # another start may have been quicker
         write_labels(labels, folder / "labels")
         set_label_files(cfg, folder / "labels")
         write_whole(folder / "classes.txt", "\n".join(labels.classes) + "\n")

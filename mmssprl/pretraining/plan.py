@@ -80,7 +80,7 @@ def make_plan(
             helps = _HELPS
         if not fitting:
             log(wrapped(expected.line))
-            probes = ", probes (probe=False)" if expected.num_probes else ""
+            probes = ", probes (probe=False, --no-probe)" if expected.num_probes else ""
             least_h = spent / 3600 + replace(expected, epochs=1).hours
             raise UserValueError(
                 f"budget must be enough for one epoch, which takes about {format_hours(least_h)} "

@@ -9,7 +9,7 @@ from mmengine.config import Config
 
 from ..datasets.labels import folders, masks, yolo
 from ..datasets.labels.files import Files
-from ..errors import UserError
+from ..errors import UserError, called
 from ..features.probe_data import ProbeData, find_probe_data
 from ..features.probe_hook import MOST_IMAGES
 from .methods import RecipeRow
@@ -32,7 +32,9 @@ def add_probe(
         return None
     hook: dict[str, Any] = {"type": "ProbeHook", "data": str(Path(asked or source).resolve())}
     if asked is not None:
-        found, why = find_probe_data(str(asked)), "as asked"
+        with called("probe", field="DATA"):
+            found = find_probe_data(str(asked))
+        why = "as asked"
     else:
         by_itself = _folders_of(Path(source))
         if by_itself is None:

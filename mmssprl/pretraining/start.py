@@ -139,8 +139,10 @@ def gpus_of_run(cfg: Config) -> int:
     if wanted > max(1, found):
         raise UserRuntimeError(
             f"a run must go on with the {step_images} images a step that it began with, on {wanted}"
-            f" GPUs, but found {found} here; go on where there are as many, or by tools/train.py "
-            f"--resume with --cfg-options train_dataloader.batch_size={step_images}."
+            f" GPUs, but found {found} here; go on where there are as many, or with all images of "
+            f"a step at once: mmssprl train {cfg.filename} --work-dir {Path(cfg.filename).parent} "
+            f"--resume {'--amp ' * (found > 0)}--cfg-options "
+            f"train_dataloader.batch_size={step_images}"
         )
     return min(wanted, found)
 

@@ -55,9 +55,13 @@ def refuse_used(work_dir: Path) -> None:
         )
 
 
+_FLAGS = {"cfg_options": "cfg_options (--set)"}
+"""Options that the command line calls otherwise."""
+
+
 def refuse_given(asked: Any, config: Path) -> None:
     """Raise ValueError if options are given for a run that goes on with the config it has."""
-    names = given_options(asked)
+    names = [_FLAGS.get(name, name) for name in given_options(asked)]
     if names:
         raise UserValueError(
             f"resume takes everything from {config}; leave {', '.join(names)} out, or start a new "

@@ -92,6 +92,12 @@ class ResumableEpochLoop(_Resumable, EpochBasedTrainLoop):
     def run_epoch(self) -> None:
         """Train for an epoch, or for what is left of it."""
         done = self._iter - self._epoch * len(self._loader)
+        if not 0 <= done <= len(self._loader):
+            raise UserValueError(
+                f"the checkpoint must lie within epoch {self._epoch + 1} of {len(self._loader)} "
+                f"steps, but it lies {done} steps behind its start; resume with the images and the "
+                "batch size that it was made with."
+            )
         self.runner.call_hook("before_train_epoch")
         self.runner.model.train()
         self._leave_out(done)

@@ -28,6 +28,7 @@ MOST_PROCESSES = 1024
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
 """Variables that change what a run computes with; no other is looked at."""
 _CGROUPS = Path("/sys/fs/cgroup")
+_OWN_CGROUPS = Path("/proc/self/cgroup")
 
 
 def describe_environment(device: str) -> dict[str, Any]:
@@ -56,12 +57,11 @@ def usable_cores() -> int:
     """
     has_affinity = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    # Control groups, versions 2 and 1.
-    for names in (["cpu.max"], ["cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"]):
-        with suppress(OSError, ValueError):  # it is not there, or says "max"
-            words = " ".join((_CGROUPS / name).read_text() for name in names)
-            quota, period = map(int, words.split())
-            cores = min(cores, math.ceil(quota / period)) if quota > 0 else cores
+    for folder, is_v2 in _control_groups("cpu"):
+        names = ["cpu.max"] if is_v2 else ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
+        quota, _, period = " ".join(_text_of(folder / name) for name in names).partition(" ")
+        if quota.isdecimal() and period.isdecimal():  # not "max", -1 or none
+            cores = min(cores, math.ceil(int(quota) / int(period)))
     return max(1, cores)
 
 
@@ -69,10 +69,34 @@ def usable_cores() -> int:
 def usable_memory() -> int:
     """Return the bytes of memory that the machine has, or that its container may use if less."""
     limits = [psutil.virtual_memory().total]
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # control groups, versions 2 and 1
-        with suppress(OSError, ValueError):  # it is not there, or says "max"
-            limits.append(int((_CGROUPS / name).read_text()))
+    for folder, is_v2 in _control_groups("memory"):
+        limit = _text_of(folder / ("memory.max" if is_v2 else "memory.limit_in_bytes"))
+        limits += [int(limit)] if limit.isdecimal() else []
     return min(limits)
+
+
+def _control_groups(controller: str) -> Iterator[tuple[Path, bool]]:
+    """Yield the folders of this process's control groups, and whether they are of version 2.
+
+    The groups are its own and all above them. In a container the path can be that on the host:
+    then its own group is the topmost one here.
+    """
+    for line in _text_of(_OWN_CGROUPS).splitlines():  # empty if this is not Linux
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        top = _CGROUPS / controller if controllers else _CGROUPS
+        group = top / path.strip("/")
+        for folder in [group, *group.parents][: len(group.parts) - len(top.parts) + 1]:
+            yield folder, not controllers
+
+
+def _text_of(file: Path) -> str:
+    """Return what a file of the system says, nothing if it is not there."""
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""
 
 
 def default_threads() -> int:

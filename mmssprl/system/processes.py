@@ -21,6 +21,7 @@ from datetime import timedelta
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any, NoReturn
 
 import psutil
@@ -62,15 +63,20 @@ def to_go_on(command: Sequence[str]) -> list[str]:
 def call_in_process(function: Callable[..., Any], *args: Any) -> Any:
     """Call a function that pickle finds by its name in a new process, whose memory is free again.
 
-    Ctrl-C in a terminal reaches both processes, and is only told here.
+    The user's own program is not run again there, as a new process of Python otherwise does: it
+    may call a function of ours without asking for its ``__name__``. Ctrl-C in a terminal reaches
+    both processes, and is only told here.
     """
     with ProcessPoolExecutor(1, get_context("spawn"), end_with_parent, (os.getpid(),)) as pool:
         try:
             # The process inherits the mask; an interrupt meanwhile waits until it is undone.
             mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            program = sys.modules["__main__"]
+            sys.modules["__main__"] = ModuleType("__main__")
             try:
                 future = pool.submit(function, *args)
             finally:
+                sys.modules["__main__"] = program
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             return future.result()
         except KeyboardInterrupt:

@@ -75,11 +75,12 @@ def _check_orders(file: IO[bytes]) -> None:
 
     Its table is as long as the largest place in it, and tuples in tuples compute their hashes anew
     from all that is in them: one that lies twice in a second one, which lies twice in a third and
-    so on, takes a few bytes for each, and 2^40 steps after forty.
+    so on, takes a few bytes for each, and 2^40 steps after forty. The hash of one that is very deep
+    ends the process.
     """
-    stack: list[int] = []  # how many values are in each, where it is a tuple
+    stack: list[tuple[int, int]] = []  # values in each and its depth, where it is a tuple
     marks: list[int] = []
-    memo: dict[int, int] = {}
+    memo: dict[int, tuple[int, int]] = {}
     num_repeated = 0
     argument: Any
     for number, (order, argument, _) in enumerate(pickletools.genops(file)):
@@ -92,14 +93,19 @@ def _check_orders(file: IO[bytes]) -> None:
             memo[place] = stack[-1]
         elif order.name in _GETS:
             stack.append(memo[argument])
-            num_repeated += memo[argument]
+            num_repeated += memo[argument][0]
         elif order.name == "MARK":
             marks.append(len(stack))
         else:
             num_taken, takes_mark, num_left = _STEPS[order.name]
             first = (marks.pop() if takes_mark else len(stack)) - num_taken
-            size = 1 + sum(stack[first:]) if "TUPLE" in order.name else 1
-            stack[first:] = [size] * num_left
+            size, depth = 1, 0
+            if "TUPLE" in order.name and stack[first:]:
+                sizes, depths = zip(*stack[first:], strict=True)
+                size, depth = 1 + sum(sizes), 1 + max(depths)
+            if depth > _MAX_DEPTH:
+                raise RefusedError(f"it is nested deeper than {_MAX_DEPTH} levels")
+            stack[first:] = [(size, depth)] * num_left
         if num_repeated > _MAX_REPEATS * number + 10**5:
             raise RefusedError("it repeats its values without end")
 

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmark_processes import Forked, Pretended
+from helpers.experiments.benchmark_processes import Forked, Pretended
+from helpers.experiments.tiny_benchmark import save_backbone
 from mmengine.config import Config
 from PIL import Image
-from tiny_benchmark import save_backbone
 
 from mmssprl.cli import main
 from mmssprl.datasets.scenes import generate_scenes, sample
@@ -73,6 +73,8 @@ class TestMistakes:
         assert call("random") == 2
         assert "--resume" in error_of(capsys)
         assert call("random", "--overwrite", "--dry-run") == 0
+        assert call("random", "--overwrite", "--commands") == 2
+        assert "--overwrite" in error_of(capsys)
         assert call("random", "--overwrite", data=tmp_path / "wrong") == 2
         assert call("random", "--resume") == 0
         assert len(pretended.commands) == 2  # nothing was deleted by the call that failed

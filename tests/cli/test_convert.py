@@ -1,6 +1,6 @@
-import published_checkpoints as published
 import pytest
 import torch
+from helpers.weights import published_checkpoints as published
 
 from mmssprl.cli import build_parser, main
 from mmssprl.cli.convert import SOURCES, format_report

@@ -7,9 +7,9 @@ import tempfile
 
 import pytest
 import torch
-from full_disk import fill_disk
+from helpers.features.probe_folders import write_config
+from helpers.system.full_disk import fill_disk
 from mmengine.config import Config
-from probe_folders import write_config
 from safetensors.torch import load_file
 
 from mmssprl.cli import main

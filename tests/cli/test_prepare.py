@@ -1,5 +1,5 @@
 import pytest
-from prepare_folders import OWN, write_coco, write_png, write_voc12
+from helpers.preparation.prepare_folders import OWN, write_coco, write_png, write_voc12
 
 from mmssprl.cli import main
 from mmssprl.preparation import DATA_SETS, coco

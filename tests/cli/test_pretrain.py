@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from helpers.datasets.photo_folders import write_photos
+from helpers.timing.paces import PACE, stub_pace
 from mmengine.config import Config
-from paces import PACE, stub_pace
-from photo_folders import write_photos
 from torchvision.models import resnet18
 
 from mmssprl.cli import main

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from paces import stub_pace
-from photo_folders import write_photos
+from helpers.datasets.photo_folders import write_photos
+from helpers.timing.paces import stub_pace
 from torchvision.models import resnet18
 
 from mmssprl.cli import main
@@ -85,7 +85,9 @@ def test_a_resumed_run_refuses_what_its_config_decides(photos, tmp_path, started
     options += ["--max-bad-share", "0.5", "--set", "a=1", "--budget", "1h", "--dry-run"]
     capsys.readouterr()
     assert main([*words, "--resume", *options, "--no-probe"]) == 2
-    names = "image_px, lr, weights, gpus, workers, max_bad_share, probe, cfg_options, dry_run"
+    names = (
+        "image_px, lr, weights, gpus, workers, max_bad_share, probe, cfg_options (--set), dry_run"
+    )
     assert f"budget, {names} out" in capsys.readouterr().err
 
 

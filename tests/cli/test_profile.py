@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from image_folders import save
+from helpers.datasets.image_folders import save
+from helpers.timing.profiles import PROFILE
 from mmengine.device import get_device
-from profiles import PROFILE
 
 from mmssprl import timing as profiling
 from mmssprl.cli import main

@@ -3,7 +3,7 @@
 import runpy
 
 import pytest
-from called_tools import TOOLS
+from helpers.tools.called_tools import TOOLS
 
 from mmssprl.cli import main, test, train
 from mmssprl.cli.tool import run_options

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
+from helpers.engine.toy_run import write_config
 from mmengine.config import Config
-from toy_run import write_config
 
 from mmssprl.config.build_errors import explain_build_errors
 from mmssprl.engine.launch import prepare_train_config, run
@@ -67,7 +67,7 @@ def test_an_error_in_the_data(config, monkeypatch, workers):
     def broken(self, index):
         raise ValueError(f"no item {index}")
 
-    monkeypatch.setattr("toy_run.ToyData.__getitem__", broken)
+    monkeypatch.setattr("helpers.engine.toy_run.ToyData.__getitem__", broken)
     with pytest.raises(UserError, match="toy.py: no item 0; correct it"):
         start(config, **{"train_dataloader.num_workers": workers})
 
@@ -76,7 +76,7 @@ def test_parts_that_do_not_work_together(config, monkeypatch):
     def broken(self, *args, **kwargs):
         raise TypeError("f() got an unexpected keyword argument 'lr'")
 
-    monkeypatch.setattr("toy_run.ToyModel.forward", broken)
+    monkeypatch.setattr("helpers.engine.toy_run.ToyModel.forward", broken)
     with pytest.raises(UserError, match="toy.py: .*'lr'; correct it"):
         start(config)
 
@@ -85,7 +85,7 @@ def test_a_mistake_that_a_hook_finds_is_told_without_what_mmengine_adds(config, 
     def before_train(self, runner):
         raise UserTypeError("it must be so, but got 3")  # mmengine adds the hook to a TypeError
 
-    monkeypatch.setattr("toy_run.ToyReport.before_train", before_train)
+    monkeypatch.setattr("helpers.engine.toy_run.ToyReport.before_train", before_train)
     with pytest.raises(UserError, match=rf"^{config}: it must be so, but got 3; correct it"):
         start(config)
 
@@ -118,7 +118,7 @@ def test_what_is_no_mistake_in_the_config_keeps_its_class(config, monkeypatch, s
         if batch_idx == step:
             raise error
 
-    monkeypatch.setattr("toy_run.ToyReport.before_train_iter", broken, raising=False)
+    monkeypatch.setattr("helpers.engine.toy_run.ToyReport.before_train_iter", broken, raising=False)
     with pytest.raises(type(error)) as caught:
         start(config)
     assert not isinstance(caught.value, UserError)

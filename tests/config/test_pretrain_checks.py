@@ -1,6 +1,6 @@
 """What a pre-training config must not ask for, each with one message."""
 
-import agreement  # noqa: F401  registers a method that takes neither parts nor compilation
+import helpers.models.agreement  # noqa: F401  registers a method that takes neither parts nor compilation
 import pytest
 from mmengine.config import Config
 

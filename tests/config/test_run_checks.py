@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from linear_config import write_linear
+from helpers.config.linear_config import write_linear
 from mmengine.config import Config
 from mmengine.runner import Runner
 from PIL import Image

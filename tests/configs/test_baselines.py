@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.config.own_views import model_and_batch
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
-from own_views import model_and_batch
 
 from mmssprl.config import run_checks
 

@@ -4,9 +4,9 @@ import ast
 import math
 from pathlib import Path
 
+import helpers.config.toy_transfer  # noqa: F401  # registers the model and the data
 import pytest
 import torch
-import toy_transfer  # noqa: F401  # registers the model and the data
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.registry import DefaultScope

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.config.own_views import model_and_batch
+from helpers.pretraining.recipes import choose
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
-from own_views import model_and_batch
-from recipes import choose
 
 from mmssprl.pyramid import ViewLayout
 from mmssprl.registry import MODELS

@@ -4,7 +4,7 @@ import argparse
 import re
 
 import pytest
-from checkout import ROOT
+from helpers.package.checkout import ROOT
 
 from mmssprl.cli import build_parser
 

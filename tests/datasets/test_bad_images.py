@@ -4,7 +4,7 @@ import threading
 
 import pytest
 import torch
-from image_folders import build, folder, greens, read_list, save
+from helpers.datasets.image_folders import build, folder, greens, read_list, save
 
 from mmssprl.datasets.bad_images import BadImages
 

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from image_folders import coordinates
+from helpers.datasets.image_folders import coordinates
 from mmengine.dataset import worker_init_fn
 from torch.utils.data import DataLoader
 

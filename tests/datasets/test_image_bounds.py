@@ -9,7 +9,7 @@ import time
 import mmcv
 import numpy as np
 import pytest
-from forged_images import encode, forge_sides, jpeg
+from helpers.datasets.forged_images import encode, forge_sides, jpeg
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 

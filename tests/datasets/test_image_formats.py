@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import cv2
 import numpy as np
 import pytest
-from image_folders import build, make_tar, save
+from helpers.datasets.image_folders import build, make_tar, save
 from PIL import Image
 
 from mmssprl.datasets import image_index, image_opening

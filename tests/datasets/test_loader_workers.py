@@ -7,7 +7,7 @@ from pathlib import Path
 import cv2
 import pytest
 import torch
-from image_folders import build, folder
+from helpers.datasets.image_folders import build, folder
 from mmengine.config import Config
 from mmengine.runner import Runner
 from torch.utils.data import DataLoader, Dataset

@@ -4,7 +4,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from image_folders import coordinates
+from helpers.datasets.image_folders import coordinates
 from PIL import Image
 from torchvision.transforms.functional import resize
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 import torch
-from image_folders import coordinates
+from helpers.datasets.image_folders import coordinates
 
 from mmssprl.datasets.transforms.pyramid_crop import PyramidCrop
 from mmssprl.pyramid import PyramidLevel, ViewLayout

@@ -5,7 +5,16 @@ from functools import lru_cache
 
 import pytest
 import torch
-from image_folders import CROP, build, folder, greens, make_tar, names, read_list, save
+from helpers.datasets.image_folders import (
+    CROP,
+    build,
+    folder,
+    greens,
+    make_tar,
+    names,
+    read_list,
+    save,
+)
 from mmengine.dataset import pseudo_collate
 from torch.utils.data import DataLoader, Dataset
 

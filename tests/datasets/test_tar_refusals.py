@@ -3,7 +3,7 @@ import os
 import tarfile
 
 import pytest
-from image_folders import build, folder, make_tar
+from helpers.datasets.image_folders import build, folder, make_tar
 
 from mmssprl.datasets import tar_images
 

@@ -4,7 +4,7 @@ import os
 import numpy as np
 import pytest
 import torch
-from image_folders import CROP, build, folder, greens, names, save
+from helpers.datasets.image_folders import CROP, build, folder, greens, names, save
 from torch.utils.data import DataLoader
 
 from mmssprl.datasets.image_reading import ImageReadError

@@ -1,7 +1,7 @@
 import pytest
 import torch
+from helpers.features.probe_folders import write_voc
 from mmengine.dataset import default_collate
-from probe_folders import write_voc
 
 from mmssprl.datasets.labels.voc import listed_classes
 from mmssprl.datasets.multi_label import target

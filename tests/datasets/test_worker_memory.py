@@ -4,7 +4,7 @@ import multiprocessing
 import random
 
 import psutil
-from image_folders import folder
+from helpers.datasets.image_folders import folder
 
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.datasets.image_index import ImageNames

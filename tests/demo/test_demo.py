@@ -4,7 +4,7 @@ import csv
 import json
 
 import pytest
-from default_scope import own_default_scope
+from helpers.package.default_scope import own_default_scope
 
 from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.demo import run as demo

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from pages import blocks_of
-from probe_folders import write_coco, write_image
+from helpers.features.probe_folders import write_coco, write_image
+from helpers.package.pages import blocks_of
 
 import mmssprl
 from mmssprl.cli import build_parser

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers.timing.paces import PACE
 from mmengine.config import Config
 from mmengine.runner import Runner
-from paces import PACE
 
 from mmssprl.cli import main
 from mmssprl.config.found_config import read_found

@@ -5,8 +5,8 @@ import json
 import pytest
 import timm
 import torch
+from helpers.timing.paces import stub_pace
 from mmengine.config import Config
-from paces import stub_pace
 from PIL import Image
 
 from mmssprl.cli import main

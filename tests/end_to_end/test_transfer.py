@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from mmcv_builds import IS_COMPILED, without_operators
+from helpers.package.mmcv_builds import IS_COMPILED, without_operators
 from mmengine.config import Config
 
 from mmssprl.datasets.scenes import generate_scenes

@@ -1,9 +1,9 @@
 """Images and a finished training that several modules look at."""
 
 import pytest
-from noise_images import images  # noqa: F401  (fixture)
-from pretrain_runner import make_runner
-from toy_checkpoint import toy_training, work  # noqa: F401  (fixtures)
+from helpers.datasets.noise_images import images  # noqa: F401  (fixture)
+from helpers.engine.pretrain_runner import make_runner
+from helpers.saving.toy_checkpoint import toy_training, work  # noqa: F401  (fixtures)
 
 
 @pytest.fixture(scope="module")

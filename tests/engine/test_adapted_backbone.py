@@ -3,11 +3,11 @@ import shutil
 
 import pytest
 import torch
+from helpers.experiments.tiny_benchmark import NARROW, RESNET50, protocol, save_backbone
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, DefaultScope
 from mmengine.structures import InstanceData
-from tiny_benchmark import NARROW, RESNET50, protocol, save_backbone
 
 from mmssprl.config.shipped import shipped
 from mmssprl.engine.adapted_backbone import adapt_backbone

@@ -5,7 +5,7 @@ from unittest import mock
 
 import pytest
 import torch
-from pretrain_runner import make_runner
+from helpers.engine.pretrain_runner import make_runner
 from torch.utils.data import DataLoader
 
 from mmssprl.engine.device_prefetcher import Prefetcher, SideStreamCopy

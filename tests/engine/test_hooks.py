@@ -1,7 +1,7 @@
 import pytest
 import torch
+from helpers.engine.pretrain_runner import make_runner
 from mmengine.hooks import Hook
-from pretrain_runner import make_runner
 
 
 class PowerCut(Hook):

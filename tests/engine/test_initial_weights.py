@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from linear_config import CONFIG, write_linear
+from helpers.config.linear_config import CONFIG, write_linear
+from helpers.experiments.tiny_benchmark import save_backbone
 from mmengine.config import Config
-from tiny_benchmark import save_backbone
 from torchvision.models import resnet18
 
 from mmssprl.engine import adapted_backbone, initial_weights

@@ -3,9 +3,9 @@ from unittest import mock
 
 import pytest
 import torch
+from helpers.engine.toy_run import ToyModel, write_config
 from mmengine.runner import Runner
 from torch import nn
-from toy_run import ToyModel, write_config
 
 from mmssprl.config import run_checks as checks
 from mmssprl.engine import cpu_distributed, launch

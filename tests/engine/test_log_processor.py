@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from helpers.engine.pretrain_runner import make_runner
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.runner import Runner
-from pretrain_runner import make_runner
 
 from mmssprl.models import SSPRL
 from mmssprl.system.environment import peak_resident_mib

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from unittest import mock
 
 import pytest
+from helpers.engine.pretrain_runner import make_runner
 from mmengine.config import Config
-from pretrain_runner import make_runner
 
 from mmssprl.engine.hooks import MonitorHook
 from mmssprl.engine.log_processor import PretrainLogProcessor

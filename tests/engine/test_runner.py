@@ -2,8 +2,8 @@
 
 import psutil
 import pytest
+from helpers.saving.stopped_runs import train, write_pretraining
 from mmengine.hooks import Hook
-from stopped_runs import train, write_pretraining
 
 
 class Workers(Hook):

@@ -8,11 +8,11 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
+from helpers.engine.pretrain_runner import make_runner
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.hooks import Hook, RuntimeInfoHook
 from mmengine.runner import Runner
-from pretrain_runner import make_runner
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmssprl.engine.hooks import PretrainRuntimeInfoHook

@@ -3,8 +3,8 @@
 import json
 
 import pytest
+from helpers.engine.pretrain_runner import make_runner
 from mmengine.config import Config
-from pretrain_runner import make_runner
 
 from mmssprl.engine import trackers
 from mmssprl.engine.trackers import use_trackers

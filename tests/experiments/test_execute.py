@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 import torch
-from tiny_benchmark import script_commands
+from helpers.experiments.tiny_benchmark import script_commands
 
 from mmssprl.experiments import execute
 from mmssprl.experiments.execute import (

@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from tiny_benchmark import script_commands
+from helpers.experiments.tiny_benchmark import script_commands
 
 from mmssprl.experiments.run import Run, RunFailedError, RunOutcome
 

@@ -4,10 +4,10 @@ import json
 import os
 
 import pytest
-from image_folders import build, folder, greens, read_list, save
+from helpers.datasets.image_folders import build, folder, greens, read_list, save
+from helpers.features.probe_folders import CONFIG
 from mmengine.config import Config
 from mmengine.logging import MMLogger
-from probe_folders import CONFIG
 
 from mmssprl.console.quiet import keep_off_console
 from mmssprl.features import read_embeddings

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from image_folders import folder
+from helpers.datasets.image_folders import folder
+from helpers.experiments.tiny_benchmark import save_backbone
 from mmengine.config import Config
 from PIL import EpsImagePlugin, Image
-from tiny_benchmark import save_backbone
 
 import mmssprl
 from mmssprl import cli

@@ -1,7 +1,7 @@
 """Configs with a mistake are refused in one line, and nothing worse."""
 
 import pytest
-from no_gpu import call_without_gpu
+from helpers.system.no_gpu import call_without_gpu
 
 from mmssprl.errors import UserValueError
 from tools.dev.faults import configs

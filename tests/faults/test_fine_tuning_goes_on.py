@@ -1,8 +1,8 @@
 """The models of other packages are gone on with as exactly: data in any place, dropout, labels."""
 
 import pytest
-from labelled_folders import write_coco, write_masks, write_weights
-from stopped_runs import assert_equal_runs, train
+from helpers.datasets.labelled_folders import write_coco, write_masks, write_weights
+from helpers.saving.stopped_runs import assert_equal_runs, train
 
 from mmssprl.datasets.labels import find_labels
 from mmssprl.finetuning.config import make_config, set_label_files

@@ -8,10 +8,10 @@ from contextlib import nullcontext
 
 import pytest
 import torch
+from helpers.engine.toy_run import write_config
+from helpers.saving.stopped_runs import assert_equal_runs, logged, train, write_pretraining
+from helpers.saving.toy_checkpoint import SCHEDULE
 from mmengine.hooks import Hook
-from stopped_runs import assert_equal_runs, logged, train, write_pretraining
-from toy_checkpoint import SCHEDULE
-from toy_run import write_config
 
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.errors import UserValueError

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from forged_images import encode
+from helpers.datasets.forged_images import encode
 
 from mmssprl.datasets.image_reading import ImageReadError
 from tools.dev.faults import images

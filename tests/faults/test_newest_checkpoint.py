@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.engine.toy_run import write_config
+from helpers.saving.toy_checkpoint import SCHEDULE
 from mmengine.config import Config
-from toy_checkpoint import SCHEDULE
-from toy_run import write_config
 
 from mmssprl.engine import launch
 from mmssprl.engine.launch import prepare_train_config, run

@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
-from poisoned_runs import BEST, BadMomentum, BadState, train_toy
-from pretrain_runner import make_runner
-from toy_run import ToyMetric
+from helpers.engine.pretrain_runner import make_runner
+from helpers.engine.toy_run import ToyMetric
+from helpers.saving.poisoned_runs import BEST, BadMomentum, BadState, train_toy
 
 from mmssprl.errors import UserError
 from mmssprl.saving.finiteness import NotFiniteError, is_not_finite

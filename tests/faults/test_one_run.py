@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from poisoned_runs import train_toy
-from toy_run import write_config
+from helpers.engine.toy_run import write_config
+from helpers.saving.poisoned_runs import train_toy
 
 from mmssprl.cli import main
 from mmssprl.engine.launch import prepare_train_config, run

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from linear_config import CONFIG
-from probe_folders import write_coco
+from helpers.config.linear_config import CONFIG
+from helpers.features.probe_folders import write_coco
 
 import mmssprl
 from mmssprl import cli

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from helpers.system.no_gpu import HAS_GPU
 from mmengine.hooks import Hook
 from mmengine.logging import MessageHub
 from mmengine.optim import OptimWrapper
-from no_gpu import HAS_GPU
 from torch import distributed as dist
 from torch import multiprocessing, nn
 

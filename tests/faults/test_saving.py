@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from full_disk import fill_disk
+from helpers.engine.pretrain_runner import make_runner
+from helpers.saving.poisoned_runs import BEST, train_toy
+from helpers.saving.toy_checkpoint import go_on
+from helpers.system.full_disk import fill_disk
+from helpers.system.no_gpu import call_without_gpu
 from mmengine.fileio import get_file_backend
 from mmengine.hooks import Hook
-from no_gpu import call_without_gpu
-from poisoned_runs import BEST, train_toy
-from pretrain_runner import make_runner
-from toy_checkpoint import go_on
 
 from mmssprl.errors import message_for_user
 from mmssprl.saving.checkpoint_hooks import SafeCheckpointHook

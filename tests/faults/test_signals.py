@@ -15,8 +15,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from labelled_folders import write_class_folders, write_weights
-from stopped_runs import ROOT, assert_equal_runs, logged, write_pretraining
+from helpers.datasets.labelled_folders import write_class_folders, write_weights
+from helpers.saving.stopped_runs import ROOT, assert_equal_runs, logged, write_pretraining
 
 pytestmark = [pytest.mark.fault, pytest.mark.dist]
 

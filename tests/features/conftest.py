@@ -1,7 +1,7 @@
 """A config and labelled images that the tests of the probe share."""
 
 import pytest
-from probe_folders import write_coco, write_config, write_voc
+from helpers.features.probe_folders import write_coco, write_config, write_voc
 
 
 @pytest.fixture

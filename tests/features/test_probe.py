@@ -5,8 +5,8 @@ import json
 
 import pytest
 import torch
+from helpers.features.probe_folders import write_class_folders
 from mmengine.config import Config
-from probe_folders import write_class_folders
 
 import mmssprl
 from mmssprl.cli import main

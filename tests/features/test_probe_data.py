@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from probe_folders import write_class_folders, write_image
+from helpers.features.probe_folders import write_class_folders, write_image
 
 from mmssprl.datasets.labels import find_labels
 from mmssprl.features import find_probe_data as find

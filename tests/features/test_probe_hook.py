@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from helpers.engine.pretrain_runner import LAYOUT, make_runner
+from helpers.features.probe_folders import write_coco
+from helpers.models.small_ssprl import BACKBONE
 from mmengine.config import Config
 from mmengine.logging import MessageHub
-from pretrain_runner import LAYOUT, make_runner
-from probe_folders import write_coco
-from small_ssprl import BACKBONE
 
 from mmssprl.features import ProbeHook, probe, probe_hook
 from mmssprl.features.linear_classifier import fit_linear_probe

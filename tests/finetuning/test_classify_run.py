@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from labelled_folders import write_class_folders, write_image, write_weights
+from helpers.datasets.labelled_folders import write_class_folders, write_image, write_weights
 from mmengine.config import Config
 from PIL import Image
 

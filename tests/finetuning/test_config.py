@@ -1,5 +1,5 @@
 import pytest
-from labelled_folders import write_class_folders, write_coco, write_weights
+from helpers.datasets.labelled_folders import write_class_folders, write_coco, write_weights
 
 from mmssprl.datasets.labels import find_labels
 from mmssprl.finetuning.config import (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from labelled_folders import (
+from helpers.datasets.labelled_folders import (
     HEIGHT,
     WIDTH,
     write_coco,

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from labelled_folders import write_weights
+from helpers.datasets.labelled_folders import write_weights
 
 from mmssprl.finetuning.predict import predict
 from mmssprl.finetuning.start import finetune

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from labelled_folders import write_mask
+from helpers.datasets.labelled_folders import write_mask
 from mmengine.structures import InstanceData, PixelData
 from PIL import Image
 

@@ -2,7 +2,14 @@
 
 import pytest
 import torch
-from photometric_cases import RECIPE, grayed, jitter_params, jittered, random_images, rng
+from helpers.functional.photometric_cases import (
+    RECIPE,
+    grayed,
+    jitter_params,
+    jittered,
+    random_images,
+    rng,
+)
 from torch import Tensor
 from torchvision.transforms import functional as tv
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from photometric_cases import blurred, levels, rng
+from helpers.functional.photometric_cases import blurred, levels, rng
 from PIL import ImageFilter
 from scipy import optimize
 from torchvision.transforms import functional as tv

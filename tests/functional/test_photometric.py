@@ -6,7 +6,15 @@ import re
 import numpy as np
 import pytest
 import torch
-from photometric_cases import RECIPE, blurred, grayed, jittered, levels, random_images, rng
+from helpers.functional.photometric_cases import (
+    RECIPE,
+    blurred,
+    grayed,
+    jittered,
+    levels,
+    random_images,
+    rng,
+)
 from scipy import stats
 from torch import Tensor
 

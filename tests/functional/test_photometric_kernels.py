@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from photometric_cases import (
+from helpers.functional.photometric_cases import (
     PLAIN,
     RECIPE,
     blurred,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from photometric_cases import PLAIN, draw, levels, random_images
+from helpers.functional.photometric_cases import PLAIN, draw, levels, random_images
 from torch import Tensor
 
 from mmssprl.functional import _cpu_batch, _cpu_kernels

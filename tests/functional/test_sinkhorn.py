@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import reference
 import torch
-from head_cases import cosines
+from helpers.models.head_cases import cosines
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from photometric_cases import RECIPE, rng
+from helpers.functional.photometric_cases import RECIPE, rng
 
 from mmssprl.functional import photometric
 from mmssprl.functional.photometric import (

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.models.small_ssprl import packed_batch
+from helpers.saving.stopped_runs import assert_equal_runs, train, write_pretraining
+from helpers.timing.profiles import CONFIG, save_images
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.registry import DefaultScope
-from profiles import CONFIG, save_images
-from small_ssprl import packed_batch
-from stopped_runs import assert_equal_runs, train, write_pretraining
 
 from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.registry import MODELS

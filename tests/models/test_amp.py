@@ -1,8 +1,8 @@
 """Mixed precision: mmengine's wrapper and loss scaling with LARC and the float32 parts."""
 
 import torch
+from helpers.models.small_ssprl import BACKBONE, LAYOUT, model_cfg, packed_batch
 from mmengine.optim import AmpOptimWrapper
-from small_ssprl import BACKBONE, LAYOUT, model_cfg, packed_batch
 
 from mmssprl.engine import LARC
 from mmssprl.registry import MODELS

@@ -2,7 +2,15 @@
 
 import pytest
 import torch
-from chunked_model import BATCH, CROPS, assert_equal, crops_of, make_model, relative_error, train
+from helpers.models.chunked_model import (
+    BATCH,
+    CROPS,
+    assert_equal,
+    crops_of,
+    make_model,
+    relative_error,
+    train,
+)
 from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from chunked_model import BATCH, crops_of, make_model, relative_error
+from helpers.models.chunked_model import BATCH, crops_of, make_model, relative_error
 from torch import distributed as dist
 from torch import multiprocessing
 

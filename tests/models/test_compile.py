@@ -8,7 +8,14 @@ import shutil
 
 import pytest
 import torch
-from chunked_model import CROPS, assert_equal, crops_of, make_model, relative_error, train
+from helpers.models.chunked_model import (
+    CROPS,
+    assert_equal,
+    crops_of,
+    make_model,
+    relative_error,
+    train,
+)
 from torch import nn
 from torch._dynamo.utils import counters
 

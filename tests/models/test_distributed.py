@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from head_cases import LAYOUT, SAMPLED, cosines, embeddings_of, make_head
+from helpers.models.head_cases import LAYOUT, SAMPLED, cosines, embeddings_of, make_head
 from torch import distributed as dist
 from torch import multiprocessing
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from small_contrast import make_model, views_of
-from small_ssprl import BACKBONE, LAYOUT, model_cfg, packed_batch
+from helpers.models.small_contrast import make_model, views_of
+from helpers.models.small_ssprl import BACKBONE, LAYOUT, model_cfg, packed_batch
 
 from mmssprl.functional import measure_views
 from mmssprl.models import LossTerm

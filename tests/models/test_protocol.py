@@ -4,11 +4,11 @@ import json
 
 import pytest
 import torch
-from agreement import OVERRIDES
+from helpers.engine.pretrain_runner import make_runner
+from helpers.models.agreement import OVERRIDES
+from helpers.timing.profiles import save_images
 from mmengine.config import Config
 from PIL import Image
-from pretrain_runner import make_runner
-from profiles import save_images
 
 from mmssprl.models import SSPRL, is_pretraining
 from mmssprl.timing import profile_training

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import reference
 import torch
-from head_cases import LAYOUT, SAMPLED, embeddings_of, make_head
+from helpers.models.head_cases import LAYOUT, SAMPLED, embeddings_of, make_head
 from torch.nn import functional as F
 
 from mmssprl.engine import LARC

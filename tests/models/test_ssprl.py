@@ -1,7 +1,7 @@
 import pytest
 import torch
+from helpers.models.small_ssprl import LAYOUT, model_cfg, packed_batch
 from mmengine.registry import DefaultScope
-from small_ssprl import LAYOUT, model_cfg, packed_batch
 
 from mmssprl.functional.pooling import pool
 from mmssprl.models import SSPRL

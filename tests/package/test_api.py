@@ -9,10 +9,10 @@ from dataclasses import fields
 import numpy as np
 import pytest
 import torch
-from labelled_folders import write_class_folders, write_weights
+from helpers.datasets.labelled_folders import write_class_folders, write_weights
+from helpers.datasets.photo_folders import write_photos
+from helpers.timing.paces import stub_pace
 from mmengine.config import Config
-from paces import stub_pace
-from photo_folders import write_photos
 
 import mmssprl
 from mmssprl._api import PLACES

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from checkout import build, copy_checkout
+from helpers.package.checkout import build, copy_checkout
 
 import mmssprl
 from mmssprl.datasets.scenes import generate_scenes

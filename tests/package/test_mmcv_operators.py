@@ -10,7 +10,7 @@ from pathlib import Path
 import mmcv.ops
 import pytest
 import torch
-from mmcv_builds import IS_COMPILED, SPEC, without_operators
+from helpers.package.mmcv_builds import IS_COMPILED, SPEC, without_operators
 
 from mmssprl import _mmcv_ext
 from mmssprl._mmcv_operators import provide_operators, uses_torchvision_operators

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from checkout import ROOT, build, copy_checkout
+from helpers.package.checkout import ROOT, build, copy_checkout
 from mmengine.config import Config
 from packaging.requirements import Requirement as PipRequirement
 from packaging.utils import canonicalize_name

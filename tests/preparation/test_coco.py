@@ -2,7 +2,14 @@ import shutil
 from pathlib import Path
 
 import pytest
-from prepare_folders import by_name, coco_images, run_remedy, statuses, write_coco, write_coco_json
+from helpers.preparation.prepare_folders import (
+    by_name,
+    coco_images,
+    run_remedy,
+    statuses,
+    write_coco,
+    write_coco_json,
+)
 
 from mmssprl.preparation import coco, voc07
 

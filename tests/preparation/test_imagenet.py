@@ -1,7 +1,7 @@
 import shutil
 
 import pytest
-from prepare_folders import by_name, run_remedy, shell, statuses, write_imagenet
+from helpers.preparation.prepare_folders import by_name, run_remedy, shell, statuses, write_imagenet
 
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.preparation import imagenet

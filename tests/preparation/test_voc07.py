@@ -1,5 +1,5 @@
 import pytest
-from prepare_folders import by_name, run_remedy, shell, statuses, write_voc07
+from helpers.preparation.prepare_folders import by_name, run_remedy, shell, statuses, write_voc07
 from torchvision.datasets import SBDataset
 from torchvision.datasets.imagenet import ARCHIVE_META
 from torchvision.datasets.voc import DATASET_YEAR_DICT

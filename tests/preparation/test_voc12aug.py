@@ -5,8 +5,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.preparation.prepare_folders import (
+    ADDED,
+    OWN,
+    by_name,
+    run_remedy,
+    shell,
+    statuses,
+    write_png,
+    write_voc12,
+)
 from PIL import Image
-from prepare_folders import ADDED, OWN, by_name, run_remedy, shell, statuses, write_png, write_voc12
 
 from mmssprl.preparation import voc12aug
 from mmssprl.preparation.voc12aug import check

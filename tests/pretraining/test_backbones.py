@@ -4,8 +4,8 @@ import pytest
 import timm
 import torch
 import torchvision
+from helpers.pretraining.recipes import CPU, choose
 from mmengine.optim import OptimWrapper
-from recipes import CPU, choose
 from torch.optim import SGD
 
 from mmssprl.datasets import UnlabeledImages

@@ -1,5 +1,5 @@
 import pytest
-from recipes import COCO, CPU, choose
+from helpers.pretraining.recipes import COCO, CPU, choose
 
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.pretraining.config import make_config

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from recipes import CPU, choose
+from helpers.pretraining.recipes import CPU, choose
 
 from mmssprl.errors import UserValueError
 from mmssprl.pretraining.methods import PRETRAINED

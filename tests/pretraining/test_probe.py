@@ -1,9 +1,9 @@
 """Which pre-trainings are probed, and with which labels."""
 
 import pytest
-from image_folders import save
+from helpers.datasets.image_folders import save
+from helpers.features.probe_folders import write_coco
 from mmengine.config import Config
-from probe_folders import write_coco
 
 from mmssprl.pretraining.probe import add_probe
 from mmssprl.registry import HOOKS

@@ -1,7 +1,7 @@
 """The recipe of SS-PRL for other images and devices than the published ones."""
 
 import pytest
-from recipes import CPU, choose
+from helpers.pretraining.recipes import CPU, choose
 
 from mmssprl.pretraining.methods import PRETRAINED, RecipeRow, find_method
 from mmssprl.pretraining.recipe import describe

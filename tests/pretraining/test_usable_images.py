@@ -1,7 +1,7 @@
 """How many images of a folder are worth training on."""
 
 import pytest
-from image_folders import build, save
+from helpers.datasets.image_folders import build, save
 
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.errors import UserValueError

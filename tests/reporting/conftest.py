@@ -6,9 +6,9 @@ import shutil
 
 import numpy as np
 import pytest
-from paces import stub_pace
+from helpers.report.report_pages import HOSTILE
+from helpers.timing.paces import stub_pace
 from PIL import Image
-from report_pages import HOSTILE
 
 from mmssprl.cli import main
 

@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from report_pages import HOSTILE, Page
+from helpers.report.report_pages import HOSTILE, Page
 
 from mmssprl.cli import main
 from mmssprl.pretraining.start import report_run

@@ -4,10 +4,10 @@ import json
 
 import pytest
 import torch
-from image_folders import save
+from helpers.datasets.image_folders import save
+from helpers.report.report_pages import Page
+from helpers.timing.paces import stub_pace
 from mmengine.config import Config
-from paces import stub_pace
-from report_pages import Page
 
 from mmssprl.cli import main
 from mmssprl.pretraining import start

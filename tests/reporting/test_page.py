@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from helpers.report.report_pages import HOSTILE, Page
 from mmengine.device import get_device
 from PIL import Image
-from report_pages import HOSTILE, Page
 
 import mmssprl
 from mmssprl.cli import build_parser

@@ -1,3 +1,3 @@
 """A finished training that several modules look at."""
 
-from toy_checkpoint import toy_training, work  # noqa: F401  (fixtures)
+from helpers.saving.toy_checkpoint import toy_training, work  # noqa: F401  (fixtures)

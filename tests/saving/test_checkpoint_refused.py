@@ -7,9 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from mmengine.config import Config
-from torch import nn
-from toy_checkpoint import (
+from helpers.saving.toy_checkpoint import (
     LOADING,
     RESUMING,
     go_on,
@@ -17,6 +15,8 @@ from toy_checkpoint import (
     resume_file,
     tools_test,
 )
+from mmengine.config import Config
+from torch import nn
 
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config
 from mmssprl.errors import UserError

@@ -7,18 +7,18 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-from linear_config import CONFIG as LINEAR
-from mmengine.config import Config
-from mmengine.model import initialize
-from mmengine.runner.checkpoint import CheckpointLoader
-from tiny_benchmark import save_backbone
-from torch import nn
-from toy_checkpoint import (
+from helpers.config.linear_config import CONFIG as LINEAR
+from helpers.experiments.tiny_benchmark import save_backbone
+from helpers.saving.toy_checkpoint import (
     LOADING,
     RESUMING,
     go_on,
     tools_test_of_a_folder,
 )
+from mmengine.config import Config
+from mmengine.model import initialize
+from mmengine.runner.checkpoint import CheckpointLoader
+from torch import nn
 
 from mmssprl.engine.initial_weights import apply_weights
 from mmssprl.errors import UserError

@@ -5,9 +5,9 @@ import logging
 
 import pytest
 import torch
-from image_folders import build, folder, make_tar, save
+from helpers.datasets.image_folders import build, folder, make_tar, save
+from helpers.engine.toy_run import write_config
 from mmengine.config import Config
-from toy_run import write_config
 
 from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.saving import run_record

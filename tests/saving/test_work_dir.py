@@ -1,7 +1,7 @@
 """What stands in a work dir is refused, or deleted when told."""
 
 import pytest
-from linear_config import write_linear
+from helpers.config.linear_config import write_linear
 from mmengine.config import Config
 
 from mmssprl.engine.launch import prepare_train_config, run

@@ -1,6 +1,7 @@
 """How many cores and threads there are to compute with, and how much memory."""
 
-import psutil
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -8,44 +9,69 @@ from mmssprl.system import environment
 from mmssprl.system.environment import default_threads, torch_threads, usable_cores, usable_memory
 
 
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """Eight cores by affinity; returns a function that puts this process into control groups."""
+    monkeypatch.setattr(environment.os, "sched_getaffinity", lambda pid: set(range(8)))
+    monkeypatch.setattr(environment, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(environment, "_OWN_CGROUPS", tmp_path / "cgroup")
+
+    def join(own, files):
+        (tmp_path / "cgroup").write_text(own)
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(f"{text}\n")
+
+    return join
+
+
+def test_without_control_groups_affinity_counts(machine):
+    assert usable_cores() == 8
+
+
 @pytest.mark.parametrize(
     ("files", "cores"),
     [
         ({}, 8),
-        ({"cpu.max": "max 100000"}, 8),
-        ({"cpu.max": "nonsense"}, 8),
-        ({"cpu.max": "120000 50000"}, 3),  # 2.4
-        ({"cpu.max": "10000 100000"}, 1),
+        ({"a/b/cpu.max": "max 100000", "cpu.max": "nonsense"}, 8),
+        ({"a/b/cpu.max": "300000 100000"}, 3),
+        ({"a/b/cpu.max": "120000 50000"}, 3),  # 2.4
+        ({"a/b/cpu.max": "10000 100000"}, 1),
+        ({"a/b/cpu.max": "max 100000", "a/cpu.max": "200000 100000"}, 2),
+        ({"a/b/cpu.max": "600000 100000", "cpu.max": "500000 100000"}, 5),
         ({"cpu.max": "9900000 100000"}, 8),
-        ({"cpu/cpu.cfs_quota_us": "150000", "cpu/cpu.cfs_period_us": "100000"}, 2),
-        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 8),
+        ({"a/b/c/cpu.max": "100000 100000"}, 8),  # another's
     ],
 )
-def test_cores_are_those_of_the_affinity_or_of_the_quota(tmp_path, monkeypatch, files, cores):
-    monkeypatch.setattr(environment.os, "sched_getaffinity", lambda pid: set(range(8)))
-    monkeypatch.setattr(environment, "_CGROUPS", tmp_path)
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(f"{text}\n")
+def test_a_quota_of_version_2_counts_its_own_and_those_above(machine, files, cores):
+    machine("0::/a/b\n", files)
     assert usable_cores() == cores
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "limit"),
+    ("folder", "quota", "cores"),
+    [("cpu/docker/x", "250000", 3), ("cpu", "150000", 2), ("cpu", "-1", 8), ("cpuset", "1", 8)],
+)
+def test_a_quota_of_version_1_counts(machine, folder, quota, cores):
+    files = {f"{folder}/cpu.cfs_quota_us": quota, f"{folder}/cpu.cfs_period_us": "100000"}
+    machine("9:name=systemd:/\n4:cpuset:/docker/x\n3:cpu,cpuacct:/docker/x\n0::/\n", files)
+    assert usable_cores() == cores
+
+
+@pytest.mark.parametrize(
+    ("files", "limit"),
     [
-        ("memory.max", "max", None),
-        ("memory.max", "1048576", 2**20),
-        ("memory/memory.limit_in_bytes", "2097152", 2**21),
-        ("memory/memory.limit_in_bytes", "9223372036854771712", None),
+        ({"a/memory.max": "max"}, 4096 * 1000),
+        ({"a/memory.max": "1048576", "memory.max": "max"}, 2**20),
+        ({"memory/a/memory.limit_in_bytes": "2097152"}, 2**21),
+        ({"memory/memory.limit_in_bytes": "9223372036854771712"}, 4096 * 1000),
     ],
 )
-def test_memory_is_that_of_the_machine_or_of_its_container(
-    tmp_path, monkeypatch, name, text, limit
-):
-    monkeypatch.setattr(environment, "_CGROUPS", tmp_path)
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).write_text(f"{text}\n")
-    assert usable_memory.__wrapped__() == (limit or psutil.virtual_memory().total)
+def test_memory_is_that_of_the_machine_or_of_its_container(machine, monkeypatch, files, limit):
+    machine_has = SimpleNamespace(total=4096 * 1000)
+    monkeypatch.setattr(environment.psutil, "virtual_memory", lambda: machine_has)
+    machine("5:memory:/a\n0::/a\n", files)
+    assert usable_memory.__wrapped__() == limit
 
 
 def test_threads_are_those_of_torch_within_the_cores(monkeypatch):

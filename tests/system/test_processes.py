@@ -11,17 +11,20 @@ import pytest
 
 from mmssprl.system.processes import COMMAND, call_in_process, command_of_process, to_go_on
 
-SCRIPT = """
-import os, pathlib, sys, time
-from mmssprl.system.processes import call_in_process
-if __name__ == "__mp_main__":  # the new process starts, as slowly as one that imports torch
-    pathlib.Path(sys.argv[1]).write_text(f"{os.getpid()}.")
+SLOW = """
+import os, pathlib, time
+def work(started):  # as slow as one that imports torch
+    pathlib.Path(started).write_text(f"{os.getpid()}.")
     time.sleep(60)
-if __name__ == "__main__":
-    try:
-        call_in_process(time.sleep, 60)
-    except KeyboardInterrupt:
-        sys.exit(130)
+"""
+SCRIPT = """
+import sys
+from slow import work
+from mmssprl.system.processes import call_in_process
+try:
+    call_in_process(work, sys.argv[1])
+except KeyboardInterrupt:
+    sys.exit(130)
 """
 
 
@@ -36,6 +39,7 @@ def test_value_and_errors_come_back():
 def test_ctrl_c_ends_both_at_once_without_a_traceback(tmp_path):
     script, started = tmp_path / "script.py", tmp_path / "started"
     script.write_text(SCRIPT)
+    (tmp_path / "slow.py").write_text(SLOW)
     process = subprocess.Popen(
         [sys.executable, str(script), str(started)],
         env=os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
@@ -76,3 +80,19 @@ def test_the_command_is_the_one_that_was_typed(monkeypatch):
     assert command_of_process() == sys.orig_argv
     monkeypatch.setenv(COMMAND, r"bash tools/dist_train.sh a\ b.py 2 ")
     assert command_of_process() == ["bash", "tools/dist_train.sh", "a b.py", "2"]
+
+
+def test_a_program_without_a_guard_is_not_run_again(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from mmssprl.system.processes import call_in_process\n"
+        "print('run')\n"
+        "print(call_in_process(max, 1, 2))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["run", "2"], done.stderr

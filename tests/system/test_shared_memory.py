@@ -4,7 +4,7 @@ import shutil
 from collections import namedtuple
 
 import pytest
-from stopped_runs import train, write_pretraining
+from helpers.saving.stopped_runs import train, write_pretraining
 from torch.utils.data import DataLoader
 
 from mmssprl.config.pretrain_checks import bytes_of_views

@@ -4,12 +4,12 @@ threads."""
 import itertools
 from types import SimpleNamespace
 
-import image_folders
 import pytest
 import torch
-from chunked_model import make_model
-from profiles import Time
-from small_ssprl import LAYOUT, packed_batch
+from helpers.datasets import image_folders
+from helpers.models.chunked_model import make_model
+from helpers.models.small_ssprl import LAYOUT, packed_batch
+from helpers.timing.profiles import Time
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader

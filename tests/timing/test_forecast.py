@@ -9,12 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from chunked_model import make_model
-from image_folders import build, folder, make_tar
+from helpers.datasets.image_folders import build, folder, make_tar
+from helpers.models.chunked_model import make_model
+from helpers.timing.paces import PACE
+from helpers.timing.profiles import CONFIG, PROFILE, profile_with
 from mmengine.config import Config
 from mmengine.optim import OptimWrapper
-from paces import PACE
-from profiles import CONFIG, PROFILE, profile_with
 
 from mmssprl.datasets import tar_images
 from mmssprl.errors import UserRuntimeError

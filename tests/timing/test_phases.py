@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from chunked_model import make_model
+from helpers.models.chunked_model import make_model
+from helpers.models.small_ssprl import LAYOUT, packed_batch
+from helpers.timing.profiles import Time
 from mmengine.optim import OptimWrapper
-from profiles import Time
-from small_ssprl import LAYOUT, packed_batch
 
 from mmssprl.functional import phases
 from mmssprl.timing import stopwatch, training

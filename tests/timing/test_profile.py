@@ -3,13 +3,13 @@
 import itertools
 from types import SimpleNamespace
 
+import helpers.engine.toy_run  # noqa: F401  # registers ToyData
 import numpy as np
 import pytest
 import torch
-import toy_run  # noqa: F401  # registers ToyData
+from helpers.system.no_gpu import hidden_gpu
+from helpers.timing.profiles import CONFIG, PROFILE, SETTING, save_images
 from mmengine.config import Config
-from no_gpu import hidden_gpu
-from profiles import CONFIG, PROFILE, SETTING, save_images
 
 from mmssprl.config.shipped import shipped
 from mmssprl.errors import UserError

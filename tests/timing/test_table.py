@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from profiles import PROFILE, profile_with
+from helpers.timing.profiles import PROFILE, profile_with
 
 from mmssprl.functional import phases
 from mmssprl.timing import advise, format_csv, format_profile

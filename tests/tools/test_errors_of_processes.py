@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from toy_run import write_config
+from helpers.engine.toy_run import write_config
 
 from mmssprl.errors import UserRuntimeError
 from mmssprl.system import processes
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ROOT / "tools"
 ENV = {
     "PYTHON": sys.executable,
-    "PYTHONPATH": str(ROOT / "tests" / "helpers"),
+    "PYTHONPATH": str(ROOT / "tests"),
     "OMP_NUM_THREADS": "1",
     "CUDA_VISIBLE_DEVICES": "-1",
 }

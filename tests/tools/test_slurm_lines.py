@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from called_tools import TOOLS, call
+from helpers.tools.called_tools import TOOLS, call
 
 FAKE_SLURM = f"""#!{sys.executable}
 import json, os, sys

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from called_tools import TOOLS, call
-from toy_run import check_against_gradient_descent, gradient_descent, write_config
+from helpers.engine.toy_run import check_against_gradient_descent, gradient_descent, write_config
+from helpers.tools.called_tools import TOOLS, call
 
 from mmssprl.engine import launch
 

@@ -2,7 +2,7 @@ import json
 import math
 
 import pytest
-from tiny_views import write_config
+from helpers.visualization.tiny_views import write_config
 
 from mmssprl.cli import main
 from mmssprl.visualization import draw_losses

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from helpers.visualization.tiny_views import write_config
 from PIL import Image
-from tiny_views import write_config
 
 from mmssprl.errors import UserValueError
 from mmssprl.visualization.method import draw_method

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from image_folders import save
+from helpers.datasets.image_folders import save
+from helpers.visualization.tiny_views import write_config
 from mmengine.config import Config
 from PIL import Image
-from tiny_views import write_config
 
 from mmssprl.cli import main
 from mmssprl.datasets import UnlabeledImages

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 import torch
+from helpers.visualization.tiny_views import write_config
 from matplotlib.patches import Rectangle
 from mmengine.config import Config
 from PIL import Image
-from tiny_views import write_config
 
 from mmssprl.cli import main
 from mmssprl.visualization import draw_views

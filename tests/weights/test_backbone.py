@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 import torch
+from helpers.features.probe_folders import CONFIG, write_config
 from mmengine.config import Config
-from probe_folders import CONFIG, write_config
 from safetensors.torch import save_file
 from torchvision.models import resnet18
 

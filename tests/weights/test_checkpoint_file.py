@@ -1,9 +1,9 @@
 import pickle
 
 import numpy as np
-import published_checkpoints as published
 import pytest
 import torch
+from helpers.weights import published_checkpoints as published
 
 from mmssprl.weights.checkpoint_file import read_checkpoint, read_state
 

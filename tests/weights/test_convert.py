@@ -1,9 +1,9 @@
 import re
 
-import published_checkpoints as published
 import pytest
 import torch
 import torchvision
+from helpers.weights import published_checkpoints as published
 
 from mmssprl.weights import convert_weights, find_config, load_backbone
 from mmssprl.weights.convert import default_out

@@ -1,10 +1,10 @@
 """Released SS-PRL's checkpoints: the whole model, so that pre-training can go on."""
 
-import published_checkpoints as published
 import pytest
 import reference
 import torch
 import torchvision
+from helpers.weights import published_checkpoints as published
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmengine.runner import load_checkpoint

@@ -5,7 +5,7 @@ import pytest
 import timm
 import torch
 import torchvision
-from export_backbones import write_weights
+from helpers.weights.export_backbones import write_weights
 from mmengine.config import Config
 from safetensors import safe_open
 from safetensors.torch import load_file

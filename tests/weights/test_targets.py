@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from export_backbones import write_weights
+from helpers.weights.export_backbones import write_weights
 
 import mmssprl.weights.targets.onnx_file as onnx_file
 from mmssprl.weights import default_output, export_weights

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from labelled_folders import (
+from helpers.datasets.labelled_folders import (
     box_of,
     coco_content,
     shapes_of,

@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 import pytest
-from forged_images import forge_sides, jpeg
-from labelled_folders import (
+from helpers.datasets.forged_images import forge_sides, jpeg
+from helpers.datasets.labelled_folders import (
     coco_content,
     write_class_folders,
     write_coco,

@@ -2,7 +2,13 @@
 
 import pytest
 import torch
-from labelled_folders import write_class_folders, write_coco, write_masks, write_voc, write_yolo
+from helpers.datasets.labelled_folders import (
+    write_class_folders,
+    write_coco,
+    write_masks,
+    write_voc,
+    write_yolo,
+)
 from mmengine.config import Config
 
 from mmssprl.datasets.labels import find_labels

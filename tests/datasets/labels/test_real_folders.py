@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from labelled_folders import (
+from helpers.datasets.labelled_folders import (
     coco_content,
     write_image,
     write_voc,

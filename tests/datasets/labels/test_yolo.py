@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from labelled_folders import box_of, shapes_of, write_image, write_yolo
+from helpers.datasets.labelled_folders import box_of, shapes_of, write_image, write_yolo
 
 from mmssprl.datasets.labels import find_labels
 

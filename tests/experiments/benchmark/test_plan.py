@@ -4,8 +4,14 @@ import sys
 from collections.abc import Mapping
 
 import pytest
+from helpers.experiments.tiny_benchmark import (
+    NARROW,
+    RESNET50,
+    protocol,
+    save_backbone,
+    write_paper_data,
+)
 from mmengine.config import Config
-from tiny_benchmark import NARROW, RESNET50, protocol, save_backbone, write_paper_data
 
 from mmssprl.config.found_config import read_found
 from mmssprl.config.shipped import shipped

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from tiny_benchmark import NARROW, RESNET50, save_backbone
+from helpers.experiments.tiny_benchmark import NARROW, RESNET50, save_backbone
 
 from mmssprl.experiments.benchmark.rows import Weights, find_weights
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tiny_benchmark import gives, script_commands, script_run
+from helpers.experiments.tiny_benchmark import gives, script_commands, script_run
 
 from mmssprl.experiments.benchmark.plan import BenchmarkPlan
 from mmssprl.experiments.benchmark.run import TransferResult, find_results

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from probe_folders import write_coco
-from tiny_compare import pretend, request, rows
+from helpers.experiments.tiny_compare import pretend, request, rows
+from helpers.features.probe_folders import write_coco
 
 from mmssprl.experiments.compare import setting
 from mmssprl.experiments.compare.start import Comparison

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 import torch
+from helpers.experiments.tiny_compare import request, rows, stay_in_process
+from helpers.features.probe_folders import write_coco
 from mmengine.config import Config
-from probe_folders import write_coco
-from tiny_compare import request, rows, stay_in_process
 
 from mmssprl.experiments.compare.meter import Meter
 from mmssprl.experiments.compare.report import Report

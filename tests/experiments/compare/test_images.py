@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from probe_folders import write_coco, write_voc
+from helpers.features.probe_folders import write_coco, write_voc
 
 from mmssprl.experiments.compare.images import list_images, read_images
 from mmssprl.registry import DATASETS

@@ -2,8 +2,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from helpers.models.small_contrast import make_model
 from mmengine.logging import MessageHub
-from small_contrast import make_model
 from torch.utils.data import DataLoader
 
 from mmssprl.experiments.compare.meter import Meter

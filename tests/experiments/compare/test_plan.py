@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from probe_folders import write_coco
-from tiny_compare import STEP_SECONDS, pretend, request, rows
+from helpers.experiments.tiny_compare import STEP_SECONDS, pretend, request, rows
+from helpers.features.probe_folders import write_coco
 
 from mmssprl.config.shipped import shipped
 from mmssprl.experiments.compare.setting import common_options, config_of, schedule

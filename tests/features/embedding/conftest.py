@@ -1,7 +1,7 @@
 """A config with a small pyramid, and photographs of two colours."""
 
 import pytest
-from probe_folders import CONFIG, write_image
+from helpers.features.probe_folders import CONFIG, write_image
 
 LEVELS = "levels=[dict(grid=2, resize_px=64, patch_px=24), dict(grid=3, resize_px=90, patch_px=16)]"
 

@@ -8,8 +8,8 @@ import sys
 
 import numpy as np
 import pytest
+from helpers.features.probe_folders import write_image
 from PIL import Image
-from probe_folders import write_image
 
 from mmssprl.cli import main
 from mmssprl.features import FeatureBackbone, embed, load_backbone

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.features.probe_folders import write_image
 from mmengine.config import Config
 from PIL import Image
-from probe_folders import write_image
 
 from mmssprl.cli import build_parser, main
 from mmssprl.features import read_embeddings

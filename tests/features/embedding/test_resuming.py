@@ -10,9 +10,9 @@ import time
 import numpy as np
 import pytest
 import torch
-from full_disk import fill_disk
+from helpers.features.probe_folders import write_image
+from helpers.system.full_disk import fill_disk
 from mmengine.config import Config
-from probe_folders import write_image
 
 from mmssprl.cli import main
 from mmssprl.features import FeatureBackbone, embedding, read_embeddings

@@ -1,8 +1,8 @@
 import pytest
 import torch
-from byol_cases import LAYOUT, MODEL, build_byol, sgd_step, views_of
+from helpers.models.byol_cases import LAYOUT, MODEL, build_byol, sgd_step, views_of
+from helpers.models.small_ssprl import BACKBONE
 from mmengine.logging import MessageHub
-from small_ssprl import BACKBONE
 
 from mmssprl.registry import MODELS
 

@@ -1,7 +1,6 @@
 import pytest
 import torch
-from reference import nce, unit
-from small_contrast import (
+from helpers.models.small_contrast import (
     largest_difference,
     make_model,
     mmpretrain_twin,
@@ -9,6 +8,7 @@ from small_contrast import (
     ungrouped,
     views_of,
 )
+from reference import nce, unit
 
 from mmssprl.models.baselines.densecl import match_cells
 

@@ -3,8 +3,7 @@ import itertools
 
 import pytest
 import torch
-from reference import nce
-from small_contrast import (
+from helpers.models.small_contrast import (
     LAYOUT,
     largest_difference,
     make_model,
@@ -12,6 +11,7 @@ from small_contrast import (
     ungrouped,
     views_of,
 )
+from reference import nce
 from torch.nn import functional as F
 
 from mmssprl.models import GroupedBatchNorm, MoCo

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_contrast import make_model, views_of
+from helpers.models.small_contrast import make_model, views_of
 from torch import distributed as dist
 from torch import multiprocessing
 

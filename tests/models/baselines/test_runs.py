@@ -2,12 +2,12 @@
 
 import json
 
-import byol_cases
 import pytest
 import torch
-from pretrain_runner import make_runner
-from profiles import save_images
-from small_contrast import LAYOUT, model_cfg
+from helpers.engine.pretrain_runner import make_runner
+from helpers.models import byol_cases
+from helpers.models.small_contrast import LAYOUT, model_cfg
+from helpers.timing.profiles import save_images
 
 from mmssprl.engine.hooks import PretrainHook
 from mmssprl.models import BYOL

@@ -143,6 +143,7 @@ def values() -> dict[str, Any]:
         "a frame of 2^40": Raw(b"\x80\x04\x95" + MANY.to_bytes(8, "little") + b"N."),
         **{f"2^45 {kind}": Raw(b"\x80\x02" + tree + b".") for kind, tree in _TREES.items()},
         "2^45 tuples as a key": Raw(b"\x80\x02}(" + _TREES["tuples"] + b"K\x00u."),
+        "a tuple in 200,000 others as a key": Raw(b"\x80\x02})" + b"\x85" * 200_000 + b"Ns."),
         "2^45 tuples in a set": Raw(b"\x80\x02c__builtin__\nset\n](%be\x85R." % _TREES["tuples"]),
         "2^44 lists filled later": Raw(b"\x80\x02" + _FILLED_LATER + b"."),
         "a list in itself": Raw(b"\x80\x02]q\x01h\x01a."),

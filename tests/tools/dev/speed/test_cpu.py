@@ -5,7 +5,7 @@ import sys
 import types
 
 import pytest
-from image_folders import folder
+from helpers.datasets.image_folders import folder
 
 from tools.dev.speed import cpu
 from tools.dev.speed.gates import measured

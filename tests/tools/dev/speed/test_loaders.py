@@ -3,7 +3,7 @@
 from collections import Counter
 
 import torch
-from mmcv_builds import needs_hues
+from helpers.package.mmcv_builds import needs_hues
 from PIL import Image
 
 from tools.dev.speed import loaders, models

@@ -1,7 +1,7 @@
 """A small model whose batch is computed in parts, and a step of it."""
 
 import torch
-from small_ssprl import BACKBONE, LAYOUT, model_cfg, packed_batch
+from helpers.models.small_ssprl import BACKBONE, LAYOUT, model_cfg, packed_batch
 from torch import nn
 
 from mmssprl.registry import MODELS

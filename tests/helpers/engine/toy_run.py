@@ -13,7 +13,7 @@ from mmengine.registry import DATASETS, HOOKS, METRICS, MODELS
 from torch import nn
 
 CONFIG = """
-custom_imports = dict(imports=["toy_run"])
+custom_imports = dict(imports=["helpers.engine.toy_run"])
 model = dict(type="ToyModel", sync={sync})
 data = dict(
     batch_size=2,

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TOOLS = ROOT / "tools"
 
 
@@ -17,7 +17,7 @@ def call(*command: str | Path, cwd: Path, **env: str) -> subprocess.CompletedPro
     base = {key: value for key, value in os.environ.items() if key not in ("RANK", "LOCAL_RANK")}
     base |= {
         "PYTHON": sys.executable,
-        "PYTHONPATH": str(ROOT / "tests" / "helpers"),
+        "PYTHONPATH": str(ROOT / "tests"),
         "OMP_NUM_THREADS": "1",
         "CUDA_VISIBLE_DEVICES": "-1",
     }

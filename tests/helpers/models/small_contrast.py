@@ -3,8 +3,8 @@
 import copy
 
 import torch
+from helpers.models.small_ssprl import BACKBONE
 from mmpretrain.registry import MODELS as MMPRETRAIN
-from small_ssprl import BACKBONE
 
 from mmssprl.models import GroupedBatchNorm
 from mmssprl.registry import MODELS

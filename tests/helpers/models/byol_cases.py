@@ -1,7 +1,7 @@
 """A BYOL small enough for many tests, and batches for it."""
 
 import torch
-from small_ssprl import BACKBONE
+from helpers.models.small_ssprl import BACKBONE
 
 from mmssprl.registry import MODELS
 

@@ -20,7 +20,7 @@ from PIL import Image
 from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.system.stopping import SAVED, StoppedError, signals
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PRETRAINING = """
 _base_ = [{base!r}]
 layout = dict(image_px=16, levels=[dict(grid=2, resize_px=32, patch_px=16)])

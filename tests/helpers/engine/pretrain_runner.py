@@ -3,9 +3,9 @@
 import copy
 import os
 
+from helpers.models.small_ssprl import BACKBONE
 from mmengine.config import Config
 from mmengine.runner import Runner
-from small_ssprl import BACKBONE
 
 LAYOUT = {
     "image_px": 16,

@@ -3,9 +3,9 @@
 import itertools
 
 import torch
+from helpers.engine.toy_run import write_config
+from helpers.saving.toy_checkpoint import SCHEDULE
 from mmengine.hooks import Hook
-from toy_checkpoint import SCHEDULE
-from toy_run import write_config
 
 from mmssprl.engine.launch import prepare_train_config, run
 from mmssprl.models.unwrap import unwrap

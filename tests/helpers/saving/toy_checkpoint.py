@@ -3,8 +3,8 @@
 import shutil
 
 import pytest
-from default_scope import own_default_scope
-from toy_run import write_config
+from helpers.engine.toy_run import write_config
+from helpers.package.default_scope import own_default_scope
 
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 

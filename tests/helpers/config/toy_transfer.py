@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from helpers.engine.toy_run import ToyData  # noqa: F401  # registers the data
 from mmengine.model import BaseModel
 from mmengine.registry import MODELS
 from torch import nn
-from toy_run import ToyData  # noqa: F401  # registers the data
 
 
 @MODELS.register_module(force=True)

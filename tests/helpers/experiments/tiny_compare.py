@@ -4,7 +4,7 @@ import csv
 import json
 from pathlib import Path
 
-from default_scope import own_default_scope
+from helpers.package.default_scope import own_default_scope
 
 from mmssprl.experiments import report
 from mmssprl.experiments.compare import paces, training

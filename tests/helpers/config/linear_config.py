@@ -1,6 +1,6 @@
 """A linear protocol of seconds."""
 
-from probe_folders import write_coco
+from helpers.features.probe_folders import write_coco
 
 CONFIG = """
 default_scope = "mmssprl"
