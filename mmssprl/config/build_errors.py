@@ -16,6 +16,7 @@ import torch
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
+from torch.distributed import DistError
 
 from ..errors import UserError, UserOSError, UserValueError
 from .keys import walk_used
@@ -41,8 +42,8 @@ class FirstStepHook(Hook):
 def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -> Iterator[None]:
     """Tell what fails in one line, with its key if a registry was building it.
 
-    The traceback goes to the log. A want of the device's memory passes, and what the operating
-    system says of anything but a part of the config.
+    The traceback goes to the log. A want of the device's memory passes, so does what torch says of
+    processes that do not answer, and the operating system of anything but a part of the config.
 
     Once ``first_step`` is done errors pass: from there on they are bugs.
 
@@ -51,7 +52,7 @@ def explain_build_errors(cfg: Config, first_step: FirstStepHook | None = None) -
     """
     try:
         yield
-    except torch.OutOfMemoryError:
+    except (torch.OutOfMemoryError, DistError):
         raise
     except Exception as error:
         if first_step is not None and first_step.is_done:

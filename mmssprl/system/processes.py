@@ -93,7 +93,12 @@ def is_reported() -> bool:
 def report(error: Exception) -> None:
     """Tell what started this process why it ends."""
     message = message_for_user(error)
-    text = {"message": message or traceback.format_exc(), "is_mistake": message is not None}
+    text = {
+        "message": message or traceback.format_exc(),
+        "is_mistake": message is not None,
+        # What gloo and NCCL raise where another process does not answer; others are surely bugs.
+        "may_have_waited": isinstance(error, RuntimeError),
+    }
     path = Path(os.environ[_FOLDER]) / f"{os.environ.get('RANK', 0)}.json"
     write_whole(path, json.dumps(text))
 
@@ -170,7 +175,7 @@ def _explain(
     if told["is_mistake"]:
         raise UserRuntimeError(told["message"])
     hung = [i for i, process in enumerate(processes) if process.poll() is None]
-    if not hung:
+    if not hung or not told["may_have_waited"]:
         raise RuntimeError(told["message"])
     print(told["message"], file=sys.stderr)  # mostly that it has waited for another in vain
     raise UserRuntimeError(

@@ -118,6 +118,7 @@ def test_the_traceback_of_a_bug_is_kept(monkeypatch, tmp_path):
     (path,) = tmp_path.glob("*.json")
     assert "ZeroDivisionError: division by zero" in path.read_text()
     assert '"is_mistake": false' in path.read_text()
+    assert '"may_have_waited": false' in path.read_text()
 
 
 def test_a_run_is_saved_though_a_process_aborts_at_its_end(tmp_path):
