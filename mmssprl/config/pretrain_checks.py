@@ -1,7 +1,7 @@
 """What a pre-training config must not ask for, found before anything is built."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mmengine.config import Config
@@ -64,12 +64,9 @@ def check_pretraining(cfg: Config) -> None:
 
 def _check_layouts(cfg: Config) -> None:
     """Refuse a ``PyramidCrop`` whose layout is not the model's, which would mistake its crops."""
-    pipeline = (_loader_of(cfg).get("dataset") or {}).get("pipeline")
-    for i, transform in enumerate(pipeline if "layout" in cfg.model and pipeline else ()):
-        if class_of(transform.get("type"), TRANSFORMS) is not PyramidCrop:
-            continue
+    for i, crop in _crops_of(cfg):
         try:
-            own, views = (ViewLayout.build(each.layout) for each in (transform, cfg.model))
+            own, views = (ViewLayout.build(each.layout) for each in (crop, cfg.model))
         except (AttributeError, UserError):
             continue  # no layout, or one that its class refuses
         if own != views:
@@ -93,14 +90,21 @@ def _loader_of(cfg: Config) -> Mapping:
 
 def hand_on_layout(cfg: Config) -> None:
     """Give the model's layout to every ``PyramidCrop`` of its training data that has none."""
+    for _, crop in _crops_of(cfg):
+        if crop.get("layout") is None:
+            crop["layout"] = copy.deepcopy(cfg.model.layout)
+
+
+def _crops_of(cfg: Config) -> Iterator[tuple[int, Any]]:
+    """Yield place and config of every ``PyramidCrop`` that cuts for a model with a layout."""
     dataset = _loader_of(cfg).get("dataset")
     pipeline = dataset.get("pipeline") if isinstance(dataset, Mapping) else None
     if not is_pretraining(cfg) or "layout" not in cfg.model or not isinstance(pipeline, list):
         return
-    for transform in pipeline:
+    for i, transform in enumerate(pipeline):
         kind = transform.get("type") if isinstance(transform, Mapping) else None
-        if class_of(kind, TRANSFORMS) is PyramidCrop and transform.get("layout") is None:
-            transform["layout"] = copy.deepcopy(cfg.model.layout)
+        if class_of(kind, TRANSFORMS) is PyramidCrop:
+            yield i, transform
 
 
 def use_compile(cfg: Config) -> None:
