@@ -4,7 +4,10 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
+
+from mmssprl.datasets.labels import find_labels
 
 WIDTH, HEIGHT = 48, 40
 CLASSES = ("disc", "square")
@@ -168,3 +171,9 @@ def write_weights(folder: Path):
     path = folder / "tiny_backbone.pth"
     torch.save(backbone.state_dict(), path)
     return path
+
+
+def refused(root, task, match):
+    with pytest.raises((ValueError, FileNotFoundError), match=match) as caught:
+        find_labels(root, task)
+    assert "\n" not in str(caught.value)
