@@ -12,6 +12,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 DEMO_DIR ?= work_dirs/demo
 COMPARE_DIR ?= work_dirs/compare
+FIGURES_DIR ?= work_dirs/figures
 COMPARED := random mocov2 byol densecl swav swav-small ssprl ssprl-small-sampled
 SPEED_DIR ?= work_dirs/speed
 FAULTS_DIR ?= docs/results/faults
@@ -27,7 +28,7 @@ ONE_OPENCV := if $(PIP) uninstall -y opencv-python-headless | grep -q Successful
 unexport PIP_NO_BUILD_ISOLATION
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test test-openmmlab docs lock lint speed faults clean
+.PHONY: help demo compare figures test test-openmmlab docs lock lint speed faults clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -41,6 +42,14 @@ demo: $(VENV)/.pretrain  ## pre-train and probe on the embedded scenes, on a CPU
 compare: $(VENV)/.pretrain  ## compare the methods on the embedded scenes, under 30 minutes on two cores
 	@echo "== compare: results go to $(COMPARE_DIR)"
 	$(PY) -m mmssprl compare --work-dir $(COMPARE_DIR) --methods $(COMPARED) --epochs 8 --seeds 3
+
+figures: $(VENV)/.pretrain  ## the paper's figures of a run on generated scenes, some minutes on two cores
+	@echo "== figures: $(FIGURES_DIR)/pictures.html"
+	test -d $(FIGURES_DIR)/scenes || $(PY) -m mmssprl scenes $(FIGURES_DIR)/scenes --num-train 1200
+	$(PY) tools/train.py configs/ssprl/ssprl_resnet18_scenes.py --work-dir $(FIGURES_DIR)/run --resume \
+		--cfg-options train_dataloader.dataset.data_root=$(FIGURES_DIR)/scenes/coco \
+		train_cfg.max_epochs=24 param_scheduler.0.T_max=24
+	$(PY) -m mmssprl visualize all $(FIGURES_DIR)/run $(FIGURES_DIR)/pictures.html --force
 
 test: $(VENV)/.full  ## install everything of OneDL's family, mmdet and mmseg too, then lint, types and tests
 	@$(MAKE) --no-print-directory lint

@@ -1,11 +1,11 @@
-"""Draw pictures: the views of an image, the losses of a run, its prototypes.
+"""Draw pictures: views, losses, prototypes, feature maps, or all of a run.
 
-Draw the views of an image, or the losses or the prototypes of a run.
+Draw the views of an image, the losses and prototypes of a run, or feature maps.
 
 examples:
   python -m mmssprl visualize views configs/ssprl/ssprl_resnet18_scenes.py photo.jpg views.png
   python -m mmssprl visualize losses work_dirs/demo losses.png
-  python -m mmssprl visualize prototypes work_dirs/photos prototypes.png
+  python -m mmssprl visualize all work_dirs/photos pictures.html
 """
 
 import argparse
@@ -37,12 +37,40 @@ What the prototypes of a run stand for.
 
 Draw the image prototypes that most images choose, the images nearest to each, and the
 patch prototypes that these images' patches choose most often, each with the patch
-nearest to it; for SS-PRL and SwAV.
+nearest to it; for SS-PRL and SwAV. With --prototype, draw one of them: its images with
+their patches, and examples of the patch prototypes that these choose and that the
+correlation learner weighs most (Fig. 3 of the paper).
+
+examples:
+  python -m mmssprl visualize prototypes work_dirs/photos prototypes.png
+  python -m mmssprl visualize prototypes work_dirs/photos parts.pdf --prototype 8 --scale 2
+"""
+_TSNE = """\
+A map of all prototypes of a scale.
+
+Draw the prototypes by t-SNE over their cosines (Fig. 2 of the paper): a dot's area is its
+use, and some that lie far from each other are shown beside their nearest neighbour.
 
 example:
-  python -m mmssprl visualize prototypes work_dirs/photos prototypes.png
+  python -m mmssprl visualize tsne work_dirs/photos map.pdf --scale 1
 """
+_FEATURES = """\
+What backbones see where in some images.
 
+Draw the feature maps of the first six images: three principal components as colours, and
+the cosine of each cell with a place in the first image.
+
+example:
+  python -m mmssprl visualize features photos/ maps.png --weights a_backbone.pth random
+"""
+_ALL = """\
+Every picture of a run on one page.
+
+Draw all that `visualize` can draw of a run, and write one page that needs no network.
+
+example:
+  python -m mmssprl visualize all work_dirs/photos pictures.html
+"""
 
 _METHOD = """\
 How SS-PRL makes its losses of an image.
@@ -72,28 +100,78 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     losses.add_argument("work_dir", metavar="WORK_DIR", help="work dir of the run")
     prototypes = add_command(pictures, "prototypes", _PROTOTYPES)
     prototypes.add_argument("work_dir", metavar="WORK_DIR", help="work dir of the run")
+    prototypes.add_argument("--prototype", type=int, metavar="K", help="number of one prototype")
     prototypes.add_argument(
-        "--images", metavar="DIR", help="folder or tar file (default: the images of the run)"
+        "--scale", type=int, default=1, help="scale of its patches (default: 1)"
     )
-    for picture in (views, method, losses, prototypes):
-        picture.add_argument("out", metavar="OUT", help="picture to write, .png, .svg or .pdf")
+    tsne = add_command(pictures, "tsne", _TSNE)
+    tsne.add_argument("work_dir", metavar="WORK_DIR", help="work dir of the run")
+    tsne.add_argument("--scale", type=int, default=0, help="0 for the image (default), or a level")
+    tsne.add_argument("--seed", type=int, default=0, help="seed of t-SNE (default: 0)")
+    features = add_command(pictures, "features", _FEATURES)
+    features.add_argument("images", metavar="IMAGES", help="folder, tar file or image")
+    features.add_argument(
+        "--weights",
+        nargs="+",
+        required=True,
+        metavar="WEIGHTS",
+        help="files of backbones, `random`",
+    )
+    features.add_argument(
+        "--image-px", type=int, help="side of the images (default: twice that of the training)"
+    )
+    features.add_argument(
+        "--patch",
+        type=float,
+        nargs=2,
+        default=(0.5, 0.5),
+        metavar=("X", "Y"),
+        help="place in the first image, from 0 to 1 (default: its centre)",
+    )
+    everything = add_command(pictures, "all", _ALL)
+    everything.add_argument("work_dir", metavar="WORK_DIR", help="work dir of the run")
+    for picture in (prototypes, tsne, everything):
+        picture.add_argument(
+            "--images", metavar="DIR", help="folder or tar file (default: the images of the run)"
+        )
+    for picture in (views, method, losses, prototypes, tsne, features, everything):
+        kinds = ".html" if picture is everything else ".png, .svg or .pdf"
+        picture.add_argument("out", metavar="OUT", help=f"picture to write, {kinds}")
         picture.add_argument("--force", action="store_true", help="replace an existing picture")
 
 
 def run(args: argparse.Namespace) -> int:
     """Draw the picture and save it."""
+    if args.picture == "all":
+        from ..reporting import write_pictures
+
+        num = write_pictures(args.work_dir, args.out, images=args.images, force=args.force)
+        print(f"page: {args.out}, {num} pictures")
+        return 0
     prepare_picture(args.out, force=args.force)
 
-    from ..visualization import draw_losses, draw_method, draw_prototypes, draw_views
+    from .. import visualization as draw
 
     if args.picture == "views":
-        figure = draw_views(args.config, args.image, seed=args.seed)
+        figure = draw.draw_views(args.config, args.image, seed=args.seed)
     elif args.picture == "method":
-        figure = draw_method(args.config, args.image, seed=args.seed)
+        figure = draw.draw_method(args.config, args.image, seed=args.seed)
     elif args.picture == "losses":
-        figure = draw_losses(args.work_dir)
+        figure = draw.draw_losses(args.work_dir)
+    elif args.picture == "features":
+        figure = draw.draw_feature_maps(
+            args.weights, args.images, image_px=args.image_px, patch=tuple(args.patch)
+        )
+    elif args.picture == "tsne":
+        figure = draw.draw_prototype_map(
+            args.work_dir, scale=args.scale, images=args.images, seed=args.seed
+        )
+    elif args.prototype is None:
+        figure = draw.draw_prototypes(args.work_dir, args.images)
     else:
-        figure = draw_prototypes(args.work_dir, args.images)
+        figure = draw.draw_prototype_parts(
+            args.work_dir, args.prototype, scale=args.scale, images=args.images
+        )
     write_figure(args.out, figure)
     print(f"picture: {args.out}")
     return 0

@@ -45,6 +45,12 @@ def write_report(
     own = Path(work_dir) / REPORT_FILE
     path = own if out is None else Path(out)
     prepare_output(path, force=force or path.resolve() == own.resolve())
+    write_page(path, "report.html", **_content(run, images))
+    return path
+
+
+def write_page(path: Path, template: str, **content: Any) -> None:
+    """Fill a template of this folder and write it; the time and the version come with it."""
     environment = Environment(
         loader=PackageLoader("mmssprl.reporting", ""),
         autoescape=True,
@@ -53,10 +59,11 @@ def write_report(
         lstrip_blocks=True,
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
-    page = environment.get_template("report.html").render(_content(run, images))
+    page = environment.get_template(template).render(
+        version=__version__, made=f"{datetime.now():%Y-%m-%d %H:%M}", **content
+    )
     # A file's name that is no UTF-8 would be no text for a browser.
     write_whole(path, page.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
-    return path
 
 
 def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
@@ -69,8 +76,6 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
     return {
         "run": run,
         "name": run.work_dir.name,
-        "version": __version__,
-        "made": f"{datetime.now():%Y-%m-%d %H:%M}",
         "method": run.recipe.get("method", run.cfg.model.type),
         "backbone": run.recipe.get("backbone", run.cfg.model.backbone.type),
         "answer": summary.answer(run),

@@ -147,7 +147,7 @@ def _neighbors(run: PretrainingRun, sample: UnlabeledImages) -> list[list[Photog
     ]
 
 
-def figure_uri(figure: Figure, kind: Literal["png", "jpeg"]) -> str:
+def figure_uri(figure: Figure, kind: Literal["png", "jpeg", "svg"]) -> str:
     """Return a figure as a data URI, which a page holds itself: JPEG suits photographs."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=_FIGURE_DPI, bbox_inches="tight", pad_inches=0)
@@ -164,4 +164,5 @@ def _thumbnail(image: Tensor) -> str:
 
 
 def _data_uri(buffer: io.BytesIO, kind: str) -> str:
-    return f"data:image/{kind};base64,{b64encode(buffer.getvalue()).decode()}"
+    mime = "svg+xml" if kind == "svg" else kind
+    return f"data:image/{mime};base64,{b64encode(buffer.getvalue()).decode()}"

@@ -1,8 +1,19 @@
-"""Pictures of the method, of views, losses and prototypes."""
+"""Pictures of the method, of views, losses, prototypes and feature maps."""
 
+from .feature_maps import draw_feature_maps
 from .losses import draw_losses
 from .method import draw_method
+from .prototype_map import draw_prototype_map
+from .prototype_parts import draw_prototype_parts
 from .prototypes import draw_prototypes
 from .views import draw_views
 
-__all__ = ["draw_losses", "draw_method", "draw_prototypes", "draw_views"]
+__all__ = [
+    "draw_feature_maps",
+    "draw_losses",
+    "draw_method",
+    "draw_prototype_map",
+    "draw_prototype_parts",
+    "draw_prototypes",
+    "draw_views",
+]

@@ -8,7 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from mmengine.config import Config
 from mmengine.registry import DefaultScope
+from torch import Tensor
 
 from ..config.reading import read_config_file
 from ..console.style import INK, MUTED, PYRAMIDS, RC, titled_figure
@@ -37,15 +39,18 @@ def draw_method(config: str | Path, image: str | Path, *, seed: int = 0) -> Figu
         ValueError: Another method's config, or an image that cannot be read.
     """
     cfg = read_config_file(config)
-    head = cfg.get("model", {}).get("head") or {}
-    if head.get("type") != "SinkhornHead":
+    if (cfg.get("model", {}).get("head") or {}).get("type") != "SinkhornHead":
         raise UserValueError(
             f"config must be one of SS-PRL, with a SinkhornHead, but got {config}."
         )
-    pixels = read_image(image)
+    return draw_method_of(cfg, read_image(image), seed=seed)
+
+
+def draw_method_of(cfg: Config, pixels: Tensor, *, seed: int = 0) -> Figure:
+    """As ``draw_method``, of a config that has been read and an image (3, H, W), uint8 RGB."""
     slots = [slot for slot in cut_views(cfg, pixels, seed=seed) if slot.slot.role != "small"]
     with DefaultScope.overwrite_default_scope("mmssprl"):  # the head knows its own defaults
-        built = MODELS.build({"layout": cfg.model.layout, **head})
+        built = MODELS.build({"layout": cfg.model.layout, **cfg.model.head})
     counts = [len(prototypes.weight) for prototypes in built.prototypes]
     height = _ROW * len(slots)
     with matplotlib.rc_context({**RC, "axes.grid": False, "svg.fonttype": "none"}):

@@ -116,3 +116,16 @@ def test_a_report_that_fails_does_not_fail_the_training(error, monkeypatch, tmp_
     (line,) = lines
     assert (str(error) or "KeyboardInterrupt") in line
     assert f"python -m mmssprl report '{tmp_path / 'a run'}'" in line
+
+
+def test_every_picture_of_a_run_on_one_page(run, tmp_path, capsys):
+    out = tmp_path / "pictures.html"
+    assert main(["visualize", "all", str(run), str(out)]) == 0
+    assert "11 pictures" in capsys.readouterr().out
+    page = Page(out)
+    titles = [image["alt"] for image in page.of("img")]
+    assert sum("Fig. 2" in title for title in titles) == 3
+    assert sum("Fig. 3" in title for title in titles) == 2
+    assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in page.of("img"))
+    assert "12 images" in page.texts["head"]
+    assert main(["visualize", "all", str(run), str(out)]) == 2

@@ -4,61 +4,30 @@ import numpy as np
 import pytest
 import torch
 from helpers.datasets.image_folders import save
+from helpers.visualization.colours import COLOURS, colour_model, write_colours
 from helpers.visualization.tiny_views import write_config
 from mmengine.config import Config
-from PIL import Image
 
 from mmssprl.cli import main
 from mmssprl.datasets import UnlabeledImages
 from mmssprl.models import SSPRL
+from mmssprl.visualization.assignments import Assignments
 from mmssprl.visualization.prototypes import find_prototypes
 from mmssprl.weights.backbone import build_model
-
-COLOURS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255)}
-
-
-class Colours(torch.nn.Module):
-    """A backbone whose pooled features are the mean colour."""
-
-    def forward(self, images):
-        return (images,)
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """Five images; the upper left quarter of the two green ones is blue."""
-    images = tmp_path / "images"
-    images.mkdir()
-    for i, name in enumerate(["red", "red", "red", "green", "green"]):
-        pixels = np.empty((64, 64, 3), np.uint8)
-        pixels[:] = COLOURS[name]
-        if name == "green":
-            pixels[:32, :32] = COLOURS["blue"]
-        Image.fromarray(pixels).save(images / f"{i}.png")
-    return images
+    return write_colours(tmp_path)
 
 
-def colour_model(tmp_path):
-    """SS-PRL whose embeddings are colours; prototype 4 is red, 1 green, 7 blue, in all scales."""
-    cfg = Config.fromfile(write_config(tmp_path, "mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0)"))
-    spec = cfg.model.to_dict()
-    spec["layout"]["num_small"] = 0
-    spec["neck"] |= {"in_channels": 3, "out_channels": 3, "hid_channels": 0}
-    spec["head"] |= {"in_channels": 3}
-    model = build_model(spec)
-    model.backbone = Colours()
-    for head, prototypes in zip(model.neck.heads, model.head.prototypes, strict=True):
-        head.weight.data, head.bias.data = torch.eye(3), torch.zeros(3)
-        prototypes.weight.data.fill_(-1.0)
-        for number, name in ((4, "red"), (1, "green"), (7, "blue")):
-            prototypes.weight.data[number] = torch.tensor(COLOURS[name]) / 255
-    model.eval()
-    return model
+def find(model, folder):
+    return find_prototypes(Assignments.of(model, UnlabeledImages(str(folder)), progress=False))
 
 
 def test_rows_are_the_prototypes_that_most_images_choose(folder, tmp_path):
     assert isinstance(model := colour_model(tmp_path), SSPRL)
-    red, green = find_prototypes(model, UnlabeledImages(str(folder)), progress=False)
+    red, green = find(model, folder)
     assert (red.number, red.share, len(red.images)) == (4, 0.6, 3)
     assert (green.number, green.share, len(green.images)) == (1, 0.4, 2)
     assert (red.images == np.array(COLOURS["red"])).all()
@@ -76,12 +45,12 @@ def test_unreadable_images_are_left_out_and_none_is_refused(folder, tmp_path):
         path = folder / f"{i}.png"
         path.write_bytes(path.read_bytes()[:50])
     model = colour_model(tmp_path)
-    [green] = find_prototypes(model, UnlabeledImages(str(folder)), progress=False)
+    [green] = find(model, folder)
     assert (green.number, green.share) == (1, 1.0)
     for i in (3, 4):
         (folder / f"{i}.png").write_bytes(b"")
     with pytest.raises(ValueError, match="none of 5"):
-        find_prototypes(model, UnlabeledImages(str(folder)), progress=False)
+        find(model, folder)
 
 
 def test_the_command_takes_the_newest_checkpoint_of_a_run(tmp_path, capsys):

@@ -1,0 +1,104 @@
+"""All pictures of a pre-training on one page."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from ..datasets import UnlabeledImages
+from ..errors import message_for_user
+from ..models import SSPRL, pretraining_class
+from ..system.outputs import prepare_output
+from ..visualization.assignments import Assignments, load_run, run_images
+from ..visualization.feature_maps import draw_feature_maps
+from ..visualization.health import draw_health
+from ..visualization.losses import draw_losses
+from ..visualization.method import draw_method_of
+from ..visualization.prototype_map import draw_map_of
+from ..visualization.prototype_parts import draw_parts_of
+from ..visualization.prototypes import draw_prototypes_of
+from ..visualization.views import draw_views_of
+from .page import write_page
+from .photographs import figure_uri
+from .run import PretrainingRun, read_run
+
+
+def write_pictures(
+    work_dir: str | Path,
+    out: str | Path,
+    *,
+    images: str | Path | None = None,
+    force: bool = False,
+) -> int:
+    """Write a page with every picture that ``visualize`` can draw of a run.
+
+    Args:
+        work_dir: Folder of the run, with its config, log and newest training checkpoint.
+        out: Page to write, ``.html``.
+        images: Folder of images or a tar file; None takes those of the run.
+        force: Replace ``out``.
+
+    Returns:
+        How many pictures are on it.
+
+    Raises:
+        FileExistsError: ``out`` is there and ``force`` is not given.
+        FileNotFoundError: ``work_dir`` is no folder, or holds no log or no config.
+        ValueError: A log of something else, damaged files, or images that cannot be read.
+    """
+    run = read_run(work_dir)
+    prepare_output(out, force=force)
+    everything = run_images(run.cfg, images)
+    pictures, left_out = [], []
+    for title, draw in _pictures(run, everything):
+        try:
+            pictures.append((title, figure_uri(draw(), "svg")))
+        except Exception as error:
+            message = message_for_user(error)
+            if message is None:
+                raise
+            left_out.append((title, message))
+    write_page(
+        Path(out),
+        "pictures.html",
+        name=run.work_dir.name,
+        num_images=len(everything),
+        pictures=pictures,
+        left_out=left_out,
+    )
+    return len(pictures)
+
+
+def _pictures(
+    run: PretrainingRun, images: UnlabeledImages
+) -> Iterator[tuple[str, Callable[[], Figure]]]:
+    """Yield what each picture shows, and what draws it."""
+    stem, first = Path(run.cfg.filename).stem, images.load_image(0)
+    kind = pretraining_class(run.cfg)
+    has_prototypes = kind is not None and issubclass(kind, SSPRL)
+    if has_prototypes:
+        yield "The method (Fig. 1 of the paper)", lambda: draw_method_of(run.cfg, first)
+    yield "The views of an image", lambda: draw_views_of(run.cfg, first)
+    yield "Losses", lambda: draw_losses(run.work_dir, run.records)
+    health = draw_health(run.records, run.probes)
+    if health:
+        yield "Health", lambda: health
+    weights = [run.weights] if run.weights else []
+    yield "Feature maps", lambda: draw_feature_maps(weights, images)
+    if not has_prototypes:
+        return
+    found = Assignments.of(load_run(run.work_dir)[0], images)
+    yield "Prototypes of the image", lambda: draw_prototypes_of(found, title=stem)
+    for scale in range(len(found.cosines)):
+        what = f"level {scale}" if scale else "the image"
+        yield (
+            f"A map of the prototypes of {what} (Fig. 2 of the paper)",
+            partial(draw_map_of, found, scale, title=stem),
+        )
+    most = int(found.counts(0).argmax())
+    for scale in range(1, len(found.cosines)):
+        yield (
+            f"A prototype and its parts at level {scale} (Fig. 3 of the paper)",
+            partial(draw_parts_of, found, most, scale, title=stem),
+        )

@@ -1,0 +1,158 @@
+"""Which prototypes the images and patches of a run choose: what its pictures of them stand on.
+
+Legend: N readable images, M_s crops and K_s prototypes of scale s, px side of a crop.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from mmengine.config import Config
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..config.build_errors import explain_build_errors
+from ..config.found_config import require
+from ..datasets import UnlabeledImages
+from ..datasets.subset import choose_subset
+from ..errors import UserValueError
+from ..features.backbone import FeatureBackbone
+from ..features.crops import Crops
+from ..features.embedding import embed_images
+from ..features.extract import FeatureOptions
+from ..features.images import Images
+from ..models import SSPRL, pretraining_class
+from ..registry import DATASETS
+from ..saving.newest_checkpoint import require_newest
+from ..weights import config_beside
+from ..weights.backbone import build_model
+from ..weights.checkpoint_file import check_fit, read_state
+
+MAX_IMAGES = 1000
+"""So many are looked at, of more ones a fixed random part."""
+_BATCH = 16
+
+
+@dataclass(frozen=True)
+class Assignments:
+    """The cosines of crops and prototypes; a crop chooses the prototype of the greatest one.
+
+    Attributes:
+        model: SS-PRL or SwAV, on the CPU.
+        images: Those that were looked at.
+        names: The N that could be read, in their order.
+        cosines: For each scale (N, M_s, K_s).
+        boxes: For each scale (N, M_s, 4): left, top, right, bottom in the image's pixels.
+    """
+
+    model: SSPRL
+    images: UnlabeledImages
+    names: list[str]
+    cosines: list[Tensor]
+    boxes: list[NDArray[np.float32]]
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, model: SSPRL, images: UnlabeledImages, *, progress: bool = True) -> "Assignments":
+        """Embed centre and patches of at most ``MAX_IMAGES`` images; progress is a bar."""
+        layout, preprocessor = model.layout, model.data_preprocessor
+        share = min(1.0, MAX_IMAGES / len(images))
+        sample = images.get_subset(choose_subset(range(len(images)), share))
+        backbone = FeatureBackbone(
+            model.backbone, layout=layout, mean=preprocessor.mean, std=preprocessor.std
+        )
+        options = FeatureOptions(batch_size=_BATCH, device="cpu", progress=progress)
+        found = embed_images(backbone, Images(sample), options, patches=bool(layout.levels))
+        names = found.of_scale(0).names
+        cosines: list[Tensor] = []
+        boxes: list[NDArray[np.float32]] = []
+        for s in range(layout.num_scales):
+            rows = found.of_scale(s)
+            z = model.neck.heads[s](torch.from_numpy(rows.features)).float()
+            scores = model.head.prototypes[s](torch.nn.functional.normalize(z, dim=-1))
+            cosines.append(scores.unflatten(0, (len(names), -1)))
+            boxes.append(rows.boxes.reshape(len(names), -1, 4))
+        return cls(model, sample, names, cosines, boxes)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: index for index, name in enumerate(self.images.names)}
+
+    def choices(self, scale: int) -> Tensor:
+        """Return the prototype that each crop of a scale chooses, int64 (N, M_s)."""
+        return self.cosines[scale].argmax(dim=2)
+
+    def counts(self, scale: int) -> Tensor:
+        """Return how many crops of a scale choose each prototype, int64 (K_s,)."""
+        return self.choices(scale).flatten().bincount(minlength=self.cosines[scale].shape[2])
+
+    def nearest(self, scale: int, prototype: int, num: int) -> list[tuple[int, int]]:
+        """Return image and crop of those nearest to a prototype, at most ``num``.
+
+        Those that choose it come first, then the others; each image gives one crop.
+        """
+        own, choice = self.cosines[scale][:, :, prototype], self.choices(scale)
+        score, crop = (own + 2 * (choice == prototype)).max(dim=1)
+        order = score.argsort(descending=True, stable=True)[:num].tolist()
+        return [(image, int(crop[image])) for image in order]
+
+    def image(self, row: int) -> NDArray[np.uint8]:
+        """Return an image, uint8 (H, W, 3)."""
+        return self.images.load_image(self._places[self.names[row]]).permute(1, 2, 0).numpy()
+
+    def crop(self, row: int, scale: int, crop: int) -> NDArray[np.uint8]:
+        """Return a crop of an image, uint8 (px, px, 3)."""
+        image = self.images.load_image(self._places[self.names[row]])
+        cut = Crops(self.model.layout.image_px, self.model.layout.levels).cut(image)
+        return cut[scale][crop].permute(1, 2, 0).numpy()
+
+
+def load_run(work_dir: str | Path) -> tuple[SSPRL, Config]:
+    """Return the model of a run's newest checkpoint, in eval mode, and the run's config.
+
+    Raises:
+        ValueError: A run of a method without prototypes, without a checkpoint, or whose checkpoint
+            does not fit its config.
+    """
+    checkpoint = require_newest(work_dir)
+    cfg = config_beside(str(checkpoint))
+    kind = pretraining_class(cfg)
+    if kind is None or not issubclass(kind, SSPRL):
+        raise UserValueError(
+            "only SS-PRL and SwAV have prototypes, but the run of "
+            f"{cfg.filename} trains {cfg.model.get('type')}; give the work dir of such a run."
+        )
+    with explain_build_errors(cfg):
+        model: SSPRL = build_model(cfg.model.to_dict())
+    parts = ("backbone.", "neck.", "head.prototypes.", "head.correlation.")
+    own, state = (
+        {name: value for name, value in each.items() if name.startswith(parts)}
+        for each in (model.state_dict(), read_state(checkpoint))
+    )
+    remedy = "keep a run's config beside its checkpoints."
+    check_fit(state, own, weights=str(checkpoint), owner=str(cfg.filename), remedy=remedy)
+    model.load_state_dict(state, strict=False)
+    model.eval()
+    return model, cfg
+
+
+def check_scale(model: SSPRL, scale: int, *, least: int = 0) -> None:
+    """Refuse a scale that a model does not have, or one below ``least``."""
+    last = model.layout.num_scales - 1
+    if not least <= scale <= last:
+        have = f"from {least} to {last}" if last >= least else "of SS-PRL, which SwAV does not have"
+        raise UserValueError(f"scale must be {have}, but got {scale}.")
+
+
+def run_images(cfg: Config, images: str | Path | UnlabeledImages | None = None) -> UnlabeledImages:
+    """Return the images that a config trains on, or others in their place."""
+    if isinstance(images, UnlabeledImages):
+        return images
+    if images is not None:
+        return UnlabeledImages(data_root=str(images))
+    require(cfg, **{"train_dataloader.dataset.type": str})
+    spec = cfg.train_dataloader.dataset.to_dict()
+    with explain_build_errors(cfg):
+        return DATASETS.build({"_scope_": "mmssprl", **spec, "pipeline": []})

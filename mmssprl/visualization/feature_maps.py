@@ -1,0 +1,158 @@
+"""What a backbone sees where: its feature map as colours, and where a place is found again.
+
+Legend: N images, M backbones, C features, H, W height and width of a feature map.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from torch import Tensor
+
+from ..console.style import INK, PYRAMIDS, RC, titled_figure
+from ..errors import UserValueError
+from ..features.backbone import FeatureBackbone, load_backbone
+from ..features.crops import Crops
+from ..features.images import Images, ImageSource
+
+NUM_IMAGES = 6
+"""Images that are drawn: the first ones."""
+_INCHES = 1.5
+_MARK = PYRAMIDS[1]
+_CENTRE = (0.5, 0.5)
+
+
+def draw_feature_maps(
+    weights: Sequence[str | Path],
+    images: ImageSource,
+    *,
+    image_px: int | None = None,
+    patch: tuple[float, float] = _CENTRE,
+) -> Figure:
+    """Draw feature maps of some images, a pair of rows for each backbone.
+
+    The upper row has the first three principal components of the cells of all images as red, green
+    and blue: cells of one colour look alike to the backbone. The lower row has the cosine of each
+    cell with the one at ``patch`` in the first image, from the image's lowest to its highest.
+
+    Args:
+        weights: Files as ``load_backbone`` takes them, beside each other.
+        images: Images as ``embed`` takes them; the first six are drawn.
+        image_px: Side of the square that is cut out of an image; None takes twice that of the
+            backbone's training, for a finer map.
+        patch: Place in the first image, from the left and from the top, each from 0 to 1.
+
+    Raises:
+        ValueError: A backbone that gives a vector and no map, or a place outside the image.
+    """
+    if not all(0 <= place <= 1 for place in patch):
+        raise UserValueError(f"patch must be two numbers from 0 to 1, but got {patch}.")
+    source = Images(images)
+    pixels = [source.load(i) for i in range(min(NUM_IMAGES, len(source)))]
+    num_rows = 1 + 2 * len(weights)
+    with matplotlib.rc_context({**RC, "axes.grid": False, "svg.fonttype": "none"}):
+        figure = titled_figure(
+            (len(pixels) + 1.3) * _INCHES,
+            num_rows * _INCHES + 0.5,
+            "feature maps: principal components as colours, and where the marked place is found "
+            "again",
+        )
+        grid = figure.subplots(
+            num_rows, len(pixels) + 1, squeeze=False, width_ratios=[1.3, *[1] * len(pixels)]
+        )
+        for axes in grid.flat:
+            axes.axis("off")
+        for number, file in enumerate(weights):
+            model = load_backbone(file)
+            px = image_px or 2 * model.image_px
+            crops = [Crops(px).cut(each)[0][0] for each in pixels]  # uint8 (3, px, px)
+            maps = feature_maps(model, crops, str(file))
+            upper, lower = grid[1 + 2 * number], grid[2 + 2 * number]
+            _label(upper[0], f"{_short(file)}\n{px} px, {maps.shape[2]} x {maps.shape[3]} cells")
+            for axes, crop in zip(grid[0, 1:], crops, strict=True):
+                axes.imshow(crop.permute(1, 2, 0).numpy())
+            for axes, colours in zip(upper[1:], principal_colours(maps), strict=True):
+                axes.imshow(colours)
+            found = cosines_with(maps, patch)
+            for axes, cosines in zip(lower[1:], found, strict=True):
+                axes.imshow(cosines, cmap="viridis")
+                axes.set_title(f"{cosines.min():.2f} to {cosines.max():.2f}", fontsize=8, pad=2)
+            column, row = _cell(patch, *reversed(maps.shape[2:]))
+            _mark(lower[1], column, row)
+            if not number:
+                sides = (px / side for side in reversed(maps.shape[2:]))
+                _mark(
+                    grid[0, 1], *(s * (c + 0.5) for s, c in zip(sides, (column, row), strict=True))
+                )
+            _label(lower[0], "cosine")
+    return figure
+
+
+@torch.no_grad()
+def feature_maps(model: FeatureBackbone, crops: Sequence[Tensor], name: str) -> Tensor:
+    """Return the last feature maps (N, C, H, W) of crops, uint8 (3, px, px) each."""
+    maps = torch.cat([model.forward_features(model.normalise(crop)[None]) for crop in crops])
+    if maps.ndim != 4:
+        raise UserValueError(
+            f"weights must be of a backbone that gives a feature map, but {name} gives a vector "
+            f"of {maps.shape[1]} features for an image; take a ResNet or another network of maps."
+        )
+    return maps
+
+
+def principal_colours(maps: Tensor) -> NDArray[np.float64]:
+    """Return colours (N, H, W, 3) in 0 to 1: three principal components of all cells.
+
+    Each component runs from its 1st to its 99th percentile.
+    """
+    cells = maps.permute(0, 2, 3, 1).double()  # (N, H, W, C)
+    components = min(3, cells.shape[-1])
+    found = PCA(components, random_state=0).fit_transform(cells.flatten(0, 2).numpy())
+    low, high = np.percentile(found, [1, 99], axis=0)
+    scaled = ((found - low) / np.maximum(high - low, 1e-12)).clip(0, 1)
+    colours = np.zeros((len(scaled), 3))
+    colours[:, :components] = scaled
+    return colours.reshape(*cells.shape[:3], 3)
+
+
+def cosines_with(maps: Tensor, patch: tuple[float, float]) -> NDArray[np.float32]:
+    """Return each cell's cosine with the cell at ``patch`` in the first image, (N, H, W)."""
+    column, row = _cell(patch, maps.shape[3], maps.shape[2])
+    cells = torch.nn.functional.normalize(maps, dim=1)
+    return torch.einsum("nchw,c->nhw", cells, cells[0, :, row, column]).numpy()
+
+
+def _cell(patch: tuple[float, float], columns: int, rows: int) -> tuple[int, int]:
+    x, y = patch
+    return min(int(x * columns), columns - 1), min(int(y * rows), rows - 1)
+
+
+def _mark(axes: Axes, x: float, y: float) -> None:
+    axes.plot(x, y, marker="s", markersize=9, mfc="none", mec="white", mew=3)
+    axes.plot(x, y, marker="s", markersize=9, mfc="none", mec=_MARK, mew=1.5)
+
+
+def _label(axes: Axes, text: str) -> None:
+    axes.text(
+        1,
+        0.5,
+        text,
+        ha="right",
+        va="center",
+        fontsize=9,
+        color=INK,
+        parse_math=False,
+        transform=axes.transAxes,
+    )
+
+
+def _short(weights: str | Path) -> str:
+    """Return what a file of weights is called in a picture."""
+    name = Path(weights).stem.removesuffix("_backbone")
+    return name if len(name) <= 24 else f"{name[:11]}...{name[-10:]}"

@@ -1,0 +1,164 @@
+"""All prototypes of a scale on a map, by t-SNE (Fig. 2 of the paper).
+
+Legend: K prototypes of the scale, D their dimensions.
+"""
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from sklearn.manifold import TSNE
+
+from ..console.style import CATEGORIES, MUTED, RC, titled_figure
+from ..datasets import UnlabeledImages
+from ..errors import UserValueError
+from .assignments import Assignments, check_scale, load_run, run_images
+
+NUM_SHOWN, NUM_EXAMPLES = 5, 3
+"""Prototypes with pictures, each beside its nearest neighbour; pictures of each."""
+_MAP_INCHES, _CELL_INCHES = 5.6, 0.92
+_LEAST = 5
+"""Prototypes that t-SNE needs for a map."""
+
+
+def draw_prototype_map(
+    work_dir: str | Path,
+    *,
+    scale: int = 0,
+    images: str | Path | UnlabeledImages | None = None,
+    seed: int = 0,
+    progress: bool = True,
+) -> Figure:
+    """Draw all prototypes of a scale, near each other where their cosines are high.
+
+    A dot's area grows with the share of the images (or patches) that choose it. Five prototypes far
+    from each other are shown by their nearest images or patches, each beside the prototype that is
+    nearest to it, with the cosine of the two.
+
+    Args:
+        work_dir: Folder of the run, with its config and newest training checkpoint.
+        scale: 0 for prototypes of the image, s for those of level s.
+        images: As in ``draw_prototypes``.
+        seed: Seed of t-SNE.
+        progress: Whether to draw a progress bar, if there is a terminal.
+
+    Raises:
+        ValueError: A scale that the run does not have, or one with fewer than five prototypes.
+    """
+    model, cfg = load_run(work_dir)
+    check_scale(model, scale)
+    found = Assignments.of(model, run_images(cfg, images), progress=progress)
+    return draw_map_of(found, scale, seed=seed, title=Path(cfg.filename).stem)
+
+
+def draw_map_of(found: Assignments, scale: int, *, seed: int = 0, title: str) -> Figure:
+    """As ``draw_prototype_map``, of images that have been looked at."""
+    weights = found.model.head.prototypes[scale].weight.detach()  # (K, D)
+    counts = found.counts(scale).numpy()
+    points = place_prototypes(weights.numpy(), seed=seed)
+    used = np.flatnonzero(counts)
+    units = torch.nn.functional.normalize(weights, dim=1).numpy()
+    shown = farthest_points(units, used, NUM_SHOWN)
+    cosines = units @ units.T
+    what, who = ("the image", "") if scale == 0 else (f"level {scale}", "patches of ")
+    columns = 2 * NUM_EXAMPLES
+    with matplotlib.rc_context({**RC, "axes.grid": False, "svg.fonttype": "none"}):
+        figure = titled_figure(
+            _MAP_INCHES + (columns + 0.6) * _CELL_INCHES,
+            max(_MAP_INCHES, len(shown) * (_CELL_INCHES + 0.25)) + 0.4,
+            f"{title}: the {len(weights)} prototypes of {what}; {who}{len(found.names):,} images "
+            f"choose {len(used)} of them",
+        )
+        left, right = figure.subfigures(
+            1, 2, squeeze=False, width_ratios=[_MAP_INCHES, (columns + 0.6) * _CELL_INCHES]
+        )[0]
+        axes = left.subplots()
+        _draw_dots(axes, points, counts)
+        grid = right.subplots(len(shown), columns, squeeze=False)
+        for row, (number, colour) in enumerate(zip(shown, CATEGORIES, strict=False)):
+            others = np.where(np.arange(len(weights)) == number, -2.0, cosines[number])
+            others[counts == 0] = -2.0
+            nearest = int(others.argmax())
+            pair = [number] + [nearest] * bool(others[nearest] > -2)
+            axes.plot(*points[pair].T, color=colour, linewidth=1.2)
+            for k, first in zip(pair, (0, NUM_EXAMPLES), strict=False):
+                axes.annotate(
+                    str(k),
+                    points[k],
+                    xytext=(4, 4),
+                    textcoords="offset points",
+                    color=colour,
+                    fontsize=9,
+                    fontweight="bold",
+                )
+                axes.scatter(points[k, 0], points[k, 1], s=16, color=colour, zorder=3)
+                told = f"{k}" if k == number else f"{k}: cosine {cosines[number, k]:.2f}"
+                _draw_examples(grid[row], found, scale, k, first, told, colour)
+            for place in grid[row]:
+                place.axis("off")
+    return figure
+
+
+def place_prototypes(weights: NDArray[np.float32], *, seed: int = 0) -> NDArray[np.float32]:
+    """Return places (K, 2) of prototypes (K, D), by scikit-learn's t-SNE over their cosines."""
+    if len(weights) < _LEAST:
+        raise UserValueError(
+            f"a map needs at least {_LEAST} prototypes, but the scale has {len(weights)}."
+        )
+    perplexity = min(30.0, (len(weights) - 1) / 3)
+    tsne = TSNE(perplexity=perplexity, metric="cosine", init="pca", random_state=seed)
+    return tsne.fit_transform(weights)
+
+
+def farthest_points(units: NDArray[np.float32], among: NDArray[np.intp], num: int) -> list[int]:
+    """Choose some rows of ``among`` far from each other, by their cosines.
+
+    The first is the one that is farthest from the mean; each other one is the farthest from those
+    that were chosen before (Gonzalez, 1985).
+    """
+    rows = units[among]
+    chosen: list[int] = []
+    nearest = rows @ rows.mean(axis=0)  # cosine to the nearest chosen one
+    while len(chosen) < min(num, len(among)):
+        best = int(nearest.argmin())
+        cosines = rows @ rows[best]
+        nearest = np.maximum(nearest, cosines) if chosen else cosines
+        nearest[best] = np.inf
+        chosen.append(best)
+    return [int(among[i]) for i in chosen]
+
+
+def _draw_dots(axes: Axes, points: NDArray[np.float32], counts: NDArray[np.int64]) -> None:
+    used, unused = points[counts > 0], points[counts == 0]
+    areas = 12 + 260 * counts[counts > 0] / counts.max()
+    axes.scatter(used[:, 0], used[:, 1], s=areas, color="#9db8cf", alpha=0.7, linewidths=0)
+    axes.scatter(unused[:, 0], unused[:, 1], s=12, color="none", edgecolors=MUTED, linewidths=0.7)
+    axes.set(xticks=[], yticks=[])
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.spines[:].set_visible(False)
+    axes.margins(0.08)
+    axes.set_xlabel(
+        f"t-SNE of cosines; a dot's area is its use, {counts.max() / counts.sum():.0%} for the "
+        "largest; hollow: chosen by none",
+        loc="left",
+    )
+
+
+def _draw_examples(
+    places: "list[Axes]",
+    found: Assignments,
+    scale: int,
+    prototype: int,
+    first: int,
+    told: str,
+    colour: str,
+) -> None:
+    for place, (row, crop) in zip(
+        places[first:], found.nearest(scale, prototype, NUM_EXAMPLES), strict=False
+    ):
+        place.imshow(found.crop(row, scale, crop))
+    places[first].set_title(told, color=colour, fontsize=9)
