@@ -20,6 +20,7 @@ from ..errors import UserValueError
 from ..features.backbone import FeatureBackbone, load_backbone
 from ..features.crops import Crops
 from ..features.images import Images, ImageSource
+from ..weights import RANDOM, SUPERVISED, find_config
 
 NUM_IMAGES = 6
 """Images that are drawn: the first ones."""
@@ -42,7 +43,8 @@ def draw_feature_maps(
     cell with the one at ``patch`` in the first image, from the image's lowest to its highest.
 
     Args:
-        weights: Files as ``load_backbone`` takes them, beside each other.
+        weights: Files as ``load_backbone`` takes them, beside each other; ``'random'`` draws the
+            weights of the first file's backbone.
         images: Images as ``embed`` takes them; the first six are drawn.
         image_px: Side of the square that is cut out of an image; None takes twice that of the
             backbone's training, for a finer map.
@@ -53,6 +55,9 @@ def draw_feature_maps(
     """
     if not all(0 <= place <= 1 for place in patch):
         raise UserValueError(f"patch must be two numbers from 0 to 1, but got {patch}.")
+    beside = None
+    if files := [str(file) for file in weights if str(file) not in (RANDOM, SUPERVISED)]:
+        beside = find_config(files[0], None)
     source = Images(images)
     pixels = [source.load(i) for i in range(min(NUM_IMAGES, len(source)))]
     num_rows = 1 + 2 * len(weights)
@@ -69,7 +74,7 @@ def draw_feature_maps(
         for axes in grid.flat:
             axes.axis("off")
         for number, file in enumerate(weights):
-            model = load_backbone(file)
+            model = load_backbone(file, beside if str(file) == RANDOM else None)
             px = image_px or 2 * model.image_px
             crops = [Crops(px).cut(each)[0][0] for each in pixels]  # uint8 (3, px, px)
             maps = feature_maps(model, crops, str(file))

@@ -41,7 +41,7 @@ def test_command_draws_several_backbones(tmp_path, capsys):
         save(tmp_path / "images" / f"{i}.png", i, (40, 40))
     out = tmp_path / "maps.svg"
     arguments = ["visualize", "features", str(tmp_path / "images"), str(out), "--image-px", "64"]
-    arguments += ["--weights", str(weights), str(weights)]
+    arguments += ["--weights", str(weights), "random"]
     assert main(arguments) == 0
     assert out.read_text().count("4 x 4 cells") == 2
     assert main([*arguments, "--force", "--patch", "0.5", "1.5"]) == 2
