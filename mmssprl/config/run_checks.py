@@ -23,7 +23,7 @@ from ..datasets.image_reading import require_files
 from ..errors import UserError, UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..models.unwrap import unwrap
 from ..registry import DATASETS, PARAM_SCHEDULERS, class_of
-from ..system.shared_memory import check_room
+from ..system.outputs import check_room
 from .pretrain_checks import bytes_of_views, check_pretraining
 from .reading import one_line, refuse
 from .walk import check_parts, check_together

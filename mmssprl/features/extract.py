@@ -20,7 +20,7 @@ from ..console.quiet import say
 from ..datasets.image_reading import ImageReadError
 from ..errors import UserValueError
 from ..system.environment import MOST_PROCESSES
-from ..system.shared_memory import check_room
+from ..system.outputs import check_room
 from .backbone import FeatureBackbone, choose_device, in_eval_mode, load_backbone
 from .crops import Crops
 

@@ -12,7 +12,7 @@ from ..console.progress import watch
 from ..console.tables import csv_table, markdown_table
 from ..datasets import ImageReadError
 from ..datasets.labels import LabelledData
-from ..saving.newest_checkpoint import require_newest
+from ..saving.work_dir import require_newest
 from ..system.outputs import write_whole
 from .label_files import read_labels
 from .pictures import open_picture, save_sheet

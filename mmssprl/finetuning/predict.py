@@ -20,9 +20,8 @@ from ..console.wording import on_one_line
 from ..datasets import ImageReadError, read_image
 from ..datasets.image_index import heic_remedy, index_images
 from ..errors import UserFileExistsError, UserFileNotFoundError, UserValueError
-from ..saving.newest_checkpoint import require_newest
-from ..system.outputs import write_whole
-from ..system.shared_memory import check_room
+from ..saving.work_dir import require_newest
+from ..system.outputs import check_room, write_whole
 from ..weights import read_checkpoint
 from ..weights.backbone import build_model, quiet
 from ..weights.checkpoint_file import list_faults

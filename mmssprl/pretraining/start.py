@@ -16,9 +16,8 @@ from ..console.wording import command_line
 from ..engine.launch import prepare_train_config, run
 from ..engine.trackers import check_trackers
 from ..errors import UserRuntimeError, called, message_for_user
-from ..saving.newest_checkpoint import newest_intact
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE
-from ..saving.work_dir import finished_line, finished_weights, folders_of_run
+from ..saving.work_dir import finished_line, finished_weights, folders_of_run, newest_intact
 from ..system.outputs import require_space, write_whole
 from ..system.processes import run_processes
 from ..timing import forecast

@@ -11,8 +11,8 @@ from ..config.found_config import found_config, require
 from ..errors import UserFileNotFoundError
 from ..features.probe_record import Probe, read_probes
 from ..monitoring import Diagnosis, Record, diagnose, read_scalars
-from ..saving.newest_checkpoint import require_newest
 from ..saving.run_record import FILE, RECIPE_FILE
+from ..saving.work_dir import require_newest
 
 _NEEDS: dict[str, Any] = {
     "model.type": str,

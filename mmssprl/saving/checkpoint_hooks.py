@@ -22,9 +22,9 @@ from ..models import PretrainingModel
 from ..models.unwrap import unwrap
 from ..registry import HOOKS
 from ..system.outputs import sweep_parts, whole_file, write_whole
-from .finiteness import optimizers_of, require_finite_state
-from .newest_checkpoint import POINTER
+from .checkpoint_checks import optimizers_of, require_finite_state
 from .safe_files import WholeFileBackend
+from .work_dir import POINTER
 
 STEP_FILE = "step_{}.pth"
 """What `SaveAndStopHook` writes between two checkpoints of this hook."""

@@ -20,8 +20,8 @@ from ..registry import HOOKS
 from ..system.processes import timeout_of
 from ..system.slurm import comes_back, requeue
 from ..system.stopping import SAVED, Signal, StoppedError, signals
+from .checkpoint_checks import wrappers_of
 from .checkpoint_hooks import STEP_FILE
-from .finiteness import wrappers_of
 from .loops import ResumableEpochLoop, ResumableIterLoop
 
 DEFAULT_SAVE_EVERY = "30m"

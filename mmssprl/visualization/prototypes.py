@@ -28,7 +28,7 @@ from ..features.extract import FeatureOptions
 from ..features.images import Images
 from ..models import SSPRL, pretraining_class
 from ..registry import DATASETS
-from ..saving.newest_checkpoint import require_newest
+from ..saving.work_dir import require_newest
 from ..weights import config_beside
 from ..weights.backbone import build_model
 from ..weights.checkpoint_file import check_fit, read_state

@@ -14,7 +14,7 @@ from ..system.outputs import prepare_output
 from .backbone import find_config, load_backbone
 from .checkpoint_file import backbone_part, describe_faults, read_state
 from .targets import TARGETS, WHOLE_TARGETS
-from .targets.onnx_file import image_px
+from .targets.models import image_px
 from .targets.target import Exported, ExportTarget, Loaded, check_resnet, last_and_pooled
 
 _CLASSIFIER = ("fc.weight", "fc.bias")

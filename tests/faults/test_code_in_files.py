@@ -28,7 +28,7 @@ NARROW = {
 }
 READERS = {
     "features/embeddings.py": ["np.load"],
-    "weights/targets/detectron2_file.py": ["pickle.load"],  # what it has just written
+    "weights/targets/models.py": ["pickle.load"],  # what it has just written
 }
 """All places of the package that could run code in a file, and what keeps each from it."""
 

@@ -9,7 +9,7 @@ from helpers.engine.toy_run import ToyMetric
 from helpers.saving.poisoned_runs import BEST, BadMomentum, BadState, train_toy
 
 from mmssprl.errors import UserError
-from mmssprl.saving.finiteness import NotFiniteError, is_not_finite
+from mmssprl.saving.checkpoint_checks import NotFiniteError, is_not_finite
 from tools.dev.faults.damages import BadGradient
 
 pytestmark = pytest.mark.fault

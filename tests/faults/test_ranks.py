@@ -15,7 +15,7 @@ from torch import distributed as dist
 from torch import multiprocessing, nn
 
 from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
-from mmssprl.saving.finiteness import NotFiniteError, require_finite_state
+from mmssprl.saving.checkpoint_checks import NotFiniteError, require_finite_state
 from mmssprl.saving.save_and_stop_hook import SaveAndStopHook
 
 pytestmark = [pytest.mark.fault, pytest.mark.dist]

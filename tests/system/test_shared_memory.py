@@ -12,7 +12,7 @@ from mmssprl.datasets import UnlabeledImages, stack_views
 from mmssprl.errors import UserOSError
 from mmssprl.features.crops import Crops
 from mmssprl.pyramid import ViewLayout
-from mmssprl.system.shared_memory import check_room
+from mmssprl.system.outputs import check_room
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -29,7 +29,7 @@ def room(monkeypatch, tmp_path):
 
     folder, really = tmp_path / "shm", shutil.disk_usage
     folder.mkdir()
-    monkeypatch.setattr("mmssprl.system.shared_memory.FOLDER", folder)
+    monkeypatch.setattr("mmssprl.system.outputs.SHARED_MEMORY", folder)
     return leave
 
 

@@ -7,7 +7,6 @@ import pytest
 import torch
 from helpers.weights.export_backbones import write_weights
 
-import mmssprl.weights.targets.onnx_file as onnx_file
 from mmssprl.weights import default_output, export_weights
 from mmssprl.weights.checkpoint_file import read_checkpoint
 from mmssprl.weights.targets import TARGETS
@@ -76,7 +75,9 @@ class TestErrors:
         assert list(tmp_path.iterdir()) == []
 
     def test_onnx_needs_its_packages(self, narrow, tmp_path, monkeypatch):
-        monkeypatch.setattr(onnx_file, "is_importable", lambda name: name == "onnx")
+        monkeypatch.setattr(
+            "mmssprl.weights.targets.models.is_importable", lambda name: name == "onnx"
+        )
         with pytest.raises(ValueError, match="pip install onnxscript onnxruntime"):
             export_weights(narrow, "onnx", tmp_path / "o.onnx")
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from ...models import PretrainingModel
 from ...models.unwrap import unwrap
 from ...registry import HOOKS
-from ...saving.finiteness import NotFiniteError
+from ...saving.checkpoint_checks import NotFiniteError
 
 
 @HOOKS.register_module()

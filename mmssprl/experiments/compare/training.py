@@ -28,7 +28,7 @@ from ...features.backbone import choose_device, load_backbone
 from ...features.extract import FeatureOptions
 from ...features.linear_classifier import fit_linear_probe
 from ...features.probe_data import extract_split
-from ...saving.finiteness import NotFiniteError
+from ...saving.checkpoint_checks import NotFiniteError
 from ...system.environment import source_commit
 from ...system.outputs import write_whole
 from ...weights import RANDOM
