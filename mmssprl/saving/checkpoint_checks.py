@@ -73,7 +73,7 @@ def check_fit_of_checkpoint(runner: Runner, task: Literal["train", "test"]) -> N
         raise UserValueError(
             f"{path} must hold the weights of {runner.cfg.filename or 'the config'}'s model, but "
             f"got {faults}; use the config beside the checkpoint, or start from its backbone alone "
-            "by --weights or model.backbone.init_cfg."
+            "by weights or model.backbone.init_cfg."
         )
 
 
@@ -103,7 +103,7 @@ def _require_resumable(content: Any, path: str, cfg: Config) -> None:
         raise UserValueError(
             f"a checkpoint to resume must hold {', '.join(needed)}, as a training writes them, but "
             f"{path} lacks {', '.join(missing)}; give a checkpoint of the run (epoch_N.pth), or "
-            "start a new run from these weights without --resume."
+            "start a new run from these weights, without resume."
         )
 
 
@@ -147,7 +147,7 @@ def require_finite_state(runner: Runner, step: int) -> None:
     where = f" of rank {rank}" if len(found) > 1 else ""
     raise NotFiniteError(
         f"a checkpoint must hold finite numbers only, but after step {step} {first}{where} does "
-        "not; nothing was written, the last checkpoint is still there: go on from it by --resume "
+        "not; nothing was written, the last checkpoint is still there: go on from it by resume "
         "with a lower optim_wrapper.optimizer.lr."
     )
 

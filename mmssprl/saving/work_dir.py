@@ -52,15 +52,14 @@ def check_work_dir(cfg: Config, *, overwrite: bool) -> None:
     if found and not overwrite:
         raise UserFileExistsError(
             f"work_dir must not hold another run, but {found[-1].parent} has {found[-1].name}; go "
-            "on with it by --resume, delete its checkpoints by --overwrite, or give another "
-            "--work-dir."
+            "on with it by resume, delete its checkpoints by overwrite, or give another work_dir."
         )
     doomed = {path.resolve() for path in files_of_run(cfg)}
     for key in ("weights", "load_from"):
         if cfg.get(key) and Path(cfg[key]).resolve() in doomed:
             raise UserValueError(
-                f"--overwrite deletes the checkpoints in {work_dir}, but {key}={cfg[key]!r} is one "
-                "of them; copy it elsewhere, or give another --work-dir."
+                f"overwrite deletes the checkpoints in {work_dir}, but {key}={cfg[key]!r} is one "
+                "of them; copy it elsewhere, or give another work_dir."
             )
 
 

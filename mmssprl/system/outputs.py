@@ -35,8 +35,8 @@ def prepare_output(path: str | Path, *, force: bool = False) -> None:
         raise UserFileExistsError(f"the output must be a file, but {path} is a folder.")
     if path.exists() and not force:
         raise UserFileExistsError(
-            f"the output must not exist yet, but {path} does; pass --force to replace it, "
-            "or choose another name."
+            f"the output must not exist yet, but {path} does; pass force to replace it, or "
+            "choose another name."
         )
     check_folder(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -190,7 +190,7 @@ def require_space(folder: Path, needed: int) -> None:
         raise UserOSError(
             f"the disk of {folder} must have room for the checkpoints of the run, "
             f"{format_bytes(needed)}, but {format_bytes(free)} are free; make room, give a "
-            "--work-dir on another disk, or keep fewer checkpoints, "
+            "work_dir on another disk, or keep fewer checkpoints, "
             "default_hooks.checkpoint.max_keep_ckpts=1."
         )
 

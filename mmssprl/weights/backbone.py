@@ -50,8 +50,7 @@ def find_config(weights: str, config: str | None) -> Config:
     """
     if config is None and weights == RANDOM:
         raise UserValueError(
-            "config must be given for random weights, but got none; "
-            "pass --config with the architecture to draw them for."
+            "config must say the architecture to draw random weights for, but got none; give one."
         )
     if config is None and weights == SUPERVISED:
         return Config({"model": {"backbone": {"type": "ResNet", "depth": 50}}})
@@ -59,7 +58,7 @@ def find_config(weights: str, config: str | None) -> Config:
     if weights not in (RANDOM, SUPERVISED):
         if not Path(weights).is_file():
             raise UserFileNotFoundError(
-                f"WEIGHTS must be an existing file, '{RANDOM}' or '{SUPERVISED}', but there is no "
+                f"weights must be an existing file, '{RANDOM}' or '{SUPERVISED}', but there is no "
                 f"{weights}; training writes <work dir>/<config name>_backbone.pth."
             )
         state = read_backbone(weights)
@@ -72,7 +71,7 @@ def find_config(weights: str, config: str | None) -> Config:
             print_log(f"{weights} has no config beside it: it holds a ResNet-{depth}.")
             return Config({"model": {"backbone": backbone}})
     convert = command_line("convert", weights, "--from", "auto")
-    remedy = f"pass --config, or have `{convert}` write the weights of a ResNet with one"
+    remedy = f"give config, or have `{convert}` write the weights of a ResNet with one"
     try:
         cfg = config_beside(weights, remedy)
     except UserFileNotFoundError as error:
@@ -167,8 +166,7 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
         except TypeError as error:
             raise UserValueError(
                 f"model.backbone must be one of mmpretrain's, but that of {cfg.filename} has "
-                f"fields that it does not know ({error}); pass --config with the config of the "
-                "pre-training."
+                f"fields that it does not know ({error}); give config, that of the pre-training."
             ) from error
         if weights == RANDOM:
             with quiet():
@@ -180,7 +178,7 @@ def load_backbone(weights: str, cfg: Config, *, seed: int = 0) -> nn.Module:
             backbone.state_dict(),
             weights=weights,
             owner=str(cfg.filename or f"mmpretrain's {cfg.model.backbone.type}"),
-            remedy="pass --config with the architecture they were trained with.",
+            remedy="give config, that of the network they were trained in.",
         )
         backbone.load_state_dict(state, strict=False)
     # mmpretrain's train() returns nothing, so eval() does not chain.

@@ -44,7 +44,7 @@ def test_work_dir_comes_from_the_command_line_then_the_config_then_its_name(conf
 def test_a_used_work_dir_is_refused_and_left_alone(config, tmp_path, name):
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / name).write_text("old")
-    with pytest.raises(FileExistsError, match=rf"{name}; .*--resume.*--overwrite"):
+    with pytest.raises(FileExistsError, match=rf"{name}; .*resume.*overwrite"):
         prepare_train_config(config, work_dir="used")
     assert [path.name for path in (tmp_path / "used").iterdir()] == [name]
     save_checkpoint(tmp_path / "used" / "epoch_3.pth")

@@ -12,6 +12,7 @@ import torch
 import yaml
 from helpers.datasets.image_folders import folder
 from helpers.experiments.tiny_benchmark import save_backbone
+from helpers.weights.traps import NARROW, Calling
 from mmengine.config import Config
 from PIL import EpsImagePlugin, Image
 
@@ -22,10 +23,6 @@ from mmssprl.errors import UserError
 from mmssprl.weights import torch_file
 
 pytestmark = pytest.mark.fault
-NARROW = {
-    **{"type": "ResNet", "depth": 18, "stem_channels": 8, "base_channels": 8, "num_stages": 2},
-    **{"strides": (1, 2), "dilations": (1, 1), "out_indices": (1,)},
-}
 READERS = {
     "features/embeddings.py": ["np.load"],
     "weights/targets/models.py": ["pickle.load"],  # what it has just written
@@ -50,16 +47,6 @@ RUNS_CONFIGS = {
     "visualization/method.py": ["read_config_file"],  # named
 }
 """All places of the package that run a config, and who has named it."""
-
-
-class Trap:
-    """Makes a folder where it is unpickled."""
-
-    def __init__(self, folder):
-        self.folder = str(folder)
-
-    def __reduce__(self):
-        return os.mkdir, (self.folder,)
 
 
 def calls():
@@ -95,7 +82,7 @@ def weights(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     save_backbone(tmp_path / "w.pth", NARROW)
     content = torch.load("w.pth", weights_only=True)
-    torch.save({**content, "trap": Trap(tmp_path / "sprung")}, "w.pth")
+    torch.save({**content, "trap": Calling(os.mkdir, str(tmp_path / "sprung"))}, "w.pth")
     torch.load("w.pth", weights_only=False)
     (tmp_path / "sprung").rmdir()
     folder(tmp_path / "photos", 3)
@@ -150,8 +137,10 @@ class TestAnnotationFiles:
         read = mmengine.load(tmp_path / "a.pkl")
         assert np.array_equal(read["data_list"][0].pop("boxes"), np.ones((2, 4)))
         assert read["data_list"] == [{"img_path": "a.png"}]
-        (tmp_path / "b.pkl").write_bytes(pickle.dumps({"a": Trap(tmp_path / "sprung")}))
-        with pytest.raises(UserError, match="posix.mkdir"):
+        (tmp_path / "b.pkl").write_bytes(
+            pickle.dumps({"a": Calling(os.mkdir, str(tmp_path / "sprung"))})
+        )
+        with pytest.raises(UserError, match=r"posix.mkdir"):
             mmengine.load(tmp_path / "b.pkl")
         assert not (tmp_path / "sprung").exists()
 

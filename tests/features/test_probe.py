@@ -143,7 +143,7 @@ def test_the_command_prints_a_table_and_writes_the_numbers(weights, coco, tmp_pa
     assert json.loads(out.read_text())["mAP"] == 1.0
     assert main(argv) == 2
     message = capsys.readouterr().err
-    assert "--force" in message
+    assert "force" in message
     assert message.count("\n") == 1
     out.write_text("old")
     assert main([*argv, "--force"]) == 0

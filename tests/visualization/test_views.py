@@ -160,7 +160,7 @@ class TestDrawViews:
             assert picture.width > 1000
         assert colours > 1000
         assert main(argv) == 2
-        assert "--force" in capsys.readouterr().err
+        assert "force" in capsys.readouterr().err
         (tmp_path / "out.png").write_text("old")
         assert main([*argv, "--force"]) == 0
         assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
