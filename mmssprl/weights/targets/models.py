@@ -181,9 +181,7 @@ def write_detectron2(source: Exported, path: Path) -> None:
 
 def load_detectron2(path: Path, source: Exported) -> Loaded:
     """Read the file by the inverse table into mmpretrain's ResNet."""
-    with path.open("rb") as stream:
-        model = pickle.load(stream)["model"]  # our own file, written a moment ago
-    file = {name: torch.from_numpy(value) for name, value in model.items()}
+    file = read_state(path)
     backbone = load_backbone(RANDOM, source.cfg)
     backbone.load_state_dict({from_detectron2(k): v for k, v in file.items()}, strict=False)
     ours = backbone.state_dict().items()
