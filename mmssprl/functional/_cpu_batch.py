@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ..errors import UserValueError
-from ._blur import box_radius
+from ._device import box_radius
 from ._photometric_params import ColorJitterParams, PhotometricParams
 
 _PARTS_PER_THREAD = 4  # samples differ in cost; more parts even that out

@@ -16,7 +16,14 @@ import numpy as np
 from numba import njit
 from numpy import ndarray as Array
 
-from ._color import BRIGHTNESS, CONTRAST, GRAY_WEIGHTS, HUE, SATURATION, SOLARIZE_FROM
+from ._photometric_params import (
+    BRIGHTNESS,
+    CONTRAST,
+    GRAY_WEIGHTS,
+    HUE,
+    SATURATION,
+    SOLARIZE_FROM,
+)
 
 if TYPE_CHECKING:
     from ._cpu_batch import Changes, Source, Target
@@ -107,7 +114,7 @@ def _saturate_(rgb: _RGB, factor: np.float32) -> None:
 
 @_fast
 def _shift_hue_(rgb: _RGB, turns: float) -> None:
-    """As `_color._hue`, where the formula is explained."""
+    """As `_device._hue`, where the formula is explained."""
     red, green, blue = rgb
     o0 = np.float32((6 * turns + 3) % 6 - 3)
     o1 = np.float32((6 * turns + 1) % 6 - 3)

@@ -12,6 +12,14 @@ from torch import Generator, Tensor
 
 from ..errors import UserValueError
 
+GRAY_WEIGHTS = (0.2989, 0.587, 0.114)
+"""Luma weights of R, G, B as torchvision has them (ITU-R 601-2)."""
+
+SOLARIZE_FROM = 0.5
+"""The darkest value that solarizing inverts: BYOL's threshold, 128 of 255 levels."""
+
+BRIGHTNESS, CONTRAST, SATURATION, HUE = range(4)
+
 _IDENTITY = (1.0, 1.0, 1.0, 0.0)
 
 Probability = float | Sequence[float]

@@ -38,32 +38,6 @@ def device_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(photometric, "params_are_free", lambda images: False)
 
 
-@pytest.mark.parametrize("as_levels", [False, True])
-def test_masks_and_kernels_agree(as_levels: bool, request: pytest.FixtureRequest) -> None:
-    images = levels(random_images(60)) if as_levels else random_images(60)
-
-    def chain() -> list[Tensor]:
-        generator = rng(5)
-        return [
-            horizontal_flip(images, prob=0.5, generator=generator),
-            color_jitter(images, **RECIPE, prob=0.8, generator=generator),
-            random_grayscale(images, prob=0.2, generator=generator),
-            gaussian_blur(images, sigma=(0.1, 2.0), prob=0.5, generator=generator),
-        ]
-
-    in_kernels = chain()
-    request.getfixturevalue("device_path")
-    for masked, kernel in zip(chain(), in_kernels, strict=True):
-        assert masked.dtype == kernel.dtype == images.dtype
-        if as_levels:
-            # A last bit of difference decides how a value half-way between levels is rounded.
-            difference = (masked.int() - kernel.int()).abs()
-            assert difference.max() <= 1
-            assert difference.float().mean() < 1e-3
-        else:
-            torch.testing.assert_close(masked, kernel, rtol=0, atol=1e-5)
-
-
 @pytest.mark.usefixtures("device_path")
 def test_device_path_reads_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object) -> None:

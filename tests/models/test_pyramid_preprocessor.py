@@ -9,7 +9,7 @@ from mmengine.model import BaseModel
 from mmengine.runner.checkpoint import _load_checkpoint_to_model
 from torch import Tensor
 
-from mmssprl.functional import _masked, _sorted, photometric
+from mmssprl.functional import _device, photometric
 from mmssprl.models import pyramid_preprocessor
 from mmssprl.models.pyramid_preprocessor import PyramidPreprocessor
 from mmssprl.pyramid import PyramidLevel, ViewLayout
@@ -76,11 +76,11 @@ def test_default_normalisation(training: bool) -> None:
 def test_compile_reaches_the_devices_path(compile: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     plain, compiled = [], []
     monkeypatch.setattr(photometric, "params_are_free", lambda images: False)
+    augment, by_order = _device.augment_by_masks, _device.augment_sorted
     monkeypatch.setattr(
-        _masked, "compiled_augment", lambda: lambda *args: compiled.append(1) or augment(*args)
+        _device, "compiled_augment", lambda: lambda *args: compiled.append(1) or augment(*args)
     )
-    augment, by_order = _masked.augment, _sorted.augment
-    monkeypatch.setattr(_sorted, "augment", lambda *args: plain.append(1) or by_order(*args))
+    monkeypatch.setattr(_device, "augment_sorted", lambda *args: plain.append(1) or by_order(*args))
     reference = build()
     step(build(compile=compile))
     assert (len(compiled), len(plain)) == ((3, 0) if compile else (0, 3))
