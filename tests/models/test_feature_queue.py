@@ -94,8 +94,3 @@ def test_each_rank_gets_its_own_rows_back(monkeypatch):
     other.load_state_dict(state)
     assert other.num_filled == 0
     assert other.num_pushed == 0
-
-
-def test_a_queue_needs_rows():
-    with pytest.raises(ValueError, match="length.*0"):
-        FeatureQueue(0, 3)
