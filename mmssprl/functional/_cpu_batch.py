@@ -18,10 +18,9 @@ from torch import Tensor
 
 from ..errors import UserValueError
 from ._device import box_radius
-from ._photometric_params import ColorJitterParams, PhotometricParams
+from ._photometric_params import IDENTITY, ColorJitterParams, PhotometricParams
 
 _PARTS_PER_THREAD = 4  # samples differ in cost; more parts even that out
-_IDENTITY_FACTORS = (1.0, 1.0, 1.0, 0.0)
 # Numba raises them for a cache that is unreadable or damaged, and for a full disk.
 _BAD_CACHE = (OSError, EOFError, pickle.UnpicklingError)
 
@@ -107,7 +106,7 @@ def _changes(params: PhotometricParams, num: int, height: int, width: int) -> Ch
     flip, jitter, grayscale, blur, solarize = params
     nothing = torch.zeros(num, dtype=torch.bool)
     if jitter is None:
-        factors = torch.tensor(_IDENTITY_FACTORS).expand(num, 4)
+        factors = torch.tensor(IDENTITY).expand(num, 4)
         jitter = ColorJitterParams(torch.arange(4).expand(num, 4), factors)
 
     def array(values: Tensor, dtype: type) -> np.ndarray:

@@ -20,7 +20,7 @@ SOLARIZE_FROM = 0.5
 
 BRIGHTNESS, CONTRAST, SATURATION, HUE = range(4)
 
-_IDENTITY = (1.0, 1.0, 1.0, 0.0)
+IDENTITY = (1.0, 1.0, 1.0, 0.0)
 
 Probability = float | Sequence[float]
 """One number for all N samples, or one for each of as many equal parts of N, in order."""
@@ -129,7 +129,7 @@ def draw_color_jitter(
     uniform = torch.rand(num, 4, generator=generator, device=generator.device)
     columns = [
         torch.where(applied, column * (high - low) + low, identity)
-        for column, (low, high), identity in zip(uniform.unbind(1), bounds, _IDENTITY, strict=True)
+        for column, (low, high), identity in zip(uniform.unbind(1), bounds, IDENTITY, strict=True)
     ]
     return ColorJitterParams(order, torch.stack(columns, dim=1))
 

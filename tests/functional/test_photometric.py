@@ -26,6 +26,7 @@ from mmssprl.functional.photometric import (
     draw_color_jitter,
     draw_gaussian_blur,
     draw_mask,
+    draw_photometric,
     gaussian_blur,
     horizontal_flip,
     random_grayscale,
@@ -182,3 +183,58 @@ def test_bad_images_are_refused() -> None:
         grayed(torch.rand(5, 3, 4, 4), mask)
     empty = torch.rand(0, 3, 4, 4)
     assert color_jitter(empty, **RECIPE, prob=1.0, generator=rng()).shape == empty.shape
+
+
+@pytest.mark.parametrize("free", [True, False], ids=["kernels", "masks"])
+def test_solarizing_inverts_the_bright_half_of_the_chosen_samples(
+    free: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(photometric, "params_are_free", lambda images: free)
+    image = torch.tensor([0, 127, 128, 255], dtype=torch.uint8).expand(2, 3, 1, 4)
+    chosen = torch.tensor([False, True])
+    solarized = apply_params(image, PhotometricParams(solarize=chosen))
+    assert solarized[:, 0, 0].tolist() == [[0, 127, 128, 255], [0, 127, 127, 0]]
+    exact = apply_params(
+        torch.tensor([0.25, 0.5, 0.75]).expand(2, 3, 1, 3), PhotometricParams(solarize=chosen)
+    )
+    assert exact[1, 2, 0].tolist() == [0.25, 0.5, 0.25]
+
+
+def test_solarizing_changes_no_draw_before_it_and_draws_nothing_when_off() -> None:
+    plain, on = rng(), rng()
+    draws = {
+        "flip": {"prob": 0.5},
+        "jitter": {**RECIPE, "prob": 0.8},
+        "grayscale": {"prob": 0.2},
+        "blur": {"sigma": (0.1, 2.0), "prob": 0.5},
+    }
+    without = draw_photometric(30, **draws, generator=plain)
+    solarizing = draw_photometric(30, **draws, solarize={"prob": 0.5}, generator=on)
+    assert without.solarize is None
+    assert solarizing.solarize.any()
+    assert torch.equal(without.blur.sigma, solarizing.blur.sigma)
+    assert torch.equal(without.jitter.factors, solarizing.jitter.factors)
+    assert not torch.equal(plain.get_state(), on.get_state())
+
+
+def test_parts_of_a_batch_have_their_own_probability() -> None:
+    several, one = rng(), rng()
+    mask = draw_mask(3000, prob=(0.0, 1.0, 0.3), generator=several)
+    assert not mask[:1000].any()
+    assert mask[1000:2000].all()
+    # The draw is that of one probability, so only the part with another one changes.
+    assert torch.equal(mask[2000:], draw_mask(3000, prob=0.3, generator=one)[2000:])
+    assert torch.equal(several.get_state(), one.get_state())
+
+
+@pytest.mark.parametrize(
+    ("prob", "message"),
+    [
+        ((0.5, 1.5), r"\[0, 1\].*1.5"),
+        ((0.5, 0.5, 0.5), "4 samples.*0.5, 0.5, 0.5"),
+        ((), "one number"),
+    ],
+)
+def test_parts_that_do_not_fit(prob: tuple, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        draw_mask(4, prob=prob, generator=rng())

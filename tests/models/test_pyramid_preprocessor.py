@@ -105,6 +105,32 @@ def test_each_augmentation_can_be_chosen(name: str) -> None:
             assert not torch.isclose(views, before).all(dim=(2, 3, 4)).any()
 
 
+@pytest.mark.parametrize("name", ["flip", "jitter", "grayscale", "blur", "solarize"])
+def test_each_image_view_has_its_own_probability(name: str) -> None:
+    layout = ViewLayout(image_px=8, levels=())
+    data = batch(4, layout)
+    plain = data["inputs"][0].transpose(0, 1) / 255
+    for probs in ((0.0, 1.0), [1.0, 0.0]):
+        settings = {**OFF, f"{name}_prob": probs}
+        preprocessor = PyramidPreprocessor(layout, mean=[0] * 3, std=[255] * 3, **settings)
+        views = preprocessor(data, training=True)["inputs"][0]
+        for view, before, prob in zip(views, plain, probs, strict=True):
+            changed = (view - before).abs().flatten(1).amax(dim=1) > 1e-3
+            assert changed.tolist() == [prob == 1] * 4
+
+
+@pytest.mark.parametrize(
+    ("views", "groups"),
+    [
+        ({"levels": [{"grid": 2, "resize_px": 16, "patch_px": 6}]}, r"\[2, 8\]"),
+        ({"levels": (), "num_small": 2, "small_px": 4}, r"\[2, 2\]"),
+    ],
+)
+def test_probabilities_per_view_need_two_views(views: dict, groups: str) -> None:
+    with pytest.raises(ValueError, match=rf"blur_prob.*\(1.0, 0.1\).*{groups}"):
+        PyramidPreprocessor({"image_px": 8, **views}, blur_prob=(1.0, 0.1))
+
+
 def test_jitter_strengths_reach_the_jitter() -> None:
     data = batch(1)
     plain = build(**OFF)(data, training=True)["inputs"][0]
