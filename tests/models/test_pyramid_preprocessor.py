@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+from helpers.models.small_ssprl import packed_batch
 from mmengine.model import BaseModel
 from mmengine.runner.checkpoint import _load_checkpoint_to_model
 from torch import Tensor
@@ -24,19 +25,7 @@ def build(seed: int = 0, **kwargs: object) -> PyramidPreprocessor:
 
 
 def batch(num_images: int = 3, layout: ViewLayout = LAYOUT) -> dict:
-    generator = torch.Generator().manual_seed(1)
-    return {
-        "inputs": [
-            torch.randint(
-                0,
-                256,
-                (num_images, group.num_crops, 3, group.px, group.px),
-                generator=generator,
-                dtype=torch.uint8,
-            )
-            for group in layout.groups
-        ]
-    }
+    return packed_batch(layout, num_images, seed=1)
 
 
 def step(preprocessor: PyramidPreprocessor) -> Tensor:
