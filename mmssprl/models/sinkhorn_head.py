@@ -162,6 +162,11 @@ class SinkhornHead(BaseModule):
         freeze_iters = self.freeze_iters or self._iterations("freeze_epochs", self.freeze_epochs)
         return self.num_iterations < freeze_iters
 
+    @property
+    def uses_queues(self) -> bool:
+        """Whether the coming step has reached the queues' first epoch."""
+        return self.num_iterations >= self._iterations("queue_start_epoch", self.queue_start_epoch)
+
     def set_epoch_length(self, num_iters: int) -> None:
         """Tell how many iterations an epoch has; needed where a setting counts epochs."""
         self._iters_per_epoch = num_iters
@@ -237,9 +242,7 @@ class SinkhornHead(BaseModule):
     def queue_takes_part(self, scale: int) -> bool:
         """Whether a scale's queue joins the assignment of the coming step."""
         queue = self.queues[scale]
-        if queue is None or not queue.is_full:
-            return False
-        return self.num_iterations >= self._iterations("queue_start_epoch", self.queue_start_epoch)
+        return queue is not None and queue.is_full and self.uses_queues
 
     def _advance(self, embeddings: Sequence[Tensor]) -> None:
         for queue, z in zip(self.queues, embeddings, strict=True):

@@ -187,7 +187,7 @@ def test_state_dict_continues_bit_equal_in_the_middle_of_filled_queues():
         head.loss(embeddings_of(LAYOUT, seed=step))
     restored.load_state_dict(head.state_dict())
     assert not restored.is_frozen
-    assert restored.queue_takes_part(0)
+    assert restored.uses_queues
     for step in range(3, 6):
         z = embeddings_of(LAYOUT, seed=step)
         continued, resumed = head.loss(z), restored.loss(z)
