@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from mmssprl.functional import _sorted
+from mmssprl.functional import _device
 from mmssprl.functional.phases import SINKHORN
 from mmssprl.models import pyramid_preprocessor
 
@@ -57,7 +57,7 @@ class PhaseCounter(TorchDispatchMode):
     def leaving_out_the_host(self) -> Iterator[None]:
         """Leave out what draws and plans the augmentation, on tensors of the CPU by intent."""
         with ExitStack() as stack:
-            for module, name in ((pyramid_preprocessor, "draw_photometric"), (_sorted, "plan")):
+            for module, name in ((pyramid_preprocessor, "draw_photometric"), (_device, "plan")):
                 unseen = partial(self._unseen, getattr(module, name))
                 stack.enter_context(mock.patch.object(module, name, unseen))
             yield
