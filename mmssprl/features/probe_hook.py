@@ -20,12 +20,11 @@ from ..models.unwrap import unwrap
 from ..registry import HOOKS
 from ..saving.checkpoint_hooks import backbone_file, save_backbone
 from ..weights import RANDOM, SUPERVISED, has_supervised
-from .average_precision import mean_average_precision
 from .backbone import FeatureBackbone, load_backbone
 from .extract import FeatureOptions
-from .linear_classifier import fit_linear_probe
-from .nearest_neighbors import knn_scores
-from .probe_data import LabelledSplit, extract_split, find_probe_data
+from .linear_classifier import fit_linear_probe, mean_average_precision
+from .linear_probe import LabelledSplit, extract_split, find_probe_data
+from .neighbor_search import knn_scores
 from .probe_record import (
     START,
     TRAINED,

@@ -21,11 +21,9 @@ from ..console.style import INK, PYRAMIDS, RC, titled_figure
 from ..datasets import UnlabeledImages
 from ..datasets.subset import choose_subset
 from ..errors import UserValueError
-from ..features.backbone import FeatureBackbone
-from ..features.crops import Crops
+from ..features.backbone import Crops, FeatureBackbone
 from ..features.embedding import embed_images
-from ..features.extract import FeatureOptions
-from ..features.images import Images
+from ..features.extract import FeatureOptions, Images
 from ..models import SSPRL, pretraining_class
 from ..registry import DATASETS
 from ..saving.newest_checkpoint import require_newest

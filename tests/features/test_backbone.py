@@ -10,7 +10,7 @@ from torch import nn
 import mmssprl
 from mmssprl.features import FeatureBackbone, load_backbone
 from mmssprl.features.extract import FeatureOptions
-from mmssprl.features.probe_data import LabelledSplit, extract_split
+from mmssprl.features.linear_probe import LabelledSplit, extract_split
 from mmssprl.weights import load_backbone as load_weights
 
 

@@ -6,9 +6,9 @@ from torch import nn
 
 import mmssprl
 from mmssprl.features import FeatureBackbone, find_probe_data
-from mmssprl.features.crops import Crops
+from mmssprl.features.backbone import Crops
 from mmssprl.features.extract import FeatureOptions, extract
-from mmssprl.features.probe_data import LabelledSplit, extract_split
+from mmssprl.features.linear_probe import LabelledSplit, extract_split
 
 
 def cpu(batch_size=64, num_workers=0, progress=False):

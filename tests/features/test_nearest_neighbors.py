@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mmssprl.features import knn_scores
-from mmssprl.features.nearest_neighbors import nearest
+from mmssprl.features.neighbor_search import nearest
 
 
 class TestNearest:
@@ -28,7 +28,7 @@ class TestNearest:
     def test_blocks_of_queries_change_nothing(self, monkeypatch):
         features = torch.randn(20, 4, generator=torch.Generator().manual_seed(0))
         wanted = nearest(features, features, 5, excluded=np.arange(20))
-        monkeypatch.setattr("mmssprl.features.nearest_neighbors._QUERIES_AT_A_TIME", 3)
+        monkeypatch.setattr("mmssprl.features.neighbor_search._QUERIES_AT_A_TIME", 3)
         found = nearest(features, features, 5, excluded=np.arange(20))
         assert torch.equal(found[0], wanted[0])
 

@@ -19,8 +19,7 @@ from mmssprl.features import (
     probe,
 )
 from mmssprl.features.extract import FeatureOptions
-from mmssprl.features.linear_probe import probe_all
-from mmssprl.features.probe_data import extract_split
+from mmssprl.features.linear_probe import extract_split, probe_all
 from mmssprl.weights import load_backbone as load_weights
 
 CPU = {"device": "cpu", "progress": False}

@@ -16,7 +16,7 @@ from mmengine.logging import MessageHub
 
 from mmssprl.features import ProbeHook, probe, probe_hook
 from mmssprl.features.linear_classifier import fit_linear_probe
-from mmssprl.features.probe_data import LabelledSplit
+from mmssprl.features.linear_probe import LabelledSplit
 from mmssprl.features.probe_hook import part_of, probe_interval, weights_before
 from mmssprl.features.probe_record import TRAINED, Probe, describe, describe_best, write_probes
 from mmssprl.weights import load_backbone

@@ -4,7 +4,7 @@ import pytest
 
 from mmssprl.features.probe_record import Probe
 from mmssprl.monitoring import band_of
-from mmssprl.visualization.health import draw_health, scalar_name
+from mmssprl.visualization.curves import draw_health, scalar_name
 
 
 def test_panels_are_of_what_the_log_has():

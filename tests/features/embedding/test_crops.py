@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mmssprl.datasets.transforms.pyramid_crop import PyramidCrop
-from mmssprl.features.crops import Crops
+from mmssprl.features.backbone import Crops
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 
 

@@ -15,9 +15,8 @@ from mmssprl.cli import main
 from mmssprl.features import FeatureBackbone, embed, load_backbone
 from mmssprl.features import neighbors as find
 from mmssprl.features.embedding import embed_to_file
-from mmssprl.features.extract import FeatureOptions
-from mmssprl.features.figure import MOST_ROWS, draw_neighbors
-from mmssprl.features.images import Images
+from mmssprl.features.extract import FeatureOptions, Images
+from mmssprl.features.neighbor_search import MOST_ROWS, draw_neighbors
 
 
 @pytest.fixture
