@@ -84,7 +84,7 @@ class FeatureBackbone(nn.Module):
         """C, found by one image of zeros; no buffer changes."""
         device = next((value.device for value in self.parameters()), torch.device("cpu"))
         image = torch.zeros(1, 3, self.image_px, self.image_px, device=device)
-        with in_eval_mode(self), torch.no_grad():
+        with borrowed(self), torch.no_grad():
             return self(image).shape[1]
 
     def forward_features(self, images: Tensor) -> Tensor:
@@ -160,13 +160,16 @@ def file_of(weights: object) -> str:
 
 
 @contextmanager
-def in_eval_mode(model: nn.Module) -> Iterator[None]:
-    """Run a block in eval mode, and leave each module in the mode that it was in."""
+def borrowed(model: nn.Module, device: torch.device | None = None) -> Iterator[None]:
+    """Run a block with a model in eval mode, on a device, and give it back as it was."""
     training = [module for module in model.modules() if module.training]
+    home = next((value.device for value in model.parameters()), None)
     model.eval()
     try:
+        model.to(device)
         yield
     finally:
+        model.to(home)
         for module in training:
             module.training = True
 

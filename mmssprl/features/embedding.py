@@ -171,7 +171,7 @@ def _folder_of_parts(out: Path, about: Mapping[str, Any], force: bool) -> Path:
         if not (is_ours and force):
             raise UserFileExistsError(
                 f"{folder} must be the beginning of the same embedding, but {changes} changed "
-                "since; delete it (--force deletes what `embed` began), or choose another output."
+                "since; delete it (force deletes what `embed` began), or choose another output."
             )
         shutil.rmtree(folder)
     folder.mkdir(exist_ok=True)

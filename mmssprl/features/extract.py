@@ -25,7 +25,7 @@ from ..datasets.image_reading import ImageReadError, read_image
 from ..errors import UserFileNotFoundError, UserTypeError, UserValueError, called
 from ..system.environment import MOST_PROCESSES
 from ..system.shared_memory import check_room
-from .backbone import Crops, FeatureBackbone, choose_device, in_eval_mode, load_backbone
+from .backbone import Crops, FeatureBackbone, borrowed, choose_device, load_backbone
 
 ImageSource = str | Path | Image.Image | np.ndarray | Iterable[Any] | UnlabeledImages
 """What ``Images`` takes."""
@@ -208,8 +208,8 @@ def extract(
 ) -> Iterator[Batch]:
     """Yield the features of one batch after the other: eval mode, no gradient, average pool.
 
-    The model is moved to the device; which of its modules train is left as it was. ``read`` returns
-    an image, uint8 RGB (3, H, W), or raises ``ImageReadError``.
+    The model is given back on the device and in the mode that it had. ``read`` returns an image,
+    uint8 RGB (3, H, W), or raises ``ImageReadError``.
     """
     loader: DataLoader = DataLoader(
         indices,  # type: ignore[arg-type]
@@ -219,10 +219,9 @@ def extract(
     )
     check_room(loader, crops.num_bytes)
     device = choose_device(options.device)
-    model.to(device)
     # As many pixels at a time as a batch of whole images has.
     most_pixels = options.batch_size * crops.image_px**2
-    with in_eval_mode(model):
+    with borrowed(model, device):
         for good, cut, boxes, unreadable in watch(loader, "features", shown=options.progress):
             features = torch.empty(0, len(crops.scales), 0)
             if good:

@@ -25,9 +25,6 @@ from .backbone import Crops, FeatureBackbone, choose_device, file_of, load_backb
 from .extract import FeatureOptions, Weights, extract, require_readable
 from .linear_classifier import fit_linear_probe, mean_average_precision
 
-Split = tuple[Tensor, Tensor]
-"""Features (N, C) and labels (N, K)."""
-
 
 @dataclass(frozen=True)
 class LabelledSplit:

@@ -42,8 +42,8 @@ def read_scalars(run: str | Path) -> list[Record]:
     paths = [run] if run.is_file() else sorted(run.glob("*/vis_data/scalars.json"))
     if not paths:
         raise UserFileNotFoundError(
-            f"a work dir must hold */vis_data/scalars.json, but {run} does not; "
-            "pass the folder that training was given as --work-dir."
+            f"a work dir must hold */vis_data/scalars.json, but {run} does not; pass that of a "
+            "training."
         )
     records: list[Record] = []
     for path in paths:

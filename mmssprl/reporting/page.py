@@ -93,7 +93,6 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
     health = draw_health(run.records, run.probes)
     return {
         "run": run,
-        "name": run.work_dir.name,
         "version": __version__,
         "made": f"{datetime.now():%Y-%m-%d %H:%M}",
         "method": run.recipe.get("method", run.cfg.model.type),
@@ -101,8 +100,6 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "answer": summary.answer(run),
         "facts": summary.facts(run),
         "probe_words": summary.probe_words(run),
-        "recipe": run.recipe.get("rows", []),
-        "warnings": run.recipe.get("warnings", []),
         "losses": figure_uri(draw_losses(run.work_dir, run.records), "png"),
         "compared": [(scalar_name(n), *rest) for n, *rest in run.diagnosis.compared],
         "health": figure_uri(health, "png") if health else "",
@@ -111,7 +108,6 @@ def _content(run: PretrainingRun, images: str | Path | None) -> dict[str, Any]:
         "costs": summary.costs(run),
         "starts": summary.starts(run),
         "images_name": Path(root).name,
-        "config_name": Path(run.cfg.filename).name,
         "commands": summary.next_commands(run, root, photographs.first or "PHOTO.jpg"),
         "again": command_line("report", "."),
     }
@@ -173,7 +169,7 @@ def look_at_photographs(
     if images is None:
         everything = attempt(f"views, {of_weights}", lambda: run_images(run.cfg))
     else:
-        with called("--images"):
+        with called("images (--images)"):
             everything = run_images(run.cfg, images)
     if everything is None:
         found.left_out.append(("if they have moved", "`report --images DIR` takes others."))

@@ -1,3 +1,6 @@
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -63,6 +66,27 @@ def test_runs_in_eval_mode_and_restores_the_mode(is_left):
     assert first.features.mean().item() == pytest.approx(7, rel=1e-4)
     assert (backbone[0].training, backbone[1].training) == (True, False)
     assert not first.features.is_inference()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_loaded_model_is_given_back_on_its_own_device(fails, monkeypatch):
+    moves = []
+
+    class Recording(FeatureBackbone):
+        """Says that it is at home on a GPU, and notes where it is sent."""
+
+        def parameters(self, recurse=True):
+            return iter([SimpleNamespace(device="cuda:7")])
+
+        def to(self, device):
+            moves.append(str(device))
+
+    model = Recording(nn.Identity(), image_px=8, std=(0.0 if fails else 1.0,) * 3)
+    pixels = [np.full((8, 8, 3), 255, np.uint8)]
+    with pytest.raises(ValueError, match="NaN or inf") if fails else nullcontext():
+        mmssprl.embed(model, pixels, device="cpu", progress=False)
+    assert moves == ["cpu", "cuda:7"]
+    assert model.training
 
 
 @pytest.mark.parametrize("shown", [True, False])

@@ -43,7 +43,7 @@ def test_damage_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"line 1 .*scalars\.json"):
         read_scalars(tmp_path)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match="vis_data.*--work-dir"):
+    with pytest.raises(FileNotFoundError, match="vis_data.*of a training"):
         read_scalars(tmp_path / "empty")
     with pytest.raises(FileNotFoundError, match="gone"):
         read_scalars(tmp_path / "gone")

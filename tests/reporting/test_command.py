@@ -75,7 +75,7 @@ def test_images_that_have_moved(run, trained, tmp_path, capsys):
     assert HOSTILE in page.text("neighbors")
     capsys.readouterr()
     assert main(["report", str(run), "--images", str(tmp_path / "nowhere")]) == 2
-    assert "error: --images must be" in capsys.readouterr().err
+    assert "error: images (--images) must be" in capsys.readouterr().err
 
 
 def test_the_own_page_is_replaced_and_another_file_is_not(run, tmp_path, monkeypatch, capsys):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mmssprl.features.probe_record import Probe
+from mmssprl.features.probe_hook import Probe
 from mmssprl.monitoring import band_of
 from mmssprl.visualization.curves import draw_health, scalar_name
 
@@ -17,7 +17,7 @@ def test_panels_are_of_what_the_log_has():
     probes = [*before, Probe(4, 0.4, 0.3, 1.0, "trained")]
     figure = draw_health(records, probes)
     panels = {axes.get_title(loc="left"): axes for axes in figure.axes}
-    assert list(panels) == ["embedding spread", "code perplexity / K", "mAP of the probes"]
+    assert list(panels) == ["embedding spread", "code perplexity / K", "mAP of the probes, %"]
     (spread,) = panels["embedding spread"].lines
     assert list(spread.get_xdata()) == [2.0, 4.0]
     assert list(spread.get_ydata()) == [0.1, 0.2]
@@ -27,12 +27,12 @@ def test_panels_are_of_what_the_log_has():
     assert band.get_paths()[0].get_extents().y1 == max(band_of("embedding_spread").highest)
     labels = [line.get_label() for line in panels["code perplexity / K"].lines]
     assert labels == ["image", "level 1"]
-    linear, knn, supervised = panels["mAP of the probes"].lines
-    assert list(linear.get_ydata()) == [0.1, 0.4]
-    assert list(knn.get_ydata()) == [0.2, 0.3]
+    linear, knn, supervised = panels["mAP of the probes, %"].lines
+    assert list(linear.get_ydata()) == [10, 40]
+    assert list(knn.get_ydata()) == [20, 30]
     assert supervised.get_label() == "linear, supervised weights"
     assert list(supervised.get_xdata()) == [0, 4]
-    assert list(supervised.get_ydata()) == [0.5, 0.5]
+    assert list(supervised.get_ydata()) == [50, 50]
     assert draw_health([{"epochs_done": 1.0, "progress": 0.5, "lr": 0.1}]) is None
 
 
