@@ -37,9 +37,8 @@ class Images:
     """Images in the order of their names.
 
     Args:
-        source: Folder of images or of tar files, searched recursively; a tar file; an image; a list
-            of paths, of PIL images, or of uint8 arrays (H, W, 3), also as one array (N, H, W, 3);
-            or a data set that has found its images. Images in memory are called "0", "1", ...
+        source: As the ``images`` of ``embed``, or a data set that has found its images. Images in
+            memory are called "0", "1", ...
         argument: What the caller calls ``source``, for errors.
 
     Attributes:

@@ -6,7 +6,6 @@ Legend: N images and K classes of a split, C features.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import isnan
 from pathlib import Path
 
@@ -33,6 +32,10 @@ class LabelledSplit:
     name: str
     paths: list[str]
     labels: Tensor
+
+    def load(self, index: int) -> Tensor:
+        """Decode one image: uint8 RGB (3, H, W), or raise ``ImageReadError``."""
+        return read_image(self.paths[index])
 
 
 @dataclass(frozen=True)
@@ -91,8 +94,8 @@ def extract_split(
 
     Unreadable images are left out; ``log`` receives a line about them.
     """
-    read = partial(_read, split.paths)
-    batches = list(extract(model, read, range(len(split.paths)), Crops(model.image_px), options))
+    indices, crops = range(len(split.paths)), Crops(model.image_px)
+    batches = list(extract(model, split.load, indices, crops, options))
     good = [index for batch in batches for index in batch.indices]
     bad = [(split.paths[index], why) for batch in batches for index, why in batch.unreadable]
     require_readable(len(good), bad)
@@ -103,10 +106,6 @@ def extract_split(
         )
     features = [batch.features[:, 0] for batch in batches if batch.indices]
     return torch.cat(features), split.labels[good]
-
-
-def _read(paths: Sequence[str], index: int) -> Tensor:
-    return read_image(paths[index])
 
 
 def _split(name: str, images: Sequence[LabelledImage], num_classes: int) -> LabelledSplit:

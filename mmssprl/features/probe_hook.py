@@ -71,10 +71,10 @@ def read_probes(path: Path) -> list[Probe]:
     probes = []
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
-            scores = [float(row[name]) for name in ("linear_mAP", "knn_mAP", "seconds")]
+            linear, knn, seconds = (float(row[name]) for name in Probe._fields[1:4])
             # The first runs name no weights.
             weights = row.get("weights") or (START if row["epoch"] == "0" else TRAINED)
-            probes.append(Probe(int(row["epoch"]), *scores, weights))
+            probes.append(Probe(int(row["epoch"]), linear, knn, seconds, weights))
     return probes
 
 

@@ -211,8 +211,9 @@ def _draw_panels(
 def _draw(axes: Axes, panel: CurvePanel) -> None:
     if panel.band is not None:
         progress = [panel.length * share for share in panel.band.progress]
-        ends = [[panel.factor * v for v in end] for end in (panel.band.lowest, panel.band.highest)]
-        axes.fill_between(progress, *ends, color=HEALTHY, linewidth=0, label="healthy runs")
+        low = [panel.factor * value for value in panel.band.lowest]
+        high = [panel.factor * value for value in panel.band.highest]
+        axes.fill_between(progress, low, high, color=HEALTHY, linewidth=0, label="healthy runs")
     for (label, points), colour in zip(panel.lines.items(), panel.colours, strict=False):
         axes.plot(*points, color=colour, linewidth=1.6, label=label)
     if panel.level is not None:

@@ -2,6 +2,9 @@
 
 import pytest
 from helpers.features.probe_folders import write_coco, write_config, write_image, write_voc
+from mmengine.config import Config
+
+from mmssprl.weights import load_backbone
 
 
 @pytest.fixture
@@ -26,3 +29,17 @@ def photos(tmp_path):
         below = "a" if i < 4 else "b c"
         write_image(tmp_path / "photos" / below / f"{i}.jpg", ["red"] if i % 3 else ["green"], i)
     return tmp_path / "photos"
+
+
+@pytest.fixture
+def asked_depths(monkeypatch):
+    """The depths of ResNets whose supervised weights have been asked for; random ones are given."""
+    asked = []
+
+    def supervised_state(depth):
+        asked.append(depth)
+        cfg = Config({"model": {"backbone": {"type": "ResNet", "depth": depth}}})
+        return load_backbone("random", cfg).state_dict()
+
+    monkeypatch.setattr("mmssprl.weights.backbone.supervised_state", supervised_state)
+    return asked

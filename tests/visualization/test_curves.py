@@ -54,14 +54,9 @@ class TestDrawLosses:
     def test_a_uniform_prediction_lies_on_ln_k(self, work_dir):
         write_log(work_dir, [record(1), record(2, 0.5)])
         panels = curves(draw_losses(work_dir))
-        assert list(panels) == [
-            "$L_{pyr}$, image",
-            "$L_{pyr}$, level 1",
-            "$L_{pyr}$, level 2",
-            "learning rate",
-            "$L_{cross}$, level 1",
-            "$L_{cross}$, level 2",
-        ]
+        pyramid = [f"$L_{{pyr}}$, {place}" for place in ("image", "level 1", "level 2")]
+        cross = [f"$L_{{cross}}$, level {level}" for level in (1, 2)]
+        assert list(panels) == [*pyramid, "learning rate", *cross]
         for title, (x, y, line, label) in panels.items():
             if title == "learning rate":
                 assert list(y) == [0.1, 0.05]
