@@ -16,17 +16,9 @@ from ..console.wording import on_one_line
 from ..errors import UserFileExistsError, UserValueError
 from ..system.one_run import hold_output
 from ..system.outputs import prepare_output, write_whole
-from .backbone import Crops
+from .backbone import Crops, choose_device
 from .embeddings import Embeddings, check_format, describe, find_changes, read_embeddings
-from .extract import (
-    FeatureOptions,
-    Images,
-    ImageSource,
-    Weights,
-    choose_device,
-    extract,
-    require_readable,
-)
+from .extract import FeatureOptions, Images, ImageSource, Weights, extract, require_readable
 
 KEPT_EVERY_SECONDS = 20.0
 """A part is written after so long: what a killed process loses at most, beside one batch."""

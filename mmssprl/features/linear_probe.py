@@ -108,15 +108,6 @@ def extract_split(
     return torch.cat(features), split.labels[good]
 
 
-def _split(name: str, images: Sequence[LabelledImage], num_classes: int) -> LabelledSplit:
-    labels = [
-        target(num_classes, list(image.labels - image.unknown), list(image.unknown))
-        for image in images
-    ]
-    paths = [image.path for image in images]
-    return LabelledSplit(name, paths, torch.from_numpy(np.stack(labels)).to(torch.int8))
-
-
 @dataclass(frozen=True)
 class ProbeResult:
     """What a linear classifier scores on the features of some weights.
@@ -288,3 +279,12 @@ def _probe(
         seed=options.seed,
         seconds=time.perf_counter() - begun,
     )
+
+
+def _split(name: str, images: Sequence[LabelledImage], num_classes: int) -> LabelledSplit:
+    labels = [
+        target(num_classes, list(image.labels - image.unknown), list(image.unknown))
+        for image in images
+    ]
+    paths = [image.path for image in images]
+    return LabelledSplit(name, paths, torch.from_numpy(np.stack(labels)).to(torch.int8))

@@ -39,7 +39,7 @@ learned the halves differ by 0.01; a healthy run that came below chance after 76
 epoch, fell by 0.05 from its fourth."""
 _MOST_WAITING = 0.5
 """Share of a step's time in which it waits for images; 0.37 and less in healthy runs."""
-HEALTHY, TOO_SHORT = "healthy", "too_short"
+HEALTHY, TOO_SHORT = "healthy", "too_short"  # verdicts, beside the keys of troubles
 _LEAST_EPOCHS = 3.0
 """As long as the sign of a trouble has to stay at most."""
 _LEAST_LINES = 4

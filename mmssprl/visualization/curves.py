@@ -105,7 +105,9 @@ def draw_health(records: Sequence[Record], probes: Sequence[Probe] = ()) -> Figu
     for title, wanted in _HEALTH.items():
         chosen = [name for name in names if re.fullmatch(wanted, name)]
         if chosen:
-            lines = {_label(name): _curve(records, name, "epochs_done") for name in chosen}
+            labels = [_LABELS.get(name) or _scale_of(name) for name in chosen]
+            curves = [_curve(records, name, "epochs_done") for name in chosen]
+            lines = dict(zip(labels, curves, strict=True))
             band = band_of(chosen[0])
             panels.append(CurvePanel(title, lines, band=band, length=length, bottom=0))
     if probes:
@@ -177,10 +179,6 @@ def _probe_lines(probes: Sequence[Probe]) -> dict[str, Points]:
             for other in for_comparison(probes)
         },
     }
-
-
-def _label(name: str) -> str:
-    return _LABELS.get(name) or _scale_of(name)
 
 
 def _scale_of(name: str) -> str:
