@@ -13,7 +13,7 @@ from torch import nn
 
 import mmssprl
 from mmssprl.datasets.transforms.pyramid_crop import PyramidCrop
-from mmssprl.features import FeatureBackbone, find_probe_data
+from mmssprl.features import FeatureBackbone
 from mmssprl.features.backbone import Crops
 from mmssprl.features.extract import FeatureOptions, extract
 from mmssprl.features.linear_probe import LabelledSplit, extract_split
@@ -124,15 +124,6 @@ def test_equals_the_model_on_a_hand_made_crop(tmp_path, config):
     assert labels.tolist() == [[1, -1]]
 
 
-def test_order_and_values_do_not_depend_on_batches_or_workers(coco, config):
-    split = find_probe_data(coco).test
-    model = mmssprl.load_backbone("random", config)
-    one, labels = extract_split(model, split, cpu(12))
-    two, _ = extract_split(model, split, cpu(5, 2))
-    torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-5)
-    assert torch.equal(labels, split.labels)
-
-
 @pytest.mark.parametrize("is_left", [False, True])
 def test_runs_in_eval_mode_and_restores_the_mode(is_left):
     backbone = nn.Sequential(nn.BatchNorm2d(3), nn.BatchNorm2d(3)).train()
@@ -203,10 +194,6 @@ def test_unreadable_images_are_left_out_and_told(tmp_path, num_workers):
         extract_split(model, alone, options)
 
 
-def test_no_images_and_features_that_are_not_finite_are_refused():
-    model = plain(nn.Identity())
+def test_no_images_are_refused():
     with pytest.raises(ValueError, match="none of 0"):
-        extract_split(model, LabelledSplit("train", [], torch.zeros(0, 1)), cpu())
-    model.mean, model.std = (7.0,) * 3, (0.0,) * 3
-    with pytest.raises(ValueError, match="3 of 3 images gave NaN"):
-        list(extract(model, gray, range(3), Crops(8), cpu()))
+        extract_split(plain(nn.Identity()), LabelledSplit("train", [], torch.zeros(0, 1)), cpu())

@@ -203,12 +203,3 @@ def test_the_next_command_takes_what_was_written(command, out, photos, capsys):
     words[words.index("QUERY")] = str(photos / "b c")
     words = [str(out.with_name(word)) if word == "rows.png" else word for word in words]
     assert main([*words, "--num-workers", "0"]) == 0
-
-
-@pytest.mark.parametrize(("option", "value"), [("--batch-size", "0"), ("--num-workers", "-1")])
-def test_numbers_of_a_loader_are_refused_before_the_work(command, out, option, value, capsys):
-    assert main([*command, option, value]) == 2
-    told = capsys.readouterr().err
-    assert option[2:].replace("-", "_") in told
-    assert told.rstrip().endswith(f"{value}.")
-    assert not out.parent.exists()
