@@ -10,7 +10,7 @@ from mmengine.config import Config
 from ..datasets.labels import folders, masks, yolo
 from ..datasets.labels.files import Files
 from ..errors import UserError, called
-from ..features.probe_data import ProbeData, find_probe_data
+from ..features.linear_probe import ProbeData, find_probe_data
 from ..features.probe_hook import MOST_IMAGES
 from .methods import RecipeRow
 

@@ -106,9 +106,9 @@ def may_start(forecast: Forecast, *, yes: bool) -> bool:
         f"a run on a CPU should take at most {MAX_CPU_HOURS} h, but this one would take about "
         f"{format_hours(forecast.hours)}; "
     )
-    fewer_epochs = f"--epochs N ({fitting} fit into it), " if fitting else ""
-    shorter = f"{fewer_epochs}--backbone resnet18 or fewer images make it shorter"
+    fewer_epochs = f"fewer epochs ({fitting} fit into it), " if fitting else ""
+    shorter = f"{fewer_epochs}backbone resnet18 or fewer images make it shorter"
     if sys.stdin is not None and sys.stdin.isatty():
         answer = input(f"{too_long}{shorter}. Go on? [y/N] ")
         return answer.strip().lower() in ("y", "yes")
-    raise UserRuntimeError(f"{too_long}{shorter}, --yes starts it all the same.")
+    raise UserRuntimeError(f"{too_long}{shorter}, yes (--yes) starts it all the same.")

@@ -1,5 +1,7 @@
 """Histories of scalars stay bounded, and what the log says of them stays the same."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from mmengine.config import Config
@@ -56,3 +58,13 @@ def test_histories_are_as_long_as_the_log_looks_back(tmp_path, monkeypatch, leas
 def test_windows_of_single_scalars_count(tmp_path, monkeypatch, window, length):
     own = {"data_src": "loss_0", "method_name": "mean", "window_size": window}
     assert observe(tmp_path, monkeypatch, 1, custom_cfg=[own]).length == length
+
+
+def test_history_that_a_checkpoint_has_brought_is_cut():
+    history = HistoryBuffer([1.0] * 10, [1] * 10)
+    hook = bounded_histories_hook.BoundedHistoriesHook()
+    hook._length = 3
+    hub = SimpleNamespace(log_scalars={"train/loss": history})
+    hook.after_train_iter(SimpleNamespace(message_hub=hub), 0)
+    history.update(2.0)
+    assert history.data[0].tolist() == [1.0, 1.0, 2.0]

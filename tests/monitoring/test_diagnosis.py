@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from helpers.monitoring.logs import write_log
 
 from mmssprl.cli import main
 from mmssprl.monitoring import TROUBLES, band_of, diagnose, find_troubles
@@ -73,13 +74,6 @@ def test_the_least_steps_are_those_of_the_shortest_healthy_run():
 
 def a_run(label):
     return next(name for name, log in LOGS.items() if log["label"] == label)
-
-
-def write_log(folder, records):
-    path = folder / "20260101_000000" / "vis_data" / "scalars.json"
-    path.parent.mkdir(parents=True)
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return path
 
 
 def test_the_command_on_a_healthy_run_and_on_a_collapsed_one(tmp_path, capsys):

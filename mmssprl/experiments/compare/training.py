@@ -23,11 +23,10 @@ from torch import Tensor
 from ...engine.launch import prepare_train_config
 from ...engine.launch import run as launch
 from ...errors import message_for_user
-from ...features.average_precision import mean_average_precision
 from ...features.backbone import choose_device, load_backbone
 from ...features.extract import FeatureOptions
-from ...features.linear_classifier import fit_linear_probe
-from ...features.probe_data import extract_split
+from ...features.linear_classifier import fit_linear_probe, mean_average_precision
+from ...features.linear_probe import extract_split
 from ...saving.checkpoint_checks import NotFiniteError
 from ...system.environment import source_commit
 from ...system.outputs import write_whole

@@ -14,8 +14,7 @@ from statistics import median
 
 from mmssprl.console.arguments import Parser
 from mmssprl.console.tables import csv_table
-from mmssprl.monitoring.bands import BANDS_FILE, HEADS
-from mmssprl.monitoring.history import Record, read_scalars
+from mmssprl.monitoring.history import BANDS_FILE, HEADS, Record, read_scalars
 from mmssprl.system.outputs import write_whole
 
 from .runs import CASES, HEALTHY
