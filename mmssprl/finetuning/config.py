@@ -13,8 +13,7 @@ from ..config.run_checks import missing_package
 from ..config.shipped import shipped
 from ..console.options import check_ranges
 from ..datasets.labels import LabelledData
-from ..engine.adapted_backbone import adapt_backbone, fit_backbone
-from ..engine.initial_weights import apply_weights
+from ..engine.initial_weights import adapt_backbone, apply_weights, fit_backbone
 from ..errors import UserRuntimeError, UserValueError
 from ..pretraining.backbones import find_backbone
 from ..pyramid import check_px

@@ -14,7 +14,7 @@ from ..config.shipped import shipped
 from ..console.options import collect, documented
 from ..console.wording import command_line
 from ..engine.launch import prepare_train_config, run
-from ..engine.trackers import check_trackers
+from ..engine.runner import check_trackers
 from ..errors import UserRuntimeError, called, message_for_user
 from ..saving.newest_checkpoint import newest_intact
 from ..saving.run_record import RECIPE_FILE, REPORT_FILE

@@ -10,8 +10,7 @@ from mmengine.registry import MODELS, DefaultScope
 from mmengine.structures import InstanceData
 
 from mmssprl.config.shipped import shipped
-from mmssprl.engine.adapted_backbone import adapt_backbone
-from mmssprl.engine.initial_weights import apply_weights
+from mmssprl.engine.initial_weights import adapt_backbone, apply_weights
 from mmssprl.pretraining.backbones import BACKBONES
 
 NARROW_CHANNELS = [8, 16, 32]

@@ -8,8 +8,8 @@ import torch
 from helpers.engine.pretrain_runner import make_runner
 from torch.utils.data import DataLoader
 
-from mmssprl.engine.device_prefetcher import Prefetcher, SideStreamCopy
 from mmssprl.engine.hooks import PretrainHook, pretrain_hook
+from mmssprl.engine.hooks.pretrain_hook import Prefetcher, SideStreamCopy
 
 
 class Numbers(torch.utils.data.Dataset):

@@ -7,7 +7,7 @@ from helpers.experiments.tiny_benchmark import save_backbone
 from mmengine.config import Config
 from torchvision.models import resnet18
 
-from mmssprl.engine import adapted_backbone, initial_weights
+from mmssprl.engine import initial_weights
 from mmssprl.engine.initial_weights import apply_weights
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config, run
 from mmssprl.weights import load_backbone, read_backbone, supervised_state
@@ -53,7 +53,7 @@ class TestTraining:
     def test_weights_of_another_backbone_bring_theirs_along(self, config, tmp_path, monkeypatch):
         """To training, resuming and test of one config, each by its name alone."""
         lines = []
-        monkeypatch.setattr(adapted_backbone, "print_log", lambda text, logger: lines.append(text))
+        monkeypatch.setattr(initial_weights, "print_log", lambda text, logger: lines.append(text))
         wide = {"type": "ResNet", "depth": 18, "num_stages": 2, "base_channels": 12}
         wide |= {"strides": (1, 2), "dilations": (1, 1), "out_indices": (1,)}
         weights = save_backbone(tmp_path / "pretrained/w.pth", wide)

@@ -8,9 +8,10 @@ from mmengine.runner import Runner
 from torch import nn
 
 from mmssprl.config import run_checks as checks
-from mmssprl.engine import cpu_distributed, launch
-from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
+from mmssprl.engine import launch
+from mmssprl.engine import runner as runners
 from mmssprl.engine.launch import prepare_test_config, prepare_train_config
+from mmssprl.engine.runner import CPUDistributedDataParallel
 
 
 @pytest.fixture
@@ -206,9 +207,9 @@ def test_test_needs_its_checkpoint_and_never_resumes(config):
 
 def test_cpu_wrapper_reverts_sync_batch_norm_of_any_rank(monkeypatch):
     logged = []
-    monkeypatch.setattr(cpu_distributed, "print_log", lambda text, logger: logged.append(text))
+    monkeypatch.setattr(runners, "print_log", lambda text, logger: logged.append(text))
     init = mock.Mock(return_value=None)
-    monkeypatch.setattr(cpu_distributed.MMDistributedDataParallel, "__init__", init)
+    monkeypatch.setattr(runners.MMDistributedDataParallel, "__init__", init)
     sync = nn.Sequential(nn.SyncBatchNorm(3), nn.Linear(3, 3))
     CPUDistributedDataParallel(sync, device_ids=[1], broadcast_buffers=False)
     seen = init.call_args.kwargs.pop("module")

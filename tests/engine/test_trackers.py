@@ -6,13 +6,13 @@ import pytest
 from helpers.engine.pretrain_runner import make_runner
 from mmengine.config import Config
 
-from mmssprl.engine import trackers
-from mmssprl.engine.trackers import use_trackers
+from mmssprl.engine import runner
+from mmssprl.engine.runner import use_trackers
 
 
 @pytest.fixture
 def installed(monkeypatch):
-    monkeypatch.setattr(trackers.importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(runner.importlib.util, "find_spec", lambda name: name)
 
 
 def kinds(cfg):
@@ -44,7 +44,7 @@ def test_a_backend_of_the_config_is_kept_and_not_doubled(installed):
 
 
 def test_a_missing_package_is_named_with_its_command(monkeypatch):
-    monkeypatch.setattr(trackers.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(runner.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(RuntimeError, match="--wandb .*pip install wandb"):
         use_trackers(Config({"work_dir": "w"}), ["wandb"])
 

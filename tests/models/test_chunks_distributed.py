@@ -8,7 +8,7 @@ from helpers.models.chunked_model import BATCH, crops_of, make_model, relative_e
 from torch import distributed as dist
 from torch import multiprocessing
 
-from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
+from mmssprl.engine.runner import CPUDistributedDataParallel
 
 NUM_RANKS = 2
 

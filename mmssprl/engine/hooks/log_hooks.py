@@ -1,17 +1,57 @@
-"""Losses, and what else a model logs, that wait on the device until somebody reads them."""
+"""What a training's log is made of: histories, losses read late, and warnings of troubles."""
 
 import math
+from collections import deque
 from typing import Any
 
 import torch
-from mmengine.hooks import LoggerHook, RuntimeInfoHook
+from mmengine.hooks import Hook, LoggerHook, RuntimeInfoHook
 from mmengine.runner import Runner
 from torch import Tensor
 
+from ...console.log_line import LogLine
+from ...console.wording import wrapped
+from ...errors import UserTypeError
 from ...models import PretrainingModel
 from ...models.unwrap import unwrap
+from ...monitoring import Record, find_troubles
 from ...registry import HOOKS
 from ...saving.finiteness import NotFiniteError
+from ..log_processor import PretrainLogProcessor
+
+LEAST = 1000
+"""Values that each scalar keeps at least: more than the lines of any shipped config look back."""
+_EPOCHS, _SHARE = 4.0, 0.12
+"""How long lines are kept; the troubles look back less."""
+
+
+@HOOKS.register_module()
+class BoundedHistoriesHook(Hook):
+    """Keep only as many values of each scalar as the log looks back.
+
+    mmengine keeps a million of each, copies all of them at every step and writes them into every
+    checkpoint: after 200,000 steps that takes longer than a small step. With a window 'global' of
+    ``log_processor.custom_cfg`` everything is kept, as that asks for.
+    """
+
+    priority = "VERY_LOW"
+    _length: int | None = None
+
+    def before_train(self, runner: Runner) -> None:
+        """Find out how far the log looks back: an epoch, a window, or to the last line."""
+        windows = [each.get("window_size") for each in runner.log_processor.custom_cfg]
+        if "global" in windows:
+            return
+        loaders = [loop.dataloader for loop in (runner.train_loop, runner.val_loop) if loop]
+        intervals = [hook.interval for hook in runner.hooks if isinstance(hook, LoggerHook)]
+        lengths = [runner.log_processor.window_size, *map(len, loaders), *intervals, *windows]
+        self._length = max(LEAST, *(length for length in lengths if isinstance(length, int)))
+
+    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
+        """Bound the histories: of new scalars, and of those that a checkpoint has brought."""
+        if self._length is not None:
+            for history in runner.message_hub.log_scalars.values():
+                history.max_length = self._length
 
 
 @HOOKS.register_module()
@@ -96,3 +136,50 @@ def _require_finite(values: dict[str, Any], step: int) -> None:
             "before it (--resume CHECKPOINT) with a lower optim_wrapper.optimizer.lr, and with "
             "bfloat16 instead of float16 where optim_wrapper.dtype is set."
         )
+
+
+@HOOKS.register_module()
+class MonitorHook(Hook):
+    """Name each trouble of ``mmssprl.monitoring`` once, in a warning of one line with its cure.
+
+    It looks at the lines of the log alone, of rank 0, after they are written.
+    """
+
+    priority = "LOW"  # after LoggerHook
+
+    def __init__(self) -> None:
+        self._records: deque[Record] = deque()
+        self._named: set[str] = set()
+
+    def before_train(self, runner: Runner) -> None:
+        """Check that there will be lines to look at.
+
+        Raises:
+            TypeError: Another log processor.
+        """
+        if not isinstance(runner.log_processor, PretrainLogProcessor):
+            raise UserTypeError(
+                "MonitorHook needs log_processor=dict(type='PretrainLogProcessor'), but got "
+                f"{type(runner.log_processor).__name__}; set it, or leave the hook out."
+            )
+
+    def after_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
+    ) -> None:
+        """Look at the line that has just been written, if one has been."""
+        latest = runner.log_processor.latest
+        if latest is None or (self._records and latest is self._records[-1]):
+            return
+        self._records.append(latest)
+        while self._is_past(self._records[0], latest):
+            self._records.popleft()
+        for trouble in find_troubles(self._records):
+            if trouble.key not in self._named:
+                self._named.add(trouble.key)
+                line = LogLine(trouble.line, wrapped(f"warning: {trouble.line}"))
+                runner.logger.warning(line)
+
+    @staticmethod
+    def _is_past(record: Record, latest: Record) -> bool:
+        epochs = latest["epochs_done"] - record["epochs_done"]
+        return epochs > _EPOCHS and latest["progress"] - record["progress"] > _SHARE
