@@ -83,7 +83,6 @@ def make_config(
     cfg = Config.fromfile(shipped(kind.base_config(on_gpu=on_gpu)))
     recipe = choose_recipe(
         weights,
-        task_name,
         asked,
         cfg,
         len(kind.trained(data.train)),
@@ -98,7 +97,12 @@ def make_config(
     if from_file:
         fit_backbone(cfg, weights, adapt=asked.backbone is None)
     task = kind(data.classes, **kind.facts_of(data))
-    task.configure(cfg, image_px=recipe.image_px, freeze=asked.freeze)
+    task.configure(cfg, recipe.image_px)
+    if asked.freeze and kind.scope == "mmssprl":
+        cfg.model.frozen_backbone = True
+    elif asked.freeze:  # its statistics too
+        stages = cfg.model.backbone.get("num_stages", 4)
+        cfg.model.backbone.update(frozen_stages=stages, norm_eval=True)
     cfg.weights = str(Path(weights).resolve()) if from_file else weights
     cfg.randomness.seed = asked.seed or 0
     for knob in cfg.keys() - used_keys(cfg):  # which only helped to write it

@@ -2,14 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from mmengine.config import Config
 
 from ..console.wording import counted
 from ..errors import UserValueError
-from ..pretraining.anchor import round_within
-from ..pretraining.methods import RecipeRow
+from ..pretraining.methods.method import RecipeRow, round_within
 from ..weights import RANDOM
 from .options import LEAST_BATCH, FinetuneOptions
 
@@ -21,26 +19,6 @@ LEAST_WARMUP = 2
 """Steps: mmengine's LinearLR ends below the full rate after one."""
 VALIDATIONS = 5
 """About as many in a training, the last one after the last epoch."""
-
-
-class Numbers(NamedTuple):
-    """What is chosen for a task, on a GPU and on a CPU.
-
-    ``batch_size`` is the most of a device and step; ``images_seen`` counts repeats; ``epochs`` are
-    the least and the most.
-    """
-
-    image_px: tuple[int, int]
-    batch_size: tuple[int, int]
-    images_seen: tuple[int, int]
-    epochs: tuple[int, int]
-
-
-NUMBERS = {
-    "classify": Numbers((224, 128), (64, 32), (100_000, 20_000), (10, 100)),
-    "detect": Numbers((800, 320), (4, 8), (150_000, 20_000), (12, 100)),
-    "segment": Numbers((512, 192), (8, 8), (150_000, 20_000), (12, 100)),
-}
 
 
 @dataclass(frozen=True)
@@ -70,27 +48,26 @@ class FinetuneRecipe:
 
 def choose_recipe(
     weights: str,
-    task: str,
     asked: FinetuneOptions,
-    schedule: Config,
+    base: Config,
     num_images: int,
     *,
     num_devices: int = 1,
     on_gpu: bool = False,
 ) -> FinetuneRecipe:
-    """Choose what was not asked for, by the rates of the base config of the schedule.
+    """Choose what was not asked for, by the numbers of a task's base config.
 
-    A CPU gets smaller images and fewer steps. ValueError if the images do not fill a batch.
+    ValueError if the images do not fill a batch.
     """
-    numbers, place = NUMBERS[task], 0 if on_gpu else 1
+    usual = base.usual
     device = "GPU" if on_gpu else "CPU"
     px, why_px = asked.image_px, "as asked"
     if px is None:
-        px, why_px = numbers.image_px[place], f"on a {device}"
+        px, why_px = usual.image_px, f"on a {device}"
     batch, why_batch = asked.batch_size, "as asked"
     largest = num_images // num_devices
     if batch is None:
-        most, each = numbers.batch_size[place], max(1, largest)
+        most, each = usual.batch_size, max(1, largest)
         fitting = max(min(LEAST_CHOSEN_BATCH, each), each // LEAST_STEPS_PER_EPOCH)
         batch = min(most, 2 ** int(math.log2(fitting)))
         why_batch = f"at most {most} per {device}, and about {LEAST_STEPS_PER_EPOCH} steps an epoch"
@@ -103,20 +80,20 @@ def choose_recipe(
         )
     epochs, why_epochs = asked.epochs, "as asked"
     if epochs is None:
-        low, high = numbers.epochs
-        epochs = round_within(numbers.images_seen[place] / num_images, numbers.epochs)
-        why_epochs = f"{numbers.images_seen[place]:,} images seen, from {low} to {high} epochs"
+        low, high = usual.epochs
+        epochs = round_within(usual.images_seen / num_images, usual.epochs)
+        why_epochs = f"{usual.images_seen:,} images seen, from {low} to {high} epochs"
     steps_per_epoch = math.ceil(num_images / num_devices) // batch
     if asked.lr is not None:
         lr, why_lr = asked.lr, "as asked"
     elif weights == RANDOM:
-        lr, why_lr = schedule.random_lr, "from random weights"
+        lr, why_lr = base.random_lr, "from random weights"
     elif asked.freeze:
-        lr, why_lr = schedule.frozen_lr, "of heads on a frozen backbone"
+        lr, why_lr = base.frozen_lr, "of heads on a frozen backbone"
     else:
-        lr, why_lr = schedule.base_lr, "of pre-trained weights"
+        lr, why_lr = base.base_lr, "of pre-trained weights"
     num_steps = epochs * steps_per_epoch
-    warmup = min(schedule.most_warmup_iters, int(schedule.warmup_share * num_steps))
+    warmup = min(base.most_warmup_iters, int(base.warmup_share * num_steps))
     if warmup < LEAST_WARMUP:
         warmup = 0
     rises = f" after {counted(warmup, 'step')} of warm-up" if warmup else ""

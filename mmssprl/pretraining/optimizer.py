@@ -3,9 +3,9 @@
 from typing import Any
 
 from ..console.wording import counted
-from .anchor import COCO_IMAGES, between, way_to_imagenet
 from .backbones import Backbone
 from .methods import RecipeMethod, RecipeRow
+from .methods.method import COCO_IMAGES, between, way_to_imagenet
 
 LONG_RUN = 0.9
 """Share of the images seen in the published COCO training (200 epochs of 82,783) from which on the

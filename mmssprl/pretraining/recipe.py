@@ -17,9 +17,9 @@ from ..console.wording import counted, wrapped
 from ..datasets.image_index import heic_remedy
 from ..errors import UserValueError
 from ..pyramid import MOST_PX, ViewLayout
-from .anchor import COCO_IMAGES, round_within
 from .backbones import find_backbone
 from .methods import Recipe, RecipeMethod, RecipeRow
+from .methods.method import COCO_IMAGES, round_within
 from .optimizer import choose_optimizer
 from .options import DEFAULT_BACKBONE, PretrainOptions
 

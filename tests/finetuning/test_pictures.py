@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from mmssprl.finetuning.pictures import written_names
+from mmssprl.finetuning.tasks.task import written_names
 
 
 @pytest.mark.parametrize("suffix", [".png", ".jpg"])

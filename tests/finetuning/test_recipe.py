@@ -8,16 +8,15 @@ from mmssprl.console.tables import reasons_table
 from mmssprl.finetuning.options import FinetuneOptions
 from mmssprl.finetuning.recipe import choose_recipe
 from mmssprl.finetuning.start import finetune
-
-SCHEDULE = Config.fromfile(shipped("configs/_base_/finetune_schedule_adamw.py"))
+from mmssprl.finetuning.tasks import TASKS
 
 
 def recipe(
     task="classify", weights="file.pth", num_images=100, num_devices=1, on_gpu=False, **options
 ):
     devices = {"num_devices": num_devices, "on_gpu": on_gpu}
-    asked = FinetuneOptions(**options)
-    return choose_recipe(weights, task, asked, SCHEDULE, num_images, **devices)
+    base = Config.fromfile(shipped(TASKS[task].base_config(on_gpu=on_gpu)))
+    return choose_recipe(weights, FinetuneOptions(**options), base, num_images, **devices)
 
 
 def test_few_images_on_a_cpu():

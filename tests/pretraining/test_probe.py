@@ -5,7 +5,7 @@ from helpers.datasets.image_folders import save
 from helpers.features.probe_folders import write_coco
 from mmengine.config import Config
 
-from mmssprl.pretraining.probe import add_probe
+from mmssprl.pretraining.config import add_probe
 from mmssprl.registry import HOOKS
 
 
@@ -29,7 +29,7 @@ def test_labels_that_are_asked_for_are_taken(tmp_path, monkeypatch):
     row, hooks = hooks_of(tmp_path / "photos", str(data))
     assert row == ("36 images of 2 classes", "as asked")
     assert hooks == [{"type": "ProbeHook", "data": str(data)}]
-    monkeypatch.setattr("mmssprl.pretraining.probe.MOST_IMAGES", 20)
+    monkeypatch.setattr("mmssprl.pretraining.config.MOST_IMAGES", 20)
     row, _ = hooks_of(tmp_path / "photos", str(data))
     assert row[0] == "32 of 36 images of 2 classes"
     with pytest.raises(FileNotFoundError, match="nothere"):

@@ -1,16 +1,15 @@
 """The table of methods: rows of `compare`, choices of `pretrain`, and what their help names.
 
-A new method is a line here. One of a new kind that `pretrain` takes extends ``RecipeMethod`` in a
-module beside this one by the numbers that it alone has.
+A new method is a line here. One of a new kind that `pretrain` takes extends ``RecipeMethod`` in
+``families`` by the numbers that it alone has.
 """
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 from ...errors import UserValueError
+from .families import ContrastMethod, DenseContrastMethod, PrototypeMethod, TargetMethod
 from .method import Method, Recipe, RecipeMethod, RecipeRow
-from .momentum import ContrastMethod, DenseContrastMethod, TargetMethod
-from .prototypes import PrototypeMethod
 
 __all__ = [
     "BY_KEY",
