@@ -10,8 +10,8 @@ _base_ = [
     "./finetune_schedule_adamw.py",
 ]
 
-# Where nothing is asked for: batch_size is the most, images_seen counts repeats, epochs are the least
-# and the most.
+# Where nothing is asked for. batch_size is the most, images_seen counts repeats, epochs are the
+# least and the most.
 usual = dict(image_px=224, batch_size=64, images_seen=100_000, epochs=(10, 100))
 
 model = dict(

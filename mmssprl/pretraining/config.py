@@ -47,7 +47,7 @@ LEAST_OF_CLASS = 5
 """Of each class, for folders to count as classes without being asked."""
 MOST_CLASSES = 1000
 """Above, folders are rather days or places."""
-_PLACED = re.compile(r".+?\.py: (?:([\w.]+): )?(.+)", re.DOTALL)
+_FILE = re.compile(r"^.+?\.py: ")
 _LOG = re.compile(r" \(traceback in [^)]+\)")
 
 
@@ -126,15 +126,10 @@ def choose_gpus(asked: int | None) -> int:
     found = torch.cuda.device_count()
     if asked is None:
         return found
-    if asked < 1:
+    if not 1 <= asked <= found:
         raise UserValueError(
-            f"gpus must be at least 1, but got {asked}; CUDA_VISIBLE_DEVICES= in front of the "
-            "command trains on the CPU."
-        )
-    if asked > found:
-        raise UserValueError(
-            f"gpus must be at most the {found} that torch finds here, but got {asked}; leave it "
-            f"out to train on {'all of them' if found else 'the CPU'}."
+            f"gpus must be from 1 to the number that torch finds, here {found}, but got {asked}; "
+            "leave it out for all of them, or set CUDA_VISIBLE_DEVICES= to train on the CPU."
         )
     return asked
 
@@ -194,21 +189,19 @@ def set_values(cfg: Config, options: Mapping[str, Any]) -> None:
 
 @contextmanager
 def told_by_set(options: Mapping[str, Any]) -> Iterator[None]:
-    """Let errors that name a file and a key of a recipe's config name the options instead.
+    """Let errors that name the file of a recipe's config name the options instead.
 
     The user has not written that file. What is raised is of the same class.
     """
     try:
         yield
     except UserError as error:
-        placed = _PLACED.fullmatch(str(error))
-        if placed is None:
+        text, is_placed = _FILE.subn(
+            "cfg_options (--set): " if options else "", str(error), count=1
+        )
+        if not is_placed:
             raise
-        key, reason = placed[1] or "", _LOG.sub("", placed[2])
-        values = " ".join(f"{each}={value}" for each, value in options.items())
-        if any(f"{each}.".startswith(f"{key}.") for each in options):
-            key = ""  # which an option names already
-        raise type(error)(": ".join(filter(None, (values, key, reason)))) from error
+        raise type(error)(_LOG.sub("", text)) from error
 
 
 def add_probe(

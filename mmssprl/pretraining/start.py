@@ -1,5 +1,6 @@
 """Start a pre-training in a work dir, or go on with the one that it holds."""
 
+import glob
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -36,6 +37,9 @@ from ..timing import forecast
 from .methods import PRETRAINED
 from .options import PretrainOptions
 from .plan import make_plan
+
+PARENT = Path("work_dirs")
+"""Where the default work dirs are."""
 
 
 @documented(PretrainOptions)
@@ -219,14 +223,15 @@ def default_work_dir(
     dir); else the first that is new or empty, or, with ``resume``, the one without a number.
     """
     root = Path(images).resolve()
-    first = Path("work_dirs") / f"{prefix}_{root.name}"
-    folders = (first if n == 1 else first.with_name(f"{first.name}-{n}") for n in count(1))
-    for folder in folders:
+    first = PARENT / f"{prefix}_{root.name}"
+    numbered = sorted(PARENT.glob(f"{glob.escape(first.name)}-*"))
+    for folder in (first, *(path for path in numbered if path.name.rpartition("-")[2].isdigit())):
         if root in map(Path, roots_of(folder)):
             return folder
-        if is_unused(folder):
-            return first if resume else folder
-    raise AssertionError("numbers do not end")
+    if resume:
+        return first
+    names = (first if n == 1 else first.with_name(f"{first.name}-{n}") for n in count(1))
+    return next(filter(is_unused, names))
 
 
 def refuse_used(work_dir: Path) -> None:
