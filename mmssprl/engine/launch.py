@@ -32,8 +32,8 @@ from ..system.outputs import write_whole
 from ..system.processes import timeout_of
 from ..system.slurm import use_step_environment
 from ..system.stopping import StoppedError, is_first_process
-from .hooks import BoundedHistoriesHook
 from .initial_weights import apply_weights, take_backbone
+from .log_processor import BoundedHistoriesHook
 from .runner import ConsoleRunner, end_workers, use_cpu_processes, use_trackers
 
 Launcher = Literal["none", "pytorch", "slurm", "mpi"]

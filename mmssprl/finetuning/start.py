@@ -32,11 +32,10 @@ from ..saving.newest_checkpoint import require_newest
 from ..system.outputs import require_space, write_whole
 from ..timing.forecast import Forecast, may_start
 from ..timing.pace import measure_pace
-from .config import check_options, make_config, set_label_files
+from .config import FinetuneRecipe, check_options, make_config, set_label_files
 from .label_files import read_labels, write_labels
 from .options import FinetuneOptions
 from .predict import Predictor, open_picture, save_sheet
-from .recipe import FinetuneRecipe
 from .tasks import Scores
 
 SHEET_IMAGES = 8

@@ -31,9 +31,8 @@ from ..system.environment import usable_cores
 from ..weights import RANDOM, SUPERVISED, build_backbone, check_fit, read_backbone, supervised_state
 from ..weights.backbone import quiet
 from .methods import DEFAULT, RecipeRow, find_method
-from .optimizer import schedule
 from .options import PretrainOptions
-from .recipe import Recipe, choose_recipe
+from .recipe import Recipe, choose_recipe, schedule
 
 MOST_WORKERS = 8
 """Reading processes of each training process."""

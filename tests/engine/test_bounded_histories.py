@@ -6,7 +6,7 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.logging import HistoryBuffer
 
-from mmssprl.engine.hooks import log_hooks
+from mmssprl.engine import log_processor
 from mmssprl.engine.launch import run
 from tools.dev.faults.memory import CONFIG
 
@@ -32,7 +32,7 @@ class Observer(Hook):
 
 
 def observe(folder, monkeypatch, least, **processor):
-    monkeypatch.setattr(log_hooks, "LEAST", least)
+    monkeypatch.setattr(log_processor, "LEAST", least)
     cfg = Config(CONFIG)
     cfg.work_dir = str(folder)
     cfg.experiment_name = folder.name  # runs of one second would share their histories

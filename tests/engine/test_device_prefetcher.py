@@ -8,8 +8,8 @@ import torch
 from helpers.engine.pretrain_runner import make_runner
 from torch.utils.data import DataLoader
 
-from mmssprl.engine.hooks import PretrainHook, pretrain_hook
-from mmssprl.engine.hooks.pretrain_hook import Prefetcher, SideStreamCopy
+from mmssprl.engine import hooks
+from mmssprl.engine.hooks import Prefetcher, PretrainHook, SideStreamCopy
 
 
 class Numbers(torch.utils.data.Dataset):
@@ -81,7 +81,7 @@ def test_the_hook_wraps_the_loader_on_cuda_only_and_for_the_training_only(
     images, tmp_path, device, monkeypatch
 ):
     made = mock.Mock()
-    monkeypatch.setattr(pretrain_hook, "SideStreamCopy", made)
+    monkeypatch.setattr(hooks, "SideStreamCopy", made)
     runner = make_runner(images, tmp_path)
     loader, model = runner.train_dataloader, runner.model
     parameter = SimpleNamespace(device=torch.device(device))

@@ -8,8 +8,7 @@ import pytest
 from helpers.engine.pretrain_runner import make_runner
 from mmengine.config import Config
 
-from mmssprl.engine.hooks import MonitorHook
-from mmssprl.engine.log_processor import PretrainLogProcessor
+from mmssprl.engine.log_processor import MonitorHook, PretrainLogProcessor
 
 
 def warnings_of(lines):

@@ -15,7 +15,7 @@ from mmengine.hooks import Hook, RuntimeInfoHook
 from mmengine.runner import Runner
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mmssprl.engine.hooks import PretrainRuntimeInfoHook
+from mmssprl.engine.log_processor import PretrainRuntimeInfoHook
 from mmssprl.models import PyramidPreprocessor
 
 STEPS = 5  # 10 images in batches of 2

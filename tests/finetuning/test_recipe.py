@@ -5,8 +5,8 @@ from mmengine.config import Config
 
 from mmssprl.config.shipped import shipped
 from mmssprl.console.tables import reasons_table
+from mmssprl.finetuning.config import choose_recipe
 from mmssprl.finetuning.options import FinetuneOptions
-from mmssprl.finetuning.recipe import choose_recipe
 from mmssprl.finetuning.start import finetune
 from mmssprl.finetuning.tasks import TASKS
 

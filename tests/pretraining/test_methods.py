@@ -9,7 +9,7 @@ from helpers.pretraining.recipes import CPU, choose
 from mmssprl.errors import UserValueError
 from mmssprl.pretraining.methods import PRETRAINED
 from mmssprl.pretraining.methods.families import momentum_for
-from mmssprl.pretraining.optimizer import schedule
+from mmssprl.pretraining.recipe import schedule
 
 
 @pytest.mark.parametrize("name", ["swav", "mocov2", "byol", "densecl"])

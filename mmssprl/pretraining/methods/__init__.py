@@ -64,22 +64,11 @@ METHODS = (
         momentum=_KEYS,
         adamw_lr=2e-3,  # 6e-3, level with 2e-3, and 1e-3
     ),
-    PrototypeMethod(
-        "swav",
-        "SwAV, no small views",
-        "ssprl/ssprl-image-only",
-    ),
-    PrototypeMethod(
-        "swav-small",
-        "SwAV, six small views",
-        "ssprl/ssprl-image-only-small-views",
-    ),
+    PrototypeMethod("swav", "SwAV, no small views", "ssprl/ssprl-image-only"),
+    PrototypeMethod("swav-small", "SwAV, six small views", "ssprl/ssprl-image-only-small-views"),
     SSPRL,
     PrototypeMethod(
-        "ssprl-released",
-        "SS-PRL (released)",
-        "ssprl/ssprl-released",
-        variant="released",
+        "ssprl-released", "SS-PRL (released)", "ssprl/ssprl-released", variant="released"
     ),
     Method("ssprl-small", "SS-PRL, six small views", "ssprl/ssprl-small-views"),
     Method("ssprl-sampled", "SS-PRL, sampled patches", "ssprl/ssprl-sampled"),

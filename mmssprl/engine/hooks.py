@@ -1,6 +1,11 @@
-"""What pre-training needs from the runner: epochs for data and model, batches on the device."""
+"""Hooks of pre-training and transfer; they call methods of model and data.
 
-from collections.abc import Callable, Iterator
+None holds state of the model. What a hook keeps between steps, such as losses that no log has read
+yet, is gone with the process and is never needed to resume. Those of the log are beside its lines,
+in ``log_processor``.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +13,15 @@ import torch
 from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
 from torch.utils._pytree import tree_leaves
 
-from ...config.pretrain_checks import check_pretraining
-from ...datasets import UnlabeledImages
-from ...errors import UserValueError
-from ...models import PretrainingModel
-from ...models.unwrap import unwrap
-from ...registry import HOOKS
+from ..config.pretrain_checks import check_pretraining
+from ..datasets import UnlabeledImages
+from ..errors import UserValueError
+from ..models import PretrainingModel
+from ..models.unwrap import unwrap
+from ..registry import HOOKS
 
 
 @HOOKS.register_module()
@@ -116,3 +122,46 @@ class SideStreamCopy:
                 # Else the memory could be given to a later copy while a step still reads it.
                 leaf.record_stream(current)
         return moved
+
+
+@HOOKS.register_module()
+class ClipGradientsHook(Hook):
+    """Scale down the gradient of each of ``modules`` on its own if its norm exceeds ``max_norm``.
+
+    ``optim_wrapper.clip_grad`` takes one norm over all parameters: a head with a large gradient
+    would then slow down its backbone. Parameters outside of ``modules`` are left alone. It runs
+    right before the optimizer's own step, so that AmpOptimWrapper has unscaled the gradients.
+
+    Args:
+        modules: Attributes of the model, such as ``["backbone", "head"]``.
+        max_norm: Largest Euclidean norm of a module's gradient, > 0.
+
+    Raises:
+        ValueError: ``max_norm`` out of range, or, when the training starts, a module that the
+            model does not have.
+    """
+
+    def __init__(self, modules: Sequence[str], max_norm: float) -> None:
+        if not max_norm > 0:
+            raise UserValueError(
+                f"max_norm must be > 0, but got {max_norm}; remove the hook to clip nothing."
+            )
+        self.modules = tuple(modules)
+        self.max_norm = max_norm
+
+    def before_train(self, runner: Runner) -> None:
+        """Attach the clipping to the optimizer."""
+        children = dict(unwrap(runner.model).named_children())
+        missing = [name for name in self.modules if name not in children]
+        if missing:
+            raise UserValueError(
+                f"modules must be parts of the model, but {missing} are not; "
+                f"its parts are {list(children)}."
+            )
+        groups = [list(children[name].parameters()) for name in self.modules]
+
+        def clip(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+            for parameters in groups:
+                clip_grad_norm_(parameters, self.max_norm)
+
+        runner.optim_wrapper.optimizer.register_step_pre_hook(clip)
