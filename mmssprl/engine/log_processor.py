@@ -248,15 +248,13 @@ class MonitorHook(Hook):
         if latest is None or (self._records and latest is self._records[-1]):
             return
         self._records.append(latest)
-        while self._is_past(self._records[0], latest):
+        while (
+            latest["epochs_done"] - self._records[0]["epochs_done"] > _EPOCHS
+            and latest["progress"] - self._records[0]["progress"] > _SHARE
+        ):
             self._records.popleft()
         for trouble in find_troubles(self._records):
             if trouble.key not in self._named:
                 self._named.add(trouble.key)
                 line = LogLine(trouble.line, wrapped(f"warning: {trouble.line}"))
                 runner.logger.warning(line)
-
-    @staticmethod
-    def _is_past(record: Record, latest: Record) -> bool:
-        epochs = latest["epochs_done"] - record["epochs_done"]
-        return epochs > _EPOCHS and latest["progress"] - record["progress"] > _SHARE

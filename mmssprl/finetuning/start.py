@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -102,9 +101,11 @@ def finetune(
     """
     asked = collect(FinetuneOptions, locals())
     weights, data = str(weights), str(data)
-    folder = Path(
-        work_dir or default_work_dir(task, data, partial(_labelled_images, task), resume=resume)
-    )
+
+    def roots_of(folder: Path) -> list[str]:
+        return read_roots(list(folder.glob(f"{task}.py")), lambda cfg: cfg.finetuning.data_root)
+
+    folder = Path(work_dir or default_work_dir(task, data, roots_of, resume=resume))
     if resume:
         config = _config_of_run(folder, weights, data, task)
         refuse_given(asked, config)
@@ -171,11 +172,6 @@ def _config_of_run(work_dir: Path, weights: str, data: str, task: str) -> Path:
     refuse_other("data", cfg.finetuning.data_root, data)
     refuse_other("weights", cfg.weights, weights)
     return config
-
-
-def _labelled_images(task: str, work_dir: Path) -> list[str]:
-    """Return the data of the run of a task that a work dir holds the config of."""
-    return read_roots(list(work_dir.glob(f"{task}.py")), lambda cfg: cfg.finetuning.data_root)
 
 
 def _backbone(cfg: Config) -> str:

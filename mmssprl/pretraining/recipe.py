@@ -15,7 +15,7 @@ from ..console.options import check_ranges
 from ..console.wording import counted
 from ..errors import UserValueError
 from ..pyramid import MOST_PX, ViewLayout
-from .backbones import Backbone, find_backbone
+from .backbones import find_backbone
 from .methods import Recipe, RecipeMethod, RecipeRow
 from .methods.method import COCO_IMAGES, between, round_within, way_to_imagenet
 from .options import DEFAULT_BACKBONE, PretrainOptions
@@ -91,15 +91,6 @@ def choose_recipe(
         epochs = round_within(coco_epochs * COCO_IMAGES / num_images, EPOCHS)
         low, high = EPOCHS
         why_epochs = f"as COCO's {coco_epochs} epochs by images seen, from {low} to {high}"
-    optimizer, warmup_epochs, optimizer_row = choose_optimizer(
-        method,
-        found,
-        num_images=num_images,
-        step_images=batch * num_devices,
-        epochs=epochs,
-        steps_per_epoch=steps_per_epoch,
-        asked_lr=asked.lr,
-    )
     num_steps = counted(epochs * steps_per_epoch, "update")
     parts = f", in {accumulate} parts" if accumulate > 1 else ""
     devices = counted(num_devices, "device")
@@ -114,15 +105,13 @@ def choose_recipe(
         num_chunks=accumulate,
         epochs=epochs,
         steps_per_epoch=steps_per_epoch,
-        optimizer=optimizer,
-        warmup_epochs=warmup_epochs,
         rows={
             "views": RecipeRow(_views_text(views), why_views),
             "batch": RecipeRow(f"{counted(batch, 'image')} x {devices}{parts}", why_batch),
             "epochs": RecipeRow(f"{epochs}, {num_steps}", why_epochs),
-            "optimizer": optimizer_row,
         },
     )
+    _choose_optimizer(recipe, asked.lr)
     method.add_to(recipe)
     return recipe
 
@@ -201,24 +190,13 @@ def _size(px: float) -> int:
     return max(2 * SIZE_STEP_PX, SIZE_STEP_PX * round(px / SIZE_STEP_PX))
 
 
-def choose_optimizer(
-    method: RecipeMethod,
-    backbone: Backbone,
-    *,
-    num_images: int,
-    step_images: int,
-    epochs: int,
-    steps_per_epoch: int,
-    asked_lr: float | None = None,
-) -> tuple[dict[str, Any], int, RecipeRow]:
-    """Return the optimizer's config, the epochs of its warm-up, and what to print.
-
-    ``step_images`` are those of an update, of all devices; ``asked_lr`` replaces the chosen rate.
-    """
-    published, wanted_warmup = _published(method, num_images)
+def _choose_optimizer(recipe: Recipe, asked_lr: float | None) -> None:
+    """Add the optimizer and the epochs of its warm-up; ``asked_lr`` replaces the chosen rate."""
+    method, step_images, is_resnet = recipe.method, recipe.step_images, recipe.backbone.is_resnet
+    published, wanted_warmup = _published(method, recipe.num_images)
     needed = LONG_RUN * method.coco.train_cfg.max_epochs * COCO_IMAGES
-    seen = epochs * steps_per_epoch * step_images
-    if backbone.is_resnet and seen >= needed:
+    seen = recipe.num_steps * step_images
+    if is_resnet and seen >= needed:
         lr = published["lr"] * step_images
         optimizer = {**published, "lr": lr}
         reason = "the published rate for as many images of an update"
@@ -226,22 +204,20 @@ def choose_optimizer(
             wanted_warmup = max(wanted_warmup, LARGE_BATCH_WARMUP_EPOCHS)
             reason = "the published rate, with a warm-up for large batches"
     else:
-        rate = method.adamw_lr if backbone.is_resnet else min(MOST_UNTUNED_LR, method.adamw_lr)
+        rate = method.adamw_lr if is_resnet else min(MOST_UNTUNED_LR, method.adamw_lr)
         lr = rate * min(1, step_images / ADAMW_BATCH)
         optimizer, wanted_warmup = {**ADAMW, "lr": lr}, method.adamw_warmup_epochs
         reason = "AdamW trains all networks but ResNets"
-        if backbone.is_resnet:
+        if is_resnet:
             reason = f"AdamW below {needed / 1e6:.3g} M images seen, here {seen / 1e6:.3g} M"
     if asked_lr is not None:
         optimizer["lr"] = lr = asked_lr
         reason = "the rate as asked"
-    warmup_epochs = min(wanted_warmup, int(epochs * MOST_WARMUP))
+    warmup_epochs = min(wanted_warmup, int(recipe.epochs * MOST_WARMUP))
     rises = f" after {counted(warmup_epochs, 'epoch')} of warm-up" if warmup_epochs else ""
-    return (
-        optimizer,
-        warmup_epochs,
-        RecipeRow(f"{optimizer['type']}, lr {lr:.3g}, cosine{rises}", reason),
-    )
+    recipe.optimizer, recipe.warmup_epochs = optimizer, warmup_epochs
+    choice = f"{optimizer['type']}, lr {lr:.3g}, cosine{rises}"
+    recipe.rows["optimizer"] = RecipeRow(choice, reason)
 
 
 def schedule(lr: float, lr_decay: float, epochs: int, warmup_epochs: int) -> list[dict[str, Any]]:

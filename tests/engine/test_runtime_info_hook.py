@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 import torch
 from helpers.engine.pretrain_runner import make_runner
-from mmengine.config import Config
 from mmengine.device import get_device
-from mmengine.hooks import Hook, RuntimeInfoHook
-from mmengine.runner import Runner
+from mmengine.hooks import Hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmssprl.engine.log_processor import PretrainRuntimeInfoHook
@@ -220,18 +218,3 @@ def test_an_interrupted_epoch_and_other_outputs():
         mock.call.update_scalar("train/share", 0.25),
         mock.call.update_scalar("train/other", math.inf),
     ]
-
-
-def test_the_shipped_runtime_uses_it_in_its_parent_s_place():
-    path = Path(__file__).parents[2] / "configs/_base_/default_runtime.py"
-    cfg = Config.fromfile(path)
-    runner = Runner.__new__(Runner)
-    runner._hooks = []
-    with mock.patch("mmengine.registry.DefaultScope.get_current_instance") as scope:
-        scope.return_value.scope_name = "mmssprl"
-        runner.register_default_hooks(cfg.default_hooks)
-    found = [hook for hook in runner.hooks if isinstance(hook, RuntimeInfoHook)]
-    assert [(type(hook), hook.priority) for hook in found] == [
-        (PretrainRuntimeInfoHook, "VERY_HIGH")
-    ]
-    assert runner.hooks[0] is found[0]

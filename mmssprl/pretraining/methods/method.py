@@ -109,9 +109,9 @@ class Recipe:
     num_chunks: int
     epochs: int
     steps_per_epoch: int
-    optimizer: dict[str, Any]
-    warmup_epochs: int
     rows: dict[str, RecipeRow]
+    optimizer: dict[str, Any] = field(default_factory=dict)
+    warmup_epochs: int = 0
     values: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
