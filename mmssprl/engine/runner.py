@@ -160,7 +160,7 @@ def check_trackers(names: Collection[str]) -> None:
     for name in names:
         if importlib.util.find_spec(name) is None:
             raise UserRuntimeError(
-                f"--{name} needs the package {name}, but it is not installed; pip install {name}."
+                f"{name} needs its package, but it is not installed; pip install {name}."
             )
 
 

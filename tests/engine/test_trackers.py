@@ -45,7 +45,7 @@ def test_a_backend_of_the_config_is_kept_and_not_doubled(installed):
 
 def test_a_missing_package_is_named_with_its_command(monkeypatch):
     monkeypatch.setattr(runner.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(RuntimeError, match="--wandb .*pip install wandb"):
+    with pytest.raises(RuntimeError, match="wandb needs .*pip install wandb"):
         use_trackers(Config({"work_dir": "w"}), ["wandb"])
 
 

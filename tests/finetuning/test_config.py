@@ -151,7 +151,8 @@ def test_what_is_asked_for_is_taken():
         ({"lr": math.nan}, "lr must be a number above 0, but got nan"),
         ({"lr": math.inf}, "lr must be a number above 0, but got inf"),
         ({"freeze": True}, "freeze .* random"),
-        ({"val_share": math.nan}, "val_share .* nan"),
+        ({"val_share": math.nan}, "val_share .* between 0 and 1, but got nan"),
+        ({"val_share": 1.0}, "val_share .* between 0 and 1, but got 1"),
     ],
 )
 def test_numbers_out_of_range_are_refused_before_any_image_is_read(
