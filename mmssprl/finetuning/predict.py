@@ -146,13 +146,8 @@ class Predictor:
         scope = DefaultScope.overwrite_default_scope(self.scope)
         with quiet(), scope, explain_build_errors(cfg):
             self.model = build_model(cfg.model, scope=self.scope)
-            self.pipeline = Compose(
-                [
-                    step
-                    for step in cfg.test_dataloader.dataset.pipeline
-                    if step.type not in _READS_FILES
-                ]
-            )
+            steps = cfg.test_dataloader.dataset.pipeline
+            self.pipeline = Compose([step for step in steps if step.type not in _READS_FILES])
         content = read_checkpoint(checkpoint)
         state = content.get("state_dict", content) if isinstance(content, dict) else {}
         faults = list_faults(state, self.model.state_dict(), ())

@@ -219,15 +219,10 @@ def _rows(data: LabelledData, scores: Scores) -> tuple[list[str], list[list[str]
     """Return the table, the classes with most images in val first."""
     in_train, in_val = data.count(data.train), data.count(data.val)
     order = sorted(range(len(data.classes)), key=lambda k: (-in_val[k], -in_train[k]))
-    rows = [
-        [
-            data.classes[k],
-            str(in_train[k]),
-            str(in_val[k]),
-            *("-" if value is None else f"{value:.1f}" for value in scores.per_class[k]),
-        ]
-        for k in order
-    ]
+    rows = []
+    for k in order:
+        shown = ["-" if value is None else f"{value:.1f}" for value in scores.per_class[k]]
+        rows.append([data.classes[k], str(in_train[k]), str(in_val[k]), *shown])
     return [*_HEADS, *scores.heads], rows
 
 
@@ -236,6 +231,4 @@ def _drawn(data: LabelledData) -> list[int]:
     order = np.random.default_rng(0).permutation(len(data.val)).tolist()
     # Label images show a background everywhere.
     least = 2 if data.val[0].mask else 1
-    rich = [i for i in order if len(data.val[i].labels) >= least]
-    bare = [i for i in order if len(data.val[i].labels) < least]
-    return [*rich, *bare][:SHEET_IMAGES]
+    return sorted(order, key=lambda i: len(data.val[i].labels) < least)[:SHEET_IMAGES]

@@ -4,7 +4,12 @@ import itertools
 import math
 
 import pytest
-from helpers.datasets.labelled_folders import write_class_folders, write_coco, write_weights
+from helpers.datasets.labelled_folders import (
+    write_class_folders,
+    write_coco,
+    write_masks,
+    write_weights,
+)
 from mmengine.config import Config
 
 from mmssprl.config.shipped import shipped
@@ -22,6 +27,46 @@ from mmssprl.finetuning.options import FinetuneOptions
 from mmssprl.finetuning.start import finetune
 from mmssprl.finetuning.tasks import TASKS
 from mmssprl.finetuning.tasks.task import written_names
+
+
+def steps_of(cfg, split):
+    return {step.type: step for step in cfg[f"{split}_dataloader"].dataset.pipeline}
+
+
+def test_pipelines_and_heads_of_a_detector(tmp_path, monkeypatch):
+    data = find_labels(write_coco(tmp_path / "data"), "detect")
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    cfg, _ = make_config("random", data, "detect", FinetuneOptions(image_px=96, freeze=True))
+    for split in ("train", "val", "test"):
+        assert cfg[f"{split}_dataloader"].dataset.metainfo == {"classes": data.classes}
+    train, test = steps_of(cfg, "train"), steps_of(cfg, "test")
+    assert train["RandomResize"].scale == test["Resize"].scale == (160, 96)
+    assert train["LoadAnnotations"].with_mask
+    heads = cfg.model.roi_head
+    assert (heads.bbox_head.num_classes, heads.mask_head.num_classes) == (2, 2)
+    assert (cfg.model.backbone.frozen_stages, cfg.model.backbone.norm_eval) == (4, True)
+    assert cfg.test_evaluator.metric == ["bbox", "segm"]
+    check_normalisation(cfg)
+
+
+def test_pipelines_and_heads_of_a_segmentation(tmp_path, monkeypatch):
+    data = find_labels(write_masks(tmp_path / "data"), "segment")
+    for num_gpus in (0, 1):
+        monkeypatch.setattr("torch.cuda.device_count", lambda num=num_gpus: num)
+        cfg, _ = make_config("random", data, "segment", FinetuneOptions(image_px=64))
+        train, test = steps_of(cfg, "train"), steps_of(cfg, "test")
+        assert train["RandomResize"].scale == test["Resize"].scale == (256, 64)
+        assert train["RandomCrop"].crop_size == cfg.model.data_preprocessor.size == (64, 64)
+        heads = [cfg.model.decode_head, *filter(None, [cfg.model.auxiliary_head])]
+        assert [head.num_classes for head in heads] == [3] * (1 + num_gpus)
+        check_normalisation(cfg)
+
+
+def check_normalisation(cfg):
+    """ImageNet's mean and deviation in RGB, of images that are read as BGR."""
+    own = cfg.model.data_preprocessor
+    assert (own.mean, own.std) == ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
+    assert own.bgr_to_rgb
 
 
 @pytest.fixture
