@@ -40,16 +40,6 @@ class TestTraining:
         assert found.keys() == expected.keys()
         assert all(torch.equal(found[key], expected[key]) for key in expected)
 
-    def test_random_weights_follow_the_seed(self, config):
-        for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-            cfg = prepare_train_config(
-                config, weights="random", work_dir=name, cfg_options={"randomness.seed": seed}
-            )
-            run(cfg, "train")
-        a, b, c = (trained_backbone(config.parent / name)["conv1.weight"] for name in "abc")
-        assert torch.equal(a, b)
-        assert not torch.equal(a, c)
-
     def test_weights_of_another_backbone_bring_theirs_along(self, config, tmp_path, monkeypatch):
         """To training, resuming and test of one config, each by its name alone."""
         lines = []

@@ -13,7 +13,6 @@ from mmengine.device import get_device
 from mmengine.hooks import Hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mmssprl.engine.log_processor import PretrainRuntimeInfoHook
 from mmssprl.models import PyramidPreprocessor
 
 STEPS = 5  # 10 images in batches of 2
@@ -200,21 +199,3 @@ def test_a_checkpoint_between_two_lines_holds_every_step(images, tmp_path):  # n
     for name, values in history(whole).items():
         assert np.array_equal(saved["log_scalars"][name]["log_history"], values[:9]), name
     assert saved["runtime_info"]["iter"] == 8
-
-
-def test_an_interrupted_epoch_and_other_outputs():
-    hook = PretrainRuntimeInfoHook()
-    hub = mock.Mock()
-    runner = mock.Mock(iter=4, message_hub=hub, hooks=[])
-    hook._has_read = True
-    losses = {"loss": torch.tensor(0.5, requires_grad=True), "share": 0.25, "other": math.inf}
-    hook.after_train_iter(runner, 4, None, losses)
-    hook.after_train_iter(runner, 5, None, None)
-    assert not hub.mock_calls
-    hook.after_train_epoch(runner)
-    hook.after_train_epoch(runner)
-    assert hub.mock_calls == [
-        mock.call.update_scalar("train/loss", 0.5),
-        mock.call.update_scalar("train/share", 0.25),
-        mock.call.update_scalar("train/other", math.inf),
-    ]

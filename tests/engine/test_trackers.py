@@ -27,20 +27,14 @@ def test_backends_are_added_to_those_of_the_config(installed):
     assert cfg.vis_backends == cfg.visualizer.vis_backends
     run = {"project": "mmssprl", "name": "photos"}
     assert cfg.visualizer.vis_backends[2]["init_kwargs"] == run
-
-
-def test_a_config_without_a_visualizer_keeps_its_own_log(installed):
-    cfg = Config({"work_dir": "w"})
-    use_trackers(cfg, ["tensorboard"])
-    assert cfg.visualizer.type == "Visualizer"
-    assert kinds(cfg) == ["LocalVisBackend", "TensorboardVisBackend"]
-
-
-def test_a_backend_of_the_config_is_kept_and_not_doubled(installed):
+    without = Config({"work_dir": "w"})
+    use_trackers(without, ["tensorboard"])
+    assert without.visualizer.type == "Visualizer"
+    assert kinds(without) == ["LocalVisBackend", "TensorboardVisBackend"]
     own = {"type": "TensorboardVisBackend", "save_dir": "own"}
     cfg = Config({"work_dir": "w", "visualizer": {"type": "Visualizer", "vis_backends": [own]}})
     use_trackers(cfg, ["tensorboard"])
-    assert cfg.visualizer.vis_backends == [own]
+    assert cfg.visualizer.vis_backends == [own], "kept and not doubled"
 
 
 def test_a_missing_package_is_named_with_its_command(monkeypatch):

@@ -12,6 +12,7 @@ from mmssprl.datasets import UnlabeledImages
 from mmssprl.errors import UserValueError
 from mmssprl.pretraining.config import add_probe, make_config, set_values, told_by_set
 from mmssprl.pretraining.options import PretrainOptions
+from mmssprl.pretraining.plan import make_plan
 from mmssprl.registry import HOOKS
 
 
@@ -58,6 +59,14 @@ def test_values_that_nothing_takes_are_refused_by_the_option(key, value, told):
     cfg = Config.fromfile(shipped("configs/ssprl/ssprl_resnet18_scenes.py"))
     with pytest.raises(UserValueError, match=rf"^cfg_options \(--set\): .*{told}"):
         set_values(cfg, {key: value})
+
+
+@pytest.mark.parametrize(
+    "values", [{"train_cfg.max_epochs": 3}, {"train_cfg": {"max_epochs": 3}}], ids=str
+)
+def test_a_budget_beside_epochs_is_refused(values, tmp_path):
+    with pytest.raises(UserValueError, match="budget .*epochs"):
+        make_plan("no images", tmp_path, PretrainOptions(budget="2h", cfg_options=values))
 
 
 def classes(root, **sizes):

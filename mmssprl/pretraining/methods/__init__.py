@@ -9,24 +9,7 @@ from difflib import get_close_matches
 
 from ...errors import UserValueError
 from .families import ContrastMethod, DenseContrastMethod, PrototypeMethod, TargetMethod
-from .method import Method, Recipe, RecipeMethod, RecipeRow
-
-__all__ = [
-    "BY_KEY",
-    "DEFAULT",
-    "DEFAULT_VARIANT",
-    "METHODS",
-    "PRETRAINED",
-    "RANDOM",
-    "SSPRL",
-    "VARIANTS",
-    "Method",
-    "Recipe",
-    "RecipeMethod",
-    "RecipeRow",
-    "find_method",
-    "unknown_method",
-]
+from .method import Method, Recipe, RecipeMethod, RecipeRow  # noqa: F401  # of others, too
 
 _KEYS = ("model.momentum", 0.999)
 _BYOL = ("model.base_momentum", 0.996)
