@@ -19,9 +19,9 @@ from ..datasets.labels import LabelledData
 from ..engine.initial_weights import adapt_backbone, apply_weights, fit_backbone
 from ..errors import UserRuntimeError, UserValueError
 from ..pretraining.backbones import find_backbone
+from ..pretraining.config import reading_processes
 from ..pretraining.methods.method import RecipeRow, round_within
 from ..pyramid import check_px
-from ..system.environment import usable_cores
 from ..weights import RANDOM, SUPERVISED, read_backbone
 from ..weights.backbone import quiet
 from .options import LEAST_BATCH, FinetuneOptions
@@ -29,7 +29,6 @@ from .tasks import TASKS, Task
 
 DEFAULT_BACKBONE = ("resnet50", "resnet18")
 """Of weights without a config, on a GPU and on a CPU."""
-MOST_WORKERS = 8
 LEAST_STEPS_PER_EPOCH = 8
 """The batch is chosen so small that little data, too, gives this many updates an epoch."""
 LEAST_CHOSEN_BATCH = 4
@@ -259,9 +258,7 @@ def set_label_files(cfg: Config, folder: Path) -> None:
 
 
 def _set_numbers(cfg: Config, recipe: FinetuneRecipe) -> None:
-    cores = usable_cores() // recipe.num_devices
-    # On a CPU one core is left to the training process.
-    num_workers = min(MOST_WORKERS, max(1, cores - 1))
+    num_workers = reading_processes(recipe.num_devices)
     num_steps = recipe.epochs * recipe.steps_per_epoch
     cfg.optim_wrapper.optimizer.lr = recipe.lr
     cosine = {

@@ -153,13 +153,16 @@ def _check_weights(weights: str, cfg: Config, recipe: Recipe) -> None:
         )
 
 
+def reading_processes(num_devices: int) -> int:
+    """Return those of each training process, to which one of its cores is left."""
+    return min(MOST_WORKERS, max(1, usable_cores() // num_devices - 1))
+
+
 def _values(recipe: Recipe, images: UnlabeledImages) -> dict[str, Any]:
-    cores = usable_cores() // recipe.num_devices
     return {
         "model.neck.in_channels": recipe.backbone.channels,
         "train_dataloader.batch_size": recipe.batch_size,
-        # One core is left to the training process.
-        "train_dataloader.num_workers": min(MOST_WORKERS, max(1, cores - 1)),
+        "train_dataloader.num_workers": reading_processes(recipe.num_devices),
         "train_dataloader.pin_memory": recipe.on_gpu,
         "train_dataloader.dataset.data_root": images.data_root,
         "train_dataloader.dataset.max_bad_share": images.max_bad_share,

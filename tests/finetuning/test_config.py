@@ -76,7 +76,9 @@ def labels(tmp_path):
 
 def test_the_backbone_is_that_of_the_config_beside_the_weights(labels, tmp_path):
     weights = write_weights(tmp_path / "weights")
-    cfg, _ = make_config(str(weights), labels, "classify", FinetuneOptions(image_px=48))
+    asked = FinetuneOptions(image_px=48, freeze=True)
+    cfg, _ = make_config(str(weights), labels, "classify", asked)
+    assert cfg.model.frozen_backbone
     assert cfg.model.backbone.base_channels == 8
     assert cfg.model.head.in_channels == 32
     assert cfg.model.head.num_classes == 2
