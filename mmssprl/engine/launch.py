@@ -37,12 +37,9 @@ from ..system.outputs import write_whole
 from ..system.processes import timeout_of
 from ..system.slurm import use_step_environment
 from ..system.stopping import StoppedError, is_first_process
-from .adapted_backbone import take_backbone
-from .cpu_distributed import use_cpu_processes
-from .hooks.bounded_histories_hook import BoundedHistoriesHook
-from .initial_weights import apply_weights
-from .runner import ConsoleRunner, end_workers
-from .trackers import use_trackers
+from .initial_weights import apply_weights, take_backbone
+from .log_processor import BoundedHistoriesHook
+from .runner import ConsoleRunner, end_workers, use_cpu_processes, use_trackers
 
 Launcher = Literal["none", "pytorch", "slurm", "mpi"]
 

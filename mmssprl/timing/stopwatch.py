@@ -17,7 +17,7 @@ from mmengine.runner import Runner
 from torch.utils.flop_counter import FlopCounterMode
 
 from ..datasets import UnlabeledImages
-from ..engine.device_prefetcher import Prefetcher
+from ..engine.hooks import Prefetcher
 from ..system.environment import reset_peak_bytes, torch_threads
 
 REST = "rest"

@@ -18,7 +18,7 @@ from mmengine.optim import OptimWrapper
 from torch import distributed as dist
 from torch import multiprocessing, nn
 
-from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
+from mmssprl.engine.runner import CPUDistributedDataParallel
 from mmssprl.errors import UserError
 from mmssprl.saving.checkpoint_checks import NotFiniteError, is_not_finite, require_finite_state
 from mmssprl.saving.save_and_stop_hook import SaveAndStopHook

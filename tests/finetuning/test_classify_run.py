@@ -128,7 +128,7 @@ def test_folders_of_one_name_get_two_work_dirs_that_resume_finds(tmp_path, monke
     first, second = "work_dirs/classify_data", "work_dirs/classify_data-2"
     assert [finetune(owner, epochs=1) for owner in ("ann", "bob")] == [first, second]
     assert [finetune(owner, resume=True) for owner in ("bob", "ann")] == [second, first]
-    with pytest.raises(FileExistsError, match=f"{second} holds files.* resume"):
+    with pytest.raises(FileExistsError, match=f"{second} holds files.*resume"):
         finetune("bob")
 
 

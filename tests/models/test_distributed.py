@@ -9,7 +9,7 @@ from helpers.models.head_cases import LAYOUT, SAMPLED, cosines, embeddings_of, m
 from helpers.models.two_ranks import NUM_RANKS, on_two_ranks
 from torch import distributed as dist
 
-from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
+from mmssprl.engine.runner import CPUDistributedDataParallel
 from mmssprl.functional import sinkhorn
 
 pytestmark = pytest.mark.dist

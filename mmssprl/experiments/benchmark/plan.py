@@ -11,8 +11,7 @@ from mmengine.config import Config
 
 from ...config.run_checks import check_config, missing_package
 from ...config.shipped import shipped
-from ...engine.adapted_backbone import adapt_backbone
-from ...engine.initial_weights import apply_weights
+from ...engine.initial_weights import adapt_backbone, apply_weights
 from ...errors import UserFileNotFoundError, UserValueError
 from ...system.outputs import write_whole
 from ...weights import RANDOM, SUPERVISED

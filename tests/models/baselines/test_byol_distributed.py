@@ -5,7 +5,7 @@ import torch
 from helpers.models.byol_cases import MODEL, build_byol, views_of
 from helpers.models.two_ranks import NUM_RANKS, on_two_ranks
 
-from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
+from mmssprl.engine.runner import CPUDistributedDataParallel
 
 BATCH, STEPS = 3, 3
 GROUPS = {"norm_cfg": {"type": "GN", "num_groups": 2}}

@@ -16,7 +16,7 @@ from torch import distributed as dist
 from torch import multiprocessing
 
 from mmssprl.config.pretrain_checks import hand_on_layout
-from mmssprl.engine.cpu_distributed import CPUDistributedDataParallel
+from mmssprl.engine.runner import CPUDistributedDataParallel
 from mmssprl.functional.phases import timed_by
 
 from .counters import Collective, CollectiveCounter, PhaseCounter, SyncCounter
