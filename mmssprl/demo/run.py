@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from ..console.tables import markdown_table
 from ..datasets.scenes.sample import SIZE_PX, generate_sample
-from ..experiments.compare.run import PretrainRun, module_command
-from ..experiments.compare.setting import code_digest, config_of
+from ..experiments.compare.plan import PretrainRun
+from ..experiments.compare.setting import code_digest, config_of, module_command
 from ..experiments.execute import Jobs, Log, execute_runs, require_all
 from ..experiments.report import csv_text
 from ..experiments.run import RunOutcome

@@ -17,8 +17,7 @@ from ..errors import UserFileNotFoundError, UserValueError
 from ..pretraining.start import train
 from ..pretraining.work_dir import default_work_dir, read_roots, refuse_given, refuse_used
 from ..system.outputs import require_space, write_whole
-from ..timing.forecast import Forecast, may_start
-from ..timing.pace import measure_pace
+from ..timing.forecast import Forecast, may_start, measure_pace
 from .config import check_options, make_config, set_label_files
 from .evaluate import Outcome, evaluate
 from .label_files import write_labels

@@ -13,7 +13,7 @@ from ..console.durations import format_hours, parse_duration
 from ..console.wording import wrapped
 from ..datasets import UnlabeledImages
 from ..errors import UserValueError
-from ..timing import pace
+from ..timing import forecast
 from ..timing.forecast import Forecast
 from ..weights import RANDOM
 from .config import make_config, make_recipe, told_by_set
@@ -117,7 +117,7 @@ def make_plan(
 def forecast_run(cfg: Config, recipe: Recipe, work_dir: Path) -> Forecast:
     """Time some steps of a run, and multiply."""
     share = math.ceil(recipe.num_images / recipe.num_devices)
-    step = pace.measure_pace(cfg, amp=recipe.on_gpu, num_devices=recipe.num_devices)
+    step = forecast.measure_pace(cfg, amp=recipe.on_gpu, num_devices=recipe.num_devices)
     return Forecast(
         step,
         epochs=cfg.train_cfg.max_epochs,

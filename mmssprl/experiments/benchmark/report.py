@@ -9,12 +9,10 @@ from pathlib import Path
 
 from ...console.tables import markdown_table
 from ...weights import RANDOM, SUPERVISED
-from ..figure import LEGEND, Panel
-from ..report import CsvRow, write_report
+from ..report import LEGEND, CsvRow, Panel, write_report
 from ..statistics import Estimate, compare_all, estimate
 from .paper_numbers import PAPER, SOURCE
-from .protocols import METRICS, Size
-from .run import TransferResult
+from .protocols import METRICS, Size, TransferResult
 
 Column = tuple[str, str]
 """Protocol and metric."""

@@ -4,15 +4,22 @@ import glob
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ...console.wording import counted
 from ...errors import UserValueError
 from ...pretraining.methods import BY_KEY, Method
+from ..run import Run
 from .images import Split, TrainingImages
-from .paces import MethodPace, epochs_for_equal
-from .run import PretrainResult, PretrainRun, module_command
-from .setting import IMAGE_PX, CompareSetting, code_digest, common_options, recipe_digest
+from .pace import MethodPace, epochs_for_equal
+from .setting import (
+    IMAGE_PX,
+    CompareSetting,
+    code_digest,
+    common_options,
+    module_command,
+    recipe_digest,
+)
 from .tuning import FACTORS, SEEDS, Choice, Scores, factors_to_try
 
 Budget = Literal["epochs", "time", "flops"]
@@ -30,6 +37,41 @@ _OVERHEAD_S = 30.0
 """Seconds of a run beside its steps: the start of its process, and the probe."""
 _ELSEWHERE = ("train_dataloader.dataset", "default_hooks.")
 """Options that say where files are, on which no result depends."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PretrainRun(Run):
+    """A pre-training of one method with one seed, and its probe."""
+
+    def summary(self, values: dict[str, Any]) -> str:
+        """Return the score, and a mark if it has collapsed."""
+        mark = " (collapsed)" if values.get("collapsed") else ""
+        return f"mAP {100 * values['mAP']:.1f} %{mark}"
+
+
+@dataclass(frozen=True)
+class PretrainResult:
+    """What one run has measured.
+
+    mAP is in [0, 1]; ``seconds`` are those of the pre-training, of the process on a CPU, else of
+    the device; ``peak_mib`` is resident on a CPU, else allocated on the device; ``loss`` and
+    ``embedding_spread`` (``meter.SPREAD``) are means over the last epoch.
+    """
+
+    method: str
+    seed: int
+    epochs: int
+    lr_factor: float
+    mAP: float  # noqa: N815
+    chance_mAP: float  # noqa: N815
+    steps: int = 0
+    images: int = 0
+    seconds: float = 0.0
+    peak_mib: int | None = None
+    loss: float | None = None
+    embedding_spread: float | None = None
+    collapsed: bool = False
+    commit: str = ""
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,9 @@ from statistics import fmean
 
 from ...console.tables import markdown_table
 from ...pretraining.methods import RANDOM
-from ..figure import LEGEND, Panel
-from ..report import CsvRow, write_report
+from ..report import LEGEND, CsvRow, Panel, write_report
 from ..statistics import Difference, compare_all, estimate
-from .plan import BUDGETS, Budget, Length, Planner
-from .run import PretrainResult
+from .plan import BUDGETS, Budget, Length, Planner, PretrainResult
 from .setting import IMAGE_PX, learning_rate
 from .tuning import Choice
 

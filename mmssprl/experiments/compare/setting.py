@@ -4,6 +4,7 @@ import copy
 import functools
 import hashlib
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,11 @@ class CompareSetting:
 def trains_mixed() -> bool:
     """Return whether runs train in mixed precision: where there is a CUDA device, as `pretrain`."""
     return get_device() == "cuda"
+
+
+def module_command(module: str, folder: Path) -> tuple[str, ...]:
+    """Return the command that runs a module of this package on a folder."""
+    return (sys.executable, "-m", f"{__package__}.{module}", str(folder))
 
 
 @functools.cache

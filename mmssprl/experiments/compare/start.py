@@ -18,10 +18,9 @@ from ..run import Run, RunOutcome
 from ..work_dir import joined, read_marker, write_marker
 from .images import Split, TrainingImages, list_images, read_images
 from .methods import choose_methods
-from .paces import ROUNDS, SECONDS, STEPS, plan_paces, read_paces
-from .plan import MAX_SEEDS, Budget, Length, Planner
+from .pace import ROUNDS, SECONDS, STEPS, plan_paces, read_paces
+from .plan import MAX_SEEDS, Budget, Length, Planner, PretrainRun
 from .report import Report
-from .run import PretrainRun
 from .setting import BATCH_SIZE, EPOCHS, CompareSetting, Size, check_configs, check_images
 from .tuning import Choice, choose
 
@@ -216,8 +215,6 @@ def claim(work_dir: Path, settings: dict[str, Any], *, writes: bool = True) -> N
     """
     before = read_marker(work_dir, MARKER, "a comparison")
     if before is not None:
-        if before.pop("tuning_epochs", None):  # of former versions
-            before["tune"] = True
         if any(work_dir.glob("runs/*")) or any(work_dir.glob("tuning/*")):
             joined(work_dir, before, settings)
         elif writes and any(before.get(key) != settings.get(key) for key in _OF_PACES):

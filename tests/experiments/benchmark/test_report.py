@@ -5,7 +5,7 @@ import re
 import pytest
 from helpers.experiments.benchmark_runs import done, failed, skipped
 
-from mmssprl.experiments.benchmark.protocols import METRICS
+from mmssprl.experiments.benchmark.protocols import METRICS, TransferResult
 from mmssprl.experiments.benchmark.report import (
     format_report,
     order_weights,
@@ -13,7 +13,6 @@ from mmssprl.experiments.benchmark.report import (
     scores_of,
     write_benchmark,
 )
-from mmssprl.experiments.benchmark.run import TransferResult
 
 SCENES = [
     done("ssprl", "linear-voc", 0, 50.0),

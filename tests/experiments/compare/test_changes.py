@@ -54,7 +54,7 @@ def test_runs_on_other_images_leave_the_tables_and_begin_anew(calls):
 def test_a_config_that_has_changed_is_measured_and_trained_again(calls, monkeypatch):
     calls("swav")
     former = setting.recipe_digest
-    for module in ("paces", "plan"):
+    for module in ("pace", "plan"):
         monkeypatch.setattr(
             f"mmssprl.experiments.compare.{module}.recipe_digest",
             lambda *args: f"new {former(*args)}",
@@ -88,7 +88,7 @@ def test_a_dry_run_tells_no_time_before_the_paces(tune, calls):
 
 def test_rows_of_other_code_are_left_out_and_done_again(calls, monkeypatch):
     calls("swav")
-    for module in ("paces", "plan"):
+    for module in ("pace", "plan"):
         monkeypatch.setattr(f"mmssprl.experiments.compare.{module}.code_digest", lambda: "new")
     asked = request(
         calls.work_dir, calls.data, num_seeds=1, epochs=6, budgets=("epochs",), words=["swav"]

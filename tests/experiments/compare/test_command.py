@@ -9,9 +9,9 @@ from helpers.experiments.tiny_compare import request, rows, stay_in_process
 from helpers.features.probe_folders import write_coco
 from mmengine.config import Config
 
-from mmssprl.experiments.compare.meter import Meter
 from mmssprl.experiments.compare.report import Report
 from mmssprl.experiments.compare.start import Comparison
+from mmssprl.experiments.compare.training import Meter
 from mmssprl.pretraining.methods import BY_KEY
 from mmssprl.weights import load_backbone
 
@@ -159,7 +159,7 @@ def test_a_stopped_run_goes_on_from_its_checkpoint(calls, first, monkeypatch):
     monkeypatch.setattr(Meter, "after_train_iter", stop_once)
     # A step takes a second.
     monkeypatch.setattr(
-        "mmssprl.experiments.compare.meter.work_ns", lambda: lambda: 10**9 * len(seen)
+        "mmssprl.experiments.compare.training.work_ns", lambda: lambda: 10**9 * len(seen)
     )
     with pytest.raises(OSError, match="stopped"):
         run.work(1)

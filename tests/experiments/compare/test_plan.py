@@ -33,7 +33,7 @@ def test_equal_time_follows_from_the_paces_and_seeds_come_one_after_the_other(co
     expected = [f"runs/{name}-lr1-seed{seed}" for seed in (0, 1) for name in names]
     assert folders == ["paces/0", *expected]
     # A method that comes later is measured beside SS-PRL, and what is known is not.
-    monkeypatch.setattr("mmssprl.experiments.compare.paces.ROUNDS", 5)
+    monkeypatch.setattr("mmssprl.experiments.compare.pace.ROUNDS", 5)
     comparison = compare(words=["supervised"], budgets=("epochs",))
     comparison.run()
     assert folders[13:] == ["paces/1", "runs/supervised-6ep-lr1-seed0"]
