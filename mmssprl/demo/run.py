@@ -102,12 +102,14 @@ def run_demo(
     scenes = generate_sample(work_dir, log)
     jobs = Jobs(num_jobs, groups=["-1"])  # no GPU: the figures are those of a CPU
 
-    def do(rows: Sequence[tuple[DemoRow, int]], lengths: Mapping[str, int]) -> list[dict[str, Any]]:
+    def do(
+        rows: Sequence[tuple[DemoRow, int]], lengths: Mapping[str, int], **others: int
+    ) -> list[dict[str, Any]]:
         runs = [
             plan_run(work_dir, scenes, row, seed, lengths.get(row.method_key, row.epochs))
             for row, seed in rows
         ]
-        outcomes = execute_runs(runs, jobs, log)
+        outcomes = execute_runs(runs, jobs, log, **others)
         require_all("the runs of the table", outcomes)
         return [values_of(outcome) for outcome in outcomes]
 
@@ -115,11 +117,12 @@ def run_demo(
     # Short and long runs alternate: all steps are measured beside others, and no core is idle.
     first = [(SSPRL, 0), *((SWAV, i) for i in seeds), *((pace, 0) for pace in _PACES)]
     first += [*((SSPRL, i) for i in seeds[1:]), *((RANDOM, i) for i in seeds)]
-    results = do(first, {})
+    last = [(row, i) for row in ROWS if row.length == "time" for i in seeds]
+    results = do(first, {}, after=len(last))
     lengths = epochs_in_equal_time(results)
     told = ", ".join(f"{BY_KEY[key].title}: {epochs}" for key, epochs in lengths.items())
     log(f"epochs in the time of SS-PRL: {told}")
-    results += do([(row, i) for row in ROWS if row.length == "time" for i in seeds], lengths)
+    results += do(last, lengths, before=len(first))
 
     titles = [row.title for row in ROWS]
     results = [values for values in results if values["method"] in titles]

@@ -69,22 +69,35 @@ def announce(what: str, runs: Sequence[Run], jobs: Jobs, log: Log, *, each: bool
         log(f"  {run.name}: {time_s if run in missing else 'complete'}")
 
 
-def execute_runs(runs: Sequence[Run], jobs: Jobs, log: Log = print) -> list[RunOutcome]:
+def execute_runs(
+    runs: Sequence[Run], jobs: Jobs, log: Log = print, *, before: int = 0, after: int = 0
+) -> list[RunOutcome]:
     """Do everything that is not complete yet, in this order; return an outcome for each run.
 
     A run that fails is reported, and the next call tries it again; the others go on. ``log``
-    receives a line about each run that has ended, with an estimate of the time left.
+    receives a line about each run that has ended, with an estimate of the time left. The lines
+    count the runs ``before`` and ``after`` these, too.
     """
-    width = len(str(len(runs)))
+    num = before + len(runs) + after
     outcomes: dict[Run, RunOutcome] = {}
     groups: SimpleQueue[str] = SimpleQueue()
     for i in range(jobs.num):
         groups.put(jobs.groups[i % len(jobs.groups)] if jobs.groups else "")
 
     def do(run: Run) -> RunOutcome:
-        group = groups.get()
+        group, start = groups.get(), time.perf_counter()
         try:
-            return _outcome(run, jobs.threads, group)
+            kept = run.kept()
+            if kept:
+                return kept
+            outcome = RunOutcome(
+                run.work(jobs.threads, group), time.perf_counter() - start, dict(run.settings)
+            )
+            run.keep(outcome)
+            return outcome
+        # A full disk or a damaged file of one run must not cost the results of the others.
+        except (RunFailedError, OSError, JSONDecodeError) as error:
+            return RunOutcome({}, time.perf_counter() - start, dict(run.settings), str(error))
         finally:
             groups.put(group)
 
@@ -100,10 +113,11 @@ def execute_runs(runs: Sequence[Run], jobs: Jobs, log: Log = print) -> list[RunO
                 told = (
                     f"failed, {outcome.reason}" if outcome.reason else run.summary(outcome.values)
                 )
-                minutes = seconds_left(left.values(), outcomes) / jobs.num / 60
+                seconds = seconds_left(left.values(), outcomes)
+                seconds += after * fmean(each.seconds for each in outcomes.values())
                 log(
-                    f"[{len(outcomes):{width}}/{len(runs)}] {run.name}: {told}, "
-                    f"{outcome.seconds:.0f} s; about {minutes:.0f} min left"
+                    f"[{before + len(outcomes):{len(str(num))}}/{num}] {run.name}: {told}, "
+                    f"{outcome.seconds:.0f} s; about {seconds / jobs.num / 60:.0f} min left"
                 )
     finally:
         pool.shutdown(cancel_futures=True)
@@ -137,19 +151,3 @@ def seconds_left(runs: Iterable[Run], outcomes: Mapping[Run, RunOutcome]) -> flo
         fmean(seconds[run.kind]) if run.kind in seconds else scale * run.expected_s or mean
         for run in runs
     )
-
-
-def _outcome(run: Run, threads: int, gpus: str) -> RunOutcome:
-    start = time.perf_counter()
-    settings = dict(run.settings)
-    try:
-        kept = run.kept()
-        if kept:
-            return kept
-        values = run.work(threads, gpus)
-        outcome = RunOutcome(values, time.perf_counter() - start, settings)
-        run.keep(outcome)
-    # A full disk or a damaged file of one run must not cost the results of the others.
-    except (RunFailedError, OSError, JSONDecodeError) as error:
-        return RunOutcome({}, time.perf_counter() - start, settings, str(error))
-    return outcome

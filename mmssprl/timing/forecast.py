@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
-from mmengine.runner import Runner
 
 from ..console.durations import format_hours
 from ..console.quiet import quiet_console
@@ -126,12 +125,12 @@ def may_start(forecast: Forecast, *, yes: bool) -> bool:
         f"a run on a CPU should take at most {MAX_CPU_HOURS} h, but this one would take about "
         f"{format_hours(forecast.hours)}; "
     )
-    fewer_epochs = f"--epochs N ({fitting} fit into it), " if fitting else ""
-    shorter = f"{fewer_epochs}--backbone resnet18 or fewer images make it shorter"
+    fewer_epochs = f"fewer epochs ({fitting} fit into it), " if fitting else ""
+    shorter = f"{fewer_epochs}backbone resnet18 or fewer images make it shorter"
     if sys.stdin is not None and sys.stdin.isatty():
         answer = input(f"{too_long}{shorter}. Go on? [y/N] ")
         return answer.strip().lower() in ("y", "yes")
-    raise UserRuntimeError(f"{too_long}{shorter}, --yes starts it all the same.")
+    raise UserRuntimeError(f"{too_long}{shorter}; `yes` starts it all the same.")
 
 
 _MOST_STEPS = 10
@@ -156,10 +155,10 @@ def measure_pace(cfg: Config, *, amp: bool, num_devices: int) -> Pace:
         try:
             return call_in_process(_measure, str(path), *given)
         except (BrokenProcessPool, torch.OutOfMemoryError) as error:
-            remedy = "--batch-size or --image-px"
+            remedy = "batch_size or image_px"
             if method is not None:
-                makes_up = " (--accumulate makes up for it)" if method.takes_num_chunks else ""
-                remedy = f"--batch-size{makes_up} or use --backbone resnet18"
+                makes_up = " (accumulate makes up for it)" if method.takes_num_chunks else ""
+                remedy = f"batch_size{makes_up} or use backbone resnet18"
             raise UserRuntimeError(
                 "the process that timed some steps was ended, most likely because there is "
                 f"not enough memory; lower {remedy}."
@@ -203,7 +202,14 @@ def _of_finetuning(config: str, work_dir: str, amp: bool, load: float) -> Pace:
     watch = LoadedSteps(least=LEAST_STEPS, most=2 * _MOST_STEPS, max_seconds=_LONG_ENOUGH_S)
     run(cfg, "train", hooks=[watch], keep_record=False)
     batch_size = cfg.train_dataloader.batch_size
-    validation_s = _validation_s(watch.runner)
+    watch.runner.model.eval()
+    loader, start = watch.runner.val_loop.dataloader, time.perf_counter()
+    with torch.no_grad():  # a part of a validation, without its score
+        for num_batches, batch in enumerate(loader, start=1):  # noqa: B007
+            watch.runner.model.val_step(batch)
+            if time.perf_counter() - start > _VALIDATION_S:
+                break
+    validation_s = (time.perf_counter() - start) * len(loader) / num_batches
     end_workers(watch.runner)
     return Pace(
         step_s=fmean(watch.seconds),
@@ -218,16 +224,3 @@ def _of_finetuning(config: str, work_dir: str, amp: bool, load: float) -> Pace:
         load=load,
         validation_s=validation_s,
     )
-
-
-def _validation_s(runner: Runner) -> float:
-    """Return the seconds of a whole validation without its score, from a part of it."""
-    runner.model.eval()
-    loader = runner.val_loop.dataloader
-    start = time.perf_counter()
-    with torch.no_grad():
-        for num_batches, batch in enumerate(loader, start=1):  # noqa: B007
-            runner.model.val_step(batch)
-            if time.perf_counter() - start > _VALIDATION_S:
-                break
-    return (time.perf_counter() - start) * len(loader) / num_batches

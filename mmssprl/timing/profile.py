@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -61,7 +61,7 @@ def profile_training(
             accelerator.
     """
     if steps < 1:
-        raise UserValueError(f"--steps must be >= 1, but got {steps}.")
+        raise UserValueError(f"steps must be >= 1, but got {steps}.")
     with (
         # The scope first: the config's model is looked up in it.
         DefaultScope.overwrite_default_scope("mmssprl"),
@@ -76,14 +76,14 @@ def profile_training(
         if batch_size is None and chosen != config_batch_size:
             log(
                 f"{chosen} images a step: the config's {config_batch_size} could take minutes on "
-                "a CPU; --batch-size sets the number"
+                "a CPU, unless a batch size is given"
             )
         log(f"loading images of {cfg.train_dataloader.dataset.get('data_root')}")
         hook = MeasuringHook(whole, steps, time_limit_s, load=os.getloadavg()[0], log=log)
         try:
             run(cfg, "train", hooks=[hook], keep_record=False)
         except UserFileNotFoundError as error:
-            hint = "or give the folder of images by --data."
+            hint = "or give the folder of images as data."
             raise UserFileNotFoundError(f"{str(error).rstrip('.')}, {hint}") from error
     return hook.profile
 
@@ -95,7 +95,7 @@ def choose_batch_size(cfg: Config, batch_size: int | None) -> int:
     the model can be trained with.
     """
     if batch_size is not None and batch_size < 1:
-        raise UserValueError(f"--batch-size must be >= 1, but got {batch_size}.")
+        raise UserValueError(f"batch_size must be >= 1, but got {batch_size}.")
     chosen = batch_size or cfg.train_dataloader.batch_size
     if batch_size or get_device() != "cpu":
         return chosen
@@ -120,7 +120,9 @@ def format_profile(profile: Profile) -> str:
     rows = []
     for part, title in (("loader", "loader, CPU time"), ("step", "step, wall time")):
         of_part = [row for row in profile.rows if row.part == part]
-        cells = [_cells(row, profile) for row in [*of_part, _sum(of_part)]]
+        _, _, *numbers = zip(*of_part, strict=True)
+        total = Row(part, "sum", *map(sum, numbers))
+        cells = [_cells(row, profile) for row in [*of_part, total]]
         rows += [[title, *cells[0]], *(["", *rest] for rest in cells[1:])]
     heads = ["", "", "ms/image", "ms/step", "% of step"]
     below = {"measured": _how(profile), "advice": advise(profile)}
@@ -166,11 +168,6 @@ def _dominant(profile: Profile) -> tuple[str, float]:
             name = _BACKBONE if row.name.startswith(_BACKBONE) else row.name
             parts[name] += row.percent  # type: ignore[assignment]
     return parts.most_common(1)[0]
-
-
-def _sum(rows: Sequence[Row]) -> Row:
-    _, _, *numbers = zip(*rows, strict=True)
-    return Row(rows[0].part, "sum", *map(sum, numbers))
 
 
 def _cells(row: Row, profile: Profile) -> list[str]:

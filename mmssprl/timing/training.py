@@ -230,7 +230,7 @@ class MeasuringHook(Stopwatch):
 
 @contextmanager
 def saved_bytes(module: nn.Module) -> Iterator[list[int]]:
-    """Count the bytes that forward passes inside keep for their backward passes, in a list.
+    """Put the bytes that the forward pass inside keeps for its backward pass into a list.
 
     A storage counts once and whole; the module's own do not, nor what is computed again.
     """
@@ -241,18 +241,8 @@ def saved_bytes(module: nn.Module) -> Iterator[list[int]]:
         saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
         return tensor
 
-    def finish(*_: object) -> None:
-        hooks.__exit__()
-        for own in chain(module.parameters(), module.buffers()):
-            saved.pop(own.untyped_storage().data_ptr(), None)
-        counts.append(sum(saved.values()))
-        saved.clear()
-
-    hooks = saved_tensors_hooks(pack, lambda tensor: tensor)
-    begin = module.register_forward_pre_hook(lambda *_: hooks.__enter__())
-    end = module.register_forward_hook(finish, always_call=True)
-    try:
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
         yield counts
-    finally:
-        begin.remove()
-        end.remove()
+    for own in chain(module.parameters(), module.buffers()):
+        saved.pop(own.untyped_storage().data_ptr(), None)
+    counts.append(sum(saved.values()))

@@ -112,9 +112,9 @@ def test_a_long_cpu_run_without_a_terminal_is_refused(monkeypatch):
     slow = forecast_of(replace(PACE, step_s=3600.0), epochs=2, steps_per_epoch=20)
     for stdin in (io.StringIO("y\n"), None):
         monkeypatch.setattr("sys.stdin", stdin)
-        with pytest.raises(UserRuntimeError, match=r"12 h.* 13 h.*--epochs N \(120 fit.*--yes"):
+        with pytest.raises(UserRuntimeError, match=r"12 h.* 13 h.* epochs \(120 fit.*yes"):
             may_start(LONG, yes=False)
-    with pytest.raises(UserRuntimeError, match=r"40 h; --backbone"):  # no epoch fits
+    with pytest.raises(UserRuntimeError, match="40 h; backbone"):  # no epoch fits
         may_start(slow, yes=False)
 
 
@@ -143,7 +143,7 @@ def test_what_starts_without_a_question(forecast, yes, monkeypatch):
 
 @pytest.mark.parametrize(
     ("model", "lower"),
-    [("SSPRL", "--batch-size (--accumulate makes up for it) or"), ("BYOL", "--batch-size or")],
+    [("SSPRL", "batch_size (accumulate makes up for it) or"), ("BYOL", "batch_size or")],
 )
 def test_a_process_that_runs_out_of_memory_is_told(model, lower, monkeypatch):
     from concurrent.futures.process import BrokenProcessPool
@@ -154,7 +154,7 @@ def test_a_process_that_runs_out_of_memory_is_told(model, lower, monkeypatch):
     monkeypatch.setattr("mmssprl.timing.forecast.call_in_process", end)
     with pytest.raises(UserRuntimeError) as caught:
         measure_pace(Config({"model": {"type": f"mmssprl.{model}"}}), amp=False, num_devices=1)
-    assert f"lower {lower} use --backbone resnet18" in str(caught.value)
+    assert f"lower {lower} use backbone resnet18" in str(caught.value)
 
 
 def test_the_timing_process_is_given_the_headers_of_tar_files(tmp_path, monkeypatch):

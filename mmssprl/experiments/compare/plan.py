@@ -1,6 +1,7 @@
 """The runs of a comparison: methods, seeds and lengths, finally and while tuning."""
 
 import glob
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ from .setting import (
     module_command,
     recipe_digest,
 )
-from .tuning import FACTORS, SEEDS, Choice, Scores, factors_to_try
+from .tuning import FACTORS, SEEDS, Choice, choose, factors_to_try
 
 Budget = Literal["epochs", "time", "flops"]
 BUDGETS: dict[Budget, str] = {
@@ -79,8 +80,9 @@ class Planner:
     """Makes the runs of one work dir, and finds what is complete of them.
 
     ``methods`` are the rows that a table may have, in their order; ``split`` is that of the runs of
-    the tables. On held-out images they have the seeds of the tuning, so that what is chosen by them
-    is not chosen by the seeds that the test images score.
+    the tables, one for each of ``budgets``; ``tunes`` if their learning rates are chosen. On
+    held-out images they have the seeds of the tuning, so that what is chosen by them is not chosen
+    by the seeds that the test images score.
     """
 
     work_dir: Path
@@ -89,6 +91,22 @@ class Planner:
     images: Mapping[Split, TrainingImages]
     methods: Mapping[str, Method] = field(default_factory=lambda: BY_KEY)
     split: Split = "test"
+    budgets: Sequence[Budget] = ()
+    tunes: bool = False
+
+    @property
+    def choices(self) -> dict[Length, Choice]:
+        """Chosen learning rates, as far as the tuning has come."""
+        found = {length: choose(scores) for length, scores in self._scores().items()}
+        return {length: choice for length, choice in found.items() if choice}
+
+    def _scores(self) -> dict[Length, dict[float, list[float]]]:
+        """Return the mAP of a tuning, by method and epochs, then by factor."""
+        scores: defaultdict[Length, dict[float, list[float]]] = defaultdict(dict)
+        for result in self.tuning_results():
+            of_length = scores[result.method, result.epochs]
+            of_length.setdefault(result.lr_factor, []).append(result.mAP)
+        return scores
 
     def epochs(self, method: Method, budget: Budget) -> int:
         """Return the length of a method's runs, 0 if it does not train; below one is refused."""
@@ -98,40 +116,31 @@ class Planner:
             return self.setting.epochs
         return epochs_for_equal(budget, self.setting.epochs, self.paces[method.key], method)
 
-    def final_runs(
-        self,
-        methods: Sequence[Method],
-        num_seeds: int,
-        budgets: Sequence[Budget],
-        choices: Mapping[Length, Choice],
-    ) -> list[PretrainRun]:
+    def final_runs(self, methods: Sequence[Method], num_seeds: int) -> list[PretrainRun]:
         """Return the runs of the tables, seed after seed, so that all methods grow together.
 
         A run that is of several tables is there once.
         """
         found: dict[Path, PretrainRun] = {}
+        choices = self.choices
         first = MAX_SEEDS if self.split == "held-out" else 0
         for seed in range(first, first + num_seeds):
-            for budget in budgets:
+            for budget in self.budgets:
                 for method in methods:
                     epochs = self.epochs(method, budget)
-                    factor = taken_factor(choices, (method.key, epochs))
+                    factor = _taken_factor(choices, (method.key, epochs))
                     run = self.run_of(method, epochs, seed, factor, self.split)
                     found.setdefault(run.folder, run)
         return list(found.values())
 
-    def tuning_runs(
-        self,
-        methods: Sequence[Method],
-        budgets: Sequence[Budget],
-        scores: Mapping[Length, Scores],
-    ) -> list[PretrainRun]:
+    def tuning_runs(self, methods: Sequence[Method]) -> list[PretrainRun]:
         """Return the runs that choose the learning rates, as long as those that they serve.
 
         Known scores tell which factors are tried.
         """
-        trained = [method for method in methods if method.trains]
-        lengths = dict.fromkeys((m, self.epochs(m, budget)) for m in trained for budget in budgets)
+        scores = self._scores()
+        trained = [method for method in methods if method.trains and self.tunes]
+        lengths = dict.fromkeys((m, self.epochs(m, each)) for m in trained for each in self.budgets)
         return [
             self.run_of(method, epochs, seed, factor, "held-out")
             for method, epochs in lengths
@@ -194,24 +203,22 @@ class Planner:
             described=described,
         )
 
-    def table(
-        self, budget: Budget, choices: Mapping[Length, Choice]
-    ) -> dict[str, list[PretrainResult]]:
+    def table(self, budget: Budget) -> dict[str, list[PretrainResult]]:
         """Return the complete runs of one table by method, of all calls in this work dir."""
-        found = {}
+        found, choices = {}, self.choices
         for key, method in self.methods.items():
             for epochs in self._lengths(method, [budget]):
-                factor = taken_factor(choices, (key, epochs))
+                factor = _taken_factor(choices, (key, epochs))
                 found[key] = self._results(method, epochs, factor, self.split)
         return {key: own for key, own in found.items() if own}
 
-    def tuning_results(self, budgets: Sequence[Budget]) -> list[PretrainResult]:
+    def tuning_results(self) -> list[PretrainResult]:
         """Return the complete runs that choose the learning rates of tables."""
         return [
             result
             for method in self.methods.values()
-            if method.trains
-            for epochs in self._lengths(method, budgets)
+            if method.trains and self.tunes
+            for epochs in self._lengths(method, self.budgets)
             for factor in FACTORS
             for result in self._results(method, epochs, factor, "held-out")
             if result.seed in SEEDS
@@ -246,7 +253,6 @@ def _stem(method: Method, epochs: int, factor: float) -> str:
     return f"{method.key}-{epochs}ep-lr{factor:.3g}-seed"
 
 
-def taken_factor(choices: Mapping[Length, Choice], length: Length) -> float:
-    """Return the factor of the learning rate of some runs, 1 where none was chosen."""
+def _taken_factor(choices: Mapping[Length, Choice], length: Length) -> float:
     choice = choices.get(length)
     return choice.taken if choice else 1.0

@@ -106,9 +106,9 @@ def common_options(
         name, published = method.momentum
         num_steps = epochs * (images.num_images // setting.batch_size)
         options[name], _ = momentum_for(num_steps, published)
-    queue_length = _queue_length(cfg.model, images)
-    if queue_length is not None:
-        options["model.queue_length"] = queue_length
+    if cfg.model.get("queue_length") is not None:
+        # In a longer one an image would often be its own negative.
+        options["model.queue_length"] = min(cfg.model.queue_length, images.num_images // 2)
     if method.uses_labels:
         pipeline = cfg.train_dataloader.dataset.pipeline
         dataset = {**images.labelled, "pipeline": pipeline, "_delete_": True}
@@ -195,12 +195,6 @@ def check_images(setting: CompareSetting, methods: list[Method], images: Trainin
                 f"--batch-size {batch} does not fit {method.key}: {error} Choose another "
                 f"--batch-size, or leave {method.key} out."
             ) from None
-
-
-def _queue_length(model: Mapping[str, Any], images: TrainingImages) -> int | None:
-    # In a queue longer than half of the data an image would often be its own negative.
-    length = model.get("queue_length")
-    return None if length is None else min(length, images.num_images // 2)
 
 
 def _backbone(method: Method, setting: CompareSetting) -> Mapping[str, Any]:

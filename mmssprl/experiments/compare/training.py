@@ -13,6 +13,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -113,20 +114,21 @@ _TRAINED = "trained.json"
 
 def train_and_probe(folder: Path) -> None:
     """Do what the settings in ``folder`` say, and write what was measured beside them."""
-    settings = json.loads((folder / SETTINGS).read_text())
+    settings = _read(folder / SETTINGS)
     cost: dict[str, Any] = {}
     weights = RANDOM
     if settings["trains"]:
         try:
-            if not _is_trained(folder):
-                _write(folder / _TRAINED, _train(folder, settings))
+            trained = folder / _TRAINED
+            if not (trained.exists() and (folder / _read(trained)["weights"]).exists()):
+                _write(trained, _train(folder, settings))
         except NotFiniteError:
             # It counts, at the score of a constant: else the worst runs of a method were left out.
             chance = _chance(read_images(Path(settings["data"]), settings["split"]).test.labels)
             nothing = {"mAP": chance, "chance_mAP": chance, "collapsed": True}
             _write(folder / MEASURED, {**nothing, "commit": source_commit()})
             return
-        cost = json.loads((folder / _TRAINED).read_text())
+        cost = _read(trained)
         weights = str(folder / cost.pop("weights"))
     score = _probe(weights, settings)
     _write(folder / MEASURED, {**score, **cost, "commit": source_commit()})
@@ -145,8 +147,9 @@ def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
         weights, settings["config"], image_px=settings["image_px"], seed=settings["seed"]
     )
     images = read_images(Path(settings["data"]), settings["split"])
+    warn = partial(print_log, logger="current", level=logging.WARNING)
     (train_x, train_y), (test_x, test_y) = (
-        extract_split(model, each, FeatureOptions(progress=False), log=_warn)
+        extract_split(model, each, FeatureOptions(progress=False), log=warn)
         for each in (images.train, images.test)
     )
     folds = settings.get("probe_seed", 0)
@@ -155,17 +158,12 @@ def _probe(weights: str, settings: dict[str, Any]) -> dict[str, float]:
     return {"mAP": score, "chance_mAP": _chance(test_y)}
 
 
-def _warn(line: str) -> None:
-    print_log(line, logger="current", level=logging.WARNING)
-
-
 def _chance(labels: Tensor) -> float:
     return mean_average_precision(torch.zeros_like(labels, dtype=torch.float32), labels)[0]
 
 
-def _is_trained(folder: Path) -> bool:
-    file = folder / _TRAINED
-    return file.exists() and (folder / json.loads(file.read_text())["weights"]).exists()
+def _read(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text()))
 
 
 def _train(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:

@@ -135,7 +135,8 @@ def test_the_same_call_does_nothing_again_and_more_may_be_asked_for(calls, first
 
 def test_a_stopped_run_goes_on_from_its_checkpoint(calls, first, monkeypatch):
     comparison = Comparison(request(calls.work_dir, calls.data, num_seeds=2, epochs=1))
-    [run] = [r for r in comparison.final_runs() if r.folder.name == "swav-1ep-lr1-seed1"]
+    runs = comparison.planner.final_runs(comparison.methods, 2)
+    [run] = [run for run in runs if run.folder.name == "swav-1ep-lr1-seed1"]
 
     def with_options(**options):
         return replace(run, inputs={**run.inputs, "options": {**run.inputs["options"], **options}})

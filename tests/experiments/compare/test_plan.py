@@ -141,7 +141,7 @@ def test_held_out_runs_see_no_test_image_and_are_those_of_the_tuning(compare, mo
     assert {row["mAP"] for row in rows(compare.work_dir / "results.csv")} == {"0.1"}
     assert len(rows(compare.work_dir / "tuning.csv")) == 18
     assert "the test images were not looked at" in (compare.work_dir / "table.md").read_text()
-    for run in comparison.final_runs():
+    for run in comparison.planner.final_runs(comparison.methods, 3):
         assert run.inputs["split"] == "held-out"
         assert run.inputs["images"] == comparison.planner.images["held-out"].digest
     with pytest.raises(ValueError, match="same held_out, .* begun with True and got None"):
@@ -172,7 +172,7 @@ def test_rates_are_tuned_at_the_length_of_each_table_and_the_final_runs_take_the
     tuning += [
         f"tuning/{name}-lr9-seed{seed}" for name in lengths[:2] for seed in (1000, 1001, 1002)
     ]
-    taken = {key: choice.taken for key, choice in comparison.choices.items()}
+    taken = {key: choice.taken for key, choice in comparison.planner.choices.items()}
     assert taken == {("swav", 6): 3.0, ("swav", 24): 9.0, ("ssprl", 6): 1.0}
     names = ("random-0ep-lr1", "swav-6ep-lr3", "ssprl-6ep-lr1", "swav-24ep-lr9")
     assert folders == ["paces/0", *tuning, *(f"runs/{name}-seed0" for name in names)]
