@@ -1,7 +1,7 @@
 import pytest
 
 from mmssprl.monitoring import Band, band_of
-from tools.dev.monitoring.bands import bands_of, compact
+from tools.dev.monitoring.runs import bands_of, compact
 
 
 def test_the_shipped_bands():

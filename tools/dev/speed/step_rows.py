@@ -15,8 +15,7 @@ from torch.utils.data import default_collate
 
 from mmssprl.registry import OPTIMIZERS
 
-from .clock import interleave, one_thread, quartiles, ratio
-from .gates import Row, measured
+from .gates import Row, interleave, measured, one_thread, quartiles, ratio
 from .models import Batch, build_model, flops_per_image, our_loader, shipped_config
 from .runs import collectives_per_step, run_config, syncs_per_step
 
