@@ -18,8 +18,7 @@ from ...system.outputs import write_whole
 from ...weights import RANDOM, SUPERVISED
 from ..execute import Jobs, Log, execute_runs
 from ..run import Run, RunOutcome
-from .protocols import DATA_PREFIX, PROTOCOLS, Protocol, Size, TransferResult, TransferRun
-from .rows import Weights
+from .protocols import DATA_PREFIX, PROTOCOLS, Protocol, Size, TransferResult, TransferRun, Weights
 
 _PRETRAINING = "semisup-100"
 """The protocol that trains on all labels: from random weights it is supervised pre-training."""

@@ -1,4 +1,4 @@
-"""The transfer protocols of the paper, their configs for each size of data, and a run of one."""
+"""The transfer protocols of the paper, their configs for each size of data, and runs of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -124,6 +124,18 @@ def choose_protocols(size: Size, names: Sequence[str] | None) -> list[Protocol]:
             )
         chosen.update(members)
     return [protocol for name, protocol in known.items() if name in chosen]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A row of the table; ``start`` is a word or a file.
+
+    ``backbone`` is ``model.backbone`` of its pre-training config; None keeps each protocol's own.
+    """
+
+    name: str
+    start: str
+    backbone: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)

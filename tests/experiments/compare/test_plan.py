@@ -3,25 +3,11 @@
 import re
 
 import pytest
-from helpers.experiments.tiny_compare import STEP_SECONDS, pretend, request, rows
-from helpers.features.probe_folders import write_coco
+from helpers.experiments.tiny_compare import STEP_SECONDS, pretend, rows
 
 from mmssprl.config.shipped import shipped
 from mmssprl.experiments.compare.setting import common_options, config_of, schedule
-from mmssprl.experiments.compare.start import Comparison
 from mmssprl.pretraining.methods import BY_KEY
-
-
-@pytest.fixture
-def compare(tmp_path):
-    data = write_coco(tmp_path)
-
-    def compare(**changes):
-        values = {"num_seeds": 1, "epochs": 6, **changes}
-        return Comparison(request(tmp_path / "work", data, **values), lambda line: None)
-
-    compare.work_dir = tmp_path / "work"
-    return compare
 
 
 def test_equal_time_follows_from_the_paces_and_seeds_come_one_after_the_other(compare, monkeypatch):
