@@ -34,23 +34,19 @@ class Jobs:
 
 
 def jobs_of_machine(num: int | None, gpus_per_run: int = 1) -> Jobs:
-    """Return ``num`` runs at a time; None is one per group of GPUs, or one per core."""
-    groups = groups_of_gpus(gpus_per_run)
+    """Return ``num`` runs at a time; None is one per group of GPUs, or one per core.
+
+    A group are ``gpus_per_run`` of the GPUs that are visible here. Fewer are one group, and what is
+    left over belongs to none.
+    """
+    groups = []
+    if torch.cuda.is_available():
+        listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+        names = listed.split(",") if listed else [str(i) for i in range(torch.cuda.device_count())]
+        starts = range(0, max(1, len(names) - gpus_per_run + 1), gpus_per_run)
+        groups = [",".join(names[i : i + gpus_per_run]) for i in starts]
     num = num or len(groups) or usable_cores()
     return Jobs(num, max(1, usable_cores() // num), groups)
-
-
-def groups_of_gpus(size: int = 1) -> list[str]:
-    """Return values of CUDA_VISIBLE_DEVICES with ``size`` each of the GPUs that are visible here.
-
-    Fewer than ``size`` are one group, and what is left over belongs to none. Empty without GPUs.
-    """
-    if not torch.cuda.is_available():
-        return []
-    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
-    names = listed.split(",") if listed else [str(i) for i in range(torch.cuda.device_count())]
-    starts = range(0, max(1, len(names) - size + 1), size)
-    return [",".join(names[i : i + size]) for i in starts]
 
 
 def announce(what: str, runs: Sequence[Run], jobs: Jobs, log: Log, *, each: bool = False) -> None:

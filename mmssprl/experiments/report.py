@@ -97,11 +97,11 @@ def _draw_panel(axes: Axes, panel: Panel, rows: Sequence[str], highlighted: str)
     for (name, value), style in zip(panel.lines.items(), _STYLES, strict=False):
         axes.axvline(value, color=MUTED, linewidth=1, linestyle=style, label=name)
     handles, names = axes.get_legend_handles_labels()
-    if names:
-        legend = dict(zip(names, handles, strict=True))  # one of all dots with a mark
+    legend = dict(zip(names, handles, strict=True))  # one of all dots with a mark
+    if legend:
         axes.legend(
-            [*legend.values()],
-            [*legend],
+            legend.values(),
+            legend,
             loc="lower right",
             bbox_to_anchor=(1, 1),
             borderpad=0,

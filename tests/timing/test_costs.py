@@ -32,17 +32,10 @@ class TestSavedBytes:
         assert module[0].weight.grad is not None
 
     def test_of_a_checkpointed_part_the_inputs(self):
-        class Model(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.part = nn.Sequential(nn.Linear(3, 4), nn.Sigmoid(), nn.Linear(4, 2))
-
-            def forward(self, x):
-                return checkpoint(self.part, x, use_reentrant=False)
-
-        model = Model()
-        with saved_bytes(model) as counts:
-            model(torch.randn(5, 3, requires_grad=True)).sum().backward()  # computed again
+        part = nn.Sequential(nn.Linear(3, 4), nn.Sigmoid(), nn.Linear(4, 2))
+        x = torch.randn(5, 3, requires_grad=True)
+        with saved_bytes(part) as counts:
+            checkpoint(part, x, use_reentrant=False).sum().backward()  # computed again
         assert counts == [4 * 5 * 3]
 
 

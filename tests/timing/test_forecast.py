@@ -128,17 +128,11 @@ def test_a_long_cpu_run_at_a_terminal_is_asked_about(answer, starts, monkeypatch
     assert "13 h" in questions[0]
 
 
-@pytest.mark.parametrize(
-    ("forecast", "yes"),
-    [
-        (LONG, True),
-        (replace(LONG, epochs=120), False),
-        (replace(LONG, pace=replace(PACE, device="cuda")), False),
-    ],
-)
-def test_what_starts_without_a_question(forecast, yes, monkeypatch):
+def test_what_starts_without_a_question(monkeypatch):
     monkeypatch.setattr("builtins.input", None)
-    assert may_start(forecast, yes=yes)
+    assert may_start(LONG, yes=True)
+    assert may_start(replace(LONG, epochs=120), yes=False)
+    assert may_start(replace(LONG, pace=replace(PACE, device="cuda")), yes=False)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ class PretrainResult:
 
     mAP is in [0, 1]; ``seconds`` are those of the pre-training, of the process on a CPU, else of
     the device; ``peak_mib`` is resident on a CPU, else allocated on the device; ``loss`` and
-    ``embedding_spread`` (``meter.SPREAD``) are means over the last epoch.
+    ``embedding_spread`` (``training.SPREAD``) are means over the last epoch.
     """
 
     method: str
@@ -100,6 +100,10 @@ class Planner:
         found = {length: choose(scores) for length, scores in self._scores().items()}
         return {length: choice for length, choice in found.items() if choice}
 
+    def taken(self) -> dict[Length, float]:
+        """Return the factor of the learning rate where one was chosen; elsewhere it is 1."""
+        return {length: choice.taken for length, choice in self.choices.items()}
+
     def _scores(self) -> dict[Length, dict[float, list[float]]]:
         """Return the mAP of a tuning, by method and epochs, then by factor."""
         scores: defaultdict[Length, dict[float, list[float]]] = defaultdict(dict)
@@ -122,13 +126,13 @@ class Planner:
         A run that is of several tables is there once.
         """
         found: dict[Path, PretrainRun] = {}
-        choices = self.choices
+        taken = self.taken()
         first = MAX_SEEDS if self.split == "held-out" else 0
         for seed in range(first, first + num_seeds):
             for budget in self.budgets:
                 for method in methods:
                     epochs = self.epochs(method, budget)
-                    factor = _taken_factor(choices, (method.key, epochs))
+                    factor = taken.get((method.key, epochs), 1.0)
                     run = self.run_of(method, epochs, seed, factor, self.split)
                     found.setdefault(run.folder, run)
         return list(found.values())
@@ -159,12 +163,8 @@ class Planner:
         folder = self.work_dir / _FOLDERS[split] / f"{_stem(method, epochs, factor)}{seed}"
         rate = "" if factor == 1 else f", lr x {factor:.3g}"
         length = f", {counted(epochs, 'epoch')}" if method.trains else ""
-        options = (
-            common_options(
-                setting, method, images=images, epochs=epochs, seed=seed, lr_factor=factor
-            )
-            if method.trains
-            else {}
+        options = common_options(
+            setting, method, images=images, epochs=epochs, seed=seed, lr_factor=factor
         )
         described = {
             "method": method.key,
@@ -173,10 +173,11 @@ class Planner:
             "lr_factor": factor,
             "split": split,
         }
-        digests = {
+        made_of = {
             "recipe": recipe_digest(setting, method),
             "code": code_digest(),
             "images": images.digest,
+            "image_px": IMAGE_PX[setting.size],
         }
         return PretrainRun(
             name=f"{method.title}{length}{rate}, seed {seed}",
@@ -190,25 +191,23 @@ class Planner:
                 "trains": method.trains,
                 "seed": seed,
                 "split": split,
-                **digests,
+                **made_of,
                 "data": str(setting.data),
-                "image_px": IMAGE_PX[setting.size],
             },
             settings={
                 **described,
                 "options": {k: v for k, v in options.items() if not k.startswith(_ELSEWHERE)},
-                **digests,
-                "image_px": IMAGE_PX[setting.size],
+                **made_of,
             },
             described=described,
         )
 
     def table(self, budget: Budget) -> dict[str, list[PretrainResult]]:
         """Return the complete runs of one table by method, of all calls in this work dir."""
-        found, choices = {}, self.choices
+        found, taken = {}, self.taken()
         for key, method in self.methods.items():
             for epochs in self._lengths(method, [budget]):
-                factor = _taken_factor(choices, (key, epochs))
+                factor = taken.get((key, epochs), 1.0)
                 found[key] = self._results(method, epochs, factor, self.split)
         return {key: own for key, own in found.items() if own}
 
@@ -251,8 +250,3 @@ class Planner:
 
 def _stem(method: Method, epochs: int, factor: float) -> str:
     return f"{method.key}-{epochs}ep-lr{factor:.3g}-seed"
-
-
-def _taken_factor(choices: Mapping[Length, Choice], length: Length) -> float:
-    choice = choices.get(length)
-    return choice.taken if choice else 1.0

@@ -11,7 +11,7 @@ from ...pretraining.methods import RANDOM
 from ..report import LEGEND, CsvRow, Panel, write_report
 from ..statistics import Difference, compare_all, estimate
 from .plan import BUDGETS, Budget, Length, Planner, PretrainResult
-from .setting import IMAGE_PX, learning_rate
+from .setting import IMAGE_PX, config_of
 from .tuning import Choice
 
 _HEADS = (
@@ -74,9 +74,9 @@ class Report:
             ),
         }
         if self.tuning:
-            taken = {length: choice.taken for length, choice in self.choices.items()}
+            chosen = {(*length, choice.taken) for length, choice in self.choices.items()}
             files["tuning.csv"] = [
-                {**self._row(r), "chosen": taken.get((r.method, r.epochs)) == r.lr_factor}
+                {**self._row(r), "chosen": (r.method, r.epochs, r.lr_factor) in chosen}
                 for r in self.tuning
             ]
         return write_report(
@@ -174,11 +174,9 @@ class Report:
     def _row(self, result: PretrainResult) -> CsvRow:
         planner = self.planner
         method, pace = planner.methods[result.method], planner.paces.get(result.method)
-        rate = (
-            learning_rate(method, planner.setting.size, result.lr_factor) if method.trains else ""
-        )
-        flops = pace.flops * result.steps if pace else ""
-        return {**asdict(result), "lr": rate, "flops": flops}
+        optimizer = config_of(method, planner.setting.size).optim_wrapper.optimizer
+        rate = optimizer.lr * result.lr_factor if method.trains else ""
+        return {**asdict(result), "lr": rate, "flops": pace.flops * result.steps if pace else ""}
 
     def _tuning_table(self) -> str:
         heads = ("pre-training", "epochs", "taken lr x", "best lr x", "lead over x 1, mAP %")
