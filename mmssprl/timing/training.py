@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import chain, count, cycle
 from math import ceil
 from pathlib import Path
@@ -82,6 +83,7 @@ def for_measuring(cfg: Config, *, validates: bool = False) -> Config:
     return cfg
 
 
+@dataclass(eq=False)
 class MeasuringHook(Stopwatch):
     """Times steps of a pre-training on batches from memory, and makes a ``profile`` of them.
 
@@ -91,21 +93,14 @@ class MeasuringHook(Stopwatch):
     too long have fewer images. ``num_devices`` (0: as many as are measured) will train.
     """
 
-    profile: Profile
-
-    def __init__(
-        self,
-        whole: Config,
-        most: int,
-        max_seconds: float,
-        *,
-        forecasts: bool = False,
-        num_devices: int = 0,
-        load: float = 0.0,
-        log: Callable[[str], object] = lambda line: None,
-    ) -> None:
-        self.whole, self.most, self.max_seconds = whole, most, max_seconds
-        self.forecasts, self.num_devices, self.load, self.log = forecasts, num_devices, load, log
+    whole: Config
+    most: int
+    max_seconds: float
+    forecasts: bool = False
+    num_devices: int = 0
+    load: float = 0.0
+    log: Callable[[str], object] = lambda line: None
+    profile: Profile = field(init=False)
 
     def before_train(self, runner: Runner) -> None:
         """Fill the queues, let the clock listen, and take the place of the loader."""

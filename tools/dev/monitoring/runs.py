@@ -207,12 +207,8 @@ def _at(curve: Sequence[tuple[float, float]], share: float) -> float:
 
 def compact(records: Sequence[Record]) -> dict[str, list[float | None]]:
     """Return a log by scalar, with three digits."""
-
-    def rounded(value: float | None) -> float | None:
-        return None if value is None else float(f"{value:.3g}")
-
     names = [name for name in records[-1] if name.startswith(_KEPT)]
-    return {n: [rounded(record.get(n)) for record in records] for n in names}
+    return {n: [float(f"{r[n]:.3g}") if n in r else None for r in records] for n in names}
 
 
 if __name__ == "__main__":

@@ -151,7 +151,17 @@ def rows(images: Path, quick: bool, log: Callable[[str], None]) -> list[Row]:
             f"{len(paths)}; name another with --images."
         )
     log("fidelity against torchvision and PIL")
-    found = _fidelity_rows(paths[: 8 if quick else 32])
+    some = paths[: 8 if quick else 32]
+    jitter, blur = jitter_difference(some), blur_share(some)
+    with device_path():
+        jitter, blur = max(jitter, jitter_difference(some)), min(blur, blur_share(some))
+    worse = "The worse of the paths of CPU and device."
+    rounding = f"{worse} PIL rounds to levels six times on the way, ours does not."
+    found = [
+        measured("C14_crop", share_within_one_level(some)),
+        measured("C14_jitter", jitter, note=worse),
+        measured("C14_blur", blur, note=rounding),
+    ]
     num_rounds = 3 if quick else 16
     log(f"34 crops, {len(SIDES)} loaders, {num_rounds} rounds")
     found += speed_rows(time_loaders(images, loaders.RELEASED, num_rounds))
@@ -221,18 +231,3 @@ def _shared_bytes(tensors: Sequence[Tensor]) -> int:
     """Count what a worker shares: whole storages, also of a tensor that shows only a part."""
     storages = [tensor.untyped_storage() for tensor in tensors]
     return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
-
-
-def _fidelity_rows(paths: Sequence[str]) -> list[Row]:
-    share = share_within_one_level(paths)
-    jitter, blur = jitter_difference(paths), blur_share(paths)
-    with device_path():
-        jitter = max(jitter, jitter_difference(paths))
-        blur = min(blur, blur_share(paths))
-    worse = "The worse of the paths of CPU and device."
-    rounding = f"{worse} PIL rounds to levels six times on the way, ours does not."
-    return [
-        measured("C14_crop", share),
-        measured("C14_jitter", jitter, note=worse),
-        measured("C14_blur", blur, note=rounding),
-    ]
