@@ -13,11 +13,12 @@ from typing import Any, Literal
 
 from ..console.tables import markdown_table
 from ..datasets.scenes.sample import SIZE_PX, generate_sample
+from ..experiments.compare import training
 from ..experiments.compare.plan import PretrainRun
-from ..experiments.compare.setting import code_digest, config_of, module_command
+from ..experiments.compare.setting import code_digest, config_of
 from ..experiments.execute import Jobs, Log, execute_runs, require_all
 from ..experiments.report import csv_text
-from ..experiments.run import RunOutcome
+from ..experiments.run import RunOutcome, module_command
 from ..experiments.statistics import estimate
 from ..experiments.work_dir import check_own
 from ..pretraining.methods import BY_KEY, Method
@@ -166,7 +167,7 @@ def plan_run(work_dir: Path, scenes: Path, row: DemoRow, seed: int, epochs: int)
         name=row.title if row.length == "pace" else f"{row.title}, seed {seed}",
         kind=row.key if row.length == "epochs" else row.length,
         folder=folder,
-        commands=(module_command("training", folder),),
+        commands=(module_command(training.__name__, folder),),
         inputs=inputs,
         settings={**described, "code": code_digest()},
         described=described,

@@ -5,6 +5,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -34,6 +35,11 @@ class RunOutcome:
     seconds: float
     settings: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
+
+
+def module_command(module: str, folder: Path) -> tuple[str, ...]:
+    """Return the command that runs a module on a folder."""
+    return (sys.executable, "-m", module, str(folder))
 
 
 def read_result(path: Path) -> RunOutcome:

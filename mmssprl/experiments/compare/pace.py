@@ -24,16 +24,9 @@ from ...pretraining.methods import SSPRL, Method
 from ...system.environment import describe_machine
 from ...system.outputs import write_whole
 from ...timing.stopwatch import LoadedSteps, work_ns
-from ..run import MEASURED, SETTINGS, Run, read_result
+from ..run import MEASURED, SETTINGS, Run, module_command, read_result
 from .images import TrainingImages
-from .setting import (
-    CompareSetting,
-    code_digest,
-    common_options,
-    module_command,
-    recipe_digest,
-    trains_mixed,
-)
+from .setting import CompareSetting, code_digest, common_options, recipe_digest, trains_mixed
 from .training import main
 
 
@@ -126,7 +119,7 @@ def plan_paces(
         name=f"pace of {counted(len(measured), 'method')}",
         kind="pace",
         folder=folder,
-        commands=(module_command("pace", folder),),
+        commands=(module_command(f"{__package__}.pace", folder),),
         inputs={"methods": measured, "code": code, **limits},
         settings={"recipes": {k: v["recipe"] for k, v in measured.items()}, "code": code},
     )

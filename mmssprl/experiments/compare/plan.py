@@ -10,17 +10,10 @@ from typing import Any, Literal
 from ...console.wording import counted
 from ...errors import UserValueError
 from ...pretraining.methods import BY_KEY, Method
-from ..run import Run
+from ..run import Run, module_command
 from .images import Split, TrainingImages
 from .pace import MethodPace, epochs_for_equal
-from .setting import (
-    IMAGE_PX,
-    CompareSetting,
-    code_digest,
-    common_options,
-    module_command,
-    recipe_digest,
-)
+from .setting import IMAGE_PX, CompareSetting, code_digest, common_options, recipe_digest
 from .tuning import FACTORS, SEEDS, Choice, choose, factors_to_try
 
 Budget = Literal["epochs", "time", "flops"]
@@ -183,7 +176,7 @@ class Planner:
             name=f"{method.title}{length}{rate}, seed {seed}",
             kind=f"{method.key} {epochs}",
             folder=folder,
-            commands=(module_command("training", folder),),
+            commands=(module_command(f"{__package__}.training", folder),),
             expected_s=_OVERHEAD_S + steps * (pace.seconds if pace else 0.0),
             inputs={
                 "config": str(method.config_file(setting.size)),

@@ -4,7 +4,6 @@ import copy
 import functools
 import hashlib
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -45,11 +44,6 @@ class CompareSetting:
 def trains_mixed() -> bool:
     """Return whether runs train in mixed precision: where there is a CUDA device, as `pretrain`."""
     return get_device() == "cuda"
-
-
-def module_command(module: str, folder: Path) -> tuple[str, ...]:
-    """Return the command that runs a module of this package on a folder."""
-    return (sys.executable, "-m", f"{__package__}.{module}", str(folder))
 
 
 @functools.cache
