@@ -110,8 +110,8 @@ def _run(args: argparse.Namespace, work_dir: Path) -> int:
     start = time.perf_counter()
     # mmpretrain prints while it is imported; the commands for a shell stand alone on stdout.
     with contextlib.redirect_stdout(sys.stderr if args.commands else sys.stdout):
+        from ..experiments.benchmark.protocols import find_results
         from ..experiments.benchmark.report import format_report, write_benchmark
-        from ..experiments.benchmark.run import find_results
         from ..experiments.benchmark.start import plan_in_work_dir
         from ..experiments.execute import announce, jobs_of_machine
 

@@ -29,8 +29,7 @@ from ..pretraining.start import (
 )
 from ..saving.work_dir import require_newest
 from ..system.outputs import require_space, write_whole
-from ..timing.forecast import Forecast, may_start
-from ..timing.pace import measure_pace
+from ..timing.forecast import Forecast, may_start, measure_pace
 from .config import FinetuneRecipe, check_options, make_config, set_label_files
 from .label_files import read_labels, write_labels
 from .options import FinetuneOptions

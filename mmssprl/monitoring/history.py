@@ -1,6 +1,6 @@
 """The curves of a run, as its log has them, and the ranges of healthy runs' curves.
 
-``bands.csv`` is made by ``python -m tools.dev.monitoring.bands`` from the healthy runs of
+``bands.csv`` is made by ``python -m tools.dev.monitoring.runs`` from the healthy runs of
 ``tools/dev/monitoring/runs.py``: small networks and images, hundreds of steps. A larger run may
 leave a band without being sick.
 """

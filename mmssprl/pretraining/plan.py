@@ -18,7 +18,7 @@ from ..datasets import ImageReadError, UnlabeledImages
 from ..datasets.bad_images import most_bad
 from ..datasets.image_index import heic_remedy
 from ..errors import UserValueError
-from ..timing import pace
+from ..timing import forecast
 from ..timing.forecast import Forecast
 from ..weights import RANDOM
 from .config import make_config, make_recipe, told_by_set
@@ -159,7 +159,7 @@ def _sets_epochs(values: Mapping[str, Any]) -> bool:
 def forecast_run(cfg: Config, recipe: Recipe, work_dir: Path) -> Forecast:
     """Time some steps of a run, and multiply."""
     share = math.ceil(recipe.num_images / recipe.num_devices)
-    step = pace.measure_pace(cfg, amp=recipe.on_gpu, num_devices=recipe.num_devices)
+    step = forecast.measure_pace(cfg, amp=recipe.on_gpu, num_devices=recipe.num_devices)
     return Forecast(
         step,
         epochs=cfg.train_cfg.max_epochs,

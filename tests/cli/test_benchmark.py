@@ -16,7 +16,7 @@ from mmssprl.cli import main
 from mmssprl.datasets.scenes import generate_scenes, sample
 from mmssprl.experiments import run as run_module
 from mmssprl.experiments.benchmark.plan import BenchmarkPlan
-from mmssprl.experiments.benchmark.run import TransferResult
+from mmssprl.experiments.benchmark.protocols import TransferResult
 from mmssprl.experiments.execute import Jobs
 from mmssprl.experiments.statistics import estimate
 

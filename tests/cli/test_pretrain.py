@@ -18,7 +18,7 @@ from mmssprl.errors import UserRuntimeError
 from mmssprl.pretraining import plan, start
 from mmssprl.pretraining.methods import PRETRAINED
 from mmssprl.registry import DATASETS, MODELS
-from mmssprl.timing.pace import _measure
+from mmssprl.timing.forecast import _measure
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from mmssprl.cli import main
 from mmssprl.config.found_config import read_found
 from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.datasets.scenes import generate_scenes
-from mmssprl.timing import pace
+from mmssprl.timing import forecast
 
 ROOT = Path(__file__).parents[2]
 SCENES_CONFIG = ROOT / "configs" / "ssprl" / "ssprl_resnet18_scenes.py"
@@ -49,7 +49,7 @@ def own_run(scenes, tmp_path_factory):
     arguments = ["pretrain", str(scenes / "coco" / "train2014"), "--work-dir", str(folder / "own")]
     arguments += ["--backbone", "resnet18", "--epochs", "2", "--batch-size", "8"]
     arguments += ["--probe", str(scenes / "coco")]
-    states, measure = [], pace.measure_pace
+    states, measure = [], forecast.measure_pace
 
     def measure_and_look(*args, **options):
         states.append(random_states())
@@ -59,7 +59,7 @@ def own_run(scenes, tmp_path_factory):
         return result
 
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:
-        patch.setattr(pace, "measure_pace", measure_and_look)
+        patch.setattr(forecast, "measure_pace", measure_and_look)
         assert main(arguments) == 0
     return folder / "own", said.getvalue(), states
 
@@ -263,7 +263,7 @@ def test_too_many_broken_images_stop_with_one_message(scenes, tmp_path, monkeypa
     arguments = ["pretrain", str(images), "--work-dir", str(tmp_path / "run")]
     arguments += ["--backbone", "resnet18", "--epochs", "1", "--batch-size", "8"]
     # Damaged later than looked at; found by a loader's worker process, told by this one.
-    monkeypatch.setattr("mmssprl.timing.pace.measure_pace", damage_images_and_measure)
+    monkeypatch.setattr("mmssprl.timing.forecast.measure_pace", damage_images_and_measure)
     assert main(arguments) == 2
     told = capsys.readouterr().err.splitlines()[-1]
     assert "max_bad_share" in told

@@ -29,13 +29,13 @@ READERS = {"features/embeddings.py": ["np.load"]}
 RUNS_CONFIGS = {
     "config/reading.py": ["Config.fromfile"],
     "engine/launch.py": ["read_config_file"],  # CONFIG of train and test
-    "timing/pace.py": ["Config.fromfile"],  # what it has just written
+    "timing/forecast.py": ["Config.fromfile"],  # what it has just written
     "timing/training.py": ["read_config_file"],  # CONFIG
     "visualization/views.py": ["read_config_file"],  # CONFIG
     "weights/backbone.py": ["read_config_file"],  # --config
     "weights/convert.py": ["read_config_file"],  # --config, or a shipped one
     "experiments/compare/setting.py": ["read_config_file"],  # --method NAME=CONFIG, or shipped
-    "experiments/compare/meter.py": ["Config.fromfile"],  # the same
+    "experiments/compare/training.py": ["Config.fromfile"],  # the same
     "experiments/benchmark/plan.py": ["Config.fromfile", "Config.fromfile"],  # shipped
     "experiments/benchmark/start.py": ["Config.fromfile"],  # shipped
     "finetuning/config.py": ["Config.fromfile"],  # shipped

@@ -11,8 +11,7 @@ from PIL import Image
 
 from mmssprl.cli import main
 from mmssprl.config.found_config import read_found
-from mmssprl.timing.forecast import Forecast
-from mmssprl.timing.pace import Pace
+from mmssprl.timing.forecast import Forecast, Pace
 
 FORECAST = Forecast(Pace(0.1, 4, 4, 1e9, 10, 0, "cpu", 1, 1, 0.0), 4, 6, {"interval": 1}, Path())
 

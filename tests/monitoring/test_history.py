@@ -4,7 +4,7 @@ import pytest
 from helpers.monitoring.logs import write_log
 
 from mmssprl.monitoring import Band, band_of, read_scalars
-from tools.dev.monitoring.bands import bands_of, compact
+from tools.dev.monitoring.runs import bands_of, compact
 
 
 def record(step, loss=1.0):

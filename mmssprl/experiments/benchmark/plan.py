@@ -17,9 +17,7 @@ from ...system.outputs import write_whole
 from ...weights import RANDOM, SUPERVISED
 from ..execute import Jobs, Log, execute_runs
 from ..run import Run, RunOutcome
-from .protocols import DATA_PREFIX, PROTOCOLS, Protocol, Size
-from .rows import Weights
-from .run import TransferResult, TransferRun
+from .protocols import DATA_PREFIX, PROTOCOLS, Protocol, Size, TransferResult, TransferRun, Weights
 
 _PRETRAINING = "semisup-100"
 """The protocol that trains on all labels: from random weights it is supervised pre-training."""
@@ -142,7 +140,12 @@ def make_plan(
             "other --protocols."
         )
     for path, cfg in configs.items() if writes else ():
-        _write_config(cfg, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Config.dump formats by yapf, which takes a minute for a hundred runs.
+        items = cfg.to_dict().items()
+        text = "".join(f"{k} = {pformat(v, width=100, sort_dicts=False)}\n" for k, v in items)
+        # Whole at any moment: tasks of a cluster may be reading the config of the call before.
+        write_whole(path, text)
     return BenchmarkPlan(tuple(runs), tuple(skipped), training)
 
 
@@ -187,16 +190,6 @@ def _missing(cfg: Config) -> dict[str, None]:
     except FileNotFoundError as error:
         return {str(error).removeprefix(f"{cfg.filename}: "): None}
     return {}
-
-
-def _write_config(cfg: Config, path: Path) -> None:
-    """Write a config that needs no other file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Config.dump formats by yapf, which takes a minute for a hundred runs.
-    items = cfg.to_dict().items()
-    text = "".join(f"{k} = {pformat(v, width=100, sort_dicts=False)}\n" for k, v in items)
-    # Whole at any moment: tasks of a cluster may be reading the config of the same call before.
-    write_whole(path, text)
 
 
 def _commands(

@@ -6,7 +6,7 @@ from helpers.models.small_contrast import make_model
 from mmengine.logging import MessageHub
 from torch.utils.data import DataLoader
 
-from mmssprl.experiments.compare.meter import Meter
+from mmssprl.experiments.compare.training import Meter
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_loss_and_collapse_are_those_of_the_last_epoch(spreads, rank, collapsed,
     meter = Meter(Path("config.py"), seed=0)
     peaks = iter([3, 8, 2, 4])  # the log begins anew after the second step
     monkeypatch.setattr(
-        "mmssprl.experiments.compare.meter.peak_bytes", lambda device: next(peaks) * 2**20
+        "mmssprl.experiments.compare.training.peak_bytes", lambda device: next(peaks) * 2**20
     )
     for _ in range(4):
         meter.after_train_iter(None)

@@ -3,7 +3,7 @@
 import pytest
 from matplotlib.collections import PathCollection
 
-from mmssprl.experiments.figure import Panel, draw_panels
+from mmssprl.experiments.report import Panel, draw_panels
 
 ROWS = ["one", "two", "three"]
 DOTS = {"one": [(40.0, ""), (44.0, "collapsed")], "two": [(50.0, "")]}
@@ -47,10 +47,10 @@ def test_the_highlighted_row_has_a_colour_of_its_own():
     assert first != last
 
 
-@pytest.mark.parametrize(("values", "limits"), [((50.0,), (47.5, 52.5)), ((), (0.0, 100.0))])
-def test_an_axis_spans_at_least_five_points(values, limits):
-    [axes] = draw(Panel("title", "mAP", {"one": [(value, "") for value in values]}))
-    assert axes.get_xlim() == pytest.approx(limits)
+def test_an_axis_spans_at_least_five_points():
+    low, high = draw(Panel("title", "mAP", {"one": [(50.0, "")]}))[0].get_xlim()
+    assert low < 50 < high
+    assert 5 <= high - low < 6
 
 
 def test_panels_of_one_metric_have_one_axis_and_others_their_own():

@@ -6,8 +6,8 @@ import cv2
 import pytest
 import torch
 
-from tools.dev.speed import clock
-from tools.dev.speed.clock import interleave, ratio
+from tools.dev.speed import gates
+from tools.dev.speed.gates import interleave, ratio
 
 
 def test_sides_take_turns_and_begin_warm(monkeypatch):
@@ -21,7 +21,7 @@ def test_sides_take_turns_and_begin_warm(monkeypatch):
 
         return work
 
-    monkeypatch.setattr(clock.time, "process_time", lambda: now.seconds)
+    monkeypatch.setattr(gates.time, "process_time", lambda: now.seconds)
     before = torch.get_num_threads(), cv2.getNumThreads()
     seconds = interleave({"a": side("a", 2.0), "b": side("b", 0.5)}, 3)
     assert "".join(name for name, *_ in calls) == "ab" + "ab" + "ba" + "ab"

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from mmssprl.experiments.compare import pace
-from mmssprl.experiments.compare.paces import MethodPace, epochs_for_equal, read_paces
+from mmssprl.experiments.compare.pace import MethodPace, epochs_for_equal, read_paces
 from mmssprl.experiments.compare.setting import CompareSetting, code_digest, recipe_digest
 from mmssprl.pretraining.methods import BY_KEY
 
