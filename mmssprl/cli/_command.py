@@ -1,4 +1,4 @@
-"""What a command is, and how its options read KEY=VALUE."""
+"""What a command is, and the options that several of them read alike."""
 
 import argparse
 from collections.abc import Callable
@@ -47,3 +47,29 @@ class ValuesAction(argparse.Action):
                 raise argparse.ArgumentError(self, f"it takes KEY=VALUE, but got {word!r}")
         action = DictAction(self.option_strings, self.dest, nargs=self.nargs)
         action(parser, namespace, values, option_string)
+
+
+_OF_FEATURES = ("config", "image_px", "batch_size", "num_workers", "device", "seed")
+
+
+def add_feature_options(
+    parser: argparse.ArgumentParser, *, seed: str = "seed of random weights (default: %(default)s)"
+) -> None:
+    """Add what decides how images become features; ``seed`` is the help of ``--seed``."""
+    add = parser.add_argument
+    add("--config", help="config with model.backbone (default: the one beside WEIGHTS)")
+    add(
+        "--image-px",
+        type=int,
+        metavar="PX",
+        help="side of the centre crop (default: the image views of the config, or 224)",
+    )
+    add("--batch-size", type=int, default=64, help="images per batch (default: %(default)s)")
+    add("--num-workers", type=int, default=2, help="reading processes (default: %(default)s)")
+    add("--device", default="auto", help="auto, cpu, cuda, cuda:1 (default: %(default)s)")
+    add("--seed", type=int, default=0, help=seed)
+
+
+def feature_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of ``add_feature_options`` by name."""
+    return {name: getattr(args, name) for name in _OF_FEATURES}

@@ -18,32 +18,7 @@ from ..system.outputs import (
     write_figure,
     write_whole,
 )
-from ._command import Command
-
-_OF_FEATURES = ("config", "image_px", "batch_size", "num_workers", "device", "seed")
-
-
-def _add_feature_options(
-    parser: argparse.ArgumentParser, *, seed: str = "seed of random weights (default: %(default)s)"
-) -> None:
-    """Add what decides how images become features; ``seed`` is the help of ``--seed``."""
-    add = parser.add_argument
-    add("--config", help="config with model.backbone (default: the one beside WEIGHTS)")
-    add(
-        "--image-px",
-        type=int,
-        metavar="PX",
-        help="side of the centre crop (default: the image views of the config, or 224)",
-    )
-    add("--batch-size", type=int, default=64, help="images per batch (default: %(default)s)")
-    add("--num-workers", type=int, default=2, help="reading processes (default: %(default)s)")
-    add("--device", default="auto", help="auto, cpu, cuda, cuda:1 (default: %(default)s)")
-    add("--seed", type=int, default=0, help=seed)
-
-
-def _feature_options(args: argparse.Namespace) -> dict[str, Any]:
-    return {name: getattr(args, name) for name in _OF_FEATURES}
-
+from ._command import Command, add_feature_options, feature_options
 
 _PROBE = """\
 Score frozen features: a linear classifier's mAP.
@@ -78,7 +53,7 @@ def _add_probe(parser: argparse.ArgumentParser) -> None:
         "ResNets); these words take the first file's config",
     )
     add("data", metavar="DATA", help="folder of labelled images")
-    _add_feature_options(
+    add_feature_options(
         parser, seed="seed of random weights, validation folds and drawn test images (default: 0)"
     )
     add("--per-class", action="store_true", help="print every class's AP too")
@@ -101,7 +76,7 @@ def _run_probe(args: argparse.Namespace) -> int:
     from ..features.extract import FeatureOptions
     from ..features.linear_probe import probe_all
 
-    options = FeatureOptions(**_feature_options(args))
+    options = FeatureOptions(**feature_options(args))
     results = [asdict(each) for each in probe_all(args.weights, args.data, options)]
     print("\n" + format_results(results, per_class=args.per_class))
     if args.out:
@@ -180,7 +155,7 @@ def _add_embed(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="embed a patch of each cell of the config's pyramid beside the whole images",
     )
-    _add_feature_options(parser)
+    add_feature_options(parser)
     add("--force", action="store_true", help="replace an existing file, or what is left of another")
 
 
@@ -198,7 +173,7 @@ def _embed(args: argparse.Namespace) -> int:
     from ..features.embedding import embed_to_file
     from ..features.extract import FeatureOptions
 
-    options = FeatureOptions(**_feature_options(args))
+    options = FeatureOptions(**feature_options(args))
     try:
         embed_to_file(
             args.weights, args.dir, args.out, options, patches=args.patches, force=args.force
@@ -246,7 +221,7 @@ def _add_neighbors(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="what `embed` wrote for DIR with these weights: .npz or .parquet",
     )
-    _add_feature_options(parser)
+    add_feature_options(parser)
     add("--force", action="store_true", help="replace existing files")
 
 
@@ -266,7 +241,7 @@ def _neighbors(args: argparse.Namespace) -> int:
         num=args.num,
         above=args.above,
         embeddings=args.embeddings,
-        **_feature_options(args),
+        **feature_options(args),
     )
     heads = ["query", "nearest", "rank", "cosine"]
     lines = [[each.query, each.nearest, str(each.rank), f"{each.cosine:.4f}"] for each in found]
