@@ -65,7 +65,7 @@ def check_config(cfg: Config, splits: Sequence[str]) -> None:
             cfg,
             "optim_wrapper.type",
             "mixed precision needs an accelerator, but got 'AmpOptimWrapper' and only a CPU was "
-            "found; set it to 'OptimWrapper', or leave --amp out.",
+            "found; set it to 'OptimWrapper', or leave amp out.",
         )
     for split in splits:
         loader = cfg.get(f"{split}_dataloader")

@@ -74,11 +74,8 @@ def add_options(parser: argparse.ArgumentParser, options: type, **keywords: dict
 
 
 def collect(options: type[T], arguments: Mapping[str, Any]) -> T:
-    """Take the options out of the arguments of a function; numpy's numbers become Python's."""
-    names = [each.name for each in fields(options)]  # type: ignore[arg-type]
-    found = {name: arguments[name] for name in names}
-    plain = {k: value.item() if hasattr(value, "item") else value for k, value in found.items()}
-    return options(**plain)
+    """Take the options out of the arguments of a function."""
+    return options(**{each.name: arguments[each.name] for each in fields(options)})  # type: ignore[arg-type]
 
 
 def given_options(options: Any) -> list[str]:
