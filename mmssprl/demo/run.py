@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import Any, Literal
 
 from ..console.tables import markdown_table
-from ..datasets.scenes.sample import SIZE_PX, generate_sample
+from ..datasets.scenes.generate import SIZE_PX, generate_sample
 from ..experiments.compare.run import PretrainRun, module_command
 from ..experiments.compare.setting import code_digest, config_of
 from ..experiments.execute import Jobs, Log, execute_runs, require_all

@@ -10,7 +10,7 @@ from typing import Any
 from mmengine.config import Config
 
 from ...config.shipped import shipped
-from ...datasets.scenes.sample import generate_sample
+from ...datasets.scenes.generate import generate_sample
 from ...errors import UserFileExistsError, UserValueError
 from ..execute import Log
 from ..work_dir import joined, read_marker, write_marker

@@ -120,7 +120,7 @@ class TestMasks:
     def test_without_names_classes_are_numbers(self, tmp_path):
         data = find_labels(write_masks(tmp_path, classes=None), "segment")
         assert data.classes == ["class 0", "class 1", "class 2"]
-        assert "DATA/classes.txt" in data.warnings[0]
+        assert "classes.txt" in data.warnings[0]
 
     def test_vocs_folders_with_its_palette_and_names(self, tmp_path):
         write_voc(tmp_path)
