@@ -30,7 +30,9 @@ class Files:
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root).resolve()
         if not self.root.is_dir():
-            raise UserFileNotFoundError(f"the data must be a folder, but there is no {root}.")
+            raise UserFileNotFoundError(
+                f"the data must be an existing folder, but there is no {root}."
+            )
         self.names = sorted(below + name for below, own in walk(str(self.root)) for name in own)
 
     def ending(self, *suffixes: str) -> list[str]:
