@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import Any, Literal
 
 from ..console.tables import markdown_table
-from ..datasets.scenes.sample import SIZE_PX, generate_sample
+from ..datasets.scenes.generate import SIZE_PX, generate_sample
 from ..experiments.compare import training
 from ..experiments.compare.plan import PretrainRun
 from ..experiments.compare.setting import code_digest, config_of

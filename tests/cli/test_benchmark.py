@@ -13,7 +13,7 @@ from mmengine.config import Config
 from PIL import Image
 
 from mmssprl.cli import main
-from mmssprl.datasets.scenes import generate_scenes, sample
+from mmssprl.datasets.scenes import generate, generate_scenes
 from mmssprl.experiments import run as run_module
 from mmssprl.experiments.benchmark.plan import BenchmarkPlan
 from mmssprl.experiments.benchmark.protocols import TransferResult
@@ -85,8 +85,8 @@ class TestMistakes:
 
 @pytest.mark.parametrize("half_made", [False, True])
 def test_scenes_are_generated_into_the_work_dir(half_made, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sample, "NUM_TRAIN", 3)
-    monkeypatch.setattr(sample, "NUM_VAL", 2)
+    monkeypatch.setattr(generate, "NUM_TRAIN", 3)
+    monkeypatch.setattr(generate, "NUM_VAL", 2)
     words = ["benchmark", "random", "--size", "scenes", "--protocols", "linear"]
     words += ["--work-dir", str(tmp_path / "work")]
     scenes = tmp_path / "work" / "scenes"

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 from mmssprl.config.pretrain_checks import bytes_of_views
 from mmssprl.datasets import UnlabeledImages, stack_views
 from mmssprl.errors import UserOSError
-from mmssprl.features.crops import Crops
+from mmssprl.features.backbone import Crops
 from mmssprl.pyramid import ViewLayout
 from mmssprl.system.outputs import (
     check_different,

@@ -10,7 +10,7 @@ from typing import Any
 from mmengine.config import Config
 
 from ...config.shipped import shipped
-from ...datasets.scenes.sample import generate_sample
+from ...datasets.scenes.generate import generate_sample
 from ...errors import UserFileExistsError, UserValueError
 from ...weights import RANDOM, SUPERVISED, find_config
 from ..execute import Log

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ...datasets.scenes.sample import generate_sample
+from ...datasets.scenes.generate import generate_sample
 from ...errors import UserValueError
 from ...pretraining.methods import BY_KEY
 from ...system.environment import describe_machine

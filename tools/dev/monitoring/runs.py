@@ -18,6 +18,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from PIL import Image
+
 from mmssprl.console.arguments import Parser
 from mmssprl.console.progress import watch
 from mmssprl.console.tables import csv_table
