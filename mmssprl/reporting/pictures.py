@@ -11,16 +11,14 @@ from ..errors import message_for_user
 from ..models import SSPRL, pretraining_class
 from ..system.outputs import prepare_output
 from ..visualization.assignments import Assignments, load_run, run_images
+from ..visualization.curves import draw_health, draw_losses
 from ..visualization.feature_maps import draw_feature_maps
-from ..visualization.health import draw_health
-from ..visualization.losses import draw_losses
 from ..visualization.method import draw_method_of
 from ..visualization.prototype_map import draw_map_of
 from ..visualization.prototype_parts import draw_parts_of
 from ..visualization.prototypes import draw_prototypes_of
 from ..visualization.views import draw_views_of
-from .page import write_page
-from .photographs import figure_uri
+from .page import figure_uri, write_page
 from .run import PretrainingRun, read_run
 
 

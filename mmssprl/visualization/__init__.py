@@ -1,7 +1,7 @@
 """Pictures of the method, of views, losses, prototypes and feature maps."""
 
+from .curves import draw_losses
 from .feature_maps import draw_feature_maps
-from .losses import draw_losses
 from .method import draw_method
 from .prototype_map import draw_prototype_map
 from .prototype_parts import draw_prototype_parts

@@ -18,14 +18,12 @@ from ..config.found_config import require
 from ..datasets import UnlabeledImages
 from ..datasets.subset import choose_subset
 from ..errors import UserValueError
-from ..features.backbone import FeatureBackbone
-from ..features.crops import Crops
+from ..features.backbone import Crops, FeatureBackbone
 from ..features.embedding import embed_images
-from ..features.extract import FeatureOptions
-from ..features.images import Images
+from ..features.extract import FeatureOptions, Images
 from ..models import SSPRL, pretraining_class
 from ..registry import DATASETS
-from ..saving.newest_checkpoint import require_newest
+from ..saving.work_dir import require_newest
 from ..weights import config_beside
 from ..weights.backbone import build_model
 from ..weights.checkpoint_file import check_fit, read_state

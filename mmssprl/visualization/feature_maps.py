@@ -17,9 +17,8 @@ from torch import Tensor
 
 from ..console.style import INK, PYRAMIDS, RC, titled_figure
 from ..errors import UserValueError
-from ..features.backbone import FeatureBackbone, load_backbone
-from ..features.crops import Crops
-from ..features.images import Images, ImageSource
+from ..features.backbone import Crops, FeatureBackbone, load_backbone
+from ..features.extract import Images, ImageSource
 from ..weights import RANDOM, SUPERVISED, find_config
 
 NUM_IMAGES = 6

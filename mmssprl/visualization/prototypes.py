@@ -88,18 +88,16 @@ def draw_prototypes_of(found: Assignments, *, title: str) -> Figure:
 
 def find_prototypes(found: Assignments) -> list[PrototypeRow]:
     """Return the image prototypes that most of the images choose."""
-    choice, counts = found.choices(0)[:, 0], found.counts(0)
+    choice = found.choices(0)[:, 0]
     rows = []
-    for k in counts.argsort(descending=True, stable=True)[:NUM_PROTOTYPES].tolist():
-        if not counts[k]:
-            break
+    for k, share in _most_chosen(choice, NUM_PROTOTYPES):
         mine = (choice == k).nonzero()[:, 0]
         order = found.cosines[0][mine, 0, k].argsort(descending=True, stable=True)
         nearest = mine[order].tolist()
         rows.append(
             PrototypeRow(
                 k,
-                len(mine) / len(choice),
+                share,
                 np.stack([found.crop(row, 0, 0) for row in nearest[:NUM_IMAGES]]),
                 [
                     [(n, share, found.crop(row, s, m)) for n, share, row, m in _level(own, nearest)]
@@ -116,15 +114,17 @@ def _level(cosines: Tensor, images: list[int]) -> list[tuple[int, float, int, in
     With them come image and cell of the patch nearest to each. ``cosines`` are (N, M_s, K_s).
     """
     own = cosines[images]  # (n, M_s, K_s)
-    choice = own.argmax(dim=2)
-    counts = choice.flatten().bincount(minlength=own.shape[2])
     found = []
-    for k in counts.argsort(descending=True, stable=True)[:NUM_PATCHES].tolist():
-        if not counts[k]:
-            break
+    for k, share in _most_chosen(own.argmax(dim=2), NUM_PATCHES):
         image, cell = divmod(int(own[:, :, k].flatten().argmax()), own.shape[1])
-        found.append((k, float(counts[k]) / choice.numel(), images[image], cell))
+        found.append((k, share, images[image], cell))
     return found
+
+
+def _most_chosen(choice: Tensor, most: int) -> list[tuple[int, float]]:
+    counts = choice.flatten().bincount()
+    order = counts.argsort(descending=True, stable=True)[:most].tolist()
+    return [(k, float(counts[k]) / choice.numel()) for k in order if counts[k]]
 
 
 def _caption(axes: Axes, text: str, colour: str) -> None:
