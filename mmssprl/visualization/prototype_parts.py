@@ -67,7 +67,7 @@ def draw_parts_of(found: Assignments, prototype: int, scale: int, *, title: str)
     shown = [row for row, _ in found.nearest(0, prototype, min(NUM_IMAGES, len(mine)))]
     often = found.choices(scale)[mine].flatten().bincount(minlength=found.cosines[scale].shape[2])
     parts = [
-        (k, f"{often[k] / often.sum():.0%} of the patches")
+        (k, f"{often[k] / often.sum():.0%} of patches")
         for k in often.argsort(descending=True, stable=True)[:NUM_PARTS].tolist()
         if often[k]
     ]

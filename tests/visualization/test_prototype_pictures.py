@@ -45,8 +45,8 @@ def test_parts_of_a_prototype(found):
     figure = draw_parts_of(found, GREEN, 1, title="run")
     told = texts(figure)
     assert "prototype 1 of the image (40% of 5 images)" in told
-    assert f"1.{GREEN}\n75% of the patches" in told
-    assert f"1.{BLUE}\n25% of the patches" in told
+    assert f"1.{GREEN}\n75% of patches" in told
+    assert f"1.{BLUE}\n25% of patches" in told
     assert "1.3\nweight 0.90" in told
     boxes = [box for box in figure.findobj(Rectangle) if box.get_edgecolor()[3] and not box.fill]
     assert len(boxes) == 8  # two images with four patches each
