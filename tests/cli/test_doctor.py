@@ -18,6 +18,15 @@ def devices(monkeypatch):
     return said
 
 
+@pytest.fixture
+def installed(monkeypatch):
+    """Versions to pretend, None for what is missing; all else is as it is here."""
+    pretended = {}
+    found = doctor.installed_version
+    monkeypatch.setattr(doctor, "installed_version", lambda n: pretended.get(n, found(n)))
+    return pretended
+
+
 def lines(capsys):
     """State and name of each finding, and what is said below them."""
     findings, advice = capsys.readouterr().out.split("\n\n")
@@ -47,10 +56,8 @@ def test_a_missing_package_of_openmmlab_is_told_with_its_command(capsys, monkeyp
     assert advice.endswith("missing: OpenMMLab\n")
 
 
-def test_a_missing_requirement_and_a_missing_extra(capsys, monkeypatch):
-    version = doctor.installed_version
-    lost = {"rich", "pyarrow", "psutil"}
-    monkeypatch.setattr(doctor, "installed_version", lambda n: None if n in lost else version(n))
+def test_a_missing_requirement_and_a_missing_extra(capsys, installed):
+    installed |= dict.fromkeys(["rich", "pyarrow", "psutil"])
     assert main(["doctor"]) == 1
     states, advice = lines(capsys)
     assert (states["packages"], states["pyarrow"]) == ("missing", "note")
@@ -59,27 +66,21 @@ def test_a_missing_requirement_and_a_missing_extra(capsys, monkeypatch):
     assert advice.endswith("missing: packages\n")
 
 
-def test_two_builds_of_opencv_are_told_with_the_command_that_leaves_one(capsys, monkeypatch):
-    version = doctor.installed_version
-    builds = {"opencv-python": "4.12.0.88", "opencv-contrib-python": "4.11.0"}
-    monkeypatch.setattr(
-        doctor, "installed_version", lambda n: builds.get(n) if "opencv" in n else version(n)
-    )
+def test_two_builds_of_opencv_are_told_with_the_command_that_leaves_one(capsys, installed):
+    installed |= dict.fromkeys(doctor._OPENCV_BUILDS)
+    installed |= {"opencv-python": "4.12.0.88", "opencv-contrib-python": "4.11.0"}
     assert main(["doctor"]) == 0
     states, advice = lines(capsys)
     assert states["cv2"] == "note"
     command = "pip uninstall -y opencv-python opencv-contrib-python && pip install opencv-python=="
     assert f"cv2: {command}4.12.0.88\n" in advice
-    del builds["opencv-contrib-python"]
+    installed["opencv-contrib-python"] = None
     assert main(["doctor"]) == 0
     assert "cv2" not in lines(capsys)[0]
 
 
-def test_a_requirement_that_is_too_old_is_missing(capsys, monkeypatch):
-    version = doctor.installed_version
-    monkeypatch.setattr(
-        doctor, "installed_version", lambda n: "12.2.0" if n == "pillow" else version(n)
-    )
+def test_a_requirement_that_is_too_old_is_missing(capsys, monkeypatch, installed):
+    installed["pillow"] = "12.2.0"
     monkeypatch.setattr(
         doctor.importlib.metadata, "requires", lambda name: ["pillow>=12.3", "numpy"]
     )

@@ -46,7 +46,8 @@ def state_of(run):
 
 
 def test_the_command_exports_a_run_under_the_default_name(run, capsys):
-    assert main(["export", str(run / "epoch_2.pth"), "--to", "safetensors"]) == 0
+    command = ["export", str(run / "epoch_2.pth"), "--to", "safetensors"]
+    assert main(command) == 0
     lines = capsys.readouterr().out.splitlines()
     out = run / "epoch_2.safetensors"
     assert any(line.split() == ["tensors", "matched", "90"] for line in lines)
@@ -54,10 +55,10 @@ def test_the_command_exports_a_run_under_the_default_name(run, capsys):
     got = load_file(out)
     assert len(got) == len(want) == 90
     assert all(torch.equal(got[k.removeprefix("backbone.")], v) for k, v in want.items())
-    again = ["export", str(run / "epoch_2.pth"), "--to", "safetensors"]
-    assert main(again) == 2
+    assert out.stat().st_mode & 0o044, "others can read it"
+    assert main(command) == 2
     assert "force" in capsys.readouterr().err
-    assert main([*again, "--force"]) == 0
+    assert main([*command, "--force"]) == 0
 
 
 @pytest.mark.parametrize(("target", "read"), [("backbone", torch.load), ("safetensors", load_file)])

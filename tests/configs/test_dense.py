@@ -27,11 +27,7 @@ def load(name):
 
 
 def test_these_are_all():
-    found = [
-        path
-        for folder in ("detection", "segmentation")
-        for path in BENCHMARKS.glob(f"{folder}/*.py")
-    ]
+    found = [*BENCHMARKS.glob("detection/*.py"), *BENCHMARKS.glob("segmentation/*.py")]
     assert {str(path.relative_to(BENCHMARKS).with_suffix("")) for path in found} == set(ALL)
     stems = [path.stem for path in (ROOT / "configs").rglob("*.py")]
     assert len(stems) == len(set(stems)), "mim finds configs by their base names"
@@ -45,9 +41,8 @@ def test_keeps_to_the_contract_of_benchmarks(name):
     assert cfg.default_scope == ("mmdet" if name.startswith("detection") else "mmseg")
     assert (cfg.resume, cfg.load_from, cfg.randomness.seed) == (False, None, 0)
     checkpoint = cfg.default_hooks.checkpoint
-    assert (checkpoint.type, checkpoint.by_epoch) == ("CheckpointHook", False)
-    assert checkpoint.max_keep_ckpts == 2
-    assert cfg.log_processor.by_epoch is False
+    assert (checkpoint.type, checkpoint.max_keep_ckpts) == ("CheckpointHook", 2)
+    assert checkpoint.by_epoch is cfg.log_processor.by_epoch is False
     assert (cfg.train_cfg.type, cfg.train_cfg.max_iters) == ("IterBasedTrainLoop", cfg.max_iters)
     interval = 5000 if name in FULL_SIZE else cfg.max_iters
     assert cfg.train_cfg.val_interval == checkpoint.interval == interval
@@ -57,10 +52,12 @@ def test_keeps_to_the_contract_of_benchmarks(name):
     roots = {cfg[f"{split}_dataloader"].dataset.data_root for split in ("train", "val")}
     assert roots == {cfg.data_root}
     if name.startswith("detection"):
-        assert (
-            cfg.val_evaluator.ann_file == f"{cfg.data_root}/{cfg.val_dataloader.dataset.ann_file}"
-        )
+        annotations = cfg.val_dataloader.dataset.ann_file
+        assert cfg.val_evaluator.ann_file == f"{cfg.data_root}/{annotations}"
     assert (cfg.model.backbone.frozen_stages, cfg.model.backbone.norm_eval) == (-1, False)
+
+
+SGD = {"type": "SGD", "momentum": 0.9}
 
 
 @pytest.mark.parametrize(
@@ -72,23 +69,13 @@ def test_mask_rcnn_protocol(name, max_iters, milestones):
     cfg = load(name)
     assert cfg.train_cfg.max_iters == max_iters
     assert cfg.param_scheduler[1].milestones == milestones
-    assert dict(cfg.optim_wrapper.optimizer) == {
-        "type": "SGD",
-        "lr": 0.02,
-        "momentum": 0.9,
-        "weight_decay": 1e-4,
-    }
+    assert cfg.optim_wrapper.optimizer == {**SGD, "lr": 0.02, "weight_decay": 1e-4}
     assert cfg.train_dataloader.batch_size * 8 == 16
     assert cfg.auto_scale_lr == {"enable": False, "base_batch_size": 16}
     train, val = cfg.train_dataloader.dataset, cfg.val_dataloader.dataset
-    assert (train.ann_file, train.data_prefix) == (
-        "annotations/instances_train2014.json",
-        {"img": "train2014/"},
-    )
-    assert (val.ann_file, val.data_prefix) == (
-        "annotations/instances_val2014.json",
-        {"img": "val2014/"},
-    )
+    for split, part in (("train2014", train), ("val2014", val)):
+        assert part.ann_file == f"annotations/instances_{split}.json"
+        assert part.data_prefix == {"img": f"{split}/"}
     resize, flip = train.pipeline[2:4]
     assert resize.scales == [(1333, short) for short in (640, 672, 704, 736, 768, 800)]
     assert (flip.type, flip.prob) == ("RandomFlip", 0.5)
@@ -100,44 +87,41 @@ def test_mask_rcnn_protocol(name, max_iters, milestones):
     assert preprocessor.bgr_to_rgb is preprocessor.pad_mask is True
     assert preprocessor.pad_size_divisor == 32
     assert (cfg.val_evaluator.type, cfg.val_evaluator.metric) == ("CocoMetric", ["bbox", "segm"])
+    iteration = np.arange(max_iters)
+    warmup = 0.001 + (1 - 0.001) * np.minimum(iteration, 999) / 999
+    tenths = sum((iteration >= milestone).astype(int) for milestone in milestones)
+    np.testing.assert_allclose(learning_rates(cfg), 0.02 * warmup * 0.1**tenths, rtol=1e-6)
 
 
 def test_fcn_protocol():
     """Section 4 of the method's notes; scaling and distortion are mmseg's for VOC."""
     cfg = load(FCN)
-    assert dict(cfg.optim_wrapper.optimizer) == {
-        "type": "SGD",
-        "lr": 0.01,
-        "momentum": 0.9,
-        "weight_decay": 5e-4,
-    }
+    assert cfg.optim_wrapper.optimizer == {**SGD, "lr": 0.01, "weight_decay": 5e-4}
     assert cfg.train_cfg.max_iters == cfg.param_scheduler[0].end == 20_000
     assert cfg.train_dataloader.batch_size * 2 == 16
     assert cfg.auto_scale_lr == {"enable": False, "base_batch_size": 16}
     assert cfg.data_root == "data/VOCdevkit/VOC2012"
     train, val = cfg.train_dataloader.dataset, cfg.val_dataloader.dataset
-    assert (train.ann_file, train.data_prefix.seg_map_path) == (
-        "ImageSets/Segmentation/train_aug.txt",
-        "SegmentationClassAug",
-    )
-    assert (val.ann_file, val.data_prefix.seg_map_path) == (
-        "ImageSets/Segmentation/val.txt",
-        "SegmentationClass",
-    )
+    for part, name, aug in ((train, "train_aug", "Aug"), (val, "val", "")):
+        assert part.ann_file == f"ImageSets/Segmentation/{name}.txt"
+        assert part.data_prefix.seg_map_path == f"SegmentationClass{aug}"
     assert train.pipeline[5].type == "PhotoMetricDistortion"
     resize, crop, flip = train.pipeline[2:5]
     assert (resize.scale, resize.ratio_range) == ((2048, 512), (0.5, 2.0))
     assert (crop.crop_size, crop.cat_max_ratio, flip.prob) == ((512, 512), 0.75, 0.5)
     assert cfg.model.data_preprocessor.size == (512, 512)
     assert val.pipeline[1].scale == (2048, 512)
-    heads = (cfg.model.decode_head, cfg.model.auxiliary_head)
-    assert [(head.type, head.in_index, head.num_classes) for head in heads] == [
-        ("FCNHead", 3, 21),
-        ("FCNHead", 2, 21),
-    ]
-    assert [head.loss_decode.loss_weight for head in heads] == [1.0, 0.4]
+    for head, index, weight in (
+        (cfg.model.decode_head, 3, 1.0),
+        (cfg.model.auxiliary_head, 2, 0.4),
+    ):
+        assert (head.type, head.in_index, head.num_classes) == ("FCNHead", index, 21)
+        assert head.loss_decode.loss_weight == weight
     assert cfg.model.test_cfg == {"mode": "whole"}
     assert (cfg.val_evaluator.type, cfg.val_evaluator.iou_metrics) == ("IoUMetric", ["mIoU"])
+    left = 1 - np.arange(20_000) / 19_999
+    expected = (0.01 - 1e-4) * left**0.9 + 1e-4
+    np.testing.assert_allclose(learning_rates(cfg), expected, rtol=1e-6)
 
 
 def learning_rates(cfg):
@@ -154,23 +138,6 @@ def learning_rates(cfg):
         for scheduler in schedulers:
             scheduler.step()
     return np.array(rates)
-
-
-@pytest.mark.parametrize(
-    ("name", "first", "second"), [(MASK_RCNN, 10_000, 13_333), (MASK_RCNN_LONG, 60_000, 80_000)]
-)
-def test_learning_rate_of_mask_rcnn(name, first, second):
-    cfg = load(name)
-    iteration = np.arange(cfg.max_iters)
-    warmup = 0.001 + (1 - 0.001) * np.minimum(iteration, 999) / 999
-    tenths = (iteration >= first).astype(int) + (iteration >= second)
-    np.testing.assert_allclose(learning_rates(cfg), 0.02 * warmup * 0.1**tenths, rtol=1e-6)
-
-
-def test_learning_rate_of_fcn():
-    left = 1 - np.arange(20_000) / 19_999
-    expected = (0.01 - 1e-4) * left**0.9 + 1e-4
-    np.testing.assert_allclose(learning_rates(load(FCN)), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", SMALL)

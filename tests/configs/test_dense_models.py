@@ -9,6 +9,7 @@ from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import DATASETS, MODELS, DefaultScope
 from mmengine.runner import Runner
+from torchvision.models import resnet50
 
 from mmssprl.datasets.scenes import SCENE_CATEGORIES, generate_scenes
 
@@ -36,14 +37,9 @@ def build(registry, cfg, part):
 
 def check_backbone(backbone):
     """A backbone file of torchvision's names fills all of it."""
-    from torchvision.models import resnet50
-
-    expected = {
-        name: value.shape
-        for name, value in resnet50().state_dict().items()
-        if not name.startswith("fc.")
-    }
-    assert {name: value.shape for name, value in backbone.state_dict().items()} == expected
+    state = {name: value.shape for name, value in backbone.state_dict().items()}
+    expected = {name: value.shape for name, value in resnet50().state_dict().items()}
+    assert state == {name: expected[name] for name in expected if not name.startswith("fc.")}
 
 
 def check_nothing_is_frozen(model):
@@ -84,20 +80,12 @@ def test_fcn_dilates_and_trains_every_parameter():
     backbone = revert_sync_batchnorm(model.backbone)
     stages = [getattr(backbone, name) for name in backbone.res_layers]
     # contract_dilation: the first block of a dilated stage has half of its dilation.
-    assert [[block.conv2.dilation[0] for block in stage] for stage in stages] == [
-        [1, 1, 1],
-        [1, 1, 1, 1],
-        [1, 2, 2, 2, 2, 2],
-        [2, 4, 4],
-    ]
+    dilations = [[block.conv2.dilation[0] for block in stage] for stage in stages]
+    assert dilations == [[1] * 3, [1] * 4, [1] + [2] * 5, [2, 4, 4]]
     with torch.no_grad():
         features = backbone(torch.zeros(2, 3, 64, 64))
-    assert [tuple(feature.shape[1:]) for feature in features] == [
-        (256, 16, 16),
-        (512, 8, 8),
-        (1024, 8, 8),
-        (2048, 8, 8),
-    ]
+    shapes = [(256, 16, 16), (512, 8, 8), (1024, 8, 8), (2048, 8, 8)]
+    assert [tuple(feature.shape[1:]) for feature in features] == shapes
 
 
 @pytest.mark.parametrize("name", [MASK_RCNN_SCENES, FCN_SCENES])
@@ -118,10 +106,8 @@ def test_scenes_reach_every_backbone_parameter(name, tmp_path):
     if is_detection:
         assert tuple(classes) == SCENE_CATEGORIES
         assert loader.dataset.cat2label == {c + 1: c for c in range(24)}
-        assert (model.roi_head.bbox_head.num_classes, model.roi_head.mask_head.num_classes) == (
-            24,
-            24,
-        )
+        heads = (model.roi_head.bbox_head, model.roi_head.mask_head)
+        assert [head.num_classes for head in heads] == [24, 24]
     else:
         assert tuple(classes) == ("background", *SCENE_CATEGORIES)
         assert model.decode_head.num_classes == 25
