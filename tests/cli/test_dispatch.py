@@ -16,11 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize(
     "words",
     [
-        [],
-        *([name] for name in COMMANDS),
-        ["visualize", "views"],
-        ["visualize", "losses"],
-        ["visualize", "prototypes"],
+        *([], *([name] for name in COMMANDS)),
+        *(["visualize", picture] for picture in ("views", "losses", "prototypes")),
     ],
     ids=" ".join,
 )

@@ -143,7 +143,7 @@ def test_spawned_workers_of_the_tools_get_them(tool):
 @needs_compiled
 def test_detection_and_segmentation_pass_on_torchvisions_operators(tmp_path):
     """This file and the tests that run models of mmdet or mmseg; whole runs are tested below."""
-    names = ("configs/test_dense_models.py", "engine/test_adapted_backbone.py")
+    names = ("configs/test_dense.py", "engine/test_adapted_backbone.py")
     files = [Path(__file__), *(TESTS / name for name in names)]
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", "full and not slow"]
     env = without_operators(tmp_path)

@@ -137,7 +137,7 @@ def test_one_launched_process_trains_like_an_ordinary_one(tool, tmp_path, monkey
 def test_train_refuses_a_used_work_dir_resumes_it_and_test_reads_it(tool, tmp_path):
     tool("train.py", "toy.py", "--work-dir", "w")
     check_against_gradient_descent(report(tmp_path / "w", 0), epochs=1)
-    with pytest.raises(SystemExit, match=r"^train\.py: error: work_dir .* --resume"):
+    with pytest.raises(SystemExit, match=r"^train\.py: error: work_dir .* resume"):
         tool("train.py", "toy.py", "--work-dir", "w")
     longer = ("--resume", "--cfg-options", "train_cfg.max_epochs=2")
     tool("train.py", "toy.py", "--work-dir", "w", *longer)
