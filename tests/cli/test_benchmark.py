@@ -4,11 +4,11 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from helpers.experiments.benchmark_processes import Forked, Pretended
 from helpers.experiments.tiny_benchmark import save_backbone
+from helpers.package.checkout import ROOT
 from mmengine.config import Config
 from PIL import Image
 
@@ -19,8 +19,6 @@ from mmssprl.experiments.benchmark.plan import BenchmarkPlan
 from mmssprl.experiments.benchmark.protocols import TransferResult
 from mmssprl.experiments.execute import Jobs
 from mmssprl.experiments.statistics import estimate
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")

@@ -1,16 +1,14 @@
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from helpers.package.checkout import ROOT
 from torch._utils import ExceptionWrapper
 
 from mmssprl import cli
 from mmssprl.cli import COMMANDS, build_parser, main
 from mmssprl.errors import message_for_user
 from mmssprl.pyramid import PyramidLevel, ViewLayout
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from mmssprl.system import doctor
 def devices(monkeypatch):
     """What the process says that imports torch; most tests do without it."""
     said = SimpleNamespace(returncode=0, stdout="torch 2.11.0, no GPU\n", stderr="")
-    monkeypatch.setattr(doctor.subprocess, "run", lambda *args, **options: said)
+    monkeypatch.setattr(doctor, "subprocess", SimpleNamespace(run=lambda *args, **options: said))
     return said
 
 
@@ -81,9 +81,8 @@ def test_two_builds_of_opencv_are_told_with_the_command_that_leaves_one(capsys, 
 
 def test_a_requirement_that_is_too_old_is_missing(capsys, monkeypatch, installed):
     installed["pillow"] = "12.2.0"
-    monkeypatch.setattr(
-        doctor.importlib.metadata, "requires", lambda name: ["pillow>=12.3", "numpy"]
-    )
+    requires = ["pillow>=12.3", "numpy"]
+    monkeypatch.setattr(doctor.importlib.metadata, "requires", lambda name: requires)
     assert main(["doctor"]) == 1
     states, advice = lines(capsys)
     assert states["packages"] == "missing"
@@ -118,16 +117,14 @@ def test_it_starts_where_the_package_refuses_to(tmp_path):
     env = {"PYTHONPATH": f"{tmp_path}:{':'.join(sys.path)}"}
 
     def call(*words):
-        # subprocess.run is doctor's own, which is replaced above.
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        popen = subprocess.Popen([sys.executable, "-m", "mmssprl", *words], env=env, **pipes)
-        return *popen.communicate(), popen.returncode
+        command = [sys.executable, "-m", "mmssprl", *words]
+        return subprocess.run(command, env=env, capture_output=True, text=True)
 
-    out, err, status = call("doctor")
-    assert status == 1, err
-    assert "mmpretrain is broken" in out
-    assert "pip install --force-reinstall" in out
-    assert "usage:" in call("probe", "--help")[0]
-    out, err, status = call("probe", "random", str(tmp_path))
-    assert (status, len(err.splitlines())) == (2, 1)
-    assert "mmssprl probe: error: mmssprl cannot run" in err
+    done = call("doctor")
+    assert done.returncode == 1, done.stderr
+    assert "mmpretrain is broken" in done.stdout
+    assert "pip install --force-reinstall" in done.stdout
+    assert "usage:" in call("probe", "--help").stdout
+    done = call("probe", "random", str(tmp_path))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "mmssprl probe: error: mmssprl cannot run" in done.stderr

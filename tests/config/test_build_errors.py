@@ -63,21 +63,21 @@ def test_a_field_or_a_type_that_is_only_found_while_building(config, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("place", "error", "message"),
+    ("place", "kind", "text", "workers"),
     [
-        ("ToyData.__getitem__", ValueError("no item"), "no item"),
-        ("ToyModel.forward", TypeError("an unexpected keyword argument 'lr'"), ".*'lr'"),
+        ("ToyData.__getitem__", ValueError, "no item", 0),
+        ("ToyData.__getitem__", ValueError, "no item", 1),
+        ("ToyModel.forward", TypeError, "unexpected keyword argument 'lr'", 0),
         # To whose TypeError mmengine adds the hook.
-        ("ToyReport.before_train", UserTypeError("it must be so, but got 3"), "it .* got 3"),
+        ("ToyReport.before_train", UserTypeError, "it must be so, but got 3", 0),
     ],
 )
-@pytest.mark.parametrize("workers", [0, 1])
-def test_what_parts_raise_while_they_work(config, monkeypatch, place, error, message, workers):
+def test_what_parts_raise_while_they_work(config, monkeypatch, place, kind, text, workers):
     def broken(*args, **kwargs):
-        raise error
+        raise kind(text)
 
     monkeypatch.setattr(f"helpers.engine.toy_run.{place}", broken)
-    with pytest.raises(UserError, match=rf"^{config}: {message}; correct it"):
+    with pytest.raises(UserError, match=rf"^{config}: {text}; correct it"):
         start(config, **{"train_dataloader.num_workers": workers})
 
 

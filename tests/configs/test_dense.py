@@ -1,11 +1,11 @@
 """Detection and segmentation configs: the paper's protocol by number, their models and data."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from helpers.package.checkout import ROOT
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import DATASETS, MODELS, PARAM_SCHEDULERS, DefaultScope
@@ -14,7 +14,6 @@ from torchvision.models import resnet50
 
 from mmssprl.datasets.scenes import SCENE_CATEGORIES, generate_scenes
 
-ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "configs" / "benchmarks"
 PHOTOS = ROOT.parent / "shared" / "data" / "coco128"
 MASK_RCNN = "detection/mask-rcnn_resnet50-fpn_8xb2-15k_coco14"

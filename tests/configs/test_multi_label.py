@@ -2,11 +2,11 @@
 
 import ast
 import math
-from pathlib import Path
 
 import pytest
 import torch
 from helpers.engine.toy_run import ToyData  # noqa: F401  # registers the data
+from helpers.package.checkout import ROOT
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.model import BaseModel
@@ -17,7 +17,7 @@ from mmpretrain.structures import DataSample
 
 from mmssprl.registry import MODELS
 
-BENCHMARKS = Path(__file__).parents[2] / "configs" / "benchmarks"
+BENCHMARKS = ROOT / "configs" / "benchmarks"
 CONFIGS = sorted(
     path for kind in ("classification", "semisup") for path in BENCHMARKS.glob(f"{kind}/*.py")
 )
@@ -129,19 +129,17 @@ class ToyBackboneAndHead(BaseModel):
 
 
 class _Rates(Hook):
-    """Notes the learning rate that each iteration uses, and the first step's momentum."""
+    """Notes the learning rate that each iteration uses, and the momentum after it."""
 
     def __init__(self):
-        self.rates = []
-        self.momentum = None
+        self.rates, self.momenta = [], []
 
     def before_train_iter(self, runner, batch_idx, data_batch=None):
         self.rates.append(runner.optim_wrapper.get_lr())
 
     def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
-        if self.momentum is None:
-            state = runner.optim_wrapper.optimizer.state
-            self.momentum = [state[p]["momentum_buffer"].item() for p in runner.model.parameters()]
+        state = runner.optim_wrapper.optimizer.state
+        self.momenta.append([state[p]["momentum_buffer"].item() for p in runner.model.parameters()])
 
 
 def train(path, tmp_path, **model):
@@ -183,7 +181,7 @@ def test_semi_supervised_rates_fall_at_epochs_12_and_16_and_gradients_are_clippe
     # Norms 50 and 20: one limit of 10 for both together would give (5.6, 7.4) and (0, 3.7). A
     # momentum buffer begins as the gradient plus the weight decay of weights in [-1, 1].
     hook = train(SEMISUP[1], tmp_path, slopes=(30, 40, 0, 20))
-    assert hook.momentum == pytest.approx([6, 8, 0, 10], abs=2e-6)
+    assert hook.momenta[0] == pytest.approx([6, 8, 0, 10], abs=2e-6)
     found = hook.rates
     assert len(found) == 20 * STEPS
     for epoch, factor in ((0, 1), (11, 1), (12, 0.2), (15, 0.2), (16, 0.04), (19, 0.04)):

@@ -1,11 +1,11 @@
 """Every shipped config: documented, consistent, and its model and pipeline build and train."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 from helpers.config.own_views import model_and_batch
+from helpers.package.checkout import ROOT
 from helpers.pretraining.recipes import choose
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
@@ -14,7 +14,6 @@ from mmengine.registry import DefaultScope
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 from mmssprl.registry import MODELS
 
-ROOT = Path(__file__).parents[2]
 CONFIGS = sorted((ROOT / "configs" / "ssprl").glob("*.py"))
 COCO = "ssprl_resnet50_2xb64-coslr-200e_coco"
 IMAGENET = "ssprl_resnet50_8xb32-coslr-100e_in1k"

@@ -4,16 +4,14 @@ import csv
 import io
 import re
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
+from helpers.package.checkout import ROOT
 
 from mmssprl.experiments.compare.report import comparison_rows
 from mmssprl.experiments.report import csv_text
 from mmssprl.experiments.statistics import compare_all, holm, welch
 from mmssprl.pretraining.methods import BY_KEY, METHODS
-
-ROOT = Path(__file__).parents[2]
 
 
 def read(path):

@@ -4,14 +4,12 @@ import re
 import subprocess
 import sys
 from importlib.machinery import ModuleSpec
-from pathlib import Path
 
 import pytest
+from helpers.package.checkout import ROOT
 
 from mmssprl import _dependencies
 from mmssprl._dependencies import check_dependencies, fits
-
-ROOT = Path(__file__).resolve().parents[2]
 
 TORCH = {"torch": "2.11.0", "torchvision": "0.26.0", "setuptools": "80.9.0"}
 ONEDL = {"onedl-mmengine": "0.10.12", "onedl-mmcv": "2.3.6", "onedl-mmpretrain": "1.3.6", **TORCH}
@@ -29,10 +27,13 @@ MODULES = {
 
 @pytest.fixture
 def environment(monkeypatch):
-    """Pretend that exactly the given distributions are installed; ``gone`` cannot be imported."""
+    """Pretend that exactly the given distributions are installed; ``gone`` cannot be imported.
 
-    def pretend(versions, gone=(), namespace=()):
-        modules = {MODULES.get(name, name) for name in versions} - set(gone)
+    ``trees`` can, though no record of them is there.
+    """
+
+    def pretend(versions, gone=(), namespace=(), trees=()):
+        modules = {MODULES.get(name, name) for name in versions} - set(gone) | set(trees)
 
         def version(name):
             if name not in versions:
@@ -142,14 +143,8 @@ def test_a_record_without_files_is_reinstalled(environment, namespace):
     assert text.endswith('pip install --force-reinstall "onedl-mmcv>=2.3,<2.4"')
 
 
-def test_a_source_tree_without_metadata_is_taken_as_it_is(environment, monkeypatch):
-    environment(without(ONEDL, "onedl-mmcv"))
-    find_spec = _dependencies.importlib.util.find_spec
-    monkeypatch.setattr(
-        _dependencies.importlib.util,
-        "find_spec",
-        lambda name: find_spec("torch" if name == "mmcv" else name),
-    )
+def test_a_source_tree_without_metadata_is_taken_as_it_is(environment):
+    environment(without(ONEDL, "onedl-mmcv"), trees=["mmcv"])
     check_dependencies()
 
 

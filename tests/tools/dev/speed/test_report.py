@@ -62,8 +62,8 @@ def test_machine_names_what_matters_and_nobody():
     here = report.machine()
     assert f"torch {version('torch')}" in here["packages"]
     assert int(here["cores"]) >= 1
-    private = ("/", "\\", platform.node())
-    assert not [value for value in here.values() for name in private if name in value]
+    told = "".join(here.values())
+    assert not any(private in told for private in ("/", "\\", platform.node()))
 
 
 def test_misses_are_loud_and_gates_come_first():
@@ -81,13 +81,8 @@ def test_misses_are_loud_and_gates_come_first():
 def test_report_holds_machine_notes_and_a_picture_of_every_loader(tmp_path):
     out = tmp_path / "new" / "folder"
     figure = report.draw_loaders(LOADERS, "abacus")
-    files = report.write(
-        *(ROWS, out, "cpu"),
-        title="Title",
-        machine={"cpu": "abacus"},
-        notes=["Images: none."],
-        figure=figure,
-    )
+    about = {"title": "Title", "machine": {"cpu": "abacus"}, "notes": ["Images: none."]}
+    files = report.write(ROWS, out, "cpu", **about, figure=figure)
     assert [file.name for file in files] == ["cpu.md", "cpu.png"]
     assert sorted(out.iterdir()) == sorted(files)
     text = files[0].read_text()
