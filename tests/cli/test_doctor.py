@@ -1,6 +1,5 @@
 import subprocess
 import sys
-from collections import namedtuple
 from types import SimpleNamespace
 
 import pytest
@@ -98,8 +97,8 @@ def test_a_torch_that_does_not_start(capsys, devices):
 
 
 def test_little_disk_and_an_old_python_are_told(capsys, monkeypatch):
-    usage = namedtuple("usage", "total used free")(10e9, 9e9, 1e9)
-    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: usage)
+    disk = SimpleNamespace(total=10e9, free=1e9)
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: disk)
     monkeypatch.setattr(doctor.sys, "version_info", (3, 10, 14))
     assert main(["doctor"]) == 1
     states, advice = lines(capsys)

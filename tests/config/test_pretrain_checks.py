@@ -8,6 +8,8 @@ from mmssprl.config.pretrain_checks import check_pretraining, use_compile
 from mmssprl.config.run_checks import check_config
 from mmssprl.config.shipped import shipped
 
+ACCUMULATES = "optim_wrapper.accumulative_counts"
+
 
 def config(**overrides):
     parts = {"model": {"type": "SSPRL"}, "train_dataloader": {"batch_size": 8}}
@@ -19,8 +21,8 @@ def config(**overrides):
 
 def test_good_configs_pass():
     check_pretraining(config())
-    check_pretraining(config(**{"model.num_chunks": 4, "optim_wrapper.accumulative_counts": 1}))
-    other = {"model.type": "MultiLabelClassifier", "optim_wrapper.accumulative_counts": 4}
+    check_pretraining(config(**{"model.num_chunks": 4, ACCUMULATES: 1}))
+    other = {"model.type": "MultiLabelClassifier", ACCUMULATES: 4}
     check_pretraining(config(**other))
     check_pretraining(Config({}))
 
@@ -28,16 +30,13 @@ def test_good_configs_pass():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"model.type": "mmssprl.SSPRL", "optim_wrapper.accumulative_counts": 4}, ".* but got 4; "),
-        ({"optim_wrapper.accumulative_counts": 4}, "accumulative_counts: .*model.num_chunks=N"),
+        ({"model.type": "mmssprl.SSPRL", ACCUMULATES: 4}, ".* but got 4; "),
+        ({ACCUMULATES: 4}, "accumulative_counts: .*model.num_chunks=N"),
         ({"model.num_chunks": 3}, "train_dataloader.batch_size: .*8 and 3"),
         ({"model.num_chunks": 0}, "model.num_chunks: .* >= 1, but got 0"),
         ({"model.num_chunks": "2"}, "model.num_chunks: .* >= 1, but got '2'"),
         ({"model.type": "Agreement", "model.num_chunks": 2}, "num_chunks: .*Agreement.* got 2"),
-        (
-            {"model.type": "Agreement", "optim_wrapper.accumulative_counts": 4},
-            r"counts: .*out\.$",
-        ),
+        ({"model.type": "Agreement", ACCUMULATES: 4}, r"accumulative_counts: .* leave it out\.$"),
     ],
 )
 def test_a_batch_is_seen_in_parts_that_the_method_can_take(values, message):

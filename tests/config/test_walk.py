@@ -14,7 +14,6 @@ from mmssprl.config.walk import check_parts
 from mmssprl.engine.launch import prepare_train_config
 from mmssprl.errors import UserError
 
-CONFIGS = Path(__file__).parents[2] / "configs"
 SPLITS = ("train", "val", "test")
 SSPRL = shipped("configs/ssprl/ssprl_resnet18_scenes.py")
 DETECTION = shipped("configs/benchmarks/detection/mask-rcnn_resnet18-fpn_scenes.py")
@@ -121,7 +120,7 @@ def test_a_field_that_a_parent_of_mmdet_may_take_is_left_to_it():
 
 @pytest.mark.full
 def test_all_shipped_configs_pass():
-    paths = [path for path in CONFIGS.rglob("*.py") if path.parent.name != "_base_"]
+    paths = [p for p in shipped("configs").rglob("*.py") if p.parent.name != "_base_"]
     assert len(paths) > 30
     for path in paths:
         check_all(read_config_file(path))

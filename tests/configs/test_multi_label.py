@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from helpers.engine.toy_run import ToyData  # noqa: F401  # registers the data
+from helpers.engine.toy_run import write_config
 from helpers.package.checkout import ROOT
 from mmengine.config import Config
 from mmengine.hooks import Hook
@@ -145,13 +145,7 @@ class _Rates(Hook):
 def train(path, tmp_path, **model):
     """Run the schedule of a config with its real runner on a model without a backbone's work."""
     cfg = Config.fromfile(path)
-    cfg.train_dataloader = {
-        "batch_size": 1,
-        "num_workers": 0,
-        "sampler": {"type": "DefaultSampler", "shuffle": False},
-        "dataset": {"type": "ToyData"},
-        "collate_fn": {"type": "default_collate"},
-    }
+    cfg.train_dataloader = Config.fromfile(write_config(tmp_path)).train_dataloader
     for split in ("val", "test"):
         for part in ("dataloader", "evaluator", "cfg"):
             cfg[f"{split}_{part}"] = None
@@ -165,7 +159,7 @@ def train(path, tmp_path, **model):
     return hook
 
 
-STEPS = 8  # of one epoch on ToyData
+STEPS = 4  # of one epoch on the toy data
 
 
 def test_linear_rate_is_a_cosine_over_all_iterations(tmp_path):

@@ -113,12 +113,10 @@ def test_fidelity_sees_other_pixels(images, monkeypatch):
     steps = rows._STEPS
     brightness, contrast = list(steps)[:2]
     swapped = {**steps, brightness: steps[contrast], contrast: steps[brightness]}
-    with monkeypatch.context() as patch:
-        patch.setattr(rows, "_STEPS", swapped)
-        assert rows.jitter_difference(paths) > 2 / 255
-    with monkeypatch.context() as patch:
-        patch.setattr(rows, "_blurred", lambda images, params: images)
-        assert rows.blur_share(paths) < 0.9
+    monkeypatch.setattr(rows, "_STEPS", swapped)
+    assert rows.jitter_difference(paths) > 2 / 255
+    monkeypatch.setattr(rows, "_blurred", lambda images, params: images)
+    assert rows.blur_share(paths) < 0.9
     interpolate, pil_crop = pyramid_crop.interpolate, rows._pil_crop
 
     def brighter(*args, **options):
@@ -127,9 +125,8 @@ def test_fidelity_sees_other_pixels(images, monkeypatch):
     def one_pixel_off(image, box, px):
         return pil_crop(image.roll(1, -1), box, px)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(pyramid_crop, "interpolate", brighter)
-        assert rows.share_within_one_level(paths) < 0.1
-    with monkeypatch.context() as patch:
-        patch.setattr(rows, "_pil_crop", one_pixel_off)
-        assert rows.share_within_one_level(paths) < 0.8
+    monkeypatch.setattr(pyramid_crop, "interpolate", brighter)
+    assert rows.share_within_one_level(paths) < 0.1
+    monkeypatch.undo()
+    monkeypatch.setattr(rows, "_pil_crop", one_pixel_off)
+    assert rows.share_within_one_level(paths) < 0.8
