@@ -10,7 +10,6 @@ from helpers.package.checkout import ROOT
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.model import BaseModel
-from mmengine.registry import MODELS as ROOT_MODELS
 from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 from mmpretrain.structures import DataSample
@@ -113,7 +112,7 @@ def test_semi_supervised_values(percent):
     assert not cfg.model.frozen_backbone
 
 
-@ROOT_MODELS.register_module(force=True)
+@MODELS.register_module(force=True)
 class ToyBackboneAndHead(BaseModel):
     """Parts of a classifier by name, whose gradients are ``slopes``: two each, backbone first."""
 
