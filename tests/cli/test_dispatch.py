@@ -74,7 +74,7 @@ def test_help_is_the_same_without_docstrings(words):
         ("probe", "WEIGHTS"),
         ("visualize", "PICTURE"),
         ("visualize views config.py", "IMAGE"),
-        *((f"benchmark random {name} 0", f"{name} >= 1") for name in ("--seeds", "--gpus")),
+        *((f"benchmark w {name} 0", f"{name} >= 1") for name in ("--seeds", "--gpus", "--jobs")),
         *((f"compare {name} 0", f"{name} >= 1") for name in ("--jobs", "--batch-size")),
         ("pretrain photos --epohcs 3", "--epohcs --epochs?"),
         ("embed w d --patchs", "--patchs --patches?"),
