@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers.datasets.image_folders import save
+from helpers.datasets.image_folders import folder
 from helpers.timing.profiles import PROFILE
 from mmengine.device import get_device
 
@@ -22,9 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def images(tmp_path):
-    for i in range(6):
-        save(tmp_path / "images" / f"{i}.png", i, size=(60, 80))
-    return str(tmp_path / "images")
+    return str(folder(tmp_path / "images", 6))
 
 
 @pytest.fixture

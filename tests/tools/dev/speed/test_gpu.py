@@ -45,7 +45,6 @@ class Watch(gpu_steps.WatchHook):
     """What it forbids, among the steps of the model."""
 
     warmup, to_guard, synthetic = 2, 3, 1
-    log: list = []  # noqa: RUF012
 
     def forbid_waiting(self, forbidden):
         self.log.append(forbidden)
@@ -59,7 +58,7 @@ def steps(monkeypatch):
     log = []
     monkeypatch.setattr(gpu, "WatchHook", Watch)
     monkeypatch.setattr(gpu, "_NUM_FILES", 2)
-    monkeypatch.setattr(Watch, "log", log)
+    monkeypatch.setattr(Watch, "log", log, raising=False)
     train_step = SSPRL.train_step
 
     def counted(self, *args, **options):

@@ -1,14 +1,17 @@
-"""Gates, the table and picture of made-up rows, and what the report tells of the machine."""
+"""Gates, the clock of two sides, and the report's table, picture and machine."""
 
 import math
 import platform
 from importlib.metadata import version
+from types import SimpleNamespace
 
+import cv2
 import pytest
+import torch
 
-from tools.dev.speed import report
+from tools.dev.speed import gates, report
 from tools.dev.speed.data_rows import speed_rows
-from tools.dev.speed.gates import GATES, Gate, Row, measured
+from tools.dev.speed.gates import GATES, Gate, Row, interleave, measured, ratio
 
 ROWS = [
     measured("speed", 1234.5678901234567, 0.1, 2e9, info=Gate("how fast, with | and, a comma", "")),
@@ -56,6 +59,35 @@ def test_every_gate_keeps_its_bound():
     for name, gate in GATES.items():
         found[gate.better][name] = gate.gate
     assert found == BOUNDS
+
+
+def test_sides_take_turns_and_begin_warm(monkeypatch):
+    now = SimpleNamespace(seconds=0.0)
+    calls = []
+
+    def side(name, seconds):
+        def work():
+            calls.append((name, torch.get_num_threads(), cv2.getNumThreads()))
+            now.seconds += seconds
+
+        return work
+
+    monkeypatch.setattr(gates.time, "process_time", lambda: now.seconds)
+    before = torch.get_num_threads(), cv2.getNumThreads()
+    seconds = interleave({"a": side("a", 2.0), "b": side("b", 0.5)}, 3)
+    assert "".join(name for name, *_ in calls) == "ab" + "ab" + "ba" + "ab"
+    assert seconds == {"a": [2.0] * 3, "b": [0.5] * 3}
+    assert {threads for _, *threads in calls for threads in threads} == {1}
+    assert (torch.get_num_threads(), cv2.getNumThreads()) == before
+
+
+def test_ratio_goes_round_by_round():
+    # The ratio of the medians would be 3.
+    assert ratio([2.0, 30.0, 3.0, 8.0, 1.0], [1.0, 10.0, 1.0, 1.0, 1.0]) == (3.0, 2.0, 3.0)
+    assert ratio([6.0, 9.0], [2.0, 1.0]) == (6.0, 4.5, 7.5)
+    assert ratio([6.0], [2.0]) == (3.0, 3.0, 3.0)
+    with pytest.raises(ValueError, match="zip"):
+        ratio([1.0, 2.0], [1.0])
 
 
 def test_machine_names_what_matters_and_nobody():
