@@ -153,7 +153,7 @@ def test_train_refuses_a_used_work_dir_resumes_it_and_test_reads_it(tool, tmp_pa
     tool("train.py", "toy.py", "--work-dir", "w")
     check_against_gradient_descent(report(tmp_path / "w", 0), epochs=1)
     with pytest.raises(
-        SystemExit, match=r"^train\.py: error: work_dir must not .* by --resume, delete"
+        SystemExit, match=r"^train\.py: error: work_dir must not .* by resume, delete"
     ):
         tool("train.py", "toy.py", "--work-dir", "w")
     longer = ("--resume", "--cfg-options", "train_cfg.max_epochs=2")
