@@ -210,7 +210,7 @@ def _require_finite(values: dict[str, Any], step: int) -> None:
         raise NotFiniteError(
             f"every loss must be finite, but step {step} has "
             f"{', '.join(f'{name}={bad[name]}' for name in terms or bad)}; go on from a checkpoint "
-            "before it (--resume CHECKPOINT) with a lower optim_wrapper.optimizer.lr, and with "
+            "before it (resume, --resume) with a lower optim_wrapper.optimizer.lr, and with "
             "bfloat16 instead of float16 where optim_wrapper.dtype is set."
         )
 

@@ -176,36 +176,32 @@ def test_printed_lines_are_tasks_of_a_slurm_array(call, scenes, tmp_path, monkey
     ]
 
 
-def test_from_weights_to_the_table(call, tmp_path, capsys, on_cpu):
-    """Real trainings and tests, of a network of the protocol's width and of a narrower one."""
+def test_from_weights_to_the_table(call, tmp_path, monkeypatch, capsys, on_cpu):
+    """A real training and test of a narrow network, in whose table another one comes later."""
     file = save_backbone(tmp_path / "weights" / "narrow.pth")
     work_dir = tmp_path / "work"
-    assert call(file, "random") == 0
-    printed = capsys.readouterr().out
+    assert call(file) == 0
+    folder = work_dir / "runs" / "narrow" / "linear-coco" / "seed0"
+    measured = json.loads((folder / "metrics.json").read_text())["multi-label/mAP"]
+    assert 0 < measured <= 100
+    assert (folder / "epoch_15.pth").is_file()
+    assert f"tensors of {file}" in (folder / "run.log").read_text()
 
-    runs = {}
-    for name in ("narrow", "random"):
-        folder = work_dir / "runs" / name / "linear-coco" / "seed0"
-        runs[name] = json.loads((folder / "metrics.json").read_text())["multi-label/mAP"]
-        assert (folder / "epoch_15.pth").is_file()
-        log = (folder / "run.log").read_text()
-        assert (f"tensors of {file}" in log) == (name == "narrow")
-    assert all(0 < value <= 100 for value in runs.values())
-    assert runs["narrow"] != runs["random"]
-
-    results = json.loads((work_dir / "results.json").read_text())
-    assert {run["weights"]: run["metrics"]["mAP"] for run in results} == runs
-    rows = csv.DictReader((work_dir / "results.csv").read_text().splitlines())
-    assert {row["weights"]: float(row["value"]) for row in rows} == pytest.approx(runs)
-    table = (work_dir / "table.md").read_text()
-    for name, value in runs.items():
-        for text in (table, printed):
-            assert re.search(rf"^\| {name} +\| +{estimate([value]).text()}", text, re.MULTILINE)
-    assert Image.open(work_dir / "benchmark.png").size > (200, 200)
-
-    kept = [(p, p.stat().st_mtime_ns) for p in (work_dir / "runs").rglob("*") if p.is_file()]
-    assert call(file, "random", "--resume") == 0
+    kept = [(path, path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()]
+    pretended = Pretended()
+    monkeypatch.setattr(run_module, "subprocess", pretended)
+    for _ in range(2):
+        capsys.readouterr()
+        assert call(file, "random", "--resume") == 0
+        assert len(pretended.commands) == 2  # training and test, once
+        results = json.loads((work_dir / "results.json").read_text())
+        runs = {run["weights"]: run["metrics"]["mAP"] for run in results}
+        assert runs == {"narrow": measured, "random": 40.0}
+        rows = csv.DictReader((work_dir / "results.csv").read_text().splitlines())
+        assert {row["weights"]: float(row["value"]) for row in rows} == pytest.approx(runs)
+        texts = ((work_dir / "table.md").read_text(), capsys.readouterr().out)
+        for name, value in runs.items():
+            line = re.compile(rf"^\| {name} +\| +{estimate([value]).text()}", re.MULTILINE)
+            assert all(line.search(text) for text in texts)
     assert all(path.stat().st_mtime_ns == time for path, time in kept)
-    again = json.loads((work_dir / "results.json").read_text())
-    assert sorted(again, key=str) == sorted(results, key=str)
-    assert (work_dir / "table.md").read_text() == table
+    assert Image.open(work_dir / "benchmark.png").size > (200, 200)

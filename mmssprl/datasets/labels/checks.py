@@ -37,7 +37,7 @@ def check_labels(data: LabelledData, task: str, *, measured: bool = True) -> Lab
     if task == "detect" and any(thing.box is None for thing in data.objects):
         raise UserValueError(
             "each object must have a box (bbox) to be detected, but some have none; add them, or "
-            "use --task classify."
+            "task classify (--task classify) needs none."
         )
     if len(data.train) < LEAST_TRAIN:
         raise UserValueError(
