@@ -3,7 +3,6 @@
 import pytest
 import torch
 from helpers.models.chunked_model import (
-    BATCH,
     CROPS,
     assert_equal,
     crops_of,
@@ -11,7 +10,6 @@ from helpers.models.chunked_model import (
     relative_error,
     train,
 )
-from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
 
 from mmssprl.models.ssprl import crop_features
@@ -67,25 +65,6 @@ def test_batch_statistics_are_those_of_each_chunk(dtype, cache):
     assert model.backbone.bn1.num_batches_tracked == 2 * len(CROPS)
     for (name, a), b in zip(model.named_buffers(), expected_model.buffers(), strict=True):
         assert torch.equal(a, b), name
-
-
-def test_all_crops_of_an_image_are_in_one_chunk():
-    model = make_model(2, frozen_norms=True)
-    inputs = [torch.zeros(n, BATCH, 3, 8, 8) for n in CROPS]
-    for crops in inputs:
-        crops += torch.arange(BATCH)[:, None, None, None]
-    seen = []
-
-    class Spy(nn.Module):
-        def forward(self, images):
-            seen.append(images.mean(dim=(1, 2, 3)).tolist())
-            return images.mean(dim=(2, 3))
-
-    model.backbone = Spy()
-    features = model.extract_feat(inputs)
-    expected = [[0.0, 1.0] * 2, [2.0, 3.0] * 2, [0.0, 1.0] * 9, [2.0, 3.0] * 9]
-    assert seen == expected
-    assert features[1][0, 0].tolist() == [[image] * 3 for image in range(BATCH)]
 
 
 def saved_bytes(model):

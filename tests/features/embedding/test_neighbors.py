@@ -45,16 +45,6 @@ class TestNearest:
 
 
 class TestKnnScores:
-    def test_two_neighbours_by_hand(self):
-        train = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-3.0, 0.0]])
-        labels = torch.tensor([[1, 0], [0, 1], [1, 1]])
-        # Cosines 0.6, 0.8 and -0.6: the third is not among the nearest two.
-        near, far = math.exp(0.8 / 0.5), math.exp(0.6 / 0.5)
-        query = torch.tensor([[3.0, 4.0]])
-        found = knn_scores(train, labels, query, num_neighbors=2, temperature=0.5)
-        expected = [[far / (near + far), near / (near + far)]]
-        assert found.tolist() == [pytest.approx(row, rel=1e-6) for row in expected]
-
     def test_a_loop_in_float64_with_unknown_labels_and_any_scale(self):
         generator = torch.Generator().manual_seed(0)
         train = torch.randn(40, 6, generator=generator)
