@@ -104,8 +104,6 @@ def test_mistakes_are_told_before_anything_is_measured(weights, coco, capsys):
     assert "features of" not in capsys.readouterr().out
     with pytest.raises(TypeError, match="data .* got a list"):
         probe(weights, [coco], device="cpu")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'image_pxx'"):
-        probe(weights, coco, image_pxx=32)
 
 
 def test_the_command_prints_a_table_and_writes_the_numbers(weights, coco, tmp_path, capsys):

@@ -43,14 +43,11 @@ def test_batch_statistics_are_those_of_each_chunk(dtype, cache):
     expected_model = with_kept_activations(chunked_model.make_model(), 2)
     model = chunked_model.make_model(2)
     with torch.autocast("cpu", dtype, enabled=dtype != torch.float32, cache_enabled=cache):
-        runs = []
-        for each in (expected_model, model):
-            losses = each(chunked_model.crops_of(), mode="loss")
-            runs.append((each, losses))
+        expected = expected_model(chunked_model.crops_of(), mode="loss")
+        got = model(chunked_model.crops_of(), mode="loss")
     # The backward pass runs outside of autocast, as in mmengine's wrapper.
-    for _, losses in runs:
+    for losses in (expected, got):
         sum(losses.values()).backward()
-    (_, expected), (_, got) = runs
     chunked_model.assert_equal(got, expected, rtol=0, atol=0)
     for (name, p), q in zip(model.named_parameters(), expected_model.parameters(), strict=True):
         torch.testing.assert_close(p.grad, q.grad, rtol=1e-5, atol=1e-7, msg=name)
