@@ -24,9 +24,7 @@ def test_frozen_gets_a_zero_gradient_and_passes_the_input_s(module):
     module(x).square().sum().backward()
     assert module.weight.grad.abs().max() > 0
     assert torch.equal(x.grad, frozen_grad)
-
-
-def test_frozen_gradient_survives_an_overflow():
-    prototypes = Prototypes(4, 3)
-    (prototypes(torch.randn(5, 4), frozen=True).sum() * float("inf")).backward()
-    assert torch.equal(prototypes.weight.grad, torch.zeros(3, 4))
+    # Not even an overflow makes it NaN.
+    module.zero_grad()
+    (module(x, frozen=True).sum() * float("inf")).backward()
+    assert torch.equal(module.weight.grad, torch.zeros(3, 4))
