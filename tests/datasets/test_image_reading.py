@@ -6,12 +6,8 @@ import pytest
 import torch
 from PIL import Image
 
-from mmssprl.datasets.image_reading import (
-    ImageReadError,
-    decode_image,
-    read_image,
-    require_files,
-)
+from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_image
+from mmssprl.datasets.labels.files import require_files
 
 # The corners differ, so that no orientation can pass for another.
 COLORS = np.array(

@@ -1,6 +1,7 @@
 """The files below a folder, by name."""
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
@@ -144,6 +145,36 @@ class Files:
         return found[0] if found else None
 
 
+def require_files(paths: Sequence[str], ann_file: str) -> None:
+    """Raise FileNotFoundError unless all images are there that an annotation file names."""
+    missing = missing_files(paths)
+    if missing:
+        raise UserFileNotFoundError(
+            f"{ann_file}: every image that it names must exist, but {len(missing)} of "
+            f"{len(paths)} do not, for example {missing[:3]}; correct data_root or data_prefix, "
+            "or remove them from the file."
+        )
+
+
+def missing_files(paths: Sequence[str]) -> list[str]:
+    """Return the paths at which there is nothing."""
+    # Each folder is listed once: to ask for each file takes long on a network drive.
+    listings: dict[str, frozenset[str]] = {}
+    missing = []
+    for path in paths:
+        folder, slash, name = path.rpartition("/")
+        folder += slash
+        if folder not in listings:
+            try:
+                listings[folder] = frozenset(os.listdir(folder or os.curdir))
+            except OSError:
+                listings[folder] = frozenset()
+        # A drive that ignores case, or a folder that may be entered but not listed.
+        if name not in listings[folder] and not os.path.exists(path):
+            missing.append(path)
+    return missing
+
+
 def refuse_missing(what: str, missing: Sequence[str], total: int) -> None:
     """Raise FileNotFoundError if something is missing of what must be, of so many, in words."""
     if missing:
@@ -159,14 +190,9 @@ def is_label_image(name: str) -> bool:
 
 
 def _alike(one: str, other: str) -> int:
-    """Return how many folders and words of their names two files share."""
-
-    def words(name: str) -> set[str]:
-        folder, _, last = name.rpartition("/")
-        text = last.rpartition(".")[0].replace("-", "_").replace(".", "_")
-        return {*folder.split("/"), *text.split("_")} - {""}
-
-    return len(words(one) & words(other))
+    """Return how many words the paths of two files share."""
+    left, right = (set(re.split(r"[/_.-]", name)) for name in (one, other))
+    return len(left & right)
 
 
 def _num_common_last(left: tuple[str, ...], right: list[str]) -> int:

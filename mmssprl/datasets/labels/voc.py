@@ -9,8 +9,15 @@ from pathlib import Path
 from ...console.progress import watch
 from ...errors import UserFileNotFoundError, UserValueError
 from .files import Files, refuse_missing
-from .labelled_images import LabelledImage, Object, image_of_objects
-from .splits import TRAIN, VAL, Splits, by_folder
+from .labelled_images import (
+    TRAIN,
+    VAL,
+    LabelledImage,
+    Object,
+    Splits,
+    by_folder,
+    image_of_objects,
+)
 
 TITLE = "PASCAL VOC"
 Named = list[tuple[str, Object]]

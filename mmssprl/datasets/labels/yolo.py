@@ -9,8 +9,15 @@ import yaml
 from ...console.progress import watch
 from ...errors import UserValueError
 from .files import CLASS_FILES, Files, is_label_image, refuse_missing
-from .labelled_images import LabelledImage, Object, image_of_objects
-from .splits import TEST, Splits, by_folder, split_of
+from .labelled_images import (
+    TEST,
+    LabelledImage,
+    Object,
+    Splits,
+    by_folder,
+    image_of_objects,
+    split_of,
+)
 
 TITLE = "YOLO"
 _BOX, _LEAST_POLYGON = 4, 6

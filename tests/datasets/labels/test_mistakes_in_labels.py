@@ -139,7 +139,7 @@ FILE = "train/_annotations.coco.json"
             write_class_folders,
             "classify",
             bytes_of("disc/no 1.jpeg", b"text"),
-            "no 1.jpeg: must be an image",
+            "no 1.jpeg: must be a complete image",
         ),
         (write_class_folders, "classify", pipe, "no 1.jpeg: .* no regular file"),
         (
