@@ -203,8 +203,6 @@ class UnlabeledImages(BaseDataset):
 
         Both count from 0. Loader workers that run already see it at the next image they start.
         """
-        if epoch < 0 or seed < 0:
-            raise UserValueError(f"epoch and seed must be >= 0, but got {epoch} and {seed}.")
         self._clock.copy_(torch.tensor([seed, epoch]))
 
     def record_bad_images(self, path: str | Path) -> None:
@@ -221,10 +219,11 @@ class UnlabeledImages(BaseDataset):
 
     def get_subset_(self, indices: Sequence[int] | int) -> None:
         """Keep only some images, as in mmengine; bad images and the epoch are forgotten."""
-        everything = range(len(self))
+        chosen = np.arange(len(self))
         if isinstance(indices, int):
-            indices = everything[:indices] if indices >= 0 else everything[indices:]
-        chosen = [everything[index] for index in indices]
+            chosen = chosen[:indices] if indices >= 0 else chosen[indices:]
+        else:
+            chosen = chosen[np.asarray(indices, int)]
         names = ImageNames.of(self.names[index] for index in chosen)
         self.data_bytes, self.data_address = names.blob, names.ends
         if self.tars is not None:

@@ -1,7 +1,6 @@
 """Formats beside JPEG and PNG, and the count of what is skipped."""
 
 import importlib
-import io
 import sys
 from collections import Counter
 from types import SimpleNamespace
@@ -9,6 +8,7 @@ from types import SimpleNamespace
 import cv2
 import numpy as np
 import pytest
+from helpers.datasets.blocks import BLOCKS, encode
 from helpers.datasets.image_folders import build, make_tar, save
 from PIL import Image
 
@@ -17,18 +17,6 @@ from mmssprl.datasets.image_reading import ImageReadError, can_read, decode_imag
 from mmssprl.datasets.labels.find import find_labels
 from mmssprl.features.linear_probe import find_probe_data
 from mmssprl.finetuning.predict import predict
-
-COLORS = np.array(
-    [[[200, 30, 40], [20, 180, 60]], [[40, 50, 220], [230, 220, 30]], [[10, 10, 10], [250] * 3]],
-    np.uint8,
-)
-BLOCKS = COLORS.repeat(16, 0).repeat(16, 1)  # (48, 32, 3)
-
-
-def encode(image, format, **options):
-    buffer = io.BytesIO()
-    image.save(buffer, format, **options)
-    return buffer.getvalue()
 
 
 def decode(data):

@@ -1,28 +1,13 @@
-import io
 import pickle
 
 import numpy as np
 import pytest
 import torch
+from helpers.datasets.blocks import BLOCKS, encode
 from PIL import Image
 
 from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_image
 from mmssprl.datasets.labels.files import require_files
-
-# The corners differ, so that no orientation can pass for another.
-COLORS = np.array(
-    [[[200, 30, 40], [20, 180, 60]], [[40, 50, 220], [230, 220, 30]], [[10, 10, 10], [250] * 3]],
-    np.uint8,
-)
-BLOCKS = COLORS.repeat(16, 0).repeat(16, 1)  # (48, 32, 3)
-
-
-def encode(image, format="PNG", **options):
-    if format == "JPEG":  # at this quality blocks of one color are kept within 6 levels
-        options = {"quality": 95, "subsampling": 0, **options}
-    buffer = io.BytesIO()
-    image.save(buffer, format, **options)
-    return buffer.getvalue()
 
 
 def read(tmp_path, data, name="image"):
