@@ -219,11 +219,10 @@ class UnlabeledImages(BaseDataset):
 
     def get_subset_(self, indices: Sequence[int] | int) -> None:
         """Keep only some images, as in mmengine; bad images and the epoch are forgotten."""
-        chosen = np.arange(len(self))
+        everything = range(len(self))
         if isinstance(indices, int):
-            chosen = chosen[:indices] if indices >= 0 else chosen[indices:]
-        else:
-            chosen = chosen[np.asarray(indices, int)]
+            indices = everything[:indices] if indices >= 0 else everything[indices:]
+        chosen = [everything[index] for index in indices]
         names = ImageNames.of(self.names[index] for index in chosen)
         self.data_bytes, self.data_address = names.blob, names.ends
         if self.tars is not None:

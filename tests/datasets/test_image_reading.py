@@ -166,9 +166,7 @@ def test_require_files(tmp_path, monkeypatch):
     for path in paths[:2]:
         open(path, "wb").close()
     require_files(paths[:2], "list.txt")
-    with pytest.raises(
-        FileNotFoundError, match=r"list.txt: every .* but 2 of 4 .*sub/c.jpg', .*no/d"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"list.txt: .* but 2 of 4 .*sub/c.jpg', .*no/d"):
         require_files(paths, "list.txt")
     monkeypatch.chdir(tmp_path)
     require_files(["a.jpg", "sub/../a.jpg"], "list.txt")

@@ -159,18 +159,6 @@ def test_interrupted_run_is_not_taken_for_finished(tmp_path, monkeypatch):
         generate_scenes(tmp_path / "out", **SIZES, progress=False)
 
 
-def test_images_are_linked_or_else_copied(sample, tmp_path, monkeypatch):
-    def refuse(source, target):
-        raise OSError("no hard links here")
-
-    name = "000000000001.jpg"
-    linked = sample / "voc/VOC2007/JPEGImages" / name
-    assert linked.samefile(sample / "coco/train2014" / name)
-    monkeypatch.setattr(os, "link", refuse)
-    copied = generate_scenes(tmp_path / "out", **SIZES, progress=False)
-    assert digests(copied) == digests(sample)
-
-
 @pytest.mark.parametrize(
     ("name", "value", "rule"),
     [

@@ -147,13 +147,8 @@ class Files:
 
 def require_files(paths: Sequence[str], ann_file: str) -> None:
     """Raise FileNotFoundError unless all images are there that an annotation file names."""
-    missing = missing_files(paths)
-    if missing:
-        raise UserFileNotFoundError(
-            f"{ann_file}: every image that it names must exist, but {len(missing)} of "
-            f"{len(paths)} do not, for example {missing[:3]}; correct data_root or data_prefix, "
-            "or remove them from the file."
-        )
+    rule = f"{ann_file}: every name must have its image below data_root and data_prefix"
+    refuse_missing(rule, missing_files(paths), len(paths))
 
 
 def missing_files(paths: Sequence[str]) -> list[str]:

@@ -65,8 +65,6 @@ def find_labels(
         ValueError: A number out of range, several layouts at once, a file that cannot be read, or
             labels that nothing can be trained with.
     """
-    if not 0 < val_share < 1:
-        raise UserValueError(f"val_share must be between 0 and 1, but got {val_share}.")
     if not 0 <= seed < 2**32:
         raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
     files = Files(root)

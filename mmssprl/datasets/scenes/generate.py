@@ -1,7 +1,6 @@
 """Write the sample data: images, COCO instance annotations and a PASCAL VOC devkit, VOC2007."""
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -224,13 +223,9 @@ class VocDevkit:
             (self._root / "ImageSets" / task).mkdir(parents=True)
 
     def add(self, split: str, image_path: Path, scene: Scene) -> None:
-        """Write one image, a hard link to ``image_path`` where the file system allows it."""
+        """Write one image, a copy of ``image_path``."""
         name = image_path.stem
-        copy = self._root / "JPEGImages" / image_path.name
-        try:
-            os.link(image_path, copy)
-        except OSError:
-            shutil.copyfile(image_path, copy)
+        shutil.copyfile(image_path, self._root / "JPEGImages" / image_path.name)
         (self._root / "Annotations" / f"{name}.xml").write_text(_to_xml(image_path.name, scene))
         class_of = np.array([0, *(item.category + 1 for item in scene.objects)], np.uint8)
         self._write_labels("SegmentationClass", name, class_of[scene.instances])
