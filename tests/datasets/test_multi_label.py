@@ -7,7 +7,6 @@ from helpers.features.probe_folders import write_voc
 from mmengine.dataset import default_collate
 from PIL import Image
 
-from mmssprl.datasets import CocoMultiLabel
 from mmssprl.datasets.labels.voc import listed_classes
 from mmssprl.datasets.multi_label import target
 from mmssprl.registry import DATASETS
@@ -79,21 +78,6 @@ def test_files_that_are_missing(root):
         build(root)
     with pytest.raises(FileNotFoundError, match="data_root and data_prefix, but 3 of 3"):
         build(root, data_prefix="")
-
-
-@pytest.mark.parametrize(
-    ("content", "match"),
-    [
-        ("{", "coco.json: must be JSON"),
-        ({"images": [], "annotations": []}, "has no list 'categories'"),
-        ({**COCO, "images": [{"id": 3}]}, "each entry of images must have id and file_name"),
-        ({**COCO, "annotations": [{"image_id": 5, "category_id": 1}]}, "image_id=5"),
-    ],
-)
-def test_files_that_are_no_coco_file(root, content, match):
-    write(root, content)
-    with pytest.raises(ValueError, match=match):
-        CocoMultiLabel(ann_file=str(root / "coco.json"))
 
 
 @pytest.fixture

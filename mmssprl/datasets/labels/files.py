@@ -126,17 +126,14 @@ class Files:
             return named
 
         def num_common(name: str) -> int:
-            return _num_common_last((self.root / name).parts[:-1], folders)
+            there = list((self.root / name).parts[:-1])
+            return len(os.path.commonprefix([there[::-1], folders[::-1]]))
 
         found = sorted({name for name in found if num_common(name) >= least})
-        scores = (
-            num_common,
-            lambda name: not is_label_image(name),
-            lambda name: _alike(name, near),
-        )
-        for score in scores if len(found) > 1 else ():
-            best = max(map(score, found))
-            found = [name for name in found if score(name) == best]
+        if len(found) > 1:
+            scores = [(num_common(n), not is_label_image(n), _alike(n, near)) for n in found]
+            pairs = zip(found, scores, strict=True)
+            found = [name for name, score in pairs if score == max(scores)]
         if len(found) > 1:
             raise UserValueError(
                 f"each image of {near} must be one file, but {named} is {found[0]} and {found[1]}; "
@@ -188,12 +185,3 @@ def _alike(one: str, other: str) -> int:
     """Return how many words the paths of two files share."""
     left, right = (set(re.split(r"[/_.-]", name)) for name in (one, other))
     return len(left & right)
-
-
-def _num_common_last(left: tuple[str, ...], right: list[str]) -> int:
-    count = 0
-    for one, other in zip(reversed(left), reversed(right), strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
