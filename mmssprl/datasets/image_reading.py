@@ -20,7 +20,7 @@ from torch.utils.data import get_worker_info
 from torchvision.io import ImageReadMode, decode_jpeg
 
 from ..console.wording import on_one_line
-from ..errors import UserValueError
+from ..errors import UserError, UserValueError
 from ..system.environment import usable_memory
 
 READ_HEIC = "pip install pillow-heif to read HEIC"
@@ -260,7 +260,7 @@ def _errors_told(path: str | Path) -> Iterator[None]:
     """Raise ImageReadError for whatever decoders raise: OSError, SyntaxError, zlib.error, ..."""
     try:
         yield
-    except ImageReadError:
+    except UserError:
         raise
     except Exception as error:
         reason = f"it cannot be decoded ({error})"

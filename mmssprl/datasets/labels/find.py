@@ -143,7 +143,7 @@ def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
     if task == "detect" and any(thing.box is None for thing in data.objects):
         raise UserValueError(
             "each object must have a box (bbox) to be detected, but some have none; add them, or "
-            "use --task classify."
+            "take the task classify."
         )
     if len(data.train) < LEAST_TRAIN:
         raise UserValueError(
