@@ -103,15 +103,14 @@ class Files:
             found[path.stem].append(name)
         return found
 
-    def find_image(
-        self, named: str, near: str, *, or_stem: bool = False, is_moved: bool = False
-    ) -> str | None:
+    def find_image(self, named: str, near: str, *, is_moved: bool = False) -> str | None:
         """Return the one image that the annotation file ``near`` means, None if there is none.
 
-        It lies in the folders that are named with it, anywhere below the root; of an absolute path,
-        or if it ``is_moved``, the last one has to be there. Of several such images those count that
-        share most folders with the name, then photographs, then those that share most words with
-        the annotation file (train2014/ with instances_train2014.json).
+        It is named with its suffix or without, and lies in the folders that are named with it,
+        anywhere below the root; of an absolute path, or if it ``is_moved``, the last one has to be
+        there. Of several such images those count that share most folders with the name, then
+        photographs, then those that share most words with the annotation file (train2014/ with
+        instances_train2014.json).
         """
         *folders, last = PurePosixPath(named.replace("\\", "/")).parts or ("",)
         if folders and (folders[0] == "/" or folders[0].endswith(":")):
@@ -120,8 +119,6 @@ class Files:
         folders = [folder for folder in folders if folder != ".."]
         least = min(1, len(folders)) if is_moved else len(folders)
         found = self._by_last_part.get(last, [])
-        if or_stem and all(map(is_label_image, found)):
-            found = self._by_last_part.get(PurePosixPath(last).stem, found)
         if all(map(is_label_image, found)) and os.path.isabs(named) and os.path.isfile(named):
             return named
 
