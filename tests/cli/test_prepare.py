@@ -2,7 +2,7 @@ import pytest
 from helpers.preparation.prepare_folders import OWN, write_coco, write_png, write_voc12
 
 from mmssprl.cli import main
-from mmssprl.preparation import DATA_SETS, coco
+from mmssprl.preparation import DATA_SETS, data_sets
 from mmssprl.preparation.finding import Finding, format_remedies
 
 
@@ -24,10 +24,9 @@ def test_a_complete_folder_exits_with_0(tmp_path, capsys, monkeypatch):
     assert "\n| val2014/  " in text
     assert "MISSING" not in text
     assert text.endswith("\neverything is there\n")
-    monkeypatch.setattr(coco, "SPLITS", {"train2014": 3, "val2014": 2})
     assert main(["prepare", "coco", str(tmp_path)]) == 1
-    assert "not the official set: 2 of 80 categories" in capsys.readouterr().out
-    monkeypatch.setattr(coco, "NUM_CATEGORIES", 2)
+    assert "not the official set: 3 of 82,783 images" in capsys.readouterr().out
+    monkeypatch.setattr(data_sets, "COCO_IMAGES", {"train2014": 3, "val2014": 2})
     assert main(["prepare", "coco", str(tmp_path)]) == 0
 
 
