@@ -32,11 +32,6 @@ own_default_scope_of_module = pytest.fixture(autouse=True, scope="module")(in_ow
 own_default_scope_of_test = pytest.fixture(autouse=True)(in_own_default_scope)
 
 
-def missing_for_full() -> list[str]:
-    """What tests marked ``full`` lack here."""
-    return [name for name in ("mmdet", "mmseg") if importlib.util.find_spec(name) is None]
-
-
 def pytest_report_header() -> str:
     """Say which operators mmdet and mmseg are tested on."""
     return "operators of mmcv: " + ("compiled" if IS_COMPILED else "torchvision's")
@@ -46,7 +41,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # The longest first, or one of two workers would end with it alone.
     items.sort(key=lambda item: not item.path.match("end_to_end/test_transfer.py"))
     reasons = {} if HAS_GPU else {"gpu": "needs a CUDA device"}
-    if missing := missing_for_full():
+    missing = [name for name in ("mmdet", "mmseg") if importlib.util.find_spec(name) is None]
+    if missing:
         reasons["full"] = f"needs {', '.join(missing)}: `make test` installs them"
     for item in items:
         for marker, reason in reasons.items():

@@ -18,8 +18,8 @@ from torch import nn
 
 from .._mmcv_operators import uses_torchvision_operators
 from ..datasets import UnlabeledImages, VocMultiLabel
-from ..datasets.coco_file import LISTS, read_coco
-from ..datasets.image_reading import require_files
+from ..datasets.labels.coco import LISTS, read_coco
+from ..datasets.labels.files import require_files
 from ..errors import UserError, UserFileNotFoundError, UserRuntimeError, UserValueError
 from ..models.unwrap import unwrap
 from ..registry import DATASETS, PARAM_SCHEDULERS, class_of

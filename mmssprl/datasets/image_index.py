@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from mmengine.logging import print_log
 
-from mmssprl.datasets.image_opening import READ_HEIC, can_read
+from mmssprl.datasets.image_reading import READ_HEIC, can_read
 
 from ..console.wording import counted
 from ..errors import UserValueError

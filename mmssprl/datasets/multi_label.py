@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from ..errors import UserFileNotFoundError, UserValueError
 from ..registry import DATASETS
-from .coco_file import LISTS, read_coco
-from .image_reading import require_files
 from .labels import voc
-from .labels.coco import class_names, objects_by_image
+from .labels.coco import LISTS, class_names, objects_by_image, read_coco
+from .labels.files import require_files
 from .subset import choose_subset
 
 PRESENT, ABSENT, UNKNOWN = 1, 0, -1

@@ -14,9 +14,10 @@ from mmengine.dataset import BaseDataset
 from torch import Tensor
 
 from mmssprl.datasets.bad_images import BadImages
-from mmssprl.datasets.coco_file import read_coco, require_ann_file
 from mmssprl.datasets.image_index import IMAGE_SUFFIXES, TAR_SUFFIX, ImageNames, search_images
-from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_image, require_files
+from mmssprl.datasets.image_reading import ImageReadError, decode_image, read_image
+from mmssprl.datasets.labels.coco import read_coco, require_ann_file
+from mmssprl.datasets.labels.files import require_files
 from mmssprl.datasets.tar_images import TarImages, index_tars
 from mmssprl.registry import DATASETS, TRANSFORMS
 
@@ -202,8 +203,6 @@ class UnlabeledImages(BaseDataset):
 
         Both count from 0. Loader workers that run already see it at the next image they start.
         """
-        if epoch < 0 or seed < 0:
-            raise UserValueError(f"epoch and seed must be >= 0, but got {epoch} and {seed}.")
         self._clock.copy_(torch.tensor([seed, epoch]))
 
     def record_bad_images(self, path: str | Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..console.tables import markdown_table
-from ..datasets.image_reading import missing_files
+from ..datasets.labels.files import missing_files
 
 OK: Literal["OK"] = "OK"
 MISSING: Literal["MISSING"] = "MISSING"
@@ -64,13 +64,13 @@ class Finding:
 
 
 def judge_count(
-    name: str, count: int, expected: int, what: str, *, any_size: bool, remedy: str
+    name: str, count: int, official: int, what: str, any_size: bool, remedy: str
 ) -> Finding:
     """Compare the count of ``what``, such as "images", with the official one."""
-    if count == expected or (any_size and count):
+    if count == official or (any_size and count):
         return Finding(name, OK, f"{count:,} {what}")
     hint = "# if it is meant to be another set, pass --any-size; if not, move it away and then:\n"
-    detail = f"not the official set: {count:,} of {expected:,} {what}"
+    detail = f"not the official set: {count:,} of {official:,} {what}"
     return Finding(name, WRONG, detail, hint + remedy)
 
 

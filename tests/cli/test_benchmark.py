@@ -4,11 +4,11 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from helpers.experiments.benchmark_processes import Forked, Pretended
 from helpers.experiments.tiny_benchmark import save_backbone
+from helpers.package.checkout import ROOT
 from mmengine.config import Config
 from PIL import Image
 
@@ -20,7 +20,30 @@ from mmssprl.experiments.benchmark.protocols import TransferResult
 from mmssprl.experiments.execute import Jobs
 from mmssprl.experiments.statistics import estimate
 
-ROOT = Path(__file__).parents[2]
+
+class Pretended:
+    """Trains nothing and writes the metric of a test; fails where a word is in the command.
+
+    Args:
+        fails: Words of command lines that fail.
+    """
+
+    STDOUT, DEVNULL = subprocess.STDOUT, subprocess.DEVNULL
+
+    def __init__(self, *fails):
+        self.fails = fails
+        self.commands = []
+
+    def run(self, command, *, stdout, **_):
+        self.commands.append(command)
+        if any(word in part for word in self.fails for part in command):
+            stdout.write("out of memory\n")
+            return SimpleNamespace(returncode=1)
+        if "--out" in command:
+            path = command[command.index("--out") + 1]
+            with open(path, "w") as file:
+                file.write('{"multi-label/mAP": 40.0}')
+        return SimpleNamespace(returncode=0)
 
 
 @pytest.fixture(scope="module")
@@ -46,41 +69,31 @@ def error_of(capsys):
     return next(line for line in text if line.startswith("mmssprl benchmark: error: "))
 
 
-class TestMistakes:
-    @pytest.mark.parametrize("option", ["--seeds", "--gpus", "--jobs"])
-    def test_numbers_below_one(self, option, tmp_path, monkeypatch, capsys):
-        monkeypatch.chdir(tmp_path)
-        with pytest.raises(SystemExit, match="2"):
-            main(["benchmark", "random", option, "0"])
-        assert f"{option}: it must be an integer >= 1" in capsys.readouterr().err
-        assert list(tmp_path.iterdir()) == []
+def test_data_that_are_not_there_leave_the_folder_free(call, tmp_path, capsys):
+    assert call("random", data=tmp_path / "wrong") == 2
+    assert "the data of all protocols must be there" in error_of(capsys)
+    before = {path.name for path in tmp_path.iterdir()}
+    assert call("random", "--dry-run") == 0
+    assert "runs: 1, 0 of them complete\n  linear-coco, random, seed 0" in capsys.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} == before
+    assert call("random", "--commands") == 0
+    assert "tools/train.py" in capsys.readouterr().out
 
-    def test_data_that_are_not_there_leave_the_folder_free(self, call, tmp_path, capsys):
-        assert call("random", data=tmp_path / "wrong") == 2
-        assert "the data of all protocols must be there" in error_of(capsys)
-        before = {path.name for path in tmp_path.iterdir()}
-        assert call("random", "--dry-run") == 0
-        assert (
-            "runs: 1, 0 of them complete\n  linear-coco, random, seed 0" in capsys.readouterr().out
-        )
-        assert {path.name for path in tmp_path.iterdir()} == before
-        assert call("random", "--commands") == 0
-        assert "tools/train.py" in capsys.readouterr().out
 
-    def test_a_folder_with_runs_needs_a_flag(self, call, tmp_path, monkeypatch, capsys):
-        pretended = Pretended()
-        monkeypatch.setattr(run_module, "subprocess", pretended)
-        assert call("random") == 0
-        assert call("random") == 2
-        assert "--resume" in error_of(capsys)
-        assert call("random", "--overwrite", "--dry-run") == 0
-        assert call("random", "--overwrite", "--commands") == 2
-        assert "--overwrite" in error_of(capsys)
-        assert call("random", "--overwrite", data=tmp_path / "wrong") == 2
-        assert call("random", "--resume") == 0
-        assert len(pretended.commands) == 2  # nothing was deleted by the call that failed
-        assert call("random", "--overwrite") == 0
-        assert len(pretended.commands) == 4  # training and test, twice
+def test_a_folder_with_runs_needs_a_flag(call, tmp_path, monkeypatch, capsys):
+    pretended = Pretended()
+    monkeypatch.setattr(run_module, "subprocess", pretended)
+    assert call("random") == 0
+    assert call("random") == 2
+    assert "--resume" in error_of(capsys)
+    assert call("random", "--overwrite", "--dry-run") == 0
+    assert call("random", "--overwrite", "--commands") == 2
+    assert "--overwrite" in error_of(capsys)
+    assert call("random", "--overwrite", data=tmp_path / "wrong") == 2
+    assert call("random", "--resume") == 0
+    assert len(pretended.commands) == 2  # nothing was deleted by the call that failed
+    assert call("random", "--overwrite") == 0
+    assert len(pretended.commands) == 4  # training and test, twice
 
 
 @pytest.mark.parametrize("half_made", [False, True])
@@ -105,18 +118,7 @@ def test_scenes_are_generated_into_the_work_dir(half_made, tmp_path, monkeypatch
     assert capsys.readouterr().out.count("tools/train.py") == 1 + half_made
 
 
-@pytest.mark.parametrize(
-    ("words", "gpus", "jobs", "threads", "groups"),
-    [
-        ([], 0, 8, 1, []),
-        ([], 1, 1, 8, ["0"]),
-        (["--gpus", "2"], 4, 2, 4, ["0,1", "2,3"]),
-        (["--jobs", "3"], 0, 3, 2, []),
-    ],
-)
-def test_jobs_share_cores_and_gpus(
-    words, gpus, jobs, threads, groups, scenes, tmp_path, monkeypatch
-):
+def test_jobs_share_cores_and_gpus(scenes, tmp_path, monkeypatch):
     given = []
 
     def execute_plan(plan, jobs):
@@ -125,13 +127,13 @@ def test_jobs_share_cores_and_gpus(
 
     monkeypatch.setattr(BenchmarkPlan, "execute", execute_plan)
     monkeypatch.setattr("mmssprl.experiments.execute.usable_cores", lambda: 8)
-    monkeypatch.setattr("torch.cuda.is_available", lambda: gpus > 0)
-    monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    where = ["--data", str(scenes), "--work-dir", str(tmp_path / "work")]
-    fixed = ["benchmark", "random", "--size", "scenes", "--protocols", "linear"]
-    assert main([*fixed, *where, *words]) == 0
-    assert given == [Jobs(jobs, threads, groups)]
+    words = ["benchmark", "random", "--size", "scenes", "--protocols", "linear", "--gpus", "2"]
+    words += ["--data", str(scenes), "--work-dir", str(tmp_path / "work")]
+    assert main(words) == main([*words, "--jobs", "1"]) == 0
+    assert given == [Jobs(jobs, 8 // jobs, ["0,1", "2,3"]) for jobs in (2, 1)]
 
 
 def test_a_failed_run_gives_exit_code_1_and_is_in_the_table(call, tmp_path, monkeypatch, capsys):
@@ -140,10 +142,8 @@ def test_a_failed_run_gives_exit_code_1_and_is_in_the_table(call, tmp_path, monk
     assert call("random", file) == 1
     assert "out of memory (exit code 1, " in capsys.readouterr().out
     results = json.loads((tmp_path / "work" / "results.json").read_text())
-    assert {run["weights"]: run["status"] for run in results} == {
-        "random": "done",
-        "narrow": "failed",
-    }
+    became = {run["weights"]: run["status"] for run in results}
+    assert became == {"random": "done", "narrow": "failed"}
     # The next call runs what failed and nothing else.
     again = Pretended()
     monkeypatch.setattr(run_module, "subprocess", again)
@@ -151,29 +151,23 @@ def test_a_failed_run_gives_exit_code_1_and_is_in_the_table(call, tmp_path, monk
     assert ["narrow_" in command[2] for command in again.commands] == [True, True]
 
 
-@pytest.fixture
-def tasks(scenes, tmp_path):
-    """The lines of --commands of two seeds, by the command as users call it."""
+@pytest.mark.slow
+def test_printed_lines_are_tasks_of_a_slurm_array(call, scenes, tmp_path, monkeypatch):
+    """A line runs by itself, away from the checkout; --resume collects it and runs the other."""
     words = ["random", "--size", "scenes", "--protocols", "linear", "--seeds", "2"]
     words += ["--data", str(scenes), "--work-dir", str(tmp_path / "work"), "--commands"]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1"}
     command = [sys.executable, "-m", "mmssprl", "benchmark", *words]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     assert "runs: 2, 0 of them complete" in done.stderr
-    return done.stdout.splitlines()
-
-
-@pytest.mark.slow
-def test_printed_lines_are_tasks_of_a_slurm_array(call, tasks, tmp_path, monkeypatch):
-    """A line runs by itself, away from the checkout; --resume collects it and runs the other."""
-    subprocess.run(["bash", "-c", tasks[0]], cwd=tmp_path, capture_output=True, check=True)
+    task = done.stdout.splitlines()[0]
+    subprocess.run(["bash", "-c", task], cwd=tmp_path, capture_output=True, check=True)
     pretended = Pretended()
     monkeypatch.setattr(run_module, "subprocess", pretended)
     assert call("random", "--seeds", "2", "--resume") == 0
     work_dir = tmp_path / "work"
-    assert [str(config) for _, _, config, *_ in pretended.commands] == [
-        str(work_dir / "configs" / "random_linear-coco_seed1.py")
-    ] * 2
+    config = str(work_dir / "configs" / "random_linear-coco_seed1.py")
+    assert [str(command[2]) for command in pretended.commands] == [config] * 2
     measured = json.loads((work_dir / "runs/random/linear-coco/seed0/metrics.json").read_text())
     results = json.loads((work_dir / "results.json").read_text())
     assert [run["metrics"]["mAP"] for run in sorted(results, key=lambda run: run["seed"])] == [
@@ -183,43 +177,31 @@ def test_printed_lines_are_tasks_of_a_slurm_array(call, tasks, tmp_path, monkeyp
 
 
 def test_from_weights_to_the_table(call, tmp_path, monkeypatch, capsys, on_cpu):
-    """Real trainings and tests, of a network of the protocol's width and of a narrower one."""
-    monkeypatch.setattr(run_module, "subprocess", Forked())
+    """A real training and test of a narrow network, in whose table another one comes later."""
     file = save_backbone(tmp_path / "weights" / "narrow.pth")
     work_dir = tmp_path / "work"
-    assert call(file, "random", "--seeds", "2") == 0
-    printed = capsys.readouterr().out
+    assert call(file) == 0
+    folder = work_dir / "runs" / "narrow" / "linear-coco" / "seed0"
+    measured = json.loads((folder / "metrics.json").read_text())["multi-label/mAP"]
+    assert 0 < measured <= 100
+    assert (folder / "epoch_15.pth").is_file()
+    assert f"tensors of {file}" in (folder / "run.log").read_text()
 
-    runs = {}
-    for name in ("narrow", "random"):
-        for seed in (0, 1):
-            folder = work_dir / "runs" / name / "linear-coco" / f"seed{seed}"
-            metrics = json.loads((folder / "metrics.json").read_text())
-            runs[name, seed] = metrics["multi-label/mAP"]
-            assert (folder / "epoch_15.pth").is_file()
-            log = (folder / "run.log").read_text()
-            assert (f"tensors of {file}" in log) == (name == "narrow")
-    assert all(0 < value <= 100 for value in runs.values())
-    assert len(set(runs.values())) > 1
-
-    results = json.loads((work_dir / "results.json").read_text())
-    assert {(run["weights"], run["seed"]): run["metrics"]["mAP"] for run in results} == runs
-    with (work_dir / "results.csv").open() as rows:
-        found = {
-            (row["weights"], int(row["seed"])): float(row["value"]) for row in csv.DictReader(rows)
-        }
-    assert found == pytest.approx(runs)
-    table = (work_dir / "table.md").read_text()
-    for name in ("narrow", "random"):
-        expected = estimate([runs[name, seed] for seed in (0, 1)]).text()
-        for text in (table, printed):
-            assert re.search(rf"^\| {name} +\| +{expected}\b", text, re.MULTILINE)
+    kept = [(path, path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()]
+    pretended = Pretended()
+    monkeypatch.setattr(run_module, "subprocess", pretended)
+    for _ in range(2):
+        capsys.readouterr()
+        assert call(file, "random", "--resume") == 0
+        assert len(pretended.commands) == 2  # training and test, once
+        results = json.loads((work_dir / "results.json").read_text())
+        runs = {run["weights"]: run["metrics"]["mAP"] for run in results}
+        assert runs == {"narrow": measured, "random": 40.0}
+        rows = csv.DictReader((work_dir / "results.csv").read_text().splitlines())
+        assert {row["weights"]: float(row["value"]) for row in rows} == pytest.approx(runs)
+        texts = ((work_dir / "table.md").read_text(), capsys.readouterr().out)
+        for name, value in runs.items():
+            line = re.compile(rf"^\| {name} +\| +{estimate([value]).text()}", re.MULTILINE)
+            assert all(line.search(text) for text in texts)
+    assert all(path.stat().st_mtime_ns == time for path, time in kept)
     assert Image.open(work_dir / "benchmark.png").size > (200, 200)
-
-    before = {p: p.stat().st_mtime_ns for p in (work_dir / "runs").rglob("*") if p.is_file()}
-    assert call(file, "random", "--seeds", "2", "--resume") == 0
-    after = {p: p.stat().st_mtime_ns for p in (work_dir / "runs").rglob("*") if p.is_file()}
-    assert after == before
-    again = json.loads((work_dir / "results.json").read_text())
-    assert sorted(again, key=str) == sorted(results, key=str)
-    assert (work_dir / "table.md").read_text() == table

@@ -68,7 +68,6 @@ def test_the_whole_model_is_trained_next(tmp_path):
     assert "backbone    ResNet-50: 318 tensors, all matched" in lines
     assert "heads kept  neck.heads 27" in lines
     assert [line for line in lines if line.startswith("note        the released queues lie out")]
-    assert lines[-2:] == [
-        f"  python tools/train.py {tmp_path}/w.py --cfg-options load_from={tmp_path}/w.pth",
-        f"  python -m mmssprl probe {tmp_path}/w.pth data/VOCdevkit --config {tmp_path}/w.py",
-    ]
+    train, probe = lines[-2:]
+    assert train.endswith(f"train.py {tmp_path}/w.py --cfg-options load_from={tmp_path}/w.pth")
+    assert probe.endswith(f"probe {tmp_path}/w.pth data/VOCdevkit --config {tmp_path}/w.py")

@@ -1,6 +1,5 @@
 import subprocess
 import sys
-from collections import namedtuple
 from types import SimpleNamespace
 
 import pytest
@@ -14,8 +13,17 @@ from mmssprl.system import doctor
 def devices(monkeypatch):
     """What the process says that imports torch; most tests do without it."""
     said = SimpleNamespace(returncode=0, stdout="torch 2.11.0, no GPU\n", stderr="")
-    monkeypatch.setattr(doctor.subprocess, "run", lambda *args, **options: said)
+    monkeypatch.setattr(doctor, "subprocess", SimpleNamespace(run=lambda *args, **options: said))
     return said
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Versions to pretend, None for what is missing; all else is as it is here."""
+    pretended = {}
+    found = doctor.installed_version
+    monkeypatch.setattr(doctor, "installed_version", lambda n: pretended.get(n, found(n)))
+    return pretended
 
 
 def lines(capsys):
@@ -47,10 +55,8 @@ def test_a_missing_package_of_openmmlab_is_told_with_its_command(capsys, monkeyp
     assert advice.endswith("missing: OpenMMLab\n")
 
 
-def test_a_missing_requirement_and_a_missing_extra(capsys, monkeypatch):
-    version = doctor.installed_version
-    lost = {"rich", "pyarrow", "psutil"}
-    monkeypatch.setattr(doctor, "installed_version", lambda n: None if n in lost else version(n))
+def test_a_missing_requirement_and_a_missing_extra(capsys, installed):
+    installed |= dict.fromkeys(["rich", "pyarrow", "psutil"])
     assert main(["doctor"]) == 1
     states, advice = lines(capsys)
     assert (states["packages"], states["pyarrow"]) == ("missing", "note")
@@ -59,30 +65,23 @@ def test_a_missing_requirement_and_a_missing_extra(capsys, monkeypatch):
     assert advice.endswith("missing: packages\n")
 
 
-def test_two_builds_of_opencv_are_told_with_the_command_that_leaves_one(capsys, monkeypatch):
-    version = doctor.installed_version
-    builds = {"opencv-python": "4.12.0.88", "opencv-contrib-python": "4.11.0"}
-    monkeypatch.setattr(
-        doctor, "installed_version", lambda n: builds.get(n) if "opencv" in n else version(n)
-    )
+def test_two_builds_of_opencv_are_told_with_the_command_that_leaves_one(capsys, installed):
+    installed |= dict.fromkeys(doctor._OPENCV_BUILDS)
+    installed |= {"opencv-python": "4.12.0.88", "opencv-contrib-python": "4.11.0"}
     assert main(["doctor"]) == 0
     states, advice = lines(capsys)
     assert states["cv2"] == "note"
     command = "pip uninstall -y opencv-python opencv-contrib-python && pip install opencv-python=="
     assert f"cv2: {command}4.12.0.88\n" in advice
-    del builds["opencv-contrib-python"]
+    installed["opencv-contrib-python"] = None
     assert main(["doctor"]) == 0
     assert "cv2" not in lines(capsys)[0]
 
 
-def test_a_requirement_that_is_too_old_is_missing(capsys, monkeypatch):
-    version = doctor.installed_version
-    monkeypatch.setattr(
-        doctor, "installed_version", lambda n: "12.2.0" if n == "pillow" else version(n)
-    )
-    monkeypatch.setattr(
-        doctor.importlib.metadata, "requires", lambda name: ["pillow>=12.3", "numpy"]
-    )
+def test_a_requirement_that_is_too_old_is_missing(capsys, monkeypatch, installed):
+    installed["pillow"] = "12.2.0"
+    requires = ["pillow>=12.3", "numpy"]
+    monkeypatch.setattr(doctor.importlib.metadata, "requires", lambda name: requires)
     assert main(["doctor"]) == 1
     states, advice = lines(capsys)
     assert states["packages"] == "missing"
@@ -98,8 +97,8 @@ def test_a_torch_that_does_not_start(capsys, devices):
 
 
 def test_little_disk_and_an_old_python_are_told(capsys, monkeypatch):
-    usage = namedtuple("usage", "total used free")(10e9, 9e9, 1e9)
-    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: usage)
+    disk = SimpleNamespace(total=10e9, free=1e9)
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: disk)
     monkeypatch.setattr(doctor.sys, "version_info", (3, 10, 14))
     assert main(["doctor"]) == 1
     states, advice = lines(capsys)
@@ -117,16 +116,14 @@ def test_it_starts_where_the_package_refuses_to(tmp_path):
     env = {"PYTHONPATH": f"{tmp_path}:{':'.join(sys.path)}"}
 
     def call(*words):
-        # subprocess.run is doctor's own, which is replaced above.
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        popen = subprocess.Popen([sys.executable, "-m", "mmssprl", *words], env=env, **pipes)
-        return *popen.communicate(), popen.returncode
+        command = [sys.executable, "-m", "mmssprl", *words]
+        return subprocess.run(command, env=env, capture_output=True, text=True)
 
-    out, err, status = call("doctor")
-    assert status == 1, err
-    assert "mmpretrain is broken" in out
-    assert "pip install --force-reinstall" in out
-    assert "usage:" in call("probe", "--help")[0]
-    out, err, status = call("probe", "random", str(tmp_path))
-    assert (status, len(err.splitlines())) == (2, 1)
-    assert "mmssprl probe: error: mmssprl cannot run" in err
+    done = call("doctor")
+    assert done.returncode == 1, done.stderr
+    assert "mmpretrain is broken" in done.stdout
+    assert "pip install --force-reinstall" in done.stdout
+    assert "usage:" in call("probe", "--help").stdout
+    done = call("probe", "random", str(tmp_path))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "mmssprl probe: error: mmssprl cannot run" in done.stderr

@@ -10,12 +10,13 @@ from mmssprl.cli import main
 from mmssprl.cli.use import TARGETS as OFFERED
 from mmssprl.cli.use import format_export
 from mmssprl.config.pretrain_checks import hand_on_layout
+from mmssprl.config.shipped import shipped
 from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.registry import MODELS
 from mmssprl.weights import ExportReport, export_weights
 from mmssprl.weights.targets import TARGETS
 
-ROOT = Path(__file__).parents[2]
+CONFIG = "ssprl_resnet18_scenes.py"
 
 
 @pytest.fixture(scope="module")
@@ -23,19 +24,13 @@ def run(tmp_path_factory):
     """The work dir of two epochs of the sample config with queues, on 12 images."""
     scenes = tmp_path_factory.mktemp("data") / "scenes"
     generate_scenes(scenes, num_train=12, num_val=4, size_px=96, progress=False)
-    cfg = Config.fromfile(ROOT / "configs/ssprl/ssprl_resnet18_scenes.py")
+    cfg = Config.fromfile(shipped(f"configs/ssprl/{CONFIG}"))
     cfg.work_dir = str(tmp_path_factory.mktemp("run"))
-    cfg.merge_from_dict(
-        {
-            "train_dataloader.dataset.data_root": str(scenes / "coco" / "train2014"),
-            "train_dataloader.batch_size": 4,
-            "train_cfg.max_epochs": 2,
-            "model.head.queue_length": 8,
-            "model.head.queue_start_epoch": 1,
-            "log_level": "WARNING",
-        }
-    )
-    cfg.experiment_name = "export"
+    cfg.train_dataloader.dataset.data_root = str(scenes / "coco" / "train2014")
+    cfg.train_dataloader.batch_size = 4
+    cfg.train_cfg.max_epochs = 2
+    cfg.model.head.update(queue_length=8, queue_start_epoch=1)
+    cfg.update(log_level="WARNING", experiment_name="export")
     hand_on_layout(cfg)
     Runner.from_cfg(cfg).train()
     return Path(cfg.work_dir)
@@ -45,8 +40,17 @@ def state_of(run):
     return torch.load(run / "epoch_2.pth", weights_only=True)["state_dict"]
 
 
+def export_all(run, state, target, out):
+    """Export every tensor of the run's checkpoint with another state, which lies beside ``out``."""
+    checkpoint = torch.load(run / "epoch_2.pth", weights_only=True)
+    file = out.with_name("changed.pth")
+    torch.save({**checkpoint, "state_dict": state}, file)
+    return export_weights(file, target, out, config=run / CONFIG, full=True)
+
+
 def test_the_command_exports_a_run_under_the_default_name(run, capsys):
-    assert main(["export", str(run / "epoch_2.pth"), "--to", "safetensors"]) == 0
+    command = ["export", str(run / "epoch_2.pth"), "--to", "safetensors"]
+    assert main(command) == 0
     lines = capsys.readouterr().out.splitlines()
     out = run / "epoch_2.safetensors"
     assert any(line.split() == ["tensors", "matched", "90"] for line in lines)
@@ -54,10 +58,10 @@ def test_the_command_exports_a_run_under_the_default_name(run, capsys):
     got = load_file(out)
     assert len(got) == len(want) == 90
     assert all(torch.equal(got[k.removeprefix("backbone.")], v) for k, v in want.items())
-    again = ["export", str(run / "epoch_2.pth"), "--to", "safetensors"]
-    assert main(again) == 2
+    assert out.stat().st_mode & 0o044, "others can read it"
+    assert main(command) == 2
     assert "force" in capsys.readouterr().err
-    assert main([*again, "--force"]) == 0
+    assert main([*command, "--force"]) == 0
 
 
 @pytest.mark.parametrize(("target", "read"), [("backbone", torch.load), ("safetensors", load_file)])
@@ -73,26 +77,20 @@ def test_full_keeps_every_tensor_and_goes_on_training(run, target, read, tmp_pat
     assert (report.matched, report.missing) == (len(state), ())
     assert report.model == "mmssprl SSPRL with ResNet-18"
     assert ("load_from='FILE'" in report.notes[0]) == (suffix == ".pth")
-    cfg = Config.fromfile(run / "ssprl_resnet18_scenes.py")
+    cfg = Config.fromfile(run / CONFIG)
     model = MODELS.build(cfg.model)
     model.load_state_dict(got)
     assert model.head.queues[0].num_filled == 8
 
 
 def test_full_keeps_the_queues_of_other_ranks_and_lengths(run, tmp_path):
-    checkpoint = torch.load(run / "epoch_2.pth", weights_only=True)
-    state = checkpoint["state_dict"]
+    state = state_of(run)
     key = "head.queues.0.features"
     state[f"{key}_of_ranks"] = torch.stack([state[key], state[key] + 1])
     state[key] = state[key][:, :4].clone()
-    torch.save(checkpoint, tmp_path / "two_ranks.pth")
-    config = str(run / "ssprl_resnet18_scenes.py")
-    out = tmp_path / "f.safetensors"
-    report = export_weights(
-        str(tmp_path / "two_ranks.pth"), "safetensors", out, config=config, full=True
-    )
+    report = export_all(run, state, "safetensors", tmp_path / "f.safetensors")
     assert report.matched == len(state)
-    got = load_file(out)
+    got = load_file(tmp_path / "f.safetensors")
     for name in (key, f"{key}_of_ranks"):
         assert torch.equal(got[name], state[name])
 
@@ -103,15 +101,11 @@ def test_full_must_fit_the_model_and_the_file(run, tmp_path):
         export_weights(backbone, "backbone", tmp_path / "f.pth", full=True)
     with pytest.raises(ValueError, match="safetensors, but got mmdet"):
         export_weights(str(run / "epoch_2.pth"), "mmdet", tmp_path / "f.pth", full=True)
-    checkpoint = torch.load(run / "epoch_2.pth", weights_only=True)
-    checkpoint["state_dict"].pop("head.prototypes.0.weight")
-    torch.save(checkpoint, tmp_path / "cut.pth")
-    config = str(run / "ssprl_resnet18_scenes.py")
+    state = state_of(run)
+    del state["head.prototypes.0.weight"]
     with pytest.raises(ValueError, match="head.prototypes.0.weight"):
-        export_weights(
-            str(tmp_path / "cut.pth"), "backbone", tmp_path / "f.pth", config=config, full=True
-        )
-    assert [path.name for path in tmp_path.iterdir()] == ["cut.pth"]
+        export_all(run, state, "backbone", tmp_path / "f.pth")
+    assert [path.name for path in tmp_path.iterdir()] == ["changed.pth"]
 
 
 @pytest.mark.parametrize(

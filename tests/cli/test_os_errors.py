@@ -7,15 +7,10 @@ import tempfile
 
 import pytest
 import torch
-from helpers.features.probe_folders import write_config
 from helpers.system.full_disk import fill_disk
-from mmengine.config import Config
-from safetensors.torch import load_file
 
-from mmssprl.cli import main
 from mmssprl.errors import message_for_user
 from mmssprl.system.outputs import check_folder, prepare_output, whole_file, write_whole
-from mmssprl.weights import load_backbone
 
 
 def raised(call, *args):
@@ -24,22 +19,19 @@ def raised(call, *args):
     return info.value
 
 
-class TestFullDisk:
-    @pytest.fixture(autouse=True)
-    def full(self, monkeypatch):
-        fill_disk(monkeypatch)
+def test_a_full_disk_is_told_as_such_also_where_torch_makes_another_error_of_it(
+    tmp_path, monkeypatch
+):
+    fill_disk(monkeypatch)
+    path = tmp_path / "a.pt"
 
-    def test_text(self, tmp_path):
-        error = raised(write_whole, tmp_path / "a.txt", "text")
-        assert message_for_user(error).startswith(f"{tmp_path / 'a.txt'}: the disk is full; ")
+    def save():
+        with whole_file(path, "wb") as file:
+            torch.save({"a": torch.zeros(30000)}, file)
+
+    for write in (save, lambda: write_whole(path, "text")):
+        assert message_for_user(raised(write)).startswith(f"{path}: the disk is full; ")
         assert list(tmp_path.iterdir()) == []
-
-    def test_what_torch_makes_of_it(self, tmp_path):
-        def save():
-            with whole_file(tmp_path / "a.pt", "wb") as file:
-                torch.save({"a": torch.zeros(30000)}, file)
-
-        assert message_for_user(raised(save)).startswith(f"{tmp_path / 'a.pt'}: the disk is full")
 
 
 @pytest.mark.parametrize("below", ["file/out.txt", "file/b/out.txt"])
@@ -94,14 +86,3 @@ def test_files_have_the_mode_that_the_user_wants(mask, mode, tmp_path):
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == mode
-
-
-def test_exported_safetensors_can_be_read_by_others(tmp_path):
-    config = write_config(tmp_path)
-    state = load_backbone("random", Config.fromfile(config)).state_dict()
-    torch.save(state, tmp_path / "backbone.pth")
-    out = tmp_path / "out.safetensors"
-    command = ["export", str(tmp_path / "backbone.pth"), "--to", "safetensors", "--out", str(out)]
-    assert main(command) == 0
-    assert stat.S_IMODE(out.stat().st_mode) & 0o044
-    assert load_file(out).keys() == state.keys()

@@ -2,7 +2,7 @@ import pytest
 from helpers.preparation.prepare_folders import OWN, write_coco, write_png, write_voc12
 
 from mmssprl.cli import main
-from mmssprl.preparation import DATA_SETS, coco
+from mmssprl.preparation import DATA_SETS, data_sets
 from mmssprl.preparation.finding import Finding, format_remedies
 
 
@@ -24,38 +24,25 @@ def test_a_complete_folder_exits_with_0(tmp_path, capsys, monkeypatch):
     assert "\n| val2014/  " in text
     assert "MISSING" not in text
     assert text.endswith("\neverything is there\n")
-    monkeypatch.setattr(coco, "SPLITS", {"train2014": 3, "val2014": 2})
     assert main(["prepare", "coco", str(tmp_path)]) == 1
-    assert "not the official set: 2 of 80 categories" in capsys.readouterr().out
-    monkeypatch.setattr(coco, "NUM_CATEGORIES", 2)
+    assert "not the official set: 3 of 82,783 images" in capsys.readouterr().out
+    monkeypatch.setattr(data_sets, "COCO_IMAGES", {"train2014": 3, "val2014": 2})
     assert main(["prepare", "coco", str(tmp_path)]) == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "command"),
-    [
-        (
-            "coco",
-            "curl -fL -C - -o {root}/train2014.zip "
-            "http://images.cocodataset.org/zips/train2014.zip  # 13 GB\n"
-            "unzip -q -n {root}/train2014.zip -d {root}\n",
-        ),
-        (
-            "voc07",
-            "tar -xf {root}/VOCdevkit/VOCtest_06-Nov-2007.tar -C {root}/VOCdevkit/VOC2007 "
-            "--skip-old-files --strip-components=2 VOCdevkit/VOC2007\n",
-        ),
-        ("voc12aug", "/voc_aug.py {root}/VOCdevkit {root}/benchmark_RELEASE\n"),
-        ("imagenet", "# put ILSVRC2012_img_train.tar (138 GB) here: {root}/ILSVRC2012_img_"),
-    ],
-)
-def test_of_nothing_all_is_missing_and_the_commands_are_printed(tmp_path, capsys, name, command):
+@pytest.mark.parametrize("name", DATA_SETS)
+def test_of_nothing_all_is_missing_and_the_commands_are_printed(tmp_path, capsys, name):
     root = tmp_path / "data"
     assert main(["prepare", name, str(root)]) == 1
     text = capsys.readouterr().out
     assert "MISSING" in text
     assert f"\nexpected:\n{DATA_SETS[name].TREE}\n" in text
-    assert command.format(root=root) in text
+    commands = format_remedies(DATA_SETS[name].check(root))
+    assert f" {root}" in commands
+    assert commands in text
+    if name == "coco":
+        address = "http://images.cocodataset.org/zips/train2014.zip"
+        assert f"curl -fL -C - -o {root}/train2014.zip {address}  # 13 GB\n" in text
     assert not root.exists()
 
 

@@ -110,17 +110,9 @@ def test_steps_are_timed_with_batches_that_the_groups_divide(pretrain, tmp_path)
     assert pace.checkpoint_bytes > 3.9 * pace.backbone_bytes
 
 
-def test_image_px_scales_all_views(pretrain):
-    _, cfg = pretrain("--image-px", "64")
-    assert cfg.model.layout == cfg.train_dataloader.dataset.pipeline[0].layout
-    assert cfg.model.layout.image_px == 64
-    # 112 and 96 of 224 px, in multiples of 16 from 32 on
-    assert [level.patch_px for level in cfg.model.layout.levels] == [32, 32]
-
-
 def test_numbers_reach_the_config(pretrain, capsys):
     options = ["--lr", "0.003", "--workers", "0", "--max-bad-share", "0.25", "--epochs", "20"]
-    options += ["--save-every", "500", "--seed", "7"]
+    options += ["--save-every", "500", "--seed", "7", "--image-px", "64"]
     _, cfg = pretrain(*options, "--set", "model.head.temperature=0.2", "train_cfg.max_epochs=3")
     assert cfg.optim_wrapper.optimizer.lr == 0.003
     assert cfg.param_scheduler[-1].eta_min == 0.003 / 1000
@@ -129,6 +121,9 @@ def test_numbers_reach_the_config(pretrain, capsys):
     assert isinstance(dataset, UnlabeledImages)
     assert dataset.max_bad_share == 0.25
     assert cfg.model.head.temperature == 0.2
+    assert cfg.model.layout.image_px == 64
+    # 112 and 96 of 224 px, in multiples of 16 from 32 on
+    assert [level.patch_px for level in cfg.model.layout.levels] == [32, 32]
     assert (cfg.train_cfg.max_epochs, cfg.save_every, cfg.randomness.seed) == (3, "500", 7)
     told = " ".join(capsys.readouterr().out.split())
     assert "40 images; 1 .heic skipped (pip install pillow-heif" in told

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers.datasets.image_folders import save
+from helpers.datasets.image_folders import folder
 from helpers.timing.profiles import PROFILE
 from mmengine.device import get_device
 
@@ -22,9 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def images(tmp_path):
-    for i in range(6):
-        save(tmp_path / "images" / f"{i}.png", i, size=(60, 80))
-    return str(tmp_path / "images")
+    return str(folder(tmp_path / "images", 6))
 
 
 @pytest.fixture
@@ -75,46 +73,28 @@ def test_options_reach_the_measurement(asked, capsys):
     words += ["--cfg-options", "a.b=3", "c=(0.5,1.0)", "d=x"]
     main(["profile", "a.py", *words])
     del asked[1]["log"]
-    assert asked[1] == {
-        "config": "a.py",
-        "data": "d",
-        "steps": 7,
-        "batch_size": 5,
-        "amp": True,
-        "compile": True,
-        "cfg_options": {"a.b": 3, "c": (0.5, 1.0), "d": "x"},
-        "launcher": "none",
-    }
+    numbers = {"steps": 7, "batch_size": 5, "amp": True, "compile": True}
+    options = {"a.b": 3, "c": (0.5, 1.0), "d": "x"}
+    where = {"config": "a.py", "data": "d", "launcher": "none"}
+    assert asked[1] == {**where, **numbers, "cfg_options": options}
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--out", "numbers.txt"], "numbers.txt"),
-        (["--out", "old.json"], "old.json"),
-    ],
-)
-def test_mistakes_are_told_before_anything_is_measured(
-    asked, words, message, tmp_path, capsys, monkeypatch
-):
+@pytest.mark.parametrize("out", ["numbers.txt", "old.json"])
+def test_mistakes_are_told_before_anything_is_measured(asked, out, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("old.json").write_text("old")
-    assert main(["profile", "a.py", *words]) == 2
-    assert message in capsys.readouterr().err
+    assert main(["profile", "a.py", "--out", out]) == 2
+    assert out in capsys.readouterr().err
     assert asked == []
     assert Path("old.json").read_text() == "old"
 
 
 @pytest.mark.parametrize(
-    ("config", "words", "message"),
-    [
-        ("nowhere.py", [], "nowhere.py"),
-        (CONFIG, ["--data", "nowhere"], "nowhere"),
-        (CONFIG, ["--batch-size", "7"], "one epoch has no step"),
-    ],
+    ("config", "batch_size", "message"),
+    [("nowhere.py", "2", "nowhere.py"), (CONFIG, "7", "one epoch has no step")],
 )
-def test_mistakes_of_the_measurement_are_one_message(config, words, message, images, capsys):
-    assert main(["profile", config, "--data", images, *words]) == 2
+def test_mistakes_of_the_measurement_are_one_message(config, batch_size, message, images, capsys):
+    assert main(["profile", config, "--data", images, "--batch-size", batch_size]) == 2
     error = capsys.readouterr().err
     assert error.startswith("mmssprl profile: error: ")
     assert message in error

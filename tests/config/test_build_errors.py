@@ -62,32 +62,23 @@ def test_a_field_or_a_type_that_is_only_found_while_building(config, monkeypatch
         start(config, **{"model.type": "ToyModle"})
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-def test_an_error_in_the_data(config, monkeypatch, workers):
-    def broken(self, index):
-        raise ValueError(f"no item {index}")
+@pytest.mark.parametrize(
+    ("place", "kind", "text", "workers"),
+    [
+        ("ToyData.__getitem__", ValueError, "no item", 0),
+        ("ToyData.__getitem__", ValueError, "no item", 1),
+        ("ToyModel.forward", TypeError, "unexpected keyword argument 'lr'", 0),
+        # To whose TypeError mmengine adds the hook.
+        ("ToyReport.before_train", UserTypeError, "it must be so, but got 3", 0),
+    ],
+)
+def test_what_parts_raise_while_they_work(config, monkeypatch, place, kind, text, workers):
+    def broken(*args, **kwargs):
+        raise kind(text)
 
-    monkeypatch.setattr("helpers.engine.toy_run.ToyData.__getitem__", broken)
-    with pytest.raises(UserError, match="toy.py: no item 0; correct it"):
+    monkeypatch.setattr(f"helpers.engine.toy_run.{place}", broken)
+    with pytest.raises(UserError, match=rf"^{config}: {text}; correct it"):
         start(config, **{"train_dataloader.num_workers": workers})
-
-
-def test_parts_that_do_not_work_together(config, monkeypatch):
-    def broken(self, *args, **kwargs):
-        raise TypeError("f() got an unexpected keyword argument 'lr'")
-
-    monkeypatch.setattr("helpers.engine.toy_run.ToyModel.forward", broken)
-    with pytest.raises(UserError, match="toy.py: .*'lr'; correct it"):
-        start(config)
-
-
-def test_a_mistake_that_a_hook_finds_is_told_without_what_mmengine_adds(config, monkeypatch):
-    def before_train(self, runner):
-        raise UserTypeError("it must be so, but got 3")  # mmengine adds the hook to a TypeError
-
-    monkeypatch.setattr("helpers.engine.toy_run.ToyReport.before_train", before_train)
-    with pytest.raises(UserError, match=rf"^{config}: it must be so, but got 3; correct it"):
-        start(config)
 
 
 class Wide(torch.nn.Module):

@@ -138,9 +138,6 @@ class TestViews:
         assert again.train_dataloader.to_dict() == cfg.train_dataloader.to_dict()
 
 
-SCHEDULE = 'param_scheduler = dict(type="CosineAnnealingLR", T_max=3)\n'
-
-
 class TestSchedule:
     @pytest.fixture
     def warnings(self, monkeypatch):
@@ -168,7 +165,8 @@ class TestSchedule:
 
     def test_a_training_warns(self, tmp_path, warnings):
         config = write_config(tmp_path)
-        config.write_text(config.read_text() + SCHEDULE)
+        schedule = 'param_scheduler = dict(type="CosineAnnealingLR", T_max=3)\n'
+        config.write_text(config.read_text() + schedule)
         run(prepare_train_config(config, work_dir=tmp_path / "run"), "train")
         assert ["T_max=3" in line for line in warnings] == [True]
 

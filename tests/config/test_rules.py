@@ -10,15 +10,12 @@ from mmssprl.config.shipped import shipped
 from mmssprl.config.walk import check_parts
 from mmssprl.errors import UserError
 
-FINITE = [
-    ("model.head.epsilon", math.inf),
-    ("model.head.range", math.nan),
-    ("train_dataloader.pin_memory", math.nan),
-    ("optim_wrapper.optimizer.lr", math.nan),
-    ("optim_wrapper.optimizer.lr", -math.inf),
-    ("optim_wrapper.clip_grad.max_norm", math.nan),
-]
 WRONG = [
+    ("model.head.epsilon", (math.inf,), "a finite number"),
+    ("model.head.range", (math.nan,), "a finite number"),
+    ("train_dataloader.pin_memory", (math.nan,), "a finite number"),
+    ("optim_wrapper.optimizer.lr", (math.nan, -math.inf), "a finite number"),
+    ("optim_wrapper.clip_grad.max_norm", (math.nan,), "a finite number"),
     ("train_cfg.max_epochs", (0, 1.5, -1), ">= 1"),
     ("train_cfg.max_iters", (True,), ">= 1"),
     ("auto_scale_lr.base_batch_size", ("",), ">= 1"),
@@ -48,13 +45,8 @@ RIGHT = [
 ]
 
 
-@pytest.mark.parametrize(("key", "value"), FINITE)
-def test_nan_and_infinity_are_refused(key, value):
-    assert broken_rule(key, value) == "a finite number"
-
-
 @pytest.mark.parametrize(("key", "values", "rule"), WRONG)
-def test_counts_of_nothing_are_refused(key, values, rule):
+def test_numbers_that_nothing_can_use_are_refused(key, values, rule):
     for value in values:
         assert rule in broken_rule(key, value)
 

@@ -21,7 +21,12 @@ def config(tmp_path, monkeypatch):
     return write_linear(tmp_path)
 
 
-def runner(config, task="train", **options):
+@pytest.fixture
+def cfg(config):
+    return Config.fromfile(config)
+
+
+def runner(config, **options):
     cfg = Config.fromfile(config)
     cfg.merge_from_dict(options)
     return Runner.from_cfg(cfg)
@@ -49,19 +54,16 @@ class TestConfig:
         with pytest.raises(FileNotFoundError, match=r"test_dataloader: data_prefix .*/val2014/"):
             prepare_test_config(config, str(weights))
 
-    def test_data_behind_a_file_client_are_left_to_it(self, config):
-        cfg = Config.fromfile(config)
+    def test_data_behind_a_file_client_are_left_to_it(self, cfg):
         cfg.train_dataloader.dataset.data_root = "s3://bucket/coco"
         check_config(cfg, ("train",))
 
-    def test_a_root_that_is_no_path(self, config):
-        cfg = Config.fromfile(config)
+    def test_a_root_that_is_no_path(self, cfg):
         cfg.train_dataloader.dataset.data_root = [1, 2]
         with pytest.raises(ValueError, match=r"train_dataloader: data_root .*\[1, 2\]"):
             check_config(cfg, ("train",))
 
-    def test_wrapped_data_sets_are_checked_inside(self, config):
-        cfg = Config.fromfile(config)
+    def test_wrapped_data_sets_are_checked_inside(self, cfg):
         inner = {**cfg.train_dataloader.dataset, "ann_file": "gone.json"}
         for wrapped in (
             {"type": "RepeatDataset", "times": 2, "dataset": inner},
@@ -71,38 +73,33 @@ class TestConfig:
             with pytest.raises(FileNotFoundError, match="no coco/gone.json"):
                 check_config(cfg, ("train",))
 
-    @pytest.mark.parametrize("device", ["cpu", "cuda"])
-    def test_mixed_precision_needs_an_accelerator(self, config, monkeypatch, device):
-        monkeypatch.setattr(checks, "get_device", lambda: device)
-        cfg = Config.fromfile(config)
+    def test_mixed_precision_needs_an_accelerator(self, cfg, monkeypatch):
         cfg.optim_wrapper.type = "AmpOptimWrapper"
-        if device == "cuda":
+        monkeypatch.setattr(checks, "get_device", lambda: "cuda")
+        check_config(cfg, ("train",))
+        monkeypatch.setattr(checks, "get_device", lambda: "cpu")
+        with pytest.raises(ValueError, match="a CPU .*'OptimWrapper'"):
             check_config(cfg, ("train",))
-        else:
-            with pytest.raises(ValueError, match="a CPU .*'OptimWrapper'"):
-                check_config(cfg, ("train",))
         check_config(cfg, ("test",))
 
     @pytest.mark.parametrize(
         ("scope", "package"), [("mmdet", "mmdet"), ("mmseg", "mmsegmentation")]
     )
-    def test_a_missing_package_is_named(self, config, monkeypatch, scope, package):
+    def test_a_missing_package_is_named(self, cfg, monkeypatch, scope, package):
         monkeypatch.setattr(
             checks.importlib.util, "find_spec", lambda name: None if name == scope else "spec"
         )
         assert missing_package(scope) == package
         assert missing_package("mmssprl") is None
-        cfg = Config.fromfile(config)
         cfg.default_scope = scope
         with pytest.raises(RuntimeError, match=rf"linear.py .*{package}.*transfer"):
             check_config(cfg, ("train",))
 
     @pytest.mark.full
-    def test_operators_compiled_for_another_torch(self, config, monkeypatch):
+    def test_operators_compiled_for_another_torch(self, cfg, monkeypatch):
         def fail(name):
             raise ImportError(f"{name}: undefined symbol")
 
-        cfg = Config.fromfile(config)
         monkeypatch.setattr(checks.importlib, "import_module", fail)
         check_config(cfg, ("train",))
         cfg.default_scope = "mmdet"
@@ -143,26 +140,19 @@ class TestDetectionAndSegmentation:
         for annotation in content["annotations"]:
             annotation.update(bbox=[0, 0, 9, 9], area=81, iscrowd=0)
         path.write_text(json.dumps(content))
-        dataset = {
-            "_delete_": True,
-            "type": "mmdet.CocoDataset",
-            "data_root": "coco",
-            "ann_file": "annotations/instances_val2014.json",
-            "data_prefix": {"img": "val2014/"},
-            "metainfo": {"classes": ("green", "blue")},
-            "pipeline": [],
-            "test_mode": True,
-        }
+        dataset = {"_delete_": True, "type": "mmdet.CocoDataset", "pipeline": []}
+        dataset |= {"data_root": "coco", "data_prefix": {"img": "val2014/"}, "test_mode": True}
+        dataset["ann_file"] = "annotations/instances_val2014.json"
+        dataset["metainfo"] = {"classes": ("green", "blue")}
         options = {"test_dataloader.dataset": dataset}
         with pytest.raises(ValueError, match=r"val2014.json, .*1 of 2"):
             check_data(runner(config, **options), "test")
 
-    def test_annotations_that_mmdet_would_take_without_a_word(self, config):
+    def test_annotations_that_mmdet_would_take_without_a_word(self, config, cfg):
         path = config.parent / "coco/annotations/instances_train2014.json"
         content = json.loads(path.read_text())
         content["images"][1]["id"] = content["images"][0]["id"]
         path.write_text(json.dumps(content))
-        cfg = Config.fromfile(config)
         cfg.train_dataloader.dataset = {"type": "mmdet.CocoDataset", "ann_file": str(path)}
         with pytest.raises(ValueError, match=r"train_dataloader: .*0 and 1"):
             check_config(cfg, ["train"])
@@ -176,15 +166,10 @@ class TestDetectionAndSegmentation:
         for name in "ab":
             Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(root / f"images/{name}.jpg")
             Image.fromarray(np.zeros((8, 8), np.uint8)).save(root / f"labels/{name}.png")
-        dataset = {
-            "_delete_": True,
-            "type": "mmseg.BaseSegDataset",
-            "data_root": "voc",
-            "ann_file": "list.txt",
-            "data_prefix": {"img_path": "images", "seg_map_path": "labels"},
-            "metainfo": {"classes": ("green", "red"), "palette": [[0, 0, 0], [1, 1, 1]]},
-            "pipeline": [],
-        }
+        dataset = {"_delete_": True, "type": "mmseg.BaseSegDataset", "pipeline": []}
+        dataset |= {"data_root": "voc", "ann_file": "list.txt"}
+        dataset["data_prefix"] = {"img_path": "images", "seg_map_path": "labels"}
+        dataset["metainfo"] = {"classes": ("green", "red"), "palette": [[0, 0, 0], [1, 1, 1]]}
         options = {"test_dataloader.dataset": dataset}
         check_data(runner(config, **options), "test")
         gone = root / ("images/b.jpg" if kind == "image" else "labels/b.png")

@@ -39,30 +39,10 @@ def test_what_is_no_config_is_named_with_the_remedy(name):
         config_file(name)
 
 
-def read_for_training():
-    return prepare_train_config(SCENES).filename
-
-
-def read_for_a_test():
+def test_every_reader_of_a_config_finds_the_shipped_one():
+    assert Path(prepare_train_config(SCENES).filename) == shipped(SCENES)
     with pytest.raises(ValueError, match=f"^{SCENES}: .*test_dataloader"):
         prepare_test_config(SCENES, "any.pth")
-    return shipped(SCENES)
-
-
-def read_for_the_views():
     Image.fromarray(np.zeros((96, 96, 3), np.uint8)).save("image.png")
-    figure = draw_views(SCENES, "image.png")
-    assert figure.get_suptitle().startswith("ssprl_resnet18_scenes: ")
-    return shipped(SCENES)
-
-
-@pytest.mark.parametrize(
-    "read",
-    [
-        read_for_training,
-        read_for_a_test,
-        read_for_the_views,
-    ],
-)
-def test_every_reader_of_a_config_finds_the_shipped_one(read):
-    assert Path(read()) == shipped(SCENES)
+    title = draw_views(SCENES, "image.png").get_suptitle()
+    assert title.startswith("ssprl_resnet18_scenes: ")

@@ -1,15 +1,21 @@
-"""Detection and segmentation configs: documented, and the paper's protocol number by number."""
+"""Detection and segmentation configs: the paper's protocol by number, their models and data."""
 
-from pathlib import Path
+import json
 
 import numpy as np
 import pytest
 import torch
+from helpers.package.checkout import ROOT
 from mmengine.config import Config
-from mmengine.registry import PARAM_SCHEDULERS
+from mmengine.model import revert_sync_batchnorm
+from mmengine.registry import DATASETS, MODELS, PARAM_SCHEDULERS, DefaultScope
+from mmengine.runner import Runner
+from torchvision.models import resnet50
 
-ROOT = Path(__file__).parents[2]
+from mmssprl.datasets.scenes import SCENE_CATEGORIES, generate_scenes
+
 BENCHMARKS = ROOT / "configs" / "benchmarks"
+PHOTOS = ROOT.parent / "shared" / "data" / "coco128"
 MASK_RCNN = "detection/mask-rcnn_resnet50-fpn_8xb2-15k_coco14"
 MASK_RCNN_LONG = "detection/mask-rcnn_resnet50-fpn_8xb2-90k_coco14"
 MASK_RCNN_SCENES = "detection/mask-rcnn_resnet18-fpn_scenes"
@@ -20,6 +26,8 @@ FCN_PHOTOS = "segmentation/fcn_resnet18-d8_voc128"
 FULL_SIZE = [MASK_RCNN, MASK_RCNN_LONG, FCN]
 SMALL = [MASK_RCNN_SCENES, MASK_RCNN_PHOTOS, FCN_SCENES, FCN_PHOTOS]
 ALL = FULL_SIZE + SMALL
+SGD = {"type": "SGD", "momentum": 0.9}
+BATCH_NORMS = (torch.nn.BatchNorm2d, torch.nn.SyncBatchNorm)
 
 
 def load(name):
@@ -27,11 +35,7 @@ def load(name):
 
 
 def test_these_are_all():
-    found = [
-        path
-        for folder in ("detection", "segmentation")
-        for path in BENCHMARKS.glob(f"{folder}/*.py")
-    ]
+    found = [*BENCHMARKS.glob("detection/*.py"), *BENCHMARKS.glob("segmentation/*.py")]
     assert {str(path.relative_to(BENCHMARKS).with_suffix("")) for path in found} == set(ALL)
     stems = [path.stem for path in (ROOT / "configs").rglob("*.py")]
     assert len(stems) == len(set(stems)), "mim finds configs by their base names"
@@ -45,9 +49,8 @@ def test_keeps_to_the_contract_of_benchmarks(name):
     assert cfg.default_scope == ("mmdet" if name.startswith("detection") else "mmseg")
     assert (cfg.resume, cfg.load_from, cfg.randomness.seed) == (False, None, 0)
     checkpoint = cfg.default_hooks.checkpoint
-    assert (checkpoint.type, checkpoint.by_epoch) == ("CheckpointHook", False)
-    assert checkpoint.max_keep_ckpts == 2
-    assert cfg.log_processor.by_epoch is False
+    assert (checkpoint.type, checkpoint.max_keep_ckpts) == ("CheckpointHook", 2)
+    assert checkpoint.by_epoch is cfg.log_processor.by_epoch is False
     assert (cfg.train_cfg.type, cfg.train_cfg.max_iters) == ("IterBasedTrainLoop", cfg.max_iters)
     interval = 5000 if name in FULL_SIZE else cfg.max_iters
     assert cfg.train_cfg.val_interval == checkpoint.interval == interval
@@ -57,9 +60,8 @@ def test_keeps_to_the_contract_of_benchmarks(name):
     roots = {cfg[f"{split}_dataloader"].dataset.data_root for split in ("train", "val")}
     assert roots == {cfg.data_root}
     if name.startswith("detection"):
-        assert (
-            cfg.val_evaluator.ann_file == f"{cfg.data_root}/{cfg.val_dataloader.dataset.ann_file}"
-        )
+        annotations = cfg.val_dataloader.dataset.ann_file
+        assert cfg.val_evaluator.ann_file == f"{cfg.data_root}/{annotations}"
     assert (cfg.model.backbone.frozen_stages, cfg.model.backbone.norm_eval) == (-1, False)
 
 
@@ -72,23 +74,13 @@ def test_mask_rcnn_protocol(name, max_iters, milestones):
     cfg = load(name)
     assert cfg.train_cfg.max_iters == max_iters
     assert cfg.param_scheduler[1].milestones == milestones
-    assert dict(cfg.optim_wrapper.optimizer) == {
-        "type": "SGD",
-        "lr": 0.02,
-        "momentum": 0.9,
-        "weight_decay": 1e-4,
-    }
+    assert cfg.optim_wrapper.optimizer == {**SGD, "lr": 0.02, "weight_decay": 1e-4}
     assert cfg.train_dataloader.batch_size * 8 == 16
     assert cfg.auto_scale_lr == {"enable": False, "base_batch_size": 16}
     train, val = cfg.train_dataloader.dataset, cfg.val_dataloader.dataset
-    assert (train.ann_file, train.data_prefix) == (
-        "annotations/instances_train2014.json",
-        {"img": "train2014/"},
-    )
-    assert (val.ann_file, val.data_prefix) == (
-        "annotations/instances_val2014.json",
-        {"img": "val2014/"},
-    )
+    for split, part in (("train2014", train), ("val2014", val)):
+        assert part.ann_file == f"annotations/instances_{split}.json"
+        assert part.data_prefix == {"img": f"{split}/"}
     resize, flip = train.pipeline[2:4]
     assert resize.scales == [(1333, short) for short in (640, 672, 704, 736, 768, 800)]
     assert (flip.type, flip.prob) == ("RandomFlip", 0.5)
@@ -100,44 +92,41 @@ def test_mask_rcnn_protocol(name, max_iters, milestones):
     assert preprocessor.bgr_to_rgb is preprocessor.pad_mask is True
     assert preprocessor.pad_size_divisor == 32
     assert (cfg.val_evaluator.type, cfg.val_evaluator.metric) == ("CocoMetric", ["bbox", "segm"])
+    iteration = np.arange(max_iters)
+    warmup = 0.001 + (1 - 0.001) * np.minimum(iteration, 999) / 999
+    tenths = sum((iteration >= milestone).astype(int) for milestone in milestones)
+    np.testing.assert_allclose(learning_rates(cfg), 0.02 * warmup * 0.1**tenths, rtol=1e-6)
 
 
 def test_fcn_protocol():
     """Section 4 of the method's notes; scaling and distortion are mmseg's for VOC."""
     cfg = load(FCN)
-    assert dict(cfg.optim_wrapper.optimizer) == {
-        "type": "SGD",
-        "lr": 0.01,
-        "momentum": 0.9,
-        "weight_decay": 5e-4,
-    }
+    assert cfg.optim_wrapper.optimizer == {**SGD, "lr": 0.01, "weight_decay": 5e-4}
     assert cfg.train_cfg.max_iters == cfg.param_scheduler[0].end == 20_000
     assert cfg.train_dataloader.batch_size * 2 == 16
     assert cfg.auto_scale_lr == {"enable": False, "base_batch_size": 16}
     assert cfg.data_root == "data/VOCdevkit/VOC2012"
     train, val = cfg.train_dataloader.dataset, cfg.val_dataloader.dataset
-    assert (train.ann_file, train.data_prefix.seg_map_path) == (
-        "ImageSets/Segmentation/train_aug.txt",
-        "SegmentationClassAug",
-    )
-    assert (val.ann_file, val.data_prefix.seg_map_path) == (
-        "ImageSets/Segmentation/val.txt",
-        "SegmentationClass",
-    )
+    for part, name, aug in ((train, "train_aug", "Aug"), (val, "val", "")):
+        assert part.ann_file == f"ImageSets/Segmentation/{name}.txt"
+        assert part.data_prefix.seg_map_path == f"SegmentationClass{aug}"
     assert train.pipeline[5].type == "PhotoMetricDistortion"
     resize, crop, flip = train.pipeline[2:5]
     assert (resize.scale, resize.ratio_range) == ((2048, 512), (0.5, 2.0))
     assert (crop.crop_size, crop.cat_max_ratio, flip.prob) == ((512, 512), 0.75, 0.5)
     assert cfg.model.data_preprocessor.size == (512, 512)
     assert val.pipeline[1].scale == (2048, 512)
-    heads = (cfg.model.decode_head, cfg.model.auxiliary_head)
-    assert [(head.type, head.in_index, head.num_classes) for head in heads] == [
-        ("FCNHead", 3, 21),
-        ("FCNHead", 2, 21),
-    ]
-    assert [head.loss_decode.loss_weight for head in heads] == [1.0, 0.4]
+    for head, index, weight in (
+        (cfg.model.decode_head, 3, 1.0),
+        (cfg.model.auxiliary_head, 2, 0.4),
+    ):
+        assert (head.type, head.in_index, head.num_classes) == ("FCNHead", index, 21)
+        assert head.loss_decode.loss_weight == weight
     assert cfg.model.test_cfg == {"mode": "whole"}
     assert (cfg.val_evaluator.type, cfg.val_evaluator.iou_metrics) == ("IoUMetric", ["mIoU"])
+    left = 1 - np.arange(20_000) / 19_999
+    expected = (0.01 - 1e-4) * left**0.9 + 1e-4
+    np.testing.assert_allclose(learning_rates(cfg), expected, rtol=1e-6)
 
 
 def learning_rates(cfg):
@@ -156,23 +145,6 @@ def learning_rates(cfg):
     return np.array(rates)
 
 
-@pytest.mark.parametrize(
-    ("name", "first", "second"), [(MASK_RCNN, 10_000, 13_333), (MASK_RCNN_LONG, 60_000, 80_000)]
-)
-def test_learning_rate_of_mask_rcnn(name, first, second):
-    cfg = load(name)
-    iteration = np.arange(cfg.max_iters)
-    warmup = 0.001 + (1 - 0.001) * np.minimum(iteration, 999) / 999
-    tenths = (iteration >= first).astype(int) + (iteration >= second)
-    np.testing.assert_allclose(learning_rates(cfg), 0.02 * warmup * 0.1**tenths, rtol=1e-6)
-
-
-def test_learning_rate_of_fcn():
-    left = 1 - np.arange(20_000) / 19_999
-    expected = (0.01 - 1e-4) * left**0.9 + 1e-4
-    np.testing.assert_allclose(learning_rates(load(FCN)), expected, rtol=1e-6)
-
-
 @pytest.mark.parametrize("name", SMALL)
 def test_learning_rate_of_small_configs_ends_near_zero(name):
     cfg = load(name)
@@ -180,3 +152,111 @@ def test_learning_rate_of_small_configs_ends_near_zero(name):
     assert rates.max() == pytest.approx(cfg.base_lr, rel=0.01)
     assert 0 <= rates[-1] < cfg.base_lr / 500
     assert [scheduler.end for scheduler in cfg.param_scheduler][-1] == cfg.max_iters
+
+
+def build(registry, cfg, part):
+    with DefaultScope.overwrite_default_scope(cfg.default_scope):
+        return registry.build(part)
+
+
+def check_backbone(backbone):
+    """A backbone file of torchvision's names fills all of it."""
+    state = {name: value.shape for name, value in backbone.state_dict().items()}
+    expected = {name: value.shape for name, value in resnet50().state_dict().items()}
+    assert state == {name: expected[name] for name in expected if not name.startswith("fc.")}
+
+
+def check_nothing_is_frozen(model):
+    model.train()
+    assert all(parameter.requires_grad for parameter in model.parameters())
+    norms = [module for module in model.modules() if isinstance(module, BATCH_NORMS)]
+    assert all(isinstance(module, torch.nn.SyncBatchNorm) for module in norms)
+    assert all(module.training for module in norms)
+
+
+def num_norms(module):
+    return sum(isinstance(part, BATCH_NORMS) for part in module.modules())
+
+
+@pytest.mark.full
+def test_mask_rcnn_trains_every_parameter():
+    cfg = load(MASK_RCNN)
+    model = build(MODELS, cfg, cfg.model)
+    check_backbone(model.backbone)
+    check_nothing_is_frozen(model)
+    assert load(MASK_RCNN_LONG).model == load(MASK_RCNN).model
+    box_head, mask_head = model.roi_head.bbox_head, model.roi_head.mask_head
+    assert type(box_head).__name__ == "Shared4Conv1FCBBoxHead"
+    assert (len(box_head.shared_convs), len(box_head.shared_fcs)) == (4, 1)
+    assert len(mask_head.convs) == 4
+    # 53 convolutions; 4 lateral and 4 output ones; 4 in each head.
+    parts = (model.backbone, model.neck, box_head, mask_head)
+    assert [num_norms(part) for part in parts] == [53, 8, 4, 4]
+    assert (box_head.num_classes, mask_head.num_classes) == (80, 80)
+
+
+@pytest.mark.full
+def test_fcn_dilates_and_trains_every_parameter():
+    cfg = load(FCN)
+    model = build(MODELS, cfg, cfg.model)
+    check_backbone(model.backbone)
+    check_nothing_is_frozen(model)
+    # Two convolutions and the one after the concatenation; one.
+    assert (num_norms(model.decode_head), num_norms(model.auxiliary_head)) == (3, 1)
+    backbone = revert_sync_batchnorm(model.backbone)
+    stages = [getattr(backbone, name) for name in backbone.res_layers]
+    # contract_dilation: the first block of a dilated stage has half of its dilation.
+    dilations = [[block.conv2.dilation[0] for block in stage] for stage in stages]
+    assert dilations == [[1] * 3, [1] * 4, [1] + [2] * 5, [2, 4, 4]]
+    with torch.no_grad():
+        features = backbone(torch.zeros(2, 3, 64, 64))
+    shapes = [(256, 16, 16), (512, 8, 8), (1024, 8, 8), (2048, 8, 8)]
+    assert [tuple(feature.shape[1:]) for feature in features] == shapes
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", [MASK_RCNN_SCENES, FCN_SCENES])
+def test_scenes_reach_every_backbone_parameter(name, tmp_path):
+    generate_scenes(tmp_path / "s", num_train=8, num_val=2, size_px=96, progress=False)
+    cfg = load(name)
+    is_detection = name == MASK_RCNN_SCENES
+    folder = tmp_path / "s" / ("coco" if is_detection else "voc/VOC2007")
+    cfg.train_dataloader.dataset.data_root = str(folder)
+    with DefaultScope.overwrite_default_scope(cfg.default_scope):
+        torch.manual_seed(0)
+        loader = Runner.build_dataloader(cfg.train_dataloader, seed=0)
+        model = MODELS.build(cfg.model)
+        model.init_weights()
+    model = revert_sync_batchnorm(model)
+    classes = loader.dataset.metainfo["classes"]
+    batch = next(iter(loader))
+    if is_detection:
+        assert tuple(classes) == SCENE_CATEGORIES
+        assert loader.dataset.cat2label == {c + 1: c for c in range(24)}
+        heads = (model.roi_head.bbox_head, model.roi_head.mask_head)
+        assert [head.num_classes for head in heads] == [24, 24]
+    else:
+        assert tuple(classes) == ("background", *SCENE_CATEGORIES)
+        assert model.decode_head.num_classes == 25
+        values = torch.cat([s.gt_sem_seg.data.unique() for s in batch["data_samples"]])
+        assert values.min() == 0
+        assert 1 < values.max() <= 24
+    data = model.data_preprocessor(batch, training=True)
+    assert tuple(data["inputs"].shape) == (cfg.batch_size, 3, 96, 96)
+    loss, _ = model.parse_losses(model(**data, mode="loss"))
+    loss.backward()
+    assert torch.isfinite(loss)
+    without = [name for name, p in model.backbone.named_parameters() if p.grad is None]
+    assert without == []
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not PHOTOS.is_dir(), reason="needs ../shared/data/coco128")
+def test_photos_have_the_80_classes_in_order():
+    cfg = load(MASK_RCNN_PHOTOS)
+    dataset = build(DATASETS, cfg, dict(cfg.val_dataloader.dataset, data_root=str(PHOTOS)))
+    categories = json.loads((PHOTOS / "annotations/instances_val2014.json").read_text())
+    names = [category["name"] for category in categories["categories"]]
+    assert list(dataset.metainfo["classes"]) == names
+    assert cfg.model.roi_head.bbox_head.num_classes == len(names) == 80
+    assert len(dataset) == 100

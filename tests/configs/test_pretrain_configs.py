@@ -1,20 +1,19 @@
 """Every shipped config: documented, consistent, and its model and pipeline build and train."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 from helpers.config.own_views import model_and_batch
+from helpers.package.checkout import ROOT
 from helpers.pretraining.recipes import choose
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
-from mmssprl.pyramid import ViewLayout
+from mmssprl.pyramid import PyramidLevel, ViewLayout
 from mmssprl.registry import MODELS
 
-ROOT = Path(__file__).parents[2]
 CONFIGS = sorted((ROOT / "configs" / "ssprl").glob("*.py"))
 COCO = "ssprl_resnet50_2xb64-coslr-200e_coco"
 IMAGENET = "ssprl_resnet50_8xb32-coslr-100e_in1k"
@@ -33,6 +32,10 @@ def test_there_are_configs():
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_builds_and_takes_one_step_on_its_own_views(path):
     cfg = Config.fromfile(path)
+    with DefaultScope.overwrite_default_scope("mmssprl"):
+        wrapper = build_optim_wrapper(torch.nn.Linear(2, 2), cfg.optim_wrapper)
+    assert wrapper.get_lr()["lr"] == [cfg.base_lr]
+    assert cfg.param_scheduler[0].T_max == cfg.train_cfg.max_epochs == cfg.max_epochs
     # One crop of each kind reaches the real backbone; the whole step is too slow for all configs.
     model, data = model_and_batch(cfg, 2)
     assert [tuple(x.shape) for x in data["inputs"]] == [
@@ -40,11 +43,10 @@ def test_builds_and_takes_one_step_on_its_own_views(path):
     ]
     with torch.no_grad():
         features = model.backbone(data["inputs"][-1][0])[-1].mean(dim=(2, 3))
+    views = (model.layout.num_image_views, 2, 2)
     scales = [
-        features.expand(views, patches, *features.shape)
-        for views, patches in zip(
-            (model.layout.num_image_views, 2, 2), model.layout.patches_per_scale, strict=False
-        )
+        features.expand(num_views, num_patches, *features.shape)
+        for num_views, num_patches in zip(views, model.layout.patches_per_scale, strict=False)
     ]
     model.head.set_epoch_length(10)
     losses = model.head.loss(model.neck(scales))
@@ -55,64 +57,33 @@ def test_builds_and_takes_one_step_on_its_own_views(path):
     assert len(losses) == pyramids + crosses
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_optimizer_and_schedule_build(path):
-    cfg = Config.fromfile(path)
-    with DefaultScope.overwrite_default_scope("mmssprl"):
-        wrapper = build_optim_wrapper(torch.nn.Linear(2, 2), cfg.optim_wrapper)
-    assert wrapper.get_lr()["lr"] == [cfg.base_lr]
-    assert cfg.param_scheduler[0].T_max == cfg.train_cfg.max_epochs == cfg.max_epochs
-
-
 def test_released_recipe_on_coco():
     """Section 3 of the method's notes: every published number of the recipe."""
     cfg = load(f"ssprl-released_{COCO.removeprefix('ssprl_')}")
     layout = ViewLayout.build(cfg.model.layout)
     assert (layout.image_px, layout.image_area) == (224, (0.14, 1.0))
     assert (layout.num_small, layout.small_px, layout.small_area) == (6, 96, (0.05, 0.14))
-    assert [(lv.grid, lv.resize_px, lv.cell_px, lv.patch_px) for lv in layout.levels] == [
-        (2, 314, 157, 112),
-        (3, 383, 127, 96),
-    ]
-    assert all(level.area == (0.6, 1.0) for level in layout.levels)
+    assert [level.cell_px for level in layout.levels] == [157, 127]
+    area = (0.6, 1.0)
+    assert layout.levels == (PyramidLevel(2, 314, 112, area), PyramidLevel(3, 383, 96, area))
     expected_head = {
-        "variant": "released",
-        "num_prototypes": 300,
-        "num_patch_prototypes": 150,
-        "temperature": 0.1,
-        "epsilon": 0.05,
-        "num_iters": 3,
-        "alpha": 0.25,
-        "beta": 0.25,
-        "cross_weight": 1.0,
-        "queue_length": 1920 // 2,  # rows over all ranks, on two of them
-        "patch_queue_length": 4992 // 2,
-        "queue_start_epoch": 80,
-        "freeze_epochs": 1,
-        "in_channels": 128,
+        **{"variant": "released", "in_channels": 128, "freeze_epochs": 1},
+        **{"num_prototypes": 300, "num_patch_prototypes": 150},
+        **{"temperature": 0.1, "epsilon": 0.05, "num_iters": 3},
+        **{"alpha": 0.25, "beta": 0.25, "cross_weight": 1.0},
+        # Rows over all ranks, on two of them.
+        **{"queue_length": 1920 // 2, "patch_queue_length": 4992 // 2, "queue_start_epoch": 80},
     }
     assert expected_head.items() <= dict(cfg.model.head).items()
     assert (cfg.model.neck.hid_channels, cfg.model.neck.out_channels) == (2048, 128)
-    assert dict(cfg.optim_wrapper.optimizer) == {
-        "type": "LARC",
-        "lr": 0.6,
-        "momentum": 0.9,
-        "weight_decay": 1e-6,
-        "trust_coefficient": 0.001,
-    }
+    larc = {"type": "LARC", "momentum": 0.9, "trust_coefficient": 0.001}
+    assert cfg.optim_wrapper.optimizer == {**larc, "lr": 0.6, "weight_decay": 1e-6}
     assert cfg.param_scheduler[0].eta_min == pytest.approx(0.0006)
     assert (cfg.max_epochs, cfg.train_dataloader.batch_size) == (200, 64)
-    augmentation = dict(cfg.model.data_preprocessor)
-    assert augmentation == {
+    assert cfg.model.data_preprocessor == {
         "type": "PyramidPreprocessor",
-        "flip_prob": 0.5,
-        "brightness": 0.8,
-        "contrast": 0.8,
-        "saturation": 0.8,
-        "hue": 0.2,
-        "jitter_prob": 0.8,
-        "grayscale_prob": 0.2,
-        "blur_prob": 0.5,
+        **{"flip_prob": 0.5, "jitter_prob": 0.8, "grayscale_prob": 0.2, "blur_prob": 0.5},
+        **{"brightness": 0.8, "contrast": 0.8, "saturation": 0.8, "hue": 0.2},
         "blur_sigma": (0.1, 2.0),
         "std": pytest.approx((0.228 * 255, 0.224 * 255, 0.225 * 255)),
     }

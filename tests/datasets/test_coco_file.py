@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from mmssprl.datasets.coco_file import LISTS, read_coco
+from mmssprl.datasets.labels.coco import LISTS, read_coco
 
 SQUARE = [[0, 0, 9, 0, 9, 9]]
 GOOD = {

@@ -13,7 +13,7 @@ from helpers.datasets.forged_images import encode, forge_sides, jpeg
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 
-from mmssprl.datasets import image_opening
+from mmssprl.datasets import image_reading
 from mmssprl.datasets.image_reading import ImageReadError, check_header, decode_image, read_image
 from mmssprl.registry import TRANSFORMS, registered
 from tools.dev.faults import images
@@ -65,7 +65,7 @@ class TestJpeg:
 def test_limit_of_other_formats(monkeypatch, format):
     data = encode(format)
     decode_image(np.frombuffer(data, np.uint8).copy(), "image")
-    monkeypatch.setattr(image_opening, "MAX_PIXELS", 24 * 24 - 1)
+    monkeypatch.setattr(image_reading, "MAX_PIXELS", 24 * 24 - 1)
     refused(data, r"says 24 x 24 px, and at most 575 px")
 
 
@@ -76,7 +76,7 @@ def test_files_that_are_not_read(tmp_path, monkeypatch):
         with pytest.raises(ImageReadError, match=rf"{name}: .* it is no regular file"):
             read_image(tmp_path / name)
     (tmp_path / "large.jpg").write_bytes(jpeg())
-    monkeypatch.setattr(image_opening, "MAX_BYTES", 100)
+    monkeypatch.setattr(image_reading, "MAX_BYTES", 100)
     with pytest.raises(ImageReadError, match=r"bytes, and at most 100 are read"):
         read_image(tmp_path / "large.jpg")
 
@@ -96,7 +96,7 @@ def test_what_other_packages_read_through_mmcv(tmp_path, monkeypatch, scope):
     path.write_bytes(forge_sides(jpeg(), 12_000, 12_000))
     with pytest.raises(ImageReadError, match=r"image: .* says 12,000 x 12,000 px, more than"):
         load({"img_path": str(path)})
-    monkeypatch.setattr(image_opening, "MAX_PIXELS", 24 * 24 - 1)
+    monkeypatch.setattr(image_reading, "MAX_PIXELS", 24 * 24 - 1)
     path.write_bytes(encode("PNG"))
     with pytest.raises(ImageReadError, match=r"says 24 x 24 px, and at most 575 px"):
         load({"img_path": str(path)})
@@ -160,7 +160,7 @@ class Reading(Dataset):
 
 @pytest.mark.parametrize(("workers", "processes", "is_read"), [(0, 1, 1), (2, 1, 1), (2, 2, 0)])
 def test_memory_is_shared_by_all_that_read(tmp_path, monkeypatch, workers, processes, is_read):
-    monkeypatch.setattr(image_opening, "usable_memory", lambda: 2**30)
+    monkeypatch.setattr(image_reading, "usable_memory", lambda: 2**30)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(processes))
     Image.new("L", (3000, 3000)).save(tmp_path / "a.png")  # 206 MiB at 24 bytes a pixel
     (found,) = DataLoader(Reading(tmp_path / "a.png", 1), num_workers=workers)

@@ -1,7 +1,6 @@
 """Formats beside JPEG and PNG, and the count of what is skipped."""
 
 import importlib
-import io
 import sys
 from collections import Counter
 from types import SimpleNamespace
@@ -9,27 +8,15 @@ from types import SimpleNamespace
 import cv2
 import numpy as np
 import pytest
+from helpers.datasets.blocks import BLOCKS, encode
 from helpers.datasets.image_folders import build, make_tar, save
 from PIL import Image
 
-from mmssprl.datasets import image_index, image_opening
-from mmssprl.datasets.image_opening import can_read
-from mmssprl.datasets.image_reading import ImageReadError, decode_image
+from mmssprl.datasets import image_index, image_reading
+from mmssprl.datasets.image_reading import ImageReadError, can_read, decode_image
 from mmssprl.datasets.labels.find import find_labels
 from mmssprl.features.linear_probe import find_probe_data
 from mmssprl.finetuning.predict import predict
-
-COLORS = np.array(
-    [[[200, 30, 40], [20, 180, 60]], [[40, 50, 220], [230, 220, 30]], [[10, 10, 10], [250] * 3]],
-    np.uint8,
-)
-BLOCKS = COLORS.repeat(16, 0).repeat(16, 1)  # (48, 32, 3)
-
-
-def encode(image, format, **options):
-    buffer = io.BytesIO()
-    image.save(buffer, format, **options)
-    return buffer.getvalue()
 
 
 def decode(data):
@@ -97,7 +84,7 @@ def test_heic_is_read_where_its_package_is_installed(monkeypatch):
     assert ".heic" not in image_index.IMAGE_SUFFIXES
     plugin = SimpleNamespace(register_heif_opener=register)
     monkeypatch.setitem(sys.modules, "pillow_heif", plugin)
-    spec = importlib.util.spec_from_file_location("fresh", image_opening.__file__)
+    spec = importlib.util.spec_from_file_location("fresh", image_reading.__file__)
     fresh = importlib.util.module_from_spec(spec)
     monkeypatch.setattr(fresh, "__package__", "mmssprl.datasets")
     spec.loader.exec_module(fresh)

@@ -5,11 +5,18 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from mmssprl.datasets.scenes import SCENE_CATEGORIES, backgrounds, categories
+from mmssprl.datasets.scenes import SCENE_CATEGORIES, backgrounds, render
 from mmssprl.datasets.scenes.generate import draw_scene
+from mmssprl.datasets.scenes.objects import (
+    OUTLINES,
+    TEXTURES,
+    Pose,
+    clip_box,
+    draw_pose,
+    pose_outline,
+    texture_share,
+)
 from mmssprl.datasets.scenes.render import MIN_VISIBLE, SceneObject, _paint, _place
-from mmssprl.datasets.scenes.shapes import OUTLINES, Pose, clip_box, draw_pose, pose_outline
-from mmssprl.datasets.scenes.textures import TEXTURES, texture_share
 
 PX = 64
 AREAS = {  # closed forms, in squared radii of the circumscribed circle
@@ -41,18 +48,18 @@ def test_neither_shape_nor_texture_alone_is_a_category():
 
 
 def test_every_scene_has_six_shapes_and_all_textures():
-    assert list(categories.SCENE_GROUPS) == list(backgrounds.STRUCTURES)
-    assert len(categories.SCENE_GROUPS) == 8
-    for group in categories.SCENE_GROUPS.values():
+    assert list(render.SCENE_GROUPS) == list(backgrounds.STRUCTURES)
+    assert len(render.SCENE_GROUPS) == 8
+    for group in render.SCENE_GROUPS.values():
         assert {name.split("_")[0] for name in group} == set(TEXTURES)
         assert len({name.split("_")[1] for name in group}) == len(group) == 6
-    members = Counter(name for group in categories.SCENE_GROUPS.values() for name in group)
+    members = Counter(name for group in render.SCENE_GROUPS.values() for name in group)
     assert members == dict.fromkeys(SCENE_CATEGORIES, 2)
 
 
 def test_four_of_five_objects_are_typical_and_all_others_occur():
-    draws = Counter(categories.draw_category(r, "sea") for r in [rng()] for _ in range(6000))
-    typical = [SCENE_CATEGORIES.index(name) for name in categories.SCENE_GROUPS["sea"]]
+    draws = Counter(render.draw_category(r, "sea") for r in [rng()] for _ in range(6000))
+    typical = [SCENE_CATEGORIES.index(name) for name in render.SCENE_GROUPS["sea"]]
     assert sum(draws[c] for c in typical) / 6000 == pytest.approx(0.8, abs=0.02)
     assert set(draws) == set(range(24))
     assert min(draws[c] for c in typical) > 0.1 * 6000
@@ -146,7 +153,7 @@ def test_scenes_hold_one_to_six_visible_objects(many):
         pixels = np.bincount(scene.instances.ravel(), minlength=len(scene.objects) + 1)
         assert len(pixels) == len(scene.objects) + 1
         for seen, item in zip(pixels[1:], scene.objects, strict=True):
-            assert seen == item.visible <= item.inside <= item.area
+            assert seen == item.visible <= item.area
             assert seen >= MIN_VISIBLE * item.area
 
 
@@ -170,6 +177,6 @@ def test_object_in_front_takes_pixels_unless_it_hides_too_much():
     assert _place(box(-1, 4), 5, instances, objects)
     assert not _place(box(0, 6), 7, instances, objects)
     assert _place(box(2, 4), 7, instances, objects)
-    assert objects == [SceneObject(5, 16, 12, 8), SceneObject(7, 16, 16, 16)]
+    assert objects == [SceneObject(5, 16, 8), SceneObject(7, 16, 16)]
     np.testing.assert_array_equal(instances[3], [1, 1, 2, 2, 2, 2, 0, 0])
     np.testing.assert_array_equal(instances[4], 0)

@@ -34,21 +34,15 @@ SHORTER = {
 """What a page says, and what the tests run in its place, in order to take seconds."""
 
 
+def runnable(page):
+    """The blocks of shell commands and of Python."""
+    return [block for block in blocks_of(page) if block.language in ("bash", "python")]
+
+
 def test_no_block_is_overlooked():
-    blocks = [
-        block
-        for page in PAGES
-        for block in blocks_of(ROOT / "docs" / page)
-        if block.language in ("bash", "python")
-    ]
-    fences = [
-        line
-        for page in (ROOT / "docs").rglob("*.md")
-        if page.name != "commands.md"
-        for line in page.read_text().splitlines()
-        if line.startswith(("```bash", "```python"))
-    ]
-    assert len(blocks) == len(fences)
+    for page in (ROOT / "docs").rglob("*.md"):
+        fences = re.findall("^```(?:bash|python)", page.read_text(), re.MULTILINE)
+        assert len(runnable(page)) == len(fences)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
@@ -60,10 +54,8 @@ def test_every_command_on_a_page_is_understood(page):
         for words in block.commands():
             if words[:3] == ["python", "-m", "mmssprl"]:
                 parser.parse_args(words[3:])
-            if words[0] == "mim":
-                continue
             for word in words:
-                if re.match(r"configs/.*\.py", word):
+                if words[0] != "mim" and re.match(r"configs/.*\.py", word):
                     config_file(word)
 
 
@@ -102,8 +94,8 @@ def sandbox(tmp_path_factory):
 def test_every_block_on_a_page_runs(page, sandbox):
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    for block in blocks_of(ROOT / "docs" / page):
-        if block.reason or block.language not in ("bash", "python"):
+    for block in runnable(ROOT / "docs" / page):
+        if block.reason:
             continue
         text = block.text
         for long, short in SHORTER.items():

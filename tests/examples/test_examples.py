@@ -38,11 +38,10 @@ def run(script, *arguments):
 def test_train_then_find_similar_images(photos, tmp_path):
     text = (EXAMPLES / "train_on_a_folder.py").read_text()
     script = tmp_path / "one_epoch.py"
-    for number in ("range(10)", "batch_size=32"):
-        assert text.count(number) == 1
-    script.write_text(
-        text.replace("range(10)", "range(1)").replace("batch_size=32", "batch_size=4")
-    )
+    for many, few in (("range(10)", "range(1)"), ("batch_size=32", "batch_size=4")):
+        assert text.count(many) == 1
+        text = text.replace(many, few)
+    script.write_text(text)
     weights = tmp_path / "backbone.pth"
     losses = [float(word) for word in run(script, photos, weights)[-1].split()[2:]]
     assert len(losses) == 5  # scales 0, 1, cross 1, 2, cross 2

@@ -1,16 +1,16 @@
 """SS-PRL in one file computes the losses and gradients of the package."""
 
 import runpy
-from pathlib import Path
 
 import pytest
 import torch
+from helpers.package.checkout import ROOT
 from PIL import Image
 
 from mmssprl.models import SSPRL
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 
-SCRIPT = Path(__file__).parents[2] / "examples/ssprl_in_one_file.py"
+SCRIPT = ROOT / "examples/ssprl_in_one_file.py"
 
 
 @pytest.fixture(scope="module")

@@ -8,14 +8,6 @@ import torch
 from helpers.experiments.tiny_benchmark import script_commands
 
 from mmssprl.experiments import execute
-from mmssprl.experiments.execute import (
-    Jobs,
-    announce,
-    execute_runs,
-    jobs_of_machine,
-    require_all,
-    seconds_left,
-)
 from mmssprl.experiments.run import Run, RunFailedError, RunOutcome
 
 
@@ -50,7 +42,7 @@ def make(tmp_path):
 
 def run_all(*runs, num_jobs=1):
     lines = []
-    return execute_runs(runs, Jobs(num_jobs), lines.append), lines
+    return execute.execute_runs(runs, execute.Jobs(num_jobs), lines.append), lines
 
 
 @pytest.mark.parametrize("num_jobs", [1, 3])
@@ -79,8 +71,8 @@ def test_a_failure_costs_that_run_alone_and_is_tried_again(make):
     assert outcomes[2].values == {"double": 4}
     assert lines[0].startswith("[1/3] bad: failed, below zero, 0 s; ")
     with pytest.raises(RuntimeError, match=r"the table .* 2 runs of 3 failed, .* below zero; mend"):
-        require_all("the table", outcomes)
-    require_all("the table", outcomes[2:])
+        execute.require_all("the table", outcomes)
+    execute.require_all("the table", outcomes[2:])
     run_all(bad, whole)
     assert make.done == ["bad", "whole", "bad"]
 
@@ -90,7 +82,7 @@ def test_what_is_planned_complete_and_made_otherwise_is_announced(make):
     run_all(*runs[::2])
     runs[2] = replace(runs[2], settings={"n": 4})
     lines = []
-    announce("runs", runs, Jobs(2), lines.append, each=True)
+    execute.announce("runs", runs, execute.Jobs(2), lines.append, each=True)
     assert lines == [
         "runs: 3, 1 of them complete; the others take about 1 min, 2 at a time",
         "made with other settings, and done again: 1 of them",
@@ -113,14 +105,14 @@ def test_time_left_is_that_of_runs_of_the_same_kind(waiting, expected, make):
     known = [("short", 10.0), ("short", 30.0), ("long", 100.0)]
     outcomes = {make("x", kind=kind): RunOutcome({}, seconds) for kind, seconds in known}
     runs = [make("x", kind=kind) for kind in waiting]
-    assert seconds_left(runs, outcomes) == pytest.approx(expected)
+    assert execute.seconds_left(runs, outcomes) == pytest.approx(expected)
 
 
 def test_what_is_expected_of_a_run_is_scaled_as_it_turned_out(make):
     done = make("a", kind="a", expected_s=10.0)
     waiting = [make("b", kind="b", expected_s=30.0), make("c", kind="c")]
     # 30 s twice, as 10 s became 20; of nothing is known but that a run took 20 s.
-    assert seconds_left(waiting, {done: RunOutcome({}, 20.0)}) == 60 + 20
+    assert execute.seconds_left(waiting, {done: RunOutcome({}, 20.0)}) == 60 + 20
 
 
 @pytest.mark.parametrize(
@@ -139,10 +131,12 @@ def test_jobs_are_one_for_each_group_of_the_gpus_that_are_seen(monkeypatch, visi
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert jobs_of_machine(None, size) == Jobs(len(groups), 8 // len(groups), groups)
-    assert jobs_of_machine(3, size) == Jobs(3, 2, groups)
+    assert execute.jobs_of_machine(None, size) == execute.Jobs(
+        len(groups), 8 // len(groups), groups
+    )
+    assert execute.jobs_of_machine(3, size) == execute.Jobs(3, 2, groups)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert jobs_of_machine(None, size) == Jobs(8, 1, [])  # one per core
+    assert execute.jobs_of_machine(None, size) == execute.Jobs(8, 1, [])  # one per core
 
 
 SAY = """
@@ -162,7 +156,7 @@ def test_runs_at_a_time_are_spread_over_the_groups(tmp_path, monkeypatch, groups
         folder = tmp_path / name
         commands = script_commands(SAY.format(str(folder)))
         runs.append(Run(name=name, kind="k", folder=folder, commands=commands, measures=""))
-    execute_runs(runs, Jobs(2, groups=groups), lambda line: None)
+    execute.execute_runs(runs, execute.Jobs(2, groups=groups), lambda line: None)
     seen = sorted((tmp_path / name / "seen").read_text() for name in ("a", "b"))
     assert seen == {2: groups, 1: ["3", "3"], 0: ["all of them"] * 2}[len(groups)]
     assert all(json.loads(run.result_file.read_text())["reason"] == "" for run in runs)

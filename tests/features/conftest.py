@@ -6,20 +6,8 @@ from mmengine.config import Config
 
 from mmssprl.weights import load_backbone
 
-
-@pytest.fixture
-def config(tmp_path):
-    return write_config(tmp_path)
-
-
-@pytest.fixture
-def coco(tmp_path):
-    return write_coco(tmp_path)
-
-
-@pytest.fixture
-def voc(tmp_path):
-    return write_voc(tmp_path)
+# They take ``tmp_path`` alone.
+config, coco, voc = map(pytest.fixture, (write_config, write_coco, write_voc))
 
 
 @pytest.fixture

@@ -20,16 +20,6 @@ from mmssprl.features.linear_probe import LabelledSplit, extract_split
 from mmssprl.pyramid import PyramidLevel, ViewLayout
 
 
-def test_patches_are_the_middles_of_the_cells_row_by_row():
-    # Each quarter of the image has a value of its own, far from its borders.
-    image = torch.zeros(3, 64, 96, dtype=torch.uint8)
-    image[:, :32, 48:], image[:, 32:, :48], image[:, 32:, 48:] = 80, 160, 240
-    whole, patches = Crops(16, (PyramidLevel(2, 24, 8),)).cut(image)
-    assert torch.equal(whole, Crops(16).cut(image)[0])
-    assert patches.shape == (4, 3, 8, 8)
-    assert [patch.unique().tolist() for patch in patches] == [[0], [80], [160], [240]]
-
-
 def test_every_pixel_of_a_patch_is_where_training_cuts_it():
     # At its own size nothing is resized: cells of 3 px, in whose middle lies one of 1 px, and two
     # columns and rows that belong to no cell.
@@ -72,16 +62,6 @@ def test_boxes_scales_and_cells_of_hand():
             [285, 160, 399, 224],
         ],
     )
-
-
-def test_the_box_of_the_centre_holds_what_the_crop_shows():
-    # A ramp over the columns; a crop's pixel is 100 / 64 of the image's, and its middle counts.
-    image = torch.arange(0, 200, dtype=torch.uint8).expand(3, 100, 200).contiguous()
-    (crop,) = Crops(56).cut(image)
-    left, _, right, _ = Crops(56).boxes(100, 200)[0]
-    inside = 50 / 64 - 0.5
-    assert abs(crop[0, 0, 28, 0].item() - (left + inside)) < 0.6
-    assert abs(crop[0, 0, 28, -1].item() - (right - inside - 1)) < 0.6
 
 
 def test_levels_are_those_of_the_layout_or_of_the_paper():

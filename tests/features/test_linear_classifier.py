@@ -38,14 +38,6 @@ class TestFitLinearProbe:
             ):
                 np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-2, atol=atol)
 
-    def test_labels_without_relation_score_about_their_share(self):
-        generator = torch.Generator().manual_seed(0)
-        features = torch.randn(2000, 20, generator=generator)
-        labels = (torch.rand(2000, 5, generator=generator) < 0.3).long()
-        probe = fit_linear_probe(features[:500], labels[:500])
-        score, _ = mean_average_precision(probe(features[500:]), labels[500:])
-        assert 0.25 < score < 0.36
-
     def test_an_image_with_only_unknown_labels_has_no_influence_at_all(self):
         features, labels = toy()
         labels[5] = -1
@@ -55,16 +47,6 @@ class TestFitLinearProbe:
         assert torch.equal(first.weight, second.weight)
         assert torch.equal(first.mean, second.mean)
         assert first.held_out == second.held_out
-
-    def test_scale_and_offset_of_a_feature_do_not_matter(self):
-        features, labels = toy()
-        factors = torch.tensor([1e-3, 1.0, 1e3, 0.5, 7.0, 40.0])
-        first = fit_linear_probe(features, labels)
-        second = fit_linear_probe(features * factors + factors, labels)
-        assert second.strength == first.strength
-        torch.testing.assert_close(
-            second(features * factors + factors), first(features), atol=2e-2, rtol=1e-2
-        )
 
     def test_a_feature_that_varies_by_rounding_only_is_ignored(self):
         features, labels = toy()
@@ -117,21 +99,6 @@ class TestFitLinearProbe:
         labels[9:] = -1
         with pytest.raises(ValueError, match="at least 10 .* 9"):
             fit_linear_probe(features, labels)
-
-
-def test_hand_made_areas():
-    # Ranked: + - + -, so precision 1 at recall 1/2 and 2/3 at recall 1.
-    scores = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]])
-    labels = torch.tensor([[1, 1], [0, 0], [1, 0], [0, 0]])
-    mean, areas = mean_average_precision(scores, labels)
-    assert areas == pytest.approx([(1 + 2 / 3) / 2, 1 / 4])
-    assert mean == pytest.approx((5 / 6 + 1 / 4) / 2)
-
-
-def test_a_constant_score_earns_the_share_of_positives_in_any_order():
-    labels = torch.tensor([[1], [1], [0], [0], [0]])
-    for order in (labels, labels.flip(0)):
-        assert mean_average_precision(torch.zeros(5, 1), order)[0] == pytest.approx(0.4)
 
 
 def test_unknown_labels_and_classes_without_positives_do_not_count():

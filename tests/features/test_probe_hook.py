@@ -217,14 +217,6 @@ def test_supervised_weights_are_those_in_the_cache(tmp_path, monkeypatch):
         assert weights_before(cfg) == ["random"]
 
 
-def test_damaged_supervised_weights_are_left_out(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(probe_hook, "weights_before", lambda cfg: ["random", "supervised"])
-    train(data, tmp_path, {}, max_epochs=1)  # they are of another network
-    assert [row["weights"] for row in rows(tmp_path)] == ["random", "trained"]
-    log = "".join(path.read_text() for path in tmp_path.glob("*/*.log"))
-    assert "supervised weights are not probed" in log
-
-
 def test_the_lines_tell_scores_in_percent_beside_those_before_the_training():
     probes = [Probe(0, 0.221, 0.15, 3.2, "random"), Probe(0, 0.402, 0.351, 3.0, "supervised")]
     assert "before the training: linear mAP 22.1 %, kNN 15.0 % (3 s)" in describe(probes[:1])
@@ -240,9 +232,13 @@ def test_the_lines_tell_scores_in_percent_beside_those_before_the_training():
     assert "before the training 22.1 %, 15.0 %" in describe(started)
 
 
-def test_a_resumed_run_goes_on_without_its_old_probes_and_unreadable_images(data, tmp_path):
+def test_damaged_weights_old_probes_and_unreadable_images_are_done_without(
+    data, tmp_path, monkeypatch
+):
     images = data / "train2014"
-    train(data, tmp_path, {}, max_epochs=1)
+    monkeypatch.setattr(probe_hook, "weights_before", lambda cfg: ["random", "supervised"])
+    train(data, tmp_path, {}, max_epochs=1)  # torchvision's weights are of another network
+    assert [row["weights"] for row in rows(tmp_path)] == ["random", "trained"]
     (tmp_path / "probe.csv").unlink()
     (images / "0.jpg").rename(tmp_path / "kept.jpg")
     (images / "0.jpg").write_text("no image")
@@ -253,6 +249,7 @@ def test_a_resumed_run_goes_on_without_its_old_probes_and_unreadable_images(data
         (tmp_path / "kept.jpg").rename(images / "0.jpg")
     assert [row["epoch"] for row in rows(tmp_path)] == ["2"]
     logged = "".join(log.read_text() for log in tmp_path.glob("*/*.log"))
+    assert "supervised weights are not probed" in logged
     assert logged.count("1 images of train cannot be read") == 1
     assert (tmp_path / "toy_ssprl_best_backbone.pth").exists()
 

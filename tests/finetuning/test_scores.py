@@ -6,9 +6,9 @@ from mmengine.structures import InstanceData, PixelData
 from PIL import Image
 
 from mmssprl.datasets.labels import LabelledData, LabelledImage, Object
+from mmssprl.datasets.labels.masks import palette
 from mmssprl.finetuning.label_files import write_labels
 from mmssprl.finetuning.tasks import TASKS
-from mmssprl.finetuning.tasks.segment import palette
 
 CLASSES = ["disc", "square", "star"]
 SEGMENTS = ["background", "disc", "square"]

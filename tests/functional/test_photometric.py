@@ -33,24 +33,18 @@ from mmssprl.functional.photometric import (
 )
 
 
-@pytest.fixture
-def device_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the path of devices whose values are not read, on the CPU."""
-    monkeypatch.setattr(photometric, "params_are_free", lambda images: False)
-
-
-def drawn(num: int, prob: float) -> list[tuple]:
+def drawn(num, prob):
     """Operations with parameters for them."""
     jitter = draw_color_jitter(num, **RECIPE, prob=prob, generator=rng())
     blur = draw_gaussian_blur(num, sigma=(0.1, 2.0), prob=prob, generator=rng())
     return [(jittered, jitter), (blurred, blur)]
 
 
-@pytest.mark.usefixtures("device_path")
-def test_device_path_reads_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*args: object) -> None:
+def test_device_path_reads_no_value(monkeypatch):
+    def refuse(*args):
         raise RuntimeError("read a value from the device")
 
+    monkeypatch.setattr(photometric, "params_are_free", lambda images: False)
     images = random_images(16)
     (_, params), (_, blur) = drawn(16, prob=0.8)
     for name in ("tolist", "nonzero", "__bool__", "__int__", "__index__", "unique_consecutive"):
@@ -62,14 +56,14 @@ def test_device_path_reads_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.gpu
-def test_gpu_agrees_with_cpu() -> None:
+def test_gpu_agrees_with_cpu():
     images = random_images(60)
     for function, given in drawn(60, prob=0.8):
         on_gpu = function(images.cuda(), given).cpu()
         torch.testing.assert_close(on_gpu, function(images, given), rtol=0, atol=1e-5)
 
 
-def test_levels_are_rounded_once_at_the_end() -> None:
+def test_levels_are_rounded_once_at_the_end():
     images = levels(random_images(60))
     for function, given in drawn(60, prob=0.8):
         ours = function(images, given)
@@ -78,12 +72,9 @@ def test_levels_are_rounded_once_at_the_end() -> None:
         assert (ours - exact).abs().max() <= 0.5 + 1e-3
 
 
-@pytest.mark.parametrize("path", ["cpu", "device_path"])
-def test_probability_zero_and_the_input_are_untouched(
-    path: str, request: pytest.FixtureRequest
-) -> None:
-    if path == "device_path":
-        request.getfixturevalue(path)
+@pytest.mark.parametrize("free", [True, False], ids=["kernels", "masks"])
+def test_probability_zero_and_the_input_are_untouched(free, monkeypatch):
+    monkeypatch.setattr(photometric, "params_are_free", lambda images: free)
     for images in (random_images(12), levels(random_images(12))):
         before = images.clone()
         for prob in (0.0, 1.0):
@@ -97,7 +88,7 @@ def test_probability_zero_and_the_input_are_untouched(
             assert [torch.equal(result, images) for result in results] == [prob == 0] * 4
 
 
-def test_apply_probability_is_per_sample() -> None:
+def test_apply_probability_is_per_sample():
     num, prob = 4000, 0.3
     params = draw_color_jitter(num, **RECIPE, prob=prob, generator=rng())
     identity = torch.tensor([1.0, 1.0, 1.0, 0.0])
@@ -109,7 +100,7 @@ def test_apply_probability_is_per_sample() -> None:
         assert stats.binomtest(int(chosen.sum()), num, prob).pvalue > 1e-3
 
 
-def test_parameters_have_the_recipes_distributions() -> None:
+def test_parameters_have_the_recipes_distributions():
     num = 4000
     params = draw_color_jitter(
         num, brightness=0.8, contrast=0.4, saturation=1.5, hue=0.2, prob=1.0, generator=rng()
@@ -125,26 +116,7 @@ def test_parameters_have_the_recipes_distributions() -> None:
     assert np.abs(np.corrcoef(params.factors.T.numpy()) - np.eye(4)).max() < 0.06
 
 
-def test_draws_depend_on_the_generator_and_the_number_only() -> None:
-    def everything(images: Tensor, seed: int) -> list[Tensor]:
-        generator = rng(seed)
-        torch.rand(3)  # the global generator has no say
-        return [
-            *draw_color_jitter(len(images), **RECIPE, prob=0.8, generator=generator),
-            draw_gaussian_blur(len(images), sigma=(0, 1), prob=0.5, generator=generator).sigma,
-            draw_mask(len(images), prob=0.5, generator=generator),
-        ]
-
-    first, other_sizes = (
-        everything(torch.rand(20, 3, 8, 8), 1),
-        everything(torch.rand(20, 3, 2, 2), 1),
-    )
-    other_seed = everything(torch.rand(20, 3, 8, 8), 2)
-    assert all(map(torch.equal, first, other_sizes))
-    assert not any(map(torch.equal, first, other_seed))
-
-
-def test_autocast_does_not_coarsen() -> None:
+def test_autocast_does_not_coarsen():
     images = random_images(30)
     for function, given in drawn(30, prob=1.0):
         with torch.autocast("cpu", torch.bfloat16):
@@ -152,20 +124,26 @@ def test_autocast_does_not_coarsen() -> None:
         assert torch.equal(coarse, function(images, given))
 
 
-@pytest.mark.parametrize("change", [{"brightness": -0.1}, {"saturation": math.inf}, {"hue": 0.6}])
-def test_bad_jitter_is_refused(change: dict) -> None:
-    ((name, value),) = change.items()
-    with pytest.raises(ValueError, match=f"{name}.*{value}"):
-        draw_color_jitter(2, **{**RECIPE, **change}, prob=0.5, generator=rng())
+@pytest.mark.parametrize(
+    ("draw", "settings", "message"),
+    [
+        (draw_color_jitter, {**RECIPE, "prob": 0.5, "brightness": -0.1}, "brightness.*-0.1"),
+        (draw_color_jitter, {**RECIPE, "prob": 0.5, "saturation": math.inf}, "saturation.*inf"),
+        (draw_color_jitter, {**RECIPE, "prob": 0.5, "hue": 0.6}, "hue.*0.6"),
+        (draw_gaussian_blur, {"sigma": (-1.0, 1.0), "prob": 0.5}, "sigma.*low.*high"),
+        (draw_gaussian_blur, {"sigma": (2.0, 1.0), "prob": 0.5}, "sigma.*low.*high"),
+        (draw_gaussian_blur, {"sigma": (1.0,), "prob": 0.5}, "sigma.*low.*high"),
+        (draw_mask, {"prob": (0.5, 1.5)}, r"\[0, 1\].*1.5"),
+        (draw_mask, {"prob": (0.5, 0.5, 0.5)}, "4 samples.*0.5, 0.5, 0.5"),
+        (draw_mask, {"prob": ()}, "one number"),
+    ],
+)
+def test_bad_settings_are_refused(draw, settings, message):
+    with pytest.raises(ValueError, match=message):
+        draw(4, **settings, generator=rng())
 
 
-@pytest.mark.parametrize("sigma", [(-1.0, 1.0), (2.0, 1.0), (1.0,)])
-def test_bad_sigma_is_refused(sigma: tuple) -> None:
-    with pytest.raises(ValueError, match="sigma.*low.*high"):
-        draw_gaussian_blur(2, sigma=sigma, prob=0.5, generator=rng())
-
-
-def test_bad_images_are_refused() -> None:
+def test_bad_images_are_refused():
     mask = torch.ones(2, dtype=torch.bool)
     for shape in ((3, 4, 4), (2, 1, 4, 4)):
         with pytest.raises(ValueError, match=re.escape(f"{shape}")):
@@ -179,9 +157,7 @@ def test_bad_images_are_refused() -> None:
 
 
 @pytest.mark.parametrize("free", [True, False], ids=["kernels", "masks"])
-def test_solarizing_inverts_the_bright_half_of_the_chosen_samples(
-    free: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_solarizing_inverts_the_bright_half_of_the_chosen_samples(free, monkeypatch):
     monkeypatch.setattr(photometric, "params_are_free", lambda images: free)
     image = torch.tensor([0, 127, 128, 255], dtype=torch.uint8).expand(2, 3, 1, 4)
     chosen = torch.tensor([False, True])
@@ -193,7 +169,7 @@ def test_solarizing_inverts_the_bright_half_of_the_chosen_samples(
     assert exact[1, 2, 0].tolist() == [0.25, 0.5, 0.25]
 
 
-def test_solarizing_changes_no_draw_before_it_and_draws_nothing_when_off() -> None:
+def test_solarizing_changes_no_draw_before_it_and_draws_nothing_when_off():
     plain, on = rng(), rng()
     draws = {
         "flip": {"prob": 0.5},
@@ -210,7 +186,7 @@ def test_solarizing_changes_no_draw_before_it_and_draws_nothing_when_off() -> No
     assert not torch.equal(plain.get_state(), on.get_state())
 
 
-def test_parts_of_a_batch_have_their_own_probability() -> None:
+def test_parts_of_a_batch_have_their_own_probability():
     several, one = rng(), rng()
     mask = draw_mask(3000, prob=(0.0, 1.0, 0.3), generator=several)
     assert not mask[:1000].any()
@@ -218,16 +194,3 @@ def test_parts_of_a_batch_have_their_own_probability() -> None:
     # The draw is that of one probability, so only the part with another one changes.
     assert torch.equal(mask[2000:], draw_mask(3000, prob=0.3, generator=one)[2000:])
     assert torch.equal(several.get_state(), one.get_state())
-
-
-@pytest.mark.parametrize(
-    ("prob", "message"),
-    [
-        ((0.5, 1.5), r"\[0, 1\].*1.5"),
-        ((0.5, 0.5, 0.5), "4 samples.*0.5, 0.5, 0.5"),
-        ((), "one number"),
-    ],
-)
-def test_parts_that_do_not_fit(prob: tuple, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        draw_mask(4, prob=prob, generator=rng())

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -19,7 +18,6 @@ from helpers.functional.photometric_cases import (
     random_images,
     rng,
 )
-from torch import Tensor
 
 from mmssprl.functional import _device, photometric
 from mmssprl.functional.photometric import (
@@ -36,7 +34,7 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 SIZES = [(12, 14), (1, 40), (33, 1), (13, 13), (40, 96), (3, 1300)]  # the last: over a block
 
 
-def on_a_device(images: Tensor, params: PhotometricParams) -> list[Tensor]:
+def on_a_device(images, params):
     """The same by sorting and by masks."""
     before = images.clone()
     plain = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
@@ -48,10 +46,11 @@ def on_a_device(images: Tensor, params: PhotometricParams) -> list[Tensor]:
 
 @pytest.mark.parametrize(("height", "width"), SIZES)
 @pytest.mark.parametrize("sigma", [(0.1, 2.0), (2.0, 7.0)])
-def test_kernels_do_what_devices_do(height: int, width: int, sigma: tuple[float, float]) -> None:
-    images = random_images(60, height, width)
+def test_kernels_do_what_devices_do(height, width, sigma):
+    num = 12 if width > 1000 else 60
+    images = random_images(num, height, width)
     for given in (images, levels(images)):
-        params = draw(60, sigma)._replace(solarize=torch.arange(60) % 5 == 0)
+        params = draw(num, sigma)._replace(solarize=torch.arange(num) % 5 == 0)
         fused = apply_photometric(given, params, **PLAIN)
         assert fused.dtype == torch.float32
         # A last bit of difference decides whether a value at half the range is inverted.
@@ -61,7 +60,7 @@ def test_kernels_do_what_devices_do(height: int, width: int, sigma: tuple[float,
 
 
 @pytest.mark.parametrize("num", [0, 1, 2])
-def test_few_samples_on_a_device(num: int) -> None:
+def test_few_samples_on_a_device(num):
     images = torch.rand(num, 3, 6, 5, generator=rng())
     for seed in range(6):
         params = draw(num, seed=seed)
@@ -70,9 +69,7 @@ def test_few_samples_on_a_device(num: int) -> None:
             torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
 
 
-def test_a_device_is_told_the_parameters_and_asked_for_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_device_is_told_the_parameters_and_asked_for_nothing(monkeypatch):
     # A tensor on "meta" has no values: reading one is an error. There is no autocast for it.
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: contextlib.nullcontext())
     params = draw(40)._replace(solarize=torch.arange(40) % 5 == 0)
@@ -81,7 +78,7 @@ def test_a_device_is_told_the_parameters_and_asked_for_nothing(
     assert found.is_contiguous(memory_format=torch.channels_last)
 
 
-def test_all_at_once_is_one_after_the_other() -> None:
+def test_all_at_once_is_one_after_the_other():
     images, params = random_images(60), draw(60)._replace(solarize=torch.arange(60) % 5 == 0)
     expected = apply_params(images, PhotometricParams(flip=params.flip))
     expected = jittered(expected, params.jitter)
@@ -92,7 +89,7 @@ def test_all_at_once_is_one_after_the_other() -> None:
     torch.testing.assert_close(fused, (expected - mean) / std, rtol=0, atol=1e-5)
 
 
-def test_drawing_all_at_once_is_drawing_one_after_the_other() -> None:
+def test_drawing_all_at_once_is_drawing_one_after_the_other():
     together, generator = draw(50), rng(3)
     assert torch.equal(together.flip, draw_mask(50, prob=0.5, generator=generator))
     jitter = draw_color_jitter(50, **{**RECIPE, "hue": 0.5}, prob=0.8, generator=generator)
@@ -104,7 +101,7 @@ def test_drawing_all_at_once_is_drawing_one_after_the_other() -> None:
 
 
 @pytest.mark.parametrize("free", [True, False])
-def test_what_is_left_out_changes_no_bit(free: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_left_out_changes_no_bit(free, monkeypatch):
     monkeypatch.setattr(photometric, "params_are_free", lambda images: free)
     images = random_images(12, 9, 8)
     nothing = torch.zeros(12, dtype=torch.bool)
@@ -119,18 +116,7 @@ def test_what_is_left_out_changes_no_bit(free: bool, monkeypatch: pytest.MonkeyP
         torch.testing.assert_close(fused.double(), (exact - mean) / std, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("width", [1, 2, 7, 32, 33])
-def test_flip_moves_values_and_changes_none(width: int) -> None:
-    images = torch.rand(5, 3, 4, width, generator=rng())
-    mask = torch.tensor([True, False, True, True, False])
-    for given in (images, images.to(memory_format=torch.channels_last)):
-        expected = torch.where(mask[:, None, None, None], images.flip(-1), images)
-        assert torch.equal(
-            apply_photometric(given, PhotometricParams(flip=mask), **PLAIN), expected
-        )
-
-
-def layouts(images: Tensor) -> Iterator[Tensor]:
+def layouts(images):
     """The values of (N, 3, H, W) ``images`` as they may lie in memory."""
     num, _, height, width = images.shape
     yield images.to(memory_format=torch.channels_last)
@@ -145,7 +131,7 @@ def layouts(images: Tensor) -> Iterator[Tensor]:
 
 
 @pytest.mark.parametrize("as_levels", [True, False])
-def test_input_may_lie_in_any_way_and_is_left_alone(as_levels: bool) -> None:
+def test_input_may_lie_in_any_way_and_is_left_alone(as_levels):
     images = random_images(12, 9, 7)
     images = levels(images) if as_levels else images
     expected = apply_photometric(images, draw(12), **PLAIN)
@@ -163,7 +149,7 @@ def test_input_may_lie_in_any_way_and_is_left_alone(as_levels: bool) -> None:
     assert torch.equal(same, apply_photometric(one.repeat(12, 1, 1, 1), draw(12), **PLAIN))
 
 
-def test_sigma_that_is_no_number_is_refused() -> None:
+def test_sigma_that_is_no_number_is_refused():
     params = GaussianBlurParams(torch.tensor([1.0, float("nan")]), 2.0)
     with pytest.raises(ValueError, match="sigma.*nan"):
         blurred(torch.rand(2, 3, 4, 4), params)
@@ -172,7 +158,7 @@ def test_sigma_that_is_no_number_is_refused() -> None:
 # Compiling takes from half a minute to one and a half.
 @pytest.mark.slow
 @pytest.mark.parametrize("full", [False, True])
-def test_compiled_masks_do_what_masks_do(full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_masks_do_what_masks_do(full, monkeypatch):
     compiler = os.environ.get("CXX", "g++")
     if shutil.which(compiler) is None:
         pytest.skip(f"torch.compile needs a C++ compiler; {compiler} is not here")

@@ -6,34 +6,30 @@ import pickle
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from helpers.functional.photometric_cases import PLAIN, draw, levels, random_images
-from torch import Tensor
 
 import mmssprl
 from mmssprl.functional import _cpu_batch, _cpu_kernels
-from mmssprl.functional.photometric import PhotometricParams, apply_photometric
+from mmssprl.functional.photometric import apply_photometric
 
 
 @pytest.fixture
-def threads() -> Iterator[None]:
+def threads():
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
 
 
-def send_fused(
-    images: Tensor, params: PhotometricParams, sender: multiprocessing.connection.Connection
-) -> None:
+def send_fused(images, params, sender):
     sender.send(apply_photometric(images, params, **PLAIN).numpy().tobytes())
 
 
 @pytest.mark.usefixtures("threads")
-def test_threads_and_forks_change_no_bit() -> None:
+def test_threads_and_forks_change_no_bit():
     images, params = levels(random_images(61)), draw(61)
     alone = apply_photometric(images, params, **PLAIN)
     torch.set_num_threads(3)
@@ -52,7 +48,7 @@ def test_threads_and_forks_change_no_bit() -> None:
     assert child.exitcode == 0
 
 
-def python(code: str, **environment: str) -> subprocess.CompletedProcess:
+def python(code, **environment):
     return subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, **environment},
@@ -62,12 +58,12 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess:
     )
 
 
-def test_numba_is_not_imported_before_it_is_used() -> None:
+def test_numba_is_not_imported_before_it_is_used():
     done = python("import sys, mmssprl.functional.photometric; print('numba' in sys.modules)")
     assert done.stdout.strip() == "False", done.stderr
 
 
-def test_the_process_that_compiles_gets_the_bits_of_those_that_load(tmp_path: Path) -> None:
+def test_the_process_that_compiles_gets_the_bits_of_those_that_load(tmp_path):
     # 6 x 6 pixels: what a vector leaves over is rounded like the rest, or not.
     code = (
         "import hashlib, torch\n"
@@ -83,7 +79,7 @@ def test_the_process_that_compiles_gets_the_bits_of_those_that_load(tmp_path: Pa
     assert first.stdout == second.stdout
 
 
-def test_nowhere_to_write_a_cache_is_no_error(tmp_path: Path) -> None:
+def test_nowhere_to_write_a_cache_is_no_error(tmp_path):
     package = tmp_path / "mmssprl"
     shutil.copytree(Path(mmssprl.__file__).parent, package)
     folder = package / "functional"
@@ -103,10 +99,8 @@ def test_nowhere_to_write_a_cache_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [OSError, EOFError, pickle.UnpicklingError])
-def test_a_cache_that_fails_is_done_without(
-    error: type[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*arguments: object) -> None:
+def test_a_cache_that_fails_is_done_without(error, monkeypatch):
+    def fail(*arguments):
         raise error("full disk or damaged file")
 
     images, params = random_images(12), draw(12)

@@ -30,17 +30,6 @@ def test_closed_form_of_one_iteration_by_hand():
     torch.testing.assert_close(codes, expected)
 
 
-def test_many_iterations_partition_equally():
-    codes = sinkhorn(cosines(60, 6), epsilon=0.1, num_iters=300)
-    torch.testing.assert_close(codes.sum(dim=0), torch.full((6,), 10.0), rtol=1e-3, atol=0)
-    torch.testing.assert_close(codes.sum(dim=1), torch.ones(60))
-
-
-def test_equal_scores_give_uniform_codes():
-    codes = sinkhorn(torch.full((7, 4), 0.3))
-    torch.testing.assert_close(codes, torch.full((7, 4), 0.25))
-
-
 @pytest.mark.parametrize("epsilon", [0.005, 0.01, 0.05, 0.5])
 @pytest.mark.parametrize("low", [-1.0, 0.0])
 def test_no_epsilon_overflows(epsilon, low):
@@ -54,14 +43,6 @@ def test_no_epsilon_overflows(epsilon, low):
     torch.testing.assert_close(codes.sum(dim=1), torch.ones(32))
     expected = reference.sinkhorn(scores.numpy(), epsilon, 3)
     np.testing.assert_allclose(codes.numpy(), expected, atol=5e-4)
-
-
-def test_shift_and_permutation_invariance():
-    scores = cosines(10, 6)
-    codes = sinkhorn(scores)
-    torch.testing.assert_close(sinkhorn(scores - 0.4), codes, rtol=1e-4, atol=1e-6)
-    rows, columns = torch.randperm(10), torch.randperm(6)
-    torch.testing.assert_close(sinkhorn(scores[rows][:, columns]), codes[rows][:, columns])
 
 
 def test_float32_inside_and_no_gradient():

@@ -2,16 +2,7 @@
 
 import pytest
 import torch
-from helpers.models.chunked_model import (
-    BATCH,
-    CROPS,
-    assert_equal,
-    crops_of,
-    make_model,
-    relative_error,
-    train,
-)
-from torch import nn
+from helpers.models import chunked_model
 from torch.autograd.graph import saved_tensors_hooks
 
 from mmssprl.models.ssprl import crop_features
@@ -33,11 +24,11 @@ def with_kept_activations(model, num_chunks):
 
 @pytest.mark.parametrize("num_chunks", [2, 4])
 def test_without_batch_statistics_chunks_change_nothing(num_chunks):
-    whole, chunked = (make_model(n, frozen_norms=True) for n in (1, num_chunks))
+    whole, chunked = (chunked_model.make_model(n, frozen_norms=True) for n in (1, num_chunks))
     for step in range(4):  # the queues fill and are used
-        expected, got = train(whole, step), train(chunked, step)
-        assert_equal(got[0], expected[0], rtol=1e-5, atol=1e-6)
-        assert relative_error(got[1], expected[1]) < 1e-4
+        expected, got = chunked_model.train(whole, step), chunked_model.train(chunked, step)
+        chunked_model.assert_equal(got[0], expected[0], rtol=1e-5, atol=1e-6)
+        assert chunked_model.relative_error(got[1], expected[1]) < 1e-4
         for a, b in zip(chunked.head.queues, whole.head.queues, strict=True):
             torch.testing.assert_close(a.features, b.features, rtol=1e-4, atol=1e-5)
             assert a.num_pushed == b.num_pushed
@@ -49,48 +40,26 @@ def test_without_batch_statistics_chunks_change_nothing(num_chunks):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("cache", [True, False])
 def test_batch_statistics_are_those_of_each_chunk(dtype, cache):
-    expected_model = with_kept_activations(make_model(), 2)
-    model = make_model(2)
+    expected_model = with_kept_activations(chunked_model.make_model(), 2)
+    model = chunked_model.make_model(2)
     with torch.autocast("cpu", dtype, enabled=dtype != torch.float32, cache_enabled=cache):
-        runs = []
-        for each in (expected_model, model):
-            losses = each(crops_of(), mode="loss")
-            runs.append((each, losses))
+        expected = expected_model(chunked_model.crops_of(), mode="loss")
+        got = model(chunked_model.crops_of(), mode="loss")
     # The backward pass runs outside of autocast, as in mmengine's wrapper.
-    for _, losses in runs:
+    for losses in (expected, got):
         sum(losses.values()).backward()
-    (_, expected), (_, got) = runs
-    assert_equal(got, expected, rtol=0, atol=0)
+    chunked_model.assert_equal(got, expected, rtol=0, atol=0)
     for (name, p), q in zip(model.named_parameters(), expected_model.parameters(), strict=True):
         torch.testing.assert_close(p.grad, q.grad, rtol=1e-5, atol=1e-7, msg=name)
     # Once per group and chunk, not once more for the recomputation.
-    assert model.backbone.bn1.num_batches_tracked == 2 * len(CROPS)
+    assert model.backbone.bn1.num_batches_tracked == 2 * len(chunked_model.CROPS)
     for (name, a), b in zip(model.named_buffers(), expected_model.buffers(), strict=True):
         assert torch.equal(a, b), name
 
 
-def test_all_crops_of_an_image_are_in_one_chunk():
-    model = make_model(2, frozen_norms=True)
-    inputs = [torch.zeros(n, BATCH, 3, 8, 8) for n in CROPS]
-    for crops in inputs:
-        crops += torch.arange(BATCH)[:, None, None, None]
-    seen = []
-
-    class Spy(nn.Module):
-        def forward(self, images):
-            seen.append(images.mean(dim=(1, 2, 3)).tolist())
-            return images.mean(dim=(2, 3))
-
-    model.backbone = Spy()
-    features = model.extract_feat(inputs)
-    expected = [[0.0, 1.0] * 2, [2.0, 3.0] * 2, [0.0, 1.0] * 9, [2.0, 3.0] * 9]
-    assert seen == expected
-    assert features[1][0, 0].tolist() == [[image] * 3 for image in range(BATCH)]
-
-
 def saved_bytes(model):
     """Bytes kept for the backward pass; inputs and parameters, which are there anyway, left out."""
-    inputs = crops_of()
+    inputs = chunked_model.crops_of()
     own = {x.untyped_storage().data_ptr() for x in (*inputs, *model.parameters())}
     found = {}
 
@@ -106,7 +75,7 @@ def saved_bytes(model):
 
 
 def test_activations_of_one_chunk_at_a_time_are_kept():
-    whole, chunked = make_model(), make_model(4)
+    whole, chunked = chunked_model.make_model(), chunked_model.make_model(4)
     (_, all_saved), (_, saved) = saved_bytes(whole), saved_bytes(chunked)
     # What is left is the neck's and the head's, which see the whole batch in both.
     assert saved < 0.05 * all_saved
@@ -116,10 +85,10 @@ def test_activations_of_one_chunk_at_a_time_are_kept():
 def test_bad_chunks():
     for value in (0, 2.0):
         with pytest.raises(ValueError, match=f"num_chunks.*{value}"):
-            make_model(value)
+            chunked_model.make_model(value)
     with pytest.raises(ValueError, match="num_chunks=3.*4.*batch_size"):
-        make_model(3)(crops_of(), mode="loss")
-    model = make_model(2)
+        chunked_model.make_model(3)(chunked_model.crops_of(), mode="loss")
+    model = chunked_model.make_model(2)
     model.check_training(num_images=10, batch_size=4, last_batch_size=2)
     with pytest.raises(ValueError, match="num_chunks=2.*3 of 4.*drop_last=True"):
         model.check_training(num_images=11, batch_size=4, last_batch_size=3)

@@ -8,18 +8,6 @@ def step_of(value, rows=2):
     return torch.full((2, rows, 3), float(value))
 
 
-def test_ring_buffer_by_hand():
-    queue = FeatureQueue(6, 3)
-    for value in (1, 2):
-        queue.push(step_of(value))
-        assert not queue.is_full
-    queue.push(step_of(3))
-    assert queue.is_full
-    queue.push(step_of(4))
-    assert queue.features[0, :, 0].tolist() == [4, 4, 2, 2, 3, 3]
-    assert queue.num_filled == 6
-
-
 @pytest.mark.parametrize("rows", [1, 256, 576, 2496, 5000])
 def test_holds_the_newest_rows_whatever_a_step_pushes(rows):
     # The released share of a rank, 2,496 rows, is no multiple of 4 x 64 or 9 x 64.

@@ -45,16 +45,12 @@ def test_is_linear_bn_relu_linear_over_all_views_and_patches():
     torch.testing.assert_close(neck(features())[1], expected)
 
 
-def test_hidden_zero_is_a_linear_head():
+def test_hidden_zero_is_a_linear_head_and_embeddings_are_float32_under_autocast():
     neck = make_neck(hid_channels=0)
     x = features()[0]
     head = neck.heads[0]
     expected = F.normalize(F.linear(x, head.weight, head.bias), dim=-1)
     torch.testing.assert_close(neck(features())[0], expected)
-
-
-def test_embeddings_are_float32_under_autocast():
-    neck = make_neck(hid_channels=0)
     with torch.autocast("cpu", torch.bfloat16):
         z = neck(features())[0]
     assert z.dtype == torch.float32

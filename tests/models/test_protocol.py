@@ -3,7 +3,6 @@
 import json
 
 import pytest
-import torch
 from helpers.engine.pretrain_runner import make_runner
 from helpers.models.agreement import OVERRIDES
 from helpers.timing.profiles import save_images
@@ -13,7 +12,6 @@ from PIL import Image
 from mmssprl.models import SSPRL, is_pretraining
 from mmssprl.timing import profile_training
 from mmssprl.visualization import draw_losses, draw_views
-from mmssprl.weights.export import export_weights
 
 
 @pytest.fixture(scope="module")
@@ -51,22 +49,6 @@ def test_its_health_of_each_step_is_logged(trained):
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["half"] for line in lines] == [0.5, 1, 1.5, 2, 2.5, 3]
     assert {line["one"] for line in lines} == {1.0}
-
-
-def test_its_backbone_is_what_remains(trained, tmp_path):
-    runner, work_dir = trained
-    expected = runner.model.backbone.state_dict()
-    weights = torch.load(work_dir / "toy_ssprl_backbone.pth", weights_only=True)
-    for full in (False, True):
-        report = export_weights(
-            str(work_dir / "epoch_2.pth"), "backbone", tmp_path / f"{full}.pth", full=full
-        )
-        model = "mmssprl Agreement with ResNet-18" if full else "mmpretrain ResNet-18"
-        assert report.model == model
-    exported = torch.load(tmp_path / "False.pth", weights_only=True)
-    for name, value in expected.items():
-        assert torch.equal(weights[name], value.cpu()), name
-        assert torch.equal(exported[name], value.cpu()), name
 
 
 def test_is_profiled(trained):

@@ -8,7 +8,6 @@ import torch
 from helpers.models.small_ssprl import packed_batch
 from mmengine.model import BaseModel
 from mmengine.runner.checkpoint import _load_checkpoint_to_model
-from torch import Tensor
 
 from mmssprl.functional import _device, photometric
 from mmssprl.models import pyramid_preprocessor
@@ -19,21 +18,21 @@ LAYOUT = ViewLayout(image_px=12, levels=(PyramidLevel(2, 16, 6), PyramidLevel(3,
 OFF = {"flip_prob": 0.0, "jitter_prob": 0.0, "grayscale_prob": 0.0, "blur_prob": 0.0}
 
 
-def build(seed: int = 0, **kwargs: object) -> PyramidPreprocessor:
+def build(seed=0, **kwargs):
     torch.manual_seed(seed)
-    return PyramidPreprocessor(LAYOUT, **kwargs)  # type: ignore[arg-type]
+    return PyramidPreprocessor(LAYOUT, **kwargs)
 
 
-def batch(num_images: int = 3, layout: ViewLayout = LAYOUT) -> dict:
+def batch(num_images=3, layout=LAYOUT):
     return packed_batch(layout, num_images, seed=1)
 
 
-def step(preprocessor: PyramidPreprocessor) -> Tensor:
+def step(preprocessor):
     """Everything that one training step gets."""
     return torch.cat([t.flatten() for t in preprocessor(batch(), training=True)["inputs"]])
 
 
-def test_batches_become_view_major_and_normalised() -> None:
+def test_batches_become_view_major_and_normalised():
     layout = {"image_px": 1, "levels": ()}
     preprocessor = PyramidPreprocessor(layout, mean=(10, 20, 30), std=(1, 2, 4))
     packed = torch.arange(3 * 2 * 3, dtype=torch.uint8).view(3, 2, 3, 1, 1)
@@ -49,7 +48,7 @@ def test_batches_become_view_major_and_normalised() -> None:
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_default_normalisation(training: bool) -> None:
+def test_default_normalisation(training):
     preprocessor = build(**OFF)
     data = batch()
     out = preprocessor(data, training=training)["inputs"]
@@ -62,7 +61,7 @@ def test_default_normalisation(training: bool) -> None:
 
 
 @pytest.mark.parametrize("compile", [False, True])
-def test_compile_reaches_the_devices_path(compile: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compile_reaches_the_devices_path(compile, monkeypatch):
     plain, compiled = [], []
     monkeypatch.setattr(photometric, "params_are_free", lambda images: False)
     augment, by_order = _device.augment_by_masks, _device.augment_sorted
@@ -80,7 +79,7 @@ def test_compile_reaches_the_devices_path(compile: bool, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("name", [*OFF, "blur_sigma"])
-def test_each_augmentation_can_be_chosen(name: str) -> None:
+def test_each_augmentation_can_be_chosen(name):
     data = batch(1)
     plain = build(**OFF)(data, training=True)["inputs"]
     setting = {"blur_prob": 1.0, "blur_sigma": (0, 0)} if name == "blur_sigma" else {name: 1.0}
@@ -95,7 +94,7 @@ def test_each_augmentation_can_be_chosen(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["flip", "jitter", "grayscale", "blur", "solarize"])
-def test_each_image_view_has_its_own_probability(name: str) -> None:
+def test_each_image_view_has_its_own_probability(name):
     layout = ViewLayout(image_px=8, levels=())
     data = batch(4, layout)
     plain = data["inputs"][0].transpose(0, 1) / 255
@@ -115,12 +114,12 @@ def test_each_image_view_has_its_own_probability(name: str) -> None:
         ({"levels": (), "num_small": 2, "small_px": 4}, r"\[2, 2\]"),
     ],
 )
-def test_probabilities_per_view_need_two_views(views: dict, groups: str) -> None:
+def test_probabilities_per_view_need_two_views(views, groups):
     with pytest.raises(ValueError, match=rf"blur_prob.*\(1.0, 0.1\).*{groups}"):
         PyramidPreprocessor({"image_px": 8, **views}, blur_prob=(1.0, 0.1))
 
 
-def test_jitter_strengths_reach_the_jitter() -> None:
+def test_jitter_strengths_reach_the_jitter():
     data = batch(1)
     plain = build(**OFF)(data, training=True)["inputs"][0]
     zero = {"brightness": 0.0, "contrast": 0.0, "saturation": 0.0, "hue": 0.0}
@@ -131,7 +130,7 @@ def test_jitter_strengths_reach_the_jitter() -> None:
         assert not torch.isclose(changed, plain).all()
 
 
-def test_no_augmentation_and_no_count_outside_training() -> None:
+def test_no_augmentation_and_no_count_outside_training():
     preprocessor = build()
     first, second = (preprocessor(batch())["inputs"] for _ in range(2))
     assert all(map(torch.equal, first, second))
@@ -140,7 +139,7 @@ def test_no_augmentation_and_no_count_outside_training() -> None:
     assert preprocessor.num_batches == 1
 
 
-def test_seed_and_step_decide() -> None:
+def test_seed_and_step_decide():
     one, same, other = build(0), build(0), build(1)
     first = step(one)
     torch.rand(5)  # the global generator has no say after the construction
@@ -149,7 +148,7 @@ def test_seed_and_step_decide() -> None:
     assert not torch.equal(step(one), first)
 
 
-def test_ranks_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_differ(monkeypatch):
     steps = []
     for rank in (0, 1, 0):
         monkeypatch.setattr(pyramid_preprocessor, "get_rank", lambda rank=rank: rank)
@@ -159,11 +158,11 @@ def test_ranks_differ(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Model(BaseModel):
-    def forward(self, inputs: list, data_samples: None = None, mode: str = "tensor") -> None:
+    def forward(self, inputs, data_samples=None, mode="tensor"):
         """Do nothing."""
 
 
-def test_resumed_run_goes_on_identically() -> None:
+def test_resumed_run_goes_on_identically():
     run = Model(data_preprocessor=build(0))
     for _ in range(3):
         step(run.data_preprocessor)
@@ -177,7 +176,7 @@ def test_resumed_run_goes_on_identically() -> None:
 
 
 @pytest.mark.gpu
-def test_gpu_step_waits_for_nothing() -> None:
+def test_gpu_step_waits_for_nothing():
     model = Model(data_preprocessor=build()).cuda()
     data = {"inputs": [t.pin_memory() for t in batch()["inputs"]]}
     model.data_preprocessor(data, training=True)
@@ -198,7 +197,7 @@ def test_gpu_step_waits_for_nothing() -> None:
         (lambda packed: packed[0], "but got Tensor"),
     ],
 )
-def test_inputs_of_another_layout_are_refused(change, found) -> None:  # type: ignore[no-untyped-def]
+def test_inputs_of_another_layout_are_refused(change, found):
     expected = "[('B', 2, 3, 12, 12), ('B', 8, 3, 6, 6), ('B', 18, 3, 8, 8)]"
     data = {"inputs": change(batch()["inputs"])}
     with pytest.raises(ValueError, match=re.escape(expected)) as error:
@@ -218,6 +217,6 @@ def test_inputs_of_another_layout_are_refused(change, found) -> None:  # type: i
         ({"blur_sigma": (2, 1)}, r"sigma.*\(2, 1\)"),
     ],
 )
-def test_bad_settings_are_refused_when_built(change: dict, message: str) -> None:
+def test_bad_settings_are_refused_when_built(change, message):
     with pytest.raises(ValueError, match=message):
         build(**change)

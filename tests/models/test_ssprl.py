@@ -1,7 +1,11 @@
+import copy
+
 import pytest
 import torch
-from helpers.models.small_ssprl import LAYOUT, model_cfg, packed_batch
+from helpers.models.small_ssprl import BACKBONE, LAYOUT, model_cfg, packed_batch
+from mmengine.optim import AmpOptimWrapper, OptimWrapper
 
+from mmssprl.engine import LARC
 from mmssprl.functional.pooling import pool
 from mmssprl.models import SSPRL
 from mmssprl.registry import MODELS
@@ -110,3 +114,38 @@ def test_tells_the_size_of_its_checkpoint_with_the_queues_of_all_ranks(monkeypat
         assert sum(value.nbytes for value in model.state_dict().values()) == expected
         model.after_checkpoint()
     assert expected - model.checkpoint_bytes(1) == 3 * 2 * (7 + 5) * 8 * 4  # ranks views rows D b
+
+
+def flat(model):
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def test_mixed_precision_with_larc_and_the_float32_parts(monkeypatch, on_cpu):
+    # The wrapper refuses to be built without a GPU; autocast itself works on a CPU.
+    module = "mmengine.optim.optimizer.amp_optimizer_wrapper.is_cuda_available"
+    monkeypatch.setattr(module, lambda: True)
+    torch.manual_seed(0)
+    model = MODELS.build(model_cfg({**BACKBONE}, in_channels=8))
+    single, start = copy.deepcopy(model), flat(model)
+    options = {"dtype": "bfloat16", "loss_scale": {"enabled": False}}
+    wrapper = AmpOptimWrapper(optimizer=LARC(model.parameters(), lr=0.6), **options)
+    seen = {"backbone": set(), "neck": set(), "scores": set()}
+
+    def watch(module, name):
+        module.register_forward_hook(lambda *args: seen[name].add(args[-1].dtype))
+
+    watch(model.backbone.conv1, "backbone")
+    for layers in model.neck.heads:
+        watch(layers[0], "neck")
+        watch(layers[-1], "neck")
+    for scorer in (*model.head.prototypes, *model.head.correlation):
+        watch(scorer, "scores")
+    batch = packed_batch(LAYOUT, batch=8)
+    log = model.train_step(batch, wrapper)
+    expected = single.train_step(batch, OptimWrapper(LARC(single.parameters(), lr=0.6)))
+    assert seen["backbone"] == seen["neck"] == {torch.bfloat16}
+    assert seen["scores"] == {torch.float32}
+    assert all(value.dtype == torch.float32 for value in log.values())
+    torch.testing.assert_close(log["loss"], expected["loss"], rtol=0.02, atol=0)
+    moves = [flat(each) - start for each in (model, single)]
+    assert torch.cosine_similarity(*moves, dim=0) > 0.9

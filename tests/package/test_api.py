@@ -70,22 +70,18 @@ def test_each_name_is_that_of_a_function_whatever_was_imported_before():
 def test_function_options_and_command_are_the_same(name, options):
     """The function has each option as a keyword, of the same type and default; so has its help."""
     function = getattr(mmssprl, name)
-    keywords = {
-        word: each
-        for word, each in inspect.signature(function).parameters.items()
-        if each.kind is each.KEYWORD_ONLY and word != "log"
-    }
-    assert [*keywords] == [each.name for each in fields(options)]
-    for each in fields(options):
-        assert keywords[each.name].annotation == each.type
-        assert keywords[each.name].default is each.default
-        assert f"\n        {each.name}: " in function.__doc__
+    parameters = inspect.signature(function).parameters.values()
+    keywords = {each.name: each for each in parameters if each.kind is each.KEYWORD_ONLY}
+    del keywords["log"]
     [commands] = [a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction)]
     actions = commands.choices[name]._actions
     told = {action.dest: action for action in actions if action.option_strings}
+    assert [*keywords] == [each.name for each in fields(options)]
     assert told.keys() - {"help", "work_dir", "task"} == keywords.keys()
     for each in fields(options):
-        assert told[each.name].default is each.default
+        assert keywords[each.name].annotation == each.type
+        assert keywords[each.name].default is told[each.name].default is each.default
+        assert f"\n        {each.name}: " in function.__doc__
 
 
 def test_the_shares_that_are_told_are_those_that_are_taken():

@@ -35,15 +35,8 @@ def call(*command, cwd, **env):
     """Run a command that sees no other mmssprl; return status and output, without colours."""
     clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     clean |= {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "PAGER": "cat", **env}
-    done = subprocess.run(
-        [str(word) for word in command],
-        cwd=cwd,
-        env=clean,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=600,
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    done = subprocess.run([*map(str, command)], cwd=cwd, env=clean, timeout=600, **pipes)
     return done.returncode, re.sub(r"\x1b\[\d*m", "", done.stdout)
 
 
@@ -72,8 +65,11 @@ class Cell:
         """The name alone where MIM finds it by that, or else the path."""
         return self.checkout / name if self.python_path else Path(name).name
 
-    def python(self, *args):
-        return call(self.environment / "bin" / "python", *args, cwd=self.folder)
+    def run(self, program, *args):
+        """What a program of the environment prints."""
+        status, output = call(self.environment / "bin" / program, *args, cwd=self.folder)
+        assert status == 0, output
+        return output
 
     def __call__(self, *args):
         extra = {"PYTHONPATH": self.python_path} if self.python_path else {}
@@ -94,10 +90,9 @@ class Cell:
 def packages(tmp_path_factory):
     """Links to the packages of this environment, without mmssprl, MIM and lines of .pth files."""
     folder = tmp_path_factory.mktemp("packages")
+    left_out = re.compile(r"(__editable__.*|.*mmssprl.*|mim|openmim.*|onedl_mim.*|.*\.pth)$")
     for path in Path(sysconfig.get_path("purelib")).iterdir():
-        if not re.match(
-            r"(__editable__.*|.*mmssprl.*|mim|openmim.*|onedl_mim.*|.*\.pth)$", path.name
-        ):
+        if not left_out.match(path.name):
             (folder / path.name).symlink_to(path)
     assert (folder / "torch").is_dir()
     return folder
@@ -105,9 +100,8 @@ def packages(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory):
-    return generate_scenes(
-        tmp_path_factory.mktemp("data") / "scenes", num_train=16, num_val=16, size_px=96, seed=0
-    )
+    folder = tmp_path_factory.mktemp("data") / "scenes"
+    return generate_scenes(folder, num_train=16, num_val=16, size_px=96, seed=0)
 
 
 @pytest.fixture(
@@ -151,16 +145,10 @@ def trained(cell):
 
 
 def test_install(cell):
-    status, output = cell.python("-c", "import mmssprl; print(mmssprl.__file__)")
-    assert status == 0, output
+    output = cell.run("python", "-c", "import mmssprl; print(mmssprl.__file__)")
     owner = cell.checkout if cell.installation == "editable" else cell.environment
     assert Path(output.splitlines()[-1]).is_relative_to(owner)
-
-
-def test_console_script(cell):
-    status, output = call(cell.environment / "bin" / "mmssprl", "probe", "--help", cwd=cell.folder)
-    assert status == 0, output
-    assert output.startswith("usage: ")
+    assert cell.run("mmssprl", "probe", "--help").startswith("usage: ")
 
 
 def test_list(cell):
@@ -188,8 +176,7 @@ def test_download_offers_the_weights_in_the_folder_where_the_package_has_them(ce
     cell.fails(*download, "downloaded", match=NO_ADDRESS)
     untrained = "ssprl_resnet50_2xb64-coslr-200e_coco"
     cell.fails(*download[:3], untrained, "--dest", "downloaded", match=NO_WEIGHTS)
-    status, output = cell.python("-c", "from mmssprl.demo import WEIGHTS; print(WEIGHTS)")
-    assert status == 0, output
+    output = cell.run("python", "-c", "from mmssprl.demo import WEIGHTS; print(WEIGHTS)")
     weights = Path(output.splitlines()[-1])
     if lost:  # an editable install links no configs: docs/mim.md
         cell.fails(*download, weights.parent, match=rf"mmssprl/{PRETRAIN} is not found")
@@ -198,9 +185,7 @@ def test_download_offers_the_weights_in_the_folder_where_the_package_has_them(ce
     assert f"{weights.name} exists in" in output
     config = weights.parent / f"{name}.py"
     assert "_base_" not in config.read_text()
-    code = f"import mmssprl; mmssprl.load_backbone({str(weights)!r})"
-    status, output = cell.python("-c", code)
-    assert status == 0, output
+    cell.run("python", "-c", f"import mmssprl; mmssprl.load_backbone({str(weights)!r})")
     config.unlink()  # onedl-mim wants each name once in a checkout
 
 
@@ -237,13 +222,10 @@ def test_a_second_file_of_the_name_in_the_checkout_needs_the_path(cell, trained)
     dumped.parent.mkdir(exist_ok=True)
     dumped.touch()
     cell.fails("train", "mmssprl", dumped.name, match="multiple config files with same name")
-    cell.fails(
-        *("train", "mmssprl", cell.checkout / LINEAR, "--work-dir", "trained"), match="work_dir"
-    )
+    options = ("--work-dir", "trained")  # which holds a run: by its path the config was found
+    cell.fails("train", "mmssprl", cell.checkout / LINEAR, *options, match="work_dir")
     dumped.unlink()
 
 
 def test_other_commands_find_shipped_configs_outside_a_checkout(cell):
-    options = ("--steps", "1", "--batch-size", "4")
-    status, output = cell.python("-m", "mmssprl", "profile", PRETRAIN, *options)
-    assert status == 0, output
+    cell.run("mmssprl", "profile", PRETRAIN, "--steps", "1", "--batch-size", "4")

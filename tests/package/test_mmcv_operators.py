@@ -17,7 +17,6 @@ from mmssprl._mmcv_operators import provide_operators, uses_torchvision_operator
 
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
-END_TO_END = TESTS / "end_to_end" / "test_transfer.py"
 needs_compiled = pytest.mark.skipif(
     not IS_COMPILED, reason="this mmcv has no compiled operators to compare with"
 )
@@ -67,14 +66,9 @@ class TestAgainstCompiled:
             grad = torch.randn(num, 3, height, width, generator=generator).to(dtype)
             found = []
             for ext in (compiled, _mmcv_ext):
-                given = {
-                    "aligned_height": height,
-                    "aligned_width": width,
-                    "spatial_scale": scale,
-                    "sampling_ratio": sampling_ratio,
-                    "pool_mode": 1,
-                    "aligned": aligned,
-                }
+                given = {"aligned_height": height, "aligned_width": width, "pool_mode": 1}
+                given |= {"sampling_ratio": sampling_ratio, "aligned": aligned}
+                given["spatial_scale"] = scale
                 output, grad_input = torch.zeros_like(grad), torch.zeros_like(input)
                 unused = input.new_zeros(0)
                 ext.roi_align_forward(input, rois, output, unused, unused, **given)
@@ -139,10 +133,8 @@ def test_what_torchvision_has_not_is_refused_when_called(operators, monkeypatch)
 @pytest.mark.parametrize("tool", ["train.py", "test.py"])
 def test_spawned_workers_of_the_tools_get_them(tool):
     """Before a worker unpickles its data set it runs the tool under another name than __main__."""
-    code = (
-        "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__mp_main__'); "
-        "print(type(sys.meta_path[-1]).__name__)"
-    )
+    code = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__mp_main__')"
+    code += "; print(type(sys.meta_path[-1]).__name__)"
     command = [sys.executable, "-c", code, str(ROOT / "tools" / tool)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == "_OperatorsFinder", done.stderr
@@ -151,18 +143,12 @@ def test_spawned_workers_of_the_tools_get_them(tool):
 @needs_compiled
 def test_detection_and_segmentation_pass_on_torchvisions_operators(tmp_path):
     """This file and the tests that run models of mmdet or mmseg; whole runs are tested below."""
-    names = ("configs/test_dense_models.py", "engine/test_adapted_backbone.py")
+    names = ("configs/test_dense.py", "engine/test_adapted_backbone.py")
     files = [Path(__file__), *(TESTS / name for name in names)]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", "full and not slow"]
-        + files,
-        env=without_operators(tmp_path),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", "full and not slow"]
+    env = without_operators(tmp_path)
+    done = subprocess.run([*command, *files], env=env, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-4000:]
     assert "operators of mmcv: torchvision's\n" in done.stdout
-    passed = re.search(r"(\d+) passed", done.stdout)
-    assert passed
-    assert int(passed[1]) > 20
+    (passed,) = re.findall(r"(\d+) passed", done.stdout)
+    assert int(passed) > 20

@@ -6,34 +6,31 @@ from mmssprl.pyramid import PyramidLevel, ViewLayout
 LEVEL = {"grid": 2, "resize_px": 8, "patch_px": 4}
 
 
+def sizes(layout):
+    """Pixels and crops of each group."""
+    return [(group.px, group.num_crops) for group in layout.groups]
+
+
 def test_default_is_the_paper_with_28_views():
     layout = ViewLayout()
     assert layout.num_crops == 2 + 2 * 4 + 2 * 9
     assert layout.patches_per_scale == (1, 4, 9)
-    assert [group.px for group in layout.groups] == [224, 112, 96]
+    assert sizes(layout) == [(224, 2), (112, 8), (96, 18)]
     assert [level.cell_px for level in layout.levels] == [157, 127]
 
 
 def test_released_layout_has_34_views_in_four_groups():
     layout = ViewLayout(num_small=6)
-    assert layout.num_crops == 34
-    assert layout.num_image_views == 8
+    assert (layout.num_crops, layout.num_image_views) == (34, 8)
     # Small views and the patches of level 2 are both 96 px, but do not follow each other.
-    assert [(group.px, group.num_crops) for group in layout.groups] == [
-        (224, 2),
-        (96, 6),
-        (112, 8),
-        (96, 18),
-    ]
+    assert sizes(layout) == [(224, 2), (96, 6), (112, 8), (96, 18)]
 
 
 def test_consecutive_views_of_one_size_share_a_group():
     layout = ViewLayout(levels=[PyramidLevel(2, 224, 96), PyramidLevel(3, 288, 96)])
-    assert [(group.px, group.num_crops) for group in layout.groups] == [(224, 2), (96, 26)]
-    assert [(slot.role, slot.scale, slot.start) for slot in layout.groups[1].slots] == [
-        ("patch", 1, 0),
-        ("patch", 2, 8),
-    ]
+    assert sizes(layout) == [(224, 2), (96, 26)]
+    slots = [(slot.role, slot.scale, slot.start) for slot in layout.groups[1].slots]
+    assert slots == [("patch", 1, 0), ("patch", 2, 8)]
 
 
 def test_sampled_cells_count_as_what_is_cut():
@@ -41,12 +38,7 @@ def test_sampled_cells_count_as_what_is_cut():
     layout = ViewLayout(num_small=6, levels=levels)
     assert layout.patches_per_scale == (1, 2, 3)
     assert [level.num_cells for level in layout.levels] == [4, 9]
-    assert [(group.px, group.num_crops) for group in layout.groups] == [
-        (224, 2),
-        (96, 6),
-        (112, 4),
-        (96, 6),
-    ]
+    assert sizes(layout) == [(224, 2), (96, 6), (112, 4), (96, 6)]
 
 
 def test_split_takes_groups_apart_by_hand():

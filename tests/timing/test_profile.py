@@ -110,7 +110,7 @@ class TestProfileTraining:
                 {"batch_size": 3, "cfg_options": {"model.num_chunks": 2}},
                 r"batch_size: .*model\.num_chunks.* 3 and 2",
             ),
-            ({"amp": True}, "--amp"),
+            ({"amp": True}, "leave amp out"),
             ({"data": "."}, "images"),
             ({"data": "nowhere"}, "nowhere.* data"),
             ({"data": None, "cfg_options": {"train_dataloader.dataset": TOY_DATA}}, "ToyData"),

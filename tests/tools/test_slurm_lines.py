@@ -32,11 +32,8 @@ def test_slurm_train_line(tmp_path):
         tmp_path,
         *("bash", TOOLS / "slurm_train.sh", "part", "job", "a b.py"),
         *("--cfg-options", "x=1", "y='c d'"),
-        GPUS="16",
-        GPUS_PER_NODE="4",
-        CPUS_PER_TASK="7",
+        **{"GPUS": "16", "GPUS_PER_NODE": "4", "CPUS_PER_TASK": "7", "PORT": "23456"},
         SRUN_ARGS="--time=1:00 --qos=low",
-        PORT="23456",
     )
     assert line["args"] == [
         *("--partition=part", "--job-name=job"),
@@ -45,8 +42,7 @@ def test_slurm_train_line(tmp_path):
         *(str(TOOLS / "train.py"), "a b.py", "--cfg-options", "x=1", "y='c d'"),
         *("--launcher", "slurm"),
     ]
-    assert line["name"] == "srun"
-    assert line["MASTER_PORT"] == "23456"
+    assert (line["name"], line["MASTER_PORT"]) == ("srun", "23456")
     assert line["MMSSPRL_REQUEUE"] is None
 
 
@@ -55,10 +51,8 @@ def test_slurm_test_line_puts_at_most_8_gpus_on_a_node(tmp_path, gpus, per_node)
     script = TOOLS / "slurm_test.sh"
     line = slurm_line(tmp_path, "bash", script, "part", "job", "a.py", "a.pth", GPUS=gpus)
     assert line["args"][2:6] == [
-        f"--gres=gpu:{per_node}",
-        f"--ntasks={gpus}",
-        f"--ntasks-per-node={per_node}",
-        "--cpus-per-task=5",
+        *(f"--gres=gpu:{per_node}", f"--ntasks={gpus}"),
+        *(f"--ntasks-per-node={per_node}", "--cpus-per-task=5"),
     ]
     assert line["args"][-5:] == [str(TOOLS / "test.py"), "a.py", "a.pth", "--launcher", "slurm"]
     assert line["MASTER_PORT"] is None

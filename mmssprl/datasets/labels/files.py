@@ -1,6 +1,7 @@
 """The files below a folder, by name."""
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
@@ -102,15 +103,14 @@ class Files:
             found[path.stem].append(name)
         return found
 
-    def find_image(
-        self, named: str, near: str, *, or_stem: bool = False, is_moved: bool = False
-    ) -> str | None:
+    def find_image(self, named: str, near: str, *, is_moved: bool = False) -> str | None:
         """Return the one image that the annotation file ``near`` means, None if there is none.
 
-        It lies in the folders that are named with it, anywhere below the root; of an absolute path,
-        or if it ``is_moved``, the last one has to be there. Of several such images those count that
-        share most folders with the name, then photographs, then those that share most words with
-        the annotation file (train2014/ with instances_train2014.json).
+        It is named with its suffix or without, and lies in the folders that are named with it,
+        anywhere below the root; of an absolute path, or if it ``is_moved``, the last one has to be
+        there. Of several such images those count that share most folders with the name, then
+        photographs, then those that share most words with the annotation file (train2014/ with
+        instances_train2014.json).
         """
         *folders, last = PurePosixPath(named.replace("\\", "/")).parts or ("",)
         if folders and (folders[0] == "/" or folders[0].endswith(":")):
@@ -119,29 +119,49 @@ class Files:
         folders = [folder for folder in folders if folder != ".."]
         least = min(1, len(folders)) if is_moved else len(folders)
         found = self._by_last_part.get(last, [])
-        if or_stem and all(map(is_label_image, found)):
-            found = self._by_last_part.get(PurePosixPath(last).stem, found)
         if all(map(is_label_image, found)) and os.path.isabs(named) and os.path.isfile(named):
             return named
 
         def num_common(name: str) -> int:
-            return _num_common_last((self.root / name).parts[:-1], folders)
+            there = list((self.root / name).parts[:-1])
+            return len(os.path.commonprefix([there[::-1], folders[::-1]]))
 
         found = sorted({name for name in found if num_common(name) >= least})
-        scores = (
-            num_common,
-            lambda name: not is_label_image(name),
-            lambda name: _alike(name, near),
-        )
-        for score in scores if len(found) > 1 else ():
-            best = max(map(score, found))
-            found = [name for name in found if score(name) == best]
+        if len(found) > 1:
+            scores = [(num_common(n), not is_label_image(n), _alike(n, near)) for n in found]
+            pairs = zip(found, scores, strict=True)
+            found = [name for name, score in pairs if score == max(scores)]
         if len(found) > 1:
             raise UserValueError(
                 f"each image of {near} must be one file, but {named} is {found[0]} and {found[1]}; "
                 "remove one, or give file names with their folders."
             )
         return found[0] if found else None
+
+
+def require_files(paths: Sequence[str], ann_file: str) -> None:
+    """Raise FileNotFoundError unless all images are there that an annotation file names."""
+    rule = f"{ann_file}: every name must have its image below data_root and data_prefix"
+    refuse_missing(rule, missing_files(paths), len(paths))
+
+
+def missing_files(paths: Sequence[str]) -> list[str]:
+    """Return the paths at which there is nothing."""
+    # Each folder is listed once: to ask for each file takes long on a network drive.
+    listings: dict[str, frozenset[str]] = {}
+    missing = []
+    for path in paths:
+        folder, slash, name = path.rpartition("/")
+        folder += slash
+        if folder not in listings:
+            try:
+                listings[folder] = frozenset(os.listdir(folder or os.curdir))
+            except OSError:
+                listings[folder] = frozenset()
+        # A drive that ignores case, or a folder that may be entered but not listed.
+        if name not in listings[folder] and not os.path.exists(path):
+            missing.append(path)
+    return missing
 
 
 def refuse_missing(what: str, missing: Sequence[str], total: int) -> None:
@@ -159,20 +179,6 @@ def is_label_image(name: str) -> bool:
 
 
 def _alike(one: str, other: str) -> int:
-    """Return how many folders and words of their names two files share."""
-
-    def words(name: str) -> set[str]:
-        folder, _, last = name.rpartition("/")
-        text = last.rpartition(".")[0].replace("-", "_").replace(".", "_")
-        return {*folder.split("/"), *text.split("_")} - {""}
-
-    return len(words(one) & words(other))
-
-
-def _num_common_last(left: tuple[str, ...], right: list[str]) -> int:
-    count = 0
-    for one, other in zip(reversed(left), reversed(right), strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
+    """Return how many words the paths of two files share."""
+    left, right = (set(re.split(r"[/_.-]", name)) for name in (one, other))
+    return len(left & right)

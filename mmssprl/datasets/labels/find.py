@@ -1,16 +1,19 @@
-"""Which layout a folder has, and what it holds."""
+"""Which layout a folder has, what it holds, and what is wrong with it: errors, and warnings."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ...console.progress import watch
+from ...console.wording import counted
 from ...errors import UserFileNotFoundError, UserValueError
 from ..image_index import heic_remedy, kind_of
+from ..image_reading import open_image
 from . import coco, folders, masks, voc, yolo
-from .checks import check_labels
 from .files import Files
-from .labelled_images import LabelledData, LabelledImage, Object
-from .splits import Splits, choose_splits
+from .labelled_images import LabelledData, LabelledImage, Object, Splits, choose_splits
 
 DEFAULT_VAL_SHARE = 0.2
 _OF_OBJECTS = (coco, voc, yolo)
@@ -29,6 +32,14 @@ _OTHER_TOOLS = {
     ".csv": "write its rows as a COCO .json, or sort the images into a folder per class",
 }
 """What to do with labels of others, by the suffix of their files."""
+LEAST_TRAIN = 2
+"""Images of a training: the statistics of one say nothing."""
+FEW_VAL = 10
+"""Below so many images to validate with, a score is chance."""
+_MOST_NAMED = 5
+_ORIENTATION = 0x0112
+_TURNED = (5, 6, 7, 8)
+"""EXIF orientations that swap width and height."""
 
 
 def find_labels(
@@ -54,8 +65,6 @@ def find_labels(
         ValueError: A number out of range, several layouts at once, a file that cannot be read, or
             labels that nothing can be trained with.
     """
-    if not 0 < val_share < 1:
-        raise UserValueError(f"val_share must be between 0 and 1, but got {val_share}.")
     if not 0 <= seed < 2**32:
         raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
     files = Files(root)
@@ -66,7 +75,7 @@ def find_labels(
         classes, splits = _shown(classes, splits)
     train, val, how = choose_splits(splits, share=val_share, seed=seed)
     data = LabelledData(files.root, layout.TITLE, classes, train, val, how, warnings)
-    return check_labels(data, task, measured=measured)
+    return _check(data, task, measured=measured)
 
 
 def _find(files: Files, task: str) -> tuple[Any, Any]:
@@ -116,3 +125,125 @@ def _other_tool(files: Files) -> str:
         for name in files.ending(suffix)[:1]:
             return f"if its labels are in {name}, {remedy}"
     return ""
+
+
+def _check(data: LabelledData, task: str, *, measured: bool) -> LabelledData:
+    """Check the labels of a task, and return them with all warnings.
+
+    Where the images are ``measured``, they get their sizes, and boxes and polygons are in pixels;
+    for 'detect' objects without area inside their image are left out.
+    """
+    doubled = [name for name, count in Counter(data.classes).items() if count > 1]
+    if doubled:
+        raise UserValueError(
+            "each class must have a name of its own, but several are called "
+            f"{doubled[0]!r}; rename them, or join them."
+        )
+    _check_each_has_labels(data, "one")
+    if task == "detect" and any(thing.box is None for thing in data.objects):
+        raise UserValueError(
+            "each object must have a box (bbox) to be detected, but some have none; add them, or "
+            "take the task classify."
+        )
+    if len(data.train) < LEAST_TRAIN:
+        raise UserValueError(
+            f"a training needs at least {LEAST_TRAIN} images, but train has {len(data.train)}; "
+            "label more, or move some from val."
+        )
+    both = {image.path for image in data.train} & {image.path for image in data.val}
+    if both:
+        raise UserValueError(
+            f"no image may be in train and in val, but {len(both)} are, for example "
+            f"{min(both)}; take them out of one."
+        )
+    if measured:
+        everything = [*data.train, *data.val]
+        sized = [_with_size(image) for image in watch(everything, "reading sizes")]
+        if task == "detect":
+            sized = _without_odd_boxes(sized, data.warnings)
+        data = replace(data, train=sized[: len(data.train)], val=sized[len(data.train) :])
+        _check_each_has_labels(data, "a box with an area inside it")
+    return replace(data, warnings=[*data.warnings, *_warnings(data, task)])
+
+
+def _check_each_has_labels(data: LabelledData, what: str) -> None:
+    for name, images in (("train", data.train), ("val", data.val)):
+        if not any(image.labels for image in images):
+            raise UserValueError(
+                f"each split must have labels, but none of the {len(images)} images of {name} has "
+                f"{what}; label some, or let the splits be drawn from all images."
+            )
+
+
+def _warnings(data: LabelledData, task: str) -> list[str]:
+    found = []
+    in_train, in_val = data.count(data.train), data.count(data.val)
+    lacking = [
+        f"{name} ({known} and {shown})"
+        for name, known, shown in zip(data.classes, in_train, in_val, strict=True)
+        if not known or not shown
+    ]
+    if lacking:
+        more = f" and {len(lacking) - _MOST_NAMED} more" if len(lacking) > _MOST_NAMED else ""
+        found.append(
+            "classes without an image in train cannot be learned, those without one in val have no "
+            f"score: {', '.join(lacking[:_MOST_NAMED])}{more} (images in train and val)."
+        )
+    bare = sum(not image.labels for image in data.train)
+    if bare:
+        meant = "show none of the classes" if task == "classify" else "are not trained on"
+        found.append(
+            f"{bare} of {len(data.train)} images of train have no annotation: they {meant}."
+        )
+    objects = data.objects
+    if task == "detect" and any(t.segmentation for t in objects) and not data.has_masks:
+        num_bare = sum(not (thing.segmentation or thing.is_crowd) for thing in objects)
+        found.append(f"{num_bare} of {len(objects)} objects have no mask: only boxes are trained.")
+    if len(data.val) < FEW_VAL:
+        found.append(f"val has {counted(len(data.val), 'image')}: its scores are mostly chance.")
+    return found
+
+
+def _with_size(image: LabelledImage) -> LabelledImage:
+    with open_image(image.path) as file:
+        size = file.size
+        if file.getexif().get(_ORIENTATION) in _TURNED:
+            size = size[::-1]
+    if image.mask is not None:
+        with open_image(image.mask) as file:
+            if file.size != size:
+                raise UserValueError(
+                    f"{image.mask}: a label image must have its image's size, but they are "
+                    f"{file.size} and {size} (width, height); write it again at full size."
+                )
+    if image.in_shares:
+        own = tuple(_in_pixels(thing, *size) for thing in image.objects)
+        image = replace(image, objects=own, in_shares=False)
+    return replace(image, size=size)
+
+
+def _in_pixels(thing: Object, width: int, height: int) -> Object:
+    def scaled(values: Sequence[float]) -> Any:
+        return [value * (height if i % 2 else width) for i, value in enumerate(values)]
+
+    polygons = [scaled(polygon) for polygon in thing.segmentation or ()]
+    return replace(thing, box=tuple(scaled(thing.box or ())), segmentation=polygons or None)
+
+
+def _without_odd_boxes(images: list[LabelledImage], warnings: list[str]) -> list[LabelledImage]:
+    """Return the images with those objects whose boxes have an area inside them."""
+    kept = []
+    for image in images:
+        own = tuple(thing for thing in image.objects if _has_area(thing, *image.size))
+        kept.append(replace(image, objects=own, labels=frozenset(thing.label for thing in own)))
+    num_odd = sum(len(a.objects) - len(b.objects) for a, b in zip(images, kept, strict=True))
+    if num_odd:
+        warnings.append(f"{num_odd} boxes have no area inside their image; left out.")
+    return kept
+
+
+def _has_area(thing: Object, image_width: int, image_height: int) -> bool:
+    x, y, width, height = thing.box or (0, 0, 0, 0)
+    inside_x = min(x + width, image_width) - max(x, 0)
+    inside_y = min(y + height, image_height) - max(y, 0)
+    return min(width, height) >= 1 and inside_x > 0 and inside_y > 0

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from ...errors import UserValueError
 from .files import Files
-from .labelled_images import LabelledImage
-from .splits import TRAIN, VAL, Splits, split_of
+from .labelled_images import TRAIN, VAL, LabelledImage, Splits, split_of
 
 TITLE = "a folder per class"
 

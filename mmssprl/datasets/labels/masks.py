@@ -4,14 +4,15 @@ import re
 from pathlib import Path
 
 import numpy as np
+from mmpretrain.datasets.categories import VOC2007_CATEGORIES
+from numpy.typing import NDArray
 
 from ...console.progress import watch
 from ...errors import UserValueError
-from ..image_opening import open_image
+from ..image_reading import open_image
 from . import voc
 from .files import MASK_FOLDERS, Files, is_label_image, refuse_missing
-from .labelled_images import LabelledImage
-from .splits import Splits, by_folder
+from .labelled_images import LabelledImage, Splits, by_folder
 
 TITLE = "label images"
 IGNORED = 255
@@ -21,11 +22,13 @@ _IMAGE_FOLDERS = frozenset(("images", "image", "imgs", "jpegimages", "img_dir"))
 _VOC_PREFERRED = ("segmentationclassaug", "segmentationclass")
 _SUFFIX = re.compile(r"[_-](mask|label|labels|labelids|gt)$", re.IGNORECASE)
 _INDEX_MODES = ("P", "L", "1")
-VOC_CLASSES = (
-    *("background", "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat"),
-    *("chair", "cow", "diningtable", "dog", "horse", "motorbike", "person", "pottedplant"),
-    *("sheep", "sofa", "train", "tvmonitor"),
-)
+_VOC_CLASSES = ("background", *VOC2007_CATEGORIES)
+
+
+def palette() -> NDArray[np.uint8]:
+    """Return VOC's colours (256, 3): the bits of an index, dealt out to red, green and blue."""
+    bits = np.arange(256)[:, None, None] >> np.arange(9).reshape(3, 3) & 1
+    return (bits << np.array([[7], [6], [5]])).sum(1).astype(np.uint8)
 
 
 def find(files: Files) -> list[str]:
@@ -93,14 +96,9 @@ def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str]
 
 
 def _shown_indices(path: Path, name: str) -> list[int]:
-    """Return the indices in a label image, which errors call ``name``, without 255."""
-    try:
-        with open_image(path) as image:
-            mode, pixels = image.mode, np.asarray(image)
-    except Exception as error:  # PIL's plugins raise many classes
-        raise UserValueError(
-            f"{name}: must be a PNG of class indices, but it cannot be read ({error}); replace it."
-        ) from error
+    """Return the indices in a label image without 255."""
+    with open_image(path) as image:
+        mode, pixels = image.mode, np.asarray(image)
     if mode not in _INDEX_MODES:
         raise UserValueError(
             f"{name}: must be a PNG of class indices (8 bits, gray or with a palette), but its "
@@ -137,6 +135,6 @@ def _classes(files: Files, largest: int, warnings: list[str]) -> tuple[list[str]
     if any("SegmentationClass" in Path(name).parts for name in files.names):
         items = (item for root in voc.find(files).values() for item in root.iter("object"))
         titles = {(item.findtext("name") or "").strip() for item in items}
-        if largest < len(VOC_CLASSES) and titles <= set(VOC_CLASSES):
-            return list(VOC_CLASSES), "PASCAL VOC"
+        if largest < len(_VOC_CLASSES) and titles <= set(_VOC_CLASSES):
+            return list(_VOC_CLASSES), "PASCAL VOC"
     return files.numbered_classes(largest, warnings), "the label images"

@@ -9,8 +9,15 @@ from pathlib import Path
 from ...console.progress import watch
 from ...errors import UserFileNotFoundError, UserValueError
 from .files import Files, refuse_missing
-from .labelled_images import LabelledImage, Object, image_of_objects
-from .splits import TRAIN, VAL, Splits, by_folder
+from .labelled_images import (
+    TRAIN,
+    VAL,
+    LabelledImage,
+    Object,
+    Splits,
+    by_folder,
+    image_of_objects,
+)
 
 TITLE = "PASCAL VOC"
 Named = list[tuple[str, Object]]
@@ -41,11 +48,8 @@ def read(
     listed = {name for names in _listed_splits(files, "Main").values() for name in names}
     used = {name: found[name] for name in found if not listed or Path(name).stem in listed}
     for name, root in used.items():
-        told = Path((root.findtext("filename") or "").strip()).name
-        # LabelImg keeps what an image was once called; then the file's own name counts.
-        if Path(told).stem != Path(name).stem:
-            told = Path(name).stem
-        image = files.find_image(told, name, or_stem=True)
+        # Not what <filename> says: LabelImg keeps there what an image was once called.
+        image = files.find_image(Path(name).stem, name)
         if image is None:
             missing.append(name)
         else:

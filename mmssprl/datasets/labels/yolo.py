@@ -9,8 +9,15 @@ import yaml
 from ...console.progress import watch
 from ...errors import UserValueError
 from .files import CLASS_FILES, Files, is_label_image, refuse_missing
-from .labelled_images import LabelledImage, Object, image_of_objects
-from .splits import TEST, Splits, by_folder, split_of
+from .labelled_images import (
+    TEST,
+    LabelledImage,
+    Object,
+    Splits,
+    by_folder,
+    image_of_objects,
+    split_of,
+)
 
 TITLE = "YOLO"
 _BOX, _LEAST_POLYGON = 4, 6
@@ -47,7 +54,12 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
     data.yaml, or those that folders name. An image without a text file shows no object.
     """
     used = set(found.values())
-    lost = [name for name in files.ending(".txt") if name not in used and _is_of_labels(name)]
+    lost = [
+        name
+        for name in files.ending(".txt")
+        for *folders, last in [name.lower().split("/")]
+        if name not in used and "labels" in folders and last not in CLASS_FILES
+    ]
     rule = "each file of labels/ must have its image in images/, of the same name but the suffix"
     refuse_missing(rule, lost, len(used) + len(lost))
     texts = watch(list(found.items()), "reading annotations")
@@ -72,11 +84,6 @@ def read(files: Files, found: dict[str, str], warnings: list[str]) -> tuple[list
     return classes, _listed(files, settings, source, images) or by_folder(images)
 
 
-def _is_of_labels(text: str) -> bool:
-    *folders, last = text.lower().split("/")
-    return "labels" in folders and last not in CLASS_FILES
-
-
 def _texts_of(image: str) -> list[str]:
     """Return the names that the text of an image may have; the last that is there counts.
 
@@ -91,11 +98,8 @@ def _texts_of(image: str) -> list[str]:
 
 
 def _first(files: Files, text: str) -> list[str]:
-    """Return the first line of a text file that is not empty, if it is a text."""
-    try:
-        lines = files.read_lines(text)
-    except UserValueError:
-        return []
+    """Return the first line of a text file that is not empty."""
+    lines = (files.root / text).read_text("utf-8-sig", errors="replace").splitlines()
     return [line for line in lines if line.strip()][:1]
 
 

@@ -4,7 +4,7 @@ A category is a shape with a texture, a scene is a background structure with typ
 every colour is random, so colour tells neither.
 """
 
-from mmssprl.datasets.scenes.categories import SCENE_CATEGORIES
 from mmssprl.datasets.scenes.generate import generate_scenes
+from mmssprl.datasets.scenes.render import SCENE_CATEGORIES
 
 __all__ = ["SCENE_CATEGORIES", "generate_scenes"]

@@ -1,4 +1,4 @@
-"""Write the sample data: images, COCO annotations and a PASCAL VOC devkit."""
+"""Write the sample data: images, COCO instance annotations and a PASCAL VOC devkit, VOC2007."""
 
 import json
 import shutil
@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from ...console.progress import watch
 from ...errors import UserFileExistsError, UserValueError
 from ...system.outputs import write_whole
-from .annotations import CocoSplit, VocDevkit
-from .render import Scene, render_scene
+from ..labels.masks import palette
+from .render import SCENE_CATEGORIES, Scene, SceneObject, render_scene
 
 META_FILE = "scenes.json"
 """Written last: its presence means that the folder is complete."""
@@ -27,6 +28,11 @@ MAX_IMAGES = 1_000_000
 
 _FORMAT = 1
 """Raise when the same parameters no longer give the same images."""
+_DIFFICULT_BELOW = 0.4
+"""An object of which less than this share is visible is marked difficult."""
+_VOC_SETS = {"train": ("train", "trainval"), "val": ("val", "test")}
+"""Image sets of each split: both of VOC's usual pairs (train -> val, trainval -> test) are free of
+overlap."""
 
 
 def generate_scenes(
@@ -75,15 +81,15 @@ def generate_scenes(
         images = root / "coco" / f"{split}2014"
         images.mkdir()
         offset = 1 + MAX_IMAGES * SPLITS.index(split)
-        coco = CocoSplit(f"mmssprl scenes, {split}, {meta}", first_annotation_id=offset)
+        coco = _empty_coco(f"mmssprl scenes, {split}, {meta}")
         for i in watch(range(count), f"scenes, {split}", shown=progress):
             scene = draw_scene(seed, split, i, size_px)
             path = images / f"{offset + i:012d}.jpg"
             # At 64-128 px halved chroma would smear textures whose colours differ in hue.
             Image.fromarray(scene.image).save(path, quality=JPEG_QUALITY, subsampling="4:4:4")
-            coco.add(offset + i, path.name, scene)
+            _add_to_coco(coco, offset + i, path.name, scene)
             voc.add(split, path, scene)
-        (annotations / f"instances_{split}2014.json").write_text(_to_json(coco.content))
+        (annotations / f"instances_{split}2014.json").write_text(_to_json(coco))
     voc.write_image_sets()
     write_whole(root / META_FILE, _to_json(meta))
     return root
@@ -128,3 +134,120 @@ def generate_sample(work_dir: Path, log: Callable[[str], object] = lambda line: 
         shutil.rmtree(folder, ignore_errors=True)
     log(f"scenes: {NUM_TRAIN} + {NUM_VAL} images of {SIZE_PX} px")
     return generate_scenes(folder, num_train=NUM_TRAIN, num_val=NUM_VAL, size_px=SIZE_PX)
+
+
+def encode_mask(mask: NDArray[np.bool_]) -> dict[str, list[int]]:
+    """Encode a mask (H, W) as COCO's uncompressed run lengths: ``size`` [H, W] and ``counts``.
+
+    Polygons would lose the holes of rings and the visible fragments of occluded objects.
+    """
+    flat = mask.T.ravel()
+    changes = np.flatnonzero(flat[1:] != flat[:-1]) + 1
+    runs = np.diff(changes, prepend=0, append=flat.size).tolist()
+    return {"size": list(mask.shape), "counts": [0, *runs] if flat[0] else runs}
+
+
+def tight_box(mask: NDArray[np.bool_]) -> tuple[int, int, int, int]:
+    """Return x, y, width and height in pixels of the smallest box around a non-empty mask."""
+    columns, rows = np.flatnonzero(mask.any(axis=0)), np.flatnonzero(mask.any(axis=1))
+    x, y = int(columns[0]), int(rows[0])
+    return x, y, int(columns[-1]) + 1 - x, int(rows[-1]) + 1 - y
+
+
+def _empty_coco(description: str) -> dict[str, Any]:
+    return {
+        "info": {"description": description},
+        "licenses": [],
+        "images": [],
+        "annotations": [],
+        "categories": [
+            {"id": c, "name": name, "supercategory": name.split("_")[1]}
+            for c, name in enumerate(SCENE_CATEGORIES, start=1)
+        ],
+    }
+
+
+def _add_to_coco(coco: dict[str, Any], image_id: int, file_name: str, scene: Scene) -> None:
+    """Append one image; ``area`` and ``bbox`` describe the visible mask."""
+    height, width = scene.instances.shape
+    image = {"id": image_id, "file_name": file_name, "width": width, "height": height}
+    coco["images"].append({**image, "scene": scene.name})
+    # Like those of images, ids of annotations begin at 1: pycocotools takes 0 for "no match".
+    first_id = coco["images"][0]["id"]
+    for index, item in enumerate(scene.objects, start=1):
+        mask = scene.instances == index
+        coco["annotations"].append(
+            {
+                "id": first_id + len(coco["annotations"]),
+                "image_id": image_id,
+                "category_id": item.category + 1,
+                "iscrowd": 0,
+                "area": item.visible,
+                "bbox": list(tight_box(mask)),
+                "segmentation": encode_mask(mask),
+            }
+        )
+
+
+def _is_difficult(item: SceneObject) -> bool:
+    return item.visible < _DIFFICULT_BELOW * item.area
+
+
+def _to_xml(file_name: str, scene: Scene) -> str:
+    height, width = scene.instances.shape
+    objects = []
+    for k, item in enumerate(scene.objects, start=1):
+        x, y, box_width, box_height = tight_box(scene.instances == k)
+        objects.append(
+            f"  <object>\n    <name>{SCENE_CATEGORIES[item.category]}</name>\n"
+            f"    <difficult>{int(_is_difficult(item))}</difficult>\n"
+            f"    <bndbox><xmin>{x + 1}</xmin><ymin>{y + 1}</ymin>"
+            f"<xmax>{x + box_width}</xmax><ymax>{y + box_height}</ymax></bndbox>\n  </object>\n"
+        )
+    return (
+        f"<annotation>\n  <folder>VOC2007</folder>\n  <filename>{file_name}</filename>\n"
+        f"  <size><width>{width}</width><height>{height}</height><depth>3</depth></size>\n"
+        f"  <segmented>1</segmented>\n{''.join(objects)}</annotation>\n"
+    )
+
+
+class VocDevkit:
+    """Writes images one by one into ``root``/VOC2007, and the image sets at the end."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root / "VOC2007"
+        self._labels: dict[str, dict[str, dict[int, int]]] = {split: {} for split in SPLITS}
+        for folder in ("JPEGImages", "Annotations", "SegmentationClass", "SegmentationObject"):
+            (self._root / folder).mkdir(parents=True)
+        for task in ("Main", "Segmentation"):
+            (self._root / "ImageSets" / task).mkdir(parents=True)
+
+    def add(self, split: str, image_path: Path, scene: Scene) -> None:
+        """Write one image, a copy of ``image_path``."""
+        name = image_path.stem
+        shutil.copyfile(image_path, self._root / "JPEGImages" / image_path.name)
+        (self._root / "Annotations" / f"{name}.xml").write_text(_to_xml(image_path.name, scene))
+        class_of = np.array([0, *(item.category + 1 for item in scene.objects)], np.uint8)
+        self._write_labels("SegmentationClass", name, class_of[scene.instances])
+        self._write_labels("SegmentationObject", name, scene.instances)
+        signs: dict[int, int] = {}
+        for item in scene.objects:
+            signs[item.category] = max(signs.get(item.category, 0), int(not _is_difficult(item)))
+        self._labels[split][name] = signs
+
+    def write_image_sets(self) -> None:
+        """Write ImageSets: names, and per class 1 (present), 0 (only difficult) or -1 (absent)."""
+        sets = self._root / "ImageSets"
+        for split, labels in self._labels.items():
+            for image_set in _VOC_SETS[split]:
+                text = "".join(f"{name}\n" for name in labels)
+                for task in ("Main", "Segmentation"):
+                    (sets / task / f"{image_set}.txt").write_text(text)
+                for c, category in enumerate(SCENE_CATEGORIES):
+                    lines = [f"{name} {signs.get(c, -1):2d}\n" for name, signs in labels.items()]
+                    (sets / "Main" / f"{category}_{image_set}.txt").write_text("".join(lines))
+
+    def _write_labels(self, folder: str, name: str, labels: NDArray[np.uint8]) -> None:
+        image = Image.fromarray(labels)
+        image.putpalette(palette().tobytes())
+        image.save(self._root / folder / f"{name}.png")

@@ -1,4 +1,7 @@
-"""Compose one scene: background, objects from back to front, light and grain."""
+"""Compose one scene: background, objects from back to front, light and grain.
+
+The vocabulary tells which shapes wear which textures, and in which scene they are typically met.
+"""
 
 from dataclasses import dataclass
 
@@ -7,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .backgrounds import STRUCTURES, draw_background
-from .categories import SCENE_CATEGORIES, draw_category
-from .shapes import Pose, clip_box, draw_pose
-from .textures import draw_color_pair, texture_share
+from .objects import Pose, clip_box, draw_color_pair, draw_pose, texture_share
 
 MIN_VISIBLE = 0.25
 """Least share of an object that stays visible; a pose that hides more of any object is redrawn."""
@@ -20,18 +21,61 @@ _POSE_TRIES = 12
 
 Array = NDArray[np.float32]
 
+TYPICAL_SHARE = 0.8
+"""Probability that an object belongs to its scene's group; the others are drawn from the rest."""
+
+SHAPE_TEXTURES: dict[str, tuple[str, str]] = {
+    "disc": ("striped", "checked"),
+    "square": ("zigzag", "rayed"),
+    "triangle": ("striped", "dotted"),
+    "star": ("checked", "ringed"),
+    "ring": ("striped", "rayed"),
+    "cross": ("dotted", "rayed"),
+    "crescent": ("checked", "dotted"),
+    "heart": ("checked", "zigzag"),
+    "arrow": ("striped", "ringed"),
+    "hexagon": ("dotted", "ringed"),
+    "hourglass": ("zigzag", "rayed"),
+    "drop": ("zigzag", "ringed"),
+}
+"""Each shape wears 2 textures and each texture is worn by 4 shapes: neither alone is a category."""
+
+SCENE_CATEGORIES: tuple[str, ...] = tuple(
+    f"{texture}_{shape}" for shape, textures in SHAPE_TEXTURES.items() for texture in textures
+)
+"""The 24 category names; the COCO id of ``SCENE_CATEGORIES[c]`` is c + 1."""
+
+_TEXTURES = ("striped", "checked", "zigzag", "rayed", "dotted", "ringed")
+_GROUP_SHAPES: dict[str, tuple[str, ...]] = {
+    "field": ("ring", "disc", "hourglass", "square", "crescent", "drop"),
+    "tiles": ("arrow", "heart", "square", "ring", "cross", "hexagon"),
+    "sea": ("triangle", "crescent", "drop", "hourglass", "hexagon", "star"),
+    "sunburst": ("ring", "crescent", "square", "cross", "hexagon", "drop"),
+    "bricks": ("disc", "heart", "drop", "square", "triangle", "star"),
+    "clouds": ("triangle", "disc", "heart", "hourglass", "cross", "arrow"),
+    "lattice": ("disc", "star", "heart", "ring", "crescent", "arrow"),
+    "planks": ("arrow", "star", "hourglass", "cross", "triangle", "hexagon"),
+}
+"""Scene name -> the shapes that wear these textures, in their order."""
+
+SCENE_GROUPS: dict[str, tuple[str, ...]] = {
+    scene: tuple(f"{texture}_{shape}" for texture, shape in zip(_TEXTURES, shapes, strict=True))
+    for scene, shapes in _GROUP_SHAPES.items()
+}
+"""Scene name -> its 6 typical categories: 6 different shapes and every texture once, so that
+texture alone does not tell the scene; each category is typical of exactly 2 scenes."""
+
 
 @dataclass
 class SceneObject:
     """One object, an index into ``SCENE_CATEGORIES``, and how many of its pixels are seen.
 
-    ``area`` counts those of the whole silhouette, ``inside`` those inside the image, ``visible``
-    those that no object in front hides either.
+    ``area`` counts those of the whole silhouette, ``visible`` those in the image that no object in
+    front hides.
     """
 
     category: int
     area: int
-    inside: int
     visible: int
 
 
@@ -65,6 +109,14 @@ def render_scene(rng: np.random.Generator, size_px: int) -> Scene:
     return Scene(name, _expose(rng, canvas, light), instances, tuple(objects))
 
 
+def draw_category(rng: np.random.Generator, scene: str) -> int:
+    """Draw an object, an index of ``SCENE_CATEGORIES``, evenly in or outside the scene's group."""
+    group = [SCENE_CATEGORIES.index(name) for name in SCENE_GROUPS[scene]]
+    if rng.random() >= TYPICAL_SHARE:
+        group = [c for c in range(len(SCENE_CATEGORIES)) if c not in group]
+    return group[int(rng.integers(len(group)))]
+
+
 def _place(
     pose: Pose, category: int, instances: NDArray[np.uint8], objects: list[SceneObject]
 ) -> bool:
@@ -83,7 +135,7 @@ def _place(
         return False
     for other, lost in zip(objects, hidden, strict=True):
         other.visible -= int(lost)
-    objects.append(SceneObject(category, area, inside, inside))
+    objects.append(SceneObject(category, area, inside))
     instances[there][mask[here]] = len(objects)
     return True
 

@@ -15,8 +15,9 @@ from mmengine.config import Config
 from numpy.typing import NDArray
 from PIL import Image
 
-from ...datasets.image_opening import open_image
+from ...datasets.image_reading import open_image
 from ...datasets.labels import LabelledImage
+from ...datasets.labels.masks import palette
 from ...system.outputs import whole_file
 from .task import Scores, Task, steps_of, written_names
 
@@ -125,12 +126,6 @@ class Segment(Task):
             pixels = np.bincount(labels.ravel(), minlength=len(self.classes))
             counts += pixels >= _VISIBLE * labels.size
         return counts.tolist()
-
-
-def palette() -> NDArray[np.uint8]:
-    """Return VOC's colours (256, 3): the bits of an index, dealt out to red, green and blue."""
-    bits = np.arange(256)[:, None, None] >> np.arange(9).reshape(3, 3) & 1
-    return (bits << np.array([[7], [6], [5]])).sum(1).astype(np.uint8)
 
 
 def _read_mask(image: LabelledImage) -> NDArray[np.uint8]:

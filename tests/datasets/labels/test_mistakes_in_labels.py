@@ -79,95 +79,56 @@ IMAGE = "train/pictures/cam 0/Shot-04.v1.PNG"
 FILE = "train/_annotations.coco.json"
 
 
+NOT_UTF_8 = "a\nBär\nc\n".encode("latin-1")
+LARGE = forge_sides(jpeg(), 9_000, 9_000)
+MISTAKES = {
+    (write_coco, "detect"): [
+        (lambda root: write_voc(root / "more"), "has COCO and PASCAL VOC"),
+        (copy(FILE, "train/copy.json"), f"{FILE} and train/copy.json"),
+        (text("notes.json", '{"images": ['), "notes.json: must be JSON"),
+        (unlink(IMAGE), "1 of 16 have none, .*'cam 0/Shot-04"),
+        (first("annotations", category_id=7), "annotation 1 .*category_id=7"),
+        (first("annotations", bbox=[]), f"{FILE}: .*annotation 1 has"),
+        (first("annotations", bbox=None), "must have a box .*task classify"),
+        (first("images", id=None), "entry of images must have id"),
+        (first("categories", name="disk"), "differ in .*'disc'.*'disk'"),
+        (in_coco(lambda all: all.update(images=[], annotations=[]), "valid"), "0 images of val"),
+        (in_coco(lambda all: [a.update(bbox=[5, 5, 0, 0]) for a in all["annotations"]]),
+         "16 images of train has a box with an area"),
+        (unlink(FILE), "all are of the split val"),
+    ],
+    (write_coco, "classify"): [
+        (in_coco(lambda all: all.update(annotations=[]), "valid"), "the 8 images of val has one"),
+    ],
+    (write_voc, "detect"): [
+        (text("Annotations/img_003.xml", "<a>"), "img_003.xml: must be XML"),
+        (unlink("JPEGImages/img_005.jpg"), "1 of 24 .*Annotations/img_005"),
+        (text("ImageSets/Main/val.txt", "\n"), "val.txt lists none"),
+        (text("ImageSets/Main/val.txt", "img_000\nimg_020\n"), "but 1 are, .*img_000.jpg"),
+        (no_boxes, r"img_001.xml: .* square has \[None"),
+    ],
+    (write_masks, "segment"): [
+        (unlink("images/val/20.jpg"), "1 of 24 .*masks/val/20.png"),
+        (text("classes.txt", "a\nb\n"), "index of the 2 classes .* has 2"),
+        (bytes_of("classes.txt", NOT_UTF_8), "classes.txt: must be text in UTF-8, but .* byte 3"),
+        (black_and_white, r"all 24 hold \[0\] .*255"),
+        (save("masks/train/3.png", lambda mask: mask.resize((24, 20), 0)), r"png: a .*\(24, 20\)"),
+        (save("masks/train/3.png", lambda mask: mask.convert("RGB")), "3.png: .* mode is RGB"),
+    ],
+    (write_class_folders, "detect"): [(lambda root: None, "boxes; .* none among 20 files")],
+    (write_class_folders, "segment"): [(lambda root: None, "none among 20 files")],
+    (write_class_folders, "classify"): [
+        (lambda root: write_image(root / "loose.jpg", 0), "1 lie beside the 2 folders, .* loose"),
+        (bytes_of("disc/no 1.jpeg", b"text"), "no 1.jpeg: must be a complete image"),
+        (pipe, "no 1.jpeg: .* no regular file"),
+        (bytes_of("disc/no 1.jpeg", LARGE), "no 1.jpeg: .* 9,000 x 9,000 px, more than"),
+    ],
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("write", "task", "spoil", "match"),
-    [
-        (write_class_folders, "detect", lambda root: None, "boxes; .* none among 20 files"),
-        (write_class_folders, "segment", lambda root: None, "none among 20 files"),
-        (write_coco, "detect", lambda root: write_voc(root / "more"), "has COCO and PASCAL VOC"),
-        (
-            write_class_folders,
-            "classify",
-            lambda root: write_image(root / "loose.jpg", 0),
-            "1 lie beside the 2 folders, .* loose.jpg",
-        ),
-        (write_coco, "detect", copy(FILE, "train/copy.json"), f"{FILE} and train/copy.json"),
-        (write_coco, "detect", text("notes.json", '{"images": ['), "notes.json: must be JSON"),
-        (write_voc, "detect", text("Annotations/img_003.xml", "<a>"), "img_003.xml: must be XML"),
-        (write_coco, "detect", unlink(IMAGE), "1 of 16 have none, .*'cam 0/Shot-04"),
-        (write_voc, "detect", unlink("JPEGImages/img_005.jpg"), "1 of 24 .*Annotations/img_005"),
-        (write_masks, "segment", unlink("images/val/20.jpg"), "1 of 24 .*masks/val/20.png"),
-        (write_coco, "detect", first("annotations", category_id=7), "annotation 1 .*category_id=7"),
-        (write_coco, "detect", first("annotations", bbox=[]), f"{FILE}: .*annotation 1 has"),
-        (write_coco, "detect", first("images", id=None), "entry of images must have id"),
-        (write_coco, "detect", first("categories", name="disk"), "differ in .*'disc'.*'disk'"),
-        (write_masks, "segment", text("classes.txt", "a\nb\n"), "index of the 2 classes .* has 2"),
-        (
-            write_masks,
-            "segment",
-            bytes_of("classes.txt", "a\nBär\nc\n".encode("latin-1")),
-            "classes.txt: must be text in UTF-8, but .* byte 3",
-        ),
-        (write_masks, "segment", black_and_white, r"all 24 hold \[0\] .*255"),
-        (
-            write_masks,
-            "segment",
-            save("masks/train/3.png", lambda image: image.resize((24, 20), 0)),
-            r"\(24, 20\) and \(48, 40\)",
-        ),
-        (
-            write_masks,
-            "segment",
-            save("masks/train/3.png", lambda image: image.convert("RGB")),
-            "masks/train/3.png: .* mode is RGB",
-        ),
-        (write_voc, "detect", text("ImageSets/Main/val.txt", "\n"), "val.txt lists none"),
-        (
-            write_coco,
-            "detect",
-            in_coco(lambda content: content.update(images=[], annotations=[]), "valid"),
-            "none of the 0 images of val",
-        ),
-        (
-            write_coco,
-            "classify",
-            in_coco(lambda content: content.update(annotations=[]), "valid"),
-            "none of the 8 images of val has one",
-        ),
-        (write_coco, "detect", unlink(FILE), "all are of the split val"),
-        (
-            write_class_folders,
-            "classify",
-            bytes_of("disc/no 1.jpeg", b"text"),
-            "no 1.jpeg: must be an image",
-        ),
-        (write_class_folders, "classify", pipe, "no 1.jpeg: .* no regular file"),
-        (
-            write_class_folders,
-            "classify",
-            bytes_of("disc/no 1.jpeg", forge_sides(jpeg(), 9_000, 9_000)),
-            "no 1.jpeg: .* 9,000 x 9,000 px, more than",
-        ),
-        (
-            write_voc,
-            "detect",
-            text("ImageSets/Main/val.txt", "img_000\nimg_020\n"),
-            "in val, but 1 are, .*img_000.jpg",
-        ),
-        (
-            write_coco,
-            "detect",
-            in_coco(lambda content: content["annotations"][0].pop("bbox")),
-            "must have a box .*--task classify",
-        ),
-        (write_voc, "detect", no_boxes, r"img_001.xml: .* square has \[None"),
-        (
-            write_coco,
-            "detect",
-            in_coco(lambda content: [a.update(bbox=[5, 5, 0, 0]) for a in content["annotations"]]),
-            "16 images of train has a box with an area",
-        ),
-    ],
+    [(*layout, *case) for layout, cases in MISTAKES.items() for case in cases],
 )
 def test_mistakes_are_told_in_one_line(tmp_path, write, task, spoil, match):
     spoil(write(tmp_path))
@@ -186,10 +147,9 @@ def test_no_folder_no_labels_and_too_few_images(tmp_path):
     refused(tmp_path / "splits", "classify", "train and val .* unlabeled/")
 
 
-@pytest.mark.parametrize(("option", "value"), [("val_share", 1.5), ("seed", -1)])
-def test_a_share_or_a_seed_out_of_range(tmp_path, option, value):
-    with pytest.raises(ValueError, match=f"{option} must .* got {value}"):
-        find_labels(tmp_path, "classify", **{option: value})
+def test_a_seed_out_of_range(tmp_path):
+    with pytest.raises(ValueError, match="seed must .* got -1"):
+        find_labels(tmp_path, "classify", seed=-1)
 
 
 class TestWarnings:

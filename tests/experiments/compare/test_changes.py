@@ -43,16 +43,19 @@ def test_runs_on_other_images_leave_the_tables_and_begin_anew(calls):
     assert calls.methods() == ["swav", "ssprl"]
 
 
-def test_a_config_that_has_changed_is_measured_and_trained_again(calls, monkeypatch):
+@pytest.mark.parametrize("digest", ["recipe_digest", "code_digest"])
+def test_runs_of_another_config_or_code_are_left_out_and_done_again(
+    digest, calls, compare, monkeypatch
+):
     calls("swav")
-    former = setting.recipe_digest
+    former = getattr(setting, digest)
     for module in ("pace", "plan"):
-        monkeypatch.setattr(
-            f"mmssprl.experiments.compare.{module}.recipe_digest",
-            lambda *args: f"new {former(*args)}",
-        )
+        changed = f"mmssprl.experiments.compare.{module}.{digest}"
+        monkeypatch.setattr(changed, lambda *args: f"new {former(*args)}")
+    assert compare(budgets=("epochs",), words=["swav"]).report().tables == {"epochs": {}}
     runs = [f"runs/{key}-6ep-lr1-seed0" for key in ("swav", "ssprl")]
     assert calls("swav") == ["paces/1", *runs]
+    assert calls.methods() == ["swav", "ssprl"]
     assert calls("swav") == []
 
 
@@ -76,16 +79,6 @@ def test_a_dry_run_tells_no_time_before_the_paces(tune, calls):
     assert "36 images" in lines.pop(0)
     assert ["until the paces are measured" in line for line in lines] == [True] * 2
     assert not calls.work_dir.exists()
-
-
-def test_rows_of_other_code_are_left_out_and_done_again(calls, compare, monkeypatch):
-    calls("swav")
-    for module in ("pace", "plan"):
-        monkeypatch.setattr(f"mmssprl.experiments.compare.{module}.code_digest", lambda: "new")
-    assert compare(budgets=("epochs",), words=["swav"]).report().tables == {"epochs": {}}
-    runs = [f"runs/{key}-6ep-lr1-seed0" for key in ("swav", "ssprl")]
-    assert calls("swav") == ["paces/1", *runs]
-    assert calls.methods() == ["swav", "ssprl"]
 
 
 def test_the_digest_of_the_code_is_of_what_trains(tmp_path, monkeypatch):

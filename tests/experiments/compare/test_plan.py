@@ -10,19 +10,25 @@ from mmssprl.experiments.compare.setting import common_options, config_of, sched
 from mmssprl.pretraining.methods import BY_KEY
 
 
-def test_equal_time_follows_from_the_paces_and_seeds_come_one_after_the_other(compare, monkeypatch):
+def test_lengths_follow_from_the_paces_and_seeds_come_one_after_the_other(compare, monkeypatch):
     folders = pretend(monkeypatch, lambda run: 0.2)
-    compare(num_seeds=2, words=["random", "swav", "swav-small"]).run()
-    # 6 epochs of 0.4 s a step in 0.1 and 0.2 s; SS-PRL's run is of both tables.
+    budgets = ("epochs", "time", "flops")
+    compare(num_seeds=2, words=["random", "swav", "swav-small"], budgets=budgets).run()
+    # 6 epochs of 0.4 s and 3 GFLOP a step, in 0.1 or 0.2 s and 1 GFLOP; SS-PRL's run is of all.
     names = ["random-0ep", "swav-6ep", "swav-small-6ep", "ssprl-6ep"]
-    names += ["swav-24ep", "swav-small-12ep"]
+    names += ["swav-24ep", "swav-small-12ep", "swav-18ep", "swav-small-18ep"]
     expected = [f"runs/{name}-lr1-seed{seed}" for seed in (0, 1) for name in names]
     assert folders == ["paces/0", *expected]
+    table = rows(compare.work_dir / "results.csv")
+    lengths = {row["epochs"] for row in table if row["budget"] == "flops"}
+    assert lengths == {"0", "18", "6"}
+    assert "### Equal FLOPs" in (compare.work_dir / "table.md").read_text()
     # A method that comes later is measured beside SS-PRL, and what is known is not.
+    del folders[:]
     monkeypatch.setattr("mmssprl.experiments.compare.pace.ROUNDS", 5)
     comparison = compare(words=["supervised"], budgets=("epochs",))
     comparison.run()
-    assert folders[13:] == ["paces/1", "runs/supervised-6ep-lr1-seed0"]
+    assert folders == ["paces/1", "runs/supervised-6ep-lr1-seed0"]
     assert set(comparison.planner.paces) == {"ssprl", "swav", "swav-small", "supervised"}
 
 
@@ -172,17 +178,6 @@ def test_rates_are_tuned_at_the_length_of_each_table_and_the_final_runs_take_the
     # Tuned and untuned runs are not mixed.
     with pytest.raises(ValueError, match="the same tune"):
         compare()
-
-
-def test_equal_flops_are_a_table_of_their_own_and_share_runs(compare, monkeypatch):
-    folders = pretend(monkeypatch, lambda run: 0.2)
-    compare(words=["swav", "swav-small"], budgets=("time", "flops")).run()
-    # 6 epochs of 3 GFLOP and 0.4 s a step, in 1 GFLOP and 0.1 or 0.2 s.
-    names = ("swav-24ep", "swav-small-12ep", "ssprl-6ep", "swav-18ep", "swav-small-18ep")
-    assert folders == ["paces/0", *(f"runs/{name}-lr1-seed0" for name in names)]
-    table = rows(compare.work_dir / "results.csv")
-    assert [row["epochs"] for row in table if row["budget"] == "flops"] == ["18", "18", "6"]
-    assert "### Equal FLOPs" in (compare.work_dir / "table.md").read_text()
 
 
 def test_the_schedule_is_one_epoch_of_warm_up_and_a_cosine_to_the_end():

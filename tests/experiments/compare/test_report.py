@@ -1,10 +1,9 @@
 """Tables, CSV files and picture of made-up results."""
 
-import csv
-import io
 from pathlib import Path
 
 import pytest
+from helpers.experiments.tiny_compare import rows
 
 from mmssprl.experiments.compare.pace import MethodPace
 from mmssprl.experiments.compare.plan import Planner, PretrainResult
@@ -114,20 +113,18 @@ def test_files_hold_every_run_and_comparison(report, tmp_path):
     ]
     assert (tmp_path / "compare.png").stat().st_size > 10_000
 
-    def read(name):
-        return list(csv.DictReader(io.StringIO((tmp_path / name).read_text())))
-
-    results = read("results.csv")
+    results = rows(tmp_path / "results.csv")
     assert [(row["method"], row["seed"]) for row in results[:4]] == [
         *(("random", "0"), ("random", "1"), ("random", "2"), ("swav", "0"))
     ]
     assert len(results) == 12
     assert (results[3]["flops"], results[3]["lr"]) == (str(108 * 10**10), "0.004")
     assert results[0]["lr"] == ""
-    chosen = {(r["method"], r["lr_factor"]) for r in read("tuning.csv") if r["chosen"] == "True"}
+    tuning = rows(tmp_path / "tuning.csv")
+    assert len(tuning) == 18
+    chosen = {(row["method"], row["lr_factor"]) for row in tuning if row["chosen"] == "True"}
     assert chosen == {("swav", "1.0"), ("ssprl", str(1 / 3))}
-    assert len(read("tuning.csv")) == 18
-    compared = {row["method"]: row for row in read("comparisons.csv")}
+    compared = {row["method"]: row for row in rows(tmp_path / "comparisons.csv")}
     assert set(compared) == {"random", "swav", "swav-small"}
     swav = compared["swav"]
     assert float(swav["difference"]) == pytest.approx(5.1)

@@ -3,9 +3,6 @@
 import json
 import shlex
 import shutil
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -17,27 +14,6 @@ from mmengine.config import Config
 from mmssprl.cli import main
 from mmssprl.features import FeatureBackbone, embedding, read_embeddings
 from mmssprl.weights import load_backbone
-
-SLOW = """
-import sys, time
-from pathlib import Path
-from mmssprl.cli import main
-from mmssprl.features import FeatureBackbone
-
-normalise = FeatureBackbone.normalise
-
-
-def wait(self, images):
-    Path("begun").touch()
-    while not Path("go").exists():
-        time.sleep(0.02)
-    return normalise(self, images)
-
-
-FeatureBackbone.normalise = wait
-sys.exit(main(sys.argv[1:]))
-"""
-"""An ``embed`` that waits in its first batch until it may go on."""
 
 
 @pytest.fixture
@@ -93,21 +69,6 @@ def test_a_stopped_one_goes_on_and_gives_the_same_file(command, out, stopped, ca
     assert resumed.names == at_once.names
     assert np.array_equal(resumed.features, at_once.features)
     assert resumed.about == at_once.about
-
-
-def test_of_two_at_once_the_second_is_refused(command, out, tmp_path, capsys):
-    first = subprocess.Popen([sys.executable, "-c", SLOW, *command], cwd=tmp_path)
-    while not (tmp_path / "begun").exists():
-        assert first.poll() is None
-        time.sleep(0.02)
-    assert main(command) == 2
-    told = capsys.readouterr().err
-    assert f"process {first.pid}" in told
-    assert told.count("\n") == 1
-    (tmp_path / "go").touch()
-    assert first.wait() == 0
-    assert len(read_embeddings(out)) == 10
-    assert [path.name for path in out.parent.iterdir()] == ["all.npz"]
 
 
 def test_parts_that_do_not_follow_on_each_other_are_refused(command, stopped, parts, out, capsys):

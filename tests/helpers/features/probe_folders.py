@@ -55,16 +55,10 @@ def write_coco(tmp_path):
                 # Ids against the order of the names: the order of ids counts.
                 category = {"green": 3, "red": 7}[name]
                 annotations.append({"id": len(annotations), "image_id": i, "category_id": category})
+        categories = [{"id": 7, "name": "red"}, {"id": 3, "name": "green"}]
+        content = {"images": images, "annotations": annotations, "categories": categories}
         (root / "annotations").mkdir(exist_ok=True)
-        (root / "annotations" / f"instances_{split}.json").write_text(
-            json.dumps(
-                {
-                    "images": images,
-                    "annotations": annotations,
-                    "categories": [{"id": 7, "name": "red"}, {"id": 3, "name": "green"}],
-                }
-            )
-        )
+        (root / "annotations" / f"instances_{split}.json").write_text(json.dumps(content))
     return root
 
 

@@ -1,11 +1,9 @@
 """Images and parameters that the tests of the photometric operations share."""
 
 import torch
-from torch import Tensor
 
 from mmssprl.functional.photometric import (
     ColorJitterParams,
-    GaussianBlurParams,
     PhotometricParams,
     apply_params,
     draw_photometric,
@@ -15,15 +13,15 @@ RECIPE = {"brightness": 0.8, "contrast": 0.8, "saturation": 0.8, "hue": 0.2}
 PLAIN = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}
 
 
-def rng(seed: int = 0) -> torch.Generator:
+def rng(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def levels(images: Tensor) -> Tensor:
+def levels(images):
     return images.mul(255).round().to(torch.uint8)
 
 
-def random_images(num: int, height: int = 12, width: int = 14) -> Tensor:
+def random_images(num, height=12, width=14):
     """Noise, and among it black, white, gray, the saturated colours and near-grays."""
     images = torch.rand(num, 3, height, width, generator=rng(7))
     corners = torch.cartesian_prod(*[torch.tensor([0.0, 1.0])] * 3)
@@ -34,13 +32,13 @@ def random_images(num: int, height: int = 12, width: int = 14) -> Tensor:
     return images
 
 
-def jitter_params(order: list[int], factors: list[float], num: int) -> ColorJitterParams:
+def jitter_params(order, factors, num):
     return ColorJitterParams(
         torch.tensor(order).expand(num, -1), torch.tensor(factors).expand(num, -1)
     )
 
 
-def draw(num: int, sigma: tuple[float, float] = (0.1, 2.0), seed: int = 3) -> PhotometricParams:
+def draw(num, sigma=(0.1, 2.0), seed=3):
     """Everything but the normalisation, with probabilities that meet all combinations."""
     return draw_photometric(
         num,
@@ -52,13 +50,13 @@ def draw(num: int, sigma: tuple[float, float] = (0.1, 2.0), seed: int = 3) -> Ph
     )
 
 
-def jittered(images: Tensor, params: ColorJitterParams) -> Tensor:
+def jittered(images, params):
     return apply_params(images, PhotometricParams(jitter=params))
 
 
-def blurred(images: Tensor, params: GaussianBlurParams) -> Tensor:
+def blurred(images, params):
     return apply_params(images, PhotometricParams(blur=params))
 
 
-def grayed(images: Tensor, mask: Tensor) -> Tensor:
+def grayed(images, mask):
     return apply_params(images, PhotometricParams(grayscale=mask))

@@ -5,9 +5,8 @@ import shlex
 import subprocess
 
 import numpy as np
+from mmpretrain.datasets.categories import VOC2007_CATEGORIES
 from PIL import Image
-
-from mmssprl.preparation.voc07 import CLASSES
 
 
 def by_name(findings):
@@ -79,7 +78,7 @@ def write_voc07(voc, splits=(("trainval", ("01", "02", "03")), ("test", ("04", "
     labels = {"cat": 1, "dog": 0}
     for split, names in splits:
         (main / f"{split}.txt").write_text("".join(f"{name}\n" for name in names))
-        for label in CLASSES:
+        for label in VOC2007_CATEGORIES:
             lines = [f"{name} {labels.get(label, -1):2d}\n" for name in names]
             (main / f"{label}_{split}.txt").write_text("".join(lines))
         for name in names:

@@ -5,7 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+from helpers.package.checkout import ROOT
+
 TOOLS = ROOT / "tools"
 
 

@@ -16,8 +16,13 @@ from itertools import islice
 import numpy as np
 from PIL import Image
 
-from mmssprl.datasets.image_opening import FORMATS, SMALL_PIXELS, can_read
-from mmssprl.datasets.image_reading import ImageReadError, decode_image
+from mmssprl.datasets.image_reading import (
+    FORMATS,
+    SMALL_PIXELS,
+    ImageReadError,
+    can_read,
+    decode_image,
+)
 
 from .base import Answer, Apart, Log, Outcome, judge
 

@@ -1,12 +1,59 @@
-"""The rows of the loader, and how near its pixels are to PIL's and torchvision's."""
+"""The loaders that are compared, their rows, and how near our pixels are to PIL's."""
+
+from collections import Counter
 
 import pytest
+import torch
+from helpers.package.mmcv_builds import needs_hues
+from PIL import Image
 
 from mmssprl.datasets.transforms import pyramid_crop
 from tools.dev.speed import data_rows as rows
-from tools.dev.speed import loaders
+from tools.dev.speed import loaders, models
 from tools.dev.speed.gates import GATES
 from tools.dev.speed.models import our_loader
+
+
+def test_sample_images_are_like_photographs_and_always_the_same(images, tmp_path):
+    files = sorted(images.iterdir())
+    assert all(100_000 < file.stat().st_size < 220_000 for file in files)
+    sizes = [Image.open(file).size for file in files]
+    assert sizes[:4] == [(640, 480)] * 3 + [(480, 640)]
+    again = models.write_images(tmp_path / "again", 2)
+    assert [f.read_bytes() for f in sorted(again.iterdir())] == [f.read_bytes() for f in files[:2]]
+    assert files[0].read_bytes() != files[1].read_bytes()
+
+
+@needs_hues
+def test_all_loaders_cut_the_crops_of_the_recipe(images):
+    dataset = our_loader(images, loaders.RELEASED)
+    paths = loaders.image_paths(dataset)
+    ours = [crop for packed in dataset[0]["inputs"] for crop in packed]
+    theirs = loaders.TorchvisionLoader(paths, loaders.RELEASED)[0]
+    packed = loaders.MultiViewLoader(paths, loaders.RELEASED)[0]
+    numbers = {(3, 224, 224): 2, (3, 96, 96): 24, (3, 112, 112): 8}
+    kinds = ((ours, torch.uint8), (theirs, torch.float32), (packed["inputs"], torch.uint8))
+    for crops, dtype in kinds:
+        assert Counter(crop.shape for crop in crops) == numbers
+        assert {crop.dtype for crop in crops} == {dtype}
+    assert packed["data_samples"].img_path == paths[0]
+    assert min(crop.min() for crop in theirs) < -1  # normalised
+
+
+def test_our_side_on_the_cpu_augments_every_image_once(images, monkeypatch):
+    dataset = our_loader(images, loaders.RELEASED)
+    preprocessor = loaders.our_preprocessor(loaders.RELEASED)
+    shapes = []
+    forward = preprocessor.forward
+
+    def record(data, training):
+        shapes.append([tuple(t.shape[:2]) for t in data["inputs"] if training])
+        return forward(data, training)
+
+    monkeypatch.setattr(preprocessor, "forward", record)
+    monkeypatch.setattr(loaders, "BATCH_SIZE", 2)
+    loaders.load_on_cpu(dataset, preprocessor, [3, 1, 2])
+    assert shapes == [[(2, 2), (2, 6), (2, 8), (2, 18)], [(1, 2), (1, 6), (1, 8), (1, 18)]]
 
 
 def test_bytes_and_tensors_that_cross_processes(images):
@@ -40,13 +87,9 @@ def test_loaders_work_on_the_same_images_in_the_same_round(images, monkeypatch):
 
 
 def test_speeds_and_ratios():
-    seconds = {
-        "torchvision": [0.1, 0.1, 0.1],
-        "mmpretrain": [0.15] * 3,
-        "ours": [0.01, 0.005, 0.02],
-        "ours_cpu": [0.025] * 3,
-        "decode": [0.001] * 3,
-    }
+    means = {"torchvision": 0.1, "mmpretrain": 0.15, "ours_cpu": 0.025, "decode": 0.001}
+    seconds = {side: [mean] * 3 for side, mean in means.items()}
+    seconds["ours"] = [0.01, 0.005, 0.02]
     found = {row.id: row for row in rows.speed_rows(seconds)}
     assert found["ours_34_ms"].value == pytest.approx(10)
     assert found["ours_34_ms"].quartiles == pytest.approx((7.5, 15))
@@ -70,12 +113,10 @@ def test_fidelity_sees_other_pixels(images, monkeypatch):
     steps = rows._STEPS
     brightness, contrast = list(steps)[:2]
     swapped = {**steps, brightness: steps[contrast], contrast: steps[brightness]}
-    with monkeypatch.context() as patch:
-        patch.setattr(rows, "_STEPS", swapped)
-        assert rows.jitter_difference(paths) > 2 / 255
-    with monkeypatch.context() as patch:
-        patch.setattr(rows, "_blurred", lambda images, params: images)
-        assert rows.blur_share(paths) < 0.9
+    monkeypatch.setattr(rows, "_STEPS", swapped)
+    assert rows.jitter_difference(paths) > 2 / 255
+    monkeypatch.setattr(rows, "_blurred", lambda images, params: images)
+    assert rows.blur_share(paths) < 0.9
     interpolate, pil_crop = pyramid_crop.interpolate, rows._pil_crop
 
     def brighter(*args, **options):
@@ -84,9 +125,8 @@ def test_fidelity_sees_other_pixels(images, monkeypatch):
     def one_pixel_off(image, box, px):
         return pil_crop(image.roll(1, -1), box, px)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(pyramid_crop, "interpolate", brighter)
-        assert rows.share_within_one_level(paths) < 0.1
-    with monkeypatch.context() as patch:
-        patch.setattr(rows, "_pil_crop", one_pixel_off)
-        assert rows.share_within_one_level(paths) < 0.8
+    monkeypatch.setattr(pyramid_crop, "interpolate", brighter)
+    assert rows.share_within_one_level(paths) < 0.1
+    monkeypatch.undo()
+    monkeypatch.setattr(rows, "_pil_crop", one_pixel_off)
+    assert rows.share_within_one_level(paths) < 0.8

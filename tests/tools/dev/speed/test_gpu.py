@@ -45,7 +45,6 @@ class Watch(gpu_steps.WatchHook):
     """What it forbids, among the steps of the model."""
 
     warmup, to_guard, synthetic = 2, 3, 1
-    log: list = []  # noqa: RUF012
 
     def forbid_waiting(self, forbidden):
         self.log.append(forbidden)
@@ -59,7 +58,7 @@ def steps(monkeypatch):
     log = []
     monkeypatch.setattr(gpu, "WatchHook", Watch)
     monkeypatch.setattr(gpu, "_NUM_FILES", 2)
-    monkeypatch.setattr(Watch, "log", log)
+    monkeypatch.setattr(Watch, "log", log, raising=False)
     train_step = SSPRL.train_step
 
     def counted(self, *args, **options):
@@ -79,9 +78,8 @@ def test_the_real_loop_is_guarded_and_timed_where_it_should_be(tiny, steps, monk
     assert {*rows} == {"G9", "G7"}
     assert rows["G9"].passed
     assert rows["G7"].value > 0
-    trained = (False, True)  # free, with queues
-    epoch = [trained] * 2 + [True] + [trained] * 3 + [False] + [trained] * 3
-    assert steps == [*epoch, *[trained] * 3, False]
+    two, three = ([(False, True)] * number for number in (2, 3))  # free, with queues
+    assert steps == [*two, True, *three, False, *three, *three, False]
 
 
 @pytest.mark.parametrize("text", ["called a synchronizing CUDA operation\nmore", "something else"])
@@ -190,11 +188,8 @@ def test_main_writes_the_report_after_every_part(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "made up")
     monkeypatch.setattr(gpu, "run_part", run_part)
     assert gpu.main(["--out", str(tmp_path), "--quick"]) == 0
-    assert [("G10: Made up." in text, "G7: Made up." in text) for text in texts] == [
-        (False, False),
-        (True, False),
-        (True, True),
-    ]
+    found = [[f"{gate}: Made up." in text for gate in ("G10", "G7")] for text in texts]
+    assert found == [[False, False], [True, False], [True, True]]
     text = (tmp_path / "gpu-quick.md").read_text()
     assert "| gpu " in text
     assert "G1-34 !!!" in capsys.readouterr().out

@@ -1,14 +1,17 @@
-"""Gates, the table and picture of made-up rows, and what the report tells of the machine."""
+"""Gates, the clock of two sides, and the report's table, picture and machine."""
 
 import math
 import platform
 from importlib.metadata import version
+from types import SimpleNamespace
 
+import cv2
 import pytest
+import torch
 
-from tools.dev.speed import report
+from tools.dev.speed import gates, report
 from tools.dev.speed.data_rows import speed_rows
-from tools.dev.speed.gates import GATES, Gate, Row, measured
+from tools.dev.speed.gates import GATES, Gate, Row, interleave, measured, ratio
 
 ROWS = [
     measured("speed", 1234.5678901234567, 0.1, 2e9, info=Gate("how fast, with | and, a comma", "")),
@@ -23,12 +26,8 @@ LOADERS = speed_rows({side: [seconds] for side, seconds in SIDES.items()})
 @pytest.mark.parametrize(
     ("better", "value", "passed"),
     [
-        ("higher", 1.9, False),
-        ("higher", 2.0, True),
-        ("lower", 2.1, False),
-        ("lower", 2.0, True),
-        ("lower", math.nan, False),
-        ("higher", math.nan, False),
+        *(("higher", 1.9, False), ("higher", 2.0, True), ("higher", math.nan, False)),
+        *(("lower", 2.1, False), ("lower", 2.0, True), ("lower", math.nan, False)),
     ],
 )
 def test_equal_to_the_gate_is_enough(better, value, passed):
@@ -42,40 +41,61 @@ def test_measured_takes_the_number_and_its_quartiles():
         assert row.passed is None
 
 
+BOUNDS = {
+    "higher": {
+        **{"C1": 10, "C2": 4, "C13": 3, "C7": 0.42, "C14_crop": 0.99, "C14_blur": 0.99},
+        **dict.fromkeys(("G1", "G1-34", "G1-compiled", "G1-34-compiled"), 0.90),
+        **{"G2": 550, "G2-compiled": 550, "G7": 0.95},
+    },
+    "lower": {
+        **{"C3": 3, "C5": 0.26, "C6": 4, "C8": 1.10, "C9": 0, "C10": 4, "C14_jitter": 2 / 255},
+        **{"G6": 0.10, "G6-compiled": 0.04, "G9": 0, "G10": pytest.approx(1.35 * 318)},
+    },
+}
+
+
 def test_every_gate_keeps_its_bound():
-    bounds = {
-        name: (gate.gate, gate.better) for name, gate in GATES.items() if gate.gate is not None
-    }
-    assert bounds == {
-        "C1": (10, "higher"),
-        "C2": (4, "higher"),
-        "C3": (3, "lower"),
-        "C5": (0.26, "lower"),
-        "C6": (4, "lower"),
-        "C7": (0.42, "higher"),
-        "C8": (1.10, "lower"),
-        "C9": (0, "lower"),
-        "C10": (4, "lower"),
-        "C13": (3, "higher"),
-        "C14_crop": (0.99, "higher"),
-        "C14_jitter": (2 / 255, "lower"),
-        "C14_blur": (0.99, "higher"),
-        **dict.fromkeys(("G1", "G1-34", "G1-compiled", "G1-34-compiled"), (0.90, "higher")),
-        **dict.fromkeys(("G2", "G2-compiled"), (550, "higher")),
-        "G6": (0.10, "lower"),
-        "G6-compiled": (0.04, "lower"),
-        "G7": (0.95, "higher"),
-        "G9": (0, "lower"),
-        "G10": (pytest.approx(1.35 * 318), "lower"),
-    }
+    found = {"higher": {}, "lower": {}}
+    for name, gate in GATES.items():
+        found[gate.better][name] = gate.gate
+    assert found == BOUNDS
+
+
+def test_sides_take_turns_and_begin_warm(monkeypatch):
+    now = SimpleNamespace(seconds=0.0)
+    calls = []
+
+    def side(name, seconds):
+        def work():
+            calls.append((name, torch.get_num_threads(), cv2.getNumThreads()))
+            now.seconds += seconds
+
+        return work
+
+    monkeypatch.setattr(gates.time, "process_time", lambda: now.seconds)
+    before = torch.get_num_threads(), cv2.getNumThreads()
+    seconds = interleave({"a": side("a", 2.0), "b": side("b", 0.5)}, 3)
+    assert "".join(name for name, *_ in calls) == "ab" + "ab" + "ba" + "ab"
+    assert seconds == {"a": [2.0] * 3, "b": [0.5] * 3}
+    assert {threads for _, *threads in calls for threads in threads} == {1}
+    assert (torch.get_num_threads(), cv2.getNumThreads()) == before
+
+
+def test_ratio_goes_round_by_round():
+    # The ratio of the medians would be 3.
+    assert ratio([2.0, 30.0, 3.0, 8.0, 1.0], [1.0, 10.0, 1.0, 1.0, 1.0]) == (3.0, 2.0, 3.0)
+    assert ratio([6.0, 9.0], [2.0, 1.0]) == (6.0, 4.5, 7.5)
+    assert ratio([6.0], [2.0]) == (3.0, 3.0, 3.0)
+    with pytest.raises(ValueError, match="zip"):
+        ratio([1.0, 2.0], [1.0])
 
 
 def test_machine_names_what_matters_and_nobody():
     here = report.machine()
     assert f"torch {version('torch')}" in here["packages"]
     assert int(here["cores"]) >= 1
-    private = ("/", "\\", platform.node())
-    assert not [value for value in here.values() for name in private if name in value]
+    told = "".join(here.values())
+    assert not any(private in told for private in ("/", "\\", platform.node()))
 
 
 def test_misses_are_loud_and_gates_come_first():
@@ -93,13 +113,8 @@ def test_misses_are_loud_and_gates_come_first():
 def test_report_holds_machine_notes_and_a_picture_of_every_loader(tmp_path):
     out = tmp_path / "new" / "folder"
     figure = report.draw_loaders(LOADERS, "abacus")
-    files = report.write(
-        *(ROWS, out, "cpu"),
-        title="Title",
-        machine={"cpu": "abacus"},
-        notes=["Images: none."],
-        figure=figure,
-    )
+    about = {"title": "Title", "machine": {"cpu": "abacus"}, "notes": ["Images: none."]}
+    files = report.write(ROWS, out, "cpu", **about, figure=figure)
     assert [file.name for file in files] == ["cpu.md", "cpu.png"]
     assert sorted(out.iterdir()) == sorted(files)
     text = files[0].read_text()

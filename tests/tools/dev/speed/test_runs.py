@@ -1,50 +1,37 @@
-"""Exact counts of real training steps: the gates C9 and C10, and what counts them."""
+"""Exact counts of a model and of its training steps, such as C9 and C10, and what counts them."""
 
 import pytest
 import torch
 from mmengine.hooks import Hook
+from torch import nn
 
 from mmssprl.models import SinkhornHead
 from mmssprl.models.unwrap import unwrap
 from mmssprl.registry import HOOKS
-from tools.dev.speed import step_rows
+from tools.dev.speed import models, step_rows
 from tools.dev.speed.models import build_model, shipped_config
-from tools.dev.speed.runs import (
-    SyncCounter,
-    collectives_per_step,
-    run_config,
-    syncs_per_step,
-)
+from tools.dev.speed.runs import SyncCounter, collectives_per_step, run_config, syncs_per_step
 
 
 def waits():
     x = torch.arange(4.0)
 
-    class ReadInBackward(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, grad):
-            return grad * grad.sum().item()
-
     def backward():
-        ReadInBackward.apply(x.clone().requires_grad_()).sum().backward()
+        doubled = 2 * x.clone().requires_grad_()
+        doubled.register_hook(lambda grad: grad * grad.sum().item())
+        doubled.sum().backward()
 
     return {
-        "item": lambda: x[0].item(),
+        "item": x[0].item,
         "float": lambda: float(x.sum()),
         "if": lambda: bool(x.sum() > 0),
-        "nonzero": lambda: x.nonzero(),
+        "nonzero": x.nonzero,
         "mask": lambda: x[x > 1],
         "assign by mask": lambda: x.clone().__setitem__(x > 1, torch.tensor(0.0)),
         "masked_select": lambda: x.masked_select(x > 1),
-        "unique": lambda: x.unique(),
+        "unique": x.unique,
         "equal": lambda: torch.equal(x, x + 1),
-        "tolist": lambda: x.tolist(),
-        "numpy": lambda: x.numpy(),
-        "cpu": lambda: x.cpu(),
+        **{"tolist": x.tolist, "numpy": x.numpy, "cpu": x.cpu},
         "backward": backward,
     }
 
@@ -97,8 +84,7 @@ def test_steps_between_logs_never_wait(variant, monkeypatch):
         *[(False, (True, False, True))] * 3,
         *[(False, (True, True, True))] * 3,
     ]
-    waiting = {(s.epoch, s.number): s.found for s in steps if s.found and not s.may_read}
-    assert waiting == {}  # C9
+    assert [step for step in steps if step.found and not step.may_read] == []  # C9
 
 
 def test_a_read_in_the_step_is_found(monkeypatch):
@@ -125,9 +111,8 @@ def test_collectives_of_a_step(on_cpu):
     assert len(sinkhorn) <= 4  # C10
     others = [c for c in found if not c.is_sinkhorn]
     assert {c.name for c in others} == {"allreduce_"}
-    assert sum(c.num_bytes for c in others) == sum(
-        4 * parameter.numel() for parameter in build_model(cfg).parameters()
-    )
+    sizes = [parameter.numel() for parameter in build_model(cfg).parameters()]
+    assert sum(c.num_bytes for c in others) == 4 * sum(sizes)
 
 
 def test_small_run_has_the_groups_and_slots_of_the_shipped_layouts():
@@ -135,3 +120,28 @@ def test_small_run_has_the_groups_and_slots_of_the_shipped_layouts():
         shipped = build_model(shipped_config(num_crops)).layout.groups
         small = build_model(run_config(num_crops)).layout.groups
         assert [group.slots for group in small] == [group.slots for group in shipped]
+
+
+def test_flops_equal_the_layers_formula():
+    cfg = run_config(28)
+    conv = 0
+    model = build_model(cfg)
+
+    def add(layer, inputs, output):
+        nonlocal conv
+        kernel = layer.in_channels * layer.kernel_size[0] * layer.kernel_size[1]
+        passes = 2 if layer is model.backbone.conv1 else 3  # nobody needs the images' gradient
+        conv += 2 * kernel * output.numel() * passes
+
+    for layer in model.backbone.modules():
+        if isinstance(layer, nn.Conv2d):
+            layer.register_forward_hook(add)
+    with torch.no_grad():
+        for num_crops, px in ((2, 48), (8, 40), (18, 32)):
+            model.backbone(torch.zeros(num_crops, 3, px, px))
+    assert models.flops_per_image(cfg) == conv
+
+
+def test_equivalent_crops_of_the_shipped_models():
+    assert models.equivalent_crops(28) == pytest.approx(7.41, abs=0.01)
+    assert models.equivalent_crops(34) == pytest.approx(8.51, abs=0.01)

@@ -1,3 +1,5 @@
+"""COCO and ImageNet: images in folders."""
+
 import shutil
 from pathlib import Path
 
@@ -6,12 +8,15 @@ from helpers.preparation.prepare_folders import (
     by_name,
     coco_images,
     run_remedy,
+    shell,
     statuses,
     write_coco,
     write_coco_json,
+    write_imagenet,
 )
 
-from mmssprl.preparation import coco, voc07
+from mmssprl.datasets import UnlabeledImages
+from mmssprl.preparation import check_data, data_sets
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 TRAIN_JSON = "annotations/instances_train2014.json"
@@ -23,11 +28,11 @@ def root(tmp_path):
 
 
 def check(root):
-    return by_name(coco.check(root, any_size=True))
+    return by_name(check_data("coco", root, any_size=True))
 
 
 def test_a_complete_folder(root):
-    found = coco.check(root, any_size=True)
+    found = check_data("coco", root, any_size=True)
     assert statuses(found) == {"OK"}
     assert not any(item.remedy for item in found)
     assert by_name(found)[TRAIN_JSON].detail == "3 images, 3 annotations, 2 categories"
@@ -35,15 +40,13 @@ def test_a_complete_folder(root):
 
 
 def test_the_official_numbers_are_wanted_unless_any_size(root, monkeypatch):
-    found = by_name(coco.check(root))
+    found = by_name(check_data("coco", root))
     assert found[TRAIN_JSON].status == "WRONG"
     assert "3 of 82,783 images" in found[TRAIN_JSON].detail
     assert "2 of 40,504 images" in found["annotations/instances_val2014.json"].detail
     assert "--any-size" in found[TRAIN_JSON].remedy
-    monkeypatch.setattr(coco, "SPLITS", {"train2014": 3, "val2014": 2})
-    assert by_name(coco.check(root))[TRAIN_JSON].detail.endswith("2 of 80 categories")
-    monkeypatch.setattr(coco, "NUM_CATEGORIES", 2)
-    assert statuses(coco.check(root)) == {"OK"}
+    monkeypatch.setattr(data_sets, "COCO_IMAGES", {"train2014": 3, "val2014": 2})
+    assert statuses(check_data("coco", root)) == {"OK"}
     write_coco_json(root, "train2014", [])
     assert check(root)[TRAIN_JSON].status == "WRONG"  # at any size
 
@@ -82,16 +85,16 @@ def test_the_printed_commands_complete_the_folder_and_replace_nothing(root, tmp_
     (root / "train2014" / "001.jpg").write_bytes(b"my own")
     (root / TRAIN_JSON).rename(root / "mine.json")
     for _ in range(2):  # what a missing json hides comes second
-        for item in coco.check(root, any_size=True):
+        for item in check_data("coco", root, any_size=True):
             if item.remedy:
                 run_remedy(item.remedy, archives)
     assert (root / TRAIN_JSON).read_bytes() == before
     assert (root / "train2014" / "001.jpg").read_bytes() == b"my own"
-    assert statuses(coco.check(root, any_size=True)) == {"OK"}
+    assert statuses(check_data("coco", root, any_size=True)) == {"OK"}
 
 
 def test_nothing_there(tmp_path):
-    found = coco.check(tmp_path / "coco")
+    found = check_data("coco", tmp_path / "coco")
     assert [(item.name, item.status) for item in found] == [
         (TRAIN_JSON, "MISSING"),
         ("train2014/", "MISSING"),
@@ -103,9 +106,74 @@ def test_nothing_there(tmp_path):
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"no {DATA}")
 def test_real_images():
-    found = coco.check(DATA / "coco128", any_size=True)
+    found = check_data("coco", DATA / "coco128", any_size=True)
     assert statuses(found) == {"OK"}
     assert by_name(found)["train2014/"].detail == "all 100 files are there"
-    found = voc07.check(DATA / "voc128", any_size=True)
+    found = check_data("voc07", DATA / "voc128", any_size=True)
     assert statuses(found) == {"OK"}
-    assert by_name(found)["test: labels and images"].detail.startswith("100 files, ")
+    assert by_name(found)["test: labels and images"].detail == "20 classes in 100 images"
+
+
+def check_imagenet(root, **options):
+    return check_data("imagenet", root, **options)
+
+
+@pytest.fixture
+def imagenet(tmp_path):
+    return write_imagenet(tmp_path / "image net")
+
+
+@pytest.fixture
+def archives(imagenet, tmp_path):
+    """ILSVRC2012_img_train.tar, which holds an archive for each class."""
+    folder = tmp_path / "archives"
+    (folder / "classes").mkdir(parents=True)
+    for path in (imagenet / "train").iterdir():
+        shell(f"tar -cf {folder}/classes/{path.name}.tar -C '{path}' .")
+    shell(f"tar -cf {folder}/ILSVRC2012_img_train.tar -C {folder}/classes .")
+    return folder
+
+
+def test_folders_and_images_are_counted(imagenet, monkeypatch):
+    (imagenet / "train" / "n01440764" / "notes.txt").write_text("no image")
+    (imagenet / "train" / "lists").mkdir()
+    found = by_name(check_imagenet(imagenet, any_size=True))
+    assert (found["train/: folders"].detail, found["train/: images"].detail) == (
+        "2 folders",
+        "4 images",
+    )
+    assert statuses(found.values()) == {"OK"}
+    found = by_name(check_imagenet(imagenet))
+    assert "2 of 1,000 folders" in found["train/: folders"].detail
+    assert "4 of 1,281,167 images" in found["train/: images"].detail
+    monkeypatch.setattr(data_sets, "IMAGENET_CLASSES", 2)
+    monkeypatch.setattr(data_sets, "IMAGENET_IMAGES", 4)
+    assert statuses(check_imagenet(imagenet)) == {"OK"}
+
+
+def test_no_folders_are_wrong(tmp_path):
+    (tmp_path / "train").mkdir()
+    assert statuses(check_imagenet(tmp_path, any_size=True)) == {"WRONG"}
+
+
+def test_archives_that_are_not_unpacked(imagenet, archives):
+    shutil.rmtree(imagenet / "train")
+    shutil.copytree(archives / "classes", root / "train")
+    found = check_imagenet(imagenet, any_size=True)[0]
+    assert found.status == "MISSING"
+    assert found.detail.startswith("2 archives n*.tar and 0 folders")
+    before = list(UnlabeledImages(str(imagenet / "train")))
+    run_remedy(found.remedy, archives)
+    assert statuses(check_imagenet(imagenet, any_size=True)) == {"OK"}
+    after = list(UnlabeledImages(str(imagenet / "train")))
+    assert [item["img_path"] for item in after] == [item["img_path"] for item in before]
+    assert all((a["img"] == b["img"]).all() for a, b in zip(after, before, strict=True))
+
+
+def test_the_printed_commands_start_from_nothing(imagenet, archives):
+    shutil.rmtree(imagenet)
+    found = check_imagenet(imagenet, any_size=True)[0]
+    assert found.status == "MISSING"
+    assert "needs an account" in found.remedy
+    run_remedy(found.remedy, archives)
+    assert statuses(check_imagenet(imagenet, any_size=True)) == {"OK"}

@@ -1,10 +1,16 @@
-"""The outlines of the 12 shapes, where an object lies and which pixels it covers.
+"""Objects: the outlines of the 12 shapes, the pixels that they cover, the 6 textures, the colours.
 
 An outline is a list of contours, float64 arrays (N, 2) of (x, y) with y pointing down, filled by
 the even-odd rule. Every outline fits the unit disc and touches it, so that twice the scale is the
 object's diameter.
+
+A texture takes u, v, float arrays of one shape, the coordinates in the object's unit disc. It
+returns the distance, in units of the object's radius, to the nearest border between its two
+colours, positive where the second colour lies, exact enough near a border to anti-alias it. All
+periods are relative to the object: a texture looks alike at every scale.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import cv2
@@ -19,9 +25,12 @@ _SHIFT_BITS = 4
 _ARC_POINTS = 48
 
 Contour = NDArray[np.floating]
+Field = NDArray[np.floating]
 Array = NDArray[np.float32]
 Window = tuple[slice, slice]
 """Rows and columns."""
+_LUMA = np.array([0.299, 0.587, 0.114])
+"""ITU-R BT.601 weights of R, G and B."""
 
 
 def _polar(radii: float | Contour, angles: Contour) -> Contour:
@@ -165,3 +174,87 @@ def clip_box(left: int, top: int, side: int, size_px: int) -> tuple[Window, Wind
         image.append(slice(low, high))
         box.append(slice(low - start, high - start))
     return (image[0], image[1]), (box[0], box[1])
+
+
+def _bands(t: Field, period: float, phase: float) -> Field:
+    """Signed distance to the borders of parallel bands of equal width, ``period / 2``."""
+    return np.abs((t / period + phase) % 1.0 - 0.5) * period - period / 4
+
+
+def _striped(u: Field, v: Field, rng: np.random.Generator) -> Field:
+    return _bands(v, _period(rng), rng.random())
+
+
+def _checked(u: Field, v: Field, rng: np.random.Generator) -> Field:
+    period = 1.15 * _period(rng)
+    rows, columns = _bands(v, period, rng.random()), _bands(u, period, rng.random())
+    return np.sign(rows * columns) * np.minimum(np.abs(rows), np.abs(columns))
+
+
+def _dotted(u: Field, v: Field, rng: np.random.Generator) -> Field:
+    pitch = 0.9 * _period(rng)
+    row = v / pitch + rng.random()
+    column = u / pitch + rng.random() + 0.5 * (np.floor(row) % 2)
+    return pitch * (0.36 - np.hypot(column % 1.0 - 0.5, row % 1.0 - 0.5))
+
+
+def _zigzag(u: Field, v: Field, rng: np.random.Generator) -> Field:
+    period = 1.1 * _period(rng)
+    chevron = np.abs((u / period * 0.8 + rng.random()) % 1.0 - 0.5) * period * 1.6
+    # The bands run at a slope, so their true width is the vertical one over sqrt(1 + slope^2).
+    return _bands(v + chevron, period, rng.random()) / np.float32(np.sqrt(1 + 1.28**2))
+
+
+def _ringed(u: Field, v: Field, rng: np.random.Generator) -> Field:
+    return _bands(np.hypot(u, v), 0.95 * _period(rng), rng.random())
+
+
+def _rayed(u: Field, v: Field, rng: np.random.Generator) -> Field:
+    period = 2 * np.pi / int(rng.integers(6, 9))
+    return _bands(np.arctan2(v, u), period, rng.random()) * np.hypot(u, v)
+
+
+def _period(rng: np.random.Generator) -> float:
+    """Draw a period of 3.2 to 4.4 bands per diameter, in radii."""
+    return 2.0 / rng.uniform(3.2, 4.4)
+
+
+TEXTURES: dict[str, Callable[[Field, Field, np.random.Generator], Field]] = {
+    "striped": _striped,
+    "checked": _checked,
+    "dotted": _dotted,
+    "zigzag": _zigzag,
+    "ringed": _ringed,
+    "rayed": _rayed,
+}
+
+
+def texture_share(
+    texture: str, u: Field, v: Field, *, radius_px: float, rng: np.random.Generator
+) -> Field:
+    """Draw the share [0, 1] of the second colour, with random period, phase and slant.
+
+    ``radius_px``, the object's radius in pixels, sets the width of the smoothed borders.
+    """
+    slant = rng.uniform(-0.35, 0.35)
+    cos, sin = np.float32(np.cos(slant)), np.float32(np.sin(slant))
+    distance = TEXTURES[texture](cos * u - sin * v, sin * u + cos * v, rng)
+    return np.clip(0.5 + distance * np.float32(radius_px), 0.0, 1.0)
+
+
+def _color(rng: np.random.Generator, luma: float) -> NDArray[np.float32]:
+    """Draw a colour (3,) in [0, 255] of exactly the given luma and any hue and saturation."""
+    direction = rng.standard_normal(3)
+    direction -= _LUMA @ direction
+    room = np.where(direction > 0, 255 - luma, luma) / np.maximum(np.abs(direction), 1e-9)
+    return (luma + rng.uniform(0.1, 0.75) * room.min() * direction).astype(np.float32)
+
+
+def draw_color_pair(
+    rng: np.random.Generator, *, min_gap: float, max_gap: float
+) -> NDArray[np.float32]:
+    """Draw two colours, RGB (2, 3) in [0, 255], of lumas in [30, 225] that differ by the gap."""
+    gap = rng.uniform(min_gap, max_gap)
+    dark = rng.uniform(30, 225 - gap)
+    pair = np.stack([_color(rng, dark), _color(rng, dark + gap)])
+    return rng.permutation(pair)

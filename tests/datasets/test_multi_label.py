@@ -1,0 +1,138 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from helpers.features.probe_folders import write_voc
+from mmengine.dataset import default_collate
+from PIL import Image
+
+from mmssprl.datasets.labels.voc import listed_classes
+from mmssprl.datasets.multi_label import target
+from mmssprl.registry import DATASETS
+
+# Ids neither contiguous nor sorted; the image 7 has no annotation, the image 3 a crowd.
+COCO = {
+    "images": [
+        {"id": 9, "file_name": "c.png"},
+        {"id": 3, "file_name": "a.png"},
+        {"id": 7, "file_name": "b.png"},
+    ],
+    "annotations": [
+        {"id": 1, "image_id": 9, "category_id": 90, "iscrowd": 0},
+        {"id": 2, "image_id": 9, "category_id": 1, "iscrowd": 0},
+        {"id": 3, "image_id": 9, "category_id": 90, "iscrowd": 0},
+        {"id": 4, "image_id": 3, "category_id": 44, "iscrowd": 1},
+    ],
+    "categories": [
+        {"id": 90, "name": "toothbrush"},
+        {"id": 1, "name": "person"},
+        {"id": 44, "name": "bottle"},
+        {"id": 2, "name": "bicycle"},
+    ],
+}
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "images").mkdir()
+    for value, name in enumerate("abc"):
+        image = np.full((8, 10, 3), value, np.uint8)
+        Image.fromarray(image).save(tmp_path / "images" / f"{name}.png")
+    write(tmp_path, COCO)
+    return tmp_path
+
+
+def write(root, content):
+    (root / "coco.json").write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+def build(root, **options):
+    config = {"type": "CocoMultiLabel", "ann_file": "coco.json", "data_prefix": "images"}
+    return DATASETS.build({**config, "data_root": str(root), **options})
+
+
+def test_labels_are_contiguous_sorted_and_without_repeats(root):
+    dataset = build(root)
+    assert dataset.metainfo["classes"] == ("person", "bicycle", "bottle", "toothbrush")
+    items = [dataset.get_data_info(i) for i in range(len(dataset))]
+    assert [item["gt_label"] for item in items] == [[0, 3], [2], []]
+    names = [str(root / "images" / name) for name in ("c.png", "a.png", "b.png")]
+    assert [item["img_path"] for item in items] == names
+    assert [dataset.get_cat_ids(i) for i in range(3)] == [[0, 3], [2], []]
+
+
+def test_images_without_labels_pass_through_mmpretrain(root):
+    pipeline = [{"type": "LoadImageFromFile"}, {"type": "PackInputs"}]
+    batch = default_collate([build(root, pipeline=pipeline)[i] for i in range(3)])
+    samples = batch["data_samples"]
+    assert [sample.gt_label.tolist() for sample in samples] == [[0, 3], [2], []]
+    assert batch["inputs"].shape == (3, 3, 8, 10)
+
+
+def test_files_that_are_missing(root):
+    with pytest.raises(FileNotFoundError, match=r"ann_file must be a file.*none.json'"):
+        build(root, ann_file="none.json")
+    (root / "images" / "b.png").unlink()
+    with pytest.raises(FileNotFoundError, match=r"coco.json: .* but 1 of 3 .*images/b.png"):
+        build(root)
+    with pytest.raises(FileNotFoundError, match="data_root and data_prefix, but 3 of 3"):
+        build(root, data_prefix="")
+
+
+@pytest.fixture
+def voc(tmp_path):
+    root = write_voc(tmp_path)
+    for name in ("red", "green"):
+        (root / f"ImageSets/Main/{name}_trainval.txt").write_text("")
+    return root
+
+
+def build_voc(root, **options):
+    return DATASETS.build({"type": "VocMultiLabel", "data_root": str(root), **options})
+
+
+def test_targets_have_three_states():
+    assert target(4, [2], [0]).tolist() == [-1, 0, 1, 0]
+    # A class with an easy and a difficult object is present.
+    assert target(2, [1], [1]).tolist() == [0, 1]
+
+
+class TestVocMultiLabel:
+    def test_labels_of_a_split(self, voc):
+        dataset = build_voc(voc, split="test")
+        assert dataset.metainfo["classes"] == ("green", "red", "zebra")
+        items = [dataset.get_data_info(i) for i in range(4)]
+        assert [item["gt_label"] for item in items] == [[], [1], [0], [0, 1]]
+        assert [item["gt_unknown"] for item in items] == [[1], [], [], []]
+        scores = [item["gt_score"].tolist() for item in items]
+        assert scores == [[0, -1, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0]]
+        assert items[0]["img_path"] == str(voc / "JPEGImages" / "000024.jpg")
+        assert (len(dataset), len(build_voc(voc))) == (12, 24)
+
+    def test_scores_reach_the_model(self, voc):
+        pipeline = [{"type": "LoadImageFromFile"}, {"type": "PackInputs"}]
+        batch = default_collate([build_voc(voc, split="test", pipeline=pipeline)[0]])
+        assert torch.equal(batch["data_samples"][0].gt_score, torch.tensor([0.0, -1.0, 0.0]))
+
+    def test_classes_can_be_given(self, voc):
+        dataset = build_voc(voc, split="test", classes=["red", "zebra", "green"])
+        assert dataset.get_data_info(1)["gt_label"] == [0]
+
+    def test_an_unknown_class_is_named(self, voc):
+        with pytest.raises(
+            ValueError, match=r"000000.xml: objects must be of the 1 classes .*'red'"
+        ):
+            build_voc(voc, classes=["green"])
+
+    def test_the_class_train_is_told_from_the_set_train(self):
+        lists = ["train", "val", "trainval", "car_train", "car_val", "train_train", "train_val"]
+        assert listed_classes(lists) == ["car", "train"]
+
+    def test_what_is_missing_is_named(self, voc):
+        with pytest.raises(FileNotFoundError, match=r"no .*Main/val.txt"):
+            build_voc(voc, split="val")
+        for path in (voc / "ImageSets/Main").glob("*_trainval.txt"):
+            path.unlink()
+        with pytest.raises(ValueError, match="which name the classes, but holds none"):
+            build_voc(voc)
