@@ -1,38 +1,29 @@
 import pytest
 import torch
-from helpers.models.small_contrast import ungrouped
-from helpers.models.small_ssprl import BACKBONE
+from helpers.models import small_contrast
+from helpers.models.small_contrast import DETCO, DETCO_LAYOUT, make_model, ungrouped
 from reference import nce, unit
 from scipy.stats import ks_2samp
 
 from mmssprl.datasets.transforms import PyramidCrop
 from mmssprl.models import DetCo
-from mmssprl.registry import MODELS
 from mmssprl.visualization.views import crop_boxes
 
-T, WEIGHTS = 0.2, (0.25, 0.5, 1.0)
-LAYOUT = {"image_px": 32, "num_small": 2, "small_px": 36, "small_area": (0.6, 1.0), "levels": []}
-STAGES = {"num_stages": 3, "strides": (1, 2, 2), "dilations": (1, 1, 1)}
+T, WEIGHTS = 0.2, DETCO["level_weights"]
 
 
-def make_detco(seed=0, **fields):
-    torch.manual_seed(seed)
-    backbone = {**BACKBONE, **STAGES}
-    neck = {"in_channels": 4 * backbone["base_channels"], "hid_channels": 6, "out_channels": 4}
-    cfg = {"layout": LAYOUT, "backbone": backbone, "neck": neck, "queue_length": 12}
-    cfg |= {"momentum": 0.9, "level_weights": WEIGHTS, "patch_px": 10}
-    return MODELS.build({"type": "DetCo", **cfg, **fields})
+def make_detco(**fields):
+    return make_model("DetCo", **fields)
 
 
-def views_of(batch=4, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(2, batch, 3, px, px, generator=generator) for px in (32, 36)]
+def views_of(seed=0):
+    return small_contrast.views_of(seed=seed, sizes=(32, 36))
 
 
 def by_loops(model, views):
     """The terms of the first step in float64, row by row, and the keys that are pushed."""
-    model = ungrouped(model).double()
-    images, crops = (v.double() for v in views)
+    model = ungrouped(model)
+    images, crops = views
     jigsaws = [model._cut(crop, 0, side) for side, crop in enumerate(crops)]
     with torch.no_grad():
         whole = [[x.mean(dim=(2, 3)) for x in model.backbone(v)] for v in images]
@@ -65,15 +56,16 @@ def unit_rows(rows):
 def test_a_step_equals_the_loops(own_crops):
     model = make_detco() if own_crops else make_detco(layout={"image_px": 36, "levels": []})
     views = views_of() if own_crops else views_of()[1:] * 2
+    model, views = model.double(), [v.double() for v in views]
     terms, keys = by_loops(model, views)
     losses = model.loss(views if own_crops else views[:1])
     assert losses.keys() == terms.keys() == model.loss_terms().keys()
     assert len(terms) == 9
     for name, value in terms.items():
-        assert losses[name].item() == pytest.approx(value, abs=3e-6), name
+        assert losses[name].item() == pytest.approx(value, abs=1e-12), name
     for i, (key, part_key) in enumerate(keys):
         for queue, rows in ((model.image_queues[i], key), (model.patch_queues[i], part_key)):
-            torch.testing.assert_close(queue.keys[:4].double(), rows, atol=3e-6, rtol=0)
+            torch.testing.assert_close(queue.keys[:4], rows, atol=1e-12, rtol=0)
 
 
 def test_each_term_reads_its_own_queue():
@@ -160,7 +152,7 @@ def test_patches_of_an_image_stay_in_one_group_of_batch_norm():
 
 
 def test_the_two_jigsaws_are_crops_of_their_own():
-    cut = PyramidCrop(LAYOUT)
+    cut = PyramidCrop(DETCO_LAYOUT)
     centres = []
     for seed in range(300):
 
@@ -180,7 +172,7 @@ def test_the_two_jigsaws_are_crops_of_their_own():
         ({"level_weights": (1,) * 4}, "1 to 3 numbers"),
         ({"patch_px": 13}, "patch_px.*12.*13"),
         ({"symmetric": True}, "symmetric.*False"),
-        ({"layout": {**LAYOUT, "num_small": 3}}, "num_small=3"),
+        ({"layout": {**DETCO_LAYOUT, "num_small": 3}}, "num_small=3"),
         ({"neck": {"in_channels": (8, 16), "hid_channels": 4, "out_channels": 4}}, "3 levels"),
     ],
 )
