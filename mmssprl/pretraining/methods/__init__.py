@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 from ...errors import UserValueError
 from .method import Method, Recipe, RecipeMethod, RecipeRow
-from .momentum import ContrastMethod, DenseContrastMethod, TargetMethod
+from .momentum import ContrastMethod, DenseContrastMethod, StageContrastMethod, TargetMethod
 from .prototypes import PrototypeMethod
 
 __all__ = [
@@ -64,6 +64,13 @@ METHODS = (
         "baselines/densecl",
         momentum=_KEYS,
         adamw_lr=2e-3,  # 6e-3, level with 2e-3, and 1e-3
+    ),
+    StageContrastMethod(
+        "detco",
+        "DetCo",
+        "baselines/detco",
+        momentum=_KEYS,
+        adamw_lr=5e-4,  # not tuned: that of MoCo v2
     ),
     PrototypeMethod(
         "swav",
