@@ -27,5 +27,5 @@ def check_data(name: str, root: Path, *, any_size: bool = False) -> list[Finding
         FileNotFoundError: ``root`` is a file.
     """
     if root.exists() and not root.is_dir():
-        raise UserFileNotFoundError(f"DIR must be a folder, but {root} is a file; pass its folder.")
+        raise UserFileNotFoundError(f"{root} must be a folder, but is a file; pass its folder.")
     return DATA_SETS[name].check(root, any_size=any_size)

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from ..datasets.coco_file import LISTS, read_coco
-from .archives import Archive
-from .finding import MISSING, MOVE_AWAY, OK, WRONG, Finding, check_files, judge_count
+from .finding import MISSING, MOVE_AWAY, OK, WRONG, Archive, Finding, check_files, judge_count
 
 TREE = """\
 DIR/

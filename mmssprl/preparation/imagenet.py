@@ -6,8 +6,7 @@ from pathlib import Path
 
 from ..console.progress import watch
 from ..datasets.image_index import IMAGE_SUFFIXES
-from .archives import Archive
-from .finding import MISSING, WRONG, Finding, judge_count
+from .finding import MISSING, WRONG, Archive, Finding, judge_count
 
 TREE = """\
 DIR/

@@ -1,11 +1,15 @@
-"""PASCAL VOC 2007: trainval and test with their labels and boxes."""
+"""PASCAL VOC 2007: trainval and test with their labels and boxes.
+
+``voc12aug`` finds the folder of its year and reads its lists by the same functions.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..datasets import VocMultiLabel
-from .finding import MISSING, MOVE_AWAY, OK, WRONG, Finding
-from .voc import CLASSES, archive, check_list, find_year
+from ..datasets.labels.masks import VOC_CLASSES
+from ..datasets.labels.voc import listed_names
+from .finding import MISSING, MOVE_AWAY, OK, WRONG, Archive, Finding, judge_count
 
 TREE = """\
 DIR/VOCdevkit/VOC2007/                    or DIR is VOCdevkit or VOC2007 itself
@@ -15,7 +19,17 @@ DIR/VOCdevkit/VOC2007/                    or DIR is VOCdevkit or VOC2007 itself
   Annotations/*.xml
   JPEGImages/*.jpg
 """
+CLASSES = VOC_CLASSES[1:]
+"""The 20 classes, without the background."""
 SPLITS = {"trainval": 5_011, "test": 4_952}
+
+
+def archive(year: str, name: str, size: str) -> Archive:
+    """Return an official archive of a year, such as "VOC2007"."""
+    url = f"http://host.robots.ox.ac.uk/pascal/VOC/{year.lower()}/{name}"
+    return Archive(url, size, member=f"VOCdevkit/{year}")
+
+
 _ARCHIVES = {
     "trainval": archive("VOC2007", "VOCtrainval_06-Nov-2007.tar", "439 MB"),
     "test": archive("VOC2007", "VOCtest_06-Nov-2007.tar", "431 MB"),
@@ -55,3 +69,29 @@ def _check_split(voc: Path, split: str, names: Sequence[str], fetch: str) -> Fin
     difficult = sum(len(item["gt_unknown"]) for item in items)
     detail = f"{len(names):,} files, {shown:,} labels, {difficult:,} more are difficult"
     return Finding(title, OK, detail)
+
+
+def find_year(root: Path, name: str) -> Path:
+    """Return the folder of a year: ``root``, or NAME or VOCdevkit/NAME in it, or yet to be made."""
+    for folder in (root / "VOCdevkit" / name, root / name, root):
+        if (folder / "ImageSets").is_dir():
+            return folder
+    given = root.absolute().name  # "." has none
+    if given == name:
+        return root
+    return root / name if given == "VOCdevkit" else root / "VOCdevkit" / name
+
+
+def check_list(
+    root: Path, file: str, expected: int, remedy: str, *, any_size: bool
+) -> tuple[Finding, list[str]]:
+    """Read the list ``root / file`` and count its images; return the names too, each once."""
+    if not (root / file).is_file():
+        return Finding(file, MISSING, f"no {root / file}", remedy), []
+    text = (root / file).read_text(encoding="utf-8", errors="replace")
+    names = listed_names(text.splitlines())
+    once = list(dict.fromkeys(names))
+    if len(once) < len(names):
+        return Finding(file, WRONG, "some images are named twice", MOVE_AWAY + remedy), once
+    found = judge_count(file, len(names), expected, "images", any_size=any_size, remedy=remedy)
+    return found, names

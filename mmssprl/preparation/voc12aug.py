@@ -3,9 +3,8 @@
 import shlex
 from pathlib import Path
 
-from .archives import Archive
-from .finding import WRONG, Finding, check_files
-from .voc import archive, check_list, find_year
+from .finding import WRONG, Archive, Finding, check_files
+from .voc07 import archive, check_list, find_year
 
 LIST_FILE = "ImageSets/Segmentation/train_aug.txt"
 LABEL_FOLDER = "SegmentationClassAug"

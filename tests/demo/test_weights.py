@@ -7,7 +7,7 @@ from mmengine.config import Config
 
 from mmssprl import load_backbone
 from mmssprl.config.shipped import shipped
-from mmssprl.datasets.scenes.sample import SIZE_PX, generate_sample
+from mmssprl.datasets.scenes.generate import SIZE_PX, generate_sample
 from mmssprl.demo import WEIGHTS
 from mmssprl.features import probe
 from mmssprl.weights import find_config

@@ -5,8 +5,7 @@ from torchvision.datasets.imagenet import ARCHIVE_META
 from torchvision.datasets.voc import DATASET_YEAR_DICT
 
 from mmssprl.preparation import imagenet, voc07, voc12aug
-from mmssprl.preparation.voc import CLASSES, find_year
-from mmssprl.preparation.voc07 import check
+from mmssprl.preparation.voc07 import CLASSES, check, find_year
 
 LIST = "ImageSets/Main/trainval.txt"
 LABELS = "trainval: labels and images"

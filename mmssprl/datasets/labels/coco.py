@@ -33,7 +33,7 @@ def find(files: Files) -> dict[str, dict[str, Any]]:
         if len(doubled) > 1:
             raise UserValueError(
                 f"each split must have one COCO file, but {split or 'the data'} has {doubled[0]} "
-                f"and {doubled[1]}; move one out of DATA."
+                f"and {doubled[1]}; move one out of the data."
             )
     return found
 
@@ -85,7 +85,7 @@ def _read_images(files: Files, path: str, content: dict[str, Any]) -> list[Label
             missing.append(image["file_name"])
         else:
             images.append(image_of_objects(files.path(found), objects[image["id"]]))
-    rule = f"{path}: every file_name must have its image below DATA, in the folders that it names"
+    rule = f"{path}: every file_name must have its image in the data, in the folders that it names"
     refuse_missing(rule, missing, len(content["images"]))
     return images
 

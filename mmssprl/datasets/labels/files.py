@@ -30,7 +30,9 @@ class Files:
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root).resolve()
         if not self.root.is_dir():
-            raise UserFileNotFoundError(f"DATA must be an existing folder, but there is no {root}.")
+            raise UserFileNotFoundError(
+                f"the data must be an existing folder, but there is no {root}."
+            )
         self.names = sorted(below + name for below, own in walk(str(self.root)) for name in own)
 
     def ending(self, *suffixes: str) -> list[str]:
@@ -83,10 +85,11 @@ class Files:
         if largest > _MOST_CLASSES:
             raise UserValueError(
                 f"an index of a class must be at most {_MOST_CLASSES:,}, but {largest:,} is there; "
-                "correct the labels, or list all classes in DATA/classes.txt."
+                "correct the labels, or list all classes in classes.txt in the folder of data."
             )
         warnings.append(
-            "the classes have no names: list them in DATA/classes.txt, one a line from index 0 on."
+            "the classes have no names: list them in classes.txt in the folder of data, "
+            "one a line from index 0 on."
         )
         return [f"class {k}" for k in range(largest + 1)]
 

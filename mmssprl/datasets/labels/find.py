@@ -55,9 +55,9 @@ def find_labels(
             labels that nothing can be trained with.
     """
     if not 0 < val_share < 1:
-        raise UserValueError(f"--val-share must be between 0 and 1, but got {val_share}.")
+        raise UserValueError(f"val_share must be between 0 and 1, but got {val_share}.")
     if not 0 <= seed < 2**32:
-        raise UserValueError(f"--seed must be from 0 to {2**32 - 1}, but got {seed}.")
+        raise UserValueError(f"seed must be from 0 to {2**32 - 1}, but got {seed}.")
     files = Files(root)
     layout, found = (folders, folders.find(files)) if class_folders else _find(files, task)
     warnings: list[str] = []
@@ -86,13 +86,13 @@ def _find(files: Files, task: str) -> tuple[Any, Any]:
     if not found:
         remedy = _other_tool(files) or heic_remedy(map(kind_of, files.names))
         raise UserFileNotFoundError(
-            f"DATA must hold labels for {task}: {_EXPECTED[task]}; but {files.root} holds none "
+            f"the data must hold labels for {task}: {_EXPECTED[task]}; but {files.root} holds none "
             f"among {len(files.names)} files ({len(files.images)} images)"
             f"{remedy and f'; {remedy}'}."
         )
     if len(found) > 1:
         raise UserValueError(
-            f"DATA must have one layout, but {files.root} has {found[0][0].TITLE} and "
+            f"the data must have one layout, but {files.root} has {found[0][0].TITLE} and "
             f"{found[1][0].TITLE}; give the folder of one, or move the other out of it."
         )
     return found[0]

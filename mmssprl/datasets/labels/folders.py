@@ -25,7 +25,8 @@ def _read_class_folders(files: Files, below: str = "") -> dict[str, list[str]]:
     if classes and beside:
         raise UserValueError(
             f"each image must lie in the folder of its class, but {len(beside)} lie beside the "
-            f"{len(classes)} folders, for example {beside[0]}; move them into one, or out of DATA."
+            f"{len(classes)} folders, for example {beside[0]}; move them into one, or out "
+            "of the data."
         )
     return dict(sorted(classes.items()))
 
@@ -62,7 +63,7 @@ def _split_folders(files: Files) -> dict[str, str | None]:
     others = [folder for folder, split in folders.items() if split is None]
     if others and {TRAIN, VAL} <= set(folders.values()):
         raise UserValueError(
-            f"DATA must hold folders of splits or of classes, but it has train and val and beside "
-            f"them {', '.join(others)}; move what is no split out of DATA."
+            f"the data must hold folders of splits or of classes, but it has train and val and "
+            f"beside them {', '.join(others)}; move what is no split out of the data."
         )
     return {} if others else folders

@@ -56,7 +56,7 @@ def read(files: Files, found: list[str], warnings: list[str]) -> tuple[list[str]
     """
     images, masks = _by_key(files.photographs), _by_key(found)
     lost = [name for key, name in masks.items() if key not in images]
-    rule = "each label image must have its image below DATA, with the same name but for the suffix"
+    rule = "each label image must have its image in the data, with the same name but for the suffix"
     refuse_missing(rule, lost, len(masks))
     bare = len(images) - len(masks)
     if bare:

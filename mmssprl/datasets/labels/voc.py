@@ -50,7 +50,7 @@ def read(
             missing.append(name)
         else:
             named[name] = (image, read_objects(root, name))
-    refuse_missing("each annotation file must have its image below DATA", missing, len(used))
+    refuse_missing("each annotation file must have its image in the data", missing, len(used))
     titles = {title for _, objects in named.values() for title, _ in objects}
     classes = sorted(titles | set(listed_classes(_lists(files, "Main"))))
     index_of = {name: index for index, name in enumerate(classes)}
@@ -74,7 +74,7 @@ def parse(path: Path, name: str) -> ET.Element:
         ) from error
     except ET.ParseError as error:
         raise UserValueError(
-            f"{name}: must be XML, but {error}; repair it, or move it out of DATA."
+            f"{name}: must be XML, but {error}; repair it, or move it out of the data."
         ) from error
 
 
@@ -137,8 +137,8 @@ def _lists(files: Files, folder: str) -> dict[str, str]:
     years = sorted({name.rpartition("ImageSets/")[0] for name in names})
     if len(years) > 1:
         raise UserValueError(
-            f"DATA must hold one year of PASCAL VOC, but has {', '.join(years)}; give the folder "
-            "of one."
+            f"the data must hold one year of PASCAL VOC, but has {', '.join(years)}; give "
+            "the folder of one."
         )
     return {Path(name).stem: name for name in names}
 

@@ -146,7 +146,7 @@ def _settings(files: Files) -> tuple[dict[str, Any], str]:
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise UserValueError(
                 f"{name}: must be YAML, but {' '.join(str(error).split())}; repair it, or move it "
-                "out of DATA."
+                "out of the data."
             ) from error
         if isinstance(content, dict) and "names" in content:
             if "kpt_shape" in content:
@@ -157,7 +157,7 @@ def _settings(files: Files) -> tuple[dict[str, Any], str]:
             found[name] = {**content, "names": _names(name, content["names"])}
     if len({tuple(content["names"]) for content in found.values()}) > 1:
         raise UserValueError(
-            "DATA must have one list of classes, but the names differ in "
+            "the data must have one list of classes, but the names differ in "
             f"{' and '.join(list(found)[:_MOST_NAMED])}; move one out of it."
         )
     return next(((content, name) for name, content in found.items()), ({}, ""))
@@ -185,7 +185,7 @@ def _listed(
             names = _named_by(files, str(entry), images)
             if not names and split_of(key) != TEST:
                 raise UserValueError(
-                    f"{source}: {key} must name a folder or a list of images below DATA, but "
+                    f"{source}: {key} must name a folder or a list of images in the data, but "
                     f"{str(entry)[:60]!r} has none there; correct it."
                 )
             listed.setdefault(split_of(key), []).extend(names)
@@ -221,5 +221,5 @@ def _read_list(files: Files, name: str, images: dict[str, LabelledImage]) -> lis
     found = {line: files.find_image(line, name, is_moved=True) for line in lines}
     missing = [line for line in lines if found[line] not in images]
     if len(missing) < len(lines):
-        refuse_missing(f"{name}: each line must have its image below DATA", missing, len(lines))
+        refuse_missing(f"{name}: each line must have its image in the data", missing, len(lines))
     return [image for image in found.values() if image in images]

@@ -1,6 +1,8 @@
 """Write the sample data: images, COCO annotations and a PASCAL VOC devkit."""
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from .render import Scene, render_scene
 META_FILE = "scenes.json"
 """Written last: its presence means that the folder is complete."""
 SPLITS = ("train", "val")
+NUM_TRAIN, NUM_VAL, SIZE_PX = 1200, 600, 96
+"""The sample data of demo and benchmark: one size, so that their figures can be compared."""
 JPEG_QUALITY = 92
 MIN_PX, MAX_PX = 64, 640
 MAX_IMAGES = 1_000_000
@@ -112,3 +116,15 @@ def _holds(root: Path, meta: dict[str, int]) -> bool:
 
 def _to_json(content: dict[str, Any]) -> str:
     return json.dumps(content, separators=(",", ":")) + "\n"
+
+
+def generate_sample(work_dir: Path, log: Callable[[str], object] = lambda line: None) -> Path:
+    """Generate the sample data in ``work_dir/scenes``, or find them there; return their folder.
+
+    The folder is of our own: what was left half-made in it is deleted.
+    """
+    folder = work_dir / "scenes"
+    if not (folder / META_FILE).exists():
+        shutil.rmtree(folder, ignore_errors=True)
+    log(f"scenes: {NUM_TRAIN} + {NUM_VAL} images of {SIZE_PX} px")
+    return generate_scenes(folder, num_train=NUM_TRAIN, num_val=NUM_VAL, size_px=SIZE_PX)

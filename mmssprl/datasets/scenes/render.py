@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 
 from .backgrounds import STRUCTURES, draw_background
 from .categories import SCENE_CATEGORIES, draw_category
-from .colors import draw_color_pair
 from .shapes import Pose, clip_box, draw_pose
-from .textures import texture_share
+from .textures import draw_color_pair, texture_share
 
 MIN_VISIBLE = 0.25
 """Least share of an object that stays visible; a pose that hides more of any object is redrawn."""

@@ -1,4 +1,4 @@
-"""The 6 textures of objects, as signed distances.
+"""The 6 textures of objects, as signed distances, and random colours that tell nothing.
 
 Legend: u, v float arrays of one shape, the coordinates in the object's unit disc. A texture returns
 the distance, in units of the object's radius, to the nearest border between its two colours,
@@ -78,3 +78,25 @@ def texture_share(
     cos, sin = np.float32(np.cos(slant)), np.float32(np.sin(slant))
     distance = TEXTURES[texture](cos * u - sin * v, sin * u + cos * v, rng)
     return np.clip(0.5 + distance * np.float32(radius_px), 0.0, 1.0)
+
+
+_LUMA = np.array([0.299, 0.587, 0.114])
+"""ITU-R BT.601 weights of R, G and B."""
+
+
+def _color(rng: np.random.Generator, luma: float) -> NDArray[np.float32]:
+    """Draw a colour (3,) in [0, 255] of exactly the given luma and any hue and saturation."""
+    direction = rng.standard_normal(3)
+    direction -= _LUMA @ direction
+    room = np.where(direction > 0, 255 - luma, luma) / np.maximum(np.abs(direction), 1e-9)
+    return (luma + rng.uniform(0.1, 0.75) * room.min() * direction).astype(np.float32)
+
+
+def draw_color_pair(
+    rng: np.random.Generator, *, min_gap: float, max_gap: float
+) -> NDArray[np.float32]:
+    """Draw two colours, RGB (2, 3) in [0, 255], of lumas in [30, 225] that differ by the gap."""
+    gap = rng.uniform(min_gap, max_gap)
+    dark = rng.uniform(30, 225 - gap)
+    pair = np.stack([_color(rng, dark), _color(rng, dark + gap)])
+    return rng.permutation(pair)

@@ -120,7 +120,7 @@ class TestMasks:
     def test_without_names_classes_are_numbers(self, tmp_path):
         data = find_labels(write_masks(tmp_path, classes=None), "segment")
         assert data.classes == ["class 0", "class 1", "class 2"]
-        assert "DATA/classes.txt" in data.warnings[0]
+        assert "classes.txt" in data.warnings[0]
 
     def test_vocs_folders_with_its_palette_and_names(self, tmp_path):
         write_voc(tmp_path)
@@ -194,3 +194,24 @@ def test_labels_come_back_from_the_files_of_the_work_dir(tmp_path, write, task):
     write_labels(data, tmp_path / "labels")
     again = read_labels(tmp_path / "labels", data.root, data.layout)
     assert (again.classes, again.train, again.val) == (data.classes, data.train, data.val)
+
+
+def test_words_of_whole_images_in_coco_count_before_the_folders(tmp_path):
+    words = {"animals/0.png": "sea", "animals/1.png": "bear", "vehicles/2.png": "sea"}
+    for index, name in enumerate(words):
+        write_image(tmp_path / name, index)
+    data = find_labels(tmp_path, "classify")
+    assert (data.layout, data.classes) == ("a folder per class", ["animals", "vehicles"])
+
+    content = coco_content(list(words))
+    content["categories"] = [{"id": 1, "name": "sea"}, {"id": 2, "name": "bear"}]
+    content["annotations"] = [
+        {"id": i, "image_id": i, "category_id": 1 + (word == "bear"), "bbox": [0, 0, 48, 40]}
+        for i, word in enumerate(words.values())
+    ]
+    (tmp_path / "words.json").write_text(json.dumps(content))
+    data = find_labels(tmp_path, "classify")
+    assert (data.layout, data.classes) == ("COCO", ["sea", "bear"])
+    images = sorted([*data.train, *data.val], key=lambda image: image.path)
+    assert [image.objects[0].label for image in images] == [0, 1, 0]
+    assert [image.objects[0].box for image in images] == [(0, 0, 48, 40)] * 3

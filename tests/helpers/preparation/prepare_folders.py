@@ -7,7 +7,7 @@ import subprocess
 import numpy as np
 from PIL import Image
 
-from mmssprl.preparation.voc import CLASSES
+from mmssprl.preparation.voc07 import CLASSES
 
 
 def by_name(findings):
