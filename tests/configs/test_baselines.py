@@ -1,4 +1,4 @@
-"""The shipped baselines, MoCo v2, DenseCL, DetCo and BYOL: as published, and able to take a step."""
+"""The shipped configs of MoCo v2, DenseCL, DetCo and BYOL: as published, able to take a step."""
 
 from pathlib import Path
 

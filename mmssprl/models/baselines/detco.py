@@ -107,6 +107,8 @@ class DetCo(MoCo):
     """
 
     default_neck: ClassVar[Mapping] = {"type": "DetCoNeck"}
+    image_queues: Any  # nn.ModuleList over levels; so is the next
+    patch_queues: Any
 
     def __init__(
         self,
