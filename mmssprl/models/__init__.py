@@ -5,7 +5,7 @@ from ..console.quiet import import_quietly
 
 import_quietly("mmpretrain.models")  # with mmdet, which warns of operators that mmcv lacks
 
-from .baselines import BYOL, DenseCL, MoCo
+from .baselines import BYOL, DenseCL, DetCo, DetCoNeck, MoCo
 from .feature_queue import FeatureQueue
 from .grouped_batch_norm import GroupedBatchNorm
 from .momentum_encoder import MomentumEncoder
@@ -23,6 +23,8 @@ __all__ = [
     "BYOL",
     "CorrelationLearner",
     "DenseCL",
+    "DetCo",
+    "DetCoNeck",
     "FeatureQueue",
     "GroupedBatchNorm",
     "LossTerm",

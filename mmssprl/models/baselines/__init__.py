@@ -2,6 +2,7 @@
 
 from .byol import BYOL
 from .densecl import DenseCL
+from .detco import DetCo, DetCoNeck
 from .moco import MoCo
 
-__all__ = ["BYOL", "DenseCL", "MoCo"]
+__all__ = ["BYOL", "DenseCL", "DetCo", "DetCoNeck", "MoCo"]

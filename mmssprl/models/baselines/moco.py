@@ -140,13 +140,17 @@ class MoCo(TwoViewModel):
     ) -> None:
         """Check that each batch has its groups, and that the queue fits batch and data."""
         check_groups(self, self.bn_groups, batch_size, last_batch_size)
-        self.queue.check(batch_size * self.num_directions, num_images)
+        self._any_queue().check(batch_size * self.num_directions, num_images)
 
     def health(self) -> dict[str, float | Tensor]:
         """Return 'embedding_spread', 'queue_top1' and 'queue_fill'."""
-        return {**self._health, "queue_fill": self.queue.fill}
+        return {**self._health, "queue_fill": self._any_queue().fill}
+
+    def _any_queue(self) -> NegativeQueue:
+        """Return one of the queues, which are equally long and full."""
+        return self.queue
 
     def loss_terms(self) -> dict[str, LossTerm]:
         """Describe the one term."""
-        num_classes = 1 + self.queue.length
+        num_classes = 1 + self._any_queue().length
         return {"loss_nce": LossTerm("L_{nce}", 0, 1.0, "(1 + K)", num_classes)}

@@ -42,12 +42,7 @@ class TwoViewModel(PretrainingModel):
         init_cfg: dict | None = None,
     ) -> None:
         views = ViewLayout.build(layout)
-        if views.levels or views.num_small:
-            raise UserValueError(
-                f"{type(self).__name__}: the layout must have levels=[] and num_small=0, but got "
-                f"{len(views.levels)} levels and num_small={views.num_small}; the method compares "
-                "the two image views alone."
-            )
+        self.check_views(views)
         preprocessor = {"type": "PyramidPreprocessor", "layout": views, **(data_preprocessor or {})}
         super().__init__(
             backbone=MODELS.build(dict(backbone)),
@@ -59,6 +54,16 @@ class TwoViewModel(PretrainingModel):
         self.backbone.to(memory_format=torch.channels_last)
         self._embeddings: Sequence[Tensor] | None = None
         """The last step's unit vectors (N, D) of one view and of the other, without gradient."""
+
+    @classmethod
+    def check_views(cls, views: ViewLayout) -> None:
+        """Raise ValueError for views other than those that the method compares."""
+        if views.levels or views.num_small:
+            raise UserValueError(
+                f"{cls.__name__}: the layout must have levels=[] and num_small=0, but got "
+                f"{len(views.levels)} levels and num_small={views.num_small}; the method compares "
+                "the two image views alone."
+            )
 
     def _require(self, field: str, value: float, is_valid: bool, rule: str) -> None:
         """Raise ValueError with the name and value of an argument that breaks its rule."""

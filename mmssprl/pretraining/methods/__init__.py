@@ -8,7 +8,13 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from ...errors import UserValueError
-from .families import ContrastMethod, DenseContrastMethod, PrototypeMethod, TargetMethod
+from .families import (
+    ContrastMethod,
+    DenseContrastMethod,
+    PrototypeMethod,
+    StageContrastMethod,
+    TargetMethod,
+)
 from .method import Method, Recipe, RecipeMethod, RecipeRow  # noqa: F401  # of others, too
 
 _KEYS = ("model.momentum", 0.999)
@@ -46,6 +52,13 @@ METHODS = (
         "baselines/densecl",
         momentum=_KEYS,
         adamw_lr=2e-3,  # 6e-3, level with 2e-3, and 1e-3
+    ),
+    StageContrastMethod(
+        "detco",
+        "DetCo",
+        "baselines/detco",
+        momentum=_KEYS,
+        adamw_lr=5e-4,  # not tuned: that of MoCo v2
     ),
     PrototypeMethod("swav", "SwAV, no small views", "ssprl/ssprl-image-only"),
     PrototypeMethod("swav-small", "SwAV, six small views", "ssprl/ssprl-image-only-small-views"),

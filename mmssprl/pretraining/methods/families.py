@@ -110,6 +110,27 @@ class DenseContrastMethod(ContrastMethod):
             )
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StageContrastMethod(ContrastMethod):
+    """The same for the stages of a backbone."""
+
+    def add_to(self, recipe: Recipe) -> None:
+        """Choose the squares of the jigsaws; a backbone must have the stages of a ResNet."""
+        if not recipe.backbone.is_resnet:
+            raise UserValueError(
+                f"{self.key} needs a ResNet of mmpretrain, whose stages it contrasts, but got "
+                f"{recipe.backbone.name}; choose resnet18, resnet34, resnet50 or resnet101."
+            )
+        super().add_to(recipe)
+        model = self.coco.model
+        cell, published = (
+            layout["small_px"] // model.grid for layout in (recipe.layout, model.layout)
+        )
+        px = recipe.values["model.patch_px"] = round(cell * model.patch_px / published)
+        squares = f"{model.grid} x {model.grid} squares of {px} px"
+        recipe.rows["jigsaw"] = RecipeRow(squares, "as published, in proportion to the views")
+
+
 def _choose_queue(method: RecipeMethod, recipe: Recipe) -> tuple[int, str]:
     """Return K and why; warn of a queue too long for the data."""
     published = method.coco.model.queue_length

@@ -10,12 +10,34 @@ from mmssprl.models import GroupedBatchNorm
 from mmssprl.registry import MODELS
 
 LAYOUT = {"image_px": 16, "levels": []}
+DETCO_LAYOUT = {
+    "image_px": 32,
+    "num_small": 2,
+    "small_px": 36,
+    "small_area": (0.6, 1.0),
+    "levels": [],
+}
+DETCO = {
+    "layout": DETCO_LAYOUT,
+    "backbone": {
+        **BACKBONE,
+        "num_stages": 3,
+        "strides": (1, 2, 2),
+        "dilations": (1, 1, 1),
+        "out_indices": (2,),
+    },
+    "neck": {"in_channels": 4 * BACKBONE["base_channels"], "hid_channels": 16, "out_channels": 4},
+    "level_weights": (0.25, 0.5, 1.0),
+    "patch_px": 10,
+}
+"""Three levels, and jigsaws of 36 px."""
 
 
 def model_cfg(kind="MoCo", **fields):
     neck = {"in_channels": 8, "hid_channels": 8, "out_channels": 4}
     layout = {"layout": LAYOUT, "backbone": BACKBONE, "neck": neck}
-    return {"type": kind, "queue_length": 12, "momentum": 0.9, **layout, **fields}
+    own = DETCO if kind == "DetCo" else {}
+    return {"type": kind, "queue_length": 12, "momentum": 0.9, **layout, **own, **fields}
 
 
 def make_model(kind="MoCo", seed=0, **fields):
@@ -23,10 +45,10 @@ def make_model(kind="MoCo", seed=0, **fields):
     return MODELS.build(model_cfg(kind, **fields))
 
 
-def views_of(batch=4, seed=0):
-    """Inputs of a step: one group (2, B, 3, 16, 16)."""
+def views_of(batch=4, seed=0, sizes=(16,)):
+    """Inputs of a step: groups (2, B, 3, px, px), of DetCo of 32 and 36 px."""
     generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(2, batch, 3, 16, 16, generator=generator)]
+    return [torch.randn(2, batch, 3, px, px, generator=generator) for px in sizes]
 
 
 def ungrouped(module):

@@ -17,6 +17,7 @@ CASES = {
     "symmetric MoCo": {"kind": "MoCo", "symmetric": True},
     "DenseCL": {"kind": "DenseCL"},
     "symmetric DenseCL": {"kind": "DenseCL", "symmetric": True},
+    "DetCo": {"kind": "DetCo"},
 }
 
 
@@ -26,13 +27,17 @@ def case_model(name, **fields):
     return model.double()
 
 
-def train(model, call, images):
+def sizes_of(name):
+    return (32, 36) if name == "DetCo" else (16,)
+
+
+def train(model, call, images, sizes):
     """Losses, gradients and queues of steps of SGD on some images of the joined batch."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
     steps = []
     for step in range(STEPS):
-        views = views_of(NUM_RANKS * BATCH, seed=step)[0].double()
-        losses = call([views[:, images]])
+        views = views_of(NUM_RANKS * BATCH, seed=step, sizes=sizes)
+        losses = call([v.double()[:, images] for v in views])
         optimizer.zero_grad()
         sum(losses.values()).backward()
         optimizer.step()
@@ -42,7 +47,9 @@ def train(model, call, images):
                 "losses": {n: x.detach() for n, x in losses.items()},
                 "grads": {n: p.grad for n, p in model.named_parameters() if p.grad is not None},
                 "queues": {n: x for n, x in state.items() if n.endswith("keys")},
-                "pushed": {n: x for n, x in state.items() if n.endswith("queue._extra_state")},
+                "pushed": {
+                    n: x for n, x in state.items() if n.endswith("_extra_state") and "queue" in n
+                },
                 "statistics": {n: x for n, x in state.items() if "running" in n},
             }
         )
@@ -59,7 +66,7 @@ def worker(rank, folder):
         model = case_model(name, seed=rank)
         wrapped = CPUDistributedDataParallel(model, broadcast_buffers=False)
         images = slice(rank * BATCH, (rank + 1) * BATCH)
-        results[name] = train(model, lambda x, w=wrapped: w(x, mode="loss"), images)
+        results[name] = train(model, lambda x, w=wrapped: w(x, mode="loss"), images, sizes_of(name))
     torch.save(results, f"{folder}/{rank}.pt")
     dist.barrier()
     dist.destroy_process_group()
@@ -75,7 +82,7 @@ def ranks(tmp_path_factory):
 def differences(ranks, name):
     """The largest difference to one process, by what is compared."""
     model = case_model(name, bn_groups=NUM_RANKS)
-    expected = train(model, model.loss, slice(None))
+    expected = train(model, model.loss, slice(None), sizes_of(name))
     largest = {}
     for step, one in enumerate(expected):
         for kind, values in one.items():
@@ -98,7 +105,9 @@ def test_two_ranks_equal_one_process(ranks, name):
     # Every queue takes the keys of all directions.
     num_keys = STEPS * NUM_RANKS * BATCH * (2 if CASES[name].get("symmetric") else 1)
     pushed = ranks[0][name][-1]["pushed"]
-    queues = ["queue", "dense_queue"] if CASES[name]["kind"] == "DenseCL" else ["queue"]
+    queues = {"DenseCL": ["queue", "dense_queue"], "MoCo": ["queue"]}.get(CASES[name]["kind"]) or [
+        f"{kind}_queues.{i}" for kind in ("image", "patch") for i in range(3)
+    ]
     assert {n: x.tolist() for n, x in pushed.items()} == {
         f"{queue}._extra_state": [num_keys, 20] for queue in queues
     }

@@ -6,7 +6,7 @@ import pytest
 import torch
 from helpers.engine.pretrain_runner import make_runner
 from helpers.models import byol_cases
-from helpers.models.small_contrast import LAYOUT, model_cfg
+from helpers.models.small_contrast import model_cfg
 from helpers.timing.profiles import save_images
 
 from mmssprl.engine.hooks import PretrainHook
@@ -16,7 +16,7 @@ from mmssprl.timing import profile_training
 from mmssprl.visualization import draw_losses
 from mmssprl.weights.export import export_weights
 
-KINDS = ("MoCo", "DenseCL", "BYOL")
+KINDS = ("MoCo", "DenseCL", "DetCo", "BYOL")
 
 
 def overrides(kind, **fields):
@@ -24,7 +24,7 @@ def overrides(kind, **fields):
         model, layout = {**byol_cases.MODEL, "base_momentum": 0.9}, byol_cases.LAYOUT
     else:
         model = model_cfg(kind, **{"bn_groups": 2, "queue_length": 12, **fields})
-        layout = LAYOUT
+        layout = model["layout"]
     return {
         "model": {"_delete_": True, **model},
         "train_dataloader.dataset.pipeline": [{"type": "PyramidCrop", "layout": layout}],
@@ -59,7 +59,7 @@ def test_its_health_is_logged_with_its_terms(trained):
         assert all("queue_top1" in line for line in lines)
     names = {"embedding_spread", *runner.model.loss_terms()}
     assert all(names <= line.keys() for line in lines)
-    symbol = "L_{pred}" if kind == "BYOL" else "L_{nce}"
+    symbol = {"BYOL": "L_{pred}", "DetCo": "L_{gg}"}.get(kind, "L_{nce}")
     titles = [axes.get_title(loc="left") for axes in draw_losses(work_dir).axes]
     assert f"${symbol}$, image" in titles
 

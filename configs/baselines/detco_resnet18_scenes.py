@@ -1,0 +1,61 @@
+"""DetCo at CPU size: a narrow ResNet-18 on the embedded sample data.
+
+    python -m mmssprl scenes data/scenes --num-train 1200 --num-val 600 --size 96
+    python tools/train.py configs/baselines/detco_resnet18_scenes.py
+
+Data, network and photometrics of ssprl_resnet18_scenes.py. Jigsaws are 3 x 3 squares of 24 px.
+Image views show 0.14 to 1 of an image's area as there, not 0.2 to 1 as published: one range for all
+pre-trainings of `compare`. Hardware: one CPU core.
+"""
+
+_base_ = ["../ssprl/ssprl_resnet18_scenes.py"]
+
+max_epochs = 6
+warmup_epochs = 1
+batch_size = 64
+base_lr = 2e-3
+
+layout = dict(_base_.layout, levels=[], num_small=2, small_px=84, small_area=(0.6, 1.0))
+model = dict(
+    _delete_=True,
+    type="DetCo",
+    layout=layout,
+    data_preprocessor=_base_.model.data_preprocessor,
+    backbone=_base_.model.backbone,
+    neck=dict(
+        in_channels=_base_.feature_channels,
+        hid_channels=256,
+        out_channels=_base_.embedding_channels,
+    ),
+    # Keys of the last 8 steps. Above half of the 1,200 images the queue would often hold the image
+    # itself.
+    queue_length=512,
+    # The keys' network is an average over 1 / (1 - m) = 33 steps of the 108 that 6 epochs have; the
+    # published 0.999 would leave it at its start.
+    momentum=0.97,
+    temperature=0.2,
+    bn_groups=batch_size // 16,
+    level_weights=(0.4, 0.7, 1.0),
+    grid=3,
+    patch_px=24,
+)
+train_dataloader = dict(batch_size=batch_size)
+optim_wrapper = dict(optimizer=dict(lr=base_lr))
+param_scheduler = [
+    dict(
+        type="LinearLR",
+        start_factor=0.01,
+        end=warmup_epochs,
+        by_epoch=True,
+        convert_to_iter_based=True,
+    ),
+    dict(
+        type="CosineAnnealingLR",
+        T_max=max_epochs - warmup_epochs,
+        begin=warmup_epochs,
+        by_epoch=True,
+        convert_to_iter_based=True,
+    ),
+]
+train_cfg = dict(max_epochs=max_epochs)
+sync_bn = None  # one group of all images would give the keys away

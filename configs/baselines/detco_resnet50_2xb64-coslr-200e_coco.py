@@ -1,0 +1,23 @@
+"""DetCo (arXiv:2102.04803), ResNet-50, COCO train2014 without labels, 200 epochs.
+
+    bash tools/dist_train.sh configs/baselines/detco_resnet50_2xb64-coslr-200e_coco.py 2 --amp
+
+Data: data/coco/train2014 (82,783 images). Hardware: 2 GPUs x 64 images. Jigsaws are 3 x 3 squares
+of 64 px from crops of 60 to 100 % of an image, as published; whole images are MoCo v2's views.
+ASSUMPTION: no RandAugment, whose strength is not published; hidden layers of 2,048; weights of the
+levels from a port; MoCo v2's lr on COCO. The loss is 6.6 times MoCo's at equal lr. The SS-PRL paper
+gives 52.7 mAP (COCO), 70.6 mAP (VOC07) with a linear classifier on DetCo's features, most likely
+by detco-port_resnet50_2xb64-coslr-200e_coco.py. Not run at full scale: wall time, memory and mAP
+are not measured.
+"""
+
+_base_ = ["./mocov2_resnet50_2xb64-coslr-200e_coco.py"]
+
+layout = dict(_base_.layout, num_small=2, small_px=255, small_area=(0.6, 1.0))
+model = dict(
+    type="DetCo",
+    layout=layout,
+    level_weights=(0.1, 0.4, 0.7, 1.0),
+    grid=3,
+    patch_px=64,
+)

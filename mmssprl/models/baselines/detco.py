@@ -1,0 +1,250 @@
+"""DetCo: contrast whole images and the patches of jigsaws, at every stage of the backbone.
+
+Legend: B images per rank, N images of all ranks, L levels (stages of the backbone), C_i features of
+level i, P patches of a jigsaw, D embedding size, K negatives, px side of a jigsaw.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+from mmengine import dist
+from mmengine.model import BaseModule
+from torch import Tensor, nn
+
+from ...errors import UserValueError
+from ...functional import embedding_spread, info_nce, phases, queue_top1
+from ...functional.pooling import pool
+from ...pyramid import ViewLayout
+from ...registry import MODELS
+from ..grouped_batch_norm import draw_order, permute_batch
+from ..negative_queue import NegativeQueue
+from ..protocol import LossTerm
+from ..ssprl import crop_outputs
+from .moco import MoCo
+from .two_views import unit
+
+
+@MODELS.register_module()
+class DetCoNeck(BaseModule):
+    """A projection per level for whole images (G_i), and one for the patches of a jigsaw (P_i).
+
+    Each is Linear, ReLU, Linear, as MoCo v2's.
+
+    Args:
+        in_channels: C_i of each level; one number is that of the last of ``num_levels``, each
+            earlier one having half as many features, as in a ResNet.
+        hid_channels: Between the two layers. Published code of others: the input's width, which
+            makes 450 M weights for patches. ASSUMPTION: 2,048 in all.
+        out_channels: D. Published: 128.
+        num_levels: L.
+        num_patches: P, whose features enter P_i side by side.
+    """
+
+    def __init__(
+        self,
+        in_channels: int | Sequence[int],
+        hid_channels: int,
+        out_channels: int,
+        num_levels: int = 4,
+        num_patches: int = 9,
+        init_cfg: dict | None = None,
+    ) -> None:
+        super().__init__(init_cfg)
+        if isinstance(in_channels, int):
+            in_channels = [in_channels >> (num_levels - 1 - i) for i in range(num_levels)]
+        if len(in_channels) != num_levels:
+            raise UserValueError(
+                f"DetCoNeck: in_channels must be one number, or one of each of the {num_levels} "
+                f"levels, but got {list(in_channels)}."
+            )
+
+        def head(width: int) -> nn.Module:
+            return nn.Sequential(
+                nn.Linear(width, hid_channels), nn.ReLU(), nn.Linear(hid_channels, out_channels)
+            )
+
+        self.of_images = nn.ModuleList(head(c) for c in in_channels)
+        self.of_patches = nn.ModuleList(head(num_patches * c) for c in in_channels)
+
+    def forward(self, images: Sequence[Tensor], patches: Sequence[Tensor]) -> list[list[Tensor]]:
+        """Embed the features of each level, (B, C_i) of images and (B, P, C_i) of patches.
+
+        Returns unit vectors (B, D): one of each level for the images, then likewise the patches.
+        """
+        whole = [unit(h(x)) for h, x in zip(self.of_images, images, strict=True)]
+        parts = [unit(h(x.flatten(1))) for h, x in zip(self.of_patches, patches, strict=True)]
+        return [whole, parts]
+
+
+@MODELS.register_module()
+class DetCo(MoCo):
+    """Unsupervised contrastive learning for object detection (ICCV 2021, arXiv:2102.04803).
+
+    With features f_i of level i, whole images x_0, x_1 and jigsaws of patches of each:
+    qg_i = norm(G_i(pool f_i(x_0))), ql_i = norm(P_i(concat_p pool f_i(patch_p of jigsaw 0))); keys
+    kg_i, kl_i likewise by the momentum encoder on x_1 and jigsaw 1.
+    L = sum_i w_i [nce(qg_i, kg_i, Qg_i) + nce(ql_i, kl_i, Ql_i) + nce(ql_i, kg_i, Qg_i)].
+
+    A jigsaw is a crop of its own, augmented as one, divided into a grid of cells; of each cell a
+    random square is cut, and the squares are shuffled. The layout's two small views are these
+    crops. Without small views the image views serve as both, as in the port at
+    shuuchen/DetCo.pytorch, by which the paper's row was most likely made (config ``detco-port``).
+
+    The authors' code for pre-training was never released. ASSUMPTION: hidden layers as in
+    ``DetCoNeck``; patches are pooled before they are joined, in shuffled order; no RandAugment.
+
+    Args:
+        args: Arguments of ``MoCo``; the neck is ``DetCoNeck`` by default. BatchNorm's groups hold
+            whole images: the patches of one are never divided.
+        level_weights: w_i of the last L stages. The values come from the port.
+        grid: Cells of a jigsaw a side. Published: 3.
+        patch_px: Side of the squares, at most a cell's. Published: 64 of 85 px.
+        kwargs: Arguments of ``MoCo``, but ``symmetric``.
+
+    Raises:
+        ValueError: Values outside these ranges, other views, or as ``MoCo``.
+    """
+
+    default_neck: ClassVar[Mapping] = {"type": "DetCoNeck"}
+    image_queues: Any  # nn.ModuleList over levels; so is the next
+    patch_queues: Any
+
+    def __init__(
+        self,
+        layout: ViewLayout | Mapping,
+        backbone: Mapping,
+        neck: Mapping,
+        level_weights: Sequence[float] = (0.1, 0.4, 0.7, 1.0),
+        grid: int = 3,
+        patch_px: int = 64,
+        **kwargs: Any,
+    ) -> None:
+        num_levels, num_stages = len(level_weights), backbone.get("num_stages", 4)
+        if not 1 <= num_levels <= num_stages:
+            raise UserValueError(
+                f"DetCo: level_weights must be 1 to {num_stages} numbers, one of each of the "
+                f"backbone's last stages, but got {tuple(level_weights)}."
+            )
+        levels = tuple(range(num_stages - num_levels, num_stages))
+        neck = {"num_levels": num_levels, "num_patches": grid**2, **neck}
+        super().__init__(layout, {**backbone, "out_indices": levels}, neck, **kwargs)
+        self._require("symmetric", self.num_directions == 2, self.num_directions == 1, "False")
+        self.level_weights, self.grid, self.patch_px = tuple(level_weights), grid, patch_px
+        px = self.layout.small_px if self.layout.num_small else self.layout.image_px
+        self._require("patch_px", patch_px, 1 <= patch_px <= px // grid, f"1 to {px // grid}")
+        length, size = self.queue.length, self.queue.keys.shape[1]
+        del self.queue  # each level has two of its own
+        self.image_queues, self.patch_queues = (
+            nn.ModuleList(NegativeQueue(length, size) for _ in levels) for _ in range(2)
+        )
+
+    @classmethod
+    def check_views(cls, views: ViewLayout) -> None:
+        """Take two crops for the jigsaws beside the image views, or none."""
+        if views.levels or views.num_small not in (0, 2):
+            raise UserValueError(
+                "DetCo: the layout must have levels=[] and num_small=2, the crops of the jigsaws, "
+                f"or 0, but got {len(views.levels)} levels and num_small={views.num_small}."
+            )
+
+    def loss(self, inputs: Sequence[Tensor], data_samples: None = None) -> dict[str, Tensor]:
+        """Compute the terms of the loss, and in training let this step's keys into the queues."""
+        images, crops = inputs[0][:2], inputs[-1][-2:]  # (2, B, 3, px, px) each
+        step, num_images = self.key_encoder.num_updates, images.shape[1]
+        jigsaws = [self._cut(crop, step, side) for side, crop in enumerate(crops)]
+        if self.training:
+            self.key_encoder.update(self.momentum)
+        key_backbone, key_neck = self.key_encoder.copies
+        order = draw_order(step, num_images, self.bn_groups, images.device)
+        # Patches are permuted with their image: (B, P, ...) -> (1, B, P, ...).
+        keys = [permute_batch(x[None], order)[0] for x in (images[1], jigsaws[1])]
+        with phases.phase(phases.BACKBONE_FORWARD):
+            features = self._levels(self.backbone, images[0], jigsaws[0])
+            with torch.no_grad():
+                key_features = self._levels(key_backbone, *keys)
+        phases.backward_goes_on_as(phases.BACKBONE_BACKWARD, [*features[0], *features[1]])
+        with phases.phase(phases.HEADS_FORWARD):
+            queries = self.neck(*features)
+            with torch.no_grad():
+                embedded = torch.stack([torch.stack(kind) for kind in key_neck(*key_features)])
+                # (2, L, B, D) with the images of this rank in their own order again.
+                embedded = permute_batch(embedded.flatten(0, 1), order.argsort())
+                embedded = embedded.unflatten(0, (2, -1))
+            losses = self._contrast(queries, embedded)
+            if self.training:
+                self._push(embedded)
+            return losses
+
+    def _cut(self, crops: Tensor, step: int, side: int) -> Tensor:
+        """Cut the squares of jigsaws (B, 3, px, px), shuffled: (B, P, 3, patch_px, patch_px).
+
+        The draws follow from the number of the step and are those of all ranks' images, so that
+        they are the same in one process.
+        """
+        num_images, cell = len(crops), crops.shape[-1] // self.grid
+        generator = torch.Generator().manual_seed(2 * step + side)
+        shape = (num_images * dist.get_world_size(), self.grid**2)
+        order = torch.rand(shape, generator=generator).argsort(dim=1)
+        inside = torch.randint(cell - self.patch_px + 1, (2, *shape), generator=generator)
+        corner = cell * torch.stack([order // self.grid, order % self.grid]) + inside  # (2, N, P)
+        first = dist.get_rank() * num_images
+        rows, columns = (
+            corner[:, first : first + num_images, :, None] + torch.arange(self.patch_px)
+        ).to(crops.device, non_blocking=True)  # each (B, P, patch_px)
+        image = torch.arange(num_images, device=crops.device)[:, None, None, None]
+        # (B, px, px, 3) -> (B, P, patch_px, patch_px, 3) -> (B, P, 3, patch_px, patch_px)
+        cut = crops.movedim(1, -1)[image, rows[..., None], columns[:, :, None]]
+        return cut.movedim(-1, 2)
+
+    @staticmethod
+    def _levels(backbone: nn.Module, images: Tensor, patches: Tensor) -> list[list[Tensor]]:
+        """Give the pooled features (B, C_i) of images and (B, P, C_i) of patches, by level."""
+        # Rows of one image lie side by side: BatchNorm's groups divide between images.
+        whole, parts = crop_outputs(backbone, images[:, None]), crop_outputs(backbone, patches)
+        return [
+            [pool(x) for x in whole],
+            [pool(x).unflatten(0, patches.shape[:2]) for x in parts],
+        ]
+
+    def _contrast(self, queries: Sequence[Any], keys: Any) -> dict[str, Tensor]:
+        whole, parts = queries
+        losses = {}
+        for i, weight in enumerate(self.level_weights):
+            key, part_key = keys[0][i], keys[1][i]
+            # Copies: the backward pass needs the rows that the push is about to overwrite.
+            image_rows = self.image_queues[i].keys.clone()
+            patch_rows = self.patch_queues[i].keys.clone()
+            # g is the whole image and l its patches: query, then key.
+            for kind, query, positive, rows in (
+                ("gg", whole[i], key, image_rows),
+                ("ll", parts[i], part_key, patch_rows),
+                ("lg", parts[i], key, image_rows),
+            ):
+                loss = info_nce(query, positive, rows, temperature=self.temperature)
+                losses[f"loss_{kind}_{i}"] = weight * loss
+        # Health is that of the deepest level, which the loop has come to.
+        self._health = {
+            "embedding_spread": embedding_spread(whole[-1]),
+            "queue_top1": queue_top1(whole[-1], key, image_rows),
+        }
+        self._embeddings = whole[-1].detach(), key
+        return losses
+
+    def _push(self, keys: Any) -> None:
+        for queues, kind in zip((self.image_queues, self.patch_queues), keys, strict=True):
+            for queue, level in zip(queues, kind, strict=True):
+                queue.push(level)
+
+    def _any_queue(self) -> NegativeQueue:
+        return self.image_queues[0]
+
+    def loss_terms(self) -> dict[str, LossTerm]:
+        """Describe the terms of each level: images, patches, and patches against images."""
+        num_classes = 1 + self._any_queue().length
+        return {
+            f"loss_{kind}_{i}": LossTerm(f"L_{{{kind}}}", i, weight, "(1 + K)", num_classes)
+            for kind in ("gg", "ll", "lg")
+            for i, weight in enumerate(self.level_weights)
+            if weight > 0
+        }
