@@ -8,13 +8,19 @@ from pathlib import Path
 import mmengine
 import numpy as np
 import pytest
+import torch
 import yaml
+from helpers.datasets.image_folders import folder
+from helpers.experiments.tiny_benchmark import save_backbone
+from helpers.weights.traps import NARROW, Calling
+from mmengine.config import Config
 from PIL import EpsImagePlugin, Image
 
 import mmssprl
+from mmssprl import cli
 from mmssprl.datasets.image_reading import ImageReadError, read_image
 from mmssprl.errors import UserError
-from tools.dev.faults.hostile_files import Call
+from mmssprl.weights import torch_file
 
 pytestmark = pytest.mark.fault
 READERS = {"features/embeddings.py": ["np.load"]}
@@ -66,6 +72,45 @@ def test_only_configs_that_are_named_run():
     assert found == RUNS_CONFIGS
 
 
+@pytest.fixture
+def weights(tmp_path, monkeypatch):
+    """Backbone weights, and a trap that works, in ``w.pth`` of the current folder."""
+    monkeypatch.chdir(tmp_path)
+    save_backbone(tmp_path / "w.pth", NARROW)
+    content = torch.load("w.pth", weights_only=True)
+    torch.save({**content, "trap": Calling(os.mkdir, str(tmp_path / "sprung"))}, "w.pth")
+    torch.load("w.pth", weights_only=False)
+    (tmp_path / "sprung").rmdir()
+    folder(tmp_path / "photos", 3)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["embed", "w.pth", "photos", "out.npz"], 0),
+        (["export", "w.pth", "--to", "backbone", "--out", "o.pth"], 0),
+        (["convert", "w.pth", "--from", "auto", "--out", "o.pth"], 2),
+        (["visualize", "prototypes", "run", "out.png"], 2),
+        (["neighbors", "w.pth", "photos/00.png", "photos", "--embeddings", "w.pt"], 2),
+    ],
+    ids=lambda value: "-".join(value[:2]) if isinstance(value, list) else None,
+)
+def test_no_command_runs_it(weights, monkeypatch, words, status):
+    (weights / "run").mkdir()
+    Config({"model": {"backbone": NARROW}}).dump("run/a.py")
+    for copy in ("run/epoch_1.pth", "w.pt"):
+        Path(copy).write_bytes(Path("w.pth").read_bytes())
+    opened = []
+    look = torch_file.stored_parts
+    monkeypatch.setattr(
+        torch_file, "stored_parts", lambda f: opened.append(Path(f.name).name) or look(f)
+    )
+    assert cli.main(words) == status
+    assert opened, "the file was looked at"
+    assert not (weights / "sprung").exists()
+
+
 def test_no_program_in_an_image_runs(tmp_path, monkeypatch):
     ghostscript = tmp_path / "gs"
     ghostscript.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\n")
@@ -89,7 +134,7 @@ class TestAnnotationFiles:
         assert np.array_equal(read["data_list"][0].pop("boxes"), np.ones((2, 4)))
         assert read["data_list"] == [{"img_path": "a.png"}]
         (tmp_path / "b.pkl").write_bytes(
-            pickle.dumps({"a": Call(os.mkdir, str(tmp_path / "sprung"))})
+            pickle.dumps({"a": Calling(os.mkdir, str(tmp_path / "sprung"))})
         )
         with pytest.raises(UserError, match=r"posix.mkdir"):
             mmengine.load(tmp_path / "b.pkl")
