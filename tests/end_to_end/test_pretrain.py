@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import json
 import math
 import os
 import random
@@ -15,13 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers.saving.stopped_runs import logged, train
 from helpers.timing.paces import PACE
 from mmengine.config import Config
-from mmengine.runner import Runner
 
 from mmssprl.cli import main
 from mmssprl.config.found_config import read_found
-from mmssprl.config.pretrain_checks import hand_on_layout
 from mmssprl.datasets.scenes import generate_scenes
 from mmssprl.timing import forecast
 
@@ -131,14 +129,9 @@ def test_pretrain_leaves_config_checkpoint_and_weights(pretrained):
     result = torchvision.models.resnet18().load_state_dict(weights, strict=False)
     assert result.missing_keys == ["fc.weight", "fc.bias"]
     assert result.unexpected_keys == []
-    logged = [
-        json.loads(line)
-        for path in pretrained.glob("*/vis_data/scalars.json")
-        for line in path.read_text().splitlines()
-        if "probe/" not in line
-    ]
-    assert logged
-    assert all(math.isfinite(entry["loss"]) for entry in logged)
+    losses = [line["loss"] for line in logged(pretrained) if "loss" in line]
+    assert len(losses) == 6
+    assert all(map(math.isfinite, losses))
 
 
 def test_pretrain_refuses_a_used_work_dir_and_resumes_it(pretrained, scenes, capsys):
@@ -201,32 +194,6 @@ def test_two_processes_train_the_sample_config(scenes, tmp_path):
     assert not torch.equal(ranks[0], ranks[1])
 
 
-def train_sample(config, work_dir, options):
-    cfg = Config.fromfile(config)
-    hand_on_layout(cfg)
-    cfg.merge_from_dict({"work_dir": str(work_dir), "experiment_name": str(work_dir), **options})
-    cfg.experiment_name = cfg.experiment_name.replace(os.sep, "_")
-    runner = Runner.from_cfg(cfg)
-    runner.train()
-    return runner.model.state_dict()
-
-
-def test_sample_weights_do_not_depend_on_the_number_of_workers(scenes, tmp_path):
-    options = {
-        "train_dataloader.dataset.data_root": str(scenes / "coco" / "train2014"),
-        "train_dataloader.batch_size": 8,
-        "train_cfg.max_epochs": 2,
-    }
-    first, second = (
-        train_sample(
-            SCENES_CONFIG, tmp_path / str(n), options | {"train_dataloader.num_workers": n}
-        )
-        for n in (0, 2)
-    )
-    for name, value in first.items():
-        assert torch.equal(value, second[name]), name
-
-
 @pytest.mark.skipif(not COCO128.is_dir(), reason="needs the COCO sample beside the checkout")
 def test_coco_recipe_starts_at_ln_k_on_real_photographs(tmp_path):
     (tmp_path / "images").mkdir()
@@ -235,15 +202,11 @@ def test_coco_recipe_starts_at_ln_k_on_real_photographs(tmp_path):
     loader = {"batch_size": 2, "num_workers": 0, "persistent_workers": False}
     loader["dataset.data_root"] = str(tmp_path / "images")
     hooks = {"logger.interval": 1, "checkpoint.save_last": False}
-    train_sample(
-        RELEASED_CONFIG,
-        tmp_path / "run",
-        {f"train_dataloader.{name}": value for name, value in loader.items()}
-        | {f"default_hooks.{name}": value for name, value in hooks.items()}
-        | {"train_cfg.max_epochs": 1},
-    )
-    scalars = next(tmp_path.glob("run/*/vis_data/scalars.json"))
-    first = json.loads(scalars.read_text().splitlines()[0])
+    options = {f"train_dataloader.{name}": value for name, value in loader.items()}
+    options |= {f"default_hooks.{name}": value for name, value in hooks.items()}
+    options |= {"train_cfg.max_epochs": 1}
+    train(RELEASED_CONFIG, tmp_path / "run", options=options)
+    first = logged(tmp_path / "run")[0]
     for name, weight, k in (
         ("pyramid_s0", 1.0, 300),
         *((f"pyramid_s{s}", 0.25, 150) for s in (1, 2)),

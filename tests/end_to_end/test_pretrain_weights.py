@@ -6,13 +6,11 @@ import pytest
 import timm
 import torch
 from helpers.timing.paces import stub_pace
-from mmengine.config import Config
 from PIL import Image
 
 from mmssprl.cli import main
 from mmssprl.engine.launch import prepare_train_config
 from mmssprl.engine.launch import run as train
-from mmssprl.errors import UserValueError
 
 NAME = "ssprl_timm-test_resnet"
 
@@ -58,29 +56,6 @@ def test_training_starts_from_the_weights(run):
 def test_a_third_of_bad_images_did_not_stop_it(run):
     folder, _ = run
     assert len((folder / "out" / "bad_images.txt").read_text().splitlines()) == 4
-
-
-def test_the_run_is_recorded(run):
-    folder, _ = run
-    record = json.loads((folder / "out" / "run.json").read_text())
-    assert record["config"]["weights"] == str(folder / "timm.pth")
-    assert record["config"]["model"]["backbone"]["model_name"] == "test_resnet"
-    (start,) = record["starts"]
-    assert start["images"]["num_images"] == 12
-    assert start["resumed_from"] is None
-
-
-def test_the_config_alone_starts_from_the_weights_again(run, tmp_path):
-    folder, state = run
-    config = folder / "out" / f"{NAME}.py"
-    cfg = prepare_train_config(config, work_dir=tmp_path / "again")
-    (hook,) = (own for own in cfg.custom_hooks if "weights" in own)
-    assert hook["weights"] == str(folder / "timm.pth")
-    # As dumped by the run itself, which has the hook already.
-    assert Config.fromfile(config).weights == str(folder / "timm.pth")
-    torch.save({"conv1.0.weight": torch.ones(1)}, tmp_path / "wrong.pth")
-    with pytest.raises(UserValueError, match="wrong.pth"):
-        prepare_train_config(config, work_dir=tmp_path / "a", weights=str(tmp_path / "wrong.pth"))
 
 
 def test_a_resumed_run_keeps_what_it_has_learned(run, tmp_path):

@@ -1,42 +1,14 @@
 import pytest
 import torch
 from helpers.engine.pretrain_runner import make_runner
-from mmengine.hooks import Hook
-
-
-class PowerCut(Hook):
-    """End the process's training after two epochs, with full queues."""
-
-    def after_train_epoch(self, runner):
-        if runner.epoch == 1:
-            raise KeyboardInterrupt
-
-
-def final_state(runner):
-    return {name: value.clone() for name, value in runner.model.state_dict().items()}
-
-
-def test_resuming_an_epoch_checkpoint_is_bit_equal(images, trained, tmp_path):
-    whole, _ = trained
-    first = make_runner(images, tmp_path / "run", max_epochs=4)
-    first.register_hook(PowerCut(), priority="LOWEST")
-    with pytest.raises(KeyboardInterrupt):
-        first.train()
-    second = make_runner(images, tmp_path / "run", max_epochs=4, resume=True)
-    second.train()
-    assert second.model.head.queues[0].is_full
-    expected, got = final_state(whole), final_state(second)
-    assert expected.keys() == got.keys()
-    for name in expected:
-        assert torch.equal(expected[name], got[name]), name
+from helpers.saving.stopped_runs import assert_equal
 
 
 def test_same_seed_same_weights_other_seed_other_weights(images, trained, tmp_path):
     whole, _ = trained
     again = make_runner(images, tmp_path / "a", max_epochs=4)
     again.train()
-    for name, value in final_state(whole).items():
-        assert torch.equal(value, again.model.state_dict()[name]), name
+    assert_equal(again.model.state_dict(), whole.model.state_dict(), "weights")
     other = make_runner(images, tmp_path / "b", max_epochs=4, **{"randomness.seed": 4})
     other.train()
     name = "backbone.conv1.weight"
@@ -67,20 +39,11 @@ def test_backbone_weights_are_a_plain_state_dict(trained):
     weights = torch.load(work_dir / "toy_ssprl_backbone.pth", weights_only=True)
     assert type(weights) is dict
     expected = runner.model.backbone.state_dict()
-    assert weights.keys() == expected.keys()
-    for name in expected:
-        assert torch.equal(weights[name], expected[name].cpu())
+    assert_equal(weights, {name: value.cpu() for name, value in expected.items()}, "weights")
 
 
-def test_hook_tells_head_and_data_set(trained, monkeypatch):
-    runner, work_dir = trained
-    head = runner.model.head
-    monkeypatch.setattr(head, "num_iterations", 0)
-    assert head.is_frozen
-    assert not head.uses_queues
-    monkeypatch.setattr(head, "num_iterations", 2)  # 10 images, batch 4: two steps an epoch
-    assert not head.is_frozen
-    assert head.uses_queues
+def test_hook_tells_the_data_set_of_the_epoch(trained):
+    runner, _ = trained
     dataset = runner.train_dataloader.dataset
     first = dataset[0]["inputs"][0]
     dataset.set_epoch(0, runner.seed)

@@ -4,6 +4,7 @@ import pytest
 import torch
 from helpers.config.linear_config import CONFIG, write_linear
 from helpers.experiments.tiny_benchmark import save_backbone
+from helpers.saving.stopped_runs import assert_equal
 from mmengine.config import Config
 from torchvision.models import resnet18
 
@@ -35,10 +36,7 @@ def trained_backbone(work_dir, epochs=1):
 class TestTraining:
     def test_a_linear_probe_ends_with_the_weights_it_was_given(self, config, weights):
         run(prepare_train_config(config, weights=str(weights), work_dir="a"), "train")
-        expected = read_backbone(weights)
-        found = trained_backbone(config.parent / "a")
-        assert found.keys() == expected.keys()
-        assert all(torch.equal(found[key], expected[key]) for key in expected)
+        assert_equal(trained_backbone(config.parent / "a"), read_backbone(weights), "backbone")
 
     def test_weights_of_another_backbone_bring_theirs_along(self, config, tmp_path, monkeypatch):
         """To training, resuming and test of one config, each by its name alone."""
@@ -52,9 +50,7 @@ class TestTraining:
         assert cfg.model.backbone == wide
         assert cfg.model.head.in_channels == 24
         run(cfg, "train")
-        found = trained_backbone(config.parent / "a")
-        expected = read_backbone(weights)
-        assert all(torch.equal(found[key], expected[key]) for key in expected)
+        assert_equal(trained_backbone(config.parent / "a"), read_backbone(weights), "backbone")
         assert Config.fromfile("a/linear.py").model.backbone.base_channels == 12
         options = {"cfg_options": {"train_cfg.max_epochs": 2}}
         run(prepare_train_config(config, work_dir="a", resume="auto", **options), "train")
@@ -65,28 +61,20 @@ class TestTraining:
             assert str(tmp_path / origin) in line
 
     def test_a_resumed_training_keeps_its_own_weights(self, config, weights):
+        given = {"weights": str(weights), "work_dir": "a"}
         options = {"model.frozen_backbone": False}
-        first = prepare_train_config(
-            config, weights=str(weights), work_dir="a", cfg_options=options
-        )
-        run(first, "train")
+        run(prepare_train_config(config, **given, cfg_options=options), "train")
         tuned = trained_backbone(config.parent / "a")["conv1.weight"]
         assert not torch.equal(tuned, read_backbone(weights)["conv1.weight"])
         # Frozen from here on: what the second epoch ends with is what it began with.
-        again = prepare_train_config(
-            config,
-            weights=str(weights),
-            work_dir="a",
-            resume="auto",
-            cfg_options={"train_cfg.max_epochs": 2},
-        )
-        run(again, "train")
+        options = {"train_cfg.max_epochs": 2}
+        run(prepare_train_config(config, **given, resume="auto", cfg_options=options), "train")
         assert torch.equal(trained_backbone(config.parent / "a", 2)["conv1.weight"], tuned)
 
     def test_supervised_weights_come_from_torchvision_without_its_classifier(
         self, config, monkeypatch
     ):
-        state = read_backbone_of_resnet18()
+        state = {k: v for k, v in resnet18().state_dict().items() if not k.startswith("fc.")}
         monkeypatch.setattr(initial_weights, "supervised_state", lambda depth: state)
         options = {
             "model.backbone": {
@@ -100,13 +88,7 @@ class TestTraining:
         cfg = prepare_train_config(config, weights="supervised", cfg_options=options)
         assert cfg.custom_hooks[-1].depth == 18
         run(cfg, "train")
-        found = trained_backbone(config.parent / "run")
-        assert all(torch.equal(found[key], state[key]) for key in state)
-
-
-def read_backbone_of_resnet18():
-    torch.manual_seed(0)
-    return {k: v for k, v in resnet18().state_dict().items() if not k.startswith("fc.")}
+        assert_equal(trained_backbone(config.parent / "run"), state, "backbone")
 
 
 class TestRefused:

@@ -199,15 +199,3 @@ def test_test_needs_its_checkpoint_and_never_resumes(config):
     save_checkpoint(config.with_suffix(".pth"))
     cfg = prepare_test_config(config, "toy.pth", cfg_options={"resume": True})
     assert (cfg.resume, cfg.load_from) == (False, "toy.pth")
-
-
-def test_the_folder_of_a_run_stands_for_its_newest_checkpoint_even_after_a_move(config, tmp_path):
-    (tmp_path / "a").mkdir()
-    with pytest.raises(FileNotFoundError, match="checkpoint.* a holds none"):
-        prepare_test_config(config, "a")
-    for name in ("epoch_1.pth", "epoch_2.pth"):
-        save_checkpoint(tmp_path / "a" / name)
-    (tmp_path / "a/last_checkpoint").write_text(str(tmp_path / "a/epoch_2.pth"))
-    assert prepare_test_config(config, "a").load_from == "a/epoch_2.pth"
-    (tmp_path / "a").rename(tmp_path / "b")
-    assert prepare_test_config(config, "b").load_from == "b/epoch_2.pth"

@@ -3,20 +3,20 @@
 import json
 import math
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 from helpers.engine.pretrain_runner import make_runner
+from helpers.saving.poisoned_runs import BadState
 from mmengine.device import get_device
 from mmengine.hooks import Hook
+from mmengine.runner import EpochBasedTrainLoop
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmssprl.models import PyramidPreprocessor
 
 STEPS = 5  # 10 images in batches of 2
-OURS = {"runtime_info": {"type": "PretrainRuntimeInfoHook"}}
 TIMES = {"time", "data_time", "memory"}
 HEALTH = {"embedding_spread", "frozen", "queue_fill", "queues_in_use"}
 """What the model adds in every step, of which mmengine's hook knows nothing."""
@@ -29,12 +29,9 @@ MEASURES = {
 
 
 def train(images, work_dir, *hooks, interval=2, ours=True, **overrides):  # noqa: F811
-    overrides = {
-        "default_hooks.logger.interval": interval,
-        "train_dataloader.batch_size": 2,
-        **({f"default_hooks.{key}": value for key, value in OURS.items()} if ours else {}),
-        **overrides,
-    }
+    overrides |= {"default_hooks.logger.interval": interval, "train_dataloader.batch_size": 2}
+    if ours:
+        overrides["default_hooks.runtime_info"] = {"type": "PretrainRuntimeInfoHook"}
     runner = make_runner(images, work_dir, **overrides)
     for hook in hooks:
         runner.register_hook(hook)
@@ -103,37 +100,27 @@ class CountReads(TorchDispatchMode):
     def train(self, images, work_dir, **kwargs):  # noqa: F811
         """Run, with the augmentations left out: they and their reads have tests of their own."""
         forward, tolist = PyramidPreprocessor.forward, torch.Tensor.tolist
+        run_iter = EpochBasedTrainLoop.run_iter
 
         def counted(tensor):  # on a CPU it does not pass through the dispatcher
             self.count()
             return tolist(tensor)
 
-        plain = mock.patch.object(
-            PyramidPreprocessor, "forward", lambda self, x, _: forward(self, x)
-        )
-        with plain, mock.patch.object(torch.Tensor, "tolist", counted), self:
-            return train(images, work_dir, StepBegins(self), StepEnds(self), **kwargs)
+        def step(loop, *args):
+            self.reads.append(0)
+            self.in_step = True
+            run_iter(loop, *args)
+            self.in_step = False
 
-
-class StepBegins(Hook):
-    priority = 0
-
-    def __init__(self, counter):
-        self.counter = counter
-
-    def before_train_iter(self, runner, batch_idx, data_batch=None):
-        self.counter.reads.append(0)
-        self.counter.in_step = True
-
-
-class StepEnds(StepBegins):
-    priority = 100
-
-    def before_train_iter(self, runner, batch_idx, data_batch=None):
-        pass
-
-    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
-        self.counter.in_step = False
+        patches = [
+            (PyramidPreprocessor, "forward", lambda self, x, _: forward(self, x)),
+            (torch.Tensor, "tolist", counted),
+            (EpochBasedTrainLoop, "run_iter", step),
+        ]
+        with pytest.MonkeyPatch.context() as patch, self:
+            for patched in patches:
+                patch.setattr(*patched)
+            return train(images, work_dir, **kwargs)
 
 
 def test_no_step_waits_for_the_device_between_log_lines(images, tmp_path):  # noqa: F811
@@ -150,22 +137,14 @@ def test_no_step_waits_for_the_device_between_log_lines(images, tmp_path):  # no
     assert stock.reads[1:] == [4, 4 + memory, 4, 4] + [4, 4, 4 + memory, 4, 4] * 2
 
 
-class Poison(Hook):
-    """Make the weights NaN before one step."""
-
-    def __init__(self, step):
-        self.step = step
-
-    def before_train_iter(self, runner, batch_idx, data_batch=None):
-        if runner.iter + 1 == self.step:
-            with torch.no_grad():
-                runner.model.backbone.conv1.weight.fill_(math.nan)
+def poison(step):
+    return BadState(step, "backbone.conv1.weight", math.nan)
 
 
 def test_a_loss_that_is_not_finite_ends_the_run_at_the_next_line(images, tmp_path):  # noqa: F811
     seen = CountSteps()
     with pytest.raises(RuntimeError, match=r"step 3 .*loss_cross_s1=nan; .*--resume"):
-        train(images, tmp_path, Poison(3), seen, interval=4)
+        train(images, tmp_path, poison(3), seen, interval=4)
     assert seen.steps == 4
     assert not list(tmp_path.glob("*.pth"))
 
@@ -189,7 +168,7 @@ SAVE_EVERY_3 = {
 
 def test_weights_without_a_future_are_not_saved(images, tmp_path):  # noqa: F811
     with pytest.raises(RuntimeError, match="step 2"):
-        train(images, tmp_path, Poison(2), interval=50, **SAVE_EVERY_3)
+        train(images, tmp_path, poison(2), interval=50, **SAVE_EVERY_3)
     assert not list(tmp_path.glob("*.pth"))
 
 

@@ -1,5 +1,8 @@
 """Configs with a mistake are refused in one line, and nothing worse."""
 
+from pathlib import Path
+from unittest import mock
+
 import pytest
 from helpers.system.no_gpu import call_without_gpu
 
@@ -10,13 +13,6 @@ from tools.dev.faults.small_configs import small_configs, write_data
 
 pytestmark = pytest.mark.fault
 PATTERN = "baselines/[bms]*_scenes.py"
-NOT_SURVIVED = {
-    "raises": "traceback",
-    "returns": "ends without a step",
-    "has no remedy": "not of the form",
-    "has two lines": "not of the form",
-    "is right": configs.REFUSED,
-}
 
 
 @pytest.fixture(scope="module")
@@ -59,24 +55,20 @@ def test_a_file_that_is_no_config(right, tmp_path, text):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("what", NOT_SURVIVED)
-def test_the_fuzz_sees_what_does_not_survive(tmp_path, monkeypatch, what):
-    path = tmp_path / "own.py"
-    texts = {
-        "has no remedy": f"{path}: model.a: 'a' is no number",
-        "has two lines": f"{path}: model.a: it must be\n so; correct it.",
-        "is right": f"{path}: model.a: it must be so; correct it.",
-    }
-
-    def faulty(*args, **options):
-        if what in texts:
-            raise UserValueError(texts[what])
-        if what == "raises":
-            raise ValueError
-
-    monkeypatch.setattr(configs, "prepare_train_config", faulty)
-    monkeypatch.setattr(configs, "run", lambda *args, **options: None)
-    assert configs.outcome(path, tmp_path).kind == NOT_SURVIVED[what]
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (ValueError(), "traceback"),
+        (None, "ends without a step"),
+        (UserValueError("own.py: model.a: 'a' is no number"), "not of the form"),
+        (UserValueError("own.py: model.a: it must be\n so; correct it."), "not of the form"),
+        (UserValueError("own.py: model.a: it must be so; correct it."), configs.REFUSED),
+    ],
+)
+def test_the_fuzz_sees_what_does_not_survive(tmp_path, monkeypatch, error, kind):
+    monkeypatch.setattr(configs, "prepare_train_config", mock.Mock(side_effect=error))
+    monkeypatch.setattr(configs, "run", mock.Mock())
+    assert configs.outcome(Path("own.py"), tmp_path).kind == kind
 
 
 def test_a_training_in_spite_of_a_mistake_does_not_survive(monkeypatch):

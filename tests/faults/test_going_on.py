@@ -71,7 +71,7 @@ def test_stopped_four_times_with_larc_and_nothing_is_decoded_twice(config, whole
     assert not list(tmp_path.glob("step_*.pth")), "the last epoch's checkpoint supersedes them"
 
 
-def test_stopped_with_adamw_and_two_workers(config, tmp_path):
+def test_stopped_with_adamw_and_two_workers_where_the_whole_run_had_none(config, tmp_path):
     options = {
         "optim_wrapper.optimizer": {"_delete_": True, "type": "AdamW", "lr": 0.01},
         "train_dataloader.num_workers": 2,
@@ -79,7 +79,11 @@ def test_stopped_with_adamw_and_two_workers(config, tmp_path):
         "train_cfg.max_epochs": 2,
         "param_scheduler": [{"type": "MultiStepLR", "milestones": [1], "gamma": 0.1}],
     }
-    train(config, tmp_path / "whole", options=options)
+    in_this_process = {
+        "train_dataloader.num_workers": 0,
+        "train_dataloader.persistent_workers": False,
+    }
+    train(config, tmp_path / "whole", options=options | in_this_process)
     train(config, tmp_path / "cut", stops=(2, 6), number=signal.SIGXCPU, options=options)
     assert_equal_runs(tmp_path / "cut", tmp_path / "whole", "epoch_2.pth")
 
@@ -118,10 +122,13 @@ def test_a_kill_costs_no_more_than_the_steps_since_the_last_save(config, whole, 
     assert logged(tmp_path) == logged(whole)[12:]
 
 
-def test_time_since_the_last_save(config, tmp_path):
+def test_a_save_by_the_clock_and_another_batch_size_that_is_refused(config, tmp_path):
     with pytest.raises(Kill):
         train(config, tmp_path, options={"save_every": "0.0001s"}, hooks=(KillAt(2),))
     assert [path.name for path in tmp_path.glob("step_*.pth")] == ["step_2.pth"]
+    options = {"train_dataloader.batch_size": 5}
+    with pytest.raises(UserValueError, match="5 samples .* 2 and 5"):
+        train(config, tmp_path, resume="auto", options=options)
 
 
 @pytest.mark.parametrize("value", ["0", "often", "-5m", 1.5])
@@ -129,14 +136,6 @@ def test_nonsense_for_save_every(config, tmp_path, value):
     with pytest.raises(UserValueError, match="^save_every.*90m"):
         train(config, tmp_path, options={"save_every": value})
     assert not list(tmp_path.iterdir())
-
-
-def test_another_batch_size_is_refused(config, tmp_path):
-    with pytest.raises(Kill):
-        train(config, tmp_path, options={"save_every": 3}, hooks=(KillAt(4),))
-    options = {"train_dataloader.batch_size": 5}
-    with pytest.raises(UserValueError, match="5 samples .* 2 and 5"):
-        train(config, tmp_path, resume="auto", options=options)
 
 
 class SignalInValidation(SignalAt):

@@ -4,7 +4,6 @@ import json
 import os
 import time
 
-import numpy as np
 import pytest
 from helpers.datasets.forged_images import encode
 from helpers.datasets.image_folders import build, folder, greens, read_list, save
@@ -33,12 +32,8 @@ def test_spoiled_files_of_all_formats():
 def test_the_fuzz_sees_what_does_not_survive(monkeypatch):
     def faulty(data):
         what = data[-1:]
-        if what == b"a":
-            os.kill(os.getpid(), 9)
         if what == b"h":
             time.sleep(30)
-        if what == b"m":
-            np.ones(300 * 2**20, np.uint8)  # more than the process may free meanwhile
         if what == b"r":
             raise ImageReadError("image", "so")
         if what == b"v":
@@ -46,13 +41,10 @@ def test_the_fuzz_sees_what_does_not_survive(monkeypatch):
         return (24, 24) if what != b"s" else (24, 23)
 
     monkeypatch.setattr(images, "LIMIT_S", 4.0)
-    monkeypatch.setattr(images, "LIMIT_MIB", 100)
-    files = [(what, encode("PNG") + what.encode()) for what in "ahmrvsg"]
+    files = [(what, encode("PNG") + what.encode()) for what in "hrvsg"]
     found = [(name, answer.kind) for name, answer in images.decoded_apart(files, faulty)]
     assert found == [
-        ("a", "ends the process by -9"),
         ("h", "hangs"),
-        ("m", "takes too much memory"),
         ("r", "refused"),
         ("v", "raises ValueError()"),
         ("s", "has another size"),

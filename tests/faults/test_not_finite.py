@@ -35,12 +35,9 @@ class TestSaving:
     def test_a_bad_gradient_in_the_step_of_a_save(self, tmp_path):
         keep = {"default_hooks.checkpoint": {"type": "CheckpointHook", "max_keep_ckpts": 1}}
         keep["default_hooks.checkpoint"]["interval"] = 1
-        with pytest.raises(NotFiniteError) as caught:
+        with pytest.raises(NotFiniteError, match=r"step 8 linear.weight.*resume.*\.$") as caught:
             train_toy(tmp_path, BadGradient(8), options=keep)
-        text = str(caught.value)
-        for part in ("step 8 linear.weight", "resume"):
-            assert part in text
-        assert "\n" not in text
+        assert "\n" not in str(caught.value)
         assert saved(tmp_path) == ["epoch_1.pth"]
         assert (tmp_path / "run/last_checkpoint").read_text().endswith("epoch_1.pth")
         train_toy(tmp_path, options=keep, resume="auto")

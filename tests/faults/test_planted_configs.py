@@ -7,12 +7,8 @@ import pytest
 from helpers.config.linear_config import CONFIG
 from helpers.features.probe_folders import write_coco
 
-import mmssprl
 from mmssprl import cli
-from mmssprl.errors import UserError
 from mmssprl.pretraining.start import default_work_dir, pretrained_images
-from mmssprl.reporting import write_report
-from mmssprl.visualization import draw_losses, draw_prototypes
 from tools.dev.faults import planted
 
 pytestmark = pytest.mark.fault
@@ -30,13 +26,12 @@ def trap(tmp_path, monkeypatch):
     """Weights, a pre-training and a fine-tuning in the current folder, a program in each."""
     monkeypatch.chdir(tmp_path)
     planted.write_trap(tmp_path, TRAP)
+    write_coco(tmp_path)
+    Path("linear.py").write_text(CONFIG.replace("depth=18", "depth=34"))
 
 
 @pytest.mark.parametrize("command", [*planted.COMMANDS, TRAIN, *USED])
 def test_no_command_runs_it(trap, command, capsys):
-    if command == TRAIN:
-        write_coco(Path.cwd())
-        Path("linear.py").write_text(CONFIG.replace("depth=18", "depth=34"))
     assert cli.main(command.split()) == 2
     assert not Path("sprung").exists()
     lines = capsys.readouterr().err.splitlines()
@@ -49,24 +44,6 @@ def test_no_program_runs():
     lines = []
     found = planted.planted(lines.append)
     assert found.survived == found.tries > 100, lines
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: mmssprl.load_backbone("w/w.pth"),
-        lambda: mmssprl.embed("w/w.pth", "photos", progress=False),
-        lambda: draw_losses("run"),
-        lambda: draw_prototypes("run"),
-        lambda: write_report("run"),
-        lambda: mmssprl.pretrain("photos", "run", resume=True),
-    ],
-    ids=["load_backbone", "embed", "draw_losses", "draw_prototypes", "write_report", "pretrain"],
-)
-def test_no_function_runs_it(trap, call):
-    with pytest.raises(UserError, match="line 1"):
-        call()
-    assert not Path("sprung").exists()
 
 
 def test_the_default_work_dir_is_found_without_running_others(trap):
@@ -104,8 +81,6 @@ def test_plain_values_of_a_wrong_shape_are_told_in_one_line(trap, command, told,
     for path in planted_configs:
         path.write_text(path.read_text().removeprefix(TRAP))
     if command == TRAIN:
-        write_coco(Path.cwd())
-        Path("linear.py").write_text(CONFIG.replace("depth=18", "depth=34"))
         Path("w/a.py").write_text(re.sub(r"depth=18,\s", "", Path("w/a.py").read_text()))
     assert cli.main(command.split()) == 2
     lines = capsys.readouterr().err.splitlines()

@@ -6,7 +6,6 @@ import logging
 import os
 import shutil
 import signal
-import zipfile
 from functools import partial
 from pathlib import Path
 
@@ -128,10 +127,6 @@ class TestOrder:
         train_toy(tmp_path, Kinds(), options=options)
         assert {SafeCheckpointHook, ResumableEpochLoop} <= found
 
-    def test_mmengine_writes_through_it(self):
-        assert type(get_file_backend("run")) is WholeFileBackend
-        assert type(get_file_backend("run", backend_args={"backend": "local"})) is WholeFileBackend
-
     def test_the_best_one_is_deleted_after_the_better_one_is_there(self, tmp_path, monkeypatch):
         removed = []
         remove = WholeFileBackend.remove
@@ -204,12 +199,6 @@ class TestFullDisk:
         with pytest.raises(OSError, match=r"toy\.py"):
             go_on(work)
         assert (work / "run/toy.py").read_text() == before
-
-
-def test_zip_checksums_are_written(work):
-    """What the check of every byte relies on."""
-    with zipfile.ZipFile(work / "run/epoch_1.pth") as archive:
-        assert all(info.CRC for info in archive.infolist() if info.file_size)
 
 
 def test_a_read_only_data_folder_is_enough(images, tmp_path):

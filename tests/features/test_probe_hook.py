@@ -8,9 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from helpers.engine.pretrain_runner import LAYOUT, make_runner
+from helpers.engine.pretrain_runner import make_runner
 from helpers.features.probe_folders import write_coco
 from helpers.models.small_ssprl import BACKBONE
+from helpers.saving.stopped_runs import PRETRAINING
 from mmengine.config import Config
 from mmengine.logging import MessageHub
 
@@ -68,7 +69,7 @@ def score_of(data, monkeypatch):
         module, "fit_linear_probe", functools.partial(fit_linear_probe, num_folds=2)
     )
     config = data.parent / "toy.py"
-    Config({"layout": LAYOUT, "model": {"backbone": BACKBONE, "layout": LAYOUT}}).dump(config)
+    Config.fromstring(PRETRAINING.format(images="images"), ".py").dump(config)
     return lambda name: pytest.approx(
         probe(name, data, config=config, progress=False).mAP, abs=1e-6
     )

@@ -170,14 +170,9 @@ def test_predict_takes_a_checkpoint_and_refuses_what_is_none(run, photographs, t
     assert not (tmp_path / "out" / "pictures").exists()
     capsys.readouterr()
     argv[2] = str(tmp_path / "other")
-    for bad, match in (
-        (tmp_path / "gone", "gone"),
-        (tmp_path, "checkpoint"),
-        (
-            folder.parent / "weights/tiny_backbone.pth",
-            "mmssprl finetune`",
-        ),
-    ):
+    weights = folder.parent / "weights/tiny_backbone.pth"
+    whys = {tmp_path / "gone": "gone", tmp_path: "checkpoint", weights: "mmssprl finetune`"}
+    for bad, match in whys.items():
         assert main(["predict", str(bad), *argv]) == 2
         captured = capsys.readouterr()
         assert match in captured.err

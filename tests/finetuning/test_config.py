@@ -91,14 +91,6 @@ def test_the_backbone_is_that_of_the_config_beside_the_weights(labels, tmp_path)
     assert cfg.val_dataloader.dataset.pipeline[2].crop_size == 48
 
 
-def test_weights_alone_need_the_name_of_their_backbone(labels, tmp_path):
-    weights = write_weights(tmp_path / "weights")
-    alone = tmp_path / "alone.pth"
-    alone.write_bytes(weights.read_bytes())
-    with pytest.raises(ValueError, match="alone.pth .* config"):
-        make_config(str(alone), labels, "classify", FinetuneOptions())
-
-
 def test_several_labels_have_a_sigmoid(tmp_path):
     data = find_labels(write_coco(tmp_path / "data"), "classify")
     cfg, _ = make_config("random", data, "classify", FinetuneOptions())

@@ -1,6 +1,6 @@
 """Trainings of seconds of a detector and of a segmentation, and what is predicted with them."""
 
-import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from helpers.datasets.labelled_folders import (
     write_voc,
     write_weights,
 )
+from helpers.saving.stopped_runs import logged
 from mmengine.config import Config
 from PIL import Image
 from pycocotools.coco import COCO
@@ -25,6 +26,8 @@ from mmssprl.finetuning.start import finetune
 from mmssprl.timing.forecast import Forecast, Pace
 
 pytestmark = pytest.mark.full
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 FORECAST = Forecast(Pace(0.1, 4, 4, 1e9, 10, 0, "cpu", 1, 1, 0.0), 1, 4, {"interval": 1}, Path())
 
@@ -55,8 +58,7 @@ class TestDetectorWithMasks:
 
     def test_scores_are_those_of_mmdets_own_metric(self, outcome):
         folder = outcome.checkpoint.parent
-        scalars = [json.loads(line) for line in next(folder.rglob("scalars.json")).open()]
-        own = next(line for line in scalars if "coco/bbox_mAP" in line)
+        own = next(line for line in logged(folder) if "coco/bbox_mAP" in line)
         assert list(outcome.scores.total)[0] == "box AP"
         for title, key in (("box AP", "bbox_mAP"), ("mask AP50", "segm_mAP_50")):
             assert outcome.scores.total[title] / 100 == pytest.approx(own[f"coco/{key}"], abs=6e-4)
@@ -110,8 +112,7 @@ class TestSegmentation:
 
     def test_it_learns_what_mmsegs_own_metric_confirms(self, outcome):
         folder = outcome.checkpoint.parent
-        scalars = [json.loads(line) for line in next(folder.rglob("scalars.json")).open()]
-        own = [line for line in scalars if "mIoU" in line][-1]
+        own = [line for line in logged(folder) if "mIoU" in line][-1]
         assert outcome.scores.total["mIoU"] == pytest.approx(own["mIoU"], abs=0.02)
         assert outcome.scores.total["right pixels"] == pytest.approx(own["aAcc"], abs=0.02)
         assert outcome.scores.total["mIoU"] > 50
@@ -130,13 +131,35 @@ class TestSegmentation:
 
 def test_a_backbone_that_detection_cannot_take_is_refused_before_anything_is_written(tmp_path):
     data = write_coco(tmp_path / "data")
+    options = {"backbone": "vit-small", "log": lambda text: None}
     with pytest.raises(ValueError, match="for ResNets, but the backbone is VisionTransformer"):
-        finetune(
-            "random",
-            str(data),
-            "detect",
-            tmp_path / "run",
-            backbone="vit-small",
-            log=lambda t: None,
-        )
+        finetune("random", str(data), "detect", tmp_path / "run", **options)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA.is_dir(), reason="no data beside the repository")
+@pytest.mark.parametrize(
+    ("name", "task", "score"),
+    [
+        ("coco128", "classify", "mAP"),
+        ("coco128", "detect", "box AP"),
+        ("voc128", "detect", "box AP"),
+        ("voc128", "segment", "mIoU"),
+    ],
+)
+def test_photographs_of_coco_and_of_pascal_voc(name, task, score, tmp_path):
+    weights = write_weights(tmp_path / "weights")
+    lines: list[str] = []
+    outcome = finetune(
+        weights, DATA / name, task, tmp_path / "run", epochs=1, image_px=64, log=lines.append
+    )
+    assert next(iter(outcome.scores.total)) == score
+    assert any(line.startswith("forecast: 1 epoch,") for line in lines)
+    assert (tmp_path / "run" / "predictions.png").is_file()
+    photographs = tmp_path / "photographs"
+    photographs.mkdir()
+    for path in sorted((DATA / "coco128/val2014").iterdir())[:5]:
+        os.symlink(path, photographs / path.name)
+    text = predict(tmp_path / "run", photographs, tmp_path / "out", log=lambda text: None)
+    assert "pictures of 5 images" in text

@@ -71,6 +71,7 @@ def test_a_budget_beside_epochs_is_refused(values, tmp_path):
 
 def classes(root, **sizes):
     for name, count in sizes.items():
+        (root / name).mkdir(parents=True)
         for i in range(count):
             save(root / name / f"{i}.png", i)
     return root
@@ -96,11 +97,27 @@ def test_labels_that_are_asked_for_are_taken(tmp_path, monkeypatch):
         hooks_of(tmp_path, str(tmp_path / "nothere"))
 
 
-def test_folders_that_name_classes_are_taken_without_being_asked(tmp_path):
-    folder = classes(tmp_path / "photos", cats=8, dogs=8)
+@pytest.mark.parametrize(
+    ("sizes", "count"),
+    [
+        ({"cats": 8, "dogs": 8}, 16),
+        ({"cats": 5, "dogs": 5}, 10),
+        ({"cats": 5, "dogs": 4}, 0),
+        ({"cats": 8, "few": 3}, 0),
+        ({"cats": 8, "empty": 0}, 0),
+        ({"cats": 8}, 0),
+        ({"images": 8, "masks": 8}, 0),
+    ],
+    ids=str,
+)
+def test_folders_that_name_classes_are_taken_without_being_asked(tmp_path, sizes, count):
+    folder = classes(tmp_path / "photos", **sizes)
     row, hooks = hooks_of(folder, None)
-    assert row[0] == "16 images of 2 classes"
-    assert hooks == [{"type": "ProbeHook", "data": str(folder), "class_folders": True}]
+    if count:
+        assert row[0] == f"{count} images of 2 classes"
+        assert hooks == [{"type": "ProbeHook", "data": str(folder), "class_folders": True}]
+    else:
+        assert (row, hooks) == (None, [])
     assert hooks_of(folder, False) == (None, [])
 
 
@@ -111,22 +128,6 @@ def test_broken_files_among_folders_of_classes_do_not_matter(tmp_path):
     row, [hook] = hooks_of(folder, None)
     assert row[0] == "16 images of 2 classes"
     assert HOOKS.build(hook).splits[0].name == "train"
-
-
-def test_folders_of_images_and_of_their_masks_are_no_classes(tmp_path):
-    assert hooks_of(classes(tmp_path / "photos", images=8, masks=8), None) == (None, [])
-
-
-def test_five_images_make_a_class(tmp_path):
-    assert hooks_of(classes(tmp_path / "five", cats=5, dogs=5), None)[1]
-    assert not hooks_of(classes(tmp_path / "four", cats=5, dogs=4), None)[1]
-
-
-@pytest.mark.parametrize("sizes", [{"cats": 8}, {"cats": 8, "few": 3}, {"cats": 8, "empty": 0}])
-def test_other_folders_are_not(tmp_path, sizes):
-    folder = classes(tmp_path / "photos", **sizes)
-    (folder / "empty").mkdir(exist_ok=True)
-    assert hooks_of(folder, None) == (None, [])
 
 
 def test_loose_images_and_tar_files_name_no_classes(tmp_path):

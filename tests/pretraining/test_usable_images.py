@@ -10,8 +10,8 @@ from mmssprl.pretraining.plan import find_usable_images
 
 
 def fill(folder, usable=0, unreadable=0, small=0):
-    """Images of 40 x 48 px, cut off ones, and ones whose shorter side is 31 px, mixed by name."""
-    sizes = [(40, 48)] * usable + [(48, 40)] * unreadable + [(31, 64)] * small
+    """Images of 32 x 48 px, cut off ones, and ones whose shorter side is 31 px, mixed by name."""
+    sizes = [(32, 48)] * usable + [(48, 40)] * unreadable + [(31, 64)] * small
     for i, size in enumerate(sizes):
         path = folder / f"{(i * 7) % 101:03}.png"
         save(path, i, size)
@@ -27,21 +27,13 @@ def test_fewer_than_eight_usable_images_are_refused(tmp_path):
         find_usable_images(images, "photos/")
 
 
-def test_eight_usable_images_are_enough_and_few(tmp_path):
+def test_eight_usable_images_of_32_px_are_enough_and_few(tmp_path):
     images = fill(tmp_path / "a", usable=8, unreadable=1, small=1)
     side, [unusable, few] = find_usable_images(images, "a")
-    assert side == 40
+    assert side == 32
     assert "of 10 images" in unusable
     assert few.startswith("8 usable images are few")
-    assert find_usable_images(images, "a", from_random=False) == (40, [unusable])
-
-
-def test_a_side_of_32_px_is_the_least(tmp_path):
-    for i in range(8):
-        save(tmp_path / "b" / f"{i}.png", i, (32, 64))
-    side, [few] = find_usable_images(build(tmp_path / "b"), "b")
-    assert side == 32
-    assert few.startswith("8 usable images are few")
+    assert find_usable_images(images, "a", from_random=False) == (32, [unusable])
 
 
 def test_a_sample_is_opened_and_more_if_it_has_too_few(tmp_path, monkeypatch):
@@ -79,4 +71,4 @@ def test_unreadable_images_that_would_stop_the_training_stop_it_before(tmp_path)
     text = str(caught.value)
     assert all(word in text for word in ("at most 0.01", "2 of 22", "max_bad_share"))
     assert f"{tmp_path / 'e'}/" in text
-    assert find_usable_images(build(tmp_path / "e", max_bad_share=0.1), "e")[0] == 40
+    assert find_usable_images(build(tmp_path / "e", max_bad_share=0.1), "e")[0] == 32

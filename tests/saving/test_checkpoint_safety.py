@@ -7,31 +7,28 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-from helpers.config.linear_config import CONFIG as LINEAR
-from helpers.experiments.tiny_benchmark import save_backbone
 from helpers.saving.toy_checkpoint import (
     LOADING,
     RESUMING,
     go_on,
     tools_test_of_a_folder,
 )
-from helpers.weights.traps import NARROW, Calling
 from mmengine.config import Config
 from mmengine.model import initialize
 from mmengine.runner.checkpoint import CheckpointLoader
 from torch import nn
 
-from mmssprl.engine.initial_weights import apply_weights
 from mmssprl.errors import UserError
 from mmssprl.saving.checkpoint_hooks import restore_histories
 from mmssprl.weights import read_checkpoint, read_training_checkpoint
+from tools.dev.faults.hostile_files import Call
 
 
 def poison(path, content=None):
     """Put a trap into a file, and return the folder that it would make."""
     folder = path.parent / "sprung"
     content = torch.load(path, weights_only=False) if content is None else content
-    torch.save({**content, "trap": Calling(os.mkdir, str(folder))}, path)
+    torch.save({**content, "trap": Call(os.mkdir, str(folder))}, path)
     torch.load(path, weights_only=False)
     folder.rmdir()  # the trap works, or there would be none
     return folder
@@ -105,16 +102,6 @@ class TestTraps:
             with pytest.raises(UserError, match=rf"{scheme} .*'nothing'"):
                 CheckpointLoader.load_checkpoint(f"{scheme}://nothing")
 
-    def test_in_the_weights_of_a_transfer_training(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        (tmp_path / "linear.py").write_text(LINEAR)
-        save_backbone(tmp_path / "w.pth", NARROW, with_config=False)
-        folder = poison(tmp_path / "w.pth")
-        cfg = Config.fromfile("linear.py")
-        apply_weights(cfg, "w.pth")
-        assert cfg.custom_hooks[0].weights.endswith("w.pth")
-        assert not folder.exists()
-
 
 @pytest.fixture
 def of_mmengine(toy_training, tmp_path):
@@ -161,17 +148,3 @@ class TestOwnCheckpoints:
                 new.writestr(name, part)
         content = read_training_checkpoint(tmp_path / "w.pth")
         assert len(content["message_hub"]["log_scalars"]["train/loss"].data[0]) == 4
-
-    def test_resume_as_if_never_stopped(self, work):
-        go_on(work)
-        resumed, whole = (
-            torch.load(path, weights_only=True) for path in ("run/epoch_2.pth", "whole.pth")
-        )
-        for key, value in whole["state_dict"].items():
-            assert torch.equal(resumed["state_dict"][key], value)
-        losses = [
-            content["message_hub"]["log_scalars"]["train/loss"]["log_history"]
-            for content in (resumed, whole)
-        ]
-        assert torch.equal(*losses)
-        assert len(losses[0]) == 8

@@ -1,7 +1,7 @@
 """Files that are whole or not there; too little of /dev/shm: one line in place of a hang."""
 
 import shutil
-from collections import namedtuple
+from types import SimpleNamespace
 
 import pytest
 from helpers.saving.stopped_runs import train, write_pretraining
@@ -74,15 +74,12 @@ def test_two_outputs_are_two_files(tmp_path, monkeypatch):
         check_different({"--out": "a", "--csv": str(tmp_path / "a")})
 
 
-Usage = namedtuple("Usage", "total used free")
-
-
 @pytest.fixture
 def room(monkeypatch, tmp_path):
     """Make so many bytes free of shared memory, where there is none too."""
 
     def leave(free):
-        usage = Usage(64_000_000, 64_000_000 - free, free)
+        usage = SimpleNamespace(total=64_000_000, free=free)
         monkeypatch.setattr(
             shutil, "disk_usage", lambda path: usage if path == folder else really(path)
         )

@@ -11,6 +11,12 @@ import pytest
 
 from mmssprl.system.processes import COMMAND, call_in_process, command_of_process, to_go_on
 
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+WITHOUT_GUARD = """
+from mmssprl.system.processes import call_in_process
+print("run")
+print(call_in_process(max, 1, 2))
+"""
 SLOW = """
 import os, pathlib, time
 def work(started):  # as slow as one that imports torch
@@ -42,7 +48,7 @@ def test_ctrl_c_ends_both_at_once_without_a_traceback(tmp_path):
     (tmp_path / "slow.py").write_text(SLOW)
     process = subprocess.Popen(
         [sys.executable, str(script), str(started)],
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        env=ENVIRONMENT,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -84,15 +90,7 @@ def test_the_command_is_the_one_that_was_typed(monkeypatch):
 
 def test_a_program_without_a_guard_is_not_run_again(tmp_path):
     program = tmp_path / "program.py"
-    program.write_text(
-        "from mmssprl.system.processes import call_in_process\n"
-        "print('run')\n"
-        "print(call_in_process(max, 1, 2))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, str(program)],
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
-        capture_output=True,
-        text=True,
-    )
+    program.write_text(WITHOUT_GUARD)
+    command = [sys.executable, str(program)]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
     assert done.stdout.split() == ["run", "2"], done.stderr

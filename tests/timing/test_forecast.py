@@ -45,15 +45,8 @@ def disk(monkeypatch):
 def test_the_line_in_closed_form(disk):
     # 200 epochs x 31 steps x 0.5 s = 3100 s; 5 checkpoints of 180 MB and 45 MB
     forecast = forecast_of(epochs=200, steps_per_epoch=31)
-    for part in (
-        "200 epochs",
-        "52 min",
-        "1 thread on 2 cores",
-        "1.4 GB",
-        "945 MB",
-        "2,500 MB free",
-    ):
-        assert part in forecast.line
+    parts = ("200 epochs", "52 min", "1 thread on 2 cores", "1.4 GB", "945 MB", "2,500 MB free")
+    assert all(part in forecast.line for part in parts), forecast.line
     line = forecast_of(replace(PACE, num_timed=4, batch_size=32, device="cuda")).line
     assert "about 1 s on this device" in line
     assert line.endswith(" (timed with 4 of the 32 images of a step)")

@@ -38,17 +38,6 @@ model = dict(
         alpha=(0.5, 0.3), beta=(0.2, 0.7),
     ),
 )
-train_dataloader = dict(
-    batch_size=2,
-    num_workers=0,
-    drop_last=True,
-    sampler=dict(type="DefaultSampler", shuffle=False),
-    collate_fn=dict(type="default_collate"),
-    dataset=dict(type="UnlabeledImages", data_root="not_there",
-                 pipeline=[dict(type="PyramidCrop", layout=layout)]),
-)
-optim_wrapper = dict(type="OptimWrapper", optimizer=dict(type="SGD", lr=0.0))
-train_cfg = dict(by_epoch=True, max_epochs=1)
 """
 NUM_PROTOTYPES = (6, 5, 4)
 PX_OF_SCALES = ((64, 48), (40,), (32,))
@@ -225,15 +214,4 @@ def test_the_published_sizes_fit_the_default_config(tmp_path):
     report = convert_weights(save(net, tmp_path / "w.pth.tar"), "ssprl", out)
     assert report.backbone == {"type": "ResNet", "depth": 50}
     state = torch.load(out, weights_only=True, mmap=True)["state_dict"]
-    model = build(shipped(RELEASED_CONFIG))
-    model.load_state_dict(state, strict=True)
-    for ours, theirs in {
-        "head.prototypes.0.weight": net.ptypes.weight,
-        "head.prototypes.1.weight": net.local_ptypes0.weight,
-        "head.prototypes.2.weight": net.local_ptypes1.weight,
-        "head.correlation.0.weight": net.l2g_ptypes0.weight,
-        "head.correlation.1.weight": net.l2g_ptypes1.weight,
-        "neck.heads.2.1.running_var": net.l_pro_head1[1].running_var,
-        "backbone.layer4.2.conv3.weight": net.layer4[2].conv3.weight,
-    }.items():
-        assert torch.equal(model.state_dict()[ours], theirs), ours
+    build(shipped(RELEASED_CONFIG)).load_state_dict(state, strict=True)

@@ -1,10 +1,11 @@
 """Small labelled folders in every layout: red squares and green discs on gray noise."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from helpers.experiments.tiny_benchmark import save_backbone
 from PIL import Image
 
 from mmssprl.datasets.labels import find_labels
@@ -152,25 +153,10 @@ def write_class_folders(root, per_class=10):
     return root
 
 
-def write_weights(folder: Path):
+def write_weights(folder):
     """Random weights of a narrow ResNet with the config of its pre-training beside them."""
-    import torch
-    from mmengine.config import Config
-
-    from mmssprl.weights import build_backbone
-
-    folder.mkdir(parents=True, exist_ok=True)
-    config = folder / "tiny.py"
-    config.write_text(
-        "model = dict(type='SSPRL', backbone=dict(type='ResNet', depth=18, stem_channels=8, "
-        "base_channels=8, num_stages=3, strides=(1, 2, 2), dilations=(1, 1, 1), "
-        "out_indices=(2,)))\n"
-    )
     torch.manual_seed(0)
-    backbone = build_backbone(Config.fromfile(config))
-    path = folder / "tiny_backbone.pth"
-    torch.save(backbone.state_dict(), path)
-    return path
+    return save_backbone(folder / "tiny_backbone.pth")
 
 
 def refused(root, task, match):

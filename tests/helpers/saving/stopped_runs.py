@@ -22,7 +22,6 @@ from mmssprl.system.stopping import SAVED, StoppedError, signals
 
 ROOT = Path(__file__).resolve().parents[3]
 PRETRAINING = """
-_base_ = [{base!r}]
 layout = dict(image_px=16, levels=[dict(grid=2, resize_px=32, patch_px=16)])
 model = dict(
     type="SSPRL",
@@ -70,7 +69,7 @@ def write_pretraining(folder: Path) -> Path:
         Image.fromarray(pixels).save(images / f"{i}.png")
     config = folder / "stopped.py"
     base = str(ROOT / "configs" / "_base_" / "default_runtime.py")
-    config.write_text(PRETRAINING.format(base=base, images=str(images)))
+    config.write_text(f"_base_ = [{base!r}]\n" + PRETRAINING.format(images=str(images)))
     return config
 
 

@@ -16,6 +16,8 @@ VIT = (
 BACKBONES = {
     "narrow": NARROW,
     "resnet18": "type='ResNet', depth=18",
+    "bottleneck": "type='ResNet', depth=50, stem_channels=16, base_channels=16, num_stages=2, "
+    "strides=(1, 2), dilations=(1, 1), out_indices=(1,)",
     "vit": VIT,
     "deep_stem": "type='ResNet', depth=18, deep_stem=True",
     "subclass": "type='ResNetV1d', depth=50",

@@ -83,19 +83,26 @@ def swav(trunk):
     return under("module.", {**trunk, **heads, "prototypes.weight": torch.randn(6, 4)})
 
 
+def pair(online, momentum, trunk, neck, *, places=("0.", "1.")):
+    """An encoder of trunk and neck, and its momentum copy."""
+    first, second = places
+    return {
+        **under(f"{online}.", {**under(first, trunk), **under(second, neck)}),
+        **under(f"{momentum}.", {**under(first, other(trunk)), **under(second, neck)}),
+    }
+
+
 def moco(trunk):
-    query = {**under("encoder_q.", trunk), **under("encoder_q.fc.", mlp(64, 8, 4))}
-    key = {**under("encoder_k.", other(trunk)), **under("encoder_k.fc.", mlp(64, 8, 4))}
-    state = under("module.", {**query, **key, **queue()})
+    both = pair("encoder_q", "encoder_k", trunk, mlp(64, 8, 4), places=("", "fc."))
+    state = under("module.", {**both, **queue()})
     return {"epoch": 200, "arch": "resnet50", "state_dict": state, "optimizer": {"state": {}}}
 
 
 def densecl(trunk):
     neck = {**under("mlp.", mlp(64, 8, 4)), **under("mlp2.", mlp(64, 8, 4))}
-    query = {**under("encoder_q.0.", trunk), **under("encoder_q.1.", neck)}
-    key = {**under("encoder_k.0.", other(trunk)), **under("encoder_k.1.", neck)}
+    both = pair("encoder_q", "encoder_k", trunk, neck)
     copies = under("backbone.", trunk)
-    return {"state_dict": {**queue(), **queue("queue2"), **query, **key, **copies}, "meta": {}}
+    return {"state_dict": {**queue(), **queue("queue2"), **both, **copies}, "meta": {}}
 
 
 def openselfsup_moco(trunk):
@@ -104,11 +111,9 @@ def openselfsup_moco(trunk):
 
 
 def byol(trunk):
-    neck = under("mlp.", mlp(64, 8, 4, norm=True))
-    online = {**under("online_net.0.", trunk), **under("online_net.1.", neck)}
-    target = {**under("target_net.0.", other(trunk)), **under("target_net.1.", neck)}
+    both = pair("online_net", "target_net", trunk, under("mlp.", mlp(64, 8, 4, norm=True)))
     head = under("head.predictor.mlp.", mlp(4, 8, 4, norm=True))
-    return {"state_dict": {**online, **target, **under("backbone.", trunk), **head}}
+    return {"state_dict": {**both, **under("backbone.", trunk), **head}}
 
 
 def insloc(trunk):
