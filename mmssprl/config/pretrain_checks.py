@@ -103,7 +103,8 @@ def _crops_of(cfg: Config) -> Iterator[tuple[int, Any]]:
         return
     for i, transform in enumerate(pipeline):
         kind = transform.get("type") if isinstance(transform, Mapping) else None
-        if class_of(kind, TRANSFORMS) is PyramidCrop:
+        found = class_of(kind, TRANSFORMS)
+        if found is not None and issubclass(found, PyramidCrop):
             yield i, transform
 
 
